@@ -1,0 +1,15 @@
+//! The vocabulary that every room of larder speaks.
+//!
+//! In: bytes and strings that came from a peer. Out: typed heads, bodies, times and parsed fields, or a refusal
+//! that names the rule. Nothing here does I/O and nothing reads a clock on its own: a [`time::Clock`] is handed in.
+//! Deliberately absent: any decision. Whether a response may be stored, or which site a host belongs to, is
+//! decided on higher floors from what is parsed here.
+
+pub mod authority;
+pub mod body;
+pub mod connection;
+pub mod fields;
+pub mod framing;
+pub mod message;
+pub mod target;
+pub mod time;

@@ -1,0 +1,216 @@
+//! The heads of an exchange after parsing: what a client asked, what it is answered.
+//!
+//! In: a request that a listener validated. Framing and connection-level fields have been consumed by then: a head
+//! holds end-to-end fields only, so nothing hop-by-hop can be copied onwards by accident (RFC 9110 7.6.1).
+//! Out to the listener: a [`Response`], whose head may be prepared once and shared by many answers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, Version};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::authority::Authority;
+use crate::body::Body;
+use crate::target::Target;
+
+/// How a request came in, as far as the key is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// Clear text.
+    Http,
+    /// TLS.
+    Https,
+}
+
+impl Scheme {
+    /// `http` or `https`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// 80 or 443.
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+/// The two ends of a client's connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// The client.
+    pub remote: SocketAddr,
+    /// Our end.
+    pub local: SocketAddr,
+}
+
+/// A validated request head. `fields` holds end-to-end fields only, without Host and Content-Length.
+#[derive(Clone, Debug)]
+pub struct RequestHead {
+    /// As sent; methods are case-sensitive and never folded.
+    pub method: Method,
+    /// From the connection, or from a trusted peer.
+    pub scheme: Scheme,
+    /// Canonical: lower case, without the scheme's default port.
+    pub authority: Authority,
+    /// Raw path and query, byte for byte as they will reach the origin.
+    pub target: Target,
+    /// The client's version.
+    pub version: Version,
+    /// End-to-end fields.
+    pub fields: HeaderMap,
+}
+
+/// A request with everything its exchange needs.
+#[derive(Debug)]
+pub struct Request {
+    /// What is asked.
+    pub head: RequestHead,
+    /// What is sent along; [`Body::Empty`] where the framing says there is none.
+    pub body: Body,
+    /// Set when the client asked to switch to WebSocket (RFC 6455) with a well-formed request; any other
+    /// `Upgrade` has been dropped.
+    pub websocket: bool,
+    /// Who asks.
+    pub peer: Peer,
+}
+
+/// Fields that were put in order once, when a response was stored, and are shared by every answer made from it.
+#[derive(Debug, Default)]
+pub struct PreparedFields {
+    /// The fields as a map, for HTTP/2 and for decisions.
+    pub map: HeaderMap,
+    /// The same fields as HTTP/1 lines, each ended by CRLF.
+    pub http1: Bytes,
+}
+
+impl PreparedFields {
+    /// Prepares `map`. Values are written byte for byte.
+    pub fn new(map: HeaderMap) -> Self {
+        let mut http1 = Vec::with_capacity(map.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum());
+        write_http1_fields(&map, &mut http1);
+        Self {
+            map,
+            http1: http1.into(),
+        }
+    }
+}
+
+/// Writes `fields` as HTTP/1 field lines.
+pub fn write_http1_fields(fields: &HeaderMap, out: &mut Vec<u8>) {
+    for (name, value) in fields {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// A final response head on its way to a client. The fields sent are `stored`, where present, followed by `fields`;
+/// no name stands in both. Content-Length, Transfer-Encoding, Connection and Date (where missing) are the
+/// listener's own affair.
+#[derive(Debug)]
+pub struct ResponseHead {
+    /// 200 to 999.
+    pub status: StatusCode,
+    /// Shared fields of a stored response.
+    pub stored: Option<Arc<PreparedFields>>,
+    /// Fields of this answer alone: Age, Cache-Status, Via, or everything where nothing is stored.
+    pub fields: HeaderMap,
+}
+
+impl ResponseHead {
+    /// A head with its own fields only.
+    pub fn new(status: StatusCode, fields: HeaderMap) -> Self {
+        Self {
+            status,
+            stored: None,
+            fields,
+        }
+    }
+
+    /// The first value of `name`, wherever it stands.
+    pub fn field(&self, name: &http::HeaderName) -> Option<&http::HeaderValue> {
+        self.fields
+            .get(name)
+            .or_else(|| self.stored.as_ref().and_then(|s| s.map.get(name)))
+    }
+}
+
+/// An interim (1xx) response: relayed in order, never stored, never replayed (RFC 9110 15.2).
+#[derive(Clone, Debug)]
+pub struct Interim {
+    /// 102 to 199: 100 is made by the listener itself, 101 is final for HTTP.
+    pub status: StatusCode,
+    /// End-to-end fields.
+    pub fields: HeaderMap,
+}
+
+/// Both directions of a byte stream, for tunnels.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// The origin's end of an accepted upgrade.
+pub struct Tunnel(pub Box<dyn Duplex>);
+
+impl std::fmt::Debug for Tunnel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tunnel")
+    }
+}
+
+/// What became of a response after it was handed to the listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Body bytes handed to the kernel.
+    pub body_bytes: u64,
+    /// False where the client vanished, stalled, or the body broke.
+    pub complete: bool,
+}
+
+/// Called once, when the listener is done with a response, however it ended.
+pub type OnDelivered = Box<dyn FnOnce(Delivery) + Send>;
+
+/// A final response.
+pub struct Response {
+    /// Status and fields.
+    pub head: ResponseHead,
+    /// What follows the head. Where the request was HEAD, or the status forbids content, it still says how long
+    /// the content would be, and is not sent.
+    pub body: Body,
+    /// Present with status 101 only.
+    pub tunnel: Option<Tunnel>,
+    /// Ask for the connection to be closed after this response.
+    pub close: bool,
+    /// For the access log.
+    pub on_delivered: Option<OnDelivered>,
+}
+
+impl std::fmt::Debug for Response {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Response")
+            .field("head", &self.head)
+            .field("body", &self.body)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Response {
+    /// A response without extras.
+    pub fn new(head: ResponseHead, body: Body) -> Self {
+        Self {
+            head,
+            body,
+            tunnel: None,
+            close: false,
+            on_delivered: None,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Time as a value. Nothing above reads the system's clocks directly: a [`Clock`] is handed in, and tests move it.
+//!
+//! Two clocks are needed at once. Dates in fields and on disk are wall time; how long something has been in memory
+//! is monotonic, so that a jump of the wall clock can never make a stale response fresh again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since 1970-01-01T00:00:00Z, leap seconds ignored. Never negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WallTime(pub u64);
+
+impl WallTime {
+    /// The instant `seconds` after the epoch; saturates.
+    pub const fn from_secs(seconds: u64) -> Self {
+        Self(seconds.saturating_mul(1000))
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    pub const fn secs(self) -> u64 {
+        self.0 / 1000
+    }
+
+    /// How long after `earlier` this is; zero where it is not later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// One reading of both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// For dates in fields, logs and on disk.
+    pub wall: WallTime,
+    /// Since the clock was made; for lifetimes and residence in memory.
+    pub monotonic: Duration,
+}
+
+impl Now {
+    /// Time that passed since `earlier` by the monotonic clock; zero where it is not later.
+    pub fn since(&self, earlier: &Self) -> Duration {
+        self.monotonic.saturating_sub(earlier.monotonic)
+    }
+}
+
+/// Where [`Now`] comes from. Clones share one offset, so a test that advances one advances all.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    origin: Instant,
+    offset_ms: Arc<AtomicU64>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self {
+            origin: Instant::now(),
+            offset_ms: Arc::new(AtomicU64::new(0)),
+        }
+    }
+}
+
+impl Clock {
+    /// Reads both clocks.
+    pub fn now(&self) -> Now {
+        let offset_ms = self.offset_ms.load(Ordering::Relaxed);
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
+        Now {
+            wall: WallTime(wall_ms.saturating_add(offset_ms)),
+            monotonic: self.origin.elapsed() + Duration::from_millis(offset_ms),
+        }
+    }
+
+    /// Moves both clocks forward for every holder of this clock. Sockets and timers stay in real time.
+    pub fn advance(&self, by: Duration) {
+        let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        self.offset_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advancing_moves_both_clocks_of_every_clone() {
+        let clock = Clock::default();
+        let other = clock.clone();
+        let before = clock.now();
+        other.advance(Duration::from_secs(3));
+        let after = clock.now();
+        assert!(after.since(&before) >= Duration::from_secs(3));
+        assert!(after.wall.since(before.wall) >= Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_wall_clock_that_went_back_gives_zero() {
+        assert_eq!(WallTime(5).since(WallTime(9)), Duration::ZERO);
+    }
+}
