@@ -1,0 +1,316 @@
+//! The rules of the log: exact lines, no injection, bounded lengths, nothing lost that was taken, nobody waits.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use http::{StatusCode, Version};
+use larder_http::time::WallTime;
+use proptest::prelude::*;
+
+use super::*;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+fn record() -> LogRecord {
+    let mut record = LogRecord::new(WallTime(951_782_400_250), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
+    record.method = Text::of("GET");
+    record.host = Text::of("example.com");
+    record.target = Text::of("/a?b=1");
+    record.status = StatusCode::OK;
+    record
+}
+
+fn line(format: Format, record: &LogRecord) -> Vec<u8> {
+    let mut out = Vec::new();
+    match format {
+        Format::Json => json::write(record, &mut out),
+        Format::Combined => combined::write(record, &mut out),
+    }
+    out
+}
+
+fn full() -> LogRecord {
+    let mut record = record();
+    record.version = Version::HTTP_2;
+    record.body_bytes = 57_000;
+    record.complete = true;
+    record.request_time = Duration::from_micros(180_250);
+    record.site = Some("shop".into());
+    record.verdict = Some("uri-miss");
+    record.cache_status = Text::of("larder; fwd=uri-miss; stored");
+    record.detail = Some("connect-timeout");
+    record.collapsed = true;
+    record.collapse_wait = Some(Duration::from_millis(3));
+    record.stored = true;
+    record.origin = Some("app".into());
+    record.origin_status = Some(StatusCode::NOT_MODIFIED);
+    record.origin_time = Some(Duration::from_millis(179));
+    record.user_agent = Text::of("curl/8 \"x\"");
+    record.referer = Text::of("http://example.com/");
+    record
+}
+
+#[test]
+fn a_full_record_has_every_field_in_order() {
+    let expected = concat!(
+        r#"{"time":"2000-02-29T00:00:00.250Z","client.address":"192.0.2.1","http.request.method":"GET","#,
+        r#""url.scheme":"http","server.address":"example.com","url.path":"/a","url.query":"b=1","#,
+        r#""network.protocol.version":"2.0","http.response.status_code":200,"http.response.body.size":57000,"#,
+        r#""larder.complete":true,"larder.request_time":0.180250,"larder.site":"shop","#,
+        r#""larder.cache.status":"uri-miss","larder.cache.status_field":"larder; fwd=uri-miss; stored","#,
+        r#""larder.cache.detail":"connect-timeout","larder.cache.stored":true,"larder.cache.collapsed":true,"#,
+        r#""larder.cache.collapse_wait":0.003000,"larder.origin.name":"app","larder.origin.status_code":304,"#,
+        r#""larder.origin.time":0.179000,"user_agent.original":"curl/8 \"x\"","#,
+        r#""http.request.header.referer":"http://example.com/"}"#,
+        "\n"
+    );
+    assert_eq!(String::from_utf8(line(Format::Json, &full())).unwrap(), expected);
+}
+
+#[test]
+fn the_combined_line_is_what_nginx_writes() {
+    let mut cases = vec![(
+        full(),
+        r#"192.0.2.1 - - [29/Feb/2000:00:00:00 +0000] "GET /a?b=1 HTTP/2.0" 200 57000 "http://example.com/" "curl/8 \x22x\x22""#,
+    )];
+    let mut odd = record();
+    odd.target = Text::of(b"/\xc3\xa9\\");
+    odd.user_agent = Text::of(b"a\n1.2.3.4 - - \x7f\x00\xff");
+    let expected = concat!(
+        r#"192.0.2.1 - - [29/Feb/2000:00:00:00 +0000] "GET /\xC3\xA9\x5C HTTP/1.1" 200 0 "-" "#,
+        r#""a\x0A1.2.3.4 - - \x7F\x00\xFF""#
+    );
+    cases.push((odd, expected));
+    let empty = LogRecord::new(WallTime(0), IpAddr::V4(Ipv4Addr::LOCALHOST));
+    cases.push((
+        empty,
+        r#"127.0.0.1 - - [01/Jan/1970:00:00:00 +0000] "-" 500 0 "-" "-""#,
+    ));
+    for (record, expected) in cases {
+        assert_eq!(
+            String::from_utf8(line(Format::Combined, &record)).unwrap(),
+            format!("{expected}\n")
+        );
+    }
+}
+
+#[test]
+fn absent_fields_are_left_out_and_cut_ones_are_marked() {
+    let empty: serde_json::Value = serde_json::from_slice(&line(Format::Json, &record())).unwrap();
+    for absent in [
+        "user_agent.original",
+        "larder.cache.status",
+        "larder.origin.time",
+        "larder.log.truncated",
+    ] {
+        assert!(empty.get(absent).is_none(), "{absent}");
+    }
+    let mut cut = record();
+    cut.referer = Text::of("x".repeat(5000));
+    let value: serde_json::Value = serde_json::from_slice(&line(Format::Json, &cut)).unwrap();
+    assert_eq!(value["larder.log.truncated"], true);
+    assert_eq!(
+        value["http.request.header.referer"].as_str().map(str::len),
+        Some(1024)
+    );
+    assert!(line(Format::Combined, &cut).windows(4).any(|w| w == b"...\""));
+}
+
+#[test]
+fn the_longest_line_is_within_the_bound() {
+    for byte in [0_u8, b'"', b'\\', 0xff, b'?'] {
+        let bytes = vec![byte; 100_000];
+        let mut record = full();
+        record.method = Text::of(&bytes);
+        record.host = Text::of(&bytes);
+        record.target = Text::of(&bytes);
+        record.cache_status = Text::of(&bytes);
+        record.user_agent = Text::of(&bytes);
+        record.referer = Text::of(&bytes);
+        for format in [Format::Json, Format::Combined] {
+            assert!(line(format, &record).len() <= LINE_BYTES_MAX, "{format:?} {byte}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_byte_of_a_peer_leaves_its_place(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut hostile = record();
+        hostile.method = Text::of(&bytes);
+        hostile.host = Text::of(&bytes);
+        hostile.target = Text::of(&bytes);
+        hostile.user_agent = Text::of(&bytes);
+        hostile.referer = Text::of(&bytes);
+        hostile.cache_status = Text::of(&bytes);
+        for format in [Format::Json, Format::Combined] {
+            let line = String::from_utf8(line(format, &hostile)).unwrap();
+            let body = line.strip_suffix('\n').unwrap();
+            let safe = !body.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'));
+            prop_assert!(safe);
+        }
+        let value: serde_json::Value = serde_json::from_slice(&line(Format::Json, &hostile)).unwrap();
+        prop_assert_eq!(&value["http.response.status_code"], 200);
+        prop_assert!(value.as_object().unwrap().len() <= FIELDS.len());
+        if !bytes.is_empty() {
+            let agent = String::from_utf8_lossy(&bytes).into_owned();
+            prop_assert_eq!(value["user_agent.original"].as_str(), Some(agent.as_str()));
+        }
+        let combined = String::from_utf8(line(Format::Combined, &hostile)).unwrap();
+        prop_assert_eq!(combined.matches('"').count(), 6);
+    }
+}
+
+/// Keeps what is written; fails or blocks as told.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    /// The next write takes this many bytes and then fails.
+    fail_after: Option<usize>,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.0.lock();
+        match state.fail_after.take() {
+            Some(0) => Err(io::ErrorKind::StorageFull.into()),
+            Some(n) => {
+                state.bytes.extend_from_slice(&bytes[..n]);
+                state.fail_after = Some(0);
+                Ok(n)
+            }
+            None => {
+                state.bytes.extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn options(target: LogTarget) -> AccessLogOptions {
+    AccessLogOptions {
+        format: Format::Combined,
+        target,
+        workers: 2,
+        queue_bytes: 0,
+    }
+}
+
+fn to_sink(sink: &Sink) -> AccessLog {
+    let output = Output::Any(Box::new(sink.clone()));
+    AccessLog::start(output, &options(LogTarget::Stdout), Diagnostics::silent()).unwrap()
+}
+
+/// Waits until `done`, looking again often; the limit only ends a broken test.
+fn until(done: impl Fn() -> bool) {
+    let started = std::time::Instant::now();
+    while !done() {
+        assert!(started.elapsed() < LIMIT, "nothing happened");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn closing_writes_everything_that_was_taken() {
+    let sink = Sink::default();
+    let log = to_sink(&sink);
+    let threads: Vec<_> = (0..4)
+        .map(|worker| {
+            let log = log.clone();
+            std::thread::spawn(move || (0..500).for_each(|_| log.write(worker, record())))
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert!(log.close(LIMIT));
+    let lines = sink.0.lock().bytes.iter().filter(|b| **b == b'\n').count() as u64;
+    assert_eq!(lines, log.written());
+    assert_eq!(log.written() + log.dropped(), 2000);
+    log.write(0, record());
+    assert_eq!(log.written() + log.dropped(), 2001);
+}
+
+#[test]
+fn dropping_the_last_handle_writes_everything_too() {
+    let sink = Sink::default();
+    let log = to_sink(&sink);
+    log.clone().write(0, record());
+    drop(log);
+    until(|| sink.0.lock().bytes.ends_with(b"\n"));
+}
+
+#[test]
+fn a_sleeping_writer_is_woken_by_a_line() {
+    let sink = Sink::default();
+    let log = to_sink(&sink);
+    for n in 1..=5 {
+        log.write(n, record());
+        until(|| log.written() == n as u64);
+    }
+}
+
+#[test]
+fn a_stuck_target_drops_lines_and_stops_nobody() {
+    let sink = Sink::default();
+    let log = to_sink(&sink);
+    let stuck = sink.0.lock();
+    for _ in 0..10_000 {
+        log.write(0, record());
+    }
+    assert!(log.dropped() > 0);
+    assert!(!log.close(Duration::from_millis(1)));
+    drop(stuck);
+    assert!(log.close(LIMIT));
+    assert_eq!(log.written() + log.dropped(), 10_000);
+}
+
+#[test]
+fn a_line_after_a_torn_one_starts_afresh() {
+    let sink = Sink::default();
+    sink.0.lock().fail_after = Some(10);
+    let log = to_sink(&sink);
+    log.write(0, record());
+    until(|| log.dropped() == 1);
+    log.write(0, record());
+    assert!(log.close(LIMIT));
+    let text = String::from_utf8(sink.0.lock().bytes.clone()).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(lines[0], "192.0.2.1 ");
+    assert!(lines[1].ends_with("\"-\" \"-\""), "{text}");
+}
+
+#[test]
+fn reopening_follows_a_rotation() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, old) = (dir.path().join("access.log"), dir.path().join("access.log.1"));
+    let log = AccessLog::open(&options(LogTarget::File(path.clone())), Diagnostics::silent()).unwrap();
+    log.write(0, record());
+    until(|| log.written() == 1);
+    std::fs::rename(&path, &old).unwrap();
+    log.write(0, record());
+    until(|| log.written() == 2);
+    log.reopen();
+    until(|| path.exists());
+    log.write(0, record());
+    assert!(log.close(LIMIT));
+    let lines = |path| std::fs::read_to_string(path).unwrap().lines().count();
+    assert_eq!((lines(&old), lines(&path)), (2, 1));
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_an_error_that_names_it() {
+    let target = LogTarget::File("/proc/nothing/access.log".into());
+    let error = AccessLog::open(&options(target), Diagnostics::silent()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot open the log file /proc/nothing/access.log"
+    );
+}

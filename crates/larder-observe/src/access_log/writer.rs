@@ -1,0 +1,178 @@
+//! The one thread that formats and writes. It may block as long as its target does; nobody waits for it but a
+//! shutdown, and that with a limit.
+//!
+//! While lines come it gathers them for a moment, so that a busy log costs one write per batch and its workers no
+//! wake-ups; a line that comes after a pause is written at once.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::queue::Queue;
+use super::record::LogRecord;
+use super::{Format, LINE_BYTES_MAX, LogTarget, combined, json};
+use crate::diagnostics::Diagnostics;
+use crate::error::ObserveError;
+
+/// How long lines are gathered while the log is busy.
+const GATHER: Duration = Duration::from_millis(50);
+/// A write is made as soon as this much has been formatted.
+const BATCH_BYTES: usize = 64 * 1024;
+
+pub(super) enum Output {
+    Stdout,
+    File {
+        path: PathBuf,
+        file: File,
+    },
+    #[cfg(test)]
+    Any(Box<dyn Write + Send>),
+}
+
+impl Output {
+    pub(super) fn open(target: LogTarget) -> Result<Self, ObserveError> {
+        match target {
+            LogTarget::Stdout => Ok(Self::Stdout),
+            LogTarget::File(path) => match open(&path) {
+                Ok(file) => Ok(Self::File { path, file }),
+                Err(source) => Err(ObserveError::OpenLog { path, source }),
+            },
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(bytes)?;
+                stdout.flush()
+            }
+            Self::File { file, .. } => file.write_all(bytes),
+            #[cfg(test)]
+            Self::Any(sink) => sink.write_all(bytes),
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o640)
+        .open(path)
+}
+
+pub(super) struct Writer {
+    queue: Arc<Queue>,
+    output: Output,
+    format: Format,
+    diagnostics: Diagnostics,
+    text: Vec<u8>,
+    lines: u64,
+    /// A write failed somewhere inside a line; the next one starts on a line of its own.
+    torn: bool,
+}
+
+impl Writer {
+    pub(super) fn new(queue: Arc<Queue>, output: Output, format: Format, diagnostics: Diagnostics) -> Self {
+        let text = Vec::with_capacity(BATCH_BYTES + LINE_BYTES_MAX);
+        Self {
+            queue,
+            output,
+            format,
+            diagnostics,
+            text,
+            lines: 0,
+            torn: false,
+        }
+    }
+
+    /// Writes until the queue is closed and empty.
+    pub(super) fn run(mut self) {
+        let queue = Arc::clone(&self.queue);
+        let mut spare = Vec::new();
+        loop {
+            // Both are read before the queue: what was pushed before the asking is written before the answer.
+            let closing = queue.is_closing();
+            let reopen = queue.take_reopen();
+            let mut any = false;
+            queue.drain(&mut spare, |record| {
+                any = true;
+                self.add(&record);
+            });
+            self.flush();
+            if reopen {
+                self.reopen();
+            }
+            if closing {
+                return;
+            }
+            if any {
+                std::thread::park_timeout(GATHER);
+            } else if queue.may_sleep() {
+                std::thread::park();
+            }
+        }
+    }
+
+    fn add(&mut self, record: &LogRecord) {
+        match self.format {
+            Format::Json => json::write(record, &mut self.text),
+            Format::Combined => combined::write(record, &mut self.text),
+        }
+        self.lines += 1;
+        if self.text.len() >= BATCH_BYTES {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.lines == 0 {
+            return;
+        }
+        let separated = if self.torn {
+            self.output.write_all(b"\n")
+        } else {
+            Ok(())
+        };
+        let count = match separated.and_then(|()| self.output.write_all(&self.text)) {
+            Ok(()) => {
+                self.torn = false;
+                &self.queue.written
+            }
+            Err(error) => {
+                self.torn = true;
+                self.diagnostics.error(
+                    "access-log",
+                    "write",
+                    format_args!("access log: lines dropped: {error}"),
+                );
+                &self.queue.dropped
+            }
+        };
+        count.fetch_add(self.lines, Ordering::Relaxed);
+        self.text.clear();
+        self.lines = 0;
+    }
+
+    fn reopen(&mut self) {
+        if let Output::File { path, file } = &mut self.output {
+            match open(path) {
+                Ok(new) => {
+                    *file = new;
+                    self.torn = false;
+                }
+                Err(error) => {
+                    let path = path.display();
+                    let message =
+                        format_args!("access log: cannot reopen {path}, the old file is kept: {error}");
+                    self.diagnostics.error("access-log", "reopen", message);
+                }
+            }
+        }
+    }
+}

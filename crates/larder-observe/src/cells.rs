@@ -1,0 +1,70 @@
+//! Counter cells that one worker owns. Cells of different workers never share a cache line, so counting never makes
+//! cores wait for each other; whoever reads adds the workers up.
+//!
+//! An add is an uncontended `fetch_add` (about 5 ns) and not the cheaper load and store, so that a task that counts
+//! from another thread is merely slower, never wrong.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// 128 bytes: two lines, because the neighbour line is prefetched with the one that was asked for.
+const PER_LINE: usize = 16;
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line([AtomicU64; PER_LINE]);
+
+/// A fixed number of counters. They wrap, as Prometheus expects of counters.
+#[derive(Debug)]
+pub(crate) struct Cells {
+    lines: Box<[Line]>,
+    len: usize,
+}
+
+impl Cells {
+    pub(crate) fn new(len: usize) -> Self {
+        Self {
+            lines: (0..len.div_ceil(PER_LINE)).map(|_| Line::default()).collect(),
+            len,
+        }
+    }
+
+    fn cell(&self, index: usize) -> Option<&AtomicU64> {
+        if index >= self.len {
+            return None;
+        }
+        self.lines
+            .get(index / PER_LINE)
+            .and_then(|line| line.0.get(index % PER_LINE))
+    }
+
+    /// Adds to one cell; an index beyond the end counts nowhere.
+    pub(crate) fn add(&self, index: usize, n: u64) {
+        if let Some(cell) = self.cell(index) {
+            cell.fetch_add(n, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds every cell to the same place in `sums`.
+    pub(crate) fn sum_into(&self, sums: &mut [u64]) {
+        for (index, sum) in sums.iter_mut().enumerate() {
+            *sum = sum.wrapping_add(self.cell(index).map_or(0, |cell| cell.load(Ordering::Relaxed)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_add_up_across_lines_and_ignore_what_is_beyond() {
+        let cells = Cells::new(20);
+        for index in [0, 15, 16, 19, 20, usize::MAX] {
+            cells.add(index, 2);
+        }
+        let mut sums = [1; 20];
+        cells.sum_into(&mut sums);
+        assert_eq!(sums.iter().filter(|n| **n == 3).count(), 4);
+        assert_eq!(sums.iter().sum::<u64>(), 28);
+    }
+}

@@ -1,0 +1,181 @@
+//! Every metric family, declared once: name, kind, labels, what it says and why it is there.
+//!
+//! `/metrics` and docs/reference/metrics.md are both made from this table. Names follow Prometheus's rules: prefix
+//! `larder_`, base units, `_total` for counters; what all programs report keeps its common `process_` name.
+//! Who fills a family: the counters of this crate, or, for levels that others keep already (stores, runtimes), the
+//! binary at the moment of a scrape. The front door and the way to the origins count and declare their own.
+
+/// What kind of numbers a family holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only rises, from the start of the process.
+    Counter,
+    /// A level.
+    Gauge,
+    /// Observations in buckets, with their sum and count.
+    Histogram,
+}
+
+impl Kind {
+    /// The word of the text format.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// A family's declaration.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// Full name, with prefix and unit.
+    pub name: &'static str,
+    /// Kind.
+    pub kind: Kind,
+    /// What one unit of the value is: `requests`, `seconds`, `bytes`.
+    pub unit: &'static str,
+    /// Label names, in the order they are printed.
+    pub labels: &'static [&'static str],
+    /// One sentence for the HELP line.
+    pub help: &'static str,
+    /// Why it is measured: what to look at it for.
+    pub reason: &'static str,
+}
+
+macro_rules! families {
+    ($($id:ident = $name:literal $kind:ident $unit:literal [$($label:literal),*] $help:literal $reason:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $id: Family = Family {
+                name: $name,
+                kind: Kind::$kind,
+                unit: $unit,
+                labels: &[$($label),*],
+                help: $help,
+                reason: $reason,
+            };
+        )*
+        /// All families, in the order of the reference page.
+        pub const ALL: &[Family] = &[$($id),*];
+    };
+}
+
+families! {
+    REQUESTS = "larder_requests_total" Counter "requests" ["route", "method", "code_class"]
+        "Requests answered, by site, method and class of status code."
+        "The rate of traffic and of errors. `route` is the site's name, or its first host; unknown methods are `other`.";
+    REQUEST_SECONDS = "larder_request_duration_seconds" Histogram "seconds" ["served"]
+        "Time from a request's head to the end of its response."
+        "What clients wait for, apart for `hit`, `forwarded` and `local` (static files and errors).";
+    RESPONSE_BYTES = "larder_response_body_bytes_total" Counter "bytes" ["route"]
+        "Response body bytes handed to the kernel."
+        "Traffic towards clients; beside the origin's own figures it shows what caching saves.";
+    RESPONSES_ABORTED = "larder_responses_aborted_total" Counter "responses" ["route"]
+        "Responses that did not reach their end."
+        "Clients that left or stalled, and bodies that broke at the origin.";
+    LOOKUPS = "larder_cache_lookups_total" Counter "lookups" ["cache", "status"]
+        "Cache look-ups by outcome."
+        "The hit ratio. `status` is `hit` or the reason why the request was forwarded, as in Cache-Status (RFC 9211).";
+    COLLAPSED = "larder_collapsed_requests_total" Counter "requests" ["cache"]
+        "Requests that joined another request's fetch instead of asking the origin."
+        "How much load collapsing takes off the origin.";
+    LOCK_WAIT_SECONDS = "larder_lock_wait_seconds" Histogram "seconds" []
+        "Time a request waited for another request's fetch to produce a head."
+        "The price of collapsing: it should stay near the origin's own response time.";
+    STORED = "larder_stored_total" Counter "responses" ["cache"]
+        "Responses stored."
+        "The rate of fills.";
+    NOT_STORED = "larder_not_stored_total" Counter "responses" ["reason"]
+        "Responses that were not stored, by reason."
+        "Why the hit ratio is not higher: the reasons are those of the log and of `Cache-Status`.";
+    CACHE_BYTES = "larder_cache_bytes" Gauge "bytes" ["cache", "tier"]
+        "Bytes held by a store."
+        "Fill level; it includes bytes that an evicted response still holds for its last reader.";
+    CACHE_OBJECTS = "larder_cache_objects" Gauge "responses" ["cache", "tier"]
+        "Responses held by a store."
+        "Fill level in responses; beside the bytes it gives their mean size.";
+    CACHE_MAX_BYTES = "larder_cache_max_bytes" Gauge "bytes" ["cache", "tier"]
+        "The most bytes that a store may hold."
+        "The denominator of the fill level.";
+    EVICTIONS = "larder_cache_evictions_total" Counter "responses" ["cache", "reason"]
+        "Responses that a store gave up, by reason."
+        "A cache that is too small evicts for room what is asked for again.";
+    INVALIDATIONS = "larder_invalidations_total" Counter "invalidations" ["kind"]
+        "Invalidations, by kind."
+        "Writes through larder and purges, each of which costs later hits.";
+    ORIGIN_SECONDS = "larder_origin_request_duration_seconds" Histogram "seconds" ["upstream"]
+        "Time from asking an origin to its final response head."
+        "The origin's speed as larder sees it; its count is the number of answered fetches.";
+    LOG_LINES = "larder_log_lines_total" Counter "lines" []
+        "Access log lines written."
+        "Stands against the dropped ones.";
+    LOG_DROPPED = "larder_log_dropped_total" Counter "lines" []
+        "Access log lines dropped because the queue was full or the target failed."
+        "The log never makes a request wait; when this rises, its disk or pipe is too slow.";
+    CONFIG_RELOADS = "larder_config_reloads_total" Counter "reloads" ["result"]
+        "Configuration reloads, by `ok` or `error`."
+        "A rise of `error` means that the file on disk is not what runs.";
+    TASKS = "larder_tasks" Gauge "tasks" ["worker"]
+        "Tasks alive on a worker's runtime."
+        "A check that none leak: idle, it returns to its base.";
+    BUILD_INFO = "larder_build_info" Gauge "one" ["version"]
+        "Always 1; the version is in the label."
+        "Which version runs where, and when that changed.";
+    PROCESS_START_SECONDS = "process_start_time_seconds" Gauge "seconds" []
+        "Start of the process, in seconds since 1970."
+        "Uptime and restarts.";
+    PROCESS_OPEN_FDS = "process_open_fds" Gauge "descriptors" []
+        "Open file descriptors."
+        "A check that none leak, and the distance to the limit.";
+    PROCESS_MAX_FDS = "process_max_fds" Gauge "descriptors" []
+        "The most file descriptors the process may have."
+        "The limit for the line above.";
+    PROCESS_RESIDENT_BYTES = "process_resident_memory_bytes" Gauge "bytes" []
+        "Resident memory."
+        "Memory beyond what the stores account for.";
+    PROCESS_THREADS = "process_threads" Gauge "threads" []
+        "Threads of the process."
+        "Workers and their helpers; it should not move after start.";
+    PROCESS_CPU_SECONDS = "process_cpu_seconds_total" Counter "seconds" []
+        "Processor time used, user and system."
+        "Divided by the requests, the cost of one.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_conventions() {
+        for family in ALL {
+            let Family {
+                name,
+                kind,
+                help,
+                reason,
+                ..
+            } = family;
+            assert!(
+                name.starts_with("larder_") || name.starts_with("process_"),
+                "{name}"
+            );
+            assert!(
+                name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
+                "{name}"
+            );
+            assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
+            assert!(*kind != Kind::Histogram || name.ends_with("_seconds"), "{name}");
+            assert!(help.ends_with('.') && reason.ends_with('.'), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_name_stands_twice() {
+        let mut names: Vec<_> = ALL.iter().map(|family| family.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+}

@@ -1,0 +1,38 @@
+//! What larder tells about itself: numbers, the access log, its own messages.
+//!
+//! In: events from the workers (a request answered, a look-up, a fetch) and records of finished exchanges. Out: the
+//! text of `/metrics`, a [`Snapshot`] for `/stats`, log lines on a file or stdout, messages on stderr.
+//! Everything a worker calls here costs a few nanoseconds and never waits: counters live in the worker's own cache
+//! lines and are summed by whoever reads, log records are moved into a bounded queue that a thread of its own drains.
+//! Declared once: every metric family in [`family`], every log field in [`access_log`]; the reference pages under
+//! docs/reference are generated from those tables.
+//! Deliberately absent: traces, and any meaning of reasons. Which reasons exist is said by the crates that decide,
+//! through the [`Label`] trait.
+
+pub mod access_log;
+mod cells;
+pub mod diagnostics;
+mod error;
+pub mod exposition;
+pub mod family;
+pub mod histogram;
+mod label;
+mod metrics;
+mod names;
+mod process;
+mod reference;
+mod snapshot;
+mod worker;
+
+pub use access_log::{AccessLog, AccessLogOptions, Format, LogRecord, LogTarget, Text};
+pub use diagnostics::{Diagnostics, Level};
+pub use error::ObserveError;
+pub use exposition::{Exposition, Samples, Value};
+pub use family::{Family, Kind};
+pub use histogram::{Histogram, HistogramSnapshot};
+pub use label::{CodeClass, Label, MethodLabel, Served, Vocabulary};
+pub use metrics::Metrics;
+pub use names::{CacheId, OriginId, RouteId};
+pub use reference::{access_log_markdown, metrics_markdown};
+pub use snapshot::{CacheSnapshot, Count, OriginSnapshot, RouteSnapshot, Snapshot};
+pub use worker::WorkerMetrics;

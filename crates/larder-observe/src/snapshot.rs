@@ -1,0 +1,392 @@
+//! The sums over all workers at one moment, for `/metrics` and `/stats`.
+//!
+//! Reading takes no lock that a worker could wait for. Counts by site leave out the combinations that never occurred;
+//! counts by reason are all there, zeros included, so that a rate exists before the first event.
+
+use std::sync::{Arc, OnceLock};
+
+use larder_http::time::WallTime;
+
+use crate::cells::Cells;
+use crate::exposition::Exposition;
+use crate::family;
+use crate::histogram::{Histogram, HistogramSnapshot};
+use crate::label::{CodeClass, Label, MethodLabel, Served};
+use crate::metrics::Metrics;
+use crate::worker::{ABORTED, BODY_BYTES, COLLAPSED, STORED, WorkerMetrics, request_place};
+
+/// How often something with a fixed name happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// The label's value.
+    pub token: &'static str,
+    /// How often.
+    pub count: u64,
+}
+
+/// One site.
+#[derive(Clone, Debug)]
+pub struct RouteSnapshot {
+    /// As registered.
+    pub name: Arc<str>,
+    /// Method, class of status code, requests; those that occurred.
+    pub requests: Vec<(&'static str, &'static str, u64)>,
+    /// Response body bytes handed to the kernel.
+    pub body_bytes: u64,
+    /// Responses that were cut.
+    pub aborted: u64,
+}
+
+/// One store, as far as requests are concerned.
+#[derive(Clone, Debug)]
+pub struct CacheSnapshot {
+    /// As registered.
+    pub name: Arc<str>,
+    /// `hit`, then every forward reason.
+    pub lookups: Vec<Count>,
+    /// Requests that joined another's fetch.
+    pub collapsed: u64,
+    /// Responses stored.
+    pub stored: u64,
+}
+
+/// One origin. Its exchanges in flight and its errors are counted by larder-origin, which sees where they end.
+#[derive(Clone, Debug)]
+pub struct OriginSnapshot {
+    /// As registered.
+    pub name: Arc<str>,
+    /// Until the final head.
+    pub duration: HistogramSnapshot,
+}
+
+/// Everything that is counted.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// When the process started.
+    pub started: WallTime,
+    /// larder's version.
+    pub version: &'static str,
+    /// Sites; `other` only where something was counted under it.
+    pub routes: Vec<RouteSnapshot>,
+    /// Stores; likewise.
+    pub caches: Vec<CacheSnapshot>,
+    /// Origins; likewise.
+    pub origins: Vec<OriginSnapshot>,
+    /// Time to the end of the response, by where it came from.
+    pub latency: Vec<(&'static str, HistogramSnapshot)>,
+    /// Time spent waiting for another's fetch.
+    pub lock_wait: HistogramSnapshot,
+    /// By reason.
+    pub not_stored: Vec<Count>,
+    /// By kind.
+    pub invalidations: Vec<Count>,
+    /// Tasks alive, by worker; 0 where a worker does not tell.
+    pub tasks: Vec<usize>,
+    /// Reloads that took effect, and those that did not.
+    pub reloads: (u64, u64),
+}
+
+fn sum<'a>(cells: impl Iterator<Item = &'a Cells>, len: usize) -> Vec<u64> {
+    let mut sums = vec![0; len];
+    cells.for_each(|cells| cells.sum_into(&mut sums));
+    sums
+}
+
+fn sum_histograms<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> HistogramSnapshot {
+    let mut sum = HistogramSnapshot::default();
+    histograms.for_each(|histogram| sum.add(histogram));
+    sum
+}
+
+fn counts(tokens: impl Iterator<Item = &'static str>, sums: Vec<u64>) -> Vec<Count> {
+    tokens
+        .zip(sums)
+        .map(|(token, count)| Count { token, count })
+        .collect()
+}
+
+/// For each name, the cells that workers have made for it. The name `other` is skipped while it has none.
+fn slots<'a, T: 'a>(
+    workers: &'a [Arc<WorkerMetrics>],
+    names: Vec<Arc<str>>,
+    of: impl Fn(&'a WorkerMetrics) -> &'a [OnceLock<Box<T>>],
+) -> Vec<(Arc<str>, Vec<&'a T>)> {
+    let mut rows = Vec::with_capacity(names.len());
+    for (index, name) in names.into_iter().enumerate() {
+        let made = workers
+            .iter()
+            .filter_map(|worker| of(worker).get(index)?.get().map(|cells| &**cells));
+        let cells: Vec<_> = made.collect();
+        if index > 0 || !cells.is_empty() {
+            rows.push((name, cells));
+        }
+    }
+    rows
+}
+
+impl Snapshot {
+    pub(crate) fn of(metrics: &Metrics) -> Self {
+        let Metrics {
+            workers, vocabulary, ..
+        } = metrics;
+        let routes = slots(workers, metrics.routes.all(), |w| &w.routes)
+            .into_iter()
+            .map(|(name, cells)| {
+                let sums = sum(
+                    cells.iter().map(|c| &c.requests),
+                    request_place(MethodLabel::TOKENS.len(), 0),
+                );
+                let flow = sum(cells.iter().map(|c| &c.flow), 2);
+                let places = MethodLabel::TOKENS
+                    .iter()
+                    .flat_map(|m| CodeClass::TOKENS.iter().map(move |c| (*m, *c)));
+                let requests = places
+                    .zip(sums)
+                    .filter(|(_, n)| *n > 0)
+                    .map(|((m, c), n)| (m, c, n))
+                    .collect();
+                RouteSnapshot {
+                    name,
+                    requests,
+                    body_bytes: flow[BODY_BYTES],
+                    aborted: flow[ABORTED],
+                }
+            });
+        let caches = slots(workers, metrics.caches.all(), |w| &w.caches)
+            .into_iter()
+            .map(|(name, cells)| {
+                let lookups = sum(cells.iter().map(|c| &c.lookups), 1 + vocabulary.forward.len());
+                let fills = sum(cells.iter().map(|c| &c.fills), 2);
+                let tokens = std::iter::once("hit").chain(vocabulary.forward.iter().copied());
+                CacheSnapshot {
+                    name,
+                    lookups: counts(tokens, lookups),
+                    collapsed: fills[COLLAPSED],
+                    stored: fills[STORED],
+                }
+            });
+        let origins = slots(workers, metrics.origins.all(), |w| &w.origins)
+            .into_iter()
+            .map(|(name, cells)| OriginSnapshot {
+                name,
+                duration: sum_histograms(cells.iter().map(|c| &c.duration)),
+            });
+        let by_reason = |tokens: &'static [&'static str], of: fn(&WorkerMetrics) -> &Cells| {
+            counts(
+                tokens.iter().copied(),
+                sum(workers.iter().map(|w| of(w)), tokens.len()),
+            )
+        };
+        let served = Served::TOKENS.iter().enumerate();
+        Self {
+            started: metrics.started,
+            version: metrics.version,
+            routes: routes.collect(),
+            caches: caches.collect(),
+            origins: origins.collect(),
+            latency: served
+                .map(|(i, t)| (*t, sum_histograms(workers.iter().map(|w| &w.latency[i]))))
+                .collect(),
+            lock_wait: sum_histograms(workers.iter().map(|w| &w.lock_wait)),
+            not_stored: by_reason(vocabulary.not_stored, |w| &w.not_stored),
+            invalidations: by_reason(vocabulary.invalidation, |w| &w.invalidations),
+            tasks: workers
+                .iter()
+                .map(|w| w.tasks.get().map_or(0, |count| count()))
+                .collect(),
+            reloads: metrics.reloads(),
+        }
+    }
+
+    /// Adds every family that is counted by larder's workers.
+    pub fn expose(&self, out: &mut Exposition) {
+        let mut by_reason = |family: &family::Family, counts: &[Count]| {
+            let mut samples = out.family(family);
+            for Count { token, count } in counts {
+                samples.value(&[(family.labels[0], token)], *count);
+            }
+        };
+        by_reason(&family::NOT_STORED, &self.not_stored);
+        by_reason(&family::INVALIDATIONS, &self.invalidations);
+        self.routes.iter().for_each(|route| route.expose(out));
+        self.caches.iter().for_each(|cache| cache.expose(out));
+        self.origins.iter().for_each(|origin| origin.expose(out));
+        for (served, histogram) in &self.latency {
+            out.family(&family::REQUEST_SECONDS)
+                .histogram(&[("served", served)], histogram);
+        }
+        out.family(&family::LOCK_WAIT_SECONDS)
+            .histogram(&[], &self.lock_wait);
+        for (worker, tasks) in self.tasks.iter().enumerate() {
+            out.family(&family::TASKS)
+                .value(&[("worker", &worker.to_string())], *tasks);
+        }
+        let (ok, failed) = self.reloads;
+        out.family(&family::CONFIG_RELOADS)
+            .value(&[("result", "ok")], ok)
+            .value(&[("result", "error")], failed);
+        out.family(&family::BUILD_INFO)
+            .value(&[("version", self.version)], 1_u64);
+        out.family(&family::PROCESS_START_SECONDS)
+            .value(&[], self.started.0 as f64 / 1e3);
+    }
+}
+
+impl RouteSnapshot {
+    fn expose(&self, out: &mut Exposition) {
+        let route = ("route", &*self.name);
+        for (method, class, count) in &self.requests {
+            out.family(&family::REQUESTS)
+                .value(&[route, ("method", method), ("code_class", class)], *count);
+        }
+        out.family(&family::RESPONSE_BYTES)
+            .value(&[route], self.body_bytes);
+        out.family(&family::RESPONSES_ABORTED)
+            .value(&[route], self.aborted);
+    }
+}
+
+impl CacheSnapshot {
+    fn expose(&self, out: &mut Exposition) {
+        let cache = ("cache", &*self.name);
+        for Count { token, count } in &self.lookups {
+            out.family(&family::LOOKUPS)
+                .value(&[cache, ("status", token)], *count);
+        }
+        out.family(&family::COLLAPSED).value(&[cache], self.collapsed);
+        out.family(&family::STORED).value(&[cache], self.stored);
+    }
+}
+
+impl OriginSnapshot {
+    fn expose(&self, out: &mut Exposition) {
+        let upstream = ("upstream", &*self.name);
+        out.family(&family::ORIGIN_SECONDS)
+            .histogram(&[upstream], &self.duration);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::label::Vocabulary;
+    use crate::names::RouteId;
+    use http::{Method, StatusCode};
+    use std::time::Duration;
+
+    struct Reason(usize);
+
+    impl Label for Reason {
+        const NAME: &'static str = "reason";
+        const TOKENS: &'static [&'static str] = &["uri-miss", "stale"];
+
+        fn index(&self) -> usize {
+            self.0
+        }
+    }
+
+    fn metrics() -> Metrics {
+        let vocabulary = Vocabulary::of::<Reason, Reason, Reason>();
+        Metrics::new(2, vocabulary, WallTime(1500), "1.2.3")
+    }
+
+    #[test]
+    fn workers_are_summed_by_name_and_reason() {
+        let metrics = metrics();
+        let (a, b) = (metrics.worker(0), metrics.worker(1));
+        let (route, cache, origin) = (
+            metrics.route("shop"),
+            metrics.cache("default"),
+            metrics.origin("app"),
+        );
+        for worker in [&a, &b] {
+            worker.request(route, &Method::GET, StatusCode::OK);
+            worker.hit(cache);
+            worker.forwarded(cache, &Reason(1));
+            worker.not_stored(&Reason(0));
+            worker.delivered(route, Served::Hit, Duration::from_millis(2), 100, false);
+        }
+        a.collapsed(cache, Duration::from_millis(3));
+        a.stored(cache);
+        b.origin_answered(origin, Duration::from_millis(4));
+        a.watch_tasks(|| 7);
+        let snapshot = metrics.snapshot();
+        assert_eq!(snapshot.routes.len(), 1);
+        assert_eq!(snapshot.routes[0].requests, [("GET", "2xx", 2)]);
+        assert_eq!(
+            (snapshot.routes[0].body_bytes, snapshot.routes[0].aborted),
+            (200, 2)
+        );
+        assert_eq!(
+            snapshot.caches[0]
+                .lookups
+                .iter()
+                .map(|c| c.count)
+                .collect::<Vec<_>>(),
+            [2, 0, 2]
+        );
+        assert_eq!((snapshot.caches[0].collapsed, snapshot.caches[0].stored), (1, 1));
+        assert_eq!(snapshot.origins[0].duration.count(), 1);
+        assert_eq!(snapshot.latency[0].1.count(), 2);
+        assert_eq!(snapshot.tasks, [7, 0]);
+    }
+
+    #[test]
+    fn a_registered_name_is_exposed_before_its_first_event_and_other_only_after() {
+        let metrics = metrics();
+        metrics.cache("default");
+        let text = |metrics: &Metrics| {
+            let mut out = Exposition::default();
+            metrics.expose(&mut out);
+            out.finish()
+        };
+        let before = text(&metrics);
+        assert!(
+            before.contains("larder_cache_lookups_total{cache=\"default\",status=\"hit\"} 0\n"),
+            "{before}"
+        );
+        assert!(
+            before.contains("larder_build_info{version=\"1.2.3\"} 1\n"),
+            "{before}"
+        );
+        assert!(before.contains("process_start_time_seconds 1.5\n"), "{before}");
+        assert!(before.contains("process_resident_memory_bytes "), "{before}");
+        assert!(!before.contains("\"other\""), "{before}");
+        metrics
+            .worker(0)
+            .request(RouteId::default(), &Method::POST, StatusCode::NOT_FOUND);
+        let after = text(&metrics);
+        assert!(
+            after.contains("larder_requests_total{route=\"other\",method=\"POST\",code_class=\"4xx\"} 1\n")
+        );
+    }
+
+    #[test]
+    fn every_exposed_family_is_declared_with_these_labels() {
+        let metrics = metrics();
+        let (route, cache, origin) = (metrics.route("s"), metrics.cache("c"), metrics.origin("o"));
+        let worker = metrics.worker(0);
+        worker.request(route, &Method::GET, StatusCode::OK);
+        worker.hit(cache);
+        worker.origin_answered(origin, Duration::ZERO);
+        let mut out = Exposition::default();
+        metrics.expose(&mut out);
+        let text = out.finish();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let name = line.split(['{', ' ']).next().unwrap();
+            let stem = |n: &str| {
+                ["_bucket", "_sum", "_count"]
+                    .iter()
+                    .find_map(|s| n.strip_suffix(s))
+                    .map(str::to_owned)
+            };
+            let declared = family::ALL
+                .iter()
+                .find(|f| f.name == name || Some(f.name) == stem(name).as_deref());
+            let declared = declared.unwrap_or_else(|| panic!("undeclared: {line}"));
+            for label in declared.labels {
+                assert!(line.contains(&format!("{label}=\"")), "{label} missing: {line}");
+            }
+        }
+    }
+}

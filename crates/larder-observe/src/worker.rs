@@ -1,0 +1,195 @@
+//! One worker's counters: what the rooms of an exchange call when something has happened.
+//!
+//! Every call is a few adds in memory that only this worker writes; nothing waits, hashes or, after the first use of
+//! a site, store or origin, allocates. Cells for a name are made when it first counts, so that unused numbers cost a
+//! pointer. Reading is `snapshot`'s affair.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+
+use crate::cells::Cells;
+use crate::histogram::Histogram;
+use crate::label::{CodeClass, Label, MethodLabel, Served, Vocabulary};
+use crate::names::{CacheId, OriginId, RouteId};
+
+/// The most sites, stores and origins that are told apart, over all configurations of one process.
+pub(crate) const ROUTES_MAX: usize = 1024;
+pub(crate) const CACHES_MAX: usize = 64;
+pub(crate) const ORIGINS_MAX: usize = 256;
+
+/// Places in [`RouteCells::flow`].
+pub(crate) const BODY_BYTES: usize = 0;
+pub(crate) const ABORTED: usize = 1;
+/// Places in [`CacheCells::fills`].
+pub(crate) const COLLAPSED: usize = 0;
+pub(crate) const STORED: usize = 1;
+
+pub(crate) struct RouteCells {
+    /// By method, then class of status code.
+    pub(crate) requests: Cells,
+    pub(crate) flow: Cells,
+}
+
+pub(crate) struct CacheCells {
+    /// `hit`, then the vocabulary's forward reasons.
+    pub(crate) lookups: Cells,
+    pub(crate) fills: Cells,
+}
+
+pub(crate) struct OriginCells {
+    pub(crate) duration: Histogram,
+}
+
+type Slots<T> = Box<[OnceLock<Box<T>>]>;
+type TaskCount = Box<dyn Fn() -> usize + Send + Sync>;
+
+/// The counters that one worker writes and everybody may read. Shared by the worker's tasks through an `Arc`.
+pub struct WorkerMetrics {
+    vocabulary: Vocabulary,
+    pub(crate) routes: Slots<RouteCells>,
+    pub(crate) caches: Slots<CacheCells>,
+    pub(crate) origins: Slots<OriginCells>,
+    pub(crate) latency: [Histogram; Served::TOKENS.len()],
+    pub(crate) lock_wait: Histogram,
+    pub(crate) not_stored: Cells,
+    pub(crate) invalidations: Cells,
+    pub(crate) tasks: OnceLock<TaskCount>,
+}
+
+fn slots<T>(n: usize) -> Slots<T> {
+    (0..n).map(|_| OnceLock::new()).collect()
+}
+
+/// The place of a method and class in [`RouteCells::requests`].
+pub(crate) fn request_place(method: usize, class: usize) -> usize {
+    method * CodeClass::TOKENS.len() + class
+}
+
+impl WorkerMetrics {
+    pub(crate) fn new(vocabulary: Vocabulary) -> Self {
+        Self {
+            vocabulary,
+            routes: slots(ROUTES_MAX),
+            caches: slots(CACHES_MAX),
+            origins: slots(ORIGINS_MAX),
+            latency: Default::default(),
+            lock_wait: Histogram::default(),
+            not_stored: Cells::new(vocabulary.not_stored.len()),
+            invalidations: Cells::new(vocabulary.invalidation.len()),
+            tasks: OnceLock::new(),
+        }
+    }
+
+    fn route(&self, id: RouteId) -> Option<&RouteCells> {
+        let make = || {
+            let places = MethodLabel::TOKENS.len() * CodeClass::TOKENS.len();
+            Box::new(RouteCells {
+                requests: Cells::new(places),
+                flow: Cells::new(2),
+            })
+        };
+        self.routes.get(id.index()).map(|slot| &**slot.get_or_init(make))
+    }
+
+    fn cache(&self, id: CacheId) -> Option<&CacheCells> {
+        let make = || {
+            Box::new(CacheCells {
+                lookups: Cells::new(1 + self.vocabulary.forward.len()),
+                fills: Cells::new(2),
+            })
+        };
+        self.caches.get(id.index()).map(|slot| &**slot.get_or_init(make))
+    }
+
+    fn origin(&self, id: OriginId) -> Option<&OriginCells> {
+        let make = || {
+            Box::new(OriginCells {
+                duration: Histogram::default(),
+            })
+        };
+        self.origins.get(id.index()).map(|slot| &**slot.get_or_init(make))
+    }
+
+    /// A request has its final status.
+    pub fn request(&self, route: RouteId, method: &Method, status: StatusCode) {
+        if let Some(cells) = self.route(route) {
+            let place = request_place(MethodLabel::from(method).index(), CodeClass::from(status).index());
+            cells.requests.add(place, 1);
+        }
+    }
+
+    /// A response has ended: `took` counts from the request's head, `complete` is false where it was cut.
+    pub fn delivered(&self, route: RouteId, served: Served, took: Duration, body_bytes: u64, complete: bool) {
+        self.latency[served.index()].observe(took);
+        if let Some(cells) = self.route(route) {
+            cells.flow.add(BODY_BYTES, body_bytes);
+            cells.flow.add(ABORTED, u64::from(!complete));
+        }
+    }
+
+    /// A look-up was answered from the store.
+    pub fn hit(&self, cache: CacheId) {
+        if let Some(cells) = self.cache(cache) {
+            cells.lookups.add(0, 1);
+        }
+    }
+
+    /// A request was forwarded, or would have been had it not joined another's fetch.
+    pub fn forwarded<L: Label>(&self, cache: CacheId, reason: &L) {
+        debug_assert_eq!(L::TOKENS, self.vocabulary.forward);
+        if let Some(cells) = self.cache(cache) {
+            cells.lookups.add(1 + reason.index(), 1);
+        }
+    }
+
+    /// A request got its head from another request's fetch, after waiting for `waited`.
+    pub fn collapsed(&self, cache: CacheId, waited: Duration) {
+        self.lock_wait.observe(waited);
+        if let Some(cells) = self.cache(cache) {
+            cells.fills.add(COLLAPSED, 1);
+        }
+    }
+
+    /// A response was stored.
+    pub fn stored(&self, cache: CacheId) {
+        if let Some(cells) = self.cache(cache) {
+            cells.fills.add(STORED, 1);
+        }
+    }
+
+    /// A response was not stored.
+    pub fn not_stored<L: Label>(&self, reason: &L) {
+        debug_assert_eq!(L::TOKENS, self.vocabulary.not_stored);
+        self.not_stored.add(reason.index(), 1);
+    }
+
+    /// Something was invalidated.
+    pub fn invalidated<L: Label>(&self, kind: &L) {
+        debug_assert_eq!(L::TOKENS, self.vocabulary.invalidation);
+        self.invalidations.add(kind.index(), 1);
+    }
+
+    /// An origin's final head arrived, `took` after it was asked.
+    pub fn origin_answered(&self, origin: OriginId, took: Duration) {
+        if let Some(cells) = self.origin(origin) {
+            cells.duration.observe(took);
+        }
+    }
+
+    /// How to count the tasks alive on this worker's runtime; called at each scrape, from another thread. Only the
+    /// first call counts.
+    pub fn watch_tasks(&self, count: impl Fn() -> usize + Send + Sync + 'static) {
+        let _ = self.tasks.set(Box::new(count));
+    }
+}
+
+impl fmt::Debug for WorkerMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerMetrics")
+            .field("vocabulary", &self.vocabulary)
+            .finish_non_exhaustive()
+    }
+}
