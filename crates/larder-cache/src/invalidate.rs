@@ -1,0 +1,205 @@
+//! What an unsafe request makes outdated (RFC 9111 4.4).
+//!
+//! In: a request and the final answer to it. Out: the targets whose stored responses have to go: the request's own,
+//! and those that Location and Content-Location name at the same origin, so that nobody can clear another site's
+//! cache. An answer that is an error (4xx, 5xx) changed nothing and invalidates nothing.
+//! References are resolved as RFC 3986 5.2 says; those that cannot be a target are left out.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use larder_http::authority::Authority;
+use larder_http::message::RequestHead;
+use larder_http::target::{Target, absolute_form};
+
+/// Whether a method is known to change nothing: the safe ones of IANA's registry that a client may send. Methods that
+/// are not known are not safe.
+pub fn is_safe(method: &Method) -> bool {
+    matches!(
+        method.as_str(),
+        "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PROPFIND" | "REPORT" | "SEARCH" | "QUERY"
+    )
+}
+
+/// The targets, all of the request's own scheme and authority, whose stored responses are outdated by the answer with
+/// `status` and `fields` to `request`. Empty for safe methods and for errors; no target comes twice.
+pub fn invalidates(request: &RequestHead, status: StatusCode, fields: &HeaderMap) -> Vec<Target> {
+    if is_safe(&request.method) || !(status.is_success() || status.is_redirection()) {
+        return Vec::new();
+    }
+    let mut targets = vec![request.target.clone()];
+    for name in [header::LOCATION, header::CONTENT_LOCATION] {
+        let mut lines = fields.get_all(name).iter();
+        // Several lines contradict each other; neither field is a list.
+        if let (Some(reference), None) = (lines.next(), lines.next()) {
+            targets.extend(resolve(request, reference).filter(|target| !targets.contains(target)));
+        }
+    }
+    targets
+}
+
+/// The target that `reference` names, if it lies at the request's own origin.
+fn resolve(request: &RequestHead, reference: &HeaderValue) -> Option<Target> {
+    let reference = reference.as_bytes().trim_ascii();
+    let reference = reference.split(|b| *b == b'#').next().unwrap_or_default();
+    let raw = match reference {
+        _ if has_scheme(reference) => same_origin(request, Bytes::copy_from_slice(reference))?,
+        [b'/', b'/', ..] => {
+            let absolute = [request.scheme.as_str().as_bytes(), b":", reference].concat();
+            same_origin(request, absolute.into())?
+        }
+        _ => relative(request, reference),
+    };
+    Target::parse(without_dot_segments(&raw)).ok()
+}
+
+/// Whether `reference` begins with a scheme (RFC 3986 3.1).
+fn has_scheme(reference: &[u8]) -> bool {
+    let end = reference
+        .iter()
+        .position(|b| matches!(b, b':' | b'/' | b'?'))
+        .unwrap_or(reference.len());
+    let (scheme, rest) = reference.split_at(end);
+    rest.first() == Some(&b':') && scheme.first().is_some_and(u8::is_ascii_alphabetic)
+}
+
+fn same_origin(request: &RequestHead, absolute: Bytes) -> Option<Bytes> {
+    let (scheme, authority, target) = absolute_form(&absolute).ok()?;
+    let authority = Authority::parse(authority, scheme).ok()?;
+    (scheme == request.scheme && authority == request.authority).then_some(target)
+}
+
+/// Resolves a path, a query or nothing against the request's target.
+fn relative(request: &RequestHead, reference: &[u8]) -> Bytes {
+    let (path, target) = (request.target.path().as_bytes(), request.target.as_bytes());
+    match reference {
+        [] => target.clone(),
+        [b'/', ..] => Bytes::copy_from_slice(reference),
+        [b'?', ..] => [path, reference].concat().into(),
+        _ => {
+            let directory = path.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
+            [path.get(..directory).unwrap_or_default(), reference]
+                .concat()
+                .into()
+        }
+    }
+}
+
+/// RFC 3986 5.2.4, on the path only. Escapes stay as they are: the key is made of raw bytes.
+fn without_dot_segments(target: &[u8]) -> Bytes {
+    let path_end = target.iter().position(|b| *b == b'?').unwrap_or(target.len());
+    let (path, query) = target.split_at(path_end);
+    let mut out: Vec<u8> = Vec::with_capacity(target.len());
+    let mut segments = path
+        .strip_prefix(b"/")
+        .unwrap_or(path)
+        .split(|b| *b == b'/')
+        .peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            b"." => {}
+            b".." => out.truncate(out.iter().rposition(|b| *b == b'/').unwrap_or(0)),
+            segment => {
+                out.push(b'/');
+                out.extend_from_slice(segment);
+                continue;
+            }
+        }
+        if is_last {
+            out.push(b'/');
+        }
+    }
+    out.extend_from_slice(query);
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::example::{fields, request};
+
+    fn check(method: &str, status: u16, said: &[(&str, &str)], expected: &[&str]) {
+        let status = StatusCode::from_u16(status).unwrap_or_default();
+        let found = invalidates(&request(method, &[]), status, &fields(said));
+        let found: Vec<&str> = found.iter().map(Target::as_str).collect();
+        assert_eq!(found, expected, "{method} {status} {said:?}");
+    }
+
+    #[test]
+    fn unsafe_methods_that_succeeded_invalidate_their_target() {
+        for method in ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "post", "UNKNOWN"] {
+            for status in [200, 201, 204, 303, 304] {
+                check(method, status, &[], &["/a/b?q"]);
+            }
+            for status in [400, 404, 500, 999] {
+                check(method, status, &[("location", "/x")], &[]);
+            }
+        }
+        for method in ["GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND"] {
+            check(method, 200, &[("location", "/x")], &[]);
+        }
+    }
+
+    #[test]
+    fn references_to_the_same_origin_are_resolved() {
+        for (reference, target) in [
+            ("/x", "/x"),
+            ("/x/../y?z#f", "/y?z"),
+            ("/../..", "/"),
+            ("/x/.", "/x/"),
+            ("/x/..", "/"),
+            ("/x//y", "/x//y"),
+            ("c", "/a/c"),
+            ("c:d", ""),
+            ("./c:d", "/a/c:d"),
+            ("../c/?d=../e", "/c/?d=../e"),
+            ("..", "/"),
+            ("?x", "/a/b?x"),
+            ("http://example.org", "/"),
+            ("http://EXAMPLE.org:80/x?y", "/x?y"),
+            ("http://example.org?y", "/?y"),
+            ("HTTP://example.org/%2e%2E/x", "/%2e%2E/x"),
+            ("//example.org/x", "/x"),
+            ("//example.net/x", ""),
+            ("https://example.org/x", ""),
+            ("http://example.org:8080/x", ""),
+            ("http://user@example.org/x", ""),
+            ("http://example.org.evil/x", ""),
+            ("mailto:a@b", ""),
+            ("/a b", ""),
+            ("", ""),
+            ("#f", ""),
+            ("/a/b?q", ""),
+        ] {
+            let mut expected = vec!["/a/b?q"];
+            expected.extend(Some(target).filter(|target| !target.is_empty()));
+            check("POST", 201, &[("location", reference)], &expected);
+            check("POST", 201, &[("content-location", reference)], &expected);
+        }
+        check(
+            "PUT",
+            204,
+            &[("location", "/x"), ("content-location", "/y")],
+            &["/a/b?q", "/x", "/y"],
+        );
+        check(
+            "PUT",
+            204,
+            &[("location", "/x"), ("content-location", "/x")],
+            &["/a/b?q", "/x"],
+        );
+        check("PUT", 204, &[("location", "/x"), ("location", "/y")], &["/a/b?q"]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_target_is_one_that_a_request_could_have(reference in "[a-z./?#:%@ -]{0,24}") {
+            for target in invalidates(&request("POST", &[]), StatusCode::OK, &fields(&[("location", &reference)])) {
+                prop_assert!(Target::parse(target.as_bytes().clone()).is_ok());
+                prop_assert!(!target.path().split('/').any(|segment| matches!(segment, "." | "..")));
+            }
+        }
+    }
+}

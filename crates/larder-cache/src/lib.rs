@@ -1,0 +1,39 @@
+//! The caching rules of RFC 9111 as pure functions with typed reasons.
+//!
+//! In: heads, fields, two instants and what a rule's settings say. Out: decisions that are values and carry their
+//! reason, so that Cache-Status, the log and the metrics all print the same word. No I/O, no clock
+//! ([`larder_http::time::Now`] is an argument), no store and no keys: which responses are candidates is found
+//! elsewhere, and whether the best of them may be used is decided here.
+//!
+//! One file per concern, in the RFC's order: [`storable`](mod@storable) (3, 3.5), [`reuse`](mod@reuse) (4),
+//! [`vary`] (4.1), [`freshness`] and [`age`] (4.2), [`stale`] (4.2.4), [`validate`] (4.3), [`update`](mod@update)
+//! (3.2, 4.3.4), [`invalidate`] (4.4), and [`answer`](mod@answer) for what a client is sent (RFC 9110 13 and 14).
+//! [`policy`] holds the settings, [`head`] what is kept.
+
+pub mod age;
+pub mod answer;
+pub mod freshness;
+pub mod head;
+pub mod invalidate;
+pub mod policy;
+pub mod reuse;
+pub mod stale;
+pub mod storable;
+pub mod update;
+pub mod validate;
+pub mod vary;
+
+#[cfg(test)]
+mod example;
+
+pub use answer::{Answer, answer, not_modified_fields, partial_fields, unsatisfiable_fields};
+pub use freshness::{ExchangeTimes, Freshness, LifetimeSource};
+pub use head::StoredHead;
+pub use invalidate::{invalidates, is_safe};
+pub use policy::{CachePolicy, Lifetimes, SessionNames, SetCookie};
+pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};
+pub use stale::{StaleCause, StaleForbidden, StaleReason, may_serve_stale};
+pub use storable::{NotStorable, Storability, storable};
+pub use update::{Updated, update};
+pub use validate::{conditional_fields, drop_conditionals, matches_304};
+pub use vary::{SecondaryKey, Selecting, VaryNames};

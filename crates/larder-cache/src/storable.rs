@@ -1,0 +1,275 @@
+//! Whether a response may be stored (RFC 9111 3 and 3.5), and for how long it is then fresh.
+//!
+//! In: a request, the response's head, when both happened, the rule's settings. Out: a [`Freshness`], or the first
+//! rule that forbids storing. Everything that could show one client's response to another is decided here: private,
+//! no-store, Authorization, cookies, Vary. A response without lifetime is stored when it can be validated, since
+//! then the origin is asked each time; one with neither is of no use.
+//! Deliberately absent: storing partial content, responses to POST, and anything about size.
+
+use std::time::Duration;
+
+use http::{HeaderMap, Method, StatusCode, header};
+use larder_http::fields::cache_control::{RequestDirectives, ResponseDirectives};
+use larder_http::fields::cookie;
+use larder_http::fields::date::DateField;
+use larder_http::fields::etag::EntityTag;
+use larder_http::fields::vary::Vary;
+use larder_http::message::RequestHead;
+
+use crate::freshness::{ExchangeTimes, Freshness, freshness};
+use crate::policy::{CachePolicy, Personal, SetCookie};
+
+/// May it be stored?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storability {
+    /// Yes; so long it is fresh.
+    Storable(Freshness),
+    /// No, because.
+    NotStorable(NotStorable),
+}
+
+/// The rule that forbids storing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NotStorable {
+    /// Only answers to GET are stored.
+    Method,
+    /// An interim response is not final.
+    Interim,
+    /// 206: a part is not stored as the whole.
+    PartialContent,
+    /// 304 updates what is stored and is nothing by itself.
+    NotModified,
+    /// 412 answers the request's conditions.
+    PreconditionFailed,
+    /// 416 answers the request's Range.
+    RangeNotSatisfiable,
+    /// The request says `no-store`.
+    RequestNoStore,
+    /// `must-understand` with a status whose rules are not known here.
+    MustUnderstand,
+    /// `no-store`
+    NoStore,
+    /// `private`
+    Private,
+    /// The request has Authorization, and nothing says that its response is shared.
+    Authorization,
+    /// The request has a session cookie, and the response would live by a configured lifetime.
+    SessionCookie,
+    /// `Vary: *`
+    VaryAny,
+    /// Set-Cookie without an explicit lifetime.
+    SetCookie,
+    /// Set-Cookie that starts a session, and nothing says that it is shared.
+    SetSessionCookie,
+    /// `no-cache` without a validator: nothing could ever be used.
+    NoCache,
+    /// Neither a lifetime nor a validator.
+    NoLifetime,
+}
+
+impl NotStorable {
+    /// All reasons, in the order of the enum, so that a counter's place is the variant's.
+    pub const ALL: [Self; 16] = [
+        Self::Method,
+        Self::Interim,
+        Self::PartialContent,
+        Self::NotModified,
+        Self::PreconditionFailed,
+        Self::RangeNotSatisfiable,
+        Self::RequestNoStore,
+        Self::MustUnderstand,
+        Self::NoStore,
+        Self::Private,
+        Self::Authorization,
+        Self::SessionCookie,
+        Self::VaryAny,
+        Self::SetCookie,
+        Self::SetSessionCookie,
+        Self::NoLifetime,
+    ];
+
+    /// The fixed word for Cache-Status, logs and metrics.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::Interim => "interim",
+            Self::PartialContent => "partial-content",
+            Self::NotModified => "not-modified",
+            Self::PreconditionFailed => "precondition-failed",
+            Self::RangeNotSatisfiable => "range-not-satisfiable",
+            Self::RequestNoStore => "request-no-store",
+            Self::MustUnderstand => "must-understand",
+            Self::NoStore => "no-store",
+            Self::Private => "private",
+            Self::Authorization => "authorization",
+            Self::SessionCookie => "session-cookie",
+            Self::VaryAny => "vary-any",
+            Self::SetCookie => "set-cookie",
+            Self::SetSessionCookie => "set-session-cookie",
+            Self::NoCache => "no-cache",
+            Self::NoLifetime => "no-lifetime",
+        }
+    }
+
+    /// Whether it was this request that forbade it: another one for the same URI may well be answered by something
+    /// that can be stored.
+    pub const fn lies_in_request(self) -> bool {
+        match self {
+            Self::Method
+            | Self::PartialContent
+            | Self::NotModified
+            | Self::PreconditionFailed
+            | Self::RangeNotSatisfiable
+            | Self::RequestNoStore
+            | Self::Authorization
+            | Self::SessionCookie => true,
+            Self::Interim
+            | Self::MustUnderstand
+            | Self::NoStore
+            | Self::Private
+            | Self::VaryAny
+            | Self::SetCookie
+            | Self::SetSessionCookie
+            | Self::NoCache
+            | Self::NoLifetime => false,
+        }
+    }
+}
+
+/// Decides whether the response with `status` and `fields` to `request` may be stored.
+pub fn storable(
+    request: &RequestHead,
+    status: StatusCode,
+    fields: &HeaderMap,
+    times: ExchangeTimes,
+    policy: &CachePolicy,
+) -> Storability {
+    if request.method != Method::GET {
+        return Storability::NotStorable(NotStorable::Method);
+    }
+    storable_as_get(&request.fields, status, fields, times, policy)
+}
+
+/// [`storable`], whatever the method: a HEAD may validate what a GET stored.
+pub(crate) fn storable_as_get(
+    request: &HeaderMap,
+    status: StatusCode,
+    fields: &HeaderMap,
+    times: ExchangeTimes,
+    policy: &CachePolicy,
+) -> Storability {
+    let directives = ResponseDirectives::read(fields);
+    let freshness = freshness(status, fields, &directives, times, policy);
+    let forbidden = by_status(status)
+        .or_else(|| by_directives(request, status, &directives))
+        .or_else(|| by_person(request, &directives, &freshness, policy))
+        .or_else(|| (Vary::read(fields) == Vary::Any).then_some(NotStorable::VaryAny))
+        .or_else(|| by_set_cookie(fields, &directives, &freshness, policy))
+        .or_else(|| by_usefulness(fields, &freshness));
+    forbidden.map_or(Storability::Storable(freshness), Storability::NotStorable)
+}
+
+fn by_status(status: StatusCode) -> Option<NotStorable> {
+    match status {
+        status if status.is_informational() => Some(NotStorable::Interim),
+        StatusCode::PARTIAL_CONTENT => Some(NotStorable::PartialContent),
+        StatusCode::NOT_MODIFIED => Some(NotStorable::NotModified),
+        StatusCode::PRECONDITION_FAILED => Some(NotStorable::PreconditionFailed),
+        StatusCode::RANGE_NOT_SATISFIABLE => Some(NotStorable::RangeNotSatisfiable),
+        _ => None,
+    }
+}
+
+/// Statuses whose caching rules are known here, for `must-understand`: those that RFC 9110 defines.
+fn is_understood(status: StatusCode) -> bool {
+    matches!(
+        status.as_u16(),
+        200..=205 | 300..=303 | 305 | 307 | 308 | 400..=411 | 413..=415 | 417 | 421 | 422 | 426 | 500..=505
+    )
+}
+
+fn by_directives(
+    request: &HeaderMap,
+    status: StatusCode,
+    directives: &ResponseDirectives,
+) -> Option<NotStorable> {
+    if directives.must_understand && !is_understood(status) {
+        return Some(NotStorable::MustUnderstand);
+    }
+    // With must-understand, no-store is meant for caches that do not know the status (RFC 9111 5.2.2.3).
+    if directives.no_store && !directives.must_understand {
+        return Some(NotStorable::NoStore);
+    }
+    if directives.private.is_whole() {
+        return Some(NotStorable::Private);
+    }
+    // After what the response says, which holds for all requests and is the better reason to tell.
+    RequestDirectives::read(request)
+        .no_store
+        .then_some(NotStorable::RequestNoStore)
+}
+
+fn by_person(
+    request: &HeaderMap,
+    directives: &ResponseDirectives,
+    freshness: &Freshness,
+    policy: &CachePolicy,
+) -> Option<NotStorable> {
+    let says_shared = directives.public || directives.must_revalidate || directives.s_maxage.is_some();
+    if request.contains_key(header::AUTHORIZATION) && !says_shared {
+        return Some(NotStorable::Authorization);
+    }
+    if !freshness.source.is_configured() {
+        return None;
+    }
+    policy.personal(request).map(|personal| match personal {
+        Personal::Authorization => NotStorable::Authorization,
+        Personal::SessionCookie => NotStorable::SessionCookie,
+    })
+}
+
+fn by_set_cookie(
+    fields: &HeaderMap,
+    directives: &ResponseDirectives,
+    freshness: &Freshness,
+    policy: &CachePolicy,
+) -> Option<NotStorable> {
+    let SetCookie::Guard = policy.set_cookie;
+    let kept = |name| !is_left_out(directives, &name);
+    if !fields.contains_key(header::SET_COOKIE) || !kept(header::SET_COOKIE) {
+        return None;
+    }
+    // What has to be validated each time is not meant for others, however long it calls itself fresh.
+    let explicit =
+        freshness.source.is_explicit() && freshness.lifetime > Duration::ZERO && !freshness.no_cache;
+    if !explicit {
+        return Some(NotStorable::SetCookie);
+    }
+    let says_shared = directives.public || directives.s_maxage.is_some();
+    let starts_session = || {
+        cookie::set_cookies(fields)
+            .any(|cookie| cookie.http_only || policy.session_cookies.matches(cookie.name))
+    };
+    (!says_shared && starts_session()).then_some(NotStorable::SetSessionCookie)
+}
+
+/// Whether a qualified `no-cache` or `private` keeps the field `name` from being stored.
+pub(crate) fn is_left_out(directives: &ResponseDirectives, name: &http::HeaderName) -> bool {
+    directives.no_cache.fields().contains(name) || directives.private.fields().contains(name)
+}
+
+fn by_usefulness(fields: &HeaderMap, freshness: &Freshness) -> Option<NotStorable> {
+    let now = freshness.received.wall;
+    let can_be_validated = EntityTag::of(fields).is_some()
+        || DateField::read(fields, &header::LAST_MODIFIED, now)
+            .at()
+            .is_some();
+    match can_be_validated {
+        true => None,
+        false if freshness.no_cache => Some(NotStorable::NoCache),
+        false => freshness.lifetime.is_zero().then_some(NotStorable::NoLifetime),
+    }
+}
+
+#[cfg(test)]
+mod tests;

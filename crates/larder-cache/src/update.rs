@@ -1,0 +1,171 @@
+//! Bringing a stored response up to date with the 304 that confirmed it (RFC 9111 3.2, 4.3.4).
+//!
+//! In: what is stored, the request that was sent on, the 304's fields. Out: a new head to store in its place, or the
+//! merged fields for this one answer where the 304 now forbids storing. Fields of the 304 replace all stored lines of
+//! the same name; what it does not mention stays. The exceptions describe the stored bytes, and those have not
+//! changed: Content-Encoding, Content-Length, Content-Range. All rules of storing are asked again.
+
+use http::{HeaderMap, header};
+use larder_http::fields::date;
+use larder_http::message::RequestHead;
+
+use crate::freshness::ExchangeTimes;
+use crate::head::StoredHead;
+use crate::policy::CachePolicy;
+use crate::storable::{NotStorable, Storability, storable_as_get};
+
+/// What became of a stored response.
+#[derive(Clone, Debug)]
+pub enum Updated {
+    /// It lives on.
+    Stored(Box<StoredHead>),
+    /// It answers this request once more. Where the reason [lies in the request](NotStorable::lies_in_request), what
+    /// is stored stays as it was; otherwise it is to be removed.
+    NoLongerStorable {
+        /// The merged fields for this answer.
+        fields: HeaderMap,
+        /// The rule that forbids storing it.
+        reason: NotStorable,
+    },
+}
+
+/// Updates `stored`, which a 304 with the fields `not_modified` confirmed in answer to `request`.
+pub fn update(
+    stored: &StoredHead,
+    request: &RequestHead,
+    not_modified: &HeaderMap,
+    times: ExchangeTimes,
+    policy: &CachePolicy,
+) -> Updated {
+    let mut fields = merged(&stored.fields.map, not_modified);
+    if !not_modified.contains_key(header::DATE) {
+        // The stored Date would make the confirmed response as old as it was before.
+        fields.insert(header::DATE, date::format(times.response.wall));
+    }
+    match storable_as_get(&request.fields, stored.status, &fields, times, policy) {
+        Storability::Storable(freshness) => Updated::Stored(Box::new(StoredHead::new(
+            request,
+            stored.status,
+            fields,
+            freshness,
+        ))),
+        Storability::NotStorable(reason) => Updated::NoLongerStorable { fields, reason },
+    }
+}
+
+fn merged(stored: &HeaderMap, not_modified: &HeaderMap) -> HeaderMap {
+    let replaces = |name: &http::HeaderName| {
+        *name != header::CONTENT_ENCODING && *name != header::CONTENT_LENGTH && *name != header::CONTENT_RANGE
+    };
+    let mut fields = HeaderMap::with_capacity(stored.len() + not_modified.len());
+    for (name, value) in stored {
+        if !(replaces(name) && not_modified.contains_key(name)) {
+            fields.append(name, value.clone());
+        }
+    }
+    for (name, value) in not_modified {
+        if replaces(name) {
+            fields.append(name, value.clone());
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::{DATE, at_ms, fields, request, stored};
+
+    const STORED: [(&str, &str); 7] = [
+        ("cache-control", "max-age=2"),
+        ("etag", "\"a\""),
+        ("x-a", "1"),
+        ("x-a", "2"),
+        ("content-encoding", "gzip"),
+        ("content-type", "text/plain"),
+        ("date", DATE),
+    ];
+
+    fn updated(asked: &[(&str, &str)], said: &[(&str, &str)]) -> Updated {
+        let policy = CachePolicy::default();
+        let times = ExchangeTimes {
+            request: at_ms(10_000),
+            response: at_ms(10_500),
+        };
+        update(
+            &stored(&[], &STORED, &policy),
+            &request("GET", asked),
+            &fields(said),
+            times,
+            &policy,
+        )
+    }
+
+    fn check(said: &[(&str, &str)], name: &str, expected: &[&str]) {
+        match updated(&[], said) {
+            Updated::Stored(head) => {
+                let found: Vec<_> = head.fields.map.get_all(name).iter().collect();
+                assert_eq!(found, expected, "{said:?}");
+            }
+            Updated::NoLongerStorable { reason, .. } => panic!("{reason:?}: {said:?}"),
+        }
+    }
+
+    #[test]
+    fn fields_of_the_304_replace_and_all_others_stay() {
+        check(&[], "x-a", &["1", "2"]);
+        check(&[("x-a", "3")], "x-a", &["3"]);
+        check(&[("x-b", "3"), ("x-b", "4")], "x-b", &["3", "4"]);
+        check(&[("content-foo", "3")], "content-foo", &["3"]);
+        check(&[("content-type", "text/html")], "content-type", &["text/html"]);
+        check(&[("cache-control", "max-age=9")], "cache-control", &["max-age=9"]);
+    }
+
+    #[test]
+    fn what_describes_the_stored_bytes_stays() {
+        check(&[("content-encoding", "br")], "content-encoding", &["gzip"]);
+        check(&[("content-length", "99")], "content-length", &[]);
+        check(&[("content-range", "bytes 0-1/2")], "content-range", &[]);
+    }
+
+    #[test]
+    fn age_starts_anew() {
+        for said in [
+            &[("cache-control", "max-age=9")][..],
+            &[("cache-control", "max-age=9"), ("age", "4")],
+        ] {
+            let Updated::Stored(head) = updated(&[], said) else {
+                panic!("not stored")
+            };
+            let from_304 = if said.len() > 1 { 4_500 } else { 500 };
+            assert_eq!(head.freshness.initial_age.as_millis(), from_304);
+            assert!(head.freshness.is_fresh(at_ms(11_000)));
+            assert!(!head.freshness.is_fresh(at_ms(20_000)));
+            assert!(!head.fields.map.contains_key(header::AGE));
+        }
+        check(&[], "date", &["Sun, 06 Nov 1994 08:49:47 GMT"]);
+        check(
+            &[("date", "Sun, 06 Nov 1994 08:49:46 GMT")],
+            "date",
+            &["Sun, 06 Nov 1994 08:49:46 GMT"],
+        );
+    }
+
+    #[test]
+    fn all_rules_of_storing_are_asked_again() {
+        let check =
+            |asked: &[(&str, &str)], said: &[(&str, &str)], expected: NotStorable| match updated(asked, said)
+            {
+                Updated::NoLongerStorable { reason, fields } => {
+                    assert_eq!(reason, expected);
+                    assert_eq!(fields.get_all("x-a").iter().count(), 2);
+                }
+                Updated::Stored(_) => panic!("stored: {asked:?} {said:?}"),
+            };
+        check(&[], &[("cache-control", "no-store")], NotStorable::NoStore);
+        check(&[], &[("cache-control", "private")], NotStorable::Private);
+        check(&[], &[("vary", "*")], NotStorable::VaryAny);
+        check(&[], &[("set-cookie", "sid=1")], NotStorable::SetSessionCookie);
+        check(&[("authorization", "x")], &[], NotStorable::Authorization);
+    }
+}
