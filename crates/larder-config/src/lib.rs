@@ -1,0 +1,55 @@
+//! The config file: TOML text in, checked settings out, every error at once.
+//!
+//! In: a file, or text with the directory that its relative paths start from, or a command line alone. Out: a
+//! [`Checked`] config with its warnings, or [`Errors`]: each with file, line, column, key, what was found, what was
+//! expected and often a hint. Nothing is half applied: a config with one error is no config.
+//!
+//! Every key is declared once, in `sections/`, by the `section!` macro: name, type, unit, default, sentence and
+//! reason. The reader, the nearest-name hints, [`reference_markdown`] and [`json_schema`] all come from there.
+//! The way through the rooms: `document` (TOML to nodes that know their place), `schema` and `value` (nodes to
+//! values), `sections` (the keys), `checks` (what only the whole config can tell).
+//! Deliberately absent: reading anything but the file itself and the existence of what it names, and any type of the
+//! crates that the settings are for: the binary maps one to the other.
+
+mod checks;
+mod document;
+mod flags;
+mod load;
+mod problem;
+mod reading;
+mod schema;
+mod sections;
+mod value;
+
+pub use flags::Flags;
+pub use load::{Checked, accelerate, load, load_with, parse, parse_with};
+pub use problem::{Errors, Problem};
+pub use schema::json::json_schema;
+pub use schema::page::reference_markdown;
+pub use sections::config::Config;
+pub use sections::edits::FieldEdits;
+pub use sections::key::{KeySettings, QueryParts, TRACKING_PARAMETERS};
+pub use sections::limits::Limits;
+pub use sections::log::Log;
+pub use sections::origin::Origin;
+pub use sections::rule::Rule;
+pub use sections::settings::{Resolved, Settings};
+pub use sections::site::Site;
+pub use sections::store::{DEFAULT_STORE, Store};
+pub use value::address::AdminAddress;
+pub use value::cidr::Cidr;
+pub use value::duration::print_duration;
+pub use value::glob::{PathGlob, PathRegex, glob_to_regex};
+pub use value::host::HostPattern;
+pub use value::lifetimes::Lifetimes;
+pub use value::matching::ValueMatch;
+pub use value::name::{CookieName, Name, ParameterName};
+pub use value::path::{AccessLog, Directory, ExistingFile};
+pub use value::query::QueryChoice;
+pub use value::secret::Secret;
+pub use value::server::Server;
+pub use value::size::ByteSize;
+pub use value::words::{CacheMode, Cookies, LogFormat};
+
+#[cfg(test)]
+mod tests;

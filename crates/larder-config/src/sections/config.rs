@@ -1,0 +1,89 @@
+//! The top of the file: where to listen, whom to trust, and everything else by name.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::checks;
+use crate::document::Table;
+use crate::reading::{At, Reading};
+use crate::schema::Consistent;
+use crate::schema::section::section;
+use crate::sections::limits::Limits;
+use crate::sections::log::Log;
+use crate::sections::origin::Origin;
+use crate::sections::settings::Settings;
+use crate::sections::site::Site;
+use crate::sections::store::Store;
+use crate::value::address::AdminAddress;
+use crate::value::cidr::Cidr;
+use crate::value::name::Name;
+use crate::value::secret::Secret;
+
+section! {
+    /// The whole config. Keys at the top of the file stand before the first table.
+    pub struct Config in "the top of the file" {
+        /// Where clients connect: HTTP/1 and, by prior knowledge, HTTP/2.
+        listen: Vec<SocketAddr> = ["127.0.0.1:8080"],
+            why "An accelerator that is tried out is not meant to be open to the network.";
+        /// Where `/healthz`, `/metrics` and `/stats` are; `false` turns it off.
+        admin: AdminAddress = "127.0.0.1:8081",
+            why "Figures are for the operator. Off loopback it needs `admin_token`.";
+        /// The secret that requests to the admin address carry in `Authorization: Bearer ...`.
+        admin_token: Option<Secret>,
+            why "Loopback needs none; elsewhere anybody could read what is served, so there it is required.";
+        /// Threads that serve, each with its own listener.
+        workers: Option<usize> = ("the CPUs that the process may use"), in 1 ..= 1024,
+            why "One per CPU is the design; affinity and the cgroup's quota are respected.";
+        /// Peers whose `X-Forwarded-For`, `-Proto` and `-Host` are believed.
+        trusted: Vec<Cidr> = [],
+            why "Whoever is believed can choose the site and the scheme of the cache key: nobody, unless it is said.";
+        /// How long running exchanges may take to finish when larder stops.
+        drain: Duration = "30s", in "0s" ..= "1h",
+            why "Long enough for pages and most downloads, short enough for service managers, which kill after 90 s.";
+        /// The access log.
+        log: Log,
+            why "Off unless asked for.";
+        /// What one client may cost.
+        limits: Limits,
+            why "Each key has its own reason.";
+        /// Where responses come from, by name.
+        origins: Vec<(Name, Origin)>,
+            why "Sites name them.";
+        /// Where responses are kept, by name.
+        stores: Vec<(Name, Store)>,
+            why "A store named `default` exists, with the defaults below, unless it is declared.";
+        /// The sites. An exact host beats the longest wildcard, which beats the site without `hosts`.
+        sites as "site": Vec<Site> = required,
+            why "Without a site there is nothing to serve.";
+        /// Settings of every site and rule that does not say otherwise.
+        defaults: Settings,
+            why "Without it, plain caching by the origin's fields.";
+    }
+}
+
+impl Consistent for Config {
+    fn check(&self, table: &Table, _at: &At<'_>, reading: &mut Reading<'_>) {
+        checks::addresses::check(self, table, reading);
+        checks::names::check(table, reading);
+        checks::hosts::check(table, reading);
+        checks::keys::check(self, table, reading);
+    }
+}
+
+impl Config {
+    /// The origin of this name.
+    pub fn origin(&self, name: &Name) -> Option<&Origin> {
+        self.origins
+            .iter()
+            .find(|(other, _)| other == name)
+            .map(|(_, origin)| origin)
+    }
+
+    /// The store of this name.
+    pub fn store(&self, name: &Name) -> Option<&Store> {
+        self.stores
+            .iter()
+            .find(|(other, _)| other == name)
+            .map(|(_, store)| store)
+    }
+}

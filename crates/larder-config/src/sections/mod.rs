@@ -1,0 +1,12 @@
+//! Every table of the config and every key, each declared once.
+
+pub(crate) mod config;
+pub(crate) mod edits;
+pub(crate) mod key;
+pub(crate) mod limits;
+pub(crate) mod log;
+pub(crate) mod origin;
+pub(crate) mod rule;
+pub(crate) mod settings;
+pub(crate) mod site;
+pub(crate) mod store;

@@ -1,0 +1,62 @@
+//! A site: its hosts, where its responses come from, and its rules.
+
+use crate::document::{Table, Value};
+use crate::reading::{At, Reading, tables};
+use crate::schema::Consistent;
+use crate::schema::section::section;
+use crate::sections::rule::Rule;
+use crate::sections::settings::Settings;
+use crate::value::host::HostPattern;
+use crate::value::name::Name;
+use crate::value::path::Directory;
+
+section! {
+    /// A site. Besides its own keys it takes every setting, for all its rules that do not say otherwise.
+    pub struct Site in "`[[site]]`" {
+        /// The hosts that it answers to, on every listener.
+        hosts: Vec<HostPattern> = ("every host that no other site has"),
+            why "A single site needs no names. At most one site leaves them out.";
+        /// The name of its origin.
+        origin: Option<Name>, why "Required, unless `root` is all there is.";
+        /// A directory whose files are served first, as they lie there; hidden files never.
+        root: Option<Directory>, why "Most sites come from an application alone.";
+        /// Pass WebSocket handshakes to the origin.
+        websocket: bool = false, why "A tunnel is beyond what a cache can check, so it is asked for.";
+        /// The rules, in order: the first that matches a request decides, alone.
+        rules as "rule": Vec<Rule>, why "Without rules the site's settings hold for everything.";
+        flatten settings: Settings, "Settings of every request that no rule of this site matches, or whose rule leaves them out.";
+    }
+}
+
+impl Consistent for Site {
+    fn check(&self, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
+        if let Some(node) = table.get("hosts")
+            && matches!(&node.value, Value::List(items) if items.is_empty())
+        {
+            let hint = Some("leave `hosts` out for every host".to_owned());
+            reading.refuse_value(node, &At::Key(at, "hosts"), "at least one host", hint);
+        }
+        if table.get("origin").is_none() && table.get("root").is_none() {
+            let problem = reading.problem(&table.place, &At::Key(at, "origin"), "missing key \"origin\"");
+            reading.refuse(problem.hint("name one of [origins.*], or give the site a `root`"));
+        }
+        if let Some(node) = table.get("websocket")
+            && self.websocket
+            && table.get("origin").is_none()
+        {
+            let problem = reading.problem(&node.place, &At::Key(at, "websocket"), "it is not used");
+            reading.warn(problem.hint("the site has no origin to pass handshakes to"));
+        }
+        let rules = tables(table, "rule");
+        if self.rules.len() == rules.len()
+            && let Some(all) = self.rules.iter().position(Rule::matches_all)
+        {
+            let list = At::Key(at, "rule");
+            for (index, rule) in rules.iter().enumerate().skip(all + 1) {
+                let said = format!("this rule is never reached: rule[{all}] matches every request");
+                let problem = reading.problem(&rule.place, &At::Item(&list, index), said);
+                reading.warn(problem.hint("the first rule that matches decides: put the general ones last"));
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The command line over a file, and without one.
+
+use super::*;
+use crate::schema::TextSetting;
+use crate::{AdminAddress, ByteSize, Errors, Flags, Name, accelerate, parse_with};
+
+fn flags(listen: &[&str], admin: Option<&str>, memory: Option<&str>, workers: Option<&str>) -> Flags {
+    Flags {
+        listen: listen.iter().map(|address| (*address).to_owned()).collect(),
+        admin: admin.map(str::to_owned),
+        memory: memory.map(str::to_owned),
+        workers: workers.map(str::to_owned),
+    }
+}
+
+fn printed_for(result: Result<Checked, Errors>) -> String {
+    result.map_err(|errors| errors.to_string()).unwrap_err()
+}
+
+#[test]
+fn an_origin_alone_is_a_whole_config() {
+    let config = accelerate("https://app.example", &Flags::default())
+        .unwrap()
+        .config;
+    assert_eq!(config.listen, ["127.0.0.1:8080".parse().unwrap()]);
+    assert_eq!(
+        config.admin,
+        AdminAddress(Some("127.0.0.1:8081".parse().unwrap()))
+    );
+    let site = &config.sites[0];
+    assert!(site.hosts.is_empty() && site.rules.is_empty() && site.root.is_none());
+    let origin = config.origin(site.origin.as_ref().unwrap()).unwrap();
+    assert_eq!(origin.servers[0].to_string(), "https://app.example:443");
+    let store = config.store(&Name::from_text("default").unwrap()).unwrap();
+    assert_eq!(
+        (store.memory, store.max_object_bytes()),
+        (ByteSize(256 << 20), 64 << 20)
+    );
+}
+
+#[test]
+fn flags_stand_over_the_file_and_are_held_to_the_same() {
+    let text = format!(
+        "listen = \"127.0.0.1:1\"\nworkers = 1\n[stores.default]\nmemory = \"8MiB\"\nmax_object = \"4MiB\"\n{SITE}"
+    );
+    let over = |flags: &Flags| parse_with(&text, "larder.toml", Path::new(""), flags);
+    let config = over(&flags(
+        &["127.0.0.1:2", "[::1]:2"],
+        Some("off"),
+        Some("16MiB"),
+        Some("3"),
+    ))
+    .unwrap()
+    .config;
+    assert_eq!(
+        (config.listen.len(), config.admin, config.workers),
+        (2, AdminAddress(None), Some(3))
+    );
+    assert_eq!(
+        (config.stores[0].1.memory, config.stores[0].1.max_object_bytes()),
+        (ByteSize(16 << 20), 4 << 20)
+    );
+    assert_eq!(
+        printed_for(over(&flags(&[], None, Some("2MiB"), None))),
+        "larder.toml:5:14: stores.default.max_object: found \"4MiB\", expected at most memory, which is 2MiB"
+    );
+}
+
+#[test]
+fn errors_of_flags_name_the_flag() {
+    assert_eq!(
+        printed_for(accelerate(
+            "127.0.0.1:3000",
+            &flags(&["8080"], Some("0.0.0.0:1"), Some("1M"), Some("x"))
+        )),
+        "--listen: found \"8080\", expected an address such as \"127.0.0.1:8080\", \"[::1]:8080\", \"0.0.0.0:80\"\n  \
+         hint: \"127.0.0.1:8080\" for this machine only, \"0.0.0.0:8080\" for every IPv4 interface\n\
+         --workers: found \"x\", expected a whole number\n\
+         --origin: found \"127.0.0.1:3000\", expected a server such as \"http://127.0.0.1:3000\", \
+         \"https://app.example\", \"unix:/run/app.sock\"\n  hint: did you mean \"http://127.0.0.1:3000\"?\n\
+         --memory: found \"1M\", expected a size such as \"512MiB\", \"64KiB\", \"2GB\"\n  hint: did you mean \"1MiB\"?\n\
+         --admin: 0.0.0.0:1 can be reached from other machines, and there is no admin_token\n  \
+         hint: set admin_token, or listen on 127.0.0.1"
+    );
+}

@@ -1,0 +1,98 @@
+//! Whatever stands in a file, the answer is a config or a list of problems with places in it.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn check(text: &str) {
+    let lines = text.split('\n').count();
+    if let Err(errors) = parse(text, "f", Path::new("/nonexistent")) {
+        assert!(!errors.0.is_empty());
+        for problem in &errors.0 {
+            assert!(
+                problem.line <= lines && !problem.to_string().is_empty(),
+                "{problem:?}"
+            );
+        }
+    }
+}
+
+/// Pieces that get past the parser, so that the walk is reached.
+fn line() -> impl Strategy<Value = String> {
+    let key = prop_oneof![
+        Just("listen"),
+        Just("ttl"),
+        Just("key"),
+        Just("site"),
+        Just("path"),
+        Just("servers"),
+        Just("set"),
+        Just("request"),
+        Just("hosts"),
+        Just("origin"),
+        Just("memory"),
+        Just("fields"),
+        Just("query"),
+        Just("x"),
+    ];
+    let value = prop_oneof![
+        Just("1".to_owned()),
+        Just("[]".to_owned()),
+        Just("{}".to_owned()),
+        Just("true".to_owned()),
+        Just("{ a = 1 }".to_owned()),
+        Just("[[1], {}]".to_owned()),
+        Just("1.5".to_owned()),
+        Just("1979-05-27".to_owned()),
+        Just("99999999999999999999".to_owned()),
+        "[^\"\\\\\\p{C}]{0,12}".prop_map(|text| format!("\"{text}\"")),
+    ];
+    let header = prop_oneof![
+        Just("[[site]]"),
+        Just("[[site.rule]]"),
+        Just("[origins.a]"),
+        Just("[stores.default]"),
+        Just("[limits]"),
+        Just("[defaults]"),
+        Just("[log]"),
+        Just("[site]"),
+        Just("[defaults.key]"),
+    ];
+    prop_oneof![
+        3 => (key, value).prop_map(|(key, value)| format!("{key} = {value}\n")),
+        1 => header.prop_map(|header| format!("{header}\n")),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "\\PC{0,200}|[\\[\\]{}=\"'.,#\\na-z0-9 ]{0,200}") {
+        check(&text);
+    }
+
+    #[test]
+    fn no_document_panics(lines in prop::collection::vec(line(), 0..24)) {
+        check(&lines.concat());
+    }
+}
+
+#[test]
+fn deep_nesting_is_an_error() {
+    check(&"[".repeat(100_000));
+    check(&format!("x = {}{}", "[".repeat(50_000), "]".repeat(50_000)));
+    check(&"a.".repeat(50_000));
+    check(&format!("x = {}", "{ a = ".repeat(50_000)));
+}
+
+#[test]
+fn a_file_full_of_errors_is_read_in_reasonable_time() {
+    let unknown: String = (0..40_000).map(|index| format!("q{index}=1\n")).collect();
+    check(&unknown);
+    let sites: String = (0..4_000)
+        .map(|index| format!("[[site]]\norigin = \"n{index}\"\nhosts = \"h{index}\"\n"))
+        .collect();
+    let origins: String = (0..4_000)
+        .map(|index| format!("[origins.o{index}]\nidle = 1\n"))
+        .collect();
+    check(&(sites + &origins));
+}

@@ -1,0 +1,115 @@
+//! The hosts that a site answers to: exact, or `*.` and a domain for everything below it.
+//!
+//! In: a host as people write it. Out: the canonical form that requests are compared in (larder-http's authority).
+
+use std::fmt;
+
+use bytes::Bytes;
+use larder_http::authority::Authority;
+use larder_http::message::Scheme;
+
+use crate::schema::{Text, TextSetting};
+
+/// A host in lower case, or `*.` and a domain, which covers one or more labels before it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostPattern(String);
+
+impl HostPattern {
+    /// Canonical, with its `*.` where it has one.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TextSetting for HostPattern {
+    const TEXT: Text = Text {
+        noun: "a host",
+        examples: r#""example.com", "*.example.com""#,
+        about: "A host name or IP address without a port. `*.example.com` covers everything below `example.com`, but \
+                not `example.com`. Letter case does not matter.",
+        pattern: Some("^(\\*\\.)?[^*:/@ ]+$|^\\[[0-9A-Fa-f:.]+\\]$"),
+    };
+
+    fn from_text(text: &str) -> Result<Self, Option<String>> {
+        if text == "*" {
+            return Err(Some(
+                "leave `hosts` out: the site takes every host then".to_owned(),
+            ));
+        }
+        if text.contains("://") {
+            return Err(Some("a host is written without a scheme".to_owned()));
+        }
+        if !text.is_ascii() {
+            return Err(Some(
+                "write the ASCII form, which begins with \"xn--\"".to_owned(),
+            ));
+        }
+        let (wildcard, name) = match text.strip_prefix("*.") {
+            Some(name) => ("*.", name),
+            None => ("", text),
+        };
+        if name.contains('*') {
+            return Err(Some(
+                "a wildcard is the whole first label: \"*.example.com\"".to_owned(),
+            ));
+        }
+        let is_address = name.starts_with('[');
+        if !is_address && name.contains(':') {
+            return Err(Some(
+                "a host is written without its port: a site answers on every listener".to_owned(),
+            ));
+        }
+        let authority = Authority::parse(Bytes::copy_from_slice(name.as_bytes()), Scheme::Http);
+        let authority = authority.map_err(|error| Some(error.to_string()))?;
+        if is_address && (!wildcard.is_empty() || !name.ends_with(']')) {
+            return Err(Some(
+                "an IPv6 address stands alone, in brackets and without a port".to_owned(),
+            ));
+        }
+        Ok(Self(format!("{wildcard}{}", authority.host())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_canonical_and_wildcards_lead() {
+        for (text, host) in [
+            ("Example.COM", "example.com"),
+            ("*.Example.com", "*.example.com"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("[0:0::1]", "[::1]"),
+            ("example.com.", "example.com"),
+        ] {
+            assert_eq!(
+                HostPattern::from_text(text),
+                Ok(HostPattern(host.to_owned())),
+                "{text}"
+            );
+        }
+        for bad in [
+            "",
+            "*",
+            "a.*.com",
+            "*a.com",
+            "a:80",
+            "http://a",
+            "[::1]:80",
+            "[::1",
+            "*.[::1]",
+            "a b",
+            "*.",
+            "m\u{fc}.de",
+        ] {
+            assert!(HostPattern::from_text(bad).is_err(), "{bad}");
+        }
+    }
+}

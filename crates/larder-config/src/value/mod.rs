@@ -1,0 +1,19 @@
+//! One file per kind of value: how it is written, what is refused, and the hint for what people try instead.
+
+pub(crate) mod address;
+pub(crate) mod cidr;
+pub(crate) mod count;
+pub(crate) mod duration;
+pub(crate) mod field;
+pub(crate) mod glob;
+pub(crate) mod host;
+pub(crate) mod lifetimes;
+pub(crate) mod matching;
+pub(crate) mod method;
+pub(crate) mod name;
+pub(crate) mod path;
+pub(crate) mod query;
+pub(crate) mod secret;
+pub(crate) mod server;
+pub(crate) mod size;
+pub(crate) mod words;

@@ -1,0 +1,92 @@
+//! Names: of origins and stores, of cookies, of query parameters.
+
+use std::fmt;
+
+use crate::schema::{Text, TextSetting};
+
+macro_rules! name {
+    ($(#[doc = $about:expr])+ $name:ident, $text:expr, $parse:expr) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            /// As it is written.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl TextSetting for $name {
+            const TEXT: Text = $text;
+
+            fn from_text(text: &str) -> Result<Self, Option<String>> {
+                let check: fn(&str) -> Result<(), Option<String>> = $parse;
+                check(text).map(|()| Self(text.to_owned()))
+            }
+        }
+    };
+}
+
+name! {
+    /// The name of an origin or a store.
+    Name,
+    Text {
+        noun: "a name",
+        examples: r#""app", "big-files""#,
+        about: "One to 64 letters, digits, `-` and `_`. It labels metrics and log lines.",
+        pattern: Some("^[A-Za-z0-9_-]{1,64}$"),
+    },
+    |text| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let fits = (1..=64).contains(&text.len()) && text.bytes().all(is_plain);
+        fits.then_some(()).ok_or_else(|| Some("1 to 64 letters, digits, \"-\" and \"_\"".to_owned()))
+    }
+}
+
+impl Name {
+    /// A name that the code itself gives.
+    pub(crate) fn declared(name: &'static str) -> Self {
+        Self(name.to_owned())
+    }
+}
+
+name! {
+    /// The name of a cookie. Letter case matters (RFC 6265).
+    CookieName,
+    Text {
+        noun: "a cookie's name",
+        examples: r#""lang", "session_id""#,
+        about: "Letters, digits and ``!#$%&'*+-.^_`|~``. Letter case matters.",
+        pattern: Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"),
+    },
+    |text| {
+        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        ((1..=256).contains(&text.len()) && text.bytes().all(is_token)).then_some(()).ok_or(None)
+    }
+}
+
+name! {
+    /// The name of a query parameter as it stands in the query, escapes and all; where parameters are chosen, a `*`
+    /// at the end covers every name that begins so.
+    ParameterName,
+    Text {
+        noun: "a parameter's name",
+        examples: r#""page", "utm_*""#,
+        about: "As it stands in the query, escapes and all. Where parameters are chosen, a `*` at the end covers every \
+                name that begins so.",
+        pattern: Some("^[!-\"$%'-<>-~]+$"),
+    },
+    |text| {
+        if text.contains(['&', '=', '#']) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Some("a name as it stands in the query, escaped".to_owned()));
+        }
+        (1..=1024).contains(&text.len()).then_some(()).ok_or(None)
+    }
+}

@@ -1,0 +1,54 @@
+//! A secret: never printed, never quoted in an error.
+
+use std::fmt;
+
+use crate::document::{Node, Value};
+use crate::reading::{At, Reading};
+use crate::schema::{Setting, Shape, Text};
+
+/// A secret of the config. `Debug` hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The secret itself; to be compared in constant time.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+const TEXT: Text = Text {
+    noun: "a secret",
+    examples: "the output of `openssl rand -hex 24`",
+    about: "16 to 512 visible ASCII characters. It never appears in messages and logs.",
+    pattern: Some("^[!-~]{16,512}$"),
+};
+
+impl Setting for Secret {
+    fn shape() -> Shape {
+        Shape::Text(TEXT)
+    }
+
+    fn read(node: &Node, at: &At<'_>, reading: &mut Reading<'_>) -> Option<Self> {
+        let found = match &node.value {
+            Value::Text(text) => {
+                let fits =
+                    (16..=512).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+                if fits {
+                    return Some(Self(text.clone()));
+                }
+                format!("a text of {} bytes", text.len())
+            }
+            _ => "something else".to_owned(),
+        };
+        let problem = reading.problem(&node.place, at, found).expected(TEXT.expected());
+        reading.refuse(problem.hint("16 to 512 visible ASCII characters"));
+        None
+    }
+}
