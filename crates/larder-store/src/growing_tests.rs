@@ -1,0 +1,221 @@
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use proptest::prelude::*;
+
+use super::*;
+use crate::memory::MemoryStoreSettings;
+
+fn store(memory: u64) -> Arc<MemoryStore> {
+    MemoryStore::new(&MemoryStoreSettings {
+        memory,
+        max_object: memory,
+    })
+}
+
+async fn rest(reader: Reader) -> Result<Vec<u8>, BodyError> {
+    tokio::time::timeout(Duration::from_secs(10), reader.collect())
+        .await
+        .expect("a reader ends")
+        .map(|body| body.to_bytes().to_vec())
+}
+
+#[tokio::test]
+async fn readers_that_come_early_late_and_after_the_end_get_the_same_bytes() {
+    let store = store(1 << 20);
+    let growing = Growing::keep(&store, None).unwrap();
+    let early = tokio::spawn(rest(growing.reader(None).unwrap()));
+    growing.push(Bytes::from_static(b"one ")).await.unwrap();
+    let late = tokio::spawn(rest(growing.reader(None).unwrap()));
+    growing.push(Bytes::from_static(b"two")).await.unwrap();
+    let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
+    assert_eq!(body.length(), 7);
+    let after = rest(growing.reader(None).unwrap()).await;
+    for read in [early.await.unwrap(), late.await.unwrap(), after] {
+        assert_eq!(read.unwrap(), b"one two");
+    }
+    assert_eq!(rest(growing.reader(Some(2..5)).unwrap()).await.unwrap(), b"e t");
+    drop((body, growing));
+    assert_eq!(store.usage().bytes, 0);
+}
+
+#[tokio::test]
+async fn a_broken_body_cuts_its_readers_and_keeps_nothing() {
+    let store = store(1 << 20);
+    let growing = Growing::keep(&store, Some(10)).unwrap();
+    let reader = growing.reader(None).unwrap();
+    growing.push(Bytes::from_static(b"half")).await.unwrap();
+    growing.abort(BodyError::Cut);
+    assert_eq!(rest(reader).await.unwrap_err(), BodyError::Cut);
+    assert!(growing.reader(None).is_none());
+    drop(growing);
+    assert_eq!(store.usage().bytes, 0);
+}
+
+#[tokio::test]
+async fn a_body_that_outgrows_its_room_passes_at_the_pace_of_its_slowest_reader() {
+    let store = store(64 * 1024);
+    let growing = Growing::keep(&store, None).unwrap();
+    let mut slow = growing.reader(None).unwrap();
+    let fast = tokio::spawn(rest(growing.reader(None).unwrap()));
+    let piece = Bytes::from(vec![b'x'; 10_000]);
+    let producer = tokio::spawn({
+        let growing = Arc::clone(&growing);
+        async move {
+            for _ in 0..100 {
+                growing.push(piece.clone()).await.unwrap();
+            }
+            growing.finish(None, |_| ()).await.unwrap()
+        }
+    });
+    let mut read = 0;
+    while let Some(frame) = slow.frame().await {
+        assert!(store.usage().bytes <= 64 * 1024);
+        read += frame.unwrap().into_data().unwrap().len();
+        if read == 10_000 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(!producer.is_finished(), "the slowest reader sets the pace");
+        }
+    }
+    assert_eq!(read, 1_000_000);
+    assert!(growing.reader(None).is_none(), "nobody new joins");
+    assert_eq!(fast.await.unwrap().unwrap().len(), 1_000_000);
+    assert!(producer.await.unwrap().is_none(), "nothing is kept");
+    drop((slow, growing));
+    assert_eq!(store.usage().bytes, 0);
+}
+
+#[tokio::test]
+async fn a_passing_body_stops_when_its_last_reader_leaves() {
+    let store = store(4096);
+    let growing = Growing::pass(&store, None);
+    let reader = growing.reader(None).unwrap();
+    growing.push(Bytes::from_static(b"x")).await.unwrap();
+    drop(reader);
+    assert_eq!(
+        growing.push(Bytes::from_static(b"y")).await,
+        Err(PushError::NoReaders)
+    );
+}
+
+#[tokio::test]
+async fn a_waiting_producer_hears_of_the_last_readers_leaving() {
+    let store = store(4096);
+    let growing = Growing::pass(&store, None);
+    let reader = growing.reader(None).unwrap();
+    let producer = tokio::spawn({
+        let growing = Arc::clone(&growing);
+        async move {
+            loop {
+                if growing.push(Bytes::from(vec![0; 3000])).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    tokio::task::yield_now().await;
+    drop(reader);
+    tokio::time::timeout(Duration::from_secs(10), producer)
+        .await
+        .expect("it stops")
+        .unwrap();
+}
+
+#[tokio::test]
+async fn many_tiny_pieces_are_put_together() {
+    let store = store(1 << 20);
+    let growing = Growing::keep(&store, None).unwrap();
+    for byte in 0..=255u8 {
+        growing.push(Bytes::copy_from_slice(&[byte; 10])).await.unwrap();
+    }
+    let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
+    assert_eq!(
+        (larder_http::body::Pieces::pieces(&*body).len(), body.length()),
+        (1, 2560)
+    );
+    assert_eq!(store.usage().bytes, 2560 + PIECE_OVERHEAD_BYTES);
+}
+
+#[tokio::test]
+async fn a_body_is_committed_before_its_last_bytes_are_seen() {
+    let store = store(1 << 20);
+    let growing = Growing::keep(&store, None).unwrap();
+    let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
+    growing.push(Bytes::from_static(b"first, ")).await.unwrap();
+    let mut committed = false;
+    let whole = growing.finish(Some(Bytes::from_static(b"last")), |body| {
+        assert_eq!(body.length(), 11);
+        assert!(!reader.is_finished());
+        committed = true;
+    });
+    assert!(whole.await.unwrap().is_some());
+    assert!(committed);
+    assert_eq!(reader.await.unwrap().unwrap(), b"first, last");
+}
+
+/// Readers on several workers, some of which leave while they are owed a wake: nobody waits for ever.
+#[test]
+fn no_reader_is_forgotten_when_neighbours_leave() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    for round in 0..50u64 {
+        runtime.block_on(async {
+            let store = store(1 << 20);
+            let growing = Growing::keep(&store, None).unwrap();
+            let readers: Vec<_> = (0..40)
+                .map(|_| {
+                    let reader = growing.reader(None).unwrap();
+                    tokio::spawn(rest(reader))
+                })
+                .collect();
+            for n in 0..20u64 {
+                growing
+                    .push(Bytes::copy_from_slice(&n.to_le_bytes()))
+                    .await
+                    .unwrap();
+                if n % 3 == round % 3 {
+                    readers[(n as usize * 7 + round as usize) % 40].abort();
+                }
+                tokio::task::yield_now().await;
+            }
+            growing.finish(None, |_| ()).await.unwrap();
+            for reader in readers {
+                if let Ok(read) = reader.await {
+                    assert_eq!(read.unwrap().len(), 160);
+                }
+            }
+        });
+    }
+}
+
+proptest! {
+    /// Whatever the pieces and the range, a reader gets exactly the bytes of its range, while arriving and afterwards.
+    #[test]
+    fn a_range_of_pieces_is_the_range_of_the_whole(
+        pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20),
+        cut in (0..500usize, 0..500usize),
+    ) {
+        let whole: Vec<u8> = pieces.concat();
+        let (a, b) = (cut.0.min(whole.len()), cut.1.min(whole.len()));
+        let range = a.min(b)..a.max(b);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let growing = Growing::keep(&store(1 << 20), None).unwrap();
+            let wanted = range.start as u64..range.end as u64;
+            let during = tokio::spawn(rest(growing.reader(Some(wanted.clone())).unwrap()));
+            for piece in pieces {
+                growing.push(piece.into()).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            growing.finish(None, |_| ()).await.unwrap();
+            let after = rest(growing.reader(Some(wanted)).unwrap()).await.unwrap();
+            assert_eq!(during.await.unwrap().unwrap(), &whole[range.clone()]);
+            assert_eq!(after, &whole[range]);
+        });
+    }
+}

@@ -1,0 +1,96 @@
+//! The cache key, in the two levels of the index.
+//!
+//! The base (canonical authority, raw path, raw query) is what an invalidation names and what the index is sorted by.
+//! The variant (scheme and the parts a rule adds) tells apart the responses under one base. Both are kept in full
+//! and compared in full, so a hash collision is never a hit on a foreign response.
+
+use std::hash::BuildHasher;
+use std::sync::LazyLock;
+
+use smallvec::SmallVec;
+
+/// Seeded once per process, so that nobody outside can aim at one shard or one chain.
+static HASHER: LazyLock<foldhash::quality::RandomState> =
+    LazyLock::new(foldhash::quality::RandomState::default);
+
+/// A key, built per request; short ones need no allocation.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CacheKey {
+    bytes: SmallVec<[u8; 128]>,
+    base_len: usize,
+    hash: u64,
+}
+
+impl CacheKey {
+    /// Starts a key with its base. `target` is raw path and query and begins with `/`, which no authority contains,
+    /// so the two can simply follow each other.
+    pub fn new(authority: &str, target: &str) -> Self {
+        let mut bytes = SmallVec::new();
+        bytes.extend_from_slice(authority.as_bytes());
+        bytes.extend_from_slice(target.as_bytes());
+        let hash = HASHER.hash_one(&bytes[..]);
+        Self {
+            base_len: bytes.len(),
+            bytes,
+            hash,
+        }
+    }
+
+    /// Adds a part to the variant. Parts carry their length, so that no two lists of parts look alike.
+    pub fn push_part(&mut self, part: &[u8]) {
+        self.bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        self.bytes.extend_from_slice(part);
+    }
+
+    /// Authority, path and query.
+    pub fn base(&self) -> &[u8] {
+        self.bytes.get(..self.base_len).unwrap_or_default()
+    }
+
+    /// Scheme and configured parts.
+    pub fn variant(&self) -> &[u8] {
+        self.bytes.get(self.base_len..).unwrap_or_default()
+    }
+
+    /// The hash of the base.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+impl std::fmt::Debug for CacheKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "CacheKey({} + {})",
+            self.base().escape_ascii(),
+            self.variant().escape_ascii()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_that_join_to_the_same_bytes_stay_apart() {
+        let key = |parts: &[&str]| {
+            let mut key = CacheKey::new("a", "/");
+            parts.iter().for_each(|part| key.push_part(part.as_bytes()));
+            key
+        };
+        assert_ne!(key(&["ab", "c"]), key(&["a", "bc"]));
+        assert_ne!(key(&["", "a"]), key(&["a", ""]));
+        assert_eq!(key(&["a", "b"]), key(&["a", "b"]));
+    }
+
+    #[test]
+    fn the_hash_is_of_the_base_alone() {
+        let mut key = CacheKey::new("a", "/x?y");
+        let before = key.hash();
+        key.push_part(b"https");
+        assert_eq!(key.hash(), before);
+        assert_eq!(key.base(), b"a/x?y");
+    }
+}

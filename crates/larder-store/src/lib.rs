@@ -1,0 +1,20 @@
+//! Keep bytes and find them again.
+//!
+//! In: a key, a stored head, a body while it arrives. Out: shared handles to stored responses, and readers that
+//! follow a body as it grows. Everything kept is counted against a cap that holds at every moment: room is reserved
+//! before bytes are kept, and a stored byte counts until its last reader lets go of it.
+//!
+//! Look-up is a plain call that never waits for anything but a shard's lock, held for the length of a look.
+//! Deliberately absent: any judgement of HTTP. Whether a response may be kept or used is decided in `larder-cache`.
+
+pub mod budget;
+pub mod growing;
+pub mod key;
+pub mod memory;
+pub mod stored;
+
+pub use budget::{Budget, Reservation};
+pub use growing::{Growing, PushError, Reader};
+pub use key::CacheKey;
+pub use memory::{Lookup, MemoryStore, MemoryStoreSettings, Usage};
+pub use stored::{StoredBody, StoredResponse};

@@ -1,0 +1,273 @@
+//! The memory store: one index for all workers, in shards, under one cap.
+//!
+//! In: stored responses whose room was reserved here. Out: handles. The index has two levels: the base key (what an
+//! invalidation names) holds items, each with the key's variant: stored responses, and marks that say "do not queue
+//! for this one". Eviction is S3-FIFO per shard ("FIFO queues are all you need for cache eviction", SOSP 2023): it
+//! resists scans and lets a hit touch one counter only.
+//!
+//! The cap is one [`Budget`] for the whole store. Room is made before it is used: by evicting, shard after shard, until
+//! the reservation fits, or until nothing is left that would free it; then the response is served and not stored.
+
+mod queue;
+mod shard;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use smallvec::SmallVec;
+
+use crate::budget::{Budget, Reservation};
+use crate::key::CacheKey;
+use crate::stored::{INDEX_ENTRY_BYTES, StoredResponse};
+use shard::{Item, Shard, Step};
+
+/// A power of two, so that the top bits of a hash choose.
+const SHARDS: usize = 64;
+
+/// Moves of the queues before eviction stops caring for use.
+const PATIENT_STEPS: usize = 8 * SHARDS;
+
+/// Variants under one key and variant part; the oldest goes when another comes.
+pub(crate) const VARIANTS_MAX: usize = 64;
+
+/// What a memory store is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryStoreSettings {
+    /// The cap, in bytes, on everything kept.
+    pub memory: u64,
+    /// The largest body taken, in bytes.
+    pub max_object: u64,
+}
+
+/// What a look-up found.
+#[derive(Debug)]
+pub enum Lookup {
+    /// A stored response that the request selects.
+    Selected(Arc<StoredResponse>),
+    /// Responses under this key, none of which the request selects (RFC 9111 4.1); newest first.
+    VaryMiss(SmallVec<[Arc<StoredResponse>; 4]>),
+    /// A mark: lately nothing shareable came for this key, so nobody waits for anybody.
+    HitForMiss,
+    /// Responses under this URL, all for other variants of the key.
+    OtherVariant,
+    /// Nothing under this URL.
+    Absent,
+}
+
+/// Figures of a store, summed when asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Stored responses in the index.
+    pub objects: u64,
+    /// Bytes counted against the cap.
+    pub bytes: u64,
+    /// The cap.
+    pub max_bytes: u64,
+    /// The most that was ever counted at once.
+    pub high_water_bytes: u64,
+    /// Responses evicted to make room.
+    pub evicted_for_room: u64,
+    /// Responses evicted because their key had too many variants.
+    pub evicted_variants: u64,
+    /// Reservations refused for lack of room.
+    pub refused: u64,
+}
+
+/// The store. Shared by all workers; every method may be called from any of them.
+pub struct MemoryStore {
+    budget: Arc<Budget>,
+    max_object: AtomicU64,
+    shards: Box<[RwLock<Shard>]>,
+    next_victim: AtomicUsize,
+    evicted_for_room: AtomicU64,
+    evicted_variants: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new(settings: &MemoryStoreSettings) -> Arc<Self> {
+        Arc::new(Self {
+            budget: Budget::new(settings.memory),
+            max_object: AtomicU64::new(settings.max_object),
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            next_victim: AtomicUsize::new(0),
+            evicted_for_room: AtomicU64::new(0),
+            evicted_variants: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes over new settings and evicts down to a lower cap.
+    pub fn resize(&self, settings: &MemoryStoreSettings) {
+        self.budget.resize(settings.memory);
+        self.max_object.store(settings.max_object, Ordering::Relaxed);
+        while self.budget.used() > settings.memory && self.evict_one().is_some() {}
+    }
+
+    /// The largest body taken, in bytes.
+    pub fn max_object(&self) -> u64 {
+        self.max_object.load(Ordering::Relaxed).min(self.budget.cap())
+    }
+
+    fn shard(&self, hash: u64) -> &RwLock<Shard> {
+        // The table inside the shard uses the low bits and the top seven; these lie between.
+        &self.shards[(hash >> 48) as usize % SHARDS]
+    }
+
+    /// Finds the newest response under `key` for which `selects` holds. Never waits but for the shard's lock; calls
+    /// `selects` under it, so it must be quick.
+    pub fn lookup(&self, key: &CacheKey, now: Duration, selects: impl Fn(&StoredResponse) -> bool) -> Lookup {
+        self.shard(key.hash()).read().lookup(key, now, selects)
+    }
+
+    /// Room for `bytes`, making it by eviction where needed; `None` where it cannot be made.
+    pub fn reserve(&self, bytes: u64) -> Option<Reservation> {
+        if bytes > self.budget.cap() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        // What readers still hold is not freed by evicting it. Giving up after twice the wish (and a little, for
+        // small wishes) keeps one request from emptying the store for nothing.
+        let mut evicted_bytes = 0;
+        let give_up = bytes.saturating_mul(2).saturating_add(64 * 1024);
+        loop {
+            if let Some(room) = self.budget.reserve(bytes) {
+                return Some(room);
+            }
+            match (evicted_bytes < give_up).then(|| self.evict_one()).flatten() {
+                Some(freed) => evicted_bytes += freed,
+                None => {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Room for `bytes` from what is free now, without evicting.
+    pub fn reserve_free(&self, bytes: u64) -> Option<Reservation> {
+        self.budget.reserve(bytes)
+    }
+
+    /// Evicts one item, going from shard to shard, and says how many bytes it was counted with. After some rounds in
+    /// which everything met was in use, use no longer protects: room has to be made.
+    fn evict_one(&self) -> Option<u64> {
+        let mut empty_in_a_row = 0;
+        for step in 0.. {
+            let index = self.next_victim.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            let came_to = self.shards[index].write().step(step > PATIENT_STEPS);
+            match came_to {
+                Step::Evicted(victim) => {
+                    if !victim.is_mark() {
+                        self.evicted_for_room.fetch_add(1, Ordering::Relaxed);
+                    }
+                    return Some(victim.bytes());
+                }
+                Step::Moved => empty_in_a_row = 0,
+                Step::Empty if empty_in_a_row + 1 >= SHARDS => return None,
+                Step::Empty => empty_in_a_row += 1,
+            }
+        }
+        None
+    }
+
+    /// Puts a response into the index, in place of every response of the same variant for which `replaces` holds, and
+    /// of marks for that variant; unless `valid` says no. `valid` is asked under the shard's lock: an invalidation
+    /// that marks its fetches before it calls [`Self::invalidate`] can therefore never be overtaken.
+    /// Returns whether it was stored.
+    pub fn insert(
+        &self,
+        key: &CacheKey,
+        response: Arc<StoredResponse>,
+        replaces: impl Fn(&StoredResponse) -> bool,
+        valid: impl FnOnce() -> bool,
+    ) -> bool {
+        let mut dropped = Vec::new();
+        let mut shard = self.shard(key.hash()).write();
+        if !valid() {
+            return false;
+        }
+        shard.remove(
+            key,
+            |item| item.is_mark() || item.response().is_some_and(|old| replaces(old)),
+            &mut dropped,
+        );
+        let capped = shard.make_way_for_variant(key, &mut dropped);
+        shard.insert(key, Item::Response(response));
+        drop(shard);
+        self.evicted_variants.fetch_add(capped, Ordering::Relaxed);
+        true
+    }
+
+    /// Puts `new` where `old` is, if `old` is still in the index and `valid` holds; says whether it was.
+    pub fn replace(
+        &self,
+        key: &CacheKey,
+        old: &Arc<StoredResponse>,
+        new: Arc<StoredResponse>,
+        valid: impl FnOnce() -> bool,
+    ) -> bool {
+        let mut shard = self.shard(key.hash()).write();
+        let replaced = valid().then(|| shard.replace(key, old, new)).flatten();
+        drop(shard);
+        replaced.is_some()
+    }
+
+    /// Takes one response out of the index, where it still is.
+    pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
+        let mut dropped = Vec::new();
+        let is_it = |item: &Item| item.response().is_some_and(|other| Arc::ptr_eq(other, response));
+        self.shard(key.hash()).write().remove(key, is_it, &mut dropped);
+    }
+
+    /// Remembers until `until` (monotonic) that requests for `key` need not queue. Costs a few hundred bytes of room;
+    /// where there is none, nothing is remembered.
+    pub fn mark_hit_for_miss(&self, key: &CacheKey, until: Duration) {
+        let bytes = (INDEX_ENTRY_BYTES + key.base().len() + key.variant().len()) as u64;
+        let Some(room) = self.reserve(bytes) else { return };
+        let mut dropped = Vec::new();
+        let mut shard = self.shard(key.hash()).write();
+        shard.remove(key, Item::is_mark, &mut dropped);
+        shard.insert(
+            key,
+            Item::Mark {
+                variant: key.variant().into(),
+                until,
+                room,
+            },
+        );
+    }
+
+    /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were.
+    pub fn invalidate(&self, key: &CacheKey) -> u64 {
+        let mut dropped = Vec::new();
+        self.shard(key.hash()).write().remove_base(key, &mut dropped);
+        dropped.iter().filter(|item| item.response().is_some()).count() as u64
+    }
+
+    /// The figures at this moment.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            objects: self.shards.iter().map(|shard| shard.read().responses()).sum(),
+            bytes: self.budget.used(),
+            max_bytes: self.budget.cap(),
+            high_water_bytes: self.budget.high_water(),
+            evicted_for_room: self.evicted_for_room.load(Ordering::Relaxed),
+            evicted_variants: self.evicted_variants.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,338 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
+use larder_http::authority::Authority;
+use larder_http::message::{RequestHead, Scheme};
+use larder_http::target::Target;
+use larder_http::time::Clock;
+use proptest::prelude::*;
+
+use super::*;
+use crate::growing::Growing;
+use crate::stored::StoredBody;
+
+const NOW: Duration = Duration::from_secs(100);
+
+fn store(memory: u64) -> Arc<MemoryStore> {
+    MemoryStore::new(&MemoryStoreSettings {
+        memory,
+        max_object: memory,
+    })
+}
+
+fn key(path: &str) -> CacheKey {
+    let mut key = CacheKey::new("example.com", path);
+    key.push_part(b"http");
+    key
+}
+
+fn request(fields: &[(&'static str, &'static str)]) -> RequestHead {
+    RequestHead {
+        method: Method::GET,
+        scheme: Scheme::Http,
+        authority: Authority::parse(Bytes::from_static(b"example.com"), Scheme::Http).unwrap(),
+        target: Target::parse(Bytes::from_static(b"/")).unwrap(),
+        version: Version::HTTP_11,
+        fields: fields
+            .iter()
+            .map(|(n, v)| ((*n).parse().unwrap(), HeaderValue::from_static(v)))
+            .collect(),
+    }
+}
+
+fn head(request: &RequestHead, vary: Option<&'static str>) -> Arc<StoredHead> {
+    let now = Clock::default().now();
+    let times = ExchangeTimes {
+        request: now,
+        response: now,
+    };
+    let mut fields = HeaderMap::new();
+    fields.insert("cache-control", HeaderValue::from_static("max-age=60"));
+    if let Some(vary) = vary {
+        fields.insert("vary", HeaderValue::from_static(vary));
+    }
+    let policy = CachePolicy::default();
+    let storable = larder_cache::storable(request, StatusCode::OK, &fields, times, &policy);
+    let Storability::Storable(freshness) = storable else {
+        panic!("{storable:?}")
+    };
+    Arc::new(StoredHead::new(request, StatusCode::OK, fields, freshness))
+}
+
+/// A response with `bytes` of body, or `None` where there is no room.
+fn response(
+    store: &Arc<MemoryStore>,
+    key: &CacheKey,
+    head: Arc<StoredHead>,
+    bytes: usize,
+) -> Option<Arc<StoredResponse>> {
+    let body = StoredBody::new(vec![Bytes::from(vec![b'x'; bytes])], store.reserve(bytes as u64)?);
+    let room = store.reserve(StoredResponse::overhead_bytes(&head, key))?;
+    Some(Arc::new(StoredResponse {
+        variant: key.variant().into(),
+        head,
+        body: Arc::new(body),
+        number: 0,
+        room,
+    }))
+}
+
+fn put(store: &Arc<MemoryStore>, path: &str, bytes: usize) -> bool {
+    let key = key(path);
+    let Some(response) = response(store, &key, head(&request(&[]), None), bytes) else {
+        return false;
+    };
+    store.insert(&key, response, |_| true, || true)
+}
+
+fn finds(store: &MemoryStore, path: &str) -> bool {
+    matches!(store.lookup(&key(path), NOW, |_| true), Lookup::Selected(_))
+}
+
+#[test]
+fn what_was_stored_is_found_under_its_key_only() {
+    let store = store(1 << 20);
+    assert!(put(&store, "/a", 10));
+    assert!(finds(&store, "/a"));
+    assert!(!finds(&store, "/b"));
+    let mut other = CacheKey::new("example.com", "/a");
+    other.push_part(b"https");
+    assert!(matches!(
+        store.lookup(&other, NOW, |_| true),
+        Lookup::OtherVariant
+    ));
+}
+
+#[test]
+fn an_invalidation_takes_every_variant_and_nothing_else() {
+    let store = store(1 << 20);
+    put(&store, "/a", 10);
+    let mut https = CacheKey::new("example.com", "/a");
+    https.push_part(b"https");
+    let other = response(&store, &https, head(&request(&[]), None), 10).unwrap();
+    assert!(store.insert(&https, other, |_| true, || true));
+    put(&store, "/b", 10);
+    assert_eq!(store.invalidate(&key("/a")), 2);
+    assert!(!finds(&store, "/a") && finds(&store, "/b"));
+    assert_eq!(store.usage().objects, 1);
+}
+
+#[test]
+fn an_invalidated_fetch_is_not_stored() {
+    let store = store(1 << 20);
+    let key = key("/a");
+    let response = response(&store, &key, head(&request(&[]), None), 10).unwrap();
+    assert!(!store.insert(&key, response, |_| true, || false));
+    assert!(!finds(&store, "/a"));
+    assert_eq!(store.usage().bytes, 0, "its room is free again");
+}
+
+#[test]
+fn variants_stand_beside_each_other_and_a_new_one_replaces_its_like() {
+    let store = store(1 << 20);
+    let key = key("/a");
+    for (language, bytes) in [("en", 10), ("de", 20), ("en", 30)] {
+        let request = request(&[("accept-language", language)]);
+        let new = response(&store, &key, head(&request, Some("accept-language")), bytes).unwrap();
+        assert!(store.insert(&key, new, |old| old.head.vary.selects(&request.fields), || true));
+    }
+    assert_eq!(store.usage().objects, 2);
+    for (language, length) in [("en", Some(30)), ("de", Some(20)), ("fr", None)] {
+        let request = request(&[("accept-language", language)]);
+        let found = match store.lookup(&key, NOW, |stored| stored.head.vary.selects(&request.fields)) {
+            Lookup::Selected(stored) => Some(stored.body.length()),
+            Lookup::VaryMiss(others) => {
+                assert_eq!(others.len(), 2);
+                None
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found, length, "{language}");
+    }
+}
+
+#[test]
+fn a_key_has_at_most_so_many_variants() {
+    let store = store(1 << 24);
+    let key = key("/a");
+    for _ in 0..VARIANTS_MAX + 5 {
+        let new = response(&store, &key, head(&request(&[]), Some("x-any")), 10).unwrap();
+        assert!(store.insert(&key, new, |_| false, || true));
+    }
+    let usage = store.usage();
+    assert_eq!((usage.objects, usage.evicted_variants), (VARIANTS_MAX as u64, 5));
+}
+
+#[test]
+fn a_mark_holds_until_its_time_or_until_something_is_stored() {
+    let store = store(1 << 20);
+    store.mark_hit_for_miss(&key("/a"), NOW + Duration::from_secs(10));
+    assert!(matches!(
+        store.lookup(&key("/a"), NOW, |_| true),
+        Lookup::HitForMiss
+    ));
+    let later = NOW + Duration::from_secs(10);
+    assert!(matches!(
+        store.lookup(&key("/a"), later, |_| true),
+        Lookup::Absent
+    ));
+    put(&store, "/a", 10);
+    assert!(finds(&store, "/a"));
+    assert!(
+        store.invalidate(&key("/a")) == 1 && store.usage().bytes == 0,
+        "the mark's room is free again"
+    );
+}
+
+#[test]
+fn a_flood_never_exceeds_the_cap_and_ends_with_the_store_full() {
+    let cap = 256 * 1024;
+    let store = store(cap);
+    for n in 0..5_000 {
+        put(&store, &format!("/{n}"), 1000);
+        assert!(store.usage().bytes <= cap);
+    }
+    let usage = store.usage();
+    assert!(usage.high_water_bytes <= cap);
+    assert!(usage.bytes > cap * 9 / 10, "{usage:?}");
+    assert!(usage.evicted_for_room > 4_000);
+}
+
+#[test]
+fn what_is_used_survives_a_scan() {
+    let store = store(1024 * 1024);
+    let hot: Vec<String> = (0..100).map(|n| format!("/hot/{n}")).collect();
+    hot.iter().for_each(|path| assert!(put(&store, path, 1000)));
+    for round in 0..20 {
+        for _ in 0..3 {
+            hot.iter().for_each(|path| {
+                finds(&store, path);
+            });
+        }
+        (0..200).for_each(|n| assert!(put(&store, &format!("/scan/{round}/{n}"), 1000)));
+    }
+    let left = hot.iter().filter(|path| finds(&store, path)).count();
+    assert!(
+        left >= 95,
+        "{left} of 100 hot ones survived 4000 that nobody asked for again"
+    );
+}
+
+#[test]
+fn bytes_count_until_the_last_reader_lets_go() {
+    let store = store(4096);
+    assert!(put(&store, "/a", 2000));
+    let Lookup::Selected(held) = store.lookup(&key("/a"), NOW, |_| true) else {
+        panic!()
+    };
+    assert_eq!(store.invalidate(&key("/a")), 1);
+    assert!(store.usage().bytes >= 2000);
+    assert!(!put(&store, "/b", 2000), "there is no room while it is read");
+    drop(held);
+    assert_eq!(store.usage().bytes, 0);
+    assert!(put(&store, "/b", 2000));
+}
+
+#[test]
+fn a_lower_cap_takes_effect_at_once() {
+    let store = store(1 << 20);
+    (0..100).for_each(|n| assert!(put(&store, &format!("/{n}"), 5000)));
+    store.resize(&MemoryStoreSettings {
+        memory: 100_000,
+        max_object: 100_000,
+    });
+    assert!(store.usage().bytes <= 100_000);
+}
+
+#[test]
+fn a_confirmed_response_takes_the_place_of_the_old_one_if_that_is_still_there() {
+    let store = store(1 << 20);
+    let key = key("/a");
+    let old = response(&store, &key, head(&request(&[]), None), 10).unwrap();
+    let new = response(&store, &key, head(&request(&[]), None), 20).unwrap();
+    assert!(store.insert(&key, Arc::clone(&old), |_| true, || true));
+    assert!(!store.replace(&key, &old, Arc::clone(&new), || false));
+    assert!(store.replace(&key, &old, Arc::clone(&new), || true));
+    assert!(
+        !store.replace(&key, &old, Arc::clone(&new), || true),
+        "the old one is gone"
+    );
+    store.remove(&key, &new);
+    assert!(!finds(&store, "/a"));
+}
+
+#[test]
+fn a_body_larger_than_the_store_takes_is_refused_before_a_byte() {
+    let store = store(10_000);
+    assert!(Growing::keep(&store, Some(10_001)).is_none());
+    assert!(Growing::keep(&store, Some(5_000)).is_some());
+    assert_eq!(store.usage().bytes, 0);
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Put(u8, u16),
+    Find(u8),
+    Invalidate(u8),
+    Mark(u8),
+    Hold(u8),
+    LetGo,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        (any::<u8>(), 0..3000u16).prop_map(|(k, b)| Act::Put(k % 40, b)),
+        any::<u8>().prop_map(|k| Act::Find(k % 40)),
+        any::<u8>().prop_map(|k| Act::Invalidate(k % 40)),
+        any::<u8>().prop_map(|k| Act::Mark(k % 40)),
+        any::<u8>().prop_map(|k| Act::Hold(k % 40)),
+        Just(Act::LetGo),
+    ]
+}
+
+proptest! {
+    /// Against a plain map: what is found is what was put last and not invalidated since; the cap holds at every step;
+    /// nothing is counted once everything is gone.
+    #[test]
+    fn random_acts_keep_the_cap_and_never_find_what_was_taken_out(acts in prop::collection::vec(act(), 1..200)) {
+        let cap = 20_000;
+        let store = store(cap);
+        let mut model = std::collections::HashMap::new();
+        let mut held = Vec::new();
+        for act in acts {
+            match act {
+                Act::Put(k, bytes) => {
+                    if put(&store, &format!("/{k}"), bytes.into()) {
+                        model.insert(k, u64::from(bytes));
+                    }
+                }
+                Act::Find(k) => match store.lookup(&key(&format!("/{k}")), NOW, |_| true) {
+                    Lookup::Selected(found) => prop_assert_eq!(Some(&found.body.length()), model.get(&k)),
+                    Lookup::VaryMiss(_) => prop_assert!(false),
+                    Lookup::HitForMiss | Lookup::OtherVariant | Lookup::Absent => {}
+                },
+                Act::Invalidate(k) => {
+                    store.invalidate(&key(&format!("/{k}")));
+                    model.remove(&k);
+                }
+                Act::Mark(k) => store.mark_hit_for_miss(&key(&format!("/{k}")), NOW * 2),
+                Act::Hold(k) => {
+                    if let Lookup::Selected(found) = store.lookup(&key(&format!("/{k}")), NOW, |_| true) {
+                        held.push(found);
+                    }
+                }
+                Act::LetGo => held.clear(),
+            }
+            prop_assert!(store.usage().bytes <= cap);
+        }
+        held.clear();
+        (0..40).for_each(|k| { store.invalidate(&key(&format!("/{k}"))); });
+        let usage = store.usage();
+        prop_assert_eq!((usage.bytes, usage.objects), (0, 0));
+    }
+}
