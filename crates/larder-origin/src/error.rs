@@ -1,0 +1,221 @@
+//! Why an exchange with an origin failed: whose fault it was, which status it becomes, whether the origin is dead.
+//!
+//! In: errors of sockets, TLS, hyper and the client's body. Out: one enum whose tokens are fixed words for
+//! `Cache-Status`, logs and metrics. The text of a peer never appears in a token or a message.
+
+use std::io;
+
+use http::StatusCode;
+use larder_http::body::BodyError;
+
+/// Who is to blame for a failed exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The client whose body was being sent.
+    Client,
+    /// The origin, or the way to it.
+    Origin,
+    /// A limit of our own.
+    Larder,
+}
+
+/// Why there is no final response head.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OriginError {
+    /// Nobody listens there.
+    #[error("connection refused")]
+    ConnectRefused,
+    /// DNS, TCP and TLS together took longer than the limit.
+    #[error("connecting took too long")]
+    ConnectTimeout,
+    /// No connection for another reason.
+    #[error("connection failed")]
+    ConnectFailed(#[source] io::Error),
+    /// The process has as many connections to this origin open as it may.
+    #[error("too many connections open")]
+    ConnectionLimit,
+    /// The server's name has no address.
+    #[error("name not resolved")]
+    Dns(#[source] io::Error),
+    /// The TLS handshake failed.
+    #[error("tls handshake failed")]
+    Tls(#[source] io::Error),
+    /// The connection ended before a final head was complete.
+    #[error("closed before the response head")]
+    Closed,
+    /// The origin did not answer, or did not take the request, within the limit.
+    #[error("no response head in time")]
+    FirstByteTimeout,
+    /// An answer that HTTP does not allow, or that two readers could read differently.
+    #[error("bad response: {0}")]
+    BadResponse(&'static str),
+    /// The head, one field or the number of fields is beyond its limit.
+    #[error("response head too large")]
+    HeadTooLarge,
+    /// 101 where it was not asked for, or not the one that was.
+    #[error("unexpected switch of protocols")]
+    UnexpectedUpgrade,
+    /// The client's body broke while it was being sent.
+    #[error("request body failed")]
+    ClientBody(#[source] BodyError),
+    /// A part of the request that cannot be written down; which one.
+    #[error("request {0} cannot be sent")]
+    BadRequest(&'static str),
+}
+
+impl OriginError {
+    /// Every token, for metrics; [`token`](Self::token) returns one of these.
+    pub const TOKENS: &'static [&'static str] = &[
+        "connect-refused",
+        "connect-timeout",
+        "connect-failed",
+        "connection-limit",
+        "dns",
+        "tls",
+        "closed",
+        "first-byte-timeout",
+        "bad-response",
+        "head-too-large",
+        "unexpected-upgrade",
+        "client-body-cut",
+        "client-body-stalled",
+        "client-body-framing",
+        "client-body-too-large",
+        "client-body-lost",
+        "bad-request",
+    ];
+
+    /// A fixed word for `Cache-Status` detail, the log and metrics.
+    pub fn token(&self) -> &'static str {
+        match self {
+            Self::ConnectRefused => "connect-refused",
+            Self::ConnectTimeout => "connect-timeout",
+            Self::ConnectFailed(_) => "connect-failed",
+            Self::ConnectionLimit => "connection-limit",
+            Self::Dns(_) => "dns",
+            Self::Tls(_) => "tls",
+            Self::Closed => "closed",
+            Self::FirstByteTimeout => "first-byte-timeout",
+            Self::BadResponse(_) => "bad-response",
+            Self::HeadTooLarge => "head-too-large",
+            Self::UnexpectedUpgrade => "unexpected-upgrade",
+            Self::ClientBody(error) => match error {
+                BodyError::Cut => "client-body-cut",
+                BodyError::Stalled | BodyError::SlowReader => "client-body-stalled",
+                BodyError::Framing => "client-body-framing",
+                BodyError::TooLarge => "client-body-too-large",
+                BodyError::Lost => "client-body-lost",
+            },
+            Self::BadRequest(_) => "bad-request",
+        }
+    }
+
+    /// What the client is told: 502 or 504, and for its own body 400, 408 or 413.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::ConnectTimeout | Self::FirstByteTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::ClientBody(BodyError::Stalled | BodyError::SlowReader) => StatusCode::REQUEST_TIMEOUT,
+            Self::ClientBody(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::ClientBody(_) | Self::BadRequest(_) => StatusCode::BAD_REQUEST,
+            _ => StatusCode::BAD_GATEWAY,
+        }
+    }
+
+    /// Whether the origin is dead: no final head came (refused, reset, timeout, DNS, TLS). A wrong answer is an
+    /// answer, and a client's own failure says nothing about the origin.
+    pub fn is_dead(&self) -> bool {
+        match self {
+            Self::ConnectRefused
+            | Self::ConnectTimeout
+            | Self::ConnectFailed(_)
+            | Self::Dns(_)
+            | Self::Tls(_)
+            | Self::Closed
+            | Self::FirstByteTimeout => true,
+            Self::ConnectionLimit
+            | Self::BadResponse(_)
+            | Self::HeadTooLarge
+            | Self::UnexpectedUpgrade
+            | Self::ClientBody(_)
+            | Self::BadRequest(_) => false,
+        }
+    }
+
+    /// Who is to blame.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::ClientBody(_) | Self::BadRequest(_) => Fault::Client,
+            Self::ConnectionLimit => Fault::Larder,
+            _ => Fault::Origin,
+        }
+    }
+}
+
+/// Why an origin could not be set up; found at start or reload, never while serving.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// No server is configured.
+    #[error("no servers")]
+    NoServers,
+    /// A limit of time that is none.
+    #[error("a time limit of {0:?} is longer than a year")]
+    Time(std::time::Duration),
+    /// A host that cannot be named in TLS.
+    #[error("{0:?} cannot be used as a tls server name")]
+    ServerName(String),
+    /// The file of authorities cannot be used.
+    #[error("ca file {path}: {reason}")]
+    CaFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The system's authorities cannot be read.
+    #[error("no system certificate authorities: {0}")]
+    SystemRoots(String),
+    /// The TLS library refused the configuration.
+    #[error("tls configuration")]
+    Tls(#[from] rustls::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn io_error() -> io::Error {
+        io::Error::other("test")
+    }
+
+    #[test]
+    fn every_error_has_a_known_token_a_status_and_a_fault() {
+        use Fault::{Client, Larder, Origin};
+        let cases = [
+            (OriginError::ConnectRefused, 502, true, Origin),
+            (OriginError::ConnectTimeout, 504, true, Origin),
+            (OriginError::ConnectFailed(io_error()), 502, true, Origin),
+            (OriginError::ConnectionLimit, 502, false, Larder),
+            (OriginError::Dns(io_error()), 502, true, Origin),
+            (OriginError::Tls(io_error()), 502, true, Origin),
+            (OriginError::Closed, 502, true, Origin),
+            (OriginError::FirstByteTimeout, 504, true, Origin),
+            (OriginError::BadResponse("x"), 502, false, Origin),
+            (OriginError::HeadTooLarge, 502, false, Origin),
+            (OriginError::UnexpectedUpgrade, 502, false, Origin),
+            (OriginError::ClientBody(BodyError::Cut), 400, false, Client),
+            (OriginError::ClientBody(BodyError::Framing), 400, false, Client),
+            (OriginError::ClientBody(BodyError::Stalled), 408, false, Client),
+            (OriginError::ClientBody(BodyError::TooLarge), 413, false, Client),
+            (OriginError::ClientBody(BodyError::Lost), 400, false, Client),
+            (OriginError::BadRequest("target"), 400, false, Client),
+        ];
+        for (error, status, is_dead, fault) in cases {
+            assert!(OriginError::TOKENS.contains(&error.token()), "{error:?}");
+            assert_eq!(error.status().as_u16(), status, "{error:?}");
+            assert_eq!(error.is_dead(), is_dead, "{error:?}");
+            assert_eq!(error.fault(), fault, "{error:?}");
+        }
+    }
+}

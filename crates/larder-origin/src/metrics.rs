@@ -1,0 +1,253 @@
+//! What all workers share of one origin: counters, gauges, the cap on connections, the TLS configuration.
+//!
+//! In: events of exchanges and connections. Out: numbers, handed one by one to whoever prints them. A connection and
+//! an exchange are counted by guards, so a gauge comes back however a task ends; both gauges are zero when nothing is
+//! held, which the leak tests rely on. The atomics are relaxed: each number stands for itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+
+use crate::error::{OriginError, SetupError};
+use crate::settings::{OriginSettings, TlsSettings};
+
+/// Takes one metric: name, help text, labels, value.
+pub type Visit<'a> = dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64) + 'a;
+
+/// Counters and gauges of one origin.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    requests: AtomicU64,
+    in_flight: AtomicU64,
+    connections_open: AtomicU64,
+    connections_opened: AtomicU64,
+    connections_reused: AtomicU64,
+    connections_stale: AtomicU64,
+    retries: AtomicU64,
+    uploads_stopped: AtomicU64,
+    bodies_broken: AtomicU64,
+    errors: [AtomicU64; OriginError::TOKENS.len()],
+}
+
+fn bump(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Metrics {
+    /// Calls `f` with name, help text, labels and value of each. Names that end in `_total` are counters, the others
+    /// gauges; the label that names the origin is the caller's to add.
+    pub fn for_each(&self, f: &mut Visit<'_>) {
+        let plain = [
+            (
+                "larder_origin_requests_total",
+                "Exchanges begun with the origin.",
+                &self.requests,
+            ),
+            (
+                "larder_origin_in_flight",
+                "Exchanges whose response has not ended.",
+                &self.in_flight,
+            ),
+            (
+                "larder_origin_connections",
+                "Connections open, unused ones included.",
+                &self.connections_open,
+            ),
+            (
+                "larder_origin_connections_opened_total",
+                "Connections opened.",
+                &self.connections_opened,
+            ),
+            (
+                "larder_origin_connections_reused_total",
+                "Exchanges on a used one.",
+                &self.connections_reused,
+            ),
+            (
+                "larder_origin_connections_stale_total",
+                "Kept connections found closed, too old, or with bytes nobody asked for.",
+                &self.connections_stale,
+            ),
+            (
+                "larder_origin_retries_total",
+                "Requests sent a second time.",
+                &self.retries,
+            ),
+            (
+                "larder_origin_uploads_stopped_total",
+                "Request bodies stopped by an early final answer.",
+                &self.uploads_stopped,
+            ),
+            (
+                "larder_origin_bodies_broken_total",
+                "Response bodies that broke.",
+                &self.bodies_broken,
+            ),
+        ];
+        for (name, help, value) in plain {
+            f(name, help, &[], value.load(Ordering::Relaxed));
+        }
+        for (token, value) in OriginError::TOKENS.iter().zip(&self.errors) {
+            f(
+                "larder_origin_errors_total",
+                "Exchanges that ended without a response, by reason.",
+                &[("reason", token)],
+                value.load(Ordering::Relaxed),
+            );
+        }
+    }
+
+    /// Connections open in the whole process.
+    pub fn connections_open(&self) -> u64 {
+        self.connections_open.load(Ordering::Relaxed)
+    }
+
+    /// Exchanges whose response, or tunnel, has not ended.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn reused(&self) {
+        bump(&self.connections_reused);
+    }
+
+    pub(crate) fn stale(&self) {
+        bump(&self.connections_stale);
+    }
+
+    pub(crate) fn retried(&self) {
+        bump(&self.retries);
+    }
+
+    pub(crate) fn upload_stopped(&self) {
+        bump(&self.uploads_stopped);
+    }
+
+    pub(crate) fn body_broken(&self) {
+        bump(&self.bodies_broken);
+    }
+
+    pub(crate) fn failed(&self, error: &OriginError) {
+        let place = OriginError::TOKENS
+            .iter()
+            .position(|token| *token == error.token());
+        if let Some(counter) = place.and_then(|place| self.errors.get(place)) {
+            bump(counter);
+        }
+    }
+}
+
+/// One configured origin as the whole process sees it. Made once, handed to each worker's [`crate::Origin`].
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Counters and gauges.
+    pub metrics: Metrics,
+    /// Made by the first worker, because reading the system's certificates takes milliseconds, and kept with the
+    /// settings it was made from. Guards only itself.
+    tls: Mutex<Option<(TlsSettings, Arc<ClientConfig>)>>,
+}
+
+impl Shared {
+    /// Counters at zero.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    /// The TLS configuration, built on the first call.
+    pub(crate) fn tls(&self, settings: &OriginSettings) -> Result<Arc<ClientConfig>, SetupError> {
+        let mut slot = self.tls.lock();
+        if let Some((_, config)) = slot.as_ref().filter(|(made_from, _)| *made_from == settings.tls) {
+            return Ok(config.clone());
+        }
+        let config = Arc::new(crate::tls::client_config(&settings.tls)?);
+        *slot = Some((settings.tls.clone(), config.clone()));
+        Ok(config)
+    }
+
+    /// Makes the next [`crate::Origin`] read certificates anew; for a reload that keeps the counters.
+    pub fn forget_tls(&self) {
+        *self.tls.lock() = None;
+    }
+
+    /// Counts one more open connection, unless there are `max` already.
+    pub(crate) fn open(self: &Arc<Self>, max: usize) -> Result<OpenConnection, OriginError> {
+        let max = u64::try_from(max).unwrap_or(u64::MAX);
+        self.metrics
+            .connections_open
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
+                (open < max).then_some(open + 1)
+            })
+            .map_err(|_| OriginError::ConnectionLimit)?;
+        bump(&self.metrics.connections_opened);
+        Ok(OpenConnection(self.clone()))
+    }
+
+    /// Counts one more exchange.
+    pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
+        bump(&self.metrics.requests);
+        bump(&self.metrics.in_flight);
+        InFlight(self.clone())
+    }
+}
+
+/// Lives in the socket's owner and ends with it.
+#[derive(Debug)]
+pub(crate) struct OpenConnection(Arc<Shared>);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.metrics.connections_open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Lives from the request to the end of the response's body or tunnel.
+#[derive(Debug)]
+pub(crate) struct InFlight(Arc<Shared>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.metrics.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gauges_return_to_zero_and_the_cap_holds() {
+        let shared = Shared::new();
+        let one = shared.open(1).unwrap();
+        assert!(matches!(shared.open(1), Err(OriginError::ConnectionLimit)));
+        let exchange = shared.begin();
+        assert_eq!(
+            (shared.metrics.connections_open(), shared.metrics.in_flight()),
+            (1, 1)
+        );
+        drop((one, exchange));
+        assert_eq!(
+            (shared.metrics.connections_open(), shared.metrics.in_flight()),
+            (0, 0)
+        );
+        assert!(shared.open(1).is_ok());
+    }
+
+    #[test]
+    fn every_error_is_counted_under_its_own_reason() {
+        let metrics = Metrics::default();
+        metrics.failed(&OriginError::HeadTooLarge);
+        let mut seen = Vec::new();
+        metrics.for_each(&mut |name, _, labels, value| {
+            if value > 0 {
+                seen.push(format!("{name}{labels:?}"));
+            }
+        });
+        assert_eq!(
+            seen,
+            [r#"larder_origin_errors_total[("reason", "head-too-large")]"#]
+        );
+    }
+}

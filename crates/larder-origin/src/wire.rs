@@ -1,0 +1,341 @@
+//! The bytes of one connection, between hyper and the kernel.
+//!
+//! In: a socket, clear or TLS. Out: the same as a byte stream that also keeps a [`Trace`]: how much was read and
+//! written and when, which is what retry and time limits are decided by. Counting happens above TLS, so a session
+//! ticket is not taken for an answer.
+//!
+//! Three things hyper cannot do from where it stands are done here:
+//! - [`Socket::is_quiet`] asks the kernel, not the runtime's cached readiness, whether bytes or an end wait on an
+//!   unused connection. hyper asks the cache, which lags by up to one turn of the event loop; in that gap, bytes that
+//!   nobody asked for would be read as the answer to the next request.
+//! - A failed write is held back while an answer may still be readable: an origin that refuses an upload answers and
+//!   closes, and hyper would report the broken pipe in place of the 413 that is waiting.
+//! - [`Trace::refuse_reads`] ends an exchange from inside hyper's callback for interim responses.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::Instant;
+use tokio_rustls::client::TlsStream;
+
+use crate::metrics::OpenConnection;
+
+/// A connected socket. The only long-lived owner is the connection's task; the pool holds a [`WeakSocket`], so a
+/// connection whose task has ended is closed at once.
+#[derive(Clone, Debug)]
+pub(crate) enum Socket {
+    Tcp(Arc<TcpStream>),
+    Unix(Arc<UnixStream>),
+}
+
+/// Looks at a socket without keeping it open.
+#[derive(Clone, Debug)]
+pub(crate) enum WeakSocket {
+    Tcp(Weak<TcpStream>),
+    Unix(Weak<UnixStream>),
+}
+
+impl WeakSocket {
+    /// See [`Socket::is_quiet`]; a socket that is gone is not quiet.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let socket = match self {
+            Self::Tcp(socket) => socket.upgrade().map(Socket::Tcp),
+            Self::Unix(socket) => socket.upgrade().map(Socket::Unix),
+        };
+        socket.is_some_and(|socket| socket.is_quiet())
+    }
+}
+
+impl Socket {
+    pub(crate) fn downgrade(&self) -> WeakSocket {
+        match self {
+            Self::Tcp(socket) => WeakSocket::Tcp(Arc::downgrade(socket)),
+            Self::Unix(socket) => WeakSocket::Unix(Arc::downgrade(socket)),
+        }
+    }
+
+    /// Whether the kernel has neither bytes nor an end nor an error waiting to be read.
+    fn is_quiet(&self) -> bool {
+        let socket = match self {
+            Self::Tcp(socket) => SockRef::from(socket.as_ref()),
+            Self::Unix(socket) => SockRef::from(socket.as_ref()),
+        };
+        let mut byte = [MaybeUninit::uninit()];
+        matches!(socket.peek(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+}
+
+/// Repeats a socket operation until the kernel agrees with the runtime's readiness.
+macro_rules! when_ready {
+    ($self:expr, $cx:expr, $poll:ident, $socket:ident => $attempt:expr) => {
+        match &*$self {
+            Socket::Tcp($socket) => loop {
+                ready!($socket.$poll($cx))?;
+                match $attempt {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    done => return Poll::Ready(done),
+                }
+            },
+            Socket::Unix($socket) => loop {
+                ready!($socket.$poll($cx))?;
+                match $attempt {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    done => return Poll::Ready(done),
+                }
+            },
+        }
+    };
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if buf.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        when_ready!(self, cx, poll_read_ready, socket => socket.try_read_buf(buf).map(|_| ()))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        when_ready!(self, cx, poll_write_ready, socket => socket.try_write(buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        when_ready!(self, cx, poll_write_ready, socket => socket.try_write_vectored(bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let socket = match &*self {
+            Self::Tcp(socket) => SockRef::from(socket.as_ref()),
+            Self::Unix(socket) => SockRef::from(socket.as_ref()),
+        };
+        Poll::Ready(socket.shutdown(std::net::Shutdown::Write))
+    }
+}
+
+/// Clear text or TLS over a socket.
+pub(crate) enum Transport {
+    Clear(Socket),
+    Tls(Box<TlsStream<Socket>>),
+}
+
+impl Transport {
+    pub(crate) fn socket(&self) -> &Socket {
+        match self {
+            Self::Clear(socket) => socket,
+            Self::Tls(stream) => stream.get_ref().0,
+        }
+    }
+
+    fn as_read(&mut self) -> Pin<&mut (dyn AsyncRead + Send + Unpin)> {
+        match self {
+            Self::Clear(socket) => Pin::new(socket),
+            Self::Tls(stream) => Pin::new(stream),
+        }
+    }
+
+    fn as_write(&mut self) -> Pin<&mut (dyn AsyncWrite + Send + Unpin)> {
+        match self {
+            Self::Clear(socket) => Pin::new(socket),
+            Self::Tls(stream) => Pin::new(stream),
+        }
+    }
+}
+
+/// What went over a connection, readable from outside its task.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    opened: Instant,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    /// Microseconds after `opened`.
+    last_write: AtomicU64,
+    reads_refused: AtomicBool,
+    is_tunnel: AtomicBool,
+}
+
+/// How much had gone over a connection when an exchange began on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    read_bytes: u64,
+    written_bytes: u64,
+}
+
+impl Trace {
+    fn new() -> Self {
+        Self {
+            opened: Instant::now(),
+            read_bytes: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
+            last_write: AtomicU64::new(0),
+            reads_refused: AtomicBool::new(false),
+            is_tunnel: AtomicBool::new(false),
+        }
+    }
+
+    /// Marks the beginning of an exchange; the time of the last write starts anew.
+    pub(crate) fn begin(&self) -> Mark {
+        self.note_write(0);
+        Mark {
+            read_bytes: self.read_bytes.load(Ordering::Relaxed),
+            written_bytes: self.written_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether any byte of an answer came since `mark`.
+    pub(crate) fn has_read_since(&self, mark: Mark) -> bool {
+        self.read_bytes.load(Ordering::Relaxed) != mark.read_bytes
+    }
+
+    /// Whether any byte of a request left since `mark`.
+    pub(crate) fn has_written_since(&self, mark: Mark) -> bool {
+        self.written_bytes.load(Ordering::Relaxed) != mark.written_bytes
+    }
+
+    /// When the last byte was written, or the exchange began.
+    pub(crate) fn last_write(&self) -> Instant {
+        self.opened + Duration::from_micros(self.last_write.load(Ordering::Relaxed))
+    }
+
+    /// Makes every further read fail, and with it the exchange.
+    pub(crate) fn refuse_reads(&self) {
+        self.reads_refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`refuse_reads`](Self::refuse_reads) was called.
+    pub(crate) fn are_reads_refused(&self) -> bool {
+        self.reads_refused.load(Ordering::Relaxed)
+    }
+
+    /// From now on the bytes are not HTTP, and a failed write is reported as it happens.
+    pub(crate) fn become_tunnel(&self) {
+        self.is_tunnel.store(true, Ordering::Relaxed);
+    }
+
+    fn note_write(&self, bytes: usize) {
+        let micros = u64::try_from(self.opened.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.last_write.store(micros, Ordering::Relaxed);
+        self.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// One connection's transport under its trace. Owned by hyper's connection, then perhaps by a tunnel.
+pub(crate) struct Wire {
+    transport: Transport,
+    trace: Arc<Trace>,
+    is_write_broken: bool,
+    _open: OpenConnection,
+}
+
+impl Wire {
+    pub(crate) fn new(transport: Transport, open: OpenConnection) -> Self {
+        Self {
+            transport,
+            trace: Arc::new(Trace::new()),
+            is_write_broken: false,
+            _open: open,
+        }
+    }
+
+    pub(crate) fn trace(&self) -> Arc<Trace> {
+        self.trace.clone()
+    }
+
+    /// Turns a failed write into one that never becomes ready. No waker is kept on purpose: hyper waits for reading
+    /// at the same time, a socket that cannot be written is readable (data, an end or the error), and should all that
+    /// fail the limit on the first byte ends the exchange.
+    fn hold_back<T>(&mut self, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match outcome {
+            Poll::Ready(Err(_)) if !self.trace.is_tunnel.load(Ordering::Relaxed) => {
+                self.is_write_broken = true;
+                Poll::Pending
+            }
+            other => other,
+        }
+    }
+
+    fn wrote(&mut self, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes @ 1..)) = outcome {
+            self.trace.note_write(bytes);
+        }
+        self.hold_back(outcome)
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.trace.are_reads_refused() {
+            return Poll::Ready(Err(io::Error::other("reading was refused")));
+        }
+        let before = buf.filled().len();
+        let outcome = self.transport.as_read().poll_read(cx, buf);
+        let read = buf.filled().len().saturating_sub(before);
+        if read > 0 {
+            self.trace.read_bytes.fetch_add(read as u64, Ordering::Relaxed);
+        }
+        outcome
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if self.is_write_broken {
+            return Poll::Pending;
+        }
+        let outcome = self.transport.as_write().poll_write(cx, buf);
+        self.wrote(outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.is_write_broken {
+            return Poll::Pending;
+        }
+        let outcome = self.transport.as_write().poll_write_vectored(cx, bufs);
+        self.wrote(outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        matches!(self.transport, Transport::Clear(_))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_write_broken {
+            return Poll::Pending;
+        }
+        let outcome = self.transport.as_write().poll_flush(cx);
+        self.hold_back(outcome)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.transport.as_write().poll_shutdown(cx)
+    }
+}
