@@ -1,0 +1,83 @@
+//! One client's connection, before it is known which protocol it speaks.
+//!
+//! HTTP/2 with prior knowledge starts with a fixed preface (RFC 9113 3.4) which no HTTP/1 request can be taken for.
+//! Whatever is neither goes to HTTP/1, whose parser refuses it.
+
+use std::sync::Arc;
+
+use larder_http::message::Peer;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::drain::DrainSignal;
+use crate::http1::{self, Ended};
+use crate::http2;
+use crate::metrics::Metrics;
+use crate::service::Service;
+use crate::settings::Settings;
+
+/// A stream that a connection can run on.
+pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
+    /// Makes the next close a reset, so that nothing sent so far can be taken for a whole. Where the stream cannot,
+    /// it just closes.
+    fn reset_when_closed(&mut self) {}
+}
+
+impl Transport for tokio::net::TcpStream {
+    fn reset_when_closed(&mut self) {
+        // It can fail only for a socket that is broken already.
+        let _ = socket2::SockRef::from(&*self).set_linger(Some(std::time::Duration::ZERO));
+    }
+}
+
+impl Transport for tokio::io::DuplexStream {}
+
+/// What a connection of either protocol runs with.
+#[derive(Clone)]
+pub(crate) struct Surroundings<S> {
+    pub(crate) peer: Peer,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) service: S,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+/// Serves one connection to its end, over HTTP/1 or HTTP/2 as the client begins.
+///
+/// # Cancel safety
+/// Dropping it closes the connection; calls of the service that run in it are dropped, and their responses reported
+/// as not complete.
+pub async fn serve_connection<T: Transport, S: Service>(
+    io: T,
+    peer: Peer,
+    settings: Arc<Settings>,
+    service: S,
+    metrics: Arc<Metrics>,
+    drain: DrainSignal,
+) {
+    let mut membership = drain.join();
+    let _open = Open::count(metrics.clone());
+    let around = Surroundings {
+        peer,
+        settings,
+        service,
+        metrics,
+    };
+    if let Ended::Http2 { io, read } = http1::serve(io, &around, &mut membership).await {
+        http2::serve(io, read.freeze(), &around, &mut membership).await;
+    }
+}
+
+/// Holds the gauge of open connections up.
+struct Open(Arc<Metrics>);
+
+impl Open {
+    fn count(metrics: Arc<Metrics>) -> Self {
+        metrics.open.add(1);
+        Self(metrics)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.sub(1);
+    }
+}

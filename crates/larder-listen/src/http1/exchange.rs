@@ -1,0 +1,344 @@
+//! One request and its response on an HTTP/1 connection.
+//!
+//! The call and the response are two waits over the same set of things: the service, the request's content, the
+//! write side, the client's presence, and the limits on all of them. Each is polled in turn by the connection's task.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
+
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Method, StatusCode, Version};
+use larder_http::body::{Body, BodyError};
+use larder_http::framing::{Decoded, Framing};
+use larder_http::message::{Request, Response, ResponseHead, Tunnel};
+
+use super::head::Parsed;
+use super::incoming::{Demand, Incoming};
+use super::respond::{self, Content, Delimited, Persistence};
+use super::{Conn, Next, READ_BYTES, READ_CONTENT_BYTES, Stop};
+use crate::connection::Transport;
+use crate::delivery::Report;
+use crate::error::Refusal;
+use crate::service::{Interims, Service};
+use crate::timer::Pace;
+
+/// What happened on the read side.
+enum Flow {
+    /// Content reached its reader, or its end.
+    Moved,
+    /// The client is gone.
+    Left,
+    /// The content broke; its reader knows.
+    Failed(Refusal),
+}
+
+/// What the call came to.
+enum Called {
+    Answered(Response),
+    Left,
+    Refused(Refusal),
+}
+
+/// What has to be remembered of a request when its response is framed.
+struct Asked {
+    version: Version,
+    is_head: bool,
+    may_persist: bool,
+    websocket: bool,
+}
+
+impl<T: Transport, S: Service> Conn<'_, T, S> {
+    /// Serves one request.
+    pub(super) async fn exchange(&mut self, parsed: Parsed) -> Next {
+        let around = self.around;
+        let limits = &around.settings.limits;
+        let Parsed {
+            head,
+            framing,
+            options,
+            expects_continue,
+            websocket,
+        } = parsed;
+        if let (Framing::Length(length), Some(most)) = (framing, limits.body_bytes_max)
+            && length > most
+        {
+            return self.refuse(Refusal::BodyTooLarge).await;
+        }
+        let asked = Asked {
+            version: head.version,
+            is_head: head.method == Method::HEAD,
+            may_persist: !options.close && (head.version == Version::HTTP_11 || options.keep_alive),
+            websocket,
+        };
+        let (mut incoming, body) = Incoming::new(framing, expects_continue);
+        self.interims.begin(if asked.version == Version::HTTP_11 {
+            limits.interims_max
+        } else {
+            0
+        });
+        around.metrics.requests_http1.add(1);
+        let interims = self.interims.clone();
+        let request = Request {
+            head,
+            body,
+            websocket,
+            peer: around.peer,
+        };
+        let called = {
+            let mut call = pin!(around.service.call(request, &interims));
+            let mut pace = None;
+            poll_fn(|cx| {
+                loop {
+                    if let Poll::Ready(response) = call.as_mut().poll(cx) {
+                        return Poll::Ready(Called::Answered(response));
+                    }
+                    let moved = match self.poll_beside_call(cx, &mut incoming, &interims, &mut pace) {
+                        Poll::Ready(Ok(())) => true,
+                        Poll::Ready(Err(called)) => return Poll::Ready(called),
+                        Poll::Pending => false,
+                    };
+                    // The reader of what moved may be the call itself: it is polled again at once.
+                    if !moved {
+                        return Poll::Pending;
+                    }
+                }
+            })
+            .await
+        };
+        match called {
+            Called::Answered(response) => self.respond(response, asked, incoming).await,
+            Called::Left => {
+                around.metrics.client_gone.add(1);
+                Next::Close
+            }
+            Called::Refused(refusal) => self.refuse(refusal).await,
+        }
+    }
+
+    /// Everything that goes on while the service works: ready when content moved, or the call is in vain.
+    fn poll_beside_call(
+        &mut self,
+        cx: &mut Context<'_>,
+        incoming: &mut Incoming,
+        interims: &Interims,
+        pace: &mut Option<Pace>,
+    ) -> Poll<Result<(), Called>> {
+        while let Some(interim) = interims.poll_next(cx) {
+            self.queue_interim(interim.status, &interim.fields);
+        }
+        let flow = self.poll_incoming(cx, incoming, false);
+        // Written also when content moved: the reader may wait for what the client sends after its 100.
+        match self.poll_flush(cx, pace) {
+            Poll::Ready(Err(Stop::Gone | Stop::Stalled)) => return Poll::Ready(Err(Called::Left)),
+            Poll::Ready(Ok(())) | Poll::Pending => {}
+        }
+        match ready!(flow) {
+            Flow::Moved => Poll::Ready(Ok(())),
+            Flow::Left => Poll::Ready(Err(Called::Left)),
+            Flow::Failed(refusal) => Poll::Ready(Err(Called::Refused(refusal))),
+        }
+    }
+
+    /// Moves request content from the connection to its reader, as far as it asks; with none left, watches for the
+    /// client to leave.
+    fn poll_incoming(&mut self, cx: &mut Context<'_>, incoming: &mut Incoming, answered: bool) -> Poll<Flow> {
+        let limits = &self.around.settings.limits;
+        while !incoming.is_complete() {
+            if incoming.is_broken() {
+                return Poll::Pending;
+            }
+            match incoming.demand(cx) {
+                Demand::Later => return Poll::Pending,
+                Demand::Wanted if incoming.awaits_continue && !answered => {
+                    incoming.awaits_continue = false;
+                    self.queue_interim(StatusCode::CONTINUE, &HeaderMap::new());
+                }
+                Demand::Wanted => {}
+                Demand::Nobody => {
+                    if incoming.awaits_continue || incoming.discarded > limits.unread_bytes_max {
+                        return Poll::Pending;
+                    }
+                }
+            }
+            match incoming.decode(&mut self.read) {
+                Ok(Decoded::Data(bytes)) => {
+                    if limits.body_bytes_max.is_some_and(|most| incoming.received > most) {
+                        incoming.fail(BodyError::TooLarge);
+                        return Poll::Ready(Flow::Failed(Refusal::BodyTooLarge));
+                    }
+                    incoming.give(bytes);
+                    return Poll::Ready(Flow::Moved);
+                }
+                Ok(Decoded::End) => {
+                    incoming.finish();
+                    return Poll::Ready(Flow::Moved);
+                }
+                Err(error) => {
+                    incoming.fail(BodyError::Framing);
+                    return Poll::Ready(Flow::Failed(Refusal::Framing(error)));
+                }
+                Ok(Decoded::NeedMore) => {}
+            }
+            if self.eof {
+                incoming.fail(BodyError::Cut);
+                return Poll::Ready(Flow::Failed(Refusal::BodyCut));
+            }
+            match self.poll_fill(cx, READ_CONTENT_BYTES) {
+                Poll::Ready(Ok(read)) => {
+                    if let Some(pace) = &mut incoming.pace {
+                        pace.moved(read as u64);
+                    }
+                }
+                Poll::Ready(Err(_)) => {
+                    incoming.fail(BodyError::Cut);
+                    return Poll::Ready(Flow::Left);
+                }
+                Poll::Pending => {
+                    let pace = incoming.pace.get_or_insert_with(|| {
+                        Pace::new(limits.body_idle, limits.rate_window, limits.rate_min)
+                    });
+                    ready!(pace.poll_stalled(cx, &mut self.timer));
+                    incoming.fail(BodyError::Stalled);
+                    return Poll::Ready(Flow::Failed(Refusal::BodyTimeout));
+                }
+            }
+        }
+        self.poll_left(cx)
+    }
+
+    /// Ready when the client has left. What it sends ahead meanwhile is kept for later, as much as one head may hold.
+    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<Flow> {
+        while !self.eof && self.read.len() < self.around.settings.limits.head_bytes_max {
+            match ready!(self.poll_fill(cx, READ_BYTES)) {
+                // With requests in hand that are not answered yet, it has only closed its own direction.
+                Ok(0) if self.read.is_empty() => return Poll::Ready(Flow::Left),
+                Ok(_) => {}
+                Err(_) => return Poll::Ready(Flow::Left),
+            }
+        }
+        Poll::Pending
+    }
+
+    fn queue_interim(&mut self, status: StatusCode, fields: &HeaderMap) {
+        if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
+            self.around.metrics.interims.add(1);
+            self.out.inline(|out| respond::write_interim(out, status, fields));
+        }
+    }
+
+    async fn respond(&mut self, response: Response, asked: Asked, mut incoming: Incoming) -> Next {
+        while let Some(interim) = self.interims.next() {
+            self.queue_interim(interim.status, &interim.fields);
+        }
+        self.interims.end();
+        let Response {
+            mut head,
+            mut body,
+            tunnel,
+            close,
+            on_delivered,
+        } = response;
+        let report = Report::new(on_delivered);
+        let mut must_close = close;
+        if head.status.is_informational() {
+            if let (StatusCode::SWITCHING_PROTOCOLS, Some(tunnel), true) =
+                (head.status, tunnel, asked.websocket)
+            {
+                return self.open_tunnel(&head, tunnel, report).await;
+            }
+            // A switch that nobody asked for is no answer to this client.
+            head = ResponseHead::new(StatusCode::BAD_GATEWAY, HeaderMap::new());
+            body = Body::Empty;
+            must_close = true;
+        }
+
+        // Content that nobody reads and that is here already does not cost the connection; whatever is still to come
+        // might be taken for a request, or might never come at all.
+        incoming.discard_buffered(&mut self.read);
+        let delimited = Delimited::of(&head, &body, asked.version, asked.is_head);
+        must_close |= !incoming.is_complete()
+            || !asked.may_persist
+            || delimited == Delimited::Close
+            || self.drain.is_draining();
+        let persistence = match asked.version {
+            _ if must_close => Persistence::Close,
+            Version::HTTP_10 => Persistence::KeepAlive,
+            _ => Persistence::Implied,
+        };
+        let sends_content = !asked.is_head && delimited != Delimited::Never;
+        debug_assert!(
+            !sends_content || head.field(&CONTENT_LENGTH).is_none(),
+            "framing is the listener's affair"
+        );
+        let clock = &self.around.settings.clock;
+        self.out
+            .inline(|out| respond::write_head(out, &head, delimited, persistence, clock));
+        drop(head);
+        // What is not sent is let go of before anything waits.
+        let body = if sends_content { body } else { Body::Empty };
+        self.out.begin(report);
+        let mut content = Content::new(body, delimited);
+
+        let mut pace = None;
+        let sent = poll_fn(|cx| {
+            loop {
+                let queued = content.poll_queue(cx, &mut self.out);
+                if let Poll::Ready(Err(_)) = queued {
+                    return Poll::Ready(Sent::Broke);
+                }
+                match self.poll_flush(cx, &mut pace) {
+                    Poll::Ready(Ok(())) if content.is_done() => return Poll::Ready(Sent::All),
+                    Poll::Ready(Ok(())) if queued.is_ready() => continue,
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(Stop::Gone | Stop::Stalled)) => return Poll::Ready(Sent::Stopped),
+                    Poll::Pending if incoming.is_complete() => return Poll::Pending,
+                    Poll::Pending => {}
+                }
+                match self.poll_incoming(cx, &mut incoming, true) {
+                    // The response may be waiting for what the client sends.
+                    Poll::Ready(Flow::Moved) => {}
+                    // The connection closes after the response anyway.
+                    Poll::Ready(Flow::Failed(_)) => {}
+                    Poll::Ready(Flow::Left) => return Poll::Ready(Sent::Stopped),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        })
+        .await;
+        self.out.end(matches!(sent, Sent::All));
+        match sent {
+            Sent::All if must_close => Next::Linger,
+            Sent::All => Next::KeepAlive,
+            Sent::Stopped => Next::Reset,
+            Sent::Broke => {
+                self.around.metrics.responses_cut.add(1);
+                Next::Reset
+            }
+        }
+    }
+
+    async fn open_tunnel(&mut self, head: &ResponseHead, tunnel: Tunnel, mut report: Report) -> Next {
+        let settings = &self.around.settings;
+        self.out.inline(|out| {
+            respond::write_head(out, head, Delimited::Never, Persistence::Upgrade, &settings.clock);
+        });
+        let mut pace = None;
+        if poll_fn(|cx| self.poll_flush(cx, &mut pace)).await.is_err() {
+            return Next::Close;
+        }
+        report.complete = true;
+        drop(report);
+        self.around.metrics.tunnels.add(1);
+        Next::Tunnel(tunnel)
+    }
+}
+
+/// How sending a response ended.
+enum Sent {
+    All,
+    /// The client is gone, or too slow.
+    Stopped,
+    /// The content broke on its way here.
+    Broke,
+}

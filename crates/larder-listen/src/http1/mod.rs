@@ -1,0 +1,314 @@
+//! The server side of HTTP/1.0 and 1.1 on one connection (RFC 9112).
+//!
+//! In: bytes. Out: calls of the service, one after the other, and their answers framed. One task owns a connection
+//! and everything in it: the service's future is polled inside it, so that a hit costs one read, one call and one
+//! `writev`, no channel and no timer. The walk of a connection:
+//!
+//! ```text
+//!            +--------------------- keep alive ----------------------+
+//!            v                                                       |
+//! accept -> head -> refused ----------------------------> linger     |
+//!            |  \-> preface of HTTP/2 -> handed back        ^        |
+//!            v                                              |        |
+//!          call -> client left -> closed                    |        |
+//!            |  \-> content broke -> refused                |        |
+//!            v                                              |        |
+//!         respond -> 101 -> tunnel                          |        |
+//!            |   \-> body broke -> reset                    |        |
+//!            +----> done ------- must close ----------------+--------+
+//! ```
+//!
+//! After a refusal nothing is read as a request any more (a desynchronised client is how smuggling begins); the
+//! connection is only drained for a moment, so that the client sees its answer and not a reset.
+
+mod exchange;
+pub(crate) mod head;
+mod incoming;
+mod outbox;
+pub(crate) mod respond;
+mod tunnel;
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::ops::Range;
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::BytesMut;
+use larder_http::message::Tunnel;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
+
+use crate::connection::{Surroundings, Transport};
+use crate::drain::Membership;
+use crate::error::Refusal;
+use crate::service::{Interims, Service};
+use crate::timer::{Pace, Timer};
+use head::Scan;
+use outbox::Outbox;
+
+/// What an HTTP/2 client with prior knowledge sends first (RFC 9113 3.4).
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// The read buffer grows by at least this much; small, because every idle connection has one.
+const READ_BYTES: usize = 4 * 1024;
+/// The same while content is read.
+const READ_CONTENT_BYTES: usize = 32 * 1024;
+
+/// How the part of this module ended.
+pub(crate) enum Ended<T> {
+    /// The connection is over.
+    Closed,
+    /// The client speaks HTTP/2; `read` holds what it sent so far.
+    Http2 {
+        /// The connection.
+        io: T,
+        /// From its first byte.
+        read: BytesMut,
+    },
+}
+
+/// What to do after an exchange.
+enum Next {
+    KeepAlive,
+    /// Nothing is lost by closing at once.
+    Close,
+    /// The client may still be sending, and must see its answer.
+    Linger,
+    /// What was sent must not look complete.
+    Reset,
+    /// The 101 has been written: no HTTP from here on.
+    Tunnel(Tunnel),
+}
+
+/// Why writing stopped.
+enum Stop {
+    Gone,
+    Stalled,
+}
+
+struct Conn<'a, T, S> {
+    io: T,
+    read: BytesMut,
+    eof: bool,
+    out: Outbox,
+    timer: Timer,
+    scan: Scan,
+    interims: Interims,
+    around: &'a Surroundings<S>,
+    drain: &'a mut Membership,
+    is_first: bool,
+}
+
+/// Serves `io` until it closes or turns out to be HTTP/2.
+pub(crate) async fn serve<T: Transport, S: Service>(
+    io: T,
+    around: &Surroundings<S>,
+    drain: &mut Membership,
+) -> Ended<T> {
+    let mut conn = Conn {
+        io,
+        read: BytesMut::with_capacity(READ_BYTES),
+        eof: false,
+        out: Outbox::default(),
+        timer: Timer::default(),
+        scan: Scan::default(),
+        interims: Interims::default(),
+        around,
+        drain,
+        is_first: true,
+    };
+    loop {
+        let next = match conn.next_head().await {
+            Arrived::Head(extent) => match conn.parse(&extent) {
+                Ok(parsed) => conn.exchange(parsed).await,
+                Err(refusal) => conn.refuse(refusal).await,
+            },
+            Arrived::Refused(refusal) => conn.refuse(refusal).await,
+            Arrived::Http2 => {
+                return Ended::Http2 {
+                    io: conn.io,
+                    read: conn.read,
+                };
+            }
+            Arrived::Nothing => Next::Close,
+        };
+        conn.is_first = false;
+        match next {
+            Next::KeepAlive => {}
+            Next::Close => return Ended::Closed,
+            Next::Linger => {
+                conn.linger().await;
+                return Ended::Closed;
+            }
+            Next::Reset => {
+                conn.io.reset_when_closed();
+                return Ended::Closed;
+            }
+            Next::Tunnel(tunnel) => {
+                let idle = around.settings.limits.tunnel_idle;
+                tunnel::run(conn.io, conn.read, tunnel, idle, &around.metrics).await;
+                return Ended::Closed;
+            }
+        }
+    }
+}
+
+/// What came where a head was expected.
+enum Arrived {
+    Head(Range<usize>),
+    Refused(Refusal),
+    Http2,
+    Nothing,
+}
+
+impl<T: Transport, S: Service> Conn<'_, T, S> {
+    /// Waits for a whole head.
+    async fn next_head(&mut self) -> Arrived {
+        self.scan.reset();
+        let mut idle_since = None;
+        let mut head_since = None;
+        poll_fn(|cx| {
+            loop {
+                if self.is_first && !self.read.is_empty() {
+                    let common = self.read.len().min(PREFACE.len());
+                    if self.read.get(..common) == PREFACE.get(..common) {
+                        if common == PREFACE.len() {
+                            return Poll::Ready(Arrived::Http2);
+                        }
+                    } else if let Some(arrived) = self.scan_head() {
+                        return Poll::Ready(arrived);
+                    }
+                } else if let Some(arrived) = self.scan_head() {
+                    return Poll::Ready(arrived);
+                }
+                if self.eof {
+                    return Poll::Ready(Arrived::Nothing);
+                }
+                match self.poll_fill(cx, READ_BYTES) {
+                    Poll::Ready(Ok(_)) => {}
+                    Poll::Ready(Err(_)) => return Poll::Ready(Arrived::Nothing),
+                    Poll::Pending => break,
+                }
+            }
+            let limits = &self.around.settings.limits;
+            if self.read.is_empty() {
+                let is_draining = self.drain.poll_draining(cx).is_ready();
+                let idle = match (self.is_first, is_draining) {
+                    // A fresh connection has to say something as soon as a head has to be whole.
+                    (true, false) => limits.head_time,
+                    // It may have been accepted only because of the drain, with its request on the way.
+                    (true, true) => limits.linger_time,
+                    (false, false) => limits.keep_alive_idle,
+                    (false, true) => return Poll::Ready(Arrived::Nothing),
+                };
+                let since = *idle_since.get_or_insert_with(Instant::now);
+                ready!(self.timer.poll(cx, since + idle));
+                self.around.metrics.idle_closed.add(1);
+                return Poll::Ready(Arrived::Nothing);
+            }
+            let since = *head_since.get_or_insert_with(Instant::now);
+            ready!(self.timer.poll(cx, since + limits.head_time));
+            Poll::Ready(Arrived::Refused(Refusal::HeadTimeout))
+        })
+        .await
+    }
+
+    fn scan_head(&mut self) -> Option<Arrived> {
+        match self.scan.advance(&self.read, &self.around.settings.limits) {
+            Ok(None) => None,
+            Ok(Some(extent)) => Some(Arrived::Head(extent)),
+            Err(refusal) => Some(Arrived::Refused(refusal)),
+        }
+    }
+
+    fn parse(&mut self, extent: &Range<usize>) -> Result<head::Parsed, Refusal> {
+        let bytes = self.read.split_to(extent.end).freeze();
+        let settings = &self.around.settings;
+        head::parse(
+            &bytes,
+            extent,
+            &self.scan,
+            settings.scheme,
+            self.around.peer.local,
+            &settings.limits,
+        )
+    }
+
+    /// Reads once into the buffer; 0 is the end, which is noted.
+    fn poll_fill(&mut self, cx: &mut Context<'_>, at_least: usize) -> Poll<io::Result<usize>> {
+        if self.read.capacity() - self.read.len() < 512 {
+            self.read.reserve(at_least);
+        }
+        let read = ready!(pin!(self.io.read_buf(&mut self.read)).poll(cx))?;
+        self.eof |= read == 0;
+        self.around.metrics.bytes_in.add(read as u64);
+        Poll::Ready(Ok(read))
+    }
+
+    /// Writes everything that is queued.
+    fn poll_flush(&mut self, cx: &mut Context<'_>, pace: &mut Option<Pace>) -> Poll<Result<(), Stop>> {
+        while !self.out.is_empty() {
+            match self.out.poll_write(cx, &mut self.io) {
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(Stop::Gone)),
+                Poll::Ready(Ok(written)) => {
+                    self.around.metrics.bytes_out.add(written as u64);
+                    if let Some(pace) = pace {
+                        pace.moved(written as u64);
+                    }
+                }
+                Poll::Pending => {
+                    let limits = &self.around.settings.limits;
+                    let pace = pace.get_or_insert_with(|| {
+                        Pace::new(limits.write_idle, limits.rate_window, limits.rate_min)
+                    });
+                    ready!(pace.poll_stalled(cx, &mut self.timer));
+                    self.around.metrics.write_stalled.add(1);
+                    return Poll::Ready(Err(Stop::Stalled));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Answers a request that was refused. Whatever follows it is not read as a request.
+    async fn refuse(&mut self, refusal: Refusal) -> Next {
+        let around = self.around;
+        around.metrics.count_refusal(refusal);
+        around.service.refused(refusal, Some(around.peer));
+        self.out
+            .inline(|out| respond::write_refusal(out, refusal, &around.settings.clock));
+        let mut pace = None;
+        match poll_fn(|cx| self.poll_flush(cx, &mut pace)).await {
+            Ok(()) => Next::Linger,
+            Err(Stop::Gone | Stop::Stalled) => Next::Close,
+        }
+    }
+
+    /// Closes our direction and reads on for a moment, throwing away what comes: closing a socket with unread bytes
+    /// would reset it, and the client could lose the answer.
+    async fn linger(&mut self) {
+        let limits = &self.around.settings.limits;
+        let deadline = Instant::now() + limits.linger_time;
+        let mut room = limits.unread_bytes_max;
+        if self.io.shutdown().await.is_err() || self.eof {
+            return;
+        }
+        poll_fn(|cx| {
+            loop {
+                self.read.clear();
+                match self.poll_fill(cx, READ_BYTES) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(()),
+                    Poll::Ready(Ok(read)) => match room.checked_sub(read as u64) {
+                        Some(left) => room = left,
+                        None => {
+                            self.around.metrics.unread_closed.add(1);
+                            return Poll::Ready(());
+                        }
+                    },
+                    Poll::Pending => return self.timer.poll(cx, deadline),
+                }
+            }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,229 @@
+//! What is to be written next: heads and chunk sizes in one reused buffer, content as shared pieces between them.
+//!
+//! Everything queued goes out by as few `writev` calls as the kernel allows; content is never copied. The response
+//! that the content belongs to is reported on from here, because here is where it is known what the kernel took.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+use tokio::io::AsyncWrite;
+
+use crate::delivery::Report;
+
+/// How many pieces one system call is given.
+pub(super) const SLICES_MAX: usize = 64;
+/// A buffer that grew beyond this is not kept for the next response.
+const SCRATCH_KEPT: usize = 16 * 1024;
+
+#[derive(Default)]
+pub(super) struct Outbox {
+    scratch: Vec<u8>,
+    queue: VecDeque<Segment>,
+    /// How much of the front segment is written.
+    front_written: usize,
+    queued_bytes: usize,
+    report: Option<Report>,
+}
+
+enum Segment {
+    /// A range of the scratch buffer.
+    Inline { start: usize, end: usize },
+    /// A piece of content.
+    Content(Bytes),
+}
+
+impl Outbox {
+    /// Appends what `write` writes: a head, or the framing around content.
+    pub(super) fn inline(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.scratch.len();
+        write(&mut self.scratch);
+        let length = self.scratch.len().saturating_sub(start);
+        self.queued_bytes += length;
+        match self.queue.back_mut() {
+            Some(Segment::Inline { end, .. }) => *end += length,
+            _ => self.queue.push_back(Segment::Inline {
+                start,
+                end: start + length,
+            }),
+        }
+    }
+
+    /// Appends content.
+    pub(super) fn content(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.queued_bytes += bytes.len();
+            self.queue.push_back(Segment::Content(bytes));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queued_bytes == 0
+    }
+
+    /// Whether more may be queued before something is written.
+    pub(super) fn has_room(&self, bytes_max: usize) -> bool {
+        self.queue.len() < SLICES_MAX && self.queued_bytes < bytes_max
+    }
+
+    /// The response that the content from now on belongs to.
+    pub(super) fn begin(&mut self, report: Report) {
+        self.report = Some(report);
+    }
+
+    /// Ends it, complete or not, and forgets what was not written.
+    pub(super) fn end(&mut self, complete: bool) {
+        if let Some(mut report) = self.report.take() {
+            report.complete = complete;
+        }
+        if !complete {
+            self.queue.clear();
+            self.written_all();
+        }
+    }
+
+    /// Writes once. Not to be called while empty.
+    pub(super) fn poll_write<T: AsyncWrite + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        io: &mut T,
+    ) -> Poll<io::Result<usize>> {
+        let written = {
+            let mut slices: SmallVec<[IoSlice<'_>; SLICES_MAX]> = SmallVec::new();
+            let mut skip = self.front_written;
+            for segment in self.queue.iter().take(SLICES_MAX) {
+                let bytes: &[u8] = match segment {
+                    Segment::Inline { start, end } => self.scratch.get(*start..*end).unwrap_or_default(),
+                    Segment::Content(bytes) => bytes,
+                };
+                slices.push(IoSlice::new(bytes.get(skip..).unwrap_or_default()));
+                skip = 0;
+            }
+            ready!(Pin::new(io).poll_write_vectored(cx, &slices))?
+        };
+        self.advance(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        self.queued_bytes = self.queued_bytes.saturating_sub(written);
+        let mut content = 0;
+        while let Some(segment) = self.queue.front() {
+            let (length, is_content) = match segment {
+                Segment::Inline { start, end } => (end - start, false),
+                Segment::Content(bytes) => (bytes.len(), true),
+            };
+            let step = written.min(length - self.front_written);
+            written -= step;
+            self.front_written += step;
+            content += if is_content { step } else { 0 };
+            if self.front_written < length {
+                break;
+            }
+            self.front_written = 0;
+            self.queue.pop_front();
+        }
+        if let Some(report) = &mut self.report {
+            report.body_bytes += content as u64;
+        }
+        if self.queue.is_empty() {
+            self.written_all();
+        }
+    }
+
+    fn written_all(&mut self) {
+        self.front_written = 0;
+        self.queued_bytes = 0;
+        self.scratch.clear();
+        if self.scratch.capacity() > SCRATCH_KEPT {
+            self.scratch = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+
+    use larder_http::message::Delivery;
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// Takes at most `step` bytes at a time.
+    struct Slow {
+        step: usize,
+        taken: Vec<u8>,
+    }
+
+    impl AsyncWrite for Slow {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let n = self.step.min(bytes.len());
+            self.taken.extend_from_slice(&bytes[..n]);
+            Poll::Ready(Ok(n))
+        }
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            slices: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            let all: Vec<u8> = slices
+                .iter()
+                .flat_map(|s| s.iter().copied())
+                .take(self.step)
+                .collect();
+            self.taken.extend_from_slice(&all);
+            Poll::Ready(Ok(all.len()))
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn order_holds_and_only_content_is_counted_however_little_is_taken() {
+        for step in 1..20 {
+            let seen = Arc::new(Mutex::new(None));
+            let (mut out, mut io) = (
+                Outbox::default(),
+                Slow {
+                    step,
+                    taken: Vec::new(),
+                },
+            );
+            let to = seen.clone();
+            out.begin(Report::new(Some(Box::new(move |d| *to.lock() = Some(d)))));
+            for round in 0..2 {
+                out.inline(|o| o.extend_from_slice(b"he"));
+                out.inline(|o| o.extend_from_slice(b"ad "));
+                out.content(Bytes::from_static(b"one"));
+                out.content(Bytes::new());
+                out.content(Bytes::from_static(b" two"));
+                out.inline(|o| o.extend_from_slice(b" end;"));
+                while !out.is_empty() {
+                    poll_fn(|cx| out.poll_write(cx, &mut io)).await.expect("takes");
+                }
+                assert_eq!(io.taken, b"head one two end;".repeat(round + 1), "step {step}");
+            }
+            out.end(true);
+            assert_eq!(
+                *seen.lock(),
+                Some(Delivery {
+                    body_bytes: 14,
+                    complete: true
+                })
+            );
+        }
+    }
+}

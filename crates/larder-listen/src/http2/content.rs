@@ -1,0 +1,172 @@
+//! The content of an HTTP/2 request, as a body.
+//!
+//! The window is opened again only for what its reader has taken, so a slow origin slows the client down. What the
+//! stream's own task has to know (the client waits for a 100, the content broke) goes through a [`Side`].
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use http_body::{Frame, SizeHint};
+use larder_http::body::BodyError;
+use parking_lot::Mutex;
+
+use crate::error::Refusal;
+use crate::settings::Limits;
+use crate::timer::{Pace, Timer};
+
+/// Between the reader of a stream's content and the stream's own task.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Side(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    wants_continue: bool,
+    failed: Option<Refusal>,
+    waker: Option<Waker>,
+}
+
+/// What [`Side::poll`] tells.
+pub(super) enum Told {
+    /// The content is wanted: the client may be told to go on.
+    Continue,
+    /// The content broke.
+    Failed(Refusal),
+}
+
+impl Side {
+    /// Ready with what has happened since the last time.
+    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<Told> {
+        let mut state = self.0.lock();
+        if let Some(refusal) = state.failed {
+            return Poll::Ready(Told::Failed(refusal));
+        }
+        if std::mem::take(&mut state.wants_continue) {
+            return Poll::Ready(Told::Continue);
+        }
+        if !state
+            .waker
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(cx.waker()))
+        {
+            state.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Why the content broke, where it did and it was the client's fault.
+    pub(super) fn failed(&self) -> Option<Refusal> {
+        self.0.lock().failed
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut State)) {
+        let waker = {
+            let mut state = self.0.lock();
+            change(&mut state);
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+pub(super) struct Content {
+    receive: RecvStream,
+    side: Side,
+    awaits_continue: bool,
+    left: Option<u64>,
+    received: u64,
+    bytes_max: u64,
+    pace: Pace,
+    timer: Timer,
+    ended: bool,
+}
+
+impl Content {
+    pub(super) fn new(
+        receive: RecvStream,
+        side: Side,
+        length: Option<u64>,
+        awaits_continue: bool,
+        limits: &Limits,
+    ) -> Self {
+        Self {
+            receive,
+            side,
+            awaits_continue,
+            left: length,
+            received: 0,
+            bytes_max: limits.body_bytes_max.unwrap_or(u64::MAX),
+            pace: Pace::new(limits.body_idle, limits.rate_window, limits.rate_min),
+            timer: Timer::default(),
+            ended: false,
+        }
+    }
+
+    fn fail(
+        &mut self,
+        error: BodyError,
+        refusal: Option<Refusal>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        self.ended = true;
+        if refusal.is_some() {
+            self.side.tell(|state| state.failed = refusal);
+        }
+        Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl http_body::Body for Content {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        if this.ended {
+            return Poll::Ready(None);
+        }
+        if std::mem::take(&mut this.awaits_continue) {
+            this.side.tell(|state| state.wants_continue = true);
+        }
+        match this.receive.poll_data(cx) {
+            Poll::Ready(Some(Ok(bytes))) => {
+                let length = bytes.len() as u64;
+                this.pace.moved(length);
+                this.received = this.received.saturating_add(length);
+                if let Some(left) = &mut this.left {
+                    *left = left.saturating_sub(length);
+                }
+                if this.received > this.bytes_max {
+                    return this.fail(BodyError::TooLarge, Some(Refusal::BodyTooLarge));
+                }
+                // It fails only for a stream that is gone, which the next poll tells.
+                let _ = this.receive.flow_control().release_capacity(bytes.len());
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            // A reset, or content that is not as long as it said. The stream's task sees the reset itself.
+            Poll::Ready(Some(Err(_))) => this.fail(BodyError::Cut, None),
+            Poll::Ready(None) => {
+                this.ended = true;
+                Poll::Ready(None)
+            }
+            Poll::Pending => match this.pace.poll_stalled(cx, &mut this.timer) {
+                Poll::Ready(()) => this.fail(BodyError::Stalled, Some(Refusal::BodyTimeout)),
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended || self.receive.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

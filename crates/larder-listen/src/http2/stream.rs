@@ -1,0 +1,315 @@
+//! One request and its response on an HTTP/2 stream.
+//!
+//! A stream is a task of its own. It ends early when the client resets it, which drops the call; it resets the stream
+//! itself when the response's content breaks, or when the client keeps its window closed for too long.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderValue};
+use http::{HeaderMap, Method, StatusCode, Version};
+use larder_http::body::Body;
+use larder_http::message::{Request, Response, ResponseHead};
+
+use super::content::{Content, Side, Told};
+use super::head::{self, Parsed};
+use crate::connection::Surroundings;
+use crate::content::Source;
+use crate::date;
+use crate::delivery::Report;
+use crate::error::Refusal;
+use crate::http1::respond::refusal_text;
+use crate::service::{Interims, Service};
+use crate::timer::{Pace, Timer};
+
+/// How much content is handed to `h2` at once.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// How a stream ended, for the count of resets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Answered, or cut by us.
+    Finished,
+    /// Reset by the client before the answer was complete.
+    Reset,
+}
+
+enum Called {
+    Answered(Response),
+    Gone,
+    Refused(Refusal),
+}
+
+/// Serves one stream.
+pub(super) async fn serve<S: Service>(
+    request: http::Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+    around: &Surroundings<S>,
+) -> End {
+    let limits = &around.settings.limits;
+    let (parts, receive) = request.into_parts();
+    let Parsed {
+        head,
+        length,
+        expects_continue,
+    } = match head::parse(parts, around.settings.scheme, limits) {
+        Ok(parsed) => parsed,
+        Err(refusal) => return refuse(respond, around, refusal),
+    };
+    if length
+        .zip(limits.body_bytes_max)
+        .is_some_and(|(length, most)| length > most)
+    {
+        return refuse(respond, around, Refusal::BodyTooLarge);
+    }
+    let side = Side::default();
+    let body = if receive.is_end_stream() {
+        Body::Empty
+    } else {
+        let content = Content::new(receive, side.clone(), length, expects_continue, limits);
+        Body::Stream {
+            length,
+            stream: Box::pin(content),
+        }
+    };
+    let is_head = head.method == Method::HEAD;
+    let interims = Interims::default();
+    interims.begin(limits.interims_max);
+    let request = Request {
+        head,
+        body,
+        websocket: false,
+        peer: around.peer,
+    };
+    let called = {
+        let mut call = pin!(around.service.call(request, &interims));
+        poll_fn(|cx| {
+            if let Poll::Ready(response) = call.as_mut().poll(cx) {
+                // What the service made of content that broke is not the answer: whose fault it was is known here.
+                return Poll::Ready(match side.failed() {
+                    Some(refusal) => Called::Refused(refusal),
+                    None => Called::Answered(response),
+                });
+            }
+            poll_beside_call(cx, &mut respond, &side, &interims, around)
+        })
+        .await
+    };
+    match called {
+        Called::Answered(response) => {
+            while let Some(interim) = interims.next() {
+                send_interim(&mut respond, around, interim.status, interim.fields);
+            }
+            interims.end();
+            answer(respond, response, is_head, around).await
+        }
+        Called::Refused(refusal) => refuse(respond, around, refusal),
+        Called::Gone => {
+            around.metrics.client_gone.add(1);
+            End::Reset
+        }
+    }
+}
+
+fn poll_beside_call<S>(
+    cx: &mut Context<'_>,
+    respond: &mut SendResponse<Bytes>,
+    side: &Side,
+    interims: &Interims,
+    around: &Surroundings<S>,
+) -> Poll<Called> {
+    while let Some(interim) = interims.poll_next(cx) {
+        send_interim(respond, around, interim.status, interim.fields);
+    }
+    while let Poll::Ready(told) = side.poll(cx) {
+        match told {
+            Told::Continue => send_interim(respond, around, StatusCode::CONTINUE, HeaderMap::new()),
+            Told::Failed(refusal) => return Poll::Ready(Called::Refused(refusal)),
+        }
+    }
+    // A reset, or the end of the whole connection.
+    respond.poll_reset(cx).map(|_| Called::Gone)
+}
+
+fn send_interim<S>(
+    respond: &mut SendResponse<Bytes>,
+    around: &Surroundings<S>,
+    status: StatusCode,
+    fields: HeaderMap,
+) {
+    if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
+        return;
+    }
+    let mut interim = http::Response::new(());
+    *interim.status_mut() = status;
+    *interim.headers_mut() = fields;
+    if respond.send_informational(interim).is_ok() {
+        around.metrics.interims.add(1);
+    }
+}
+
+/// Answers a request that was refused. Dropping the stream afterwards tells the client to stop sending.
+fn refuse<S: Service>(mut respond: SendResponse<Bytes>, around: &Surroundings<S>, refusal: Refusal) -> End {
+    around.metrics.count_refusal(refusal);
+    around.service.refused(refusal, Some(around.peer));
+    let text = refusal_text(refusal);
+    let mut response = http::Response::new(());
+    *response.status_mut() = refusal.status();
+    let fields = response.headers_mut();
+    fields.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    fields.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
+    add_date(fields, around);
+    if let Ok(mut stream) = respond.send_response(response, false) {
+        // The text is shorter than any window but a closed one, and then `h2` keeps it as long as the stream lives.
+        let _ = stream.send_data(Bytes::from(text), true);
+    }
+    End::Finished
+}
+
+fn add_date<S>(fields: &mut HeaderMap, around: &Surroundings<S>) {
+    if let Some(date) = date::value(&around.settings.clock) {
+        fields.insert(DATE, date);
+    }
+}
+
+async fn answer<S>(
+    mut respond: SendResponse<Bytes>,
+    response: Response,
+    is_head: bool,
+    around: &Surroundings<S>,
+) -> End {
+    let Response {
+        mut head,
+        mut body,
+        on_delivered,
+        ..
+    } = response;
+    let mut report = Report::new(on_delivered);
+    if head.status.is_informational() {
+        // No stream becomes a tunnel: a switch is no answer here.
+        head = ResponseHead::new(StatusCode::BAD_GATEWAY, HeaderMap::new());
+        body = Body::Empty;
+    }
+    let may_have_content = head.status != StatusCode::NO_CONTENT && head.status != StatusCode::NOT_MODIFIED;
+    let length = body
+        .length()
+        .filter(|_| may_have_content && head.field(&CONTENT_LENGTH).is_none());
+    let ResponseHead {
+        status,
+        stored,
+        mut fields,
+    } = head;
+    if let Some(stored) = stored {
+        fields.reserve(stored.map.len() + 2);
+        for (name, value) in &stored.map {
+            fields.append(name, value.clone());
+        }
+    }
+    if let Some(length) = length {
+        fields.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    if !fields.contains_key(DATE) {
+        add_date(&mut fields, around);
+    }
+    let mut message = http::Response::new(());
+    *message.status_mut() = status;
+    *message.version_mut() = Version::HTTP_2;
+    *message.headers_mut() = fields;
+
+    if is_head || !may_have_content || body.is_empty() {
+        drop(body);
+        report.complete = respond.send_response(message, true).is_ok();
+        return if report.complete {
+            End::Finished
+        } else {
+            End::Reset
+        };
+    }
+    let Ok(mut stream) = respond.send_response(message, false) else {
+        return End::Reset;
+    };
+    let limits = &around.settings.limits;
+    let mut pace = Pace::new(limits.write_idle, limits.rate_window, limits.rate_min);
+    let mut timer = Timer::default();
+    let mut source = Source::new(body);
+    loop {
+        let next = poll_fn(|cx| match source.poll_next(cx) {
+            Poll::Ready(next) => Poll::Ready(Some(next)),
+            // Nothing to send now: watch for the client to leave.
+            Poll::Pending => stream.poll_reset(cx).map(|_| None),
+        })
+        .await;
+        match next {
+            None => return End::Reset,
+            Some(None) => {
+                report.complete = stream.send_data(Bytes::new(), true).is_ok();
+                return End::Finished;
+            }
+            Some(Some(Err(_))) => {
+                around.metrics.responses_cut.add(1);
+                stream.send_reset(Reason::INTERNAL_ERROR);
+                return End::Finished;
+            }
+            Some(Some(Ok(bytes))) => {
+                let is_last = source.is_done();
+                if let Err(end) = send(
+                    &mut stream,
+                    bytes,
+                    is_last,
+                    &mut report,
+                    (&mut pace, &mut timer),
+                    around,
+                )
+                .await
+                {
+                    return end;
+                }
+                if is_last {
+                    report.complete = true;
+                    return End::Finished;
+                }
+            }
+        }
+    }
+}
+
+/// Hands `bytes` to `h2` as the windows allow, so that no more than they allow ever waits inside it.
+async fn send<S>(
+    stream: &mut SendStream<Bytes>,
+    mut bytes: Bytes,
+    is_last: bool,
+    report: &mut Report,
+    (pace, timer): (&mut Pace, &mut Timer),
+    around: &Surroundings<S>,
+) -> Result<(), End> {
+    while !bytes.is_empty() {
+        stream.reserve_capacity(bytes.len().min(PIECE_BYTES));
+        let room = poll_fn(|cx| {
+            match stream.poll_capacity(cx) {
+                Poll::Ready(Some(Ok(room))) => return Poll::Ready(Ok(room)),
+                Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Err(End::Reset)),
+                Poll::Pending => {}
+            }
+            ready!(pace.poll_stalled(cx, timer));
+            around.metrics.write_stalled.add(1);
+            Poll::Ready(Err(End::Finished))
+        })
+        .await
+        .inspect_err(|_| stream.send_reset(Reason::CANCEL))?;
+        let piece = bytes.split_to(room.min(bytes.len()));
+        let sent = piece.len() as u64;
+        let ends = is_last && bytes.is_empty();
+        stream.send_data(piece, ends).map_err(|_| End::Reset)?;
+        pace.moved(sent);
+        report.body_bytes += sent;
+    }
+    Ok(())
+}

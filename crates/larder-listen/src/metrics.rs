@@ -1,0 +1,144 @@
+//! What the front door counts. One [`Metrics`] per worker, so that no two cores write to one line of memory; whoever
+//! shows them adds them up.
+//!
+//! Each entry is declared once, in the table below, with its name and help text.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Refusal;
+
+/// One counter or gauge.
+#[derive(Debug, Default)]
+pub struct Cell(AtomicU64);
+
+impl Cell {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sub(&self, n: u64) {
+        self.0.fetch_sub(n, Ordering::Relaxed);
+    }
+
+    /// Its value now. A gauge of one worker that others lower may wrap; their sum does not.
+    pub fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Label names and values of one sample.
+pub type Labels<'a> = &'a [(&'static str, &'static str)];
+
+macro_rules! metrics {
+    ($($(#[doc = $help:literal])+ $field:ident = $name:literal $({ $($label:ident = $value:literal),+ })?;)+) => {
+        /// The counters of one worker.
+        #[derive(Debug, Default)]
+        pub struct Metrics {
+            $($(#[doc = $help])+ pub $field: Cell,)+
+            refused: [Cell; Refusal::TOKENS.len()],
+        }
+
+        impl Metrics {
+            /// Calls `f` for every sample with its name, help text, labels and value. Samples of one name follow
+            /// each other. Names that end in `_total` are counters, the others gauges.
+            pub fn for_each(&self, f: &mut dyn FnMut(&'static str, &'static str, Labels<'_>, u64)) {
+                $(f($name, concat!($($help),+).trim_ascii(), &[$($((stringify!($label), $value)),+)?], self.$field.value());)+
+                for (cell, token) in self.refused.iter().zip(Refusal::TOKENS) {
+                    f(
+                        "larder_requests_refused_total",
+                        "Requests that the parser refused, by reason.",
+                        &[("reason", token)],
+                        cell.value(),
+                    );
+                }
+            }
+
+            /// Adds the values of `other` to this one.
+            pub fn absorb(&self, other: &Self) {
+                $(self.$field.add(other.$field.value());)+
+                for (mine, theirs) in self.refused.iter().zip(&other.refused) {
+                    mine.add(theirs.value());
+                }
+            }
+        }
+    };
+}
+
+metrics! {
+    /// Connections accepted.
+    accepted = "larder_connections_accepted_total";
+    /// Connections open.
+    open = "larder_connections_open";
+    /// Accepts that failed, for want of descriptors or otherwise.
+    accept_errors = "larder_accept_errors_total";
+    /// Times that accepting paused because all connection slots were taken.
+    accept_paused = "larder_accept_paused_total";
+    /// Requests handed to the service.
+    requests_http1 = "larder_requests_accepted_total" { protocol = "http1" };
+    /// Requests handed to the service.
+    requests_http2 = "larder_requests_accepted_total" { protocol = "http2" };
+    /// Bytes read from clients over HTTP/1, and content read over HTTP/2.
+    bytes_in = "larder_client_received_bytes_total";
+    /// Bytes written to clients over HTTP/1, and content written over HTTP/2.
+    bytes_out = "larder_client_sent_bytes_total";
+    /// Interim responses sent.
+    interims = "larder_interim_responses_total";
+    /// Requests whose client left before the response had begun.
+    client_gone = "larder_client_gone_total";
+    /// Connections closed because no request came.
+    idle_closed = "larder_limit_reached_total" { limit = "keep_alive_idle" };
+    /// Responses cut because the client took them too slowly.
+    write_stalled = "larder_limit_reached_total" { limit = "write_idle" };
+    /// Connections closed because content that nobody reads was too long.
+    unread_closed = "larder_limit_reached_total" { limit = "unread_content" };
+    /// Tunnels closed because nothing passed.
+    tunnel_idle = "larder_limit_reached_total" { limit = "tunnel_idle" };
+    /// Connections closed because too many streams were reset.
+    resets = "larder_limit_reached_total" { limit = "resets" };
+    /// Connections closed for another breach of HTTP/2.
+    http2_errors = "larder_http2_errors_total";
+    /// Responses cut because their content broke.
+    responses_cut = "larder_responses_cut_total";
+    /// Tunnels opened.
+    tunnels = "larder_tunnels_total";
+}
+
+impl Metrics {
+    /// How often `refusal` was given.
+    pub fn refused(&self, refusal: Refusal) -> u64 {
+        self.refused.get(refusal.index()).map_or(0, Cell::value)
+    }
+
+    pub(crate) fn count_refusal(&self, refusal: Refusal) {
+        if let Some(cell) = self.refused.get(refusal.index()) {
+            cell.add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_http::authority::AuthorityError;
+
+    use super::*;
+
+    #[test]
+    fn every_sample_has_a_name_and_the_sum_of_workers_is_one() {
+        let (a, b) = (Metrics::default(), Metrics::default());
+        a.accepted.add(2);
+        b.accepted.add(3);
+        b.count_refusal(Refusal::Host(AuthorityError::Empty));
+        a.absorb(&b);
+        assert_eq!(a.refused(Refusal::Host(AuthorityError::Empty)), 1);
+        let mut seen = Vec::new();
+        a.for_each(&mut |name, help, labels, value| {
+            assert!(
+                name.starts_with("larder_") && help.ends_with('.'),
+                "{name}: {help}"
+            );
+            seen.push((name, labels.to_vec(), value));
+        });
+        assert!(seen.contains(&("larder_connections_accepted_total", Vec::new(), 5)));
+        assert!(seen.contains(&("larder_requests_refused_total", vec![("reason", "host")], 1)));
+    }
+}

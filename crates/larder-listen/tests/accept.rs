@@ -1,0 +1,82 @@
+//! Sockets: a port in use is seen, workers share an address, slots bound what is open.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use larder_listen::{Drain, ListenError, Metrics, Settings, accept_loop, bind};
+use support::{Door, House, eventually, soon};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+
+#[test]
+fn a_port_in_use_is_seen_although_the_sockets_would_share_it() {
+    let first = bind("127.0.0.1:0".parse().unwrap(), 3).unwrap();
+    assert_eq!(first.sockets.len(), 3);
+    assert_ne!(first.address.port(), 0);
+    assert!(
+        first
+            .sockets
+            .iter()
+            .all(|socket| socket.local_addr().unwrap() == first.address)
+    );
+    assert!(matches!(bind(first.address, 1), Err(ListenError::InUse(address)) if address == first.address));
+    drop(first);
+    let nowhere = bind("192.0.2.1:0".parse().unwrap(), 1);
+    assert!(matches!(nowhere, Err(ListenError::Bind { .. })), "{nowhere:?}");
+}
+
+#[tokio::test]
+async fn no_more_connections_are_open_than_there_are_slots() {
+    let mut bound = bind("127.0.0.1:0".parse().unwrap(), 1).unwrap();
+    let (metrics, drain) = (Arc::new(Metrics::default()), Drain::new());
+    tokio::spawn(accept_loop(
+        bound.sockets.pop().unwrap(),
+        Arc::new(ArcSwap::from_pointee(Settings::default())),
+        House::default(),
+        Arc::new(Semaphore::new(2)),
+        metrics.clone(),
+        drain.signal(),
+    ));
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        clients.push(TcpStream::connect(bound.address).await.unwrap());
+    }
+    eventually(|| metrics.accept_paused.value() == 1).await;
+    assert_eq!(metrics.open.value(), 2);
+    drop(clients.remove(0));
+    let mut last = clients.pop().unwrap();
+    last.write_all(b"GET /close HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    let mut all = String::new();
+    soon(last.read_to_string(&mut all)).await.unwrap();
+    assert!(all.ends_with("bye"));
+}
+
+#[tokio::test]
+async fn connections_that_arrived_before_the_drain_are_served() {
+    let door = Door::open();
+    let mut clients = Vec::new();
+    // The accept loop has not run since: this test has only one thread.
+    for _ in 0..5 {
+        let mut client = std::net::TcpStream::connect(door.address).unwrap();
+        std::io::Write::write_all(&mut client, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        client.set_nonblocking(true).unwrap();
+        clients.push(TcpStream::from_std(client).unwrap());
+    }
+    door.drain.start();
+    for mut client in clients {
+        let mut all = String::new();
+        soon(client.read_to_string(&mut all)).await.unwrap();
+        assert!(
+            all.starts_with("HTTP/1.1 200 OK\r\n") && all.contains("\r\nconnection: close\r\n"),
+            "{all}"
+        );
+    }
+    soon(door.drain.drained()).await;
+    assert!(TcpStream::connect(door.address).await.is_err());
+}
