@@ -1,0 +1,272 @@
+//! One fetch and everyone who waits for it.
+//!
+//! The fetch task owns the [`FlightGuard`]; when that is dropped, however it comes about, the flight leaves the table
+//! and its followers learn that nothing more will come. Followers own nothing of the fetch: one that leaves stops
+//! nobody.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use http::Method;
+use larder_cache::{Selecting, StoredHead, VaryNames};
+use larder_http::message::{Interim, RequestHead};
+use larder_store::{CacheKey, Growing, StoredResponse};
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use super::{Flights, range_of};
+use crate::failure::Failure;
+
+/// Interim responses relayed per exchange; more are dropped.
+pub(crate) const INTERIMS_MAX: usize = 16;
+
+/// A shareable response whose body may still be arriving.
+#[derive(Debug)]
+pub(crate) struct Landing {
+    pub(crate) head: Arc<StoredHead>,
+    pub(crate) body: Arc<Growing>,
+    /// Whether it will be in the index once it is whole.
+    pub(crate) stored: bool,
+}
+
+/// Where a flight is.
+#[derive(Clone, Debug)]
+pub(crate) enum Phase {
+    Flying,
+    Landed(Arc<Landing>),
+    Confirmed(Arc<StoredResponse>),
+    Unshared,
+    Failed(Failure),
+}
+
+#[derive(Debug)]
+pub(super) struct View {
+    interims: Vec<Interim>,
+    phase: Phase,
+}
+
+/// What a follower hears.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Interim(Interim),
+    Landed(Arc<Landing>),
+    Confirmed(Arc<StoredResponse>),
+    Unshared,
+    Failed(Failure),
+    /// The task ended without a word.
+    Lost,
+}
+
+/// One fetch.
+pub(crate) struct Flight {
+    pub(super) key: CacheKey,
+    /// The request as the origin receives it.
+    request: Arc<RequestHead>,
+    /// What responses under this key varied on when it began.
+    expected: Option<VaryNames>,
+    /// What the response varies on, with the leader's values.
+    selecting: RwLock<Option<Selecting>>,
+    /// The last invalidation before it began.
+    pub(super) number: u64,
+    pub(super) invalidated: AtomicBool,
+    /// Nobody new may join: its body passes, or it is of no use to others.
+    closed: AtomicBool,
+    pub(super) waiters: AtomicUsize,
+    view: watch::Receiver<View>,
+}
+
+impl Flight {
+    pub(super) fn new(
+        key: CacheKey,
+        request: Arc<RequestHead>,
+        expected: Option<VaryNames>,
+        number: u64,
+    ) -> (Arc<Self>, watch::Sender<View>) {
+        let (sender, view) = watch::channel(View {
+            interims: Vec::new(),
+            phase: Phase::Flying,
+        });
+        let flight = Self {
+            key,
+            request,
+            expected,
+            selecting: RwLock::new(None),
+            number,
+            invalidated: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            waiters: AtomicUsize::new(0),
+            view,
+        };
+        (Arc::new(flight), sender)
+    }
+
+    /// Whether `request` may follow. A HEAD may follow a GET, and a range the whole; not the other way round.
+    pub(super) fn takes(&self, key: &CacheKey, request: &RequestHead) -> bool {
+        if self.invalidated.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) || self.key != *key
+        {
+            return false;
+        }
+        let same_method = self.request.method == request.method
+            || (self.request.method == Method::GET && request.method == Method::HEAD);
+        let own_range = range_of(&self.request);
+        let same_range = own_range.is_none() || own_range == range_of(request);
+        if !same_method || !same_range {
+            return false;
+        }
+        if let Some(selecting) = &*self.selecting.read() {
+            return selecting.selects(&request.fields);
+        }
+        let secondary =
+            |names: &VaryNames| names.secondary(&self.request.fields) == names.secondary(&request.fields);
+        self.expected.as_ref().is_none_or(secondary)
+    }
+}
+
+/// The fetch task's end. Dropped without a final phase, it tells the followers that the task is lost.
+pub(crate) struct FlightGuard {
+    flight: Arc<Flight>,
+    sender: Arc<watch::Sender<View>>,
+    table: Arc<Flights>,
+    shared: bool,
+}
+
+impl FlightGuard {
+    pub(super) fn new(
+        flight: Arc<Flight>,
+        sender: watch::Sender<View>,
+        table: Arc<Flights>,
+        shared: bool,
+    ) -> Self {
+        Self {
+            flight,
+            sender: Arc::new(sender),
+            table,
+            shared,
+        }
+    }
+
+    /// Whether others could join.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    pub(crate) fn key(&self) -> &CacheKey {
+        &self.flight.key
+    }
+
+    pub(crate) fn request(&self) -> &Arc<RequestHead> {
+        &self.flight.request
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.flight.number
+    }
+
+    /// Whether an invalidation since its start forbids storing. Asked again under the store's lock.
+    pub(crate) fn is_valid(&self) -> bool {
+        !self.flight.invalidated.load(Ordering::Acquire)
+    }
+
+    /// Clients that wait or have just been told.
+    pub(crate) fn waiters(&self) -> usize {
+        self.flight.waiters.load(Ordering::Relaxed)
+    }
+
+    /// Where interim responses go. Holds nothing: it falls silent when the flight ends.
+    pub(crate) fn interim_sink(&self) -> impl Fn(Interim) + Send + Sync + 'static {
+        let sender = Arc::downgrade(&self.sender);
+        move |interim| {
+            if let Some(sender) = sender.upgrade() {
+                sender.send_if_modified(|view| {
+                    let room = view.interims.len() < INTERIMS_MAX;
+                    if room {
+                        view.interims.push(interim);
+                    }
+                    room
+                });
+            }
+        }
+    }
+
+    /// From now on only requests that the response's Vary selects join.
+    pub(crate) fn varies(&self, selecting: Selecting) {
+        *self.flight.selecting.write() = Some(selecting);
+    }
+
+    /// Nobody new joins.
+    pub(crate) fn close(&self) {
+        self.flight.closed.store(true, Ordering::Release);
+    }
+
+    /// Tells everyone.
+    pub(crate) fn tell(&self, phase: Phase) {
+        if !matches!(phase, Phase::Landed(_)) {
+            self.close();
+        }
+        self.sender.send_modify(|view| view.phase = phase);
+    }
+}
+
+impl Drop for FlightGuard {
+    fn drop(&mut self) {
+        self.close();
+        self.table.remove(&self.flight);
+    }
+}
+
+/// A client's end: hears interim responses from now on, and the outcome.
+pub(crate) struct Follower {
+    flight: Arc<Flight>,
+    view: watch::Receiver<View>,
+    heard: usize,
+}
+
+impl Follower {
+    pub(super) fn new(flight: &Arc<Flight>) -> Self {
+        flight.waiters.fetch_add(1, Ordering::Relaxed);
+        let mut view = flight.view.clone();
+        let heard = view.borrow_and_update().interims.len();
+        // The phase may have been set already: it has to be heard.
+        view.mark_changed();
+        Self {
+            flight: Arc::clone(flight),
+            view,
+            heard,
+        }
+    }
+
+    /// Waits for the next thing to happen. There is no limit here: the fetch has its own.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn next(&mut self) -> Event {
+        loop {
+            {
+                let view = self.view.borrow_and_update();
+                if let Some(interim) = view.interims.get(self.heard) {
+                    self.heard += 1;
+                    return Event::Interim(interim.clone());
+                }
+                match &view.phase {
+                    Phase::Flying => {}
+                    Phase::Landed(landing) => return Event::Landed(Arc::clone(landing)),
+                    Phase::Confirmed(stored) => return Event::Confirmed(Arc::clone(stored)),
+                    Phase::Unshared => return Event::Unshared,
+                    Phase::Failed(failure) => return Event::Failed(*failure),
+                }
+            }
+            if self.view.changed().await.is_err() {
+                // The last word may have been spoken just before the sender went.
+                if matches!(self.view.borrow().phase, Phase::Flying) {
+                    return Event::Lost;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.flight.waiters.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,170 @@
+//! One forward request for many: who asks the origin, and who waits for whom.
+//!
+//! In: a key and a request that needs the origin. Out: a [`Seat`]: lead (start the fetch), follow (wait for the one
+//! that flies), or neither. A fetch is a [`Flight`]; it is a task of its own, tied to no client.
+//!
+//! ```text
+//!   Flying --interim--> Flying
+//!     |---- Landed      a shareable response: everyone reads the same body
+//!     |---- Confirmed   the origin said 304: everyone uses the stored response
+//!     |---- Unshared    not for others: the leader has it, everyone else goes alone
+//!     |---- Failed      everyone gets the same outcome
+//!     '---- (sender dropped)  the task is lost: the first follower that comes back leads
+//! ```
+//! Locks: a shard of the table, held for a look, never across a wait; under it a store's shard may be looked at (to
+//! see whether a fetch ended just now), never the other way round.
+
+mod flight;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hashbrown::HashMap;
+use http::{HeaderValue, Method};
+use larder_cache::VaryNames;
+use larder_http::message::RequestHead;
+use larder_store::CacheKey;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+pub(crate) use flight::{Event, Flight, FlightGuard, Follower, Landing, Phase};
+
+const SHARDS: usize = 64;
+
+type Shard = HashMap<u64, SmallVec<[Arc<Flight>; 1]>, foldhash::fast::RandomState>;
+
+/// All flights of a larder, over all workers.
+pub(crate) struct Flights {
+    shards: Box<[Mutex<Shard>]>,
+    waiters_per_key: usize,
+}
+
+/// What a request that needs the origin is given.
+pub(crate) enum Seat {
+    /// Nobody flies for this yet: start the fetch, and wait for it like everybody else.
+    Lead(FlightGuard, Follower),
+    /// Somebody does: wait.
+    Follow(Follower),
+    /// Something was stored just now: look again.
+    LookAgain,
+    /// Too many wait already.
+    Full,
+}
+
+impl Flights {
+    pub(crate) fn new(waiters_per_key: usize) -> Arc<Self> {
+        Arc::new(Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            waiters_per_key,
+        })
+    }
+
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        &self.shards[(hash >> 40) as usize % SHARDS]
+    }
+
+    /// Finds the flight that `request` may follow, or registers a new one. `expected` is the Vary of responses under
+    /// this key as far as it is known. `unchanged` says whether the look-up that led here would still find the same;
+    /// it is asked before a new flight is registered, because the last one may have ended since.
+    pub(crate) fn board(
+        self: &Arc<Self>,
+        key: &CacheKey,
+        request: &Arc<RequestHead>,
+        expected: Option<VaryNames>,
+        number: u64,
+        unchanged: impl FnOnce() -> bool,
+    ) -> Seat {
+        let mut shard = self.shard(key.hash()).lock();
+        let flying = shard
+            .get(&key.hash())
+            .into_iter()
+            .flatten()
+            .find(|flight| flight.takes(key, request));
+        if let Some(flight) = flying {
+            if flight.waiters.load(Ordering::Relaxed) >= self.waiters_per_key {
+                return Seat::Full;
+            }
+            return Seat::Follow(Follower::new(flight));
+        }
+        if !unchanged() {
+            return Seat::LookAgain;
+        }
+        let (flight, sender) = Flight::new(key.clone(), Arc::clone(request), expected, number);
+        shard.entry(key.hash()).or_default().push(Arc::clone(&flight));
+        drop(shard);
+        let follower = Follower::new(&flight);
+        // What HEAD brings is not stored, so it is of no use to others.
+        let shared = request.method == Method::GET;
+        let guard = FlightGuard::new(flight, sender, Arc::clone(self), shared);
+        if !shared {
+            guard.close();
+        }
+        Seat::Lead(guard, follower)
+    }
+
+    /// A flight that nobody else may join. It is in the table all the same, for invalidations to find it.
+    pub(crate) fn alone(
+        self: &Arc<Self>,
+        key: &CacheKey,
+        request: &Arc<RequestHead>,
+        number: u64,
+    ) -> (FlightGuard, Follower) {
+        let (flight, sender) = Flight::new(key.clone(), Arc::clone(request), None, number);
+        let guard = FlightGuard::new(Arc::clone(&flight), sender, Arc::clone(self), false);
+        guard.close();
+        self.shard(key.hash())
+            .lock()
+            .entry(key.hash())
+            .or_default()
+            .push(Arc::clone(&flight));
+        (guard, Follower::new(&flight))
+    }
+
+    /// Forbids every flight for the base of `key` that began before invalidation `number` to store its result, and
+    /// keeps later requests from joining it.
+    pub(crate) fn invalidate(&self, key: &CacheKey, number: u64) {
+        let shard = self.shard(key.hash()).lock();
+        for flight in shard.get(&key.hash()).into_iter().flatten() {
+            if flight.key.base() == key.base() && flight.number < number {
+                flight.invalidated.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    /// Flights in the table.
+    pub(crate) fn len(&self) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| shard.lock().values().map(|flights| flights.len()).sum::<usize>())
+            .sum()
+    }
+
+    /// Clients that wait for a flight in the table, those that caused one included.
+    pub(crate) fn waiting(&self) -> usize {
+        let of = |flights: &SmallVec<[Arc<Flight>; 1]>| {
+            flights
+                .iter()
+                .map(|flight| flight.waiters.load(Ordering::Relaxed))
+                .sum::<usize>()
+        };
+        self.shards
+            .iter()
+            .map(|shard| shard.lock().values().map(of).sum::<usize>())
+            .sum()
+    }
+
+    fn remove(&self, flight: &Arc<Flight>) {
+        let mut shard = self.shard(flight.key.hash()).lock();
+        if let Some(flights) = shard.get_mut(&flight.key.hash()) {
+            flights.retain(|other| !Arc::ptr_eq(other, flight));
+            if flights.is_empty() {
+                shard.remove(&flight.key.hash());
+            }
+        }
+    }
+}
+
+/// The Range of a request that a flight is told apart by.
+fn range_of(request: &RequestHead) -> Option<&HeaderValue> {
+    request.fields.get(http::header::RANGE)
+}

@@ -1,0 +1,238 @@
+//! One client's exchange: what it asked, under which rule, and what is said about how it went.
+//!
+//! The one [`CacheStatus`] that the rooms fill in is what the field, the access log and the metrics are made from, so
+//! they cannot disagree.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::{REFERER, USER_AGENT};
+use larder_cache::NotStorable;
+use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
+use larder_http::message::{RequestHead, Response};
+use larder_http::time::Now;
+use larder_observe::{Label, LogRecord, Served, Text, Vocabulary};
+
+use crate::fetch::Hop;
+use crate::proxy::Worker;
+use crate::route::Site;
+use crate::settings::RuleSettings;
+
+/// An exchange from the moment that its site and rule are known.
+pub(crate) struct Exchange {
+    /// As it will be keyed and sent on: edits and normalisation applied.
+    pub(crate) head: RequestHead,
+    pub(crate) hop: Hop,
+    pub(crate) site: Arc<Site>,
+    pub(crate) settings: Arc<RuleSettings>,
+    pub(crate) started: Now,
+    /// How long it waited for somebody else's fetch.
+    pub(crate) collapse_wait: Option<Duration>,
+    pub(crate) origin_time: Option<Duration>,
+}
+
+/// A response and how it came about.
+pub(crate) struct Reply {
+    pub(crate) response: Response,
+    pub(crate) status: CacheStatus,
+}
+
+impl Exchange {
+    /// Completes a response: the rule's edits, Cache-Status, counters, log.
+    pub(crate) fn close(self, worker: &Arc<Worker>, served: Reply) -> Response {
+        let Reply { mut response, status } = served;
+        let edits = &self.settings.response;
+        if !edits.is_empty() {
+            let mut fields = response
+                .head
+                .stored
+                .take()
+                .map(|stored| stored.map.clone())
+                .unwrap_or_default();
+            let own = std::mem::take(&mut response.head.fields);
+            let mut name_now = None;
+            for (name, value) in own {
+                name_now = name.or(name_now);
+                if let Some(name) = &name_now {
+                    fields.append(name.clone(), value);
+                }
+            }
+            edits.apply(&mut fields);
+            response.head.fields = fields;
+        }
+        let value = status.value();
+        worker.count(&self, response.head.status, &status);
+        let record = worker.proxy.access_log.load().as_ref().map(|_| {
+            let mut record = self.record(response.head.status, &status);
+            record.cache_status = Text::of(&value);
+            record
+        });
+        response.head.fields.append(CACHE_STATUS, value);
+        response.on_delivered = Some(self.on_delivered(worker, status.outcome, record));
+        response
+    }
+
+    fn record(&self, status: StatusCode, said: &CacheStatus) -> LogRecord {
+        let mut record = LogRecord::new(self.started.wall, self.hop.client);
+        record.method = Text::of(self.head.method.as_str());
+        record.scheme = self.head.scheme;
+        record.host = Text::of(self.head.authority.as_str());
+        record.target = Text::of(self.head.target.as_str());
+        record.version = self.head.version;
+        record.status = status;
+        record.site = Some(Arc::clone(&self.site.settings.name));
+        record.verdict = match said.outcome {
+            Outcome::Hit => Some("hit"),
+            Outcome::Forwarded(reason) => Some(reason.token()),
+            Outcome::Own => None,
+        };
+        record.detail = said.detail;
+        record.collapsed = said.collapsed;
+        record.collapse_wait = self.collapse_wait;
+        record.stored = said.stored;
+        record.origin_status = said.forward_status;
+        record.origin_time = self.origin_time;
+        let text = |name| {
+            self.head
+                .fields
+                .get(name)
+                .map(|value| value.as_bytes())
+                .unwrap_or_default()
+        };
+        record.user_agent = Text::of(text(USER_AGENT));
+        record.referer = Text::of(text(REFERER));
+        record
+    }
+
+    fn on_delivered(
+        &self,
+        worker: &Arc<Worker>,
+        outcome: Outcome,
+        record: Option<LogRecord>,
+    ) -> larder_http::message::OnDelivered {
+        let worker = Arc::clone(worker);
+        let (route, started) = (self.site.settings.route, self.started);
+        let served = match outcome {
+            Outcome::Hit => Served::Hit,
+            Outcome::Forwarded(_) => Served::Forwarded,
+            Outcome::Own => Served::Local,
+        };
+        Box::new(move |delivery| {
+            let took = worker.proxy.clock.now().since(&started);
+            worker
+                .metrics
+                .delivered(route, served, took, delivery.body_bytes, delivery.complete);
+            if let (Some(mut record), Some(log)) = (record, worker.proxy.access_log.load().as_ref()) {
+                record.body_bytes = delivery.body_bytes;
+                record.complete = delivery.complete;
+                record.request_time = took;
+                log.write(worker.index, record);
+            }
+        })
+    }
+}
+
+impl Worker {
+    fn count(&self, exchange: &Exchange, status: StatusCode, said: &CacheStatus) {
+        self.metrics
+            .request(exchange.site.settings.route, &exchange.head.method, status);
+        let cache = exchange.settings.store_id;
+        match said.outcome {
+            Outcome::Hit => self.metrics.hit(cache),
+            Outcome::Forwarded(reason) => self.metrics.forwarded(cache, &ForwardLabel(reason)),
+            Outcome::Own => {}
+        }
+        if let Some(waited) = exchange.collapse_wait.filter(|_| said.collapsed) {
+            self.metrics.collapsed(cache, waited);
+        }
+    }
+}
+
+/// What took something out of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidationKind {
+    /// A successful request of an unsafe method (RFC 9111 4.4).
+    UnsafeMethod,
+}
+
+impl Label for InvalidationKind {
+    const NAME: &'static str = "kind";
+    const TOKENS: &'static [&'static str] = &["unsafe-method"];
+
+    fn index(&self) -> usize {
+        *self as usize
+    }
+}
+
+/// The words that counters are told apart by.
+pub fn vocabulary() -> Vocabulary {
+    Vocabulary::of::<ForwardLabel, NotStoredLabel, InvalidationKind>()
+}
+
+/// A forward reason as a label.
+pub(crate) struct ForwardLabel(pub(crate) Forward);
+
+impl Label for ForwardLabel {
+    const NAME: &'static str = "status";
+    const TOKENS: &'static [&'static str] = &{
+        let mut tokens = [""; Forward::ALL.len()];
+        let mut index = 0;
+        while index < tokens.len() {
+            tokens[index] = Forward::ALL[index].token();
+            index += 1;
+        }
+        tokens
+    };
+
+    fn index(&self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Why a response was not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotStored {
+    /// A rule of caching forbids it.
+    Rule(NotStorable),
+    /// No room could be made.
+    NoRoom,
+    /// It was invalidated while it was fetched.
+    Invalidated,
+    /// It outgrew its room, or nobody was left, or it broke.
+    Incomplete,
+}
+
+impl NotStored {
+    /// The fixed word for Cache-Status, log and metric.
+    pub(crate) fn token(self) -> &'static str {
+        NotStoredLabel(self).token()
+    }
+}
+
+pub(crate) struct NotStoredLabel(pub(crate) NotStored);
+
+impl Label for NotStoredLabel {
+    const NAME: &'static str = "reason";
+    const TOKENS: &'static [&'static str] = &{
+        let mut tokens = ["no-room"; NotStorable::ALL.len() + 3];
+        let mut index = 0;
+        while index < NotStorable::ALL.len() {
+            tokens[index] = NotStorable::ALL[index].token();
+            index += 1;
+        }
+        tokens[index + 1] = "invalidated";
+        tokens[index + 2] = "incomplete";
+        tokens
+    };
+
+    fn index(&self) -> usize {
+        let rules = NotStorable::ALL.len();
+        match self.0 {
+            NotStored::Rule(reason) => reason as usize,
+            NotStored::NoRoom => rules,
+            NotStored::Invalidated => rules + 1,
+            NotStored::Incomplete => rules + 2,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What a client is told when there is nothing better: a status and the fixed word for its reason.
+//!
+//! The word goes into `Cache-Status` (detail), the log and the metrics; the page says no more than the status does.
+
+use http::StatusCode;
+
+/// An outcome that is not a response of the origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) status: StatusCode,
+    /// A fixed token.
+    pub(crate) detail: &'static str,
+    /// No final head came: what is stale may be served where nothing forbids it.
+    pub(crate) dead: bool,
+}
+
+impl Failure {
+    pub(crate) const fn new(status: StatusCode, detail: &'static str) -> Self {
+        Self {
+            status,
+            detail,
+            dead: false,
+        }
+    }
+
+    /// The fetch task ended without a word, twice.
+    pub(crate) const FETCH_LOST: Self = Self::new(StatusCode::BAD_GATEWAY, "fetch-lost");
+    /// As many clients wait for this key as may.
+    pub(crate) const WAITERS_FULL: Self = Self::new(StatusCode::SERVICE_UNAVAILABLE, "waiters-full");
+    /// `only-if-cached`, and it is not (RFC 9111 5.2.1.7).
+    pub(crate) const ONLY_IF_CACHED: Self = Self::new(StatusCode::GATEWAY_TIMEOUT, "only-if-cached");
+    /// No site takes the host (RFC 9110 15.5.20).
+    pub(crate) const UNKNOWN_HOST: Self = Self::new(StatusCode::MISDIRECTED_REQUEST, "unknown-host");
+    /// The path climbs above the root.
+    pub(crate) const CLIMBING_PATH: Self = Self::new(StatusCode::BAD_REQUEST, "climbing-path");
+    /// The request has passed through here too often (RFC 9110 7.6.3).
+    pub(crate) const LOOP: Self = Self::new(StatusCode::LOOP_DETECTED, "loop");
+    /// A site of files alone has no such file.
+    pub(crate) const NO_SUCH_FILE: Self = Self::new(StatusCode::NOT_FOUND, "no-such-file");
+    /// A site of files alone answers GET and HEAD.
+    pub(crate) const METHOD: Self = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method");
+}

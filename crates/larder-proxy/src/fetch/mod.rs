@@ -1,0 +1,193 @@
+//! What the origin is asked, and what of its answer goes on.
+//!
+//! In: the request as larder understood it. Out: a new request built from typed parts: forwarding fields written anew,
+//! our Via, nothing that belongs to the client's connection. And back: the origin's fields completed as a proxy has to
+//! (Date, Via), ready to be judged, stored or passed on.
+
+use std::net::IpAddr;
+
+use http::header::{DATE, HOST, RANGE, VIA};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
+use larder_http::body::Body;
+use larder_http::fields::date;
+use larder_http::fields::range::RangeField;
+use larder_http::message::RequestHead;
+use larder_http::time::Now;
+use larder_origin::{InterimSink, OriginRequest};
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// The name that larder goes by in Via and Cache-Status.
+const PSEUDONYM: &str = "larder";
+
+/// How often a request may have passed a larder before it is taken for a loop. Chains of caches are a few long.
+const PASSES_MAX: usize = 8;
+
+/// What the origin learns of the client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hop {
+    pub(crate) client: IpAddr,
+    /// The client is a proxy that is believed: its list of addresses is continued.
+    pub(crate) trusted: bool,
+}
+
+/// The request for a fetch that many may share: without conditions, which are answered from what arrives, and without
+/// a Range that asks for everything. Any other Range is passed on unchanged.
+pub(crate) fn for_everyone(head: &RequestHead) -> RequestHead {
+    let mut shared = head.clone();
+    larder_cache::drop_conditionals(&mut shared.fields);
+    if RangeField::read(&shared.fields).is_everything() {
+        shared.fields.remove(RANGE);
+    }
+    shared
+}
+
+/// Builds the request.
+pub(crate) fn outgoing(
+    head: &RequestHead,
+    body: Body,
+    websocket: bool,
+    hop: Hop,
+    interims: Option<InterimSink>,
+) -> OriginRequest {
+    let mut fields = head.fields.clone();
+    fields.remove(HOST);
+    forward_client(&mut fields, head, hop);
+    append_via(&mut fields, head.version);
+    OriginRequest {
+        method: head.method.clone(),
+        target: head.target.clone(),
+        authority: head.authority.clone(),
+        fields,
+        body,
+        websocket,
+        interims,
+    }
+}
+
+fn forward_client(fields: &mut HeaderMap, head: &RequestHead, hop: Hop) {
+    let client = hop.client.to_canonical().to_string();
+    let before: Vec<&[u8]> = fields
+        .get_all(X_FORWARDED_FOR)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    let list = if hop.trusted && !before.is_empty() {
+        [before.join(&b", "[..]).as_slice(), client.as_bytes()].join(&b", "[..])
+    } else {
+        client.into_bytes()
+    };
+    if let Ok(list) = HeaderValue::from_maybe_shared(bytes::Bytes::from(list)) {
+        fields.insert(X_FORWARDED_FOR, list);
+    }
+    fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(head.scheme.as_str()));
+    if let Ok(host) = HeaderValue::from_str(head.authority.as_str()) {
+        fields.insert(X_FORWARDED_HOST, host);
+    }
+}
+
+/// Adds this hop to Via; `received` is the version of the message that came in (RFC 9110 7.6.3).
+fn append_via(fields: &mut HeaderMap, received: Version) {
+    let via = match received {
+        Version::HTTP_10 => "1.0 larder",
+        Version::HTTP_2 => "2 larder",
+        _ => "1.1 larder",
+    };
+    fields.append(VIA, HeaderValue::from_static(via));
+}
+
+/// Whether a request has come through larders too often to be going anywhere.
+pub(crate) fn is_looping(fields: &HeaderMap) -> bool {
+    let members = fields
+        .get_all(VIA)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','));
+    members
+        .filter(|member| member.split_whitespace().nth(1) == Some(PSEUDONYM))
+        .count()
+        >= PASSES_MAX
+}
+
+/// Completes the fields of a final response: Date where the origin has no clock (RFC 9110 6.6.1), and Via.
+pub(crate) fn complete(fields: &mut HeaderMap, now: Now) {
+    if !fields.contains_key(DATE) {
+        fields.insert(DATE, date::format(now.wall));
+    }
+    append_via(fields, Version::HTTP_11);
+}
+
+/// Whether a request may have a body that nobody could find again: GET and HEAD with content are passed on.
+pub(crate) fn is_cacheable_method(method: &Method) -> bool {
+    method == Method::GET || method == Method::HEAD
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn sent(head: &RequestHead, trusted: bool) -> HeaderMap {
+        let hop = Hop {
+            client: "192.0.2.7".parse().unwrap(),
+            trusted,
+        };
+        outgoing(head, Body::Empty, false, hop, None).fields
+    }
+
+    #[test]
+    fn forwarding_fields_are_written_anew_and_continued_for_trusted_peers() {
+        let mut head = crate::testing::request("/");
+        head.fields
+            .append(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.1"));
+        head.fields
+            .append(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.2"));
+        head.fields
+            .insert(X_FORWARDED_PROTO, HeaderValue::from_static("gopher"));
+        let fields = sent(&head, false);
+        assert_eq!(
+            fields.get_all(X_FORWARDED_FOR).iter().collect::<Vec<_>>(),
+            ["192.0.2.7"]
+        );
+        assert_eq!(fields[X_FORWARDED_PROTO], "http");
+        assert_eq!(fields[X_FORWARDED_HOST], "example.com");
+        let fields = sent(&head, true);
+        assert_eq!(
+            fields.get_all(X_FORWARDED_FOR).iter().collect::<Vec<_>>(),
+            ["198.51.100.1, 198.51.100.2, 192.0.2.7"]
+        );
+    }
+
+    #[test]
+    fn a_shared_fetch_has_no_conditions_and_no_range_of_everything() {
+        for (name, value, kept) in [
+            ("if-none-match", "\"a\"", false),
+            ("if-modified-since", "Sat, 21 Nov 2026 00:00:00 GMT", false),
+            ("range", "bytes=0-", false),
+            ("range", "bytes=1-", true),
+            ("accept", "*/*", true),
+        ] {
+            let mut head = crate::testing::request("/");
+            head.fields.insert(name, HeaderValue::from_static(value));
+            assert_eq!(
+                for_everyone(&head).fields.contains_key(name),
+                kept,
+                "{name}: {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_request_that_came_by_too_often_is_a_loop() {
+        let mut fields = HeaderMap::new();
+        for _ in 0..PASSES_MAX - 1 {
+            append_via(&mut fields, Version::HTTP_11);
+        }
+        fields.append(VIA, HeaderValue::from_static("1.1 other, 1.1 larder.example"));
+        assert!(!is_looping(&fields));
+        fields.append(VIA, HeaderValue::from_static("1.1 other, 1.1 larder"));
+        assert!(is_looping(&fields));
+    }
+}

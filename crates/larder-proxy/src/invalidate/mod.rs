@@ -1,0 +1,44 @@
+//! What a successful unsafe request takes out of the cache (RFC 9111 4.4).
+//!
+//! Every invalidation has a number from one counter. A fetch notes the counter when it begins; an invalidation with a
+//! higher number forbids it to store its result, and nobody who arrives later joins it. The order here is what makes
+//! that hold: first the number, then the fetches in flight, then the index.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use larder_http::target::Target;
+use larder_store::{CacheKey, MemoryStore};
+
+/// The counter.
+#[derive(Debug, Default)]
+pub(crate) struct Numbering(AtomicU64);
+
+impl Numbering {
+    /// The number of the last invalidation.
+    pub(crate) fn current(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// The number of a new one.
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::AcqRel) + 1
+    }
+}
+
+/// Drops everything stored under `targets` at `authority`; `ground` keeps the flights for a base from storing.
+/// Returns how many stored responses went.
+pub(crate) fn invalidate<'a>(
+    numbering: &Numbering,
+    stores: impl Iterator<Item = &'a MemoryStore> + Clone,
+    authority: &str,
+    targets: &[Target],
+    ground: impl Fn(&CacheKey, u64),
+) -> u64 {
+    let mut gone = 0;
+    for target in targets {
+        let key = CacheKey::new(authority, target.as_str());
+        ground(&key, numbering.next());
+        gone += stores.clone().map(|store| store.invalidate(&key)).sum::<u64>();
+    }
+    gone
+}

@@ -1,0 +1,34 @@
+//! The house: the way of a request, from the listener's door to the origin and back.
+//!
+//! ```text
+//! route -> key -> lookup -> fresh? ---------------------------> respond -> log
+//!                      \-> stale, miss -> collapse -> forward -----^
+//!                                                       fetch, fill
+//! ```
+//! In: requests that a listener validated. Out: responses, each with its `Cache-Status`. Each step is a room (a
+//! folder); rooms never import each other. Two files hand values from room to room: [`serve`] for a client's
+//! exchange, [`forward`] for an origin fetch, which outlives it. Deliberately absent: sockets, the config's text, and
+//! every rule of caching (that is `larder-cache`).
+
+mod collapse;
+mod exchange;
+mod failure;
+mod fetch;
+mod fill;
+mod forward;
+mod invalidate;
+mod key;
+mod lookup;
+mod plan;
+mod proxy;
+mod respond;
+mod root;
+mod route;
+mod serve;
+pub mod settings;
+#[cfg(test)]
+mod testing;
+
+pub use exchange::{InvalidationKind, vocabulary};
+pub use plan::{Plan, PlanError};
+pub use proxy::{Door, Gauges, Prepared, Proxy, Worker};

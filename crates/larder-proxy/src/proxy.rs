@@ -1,0 +1,181 @@
+//! What lives as long as the process, what each worker has of its own, and the door between listener and house.
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use larder_http::message::{Request, Response};
+use larder_http::time::Clock;
+use larder_listen::{Interims, Service};
+use larder_observe::{AccessLog, Diagnostics, Metrics, WorkerMetrics};
+use larder_origin::{Origin, SetupError};
+
+use crate::collapse::Flights;
+use crate::invalidate::Numbering;
+use crate::plan::Plan;
+use crate::settings::{OriginChoice, ProxySettings};
+
+/// What all workers share, for the life of the process.
+pub struct Proxy {
+    pub(crate) clock: Clock,
+    pub(crate) flights: Arc<Flights>,
+    pub(crate) numbering: Numbering,
+    pub(crate) access_log: ArcSwapOption<AccessLog>,
+    metrics: Arc<Metrics>,
+    diagnostics: Diagnostics,
+}
+
+/// Figures that must come back to where they were when nothing is going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gauges {
+    /// Origin fetches of GET and HEAD in flight.
+    pub flights: u64,
+    /// Clients that wait for one of them.
+    pub waiting: u64,
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Proxy").finish_non_exhaustive()
+    }
+}
+
+impl Proxy {
+    /// A proxy without workers yet.
+    pub fn new(clock: Clock, metrics: Arc<Metrics>, diagnostics: Diagnostics) -> Arc<Self> {
+        Arc::new(Self {
+            clock,
+            flights: Flights::new(ProxySettings::WAITERS_PER_KEY),
+            numbering: Numbering::default(),
+            access_log: ArcSwapOption::empty(),
+            metrics,
+            diagnostics,
+        })
+    }
+
+    /// Where finished exchanges are logged from now on.
+    pub fn log_to(&self, access_log: Option<Arc<AccessLog>>) {
+        self.access_log.store(access_log);
+    }
+
+    /// Tells the operator of an origin's failure; floods of the same one are thinned out.
+    pub(crate) fn complain(&self, origin: &str, error: &larder_origin::OriginError) {
+        self.diagnostics
+            .warn(error.token(), origin, format_args!("origin {origin}: {error}"));
+    }
+
+    /// Figures at this moment.
+    pub fn gauges(&self) -> Gauges {
+        Gauges {
+            flights: self.flights.len() as u64,
+            waiting: self.flights.waiting() as u64,
+        }
+    }
+
+    /// Worker `index`, with connections of its own to every origin of `plan`.
+    ///
+    /// # Errors
+    /// An origin's TLS cannot be set up.
+    pub fn worker(self: &Arc<Self>, index: usize, plan: Arc<Plan>) -> Result<Worker, SetupError> {
+        let furnished = Furnished::new(plan, None)?;
+        Ok(Worker {
+            proxy: Arc::clone(self),
+            metrics: self.metrics.worker(index),
+            index,
+            furnished: ArcSwap::from_pointee(furnished),
+        })
+    }
+}
+
+/// A plan with this worker's connections.
+pub(crate) struct Furnished {
+    pub(crate) plan: Arc<Plan>,
+    origins: Vec<(OriginChoice, Arc<Origin>)>,
+}
+
+impl Furnished {
+    fn new(plan: Arc<Plan>, before: Option<&Self>) -> Result<Self, SetupError> {
+        let origins = plan.origins.iter().map(|choice| {
+            let kept = before.and_then(|before| {
+                before
+                    .origins
+                    .iter()
+                    .find(|(old, _)| Arc::ptr_eq(&old.settings, &choice.settings))
+            });
+            let origin = match kept {
+                Some((_, origin)) => Arc::clone(origin),
+                None => Arc::new(Origin::new(
+                    Arc::clone(&choice.settings),
+                    Arc::clone(&choice.shared),
+                )?),
+            };
+            Ok::<_, SetupError>((choice.clone(), origin))
+        });
+        Ok(Self {
+            origins: origins.collect::<Result<_, _>>()?,
+            plan,
+        })
+    }
+
+    pub(crate) fn origin(&self, index: usize) -> Option<&(OriginChoice, Arc<Origin>)> {
+        self.origins.get(index)
+    }
+}
+
+/// A plan that one worker is ready to take over.
+pub struct Prepared(Arc<Furnished>);
+
+/// One worker's part: its connections to origins and its counters.
+pub struct Worker {
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) metrics: Arc<WorkerMetrics>,
+    pub(crate) index: usize,
+    pub(crate) furnished: ArcSwap<Furnished>,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// Makes everything that a new plan needs, without using it yet. Connections to origins that did not change are
+    /// kept.
+    ///
+    /// # Errors
+    /// An origin's TLS cannot be set up.
+    pub fn prepare(&self, plan: Arc<Plan>) -> Result<Prepared, SetupError> {
+        let before = self.furnished.load_full();
+        Ok(Prepared(Arc::new(Furnished::new(plan, Some(&before))?)))
+    }
+
+    /// Takes over what was prepared, for requests from now on.
+    pub fn adopt(&self, prepared: Prepared) {
+        self.furnished.store(prepared.0);
+    }
+
+    /// Resolves every origin's names once. Returns what could not be resolved, for a warning.
+    pub async fn probe_origins(&self) -> Vec<(String, String)> {
+        let furnished = self.furnished.load_full();
+        let mut unresolved = Vec::new();
+        for (choice, origin) in &furnished.origins {
+            for failed in origin.probe().await {
+                unresolved.push((
+                    choice.settings.name.clone(),
+                    format!("{}: {}", failed.server, failed.error),
+                ));
+            }
+        }
+        unresolved
+    }
+}
+
+/// The listener's side of a worker.
+#[derive(Clone, Debug)]
+pub struct Door(pub Arc<Worker>);
+
+impl Service for Door {
+    fn call(&self, request: Request, interims: &Interims) -> impl Future<Output = Response> + Send {
+        crate::serve::serve(&self.0, request, interims)
+    }
+}

@@ -1,0 +1,166 @@
+//! What the house is told: sites, rules and what they decide, already checked and resolved.
+//!
+//! In: structs that the binary fills from the config, with names resolved to the things named. Nothing here can be
+//! wrong in a way that a user could cause: `larder-config` has refused that before.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue, Method};
+use larder_cache::CachePolicy;
+use larder_observe::{CacheId, OriginId, RouteId};
+use larder_origin::OriginSettings;
+use larder_store::MemoryStore;
+
+/// Everything that one version of the config decides.
+pub struct ProxySettings {
+    /// In the order of the file.
+    pub sites: Vec<SiteSettings>,
+    /// Origins by the index that sites name.
+    pub origins: Vec<OriginChoice>,
+    /// Every store, so that an invalidation reaches all of them.
+    pub stores: Vec<Arc<MemoryStore>>,
+    /// Whose X-Forwarded fields are believed.
+    pub trusted: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
+    /// How long a fetch may go on with no client left.
+    pub orphan_time: Duration,
+    /// How long a mark keeps requests from queueing for what cannot be shared.
+    pub hit_for_miss: Duration,
+}
+
+impl ProxySettings {
+    /// 30 s.
+    pub const ORPHAN_TIME: Duration = Duration::from_secs(30);
+    /// 10 s.
+    pub const HIT_FOR_MISS: Duration = Duration::from_secs(10);
+    /// 10 000.
+    pub const WAITERS_PER_KEY: usize = 10_000;
+}
+
+/// An origin and its number in the metrics.
+#[derive(Clone, Debug)]
+pub struct OriginChoice {
+    /// A worker keeps its connections over a reload where this is the same allocation as before.
+    pub settings: Arc<OriginSettings>,
+    /// Its counters, shared by all workers.
+    pub shared: Arc<larder_origin::Shared>,
+    /// Its number.
+    pub id: OriginId,
+}
+
+/// A site.
+pub struct SiteSettings {
+    /// Names it in metrics and logs: its first host, or `*`.
+    pub name: Arc<str>,
+    /// Its number in the metrics.
+    pub route: RouteId,
+    /// Exact hosts and `*.` wildcards, lower case; none for the site that takes every host.
+    pub hosts: Vec<String>,
+    /// Index into [`ProxySettings::origins`]; absent for a site of files alone.
+    pub origin: Option<usize>,
+    /// Static files, tried first.
+    pub root: Option<PathBuf>,
+    /// Whether `Upgrade: websocket` is passed on.
+    pub websocket: bool,
+    /// The first rule that matches decides; each is already resolved against site and defaults.
+    pub rules: Vec<(RuleMatch, Arc<RuleSettings>)>,
+    /// What holds where no rule matches.
+    pub otherwise: Arc<RuleSettings>,
+}
+
+/// What a rule matches; an empty list matches everything.
+#[derive(Clone, Debug, Default)]
+pub struct RuleMatch {
+    /// Regular expressions for the canonical path, of which one has to match; globs come translated.
+    pub paths: Vec<String>,
+    /// Methods.
+    pub methods: Vec<Method>,
+    /// Request fields.
+    pub fields: Vec<(HeaderName, ValueMatch)>,
+    /// Cookies.
+    pub cookies: Vec<(String, ValueMatch)>,
+    /// Query parameters, by their raw names.
+    pub query: Vec<(String, ValueMatch)>,
+}
+
+/// What a named value has to be.
+#[derive(Clone, Debug)]
+pub enum ValueMatch {
+    /// There, or not there.
+    Present(bool),
+    /// One of its values matches this regular expression.
+    Pattern(String),
+}
+
+/// What a rule decides.
+pub struct RuleSettings {
+    /// `cache = "auto"`; with `false` requests are passed on and nothing is stored or looked up.
+    pub cache: bool,
+    /// Lifetimes and guards.
+    pub policy: CachePolicy,
+    /// The store's number in the metrics.
+    pub store_id: CacheId,
+    /// Where responses are kept.
+    pub store: Arc<MemoryStore>,
+    /// What belongs to the key.
+    pub key: KeySettings,
+    /// Edits of what the origin receives.
+    pub request: FieldEdits,
+    /// Edits of what the client receives.
+    pub response: FieldEdits,
+}
+
+/// What belongs to the key beyond scheme, host and path.
+#[derive(Clone, Debug, Default)]
+pub struct KeySettings {
+    /// Which parameters of the query.
+    pub query: QueryParts,
+    /// Whether parameters are sorted by name and value.
+    pub sort: bool,
+    /// Cookies, by name.
+    pub cookies: Vec<String>,
+    /// Request fields.
+    pub fields: Vec<HeaderName>,
+}
+
+/// Which parameters of the query belong to the key, and so reach the origin.
+#[derive(Clone, Debug, Default)]
+pub enum QueryParts {
+    /// All, byte for byte.
+    #[default]
+    All,
+    /// None.
+    None,
+    /// These.
+    Only(Vec<String>),
+    /// All but these; a name that ends in `*` stands for all that begin so.
+    Except(Vec<String>),
+}
+
+/// Fields to remove and to set, in this order.
+#[derive(Clone, Debug, Default)]
+pub struct FieldEdits {
+    /// Removed wherever they come from.
+    pub remove: Vec<HeaderName>,
+    /// Set in place of what was there.
+    pub set: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl FieldEdits {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.remove.is_empty() && self.set.is_empty()
+    }
+
+    /// Does it.
+    pub fn apply(&self, fields: &mut http::HeaderMap) {
+        for name in &self.remove {
+            fields.remove(name);
+        }
+        for (name, value) in &self.set {
+            fields.insert(name, value.clone());
+        }
+    }
+}
