@@ -1,0 +1,24 @@
+//! The admin address: health, metrics, statistics.
+//!
+//! In: requests on an address of its own, as a [`larder_listen::Service`]; what to say comes from the [`Larder`]
+//! trait, which the binary implements. Out: small answers that no cache may keep.
+//! Every request passes the guard first: its Host must be one that a page elsewhere cannot make point here (DNS
+//! rebinding), and, where a token is configured, it must be shown. Only `/healthz` needs none, because orchestrators
+//! cannot keep secrets in a probe.
+//! Deliberately absent: CORS, cookies, sessions, and any look at a request's content.
+
+mod answer;
+mod error;
+mod guard;
+mod larder;
+mod service;
+mod stats;
+
+pub use error::AdminError;
+pub use guard::{Guard, Token};
+pub use larder::{Health, Larder};
+pub use service::Admin;
+pub use stats::{
+    Counts, LatencyStats, ListenerStats, LogStats, OriginStats, SiteStats, Stats, StoreStats, TierStats,
+    WorkerStats,
+};

@@ -1,0 +1,128 @@
+//! From a request to its answer: guard, endpoint, method.
+//!
+//! The order is fixed: a request that is not let in learns nothing, not even which paths exist.
+
+use std::future::{Future, ready};
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use larder_http::message::{Request, RequestHead, Response};
+use larder_listen::{Interims, Service};
+use larder_observe::{Exposition, exposition};
+
+use crate::answer::{HTML, JSON, Refused, TEXT, content, refusal};
+use crate::guard::Guard;
+use crate::larder::{Health, Larder};
+
+const INDEX: &str = "<!doctype html>\n<title>larder</title>\n<h1>larder</h1>\n<ul>\n\
+    <li><a href=\"/healthz\">/healthz</a>: 200 while new work is welcome, 503 while draining\n\
+    <li><a href=\"/metrics\">/metrics</a>: Prometheus text\n\
+    <li><a href=\"/stats\">/stats</a>: statistics as JSON\n</ul>\n";
+
+/// The service of the admin address. Cloning shares it.
+#[derive(Clone)]
+pub struct Admin {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    larder: Arc<dyn Larder>,
+    guard: Guard,
+}
+
+impl std::fmt::Debug for Admin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Admin")
+            .field("guard", &self.shared.guard)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Endpoint {
+    Index,
+    Health,
+    Metrics,
+    Stats,
+}
+
+impl Endpoint {
+    fn at(path: &str) -> Option<Self> {
+        match path {
+            "/" => Some(Self::Index),
+            "/healthz" => Some(Self::Health),
+            "/metrics" => Some(Self::Metrics),
+            "/stats" => Some(Self::Stats),
+            _ => None,
+        }
+    }
+}
+
+impl Admin {
+    /// Shows `larder` to whom `guard` lets in.
+    pub fn new(larder: Arc<dyn Larder>, guard: Guard) -> Self {
+        Self {
+            shared: Arc::new(Shared { larder, guard }),
+        }
+    }
+
+    /// Answers a request by its head. To HEAD it gives what GET would get; the listener does not send the content.
+    pub fn answer(&self, head: &RequestHead) -> Response {
+        match self.admit(head) {
+            Ok(endpoint) => self.show(endpoint),
+            Err(refused) => refusal(refused),
+        }
+    }
+
+    fn admit(&self, head: &RequestHead) -> Result<Endpoint, Refused> {
+        let guard = &self.shared.guard;
+        if !guard.is_trusted_host(head.authority.host()) {
+            return Err(Refused::Host);
+        }
+        let endpoint = Endpoint::at(head.target.path());
+        if !matches!(endpoint, Some(Endpoint::Health)) && !guard.is_authorized(&head.fields) {
+            return Err(Refused::Token);
+        }
+        let endpoint = endpoint.ok_or(Refused::Path)?;
+        if head.method != Method::GET && head.method != Method::HEAD {
+            return Err(Refused::Method);
+        }
+        Ok(endpoint)
+    }
+
+    fn show(&self, endpoint: Endpoint) -> Response {
+        let larder = &*self.shared.larder;
+        match endpoint {
+            Endpoint::Index => content(StatusCode::OK, HTML, INDEX),
+            Endpoint::Health => {
+                let health = larder.health();
+                let status = match health {
+                    Health::Ok => StatusCode::OK,
+                    Health::Draining => StatusCode::SERVICE_UNAVAILABLE,
+                };
+                content(status, TEXT, health.as_str())
+            }
+            Endpoint::Metrics => {
+                let mut out = Exposition::default();
+                larder.expose(&mut out);
+                content(StatusCode::OK, exposition::CONTENT_TYPE, out.finish())
+            }
+            Endpoint::Stats => match serde_json::to_vec_pretty(&larder.stats()) {
+                Ok(json) => content(StatusCode::OK, JSON, json),
+                Err(_) => refusal(Refused::Broken),
+            },
+        }
+    }
+}
+
+impl Service for Admin {
+    fn call(&self, request: Request, _interims: &Interims) -> impl Future<Output = Response> + Send {
+        let mut response = self.answer(&request.head);
+        // Content is never read here, so nothing can follow it on this connection.
+        response.close = !request.body.is_empty();
+        ready(response)
+    }
+}
+
+#[cfg(test)]
+mod tests;

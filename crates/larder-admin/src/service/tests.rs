@@ -1,0 +1,268 @@
+//! Every endpoint, and every way to be refused.
+
+use super::*;
+use crate::guard::Token;
+use crate::stats::Stats;
+use bytes::Bytes;
+use http::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderMap, Version};
+use larder_http::authority::Authority;
+use larder_http::body::Body;
+use larder_http::message::{Peer, Scheme};
+use larder_http::target::Target;
+use larder_http::time::WallTime;
+use larder_observe::{Metrics, Vocabulary};
+
+struct Running {
+    health: Health,
+    metrics: Metrics,
+}
+
+impl Larder for Running {
+    fn health(&self) -> Health {
+        self.health
+    }
+
+    fn expose(&self, out: &mut Exposition) {
+        self.metrics.expose(out);
+    }
+
+    fn stats(&self) -> Stats {
+        Stats::of(&self.metrics.snapshot(), self.health, WallTime(0))
+    }
+}
+
+fn admin(health: Health, token: Option<&str>) -> Admin {
+    let metrics = Metrics::new(1, Vocabulary::default(), WallTime(0), "1.2.3");
+    let token = token.map(|token| Token::parse(token).unwrap());
+    Admin::new(
+        Arc::new(Running { health, metrics }),
+        Guard {
+            hosts: Vec::new(),
+            token,
+        },
+    )
+}
+
+fn head(method: &str, host: &str, target: &str) -> RequestHead {
+    RequestHead {
+        method: method.parse().unwrap(),
+        scheme: Scheme::Http,
+        authority: Authority::parse(Bytes::copy_from_slice(host.as_bytes()), Scheme::Http).unwrap(),
+        target: match target {
+            "*" => Target::asterisk(),
+            target => Target::parse(Bytes::copy_from_slice(target.as_bytes())).unwrap(),
+        },
+        version: Version::HTTP_11,
+        fields: HeaderMap::new(),
+    }
+}
+
+fn body(response: &Response) -> String {
+    match &response.body {
+        Body::Full(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn field(response: &Response, name: http::HeaderName) -> Option<&str> {
+    response.head.field(&name).map(|value| value.to_str().unwrap())
+}
+
+#[test]
+fn each_request_gets_the_answer_of_its_endpoint() {
+    let admin = admin(Health::Ok, None);
+    let cases = [
+        (
+            "GET",
+            "127.0.0.1:8081",
+            "/healthz",
+            200,
+            "text/plain; charset=utf-8",
+            "ok",
+        ),
+        (
+            "HEAD",
+            "127.0.0.1:8081",
+            "/healthz",
+            200,
+            "text/plain; charset=utf-8",
+            "ok",
+        ),
+        (
+            "GET",
+            "localhost:8081",
+            "/healthz?x=1",
+            200,
+            "text/plain; charset=utf-8",
+            "ok",
+        ),
+        (
+            "GET",
+            "[::1]:8081",
+            "/metrics",
+            200,
+            "text/plain; version=0.0.4; charset=utf-8",
+            "larder_build_info",
+        ),
+        (
+            "GET",
+            "127.0.0.1:8081",
+            "/stats",
+            200,
+            "application/json",
+            "\"version\": \"1.2.3\"",
+        ),
+        (
+            "GET",
+            "127.0.0.1:8081",
+            "/",
+            200,
+            "text/html; charset=utf-8",
+            "/metrics",
+        ),
+        (
+            "GET",
+            "127.0.0.1:8081",
+            "/nothing",
+            404,
+            "application/json",
+            "\"not-found\"",
+        ),
+        (
+            "GET",
+            "127.0.0.1:8081",
+            "/healthz/",
+            404,
+            "application/json",
+            "\"not-found\"",
+        ),
+        (
+            "POST",
+            "127.0.0.1:8081",
+            "/nothing",
+            404,
+            "application/json",
+            "\"not-found\"",
+        ),
+        (
+            "POST",
+            "127.0.0.1:8081",
+            "/healthz",
+            405,
+            "application/json",
+            "\"method\"",
+        ),
+        (
+            "OPTIONS",
+            "127.0.0.1:8081",
+            "/stats",
+            405,
+            "application/json",
+            "\"method\"",
+        ),
+        (
+            "OPTIONS",
+            "127.0.0.1:8081",
+            "*",
+            404,
+            "application/json",
+            "\"not-found\"",
+        ),
+        (
+            "GET",
+            "evil.example:8081",
+            "/stats",
+            421,
+            "application/json",
+            "\"host\"",
+        ),
+        (
+            "GET",
+            "evil.example:8081",
+            "/healthz",
+            421,
+            "application/json",
+            "\"host\"",
+        ),
+    ];
+    for (method, host, target, status, form, part) in cases {
+        let response = admin.answer(&head(method, host, target));
+        let name = format!("{method} {host}{target}");
+        assert_eq!(response.head.status, status, "{name}");
+        assert_eq!(field(&response, CONTENT_TYPE), Some(form), "{name}");
+        assert_eq!(field(&response, CACHE_CONTROL), Some("no-store"), "{name}");
+        assert_eq!(field(&response, ALLOW).is_some(), status == 405, "{name}");
+        assert!(body(&response).contains(part), "{name}");
+        assert!(
+            !response
+                .head
+                .fields
+                .keys()
+                .any(|name| name.as_str().starts_with("access-control")),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn draining_is_503() {
+    let response = admin(Health::Draining, None).answer(&head("GET", "127.0.0.1", "/healthz"));
+    assert_eq!(
+        (response.head.status, body(&response).as_str()),
+        (StatusCode::SERVICE_UNAVAILABLE, "draining")
+    );
+}
+
+#[test]
+fn without_the_token_nothing_but_health_is_told() {
+    let admin = admin(Health::Ok, Some("s3cret"));
+    for (method, target, without, with) in [
+        ("GET", "/healthz", 200, 200),
+        ("GET", "/metrics", 401, 200),
+        ("GET", "/stats", 401, 200),
+        ("GET", "/", 401, 200),
+        ("GET", "/nothing", 401, 404),
+        ("POST", "/stats", 401, 405),
+    ] {
+        let mut head = head(method, "127.0.0.1", target);
+        let response = admin.answer(&head);
+        assert_eq!(response.head.status, without, "{method} {target}");
+        assert_eq!(
+            field(&response, WWW_AUTHENTICATE).is_some(),
+            without == 401,
+            "{method} {target}"
+        );
+        head.fields
+            .insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
+        assert_eq!(
+            admin.answer(&head).head.status,
+            with,
+            "{method} {target} with token"
+        );
+    }
+}
+
+#[test]
+fn a_request_with_content_ends_its_connection() {
+    let admin = admin(Health::Ok, None);
+    for (content, close) in [(Body::Empty, false), (Body::from("x"), true)] {
+        let address = "127.0.0.1:1".parse().unwrap();
+        let request = Request {
+            head: head("GET", "127.0.0.1", "/healthz"),
+            body: content,
+            websocket: false,
+            peer: Peer {
+                remote: address,
+                local: address,
+            },
+        };
+        let interims = Interims::default();
+        let call = std::pin::pin!(admin.call(request, &interims));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match call.poll(&mut context) {
+            std::task::Poll::Ready(response) => assert_eq!(response.close, close),
+            std::task::Poll::Pending => panic!("the admin never waits"),
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! The statistics of `/stats`: the counters of [`Snapshot`] in the shape that people and scripts read.
+//!
+//! Everything that the counters know is filled by [`Stats::of`]; the rest (what listeners count, what stores hold,
+//! what runs at the origins and what failed there, the log) is added by the binary, which alone knows it. Times are
+//! seconds, sizes bytes; a ratio or percentile of nothing is null.
+
+use std::collections::BTreeMap;
+
+use larder_http::time::WallTime;
+use larder_observe::{Count, HistogramSnapshot, Snapshot};
+use serde::Serialize;
+
+use crate::larder::Health;
+
+/// How often, by token.
+pub type Counts = BTreeMap<&'static str, u64>;
+
+/// Everything that `/stats` shows.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stats {
+    /// larder's version.
+    pub version: String,
+    /// `ok` or `draining`.
+    pub health: &'static str,
+    /// Since the start of the process.
+    pub uptime_seconds: f64,
+    /// Addresses that are listened on.
+    pub listeners: Vec<ListenerStats>,
+    /// One per worker.
+    pub workers: Vec<WorkerStats>,
+    /// Client connections open now.
+    pub connections: u64,
+    /// All requests answered.
+    pub requests: u64,
+    /// Hits among all look-ups, 0 to 1.
+    pub hit_ratio: Option<f64>,
+    /// Time to the end of the response, by `hit`, `forwarded` and `local`.
+    pub latency: BTreeMap<&'static str, LatencyStats>,
+    /// Time spent waiting for another request's fetch.
+    pub collapse_wait: LatencyStats,
+    /// By site.
+    pub sites: Vec<SiteStats>,
+    /// By store.
+    pub stores: Vec<StoreStats>,
+    /// By origin.
+    pub origins: Vec<OriginStats>,
+    /// Responses that were not stored, by reason.
+    pub not_stored: Counts,
+    /// Invalidations, by kind.
+    pub invalidations: Counts,
+    /// Requests that the listeners refused, by rule.
+    pub refused: Counts,
+    /// The access log, where there is one.
+    pub log: Option<LogStats>,
+}
+
+/// An address that is listened on.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListenerStats {
+    /// Address and port.
+    pub address: String,
+    /// `http` or `admin`.
+    pub kind: &'static str,
+}
+
+/// One worker.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkerStats {
+    /// Tasks alive on its runtime.
+    pub tasks: usize,
+}
+
+/// Durations in seconds; percentiles are at most a quarter too high.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LatencyStats {
+    /// How many.
+    pub count: u64,
+    /// Their mean.
+    pub mean: Option<f64>,
+    /// The median.
+    pub p50: Option<f64>,
+    /// What nine of ten stay within.
+    pub p90: Option<f64>,
+    /// What 99 of 100 stay within.
+    pub p99: Option<f64>,
+    /// What 999 of 1000 stay within.
+    pub p999: Option<f64>,
+}
+
+/// One site.
+#[derive(Clone, Debug, Serialize)]
+pub struct SiteStats {
+    /// Its name or first host.
+    pub name: String,
+    /// Requests answered.
+    pub requests: u64,
+    /// The same by class of status code; those that occurred.
+    pub by_code_class: Counts,
+    /// The same by method; those that occurred.
+    pub by_method: Counts,
+    /// Response body bytes.
+    pub body_bytes: u64,
+    /// Responses that were cut.
+    pub aborted: u64,
+}
+
+/// One store.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct StoreStats {
+    /// Its name.
+    pub name: String,
+    /// Hits among its look-ups, 0 to 1.
+    pub hit_ratio: Option<f64>,
+    /// Look-ups by `hit` and forward reason.
+    pub lookups: Counts,
+    /// Requests that joined another's fetch.
+    pub collapsed: u64,
+    /// Responses stored.
+    pub stored: u64,
+    /// Responses given up, by reason.
+    pub evictions: Counts,
+    /// What it holds.
+    pub tiers: Vec<TierStats>,
+}
+
+/// What one tier of a store holds.
+#[derive(Clone, Debug, Serialize)]
+pub struct TierStats {
+    /// `memory`, or the kind of disk.
+    pub tier: &'static str,
+    /// Bytes held.
+    pub bytes: u64,
+    /// Responses held.
+    pub objects: u64,
+    /// The most bytes it may hold.
+    pub max_bytes: u64,
+}
+
+/// One origin.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct OriginStats {
+    /// Its name.
+    pub name: String,
+    /// Requests whose response has not ended.
+    pub in_flight: u64,
+    /// Requests that got no final head.
+    pub failed: u64,
+    /// The same by reason; those that occurred.
+    pub failures: Counts,
+    /// Time to the final head, of those that got one.
+    pub latency: LatencyStats,
+}
+
+/// The access log.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct LogStats {
+    /// Lines written.
+    pub written: u64,
+    /// Lines dropped.
+    pub dropped: u64,
+}
+
+fn counts(counts: &[Count]) -> Counts {
+    counts.iter().map(|count| (count.token, count.count)).collect()
+}
+
+fn total(counts: &[Count]) -> u64 {
+    counts.iter().map(|count| count.count).sum()
+}
+
+/// Hits and all look-ups.
+fn hits(lookups: &[Count]) -> (u64, u64) {
+    let hits = lookups
+        .iter()
+        .filter(|count| count.token == "hit")
+        .map(|count| count.count)
+        .sum();
+    (hits, total(lookups))
+}
+
+fn ratio((part, whole): (u64, u64)) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+impl From<&HistogramSnapshot> for LatencyStats {
+    fn from(histogram: &HistogramSnapshot) -> Self {
+        let count = histogram.count();
+        Self {
+            count,
+            mean: (count > 0).then(|| histogram.sum_seconds() / count as f64),
+            p50: histogram.percentile(0.5),
+            p90: histogram.percentile(0.9),
+            p99: histogram.percentile(0.99),
+            p999: histogram.percentile(0.999),
+        }
+    }
+}
+
+impl Stats {
+    /// What the counters know at `now`. Listeners, connections, refusals, tiers, evictions, the origins' requests in
+    /// flight and failures, and the log are left empty.
+    pub fn of(snapshot: &Snapshot, health: Health, now: WallTime) -> Self {
+        let all = snapshot.caches.iter().map(|cache| hits(&cache.lookups));
+        let all = all.fold((0, 0), |sum, store| (sum.0 + store.0, sum.1 + store.1));
+        let sites: Vec<_> = snapshot.routes.iter().map(SiteStats::from).collect();
+        Self {
+            version: snapshot.version.to_owned(),
+            health: health.as_str(),
+            uptime_seconds: now.since(snapshot.started).as_secs_f64(),
+            listeners: Vec::new(),
+            workers: snapshot
+                .tasks
+                .iter()
+                .map(|tasks| WorkerStats { tasks: *tasks })
+                .collect(),
+            connections: 0,
+            requests: sites.iter().map(|site| site.requests).sum(),
+            hit_ratio: ratio(all),
+            latency: snapshot
+                .latency
+                .iter()
+                .map(|(served, histogram)| (*served, histogram.into()))
+                .collect(),
+            collapse_wait: (&snapshot.lock_wait).into(),
+            sites,
+            stores: snapshot.caches.iter().map(StoreStats::from).collect(),
+            origins: snapshot.origins.iter().map(OriginStats::from).collect(),
+            not_stored: counts(&snapshot.not_stored),
+            invalidations: counts(&snapshot.invalidations),
+            refused: Counts::new(),
+            log: None,
+        }
+    }
+
+    /// The store of that name, to add what it holds; made where the counters do not know it.
+    pub fn store(&mut self, name: &str) -> &mut StoreStats {
+        let index = self
+            .stores
+            .iter()
+            .position(|store| store.name == name)
+            .unwrap_or_else(|| {
+                self.stores.push(StoreStats {
+                    name: name.to_owned(),
+                    ..StoreStats::default()
+                });
+                self.stores.len() - 1
+            });
+        &mut self.stores[index]
+    }
+
+    /// The origin of that name, to add what its connections count; made where the counters do not know it.
+    pub fn origin(&mut self, name: &str) -> &mut OriginStats {
+        let index = self
+            .origins
+            .iter()
+            .position(|origin| origin.name == name)
+            .unwrap_or_else(|| {
+                self.origins.push(OriginStats {
+                    name: name.to_owned(),
+                    ..OriginStats::default()
+                });
+                self.origins.len() - 1
+            });
+        &mut self.origins[index]
+    }
+}
+
+impl From<&larder_observe::RouteSnapshot> for SiteStats {
+    fn from(route: &larder_observe::RouteSnapshot) -> Self {
+        let (mut by_code_class, mut by_method) = (Counts::new(), Counts::new());
+        for (method, class, count) in &route.requests {
+            *by_code_class.entry(*class).or_default() += count;
+            *by_method.entry(*method).or_default() += count;
+        }
+        Self {
+            name: route.name.to_string(),
+            requests: by_method.values().sum(),
+            by_code_class,
+            by_method,
+            body_bytes: route.body_bytes,
+            aborted: route.aborted,
+        }
+    }
+}
+
+impl From<&larder_observe::CacheSnapshot> for StoreStats {
+    fn from(cache: &larder_observe::CacheSnapshot) -> Self {
+        Self {
+            name: cache.name.to_string(),
+            hit_ratio: ratio(hits(&cache.lookups)),
+            lookups: counts(&cache.lookups),
+            collapsed: cache.collapsed,
+            stored: cache.stored,
+            evictions: Counts::new(),
+            tiers: Vec::new(),
+        }
+    }
+}
+
+impl From<&larder_observe::OriginSnapshot> for OriginStats {
+    fn from(origin: &larder_observe::OriginSnapshot) -> Self {
+        Self {
+            name: origin.name.to_string(),
+            latency: (&origin.duration).into(),
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Method, StatusCode};
+    use larder_observe::{Label, Metrics, Served, Vocabulary};
+    use std::time::Duration;
+
+    struct Reason(usize);
+
+    impl Label for Reason {
+        const NAME: &'static str = "reason";
+        const TOKENS: &'static [&'static str] = &["uri-miss", "stale"];
+
+        fn index(&self) -> usize {
+            self.0
+        }
+    }
+
+    #[test]
+    fn the_counters_are_told_in_full() {
+        let vocabulary = Vocabulary::of::<Reason, Reason, Reason>();
+        let metrics = Metrics::new(1, vocabulary, WallTime::from_secs(10), "1.2.3");
+        let (site, store, origin) = (
+            metrics.route("shop"),
+            metrics.cache("default"),
+            metrics.origin("app"),
+        );
+        let worker = metrics.worker(0);
+        worker.request(site, &Method::GET, StatusCode::OK);
+        worker.request(site, &Method::HEAD, StatusCode::OK);
+        worker.request(site, &Method::GET, StatusCode::NOT_FOUND);
+        worker.delivered(site, Served::Hit, Duration::from_millis(1), 10, true);
+        (0..3).for_each(|_| worker.hit(store));
+        worker.forwarded(store, &Reason(0));
+        worker.origin_answered(origin, Duration::from_millis(4));
+        let mut stats = Stats::of(&metrics.snapshot(), Health::Ok, WallTime::from_secs(12));
+        stats.store("default").tiers.push(TierStats {
+            tier: "memory",
+            bytes: 1,
+            objects: 2,
+            max_bytes: 3,
+        });
+        stats.store("new").stored = 1;
+        stats.origin("app").in_flight = 2;
+        stats.origin("new").failures.insert("dns", 1);
+        let json = serde_json::to_value(&stats).unwrap();
+        for (pointer, expected) in [
+            ("/version", serde_json::json!("1.2.3")),
+            ("/health", serde_json::json!("ok")),
+            ("/uptime_seconds", serde_json::json!(2.0)),
+            ("/requests", serde_json::json!(3)),
+            ("/hit_ratio", serde_json::json!(0.75)),
+            ("/sites/0/name", serde_json::json!("shop")),
+            ("/sites/0/by_method", serde_json::json!({"GET": 2, "HEAD": 1})),
+            ("/sites/0/by_code_class", serde_json::json!({"2xx": 2, "4xx": 1})),
+            ("/sites/0/body_bytes", serde_json::json!(10)),
+            (
+                "/stores/0/lookups",
+                serde_json::json!({"hit": 3, "uri-miss": 1, "stale": 0}),
+            ),
+            ("/stores/0/tiers/0/max_bytes", serde_json::json!(3)),
+            ("/stores/1/name", serde_json::json!("new")),
+            ("/origins/0/latency/count", serde_json::json!(1)),
+            ("/origins/0/in_flight", serde_json::json!(2)),
+            ("/origins/0/failures", serde_json::json!({})),
+            ("/origins/1/name", serde_json::json!("new")),
+            ("/origins/1/failures", serde_json::json!({"dns": 1})),
+            ("/latency/hit/count", serde_json::json!(1)),
+            ("/latency/hit/mean", serde_json::json!(0.001)),
+            ("/latency/local/p99", serde_json::Value::Null),
+            ("/log", serde_json::Value::Null),
+        ] {
+            assert_eq!(json.pointer(pointer), Some(&expected), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn a_ratio_of_nothing_is_null() {
+        let metrics = Metrics::new(1, Vocabulary::default(), WallTime(0), "1");
+        metrics.cache("default");
+        let stats = Stats::of(&metrics.snapshot(), Health::Draining, WallTime(0));
+        assert_eq!(
+            (stats.hit_ratio, stats.stores[0].hit_ratio, stats.health),
+            (None, None, "draining")
+        );
+    }
+}
