@@ -1,0 +1,185 @@
+//! A raw client: it sends exactly the bytes it is told and reads answers without forgiving anything.
+//!
+//! In: a [`Request`] or literal bytes. Out: a [`Response`] with its fields in order, its interim responses, and how
+//! it ended. Connections stay open until they are dropped, so a test can pipeline, hold, half-close or abort.
+//! HTTP/2 goes through the `h2` crate and gives the same [`Response`].
+//!
+//! Deliberately absent: pools, redirects, retries, cookies.
+
+mod http2;
+mod request;
+mod response;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+pub use http2::exchange_http2;
+pub use request::{Content, Request};
+pub use response::{End, InterimResponse, Response};
+
+use crate::Error;
+use crate::wire::{Fields, Wire};
+
+/// One HTTP/1 connection.
+#[derive(Debug)]
+pub struct Connection {
+    wire: Wire,
+}
+
+impl Connection {
+    /// Connects; `limit` bounds each single wait afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::TimedOut`].
+    pub async fn open(addr: SocketAddr, limit: Duration) -> Result<Self, Error> {
+        let stream = tokio::time::timeout(limit, TcpStream::connect(addr))
+            .await
+            .map_err(|_| Error::TimedOut("connect"))??;
+        Ok(Self {
+            wire: Wire::new(stream, limit),
+        })
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Errors
+    /// As [`Wire::write`].
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.wire.write(bytes).await
+    }
+
+    /// Sends a request and reads its answer.
+    ///
+    /// # Errors
+    /// As [`Connection::read_response`].
+    pub async fn exchange(&mut self, request: &Request) -> Result<Response, Error> {
+        // A server may answer and close before it has read everything; what it said still counts.
+        let written = self.write(&request.to_http1()).await;
+        match self.read_response(&request.method, &Progress::default()).await {
+            Err(error) => Err(written.err().unwrap_or(error)),
+            answered => answered,
+        }
+    }
+
+    /// Reads one final response, with the interim ones before it, and tells `progress` about its body.
+    ///
+    /// # Errors
+    /// [`Error::Cut`] where the connection ends before the final head, [`Error::Malformed`], [`Error::TimedOut`].
+    pub async fn read_response(&mut self, method: &str, progress: &Progress) -> Result<Response, Error> {
+        response::read(&mut self.wire, method, progress).await
+    }
+
+    /// Exactly `count` bytes, for what follows an accepted upgrade.
+    ///
+    /// # Errors
+    /// [`Error::Cut`] where there are fewer.
+    pub async fn read_exact(&mut self, count: u64) -> Result<Vec<u8>, Error> {
+        let mut framing = crate::wire::Framing::Length(count);
+        let mut out = Vec::new();
+        while let Some(piece) = self.wire.read_piece(&mut framing, &mut Fields::default()).await? {
+            out.extend_from_slice(&piece);
+        }
+        Ok(out)
+    }
+
+    /// Whether the other side ends the connection, without another byte, within `wait`.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] where more bytes come.
+    pub async fn ends_within(&mut self, wait: Duration) -> Result<bool, Error> {
+        if !self.wire.ahead().is_empty() {
+            return Err(Error::malformed("bytes after the response", self.wire.ahead()));
+        }
+        match tokio::time::timeout(wait, self.wire.fill("end of connection")).await {
+            Err(_) | Ok(Err(Error::TimedOut(_))) => Ok(false),
+            Ok(Ok(0) | Err(_)) => Ok(true),
+            Ok(Ok(_)) => Err(Error::malformed("bytes after the response", self.wire.ahead())),
+        }
+    }
+
+    /// Bytes that came after the last response and that nobody has read.
+    pub fn ahead(&self) -> &[u8] {
+        self.wire.ahead()
+    }
+
+    /// Ends the sending direction.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub async fn close_write(&mut self) -> Result<(), Error> {
+        self.wire.close_write().await
+    }
+
+    /// Closes with a reset.
+    pub fn abort(self) {
+        self.wire.reset();
+    }
+}
+
+/// What a response has brought so far, for those who watch it while it is read, and where its reader is to pause.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    body: Arc<Mutex<Vec<u8>>>,
+    received: Arc<watch::Sender<u64>>,
+    pause_at: Arc<watch::Sender<Option<u64>>>,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            body: Arc::default(),
+            received: Arc::new(watch::Sender::new(0)),
+            pause_at: Arc::new(watch::Sender::new(None)),
+        }
+    }
+}
+
+impl Progress {
+    /// Stops reading from the socket once this many bytes of body have come, until [`Progress::resume`].
+    pub fn pause_at(self, bytes: u64) -> Self {
+        self.pause_at.send_replace(Some(bytes));
+        self
+    }
+
+    /// Lets a paused reader go on.
+    pub fn resume(&self) {
+        self.pause_at.send_replace(None);
+    }
+
+    /// Waits until at least `bytes` of body have come.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn until(&self, bytes: u64) {
+        // The sender lives as long as `self`.
+        let _ = self
+            .received
+            .subscribe()
+            .wait_for(|&received| received >= bytes)
+            .await;
+    }
+
+    pub(crate) fn body(&self) -> Vec<u8> {
+        self.body.lock().clone()
+    }
+
+    pub(crate) async fn take(&self, piece: &Bytes) {
+        let received = {
+            let mut body = self.body.lock();
+            body.extend_from_slice(piece);
+            body.len() as u64
+        };
+        self.received.send_replace(received);
+        let may_read = |pause_at: &Option<u64>| pause_at.is_none_or(|at| received < at);
+        let _ = self.pause_at.subscribe().wait_for(may_read).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Named gates: what a script holds back until the test lets it go.
+//!
+//! A gate is closed until it is released and open from then on. Clones share their gates. A wait at a gate is
+//! bounded by who waits.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// A set of gates.
+#[derive(Clone, Debug)]
+pub struct Gates {
+    released: Arc<watch::Sender<BTreeSet<String>>>,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self {
+            released: Arc::new(watch::Sender::new(BTreeSet::new())),
+        }
+    }
+}
+
+impl Gates {
+    /// Opens a gate for good.
+    pub fn release(&self, gate: &str) {
+        self.released.send_modify(|released| {
+            released.insert(gate.to_owned());
+        });
+    }
+
+    /// Waits until `gate` is open.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn pass(&self, gate: &str) {
+        let mut released = self.released.subscribe();
+        // The sender lives as long as `self`, so this ends by the gate alone.
+        let _ = released.wait_for(|released| released.contains(gate)).await;
+    }
+}

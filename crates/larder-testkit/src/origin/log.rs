@@ -1,0 +1,227 @@
+//! What a scripted origin received, exactly, and how much of it at once.
+//!
+//! In: heads and body pieces as they arrive, connections that open and end. Out: the record, counts, gauges and
+//! peaks, and waits for them to change. A request counts from the moment its head is complete.
+
+use std::fmt;
+use std::time::Instant;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::wire::{Fields, latin1};
+
+/// One request as received.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The head, byte for byte.
+    pub head: Bytes,
+    /// Its method.
+    pub method: String,
+    /// Its target.
+    pub target: String,
+    /// `HTTP/1.1` or what stood there.
+    pub version: String,
+    /// Its fields in order.
+    pub fields: Fields,
+    /// The content so far, without its framing.
+    pub body: Bytes,
+    /// Whether the content came to its proper end.
+    pub body_complete: bool,
+    /// The connection that it came on, counted from 1.
+    pub connection: u64,
+    /// When its head was complete.
+    pub at: Instant,
+    /// What HTTP does not allow in it.
+    pub malformed: Option<String>,
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "connection {}, body of {} bytes{}",
+            self.connection,
+            self.body.len(),
+            if self.body_complete { "" } else { " (not complete)" }
+        )?;
+        for line in latin1(&self.head).lines().filter(|line| !line.is_empty()) {
+            writeln!(f, "      {}", line.escape_debug())?;
+        }
+        match &self.malformed {
+            Some(why) => writeln!(f, "      MALFORMED: {why}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    seen: Vec<Seen>,
+    unscripted: Vec<String>,
+    in_flight: u64,
+    in_flight_peak: u64,
+    opened: u64,
+    open: u64,
+}
+
+/// The record of an origin. Its lock is held for look-ups and copies only.
+#[derive(Debug)]
+pub struct Log {
+    record: Mutex<Record>,
+    changes: watch::Sender<u64>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            record: Mutex::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+}
+
+/// Counts down when what it stands for ends, however that happens.
+pub(super) struct Guard<'a> {
+    log: &'a Log,
+    end: fn(&mut Record),
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.log.change(self.end);
+    }
+}
+
+impl Log {
+    fn change<T>(&self, act: impl FnOnce(&mut Record) -> T) -> T {
+        let result = act(&mut self.record.lock());
+        self.changes.send_modify(|n| *n += 1);
+        result
+    }
+
+    pub(super) fn connection_opened(&self) -> u64 {
+        self.change(|record| {
+            record.opened += 1;
+            record.open += 1;
+            record.opened
+        })
+    }
+
+    /// Ends what [`Log::connection_opened`] began.
+    pub(super) fn open_guard(&self) -> Guard<'_> {
+        Guard {
+            log: self,
+            end: |record| record.open -= 1,
+        }
+    }
+
+    /// Records a head; the number is its place in the record. In flight until the guard goes.
+    pub(super) fn request(&self, seen: Seen) -> (usize, Guard<'_>) {
+        let at = self.change(|record| {
+            record.seen.push(seen);
+            record.in_flight += 1;
+            record.in_flight_peak = record.in_flight_peak.max(record.in_flight);
+            record.seen.len() - 1
+        });
+        (
+            at,
+            Guard {
+                log: self,
+                end: |record| record.in_flight -= 1,
+            },
+        )
+    }
+
+    pub(super) fn body(&self, at: usize, body: Bytes, complete: bool) {
+        self.change(|record| {
+            if let Some(seen) = record.seen.get_mut(at) {
+                seen.body = body;
+                seen.body_complete = complete;
+            }
+        });
+    }
+
+    pub(super) fn malformed(&self, at: usize, why: String) {
+        self.change(|record| {
+            if let Some(seen) = record.seen.get_mut(at) {
+                seen.malformed = Some(why);
+            }
+        });
+    }
+
+    pub(super) fn unscripted(&self, target: &str) {
+        self.change(|record| record.unscripted.push(target.to_owned()));
+    }
+
+    /// A copy of everything that was asked.
+    pub fn all(&self) -> Vec<Seen> {
+        self.record.lock().seen.clone()
+    }
+
+    /// The last request.
+    pub fn last(&self) -> Option<Seen> {
+        self.record.lock().seen.last().cloned()
+    }
+
+    /// How many requests came.
+    pub fn count(&self) -> u64 {
+        self.record.lock().seen.len() as u64
+    }
+
+    /// How many requests were being answered at once, at most.
+    pub fn in_flight_peak(&self) -> u64 {
+        self.record.lock().in_flight_peak
+    }
+
+    /// How many requests are being answered now.
+    pub fn in_flight(&self) -> u64 {
+        self.record.lock().in_flight
+    }
+
+    /// How many connections were ever opened.
+    pub fn connections(&self) -> u64 {
+        self.record.lock().opened
+    }
+
+    /// How many connections are open now.
+    pub fn connections_open(&self) -> u64 {
+        self.record.lock().open
+    }
+
+    /// What no test wants to see: requests that HTTP does not allow, or that the script says nothing about.
+    pub fn complaints(&self) -> Vec<String> {
+        let record = self.record.lock();
+        let malformed = record.seen.iter().filter_map(|seen| seen.malformed.clone());
+        malformed
+            .chain(
+                record
+                    .unscripted
+                    .iter()
+                    .map(|target| format!("the script has no {target}")),
+            )
+            .collect()
+    }
+
+    /// Waits until `holds` says so; asked again after each change. Bounded by who waits.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn until(&self, mut holds: impl FnMut(&Self) -> bool) {
+        let mut changes = self.changes.subscribe();
+        while !holds(self) {
+            // The sender lives as long as `self`.
+            let _ = changes.changed().await;
+        }
+    }
+}
+
+impl fmt::Display for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, seen) in self.all().iter().enumerate() {
+            write!(f, "  {}: {seen}", n + 1)?;
+        }
+        Ok(())
+    }
+}

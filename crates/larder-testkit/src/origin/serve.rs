@@ -1,0 +1,361 @@
+//! One connection of a scripted origin: read a request, record it, answer as told, again.
+//!
+//! In: a socket. Out: the bytes of the script, in its order, and nothing that it did not say, but for the framing
+//! fields of an answer with an ordinary body. An error on this side ends the connection: that is how a real
+//! origin behaves, and the record shows what came before it.
+
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use tokio::net::TcpStream;
+
+use super::script::{Answer, BodyFraming, Content, Hold};
+use super::{Seen, Shared};
+use crate::Error;
+use crate::template::{self, Context};
+use crate::wire::{Fields, Framing, Wire, latin1, split_head, to_bytes};
+
+const PIECE_BYTES: u64 = 16 * 1024;
+const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// What is to become of the connection after an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Keep,
+    Close,
+    Reset,
+}
+
+/// Answers until the connection ends.
+pub(super) async fn connection(stream: TcpStream, number: u64, shared: &Shared) {
+    let mut wire = Wire::new(stream, shared.limit);
+    while let Ok(Some(head)) = wire.read_head().await {
+        match exchange(&mut wire, head, number, shared).await {
+            Ok(Then::Keep) => {}
+            Ok(Then::Close) | Err(_) => break,
+            Ok(Then::Reset) => return wire.reset(),
+        }
+    }
+    // An orderly end, so that what was written is not lost to a reset for bytes that nobody read.
+    let _ = wire.close_write().await;
+}
+
+async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared) -> Result<Then, Error> {
+    let (seen, framing) = read_request(head, connection);
+    let (at, _in_flight) = shared.log.request(seen.clone());
+    let mut framing = match framing {
+        Ok(framing) => framing,
+        Err(why) => {
+            shared.log.malformed(at, why.to_string());
+            wire.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                .await?;
+            return Ok(Then::Close);
+        }
+    };
+    let Some((script, answer, number)) = due(&seen, shared) else {
+        shared.log.unscripted(&seen.target);
+        wire.write(b"HTTP/1.1 500 Unscripted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .await?;
+        return Ok(Then::Close);
+    };
+    let answer = script.answer.get(answer).cloned().unwrap_or_default();
+    let mut then = Then::Keep;
+    if answer.ignore_body {
+        then = Then::Close;
+    } else {
+        if seen.fields.lists("expect", "100-continue") {
+            wire.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        read_body(wire, &mut framing, at, shared).await?;
+    }
+    if let Some(delay) = answer.delay.as_deref().and_then(template::duration) {
+        tokio::time::sleep(delay).await;
+    }
+    if answer.vanish {
+        return Ok(Then::Close);
+    }
+    let context = Context {
+        clock: &shared.clock,
+        start: shared.start,
+        request: Some((&seen, number)),
+    };
+    for interim in &answer.interim {
+        let head = response_head("1.1", interim.status, None, &interim.fields, &context);
+        wire.write(&to_bytes(&(head + "\r\n"))).await?;
+    }
+    if let Some(gate) = &answer.hold {
+        pass(gate, wire, shared).await?;
+    }
+    if let Some(raw) = &answer.raw {
+        wire.write(&to_bytes(raw)).await?;
+        return Ok(if answer.keep { then } else { Then::Close });
+    }
+    let sent = respond(wire, &answer, &seen, &context, shared).await?;
+    if let Some(extra) = &answer.extra {
+        wire.write(&to_bytes(extra)).await?;
+    }
+    let closes = answer.close || seen.fields.lists("connection", "close");
+    Ok(if sent != Then::Keep {
+        sent
+    } else if closes {
+        Then::Close
+    } else {
+        then
+    })
+}
+
+/// Reads what a head says. A malformed one is recorded as far as it can be read.
+fn read_request(head: Bytes, connection: u64) -> (Seen, Result<Framing, Error>) {
+    let mut seen = Seen {
+        head: head.clone(),
+        method: String::new(),
+        target: String::new(),
+        version: String::new(),
+        fields: Fields::default(),
+        body: Bytes::new(),
+        body_complete: false,
+        connection,
+        at: Instant::now(),
+        malformed: None,
+    };
+    let framing = split_head(&head).and_then(|(line, block)| {
+        let text = latin1(line);
+        let mut words = text.split(' ');
+        let (method, target, version) = (words.next(), words.next(), words.next());
+        seen.method = method.unwrap_or_default().to_owned();
+        seen.target = target.unwrap_or_default().to_owned();
+        seen.version = version.unwrap_or_default().to_owned();
+        let versioned = matches!(seen.version.as_str(), "HTTP/1.1" | "HTTP/1.0");
+        if words.next().is_some() || !versioned || seen.method.is_empty() || seen.target.is_empty() {
+            return Err(Error::malformed("request line", line));
+        }
+        seen.fields = Fields::parse(block)?;
+        if seen.fields.all("host").count() != 1 {
+            return Err(Error::Malformed {
+                what: "host",
+                found: format!("{:?}", seen.fields.0),
+            });
+        }
+        Framing::stated(&seen.fields, Framing::Ended)
+    });
+    (seen, framing)
+}
+
+async fn read_body(wire: &mut Wire, framing: &mut Framing, at: usize, shared: &Shared) -> Result<(), Error> {
+    let mut body = BytesMut::new();
+    let mut trailers = Fields::default();
+    loop {
+        match wire.read_piece(framing, &mut trailers).await {
+            Ok(Some(piece)) if body.len() + piece.len() <= BODY_BYTES_MAX => body.extend_from_slice(&piece),
+            Ok(Some(piece)) => return Err(Error::malformed("size of a request's body", &piece)),
+            Ok(None) => {
+                shared.log.body(at, body.freeze(), true);
+                return Ok(());
+            }
+            Err(error) => {
+                if matches!(error, Error::Malformed { .. }) {
+                    shared.log.malformed(at, error.to_string());
+                }
+                shared.log.body(at, body.freeze(), false);
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// The script for the request, the place of its answer there, and the number of the request for its path.
+fn due<'a>(seen: &Seen, shared: &'a Shared) -> Option<(&'a super::PathScript, usize, u64)> {
+    let (at, script) = shared
+        .scripts
+        .iter()
+        .enumerate()
+        .find(|(_, script)| script.covers(&seen.target))?;
+    let mut places = shared.places.lock();
+    let place = places.get_mut(at)?;
+    place.requests += 1;
+    let requests = place.requests;
+    let answer = script.choose(seen, &mut place.pools)?;
+    let answer_at = script
+        .answer
+        .iter()
+        .position(|other| std::ptr::eq(other, answer))?;
+    Some((script, answer_at, requests))
+}
+
+/// Waits at a gate; a peer that leaves meanwhile ends the wait.
+async fn pass(gate: &str, wire: &Wire, shared: &Shared) -> Result<(), Error> {
+    let left = async {
+        // A pipelined request says nothing about the peer's end: then only the gate counts.
+        if let Ok(1..) = wire.stream().peek(&mut [0]).await {
+            std::future::pending().await
+        }
+    };
+    tokio::select! {
+        passed = tokio::time::timeout(shared.limit, shared.gates.pass(gate)) => {
+            passed.map_err(|_| Error::TimedOut("gate"))
+        }
+        () = left => Err(Error::Cut("gate")),
+    }
+}
+
+fn response_head(
+    version: &str,
+    status: u16,
+    reason: Option<&str>,
+    fields: &[String],
+    context: &Context<'_>,
+) -> String {
+    let usual = StatusCode::from_u16(status)
+        .ok()
+        .and_then(|status| status.canonical_reason());
+    let mut head = format!(
+        "HTTP/{version} {status} {}\r\n",
+        reason.or(usual).unwrap_or("Scripted")
+    );
+    for line in fields {
+        head.push_str(&template::expand(line, context));
+        head.push_str("\r\n");
+    }
+    head
+}
+
+async fn respond(
+    wire: &mut Wire,
+    answer: &Answer,
+    seen: &Seen,
+    context: &Context<'_>,
+    shared: &Shared,
+) -> Result<Then, Error> {
+    let filled = answer
+        .template
+        .as_ref()
+        .map(|text| template::expand(text, context));
+    let content = answer.content(seen, filled);
+    let version = answer.version.as_deref().unwrap_or("1.1");
+    let not_modified = answer.conditional && matches_stored(answer, seen, context);
+    let status = if not_modified {
+        304
+    } else {
+        answer.status.unwrap_or(200)
+    };
+    let bodiless = seen.method == "HEAD" || matches!(status, 100..=199 | 204 | 304);
+    let default = if version == "1.0" {
+        BodyFraming::UntilClose
+    } else {
+        BodyFraming::Length
+    };
+    let framing = answer.framing.unwrap_or(default);
+
+    let mut head = response_head(version, status, answer.reason.as_deref(), &answer.fields, context);
+    match framing {
+        BodyFraming::Length if !matches!(status, 100..=199 | 204 | 304) => {
+            head.push_str(&format!("Content-Length: {}\r\n", content.length()));
+        }
+        BodyFraming::Chunked if !bodiless => head.push_str("Transfer-Encoding: chunked\r\n"),
+        _ => {}
+    }
+    head.push_str("\r\n");
+    wire.write(&to_bytes(&head)).await?;
+    if answer.echo {
+        return echo(wire).await;
+    }
+    if bodiless {
+        let until_close = framing == BodyFraming::UntilClose && answer.framing.is_some();
+        return Ok(if until_close || version == "1.0" {
+            Then::Close
+        } else {
+            Then::Keep
+        });
+    }
+    let end = [answer.cut_at, answer.reset_at]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(u64::MAX);
+    let end = end.min(content.length());
+    let piece_bytes = answer.piece_bytes.unwrap_or(PIECE_BYTES).max(1);
+    send_body(wire, &content, end, piece_bytes, framing, &answer.holds, shared).await?;
+    if answer.reset_at.is_some() {
+        return Ok(Then::Reset);
+    }
+    if answer.cut_at.is_some() {
+        return Ok(Then::Close);
+    }
+    if framing == BodyFraming::Chunked {
+        wire.write(b"0\r\n\r\n").await?;
+    }
+    Ok(if framing == BodyFraming::UntilClose {
+        Then::Close
+    } else {
+        Then::Keep
+    })
+}
+
+async fn send_body(
+    wire: &mut Wire,
+    content: &Content,
+    end: u64,
+    piece_bytes: u64,
+    framing: BodyFraming,
+    holds: &[Hold],
+    shared: &Shared,
+) -> Result<(), Error> {
+    let mut at = 0;
+    loop {
+        for hold in holds.iter().filter(|hold| hold.at == at) {
+            pass(&hold.gate, wire, shared).await?;
+        }
+        if at >= end {
+            return Ok(());
+        }
+        let next_hold = holds
+            .iter()
+            .map(|hold| hold.at)
+            .filter(|&hold| hold > at)
+            .min()
+            .unwrap_or(u64::MAX);
+        let to = at.saturating_add(piece_bytes).min(next_hold).min(end);
+        let piece = content.slice(at, to);
+        if framing == BodyFraming::Chunked {
+            let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
+            chunk.extend_from_slice(&piece);
+            chunk.extend_from_slice(b"\r\n");
+            wire.write(&chunk).await?;
+        } else {
+            wire.write(&piece).await?;
+        }
+        at = to;
+    }
+}
+
+/// Whether the request's conditions name what the answer would send (RFC 9110 13.1.2 and 13.1.3, by equality).
+fn matches_stored(answer: &Answer, seen: &Seen, context: &Context<'_>) -> bool {
+    let lines: Vec<String> = answer
+        .fields
+        .iter()
+        .map(|line| template::expand(line, context))
+        .collect();
+    let own = |name: &str| {
+        lines
+            .iter()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+    };
+    let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    if let Some(asked) = seen.fields.first("if-none-match") {
+        return own("etag").is_some_and(|(_, tag)| asked.split(',').any(|one| opaque(one) == opaque(tag)));
+    }
+    match (seen.fields.first("if-modified-since"), own("last-modified")) {
+        (Some(asked), Some((_, modified))) => asked == modified.trim(),
+        _ => false,
+    }
+}
+
+async fn echo(wire: &mut Wire) -> Result<Then, Error> {
+    let mut framing = Framing::UntilClose;
+    while let Some(piece) = wire.read_piece(&mut framing, &mut Fields::default()).await? {
+        wire.write(&piece).await?;
+    }
+    Ok(Then::Close)
+}

@@ -1,0 +1,209 @@
+//! The origin and the client against each other: each rule of a script is seen at the other end.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::client::{Connection, End, Progress, Request, Response};
+use crate::seeded::bytes_of;
+
+const LIMIT: Duration = Duration::from_secs(5);
+
+fn script(path: &str, answers: &str) -> PathScript {
+    let mut script: PathScript = toml::from_str(&format!("path = {path:?}\n{answers}")).unwrap();
+    for answer in &script.answer {
+        answer.check().unwrap();
+    }
+    script.name = "origin".to_owned();
+    script
+}
+
+async fn ask(origin: &Origin, request: &Request) -> Result<Response, Error> {
+    Connection::open(origin.addr(), LIMIT)
+        .await?
+        .exchange(request)
+        .await
+}
+
+fn get(target: &str) -> Request {
+    Request::new("GET", target, "example.test")
+}
+
+#[tokio::test]
+async fn answers_come_in_order_and_the_last_one_repeats() {
+    let script = script(
+        "/a",
+        "[[answer]]\nbody = \"one\"\n[[answer]]\ntemplate = \"{n} for {field:x-who}\"\n",
+    );
+    let origin = Origin::simple(vec![script]).unwrap();
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    for expected in ["one", "2 for me", "3 for me"] {
+        let answer = client.exchange(&get("/a").field("X-Who", "me")).await.unwrap();
+        assert_eq!(answer.body, expected.as_bytes());
+        assert_eq!(answer.end, End::Complete);
+    }
+    assert_eq!(origin.log().connections(), 1, "the connection is kept");
+    assert_eq!(origin.log().last().unwrap().fields.first("x-who"), Some("me"));
+}
+
+#[tokio::test]
+async fn conditions_and_methods_choose_before_the_order_does() {
+    let script = script(
+        "/a",
+        "[[answer]]\nbody = \"plain\"\n[[answer]]\nwhen = [\"x: 1\"]\nbody = \"one\"\n\
+         [[answer]]\nmethod = \"POST\"\nstatus = 201\nbody = \"made\"\n",
+    );
+    let origin = Origin::simple(vec![script]).unwrap();
+    assert_eq!(
+        ask(&origin, &get("/a").field("X", "1")).await.unwrap().body,
+        b"one"
+    );
+    assert_eq!(ask(&origin, &get("/a")).await.unwrap().body, b"plain");
+    let post = Request::new("POST", "/a", "example.test").body("12345");
+    assert_eq!(ask(&origin, &post).await.unwrap().status, 201);
+    let seen = origin.log().last().unwrap();
+    assert_eq!((seen.body.as_ref(), seen.body_complete), (&b"12345"[..], true));
+}
+
+#[tokio::test]
+async fn every_framing_brings_the_derived_body() {
+    for framing in ["length", "chunked", "until-close"] {
+        let answers = format!("[[answer]]\nbytes = 50000\npiece_bytes = 777\nframing = {framing:?}\n");
+        let origin = Origin::simple(vec![script("/*", &answers)]).unwrap();
+        let answer = ask(&origin, &get("/big?x")).await.unwrap();
+        assert_eq!(answer.body, bytes_of("/big?x", 0, 50_000), "{framing}");
+        assert_eq!(answer.end, End::Complete, "{framing}");
+    }
+}
+
+#[tokio::test]
+async fn a_conditional_answer_is_304_when_the_validator_matches() {
+    let answers = "[[answer]]\nconditional = true\nfields = ['ETag: \"v1\"', 'Last-Modified: {start-1d}']\nbody = \"x\"\n";
+    let origin = Origin::simple(vec![script("/a", answers)]).unwrap();
+    let whole = ask(&origin, &get("/a")).await.unwrap();
+    assert_eq!(whole.status, 200);
+    let modified = whole.fields.first("last-modified").unwrap().to_owned();
+    for (name, value, status) in [
+        ("If-None-Match", "\"v1\"", 304),
+        ("If-None-Match", "\"v0\", W/\"v1\"", 304),
+        ("If-None-Match", "\"v2\"", 200),
+        ("If-Modified-Since", modified.as_str(), 304),
+    ] {
+        let answer = ask(&origin, &get("/a").field(name, value)).await.unwrap();
+        assert_eq!(answer.status, status, "{name}: {value}");
+    }
+}
+
+#[tokio::test]
+async fn a_held_body_waits_for_its_gate() {
+    let answers = "[[answer]]\nbytes = 100\nholds = [{ at = 40, gate = \"rest\" }]\n";
+    let origin = Origin::simple(vec![script("/a", answers)]).unwrap();
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    client.write(&get("/a").to_http1()).await.unwrap();
+    let progress = Progress::default();
+    let watched = progress.clone();
+    let reading = tokio::spawn(async move { client.read_response("GET", &watched).await });
+    progress.until(40).await;
+    assert_eq!(progress.body().len(), 40);
+    assert_eq!(origin.log().in_flight(), 1);
+    origin.gates().release("rest");
+    assert_eq!(reading.await.unwrap().unwrap().body, bytes_of("/a", 0, 100));
+    origin.log().until(|log| log.in_flight() == 0).await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_a_wait_at_a_gate() {
+    let origin = Origin::simple(vec![script("/a", "[[answer]]\nhold = \"never\"\n")]).unwrap();
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    client.write(&get("/a").to_http1()).await.unwrap();
+    origin.log().until(|log| log.in_flight() == 1).await;
+    client.abort();
+    origin.log().until(|log| log.connections_open() == 0).await;
+}
+
+#[tokio::test]
+async fn misbehaviour_is_seen_as_what_it_is() {
+    for (answers, broken) in [
+        (
+            "[[answer]]\nbytes = 100\ncut_at = 40\n",
+            "connection ended in body",
+        ),
+        (
+            "[[answer]]\nbytes = 100\nframing = \"chunked\"\ncut_at = 40\n",
+            "connection ended in body",
+        ),
+        ("[[answer]]\nbytes = 100\nreset_at = 40\n", ""),
+        (
+            "[[answer]]\nraw = \"HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\nzz\\r\\n\"\n",
+            "malformed chunk size",
+        ),
+    ] {
+        let origin = Origin::simple(vec![script("/a", answers)]).unwrap();
+        match ask(&origin, &get("/a")).await.map(|answer| answer.end) {
+            Ok(End::Broken(why)) => assert!(why.starts_with(broken), "{answers}: {why}"),
+            // A reset may also throw away the head.
+            Err(_) if broken.is_empty() => {}
+            other => panic!("{answers}: {other:?}"),
+        }
+    }
+    let vanishing = Origin::simple(vec![script("/a", "[[answer]]\nvanish = true\n")]).unwrap();
+    assert!(matches!(ask(&vanishing, &get("/a")).await, Err(Error::Cut(_))));
+    let lying = Origin::simple(vec![script("/a", "[[answer]]\nbody = \"x\"\nextra = \"more\"\n")]).unwrap();
+    let mut client = Connection::open(lying.addr(), LIMIT).await.unwrap();
+    client.exchange(&get("/a")).await.unwrap();
+    assert!(
+        client.ends_within(LIMIT).await.is_err(),
+        "bytes after the message are noticed"
+    );
+}
+
+#[tokio::test]
+async fn interim_responses_and_switched_protocols_are_told_apart() {
+    let hints = script(
+        "/a",
+        "[[answer]]\ninterim = [{ status = 103, fields = [\"Link: </s>\"] }]\nbody = \"x\"\n",
+    );
+    let socket = script(
+        "/ws",
+        "[[answer]]\nstatus = 101\nfields = [\"Upgrade: websocket\"]\necho = true\n",
+    );
+    let origin = Origin::simple(vec![hints, socket]).unwrap();
+    let answer = ask(&origin, &get("/a")).await.unwrap();
+    assert_eq!(answer.interim[0].fields.first("link"), Some("</s>"));
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    assert_eq!(client.exchange(&get("/ws")).await.unwrap().status, 101);
+    client.write(b"hello").await.unwrap();
+    assert_eq!(client.read_exact(5).await.unwrap(), b"hello");
+}
+
+#[tokio::test]
+async fn a_stopped_origin_refuses_and_comes_back_on_the_same_port() {
+    let mut origin = Origin::simple(vec![script("/a", "[[answer]]\nbody = \"x\"\n")]).unwrap();
+    let mut open = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    open.exchange(&get("/a")).await.unwrap();
+    origin.stop().await;
+    assert!(open.ends_within(LIMIT).await.unwrap());
+    assert!(ask(&origin, &get("/a")).await.is_err());
+    origin.resume().unwrap();
+    assert_eq!(ask(&origin, &get("/a")).await.unwrap().status, 200);
+    assert_eq!(origin.log().count(), 2);
+}
+
+#[tokio::test]
+async fn what_http_does_not_allow_is_a_complaint() {
+    for raw in [
+        "GET /a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
+        let origin = Origin::simple(vec![script("/a", "[[answer]]\nbody = \"x\"\n")]).unwrap();
+        assert_eq!(
+            ask(&origin, &Request::raw(raw)).await.unwrap().status,
+            400,
+            "{raw:?}"
+        );
+        assert_eq!(origin.log().complaints().len(), 1, "{raw:?}");
+    }
+    let origin = Origin::simple(vec![script("/a", "[[answer]]\nbody = \"x\"\n")]).unwrap();
+    assert_eq!(ask(&origin, &get("/b")).await.unwrap().status, 500);
+    assert_eq!(origin.log().complaints(), ["the script has no /b"]);
+}

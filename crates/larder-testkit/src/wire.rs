@@ -1,0 +1,419 @@
+//! HTTP/1 on the wire, as strict as it is written: what both the raw client and the scripted origin read with.
+//!
+//! In: a socket. Out: heads as the exact bytes, fields in their order with duplicates, bodies piece by piece by
+//! their framing (RFC 9112 sections 2 to 7). Nothing is repaired and nothing is forgiven: bare CR or LF, folded
+//! lines, odd chunk sizes and chunk extensions are errors, since larder must never send them.
+//! Bytes above 127 become the Latin-1 characters of the same number, so no byte is lost.
+
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::Error;
+
+const HEAD_BYTES_MAX: usize = 512 * 1024;
+const CHUNK_LINE_BYTES_MAX: usize = 64;
+
+/// Field lines in the order in which they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fields(pub Vec<(String, String)>);
+
+impl Fields {
+    /// All values of `name`, one per line.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0
+            .iter()
+            .filter(move |(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, v)| v.as_str())
+    }
+
+    /// The value of the first line called `name`.
+    pub fn first<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.all(name).next()
+    }
+
+    /// Whether there is a line called `name`.
+    pub fn has(&self, name: &str) -> bool {
+        self.first(name).is_some()
+    }
+
+    /// Whether any member of the comma-separated lists called `name` is `token`, without regard to case.
+    pub fn lists(&self, name: &str, token: &str) -> bool {
+        self.all(name)
+            .flat_map(|line| line.split(','))
+            .any(|member| member.trim().eq_ignore_ascii_case(token))
+    }
+
+    /// Reads the lines of a head after its first one, or a trailer section, without the empty line at the end.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] for anything that RFC 9112 section 5 does not allow.
+    pub fn parse(block: &[u8]) -> Result<Self, Error> {
+        let mut fields = Vec::new();
+        let mut rest = block;
+        while !rest.is_empty() {
+            let end = find(rest, b"\r\n").ok_or_else(|| Error::malformed("field line", rest))?;
+            let line = rest.get(..end).unwrap_or_default();
+            rest = rest.get(end + 2..).unwrap_or_default();
+            let colon = line
+                .iter()
+                .position(|&b| b == b':')
+                .ok_or_else(|| Error::malformed("field line", line))?;
+            let (name, value) = line.split_at(colon);
+            let value = value.get(1..).unwrap_or_default().trim_ascii();
+            if name.is_empty() || !name.iter().copied().all(is_token) {
+                return Err(Error::malformed("field name", line));
+            }
+            if value.iter().any(|&b| b == 0x7f || (b < 0x20 && b != b'\t')) {
+                return Err(Error::malformed("field value", line));
+            }
+            fields.push((latin1(name), latin1(value)));
+        }
+        Ok(Self(fields))
+    }
+}
+
+/// Each byte as the character of that number.
+pub fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+/// The inverse of [`latin1`]; characters above 255 are written as UTF-8.
+pub fn to_bytes(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for c in text.chars() {
+        match u8::try_from(u32::from(c)) {
+            Ok(byte) => out.push(byte),
+            Err(_) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    out
+}
+
+/// Whether `byte` may stand in a token (RFC 9110 5.6.2).
+pub fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// The position of `needle` in `bytes`.
+pub fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    bytes.windows(needle.len()).position(|window| window == needle)
+}
+
+/// Splits a head into its first line and the block of field lines, and refuses bare CR and LF anywhere.
+///
+/// # Errors
+/// [`Error::Malformed`].
+pub fn split_head(head: &[u8]) -> Result<(&[u8], &[u8]), Error> {
+    for (at, &byte) in head.iter().enumerate() {
+        let bare_lf = byte == b'\n' && (at == 0 || head.get(at - 1) != Some(&b'\r'));
+        let bare_cr = byte == b'\r' && head.get(at + 1) != Some(&b'\n');
+        if bare_lf || bare_cr {
+            return Err(Error::malformed(
+                "line end",
+                head.get(at.saturating_sub(40)..).unwrap_or_default(),
+            ));
+        }
+    }
+    let line_end = find(head, b"\r\n").ok_or_else(|| Error::malformed("head", head))?;
+    let (line, rest) = head.split_at(line_end);
+    let fields = rest.get(2..rest.len().saturating_sub(2)).unwrap_or_default();
+    Ok((line, fields))
+}
+
+/// How a body ends, and how much of it is still to come.
+#[derive(Debug)]
+pub enum Framing {
+    /// There is none, or all of it has been read.
+    Ended,
+    /// By Content-Length.
+    Length(u64),
+    /// By the last chunk; bytes left of the current one, `None` where a size line is due.
+    Chunked(Option<u64>),
+    /// By the end of the connection.
+    UntilClose,
+}
+
+impl Framing {
+    /// The framing that `fields` state, or `otherwise` where they state none.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] where they contradict each other or are not plain.
+    pub fn stated(fields: &Fields, otherwise: Self) -> Result<Self, Error> {
+        let lengths: Vec<&str> = fields.all("content-length").collect();
+        let codings: Vec<&str> = fields.all("transfer-encoding").collect();
+        match (lengths.as_slice(), codings.as_slice()) {
+            ([], []) => Ok(otherwise),
+            ([], [coding]) if coding.eq_ignore_ascii_case("chunked") => Ok(Self::Chunked(None)),
+            ([length], []) if !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit()) => length
+                .parse()
+                .map(Self::Length)
+                .map_err(|_| Error::malformed("content-length", length.as_bytes())),
+            _ => Err(Error::Malformed {
+                what: "framing",
+                found: format!("{lengths:?} with {codings:?}"),
+            }),
+        }
+    }
+}
+
+/// A socket with the bytes that were read ahead.
+#[derive(Debug)]
+pub struct Wire {
+    stream: TcpStream,
+    ahead: BytesMut,
+    limit: Duration,
+}
+
+impl Wire {
+    /// Wraps a connected socket. `limit` bounds each single wait for bytes or for room to write.
+    pub fn new(stream: TcpStream, limit: Duration) -> Self {
+        // Only a hint: without it, tests are slower and not wrong.
+        let _ = stream.set_nodelay(true);
+        Self {
+            stream,
+            ahead: BytesMut::new(),
+            limit,
+        }
+    }
+
+    /// The socket itself.
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Bytes that were read and not yet asked for.
+    pub fn ahead(&self) -> &[u8] {
+        &self.ahead
+    }
+
+    /// Reads more into `ahead`; 0 at the end of the stream.
+    ///
+    /// # Cancel safety
+    /// No bytes are lost, here and in all readers below.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`], [`Error::Io`].
+    pub async fn fill(&mut self, what: &'static str) -> Result<usize, Error> {
+        match tokio::time::timeout(self.limit, self.stream.read_buf(&mut self.ahead)).await {
+            Ok(read) => Ok(read?),
+            Err(_) => Err(Error::TimedOut(what)),
+        }
+    }
+
+    /// A head with its empty line, or `None` where the connection ended before the first byte.
+    ///
+    /// # Errors
+    /// [`Error::Cut`] inside a head; [`Error::Malformed`] beyond 512 KiB; and as [`Wire::fill`].
+    pub async fn read_head(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            if let Some(at) = find(&self.ahead, b"\r\n\r\n") {
+                return Ok(Some(self.ahead.split_to(at + 4).freeze()));
+            }
+            if self.ahead.len() > HEAD_BYTES_MAX {
+                return Err(Error::malformed("head", &self.ahead));
+            }
+            if self.fill("head").await? == 0 {
+                return if self.ahead.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(Error::Cut("head"))
+                };
+            }
+        }
+    }
+
+    /// The next piece of a body, `None` at its proper end. Trailers are added to `trailers`.
+    ///
+    /// # Errors
+    /// [`Error::Cut`] where the connection ends first; [`Error::Malformed`]; and as [`Wire::fill`].
+    pub async fn read_piece(
+        &mut self,
+        framing: &mut Framing,
+        trailers: &mut Fields,
+    ) -> Result<Option<Bytes>, Error> {
+        loop {
+            match framing {
+                Framing::Ended | Framing::Length(0) => {
+                    *framing = Framing::Ended;
+                    return Ok(None);
+                }
+                Framing::Length(left) | Framing::Chunked(Some(left)) if *left > 0 => {
+                    if let Some(piece) = self.take(*left) {
+                        *left -= piece.len() as u64;
+                        return Ok(Some(piece));
+                    }
+                }
+                Framing::Length(_) => {}
+                Framing::Chunked(Some(_)) => {
+                    if let Some(end) = self.ahead.get(..2) {
+                        if end != b"\r\n" {
+                            return Err(Error::malformed("end of chunk", end));
+                        }
+                        self.ahead.advance(2);
+                        *framing = Framing::Chunked(None);
+                        continue;
+                    }
+                }
+                Framing::Chunked(None) => {
+                    if let Some(size) = self.chunk_size()? {
+                        if size == 0 {
+                            *trailers = self.read_trailers().await?;
+                            *framing = Framing::Ended;
+                        } else {
+                            *framing = Framing::Chunked(Some(size));
+                        }
+                        continue;
+                    }
+                }
+                Framing::UntilClose => {
+                    if let Some(piece) = self.take(u64::MAX) {
+                        return Ok(Some(piece));
+                    }
+                }
+            }
+            if self.fill("body").await? == 0 {
+                if matches!(framing, Framing::UntilClose) {
+                    *framing = Framing::Ended;
+                    return Ok(None);
+                }
+                return Err(Error::Cut("body"));
+            }
+        }
+    }
+
+    fn take(&mut self, most: u64) -> Option<Bytes> {
+        let length = self.ahead.len().min(usize::try_from(most).unwrap_or(usize::MAX));
+        (length > 0).then(|| self.ahead.split_to(length).freeze())
+    }
+
+    /// Takes a size line off, `None` where it is not complete. The last chunk's line stays until its trailers are
+    /// whole, so that a cancelled read loses nothing.
+    fn chunk_size(&mut self) -> Result<Option<u64>, Error> {
+        let Some(end) = find(&self.ahead, b"\r\n") else {
+            if self.ahead.len() > CHUNK_LINE_BYTES_MAX {
+                return Err(Error::malformed("chunk size", &self.ahead));
+            }
+            return Ok(None);
+        };
+        let line = self.ahead.get(..end).unwrap_or_default();
+        let plain = (1..=16).contains(&line.len()) && line.iter().all(u8::is_ascii_hexdigit);
+        if !plain {
+            return Err(Error::malformed("chunk size", line));
+        }
+        let size =
+            u64::from_str_radix(&latin1(line), 16).map_err(|_| Error::malformed("chunk size", line))?;
+        if size > 0 {
+            self.ahead.advance(end + 2);
+        }
+        Ok(Some(size))
+    }
+
+    async fn read_trailers(&mut self) -> Result<Fields, Error> {
+        let line = find(&self.ahead, b"\r\n").map_or(0, |end| end + 2);
+        loop {
+            let rest = self.ahead.get(line..).unwrap_or_default();
+            let end = if rest.starts_with(b"\r\n") {
+                Some(0)
+            } else {
+                find(rest, b"\r\n\r\n").map(|at| at + 2)
+            };
+            if let Some(end) = end {
+                let fields = Fields::parse(rest.get(..end).unwrap_or_default())?;
+                self.ahead.advance(line + end + 2);
+                return Ok(fields);
+            }
+            if rest.len() > HEAD_BYTES_MAX {
+                return Err(Error::malformed("trailers", rest));
+            }
+            if self.fill("trailers").await? == 0 {
+                return Err(Error::Cut("trailers"));
+            }
+        }
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// # Cancel safety
+    /// None: an unknown part has been written.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`], [`Error::Io`].
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        match tokio::time::timeout(self.limit, self.stream.write_all(bytes)).await {
+            Ok(written) => Ok(written?),
+            Err(_) => Err(Error::TimedOut("write")),
+        }
+    }
+
+    /// Ends this direction; the other one stays open.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub async fn close_write(&mut self) -> Result<(), Error> {
+        Ok(self.stream.shutdown().await?)
+    }
+
+    /// Closes with a reset instead of an orderly end.
+    pub fn reset(self) {
+        // Where the option cannot be set, the connection is gone already, which is what is wanted.
+        let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(block: &str, accepted: bool) {
+        assert_eq!(Fields::parse(block.as_bytes()).is_ok(), accepted, "{block:?}");
+    }
+
+    #[test]
+    fn only_plain_field_lines_are_accepted() {
+        check("", true);
+        check("A: b\r\nA:c\r\n", true);
+        check("A:\r\n", true);
+        check("A: b\r\n folded\r\n", false);
+        check("A : b\r\n", false);
+        check(": b\r\n", false);
+        check("A b\r\n", false);
+        check("A: b\u{1}\r\n", false);
+        check("A: b", false);
+    }
+
+    #[test]
+    fn bare_line_ends_are_refused() {
+        assert!(split_head(b"GET / HTTP/1.1\r\nA: b\r\n\r\n").is_ok());
+        assert!(split_head(b"GET / HTTP/1.1\nA: b\r\n\r\n").is_err());
+        assert!(split_head(b"GET / HTTP/1.1\r\nA: b\rc\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn contradicting_framing_is_refused() {
+        let framing = |block: &str| Framing::stated(&Fields::parse(block.as_bytes())?, Framing::UntilClose);
+        assert!(matches!(framing("Content-Length: 5\r\n"), Ok(Framing::Length(5))));
+        assert!(matches!(
+            framing("Transfer-Encoding: chunked\r\n"),
+            Ok(Framing::Chunked(None))
+        ));
+        assert!(matches!(framing(""), Ok(Framing::UntilClose)));
+        for bad in [
+            "Content-Length: 5\r\nContent-Length: 5\r\n",
+            "Content-Length: +5\r\n",
+            "Content-Length:\r\n",
+            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: gzip, chunked\r\n",
+        ] {
+            assert!(framing(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn every_byte_survives_the_way_through_text() {
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(to_bytes(&latin1(&all)), all);
+    }
+}
