@@ -1,0 +1,50 @@
+//! Signals as events: TERM, INT and QUIT end, HUP reloads, USR1 reopens logs.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What the operator wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    End,
+    Reload,
+    ReopenLogs,
+}
+
+/// The signals that are listened for.
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+    hangup: Signal,
+    user: Signal,
+}
+
+impl Signals {
+    /// Takes over the signals from their default action. Needs a runtime.
+    ///
+    /// # Errors
+    /// The system refuses a handler.
+    pub(super) fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            hangup: signal(SignalKind::hangup())?,
+            user: signal(SignalKind::user_defined1())?,
+        })
+    }
+
+    /// The next wish.
+    ///
+    /// # Cancel safety
+    /// No signal is lost.
+    pub(super) async fn next(&mut self) -> Wish {
+        tokio::select! {
+            _ = self.terminate.recv() => Wish::End,
+            _ = self.interrupt.recv() => Wish::End,
+            _ = self.quit.recv() => Wish::End,
+            _ = self.hangup.recv() => Wish::Reload,
+            _ = self.user.recv() => Wish::ReopenLogs,
+        }
+    }
+}

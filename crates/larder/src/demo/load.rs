@@ -1,0 +1,329 @@
+//! The load: clients that each keep one connection and ask for the same page again as soon as they have it.
+//!
+//! In: an address, a path, how many clients and for how long. Out: an [`Outcome`]. Every answer is checked: status 200,
+//! and each byte of the page. The first wrong one ends the load with an error, since figures of wrong answers mean
+//! nothing.
+//!
+//! What is counted per second is what arrived within the time. Who was still waiting at its end is given some more, so
+//! that the longest waits are not left out; who has no answer even then counts with the time waited so far, as the
+//! lower bound that it is.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hdrhistogram::Histogram;
+use http::header::HOST;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use larder_http::time::Clock;
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+use super::page::{Comparison, Stamp, Template, WrongPage};
+
+/// How long a connection may take to come about.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// How long a client that asked within the time may wait for its answer after it.
+const GRACE: Duration = Duration::from_secs(4);
+/// The longest wait that is told from longer ones, in microseconds.
+const WAIT_MICROS_MAX: u64 = 120_000_000;
+
+/// What is asked, of whom, by how many, for how long.
+#[derive(Clone, Copy)]
+pub(super) struct Load<'a> {
+    pub(super) address: SocketAddr,
+    pub(super) path: &'static str,
+    /// What every answer has to be.
+    pub(super) page: &'a Arc<Template>,
+    pub(super) clients: usize,
+    pub(super) time: Duration,
+    /// The app's own count of pages rendered.
+    pub(super) renders: &'a (dyn Fn() -> u64 + Sync),
+}
+
+/// Why a load came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadError {
+    #[error("cannot connect")]
+    Connect(#[source] std::io::Error),
+    #[error("no connection within {} s", CONNECT_TIME.as_secs())]
+    ConnectTime,
+    #[error("the exchange broke")]
+    Exchange(#[from] hyper::Error),
+    #[error("not a request")]
+    Request(#[from] http::Error),
+    #[error("answered with status {0}")]
+    Status(StatusCode),
+    #[error(transparent)]
+    Page(#[from] WrongPage),
+    #[error("a client is gone")]
+    Client(#[from] tokio::task::JoinError),
+}
+
+/// What a load came to.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// For how long the answers below were counted.
+    pub(super) time: Duration,
+    /// Answers within the time.
+    pub(super) answers: u64,
+    /// Bytes of their content.
+    pub(super) body_bytes: u64,
+    /// Pages that the app rendered within the time.
+    pub(super) renders: u64,
+    /// Waits of all requests that were made within the time, in microseconds.
+    pub(super) waits: Histogram<u64>,
+    /// The longest of them, exactly.
+    pub(super) longest: Duration,
+    /// Requests without an answer when the time and the grace were over.
+    pub(super) unanswered: u64,
+    /// The shortest time that one of those had waited: from here on, waits are lower bounds.
+    pub(super) bound_from: Option<Duration>,
+    /// The age of the oldest page at its arrival, by its stamp.
+    pub(super) oldest: Duration,
+}
+
+impl Outcome {
+    pub(super) fn new(time: Duration) -> Self {
+        Self {
+            time,
+            answers: 0,
+            body_bytes: 0,
+            renders: 0,
+            waits: Histogram::new_with_bounds(1, WAIT_MICROS_MAX, 3)
+                .expect("1 to 120 s in 3 digits is possible"),
+            longest: Duration::ZERO,
+            unanswered: 0,
+            bound_from: None,
+            oldest: Duration::ZERO,
+        }
+    }
+
+    /// Answers per second of the time.
+    pub(super) fn rate(&self) -> f64 {
+        self.answers as f64 / self.time.as_secs_f64()
+    }
+
+    /// Counts one wait.
+    pub(super) fn waited(&mut self, wait: Duration) {
+        self.longest = self.longest.max(wait);
+        self.waits
+            .saturating_record(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
+    }
+}
+
+/// A load that runs, for whoever wants to look at it meanwhile. The lock guards the figures; it is taken once per
+/// answer, on one thread.
+#[derive(Clone, Debug)]
+pub(super) struct Figures(Arc<Mutex<Outcome>>);
+
+impl Figures {
+    pub(super) fn new(time: Duration) -> Self {
+        Self(Arc::new(Mutex::new(Outcome::new(time))))
+    }
+
+    /// Answers so far.
+    pub(super) fn answers(&self) -> u64 {
+        self.0.lock().answers
+    }
+}
+
+/// Drives the load. Needs a runtime; is done at most [`CONNECT_TIME`] and [`GRACE`] after its time.
+///
+/// # Errors
+/// The first thing that went wrong with any client.
+///
+/// # Cancel safety
+/// Dropping it ends every client.
+pub(super) async fn drive(load: Load<'_>, figures: &Figures) -> Result<Outcome, LoadError> {
+    let mut connecting = JoinSet::new();
+    for _ in 0..load.clients {
+        connecting.spawn(Client::connect(load.address, load.path, Arc::clone(load.page)));
+    }
+    // All are connected before the first asks: the time is spent on requests alone.
+    let mut ready = Vec::with_capacity(load.clients);
+    while let Some(client) = connecting.join_next().await {
+        ready.push(client??);
+    }
+    let (renders_before, end) = ((load.renders)(), Instant::now() + load.time);
+    let mut clients = JoinSet::new();
+    for client in ready {
+        clients.spawn(client.run(end, figures.clone()));
+    }
+    let mut renders_at_end = None;
+    loop {
+        tokio::select! {
+            biased;
+            () = sleep_until(end), if renders_at_end.is_none() => renders_at_end = Some((load.renders)()),
+            next = clients.join_next() => match next {
+                Some(result) => result??,
+                None => break,
+            },
+        }
+    }
+    let mut outcome = figures.0.lock().clone();
+    outcome.renders = renders_at_end.unwrap_or_else(load.renders) - renders_before;
+    Ok(outcome)
+}
+
+struct Client {
+    sender: SendRequest<Empty<Bytes>>,
+    /// Carries the bytes; ends with the client.
+    _connection: JoinSet<()>,
+    address: SocketAddr,
+    path: &'static str,
+    page: Arc<Template>,
+    clock: Clock,
+}
+
+impl Client {
+    async fn connect(
+        address: SocketAddr,
+        path: &'static str,
+        page: Arc<Template>,
+    ) -> Result<Self, LoadError> {
+        let stream = timeout(CONNECT_TIME, TcpStream::connect(address))
+            .await
+            .map_err(|_| LoadError::ConnectTime)?
+            .map_err(LoadError::Connect)?;
+        stream.set_nodelay(true).map_err(LoadError::Connect)?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+        let mut task = JoinSet::new();
+        // Its errors reach the exchange that they break.
+        task.spawn(async { drop(connection.await) });
+        Ok(Self {
+            sender,
+            _connection: task,
+            address,
+            path,
+            page,
+            clock: Clock::default(),
+        })
+    }
+
+    /// Asks until `end`.
+    async fn run(mut self, end: Instant, figures: Figures) -> Result<(), LoadError> {
+        loop {
+            let began = Instant::now();
+            if began >= end {
+                return Ok(());
+            }
+            let Ok(result) = timeout_at(end + GRACE, self.exchange()).await else {
+                let wait = began.elapsed();
+                let mut outcome = figures.0.lock();
+                outcome.unanswered += 1;
+                outcome.bound_from = Some(outcome.bound_from.map_or(wait, |bound| bound.min(wait)));
+                outcome.waited(wait);
+                return Ok(());
+            };
+            let (stamp, body_bytes) = result?;
+            let (now, age) = (Instant::now(), self.clock.now().wall.since(stamp.at));
+            let mut outcome = figures.0.lock();
+            outcome.waited(now - began);
+            outcome.oldest = outcome.oldest.max(age);
+            if now <= end {
+                outcome.answers += 1;
+                outcome.body_bytes += body_bytes;
+            }
+        }
+    }
+
+    /// One request and its answer, checked to the last byte. Gives the stamp and the length of the content.
+    async fn exchange(&mut self) -> Result<(Stamp, u64), LoadError> {
+        let mut comparison = Comparison::new(&self.page);
+        let request = Request::get(self.path)
+            .header(HOST, self.address.to_string())
+            .body(Empty::new())?;
+        self.sender.ready().await?;
+        let mut response = self.sender.send_request(request).await?;
+        if response.status() != StatusCode::OK {
+            return Err(LoadError::Status(response.status()));
+        }
+        let mut body_bytes = 0;
+        while let Some(frame) = response.frame().await {
+            if let Ok(piece) = frame?.into_data() {
+                comparison.push(&piece)?;
+                body_bytes += piece.len() as u64;
+            }
+        }
+        Ok((comparison.finish()?, body_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::app::{App, RENDER_TIME};
+    use super::*;
+
+    async fn load(path: &'static str, page: &str, clients: usize) -> (App, Result<Outcome, LoadError>) {
+        let app = App::start().unwrap();
+        let time = Duration::from_secs(1);
+        let (page, renders) = (app.page(page).unwrap(), || app.renders());
+        let load = Load {
+            address: app.address(),
+            path,
+            page,
+            clients,
+            time,
+            renders: &renders,
+        };
+        let outcome = drive(load, &Figures::new(time)).await;
+        (app, outcome)
+    }
+
+    #[tokio::test]
+    async fn the_app_makes_one_page_at_a_time_and_every_answer_is_counted_once() {
+        let before = Instant::now();
+        let (app, outcome) = load("/", "/", 2).await;
+        let outcome = outcome.unwrap();
+        let serial = before.elapsed().as_millis() / RENDER_TIME.as_millis();
+        assert!(
+            u128::from(app.renders()) <= serial,
+            "{} renders in the time of {serial}",
+            app.renders()
+        );
+        assert_eq!(outcome.waits.len(), app.renders(), "each page was waited for");
+        assert!((1..=5).contains(&outcome.answers), "{outcome:?}");
+        assert!(outcome.renders.abs_diff(outcome.answers) <= 1, "{outcome:?}");
+        assert_eq!(
+            outcome.body_bytes,
+            outcome.answers * app.page("/").unwrap().page_bytes() as u64
+        );
+        assert_eq!((outcome.unanswered, outcome.bound_from), (0, None));
+        assert!(outcome.waits.min() >= 180_000, "{}", outcome.waits.min());
+    }
+
+    #[tokio::test]
+    async fn who_is_still_waiting_after_the_grace_counts_as_unanswered() {
+        // 40 clients need 7 s for one page each.
+        let (_app, outcome) = load("/", "/", 40).await;
+        let outcome = outcome.unwrap();
+        assert!(outcome.unanswered > 0, "{outcome:?}");
+        assert!(outcome.bound_from.unwrap() > GRACE);
+        assert!(outcome.waits.len() >= 40);
+    }
+
+    #[tokio::test]
+    async fn a_wrong_page_ends_the_load() {
+        let (_app, outcome) = load("/story/2", "/story/3", 2).await;
+        assert!(
+            matches!(outcome, Err(LoadError::Page(WrongPage::Differs(_)))),
+            "{outcome:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_answer_other_than_200_ends_the_load() {
+        let (_app, outcome) = load("/nowhere", "/", 2).await;
+        assert!(
+            matches!(outcome, Err(LoadError::Status(StatusCode::NOT_FOUND))),
+            "{outcome:?}"
+        );
+    }
+}

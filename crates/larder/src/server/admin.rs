@@ -1,0 +1,332 @@
+//! The admin address, and what it sees of the running larder.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+use larder_admin::{Admin, Guard, Health, Larder, ListenerStats, LogStats, Stats, TierStats, Token};
+use larder_config::Config;
+use larder_http::time::Clock;
+use larder_listen::{Drain, Metrics as ListenMetrics, Settings};
+use larder_observe::{AccessLog, Exposition, Kind, Metrics, family};
+use larder_origin::OriginError;
+use larder_proxy::Proxy;
+use larder_store::MemoryStore;
+use parking_lot::RwLock;
+use tokio::sync::{Semaphore, oneshot};
+
+use super::ServerError;
+
+/// Connections to the admin address at once.
+const ADMIN_CONNECTIONS_MAX: usize = 256;
+
+/// What the admin, the demo and the tests see of a running larder.
+pub struct Insight {
+    metrics: Arc<Metrics>,
+    proxy: Arc<Proxy>,
+    listening: Vec<Arc<ListenMetrics>>,
+    clock: Clock,
+    draining: AtomicBool,
+    /// What a reload changes; held for the length of a look.
+    view: RwLock<View>,
+}
+
+#[derive(Default)]
+struct View {
+    stores: Vec<(String, Arc<MemoryStore>)>,
+    origins: Vec<(String, Arc<larder_origin::Shared>)>,
+    listeners: Vec<SocketAddr>,
+    admin: Option<SocketAddr>,
+    log: Option<AccessLog>,
+}
+
+impl Insight {
+    pub(super) fn new(
+        metrics: Arc<Metrics>,
+        proxy: Arc<Proxy>,
+        listening: Vec<Arc<ListenMetrics>>,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            metrics,
+            proxy,
+            listening,
+            clock,
+            draining: AtomicBool::new(false),
+            view: RwLock::default(),
+        }
+    }
+
+    pub(super) fn refresh(
+        &self,
+        stores: Vec<(String, Arc<MemoryStore>)>,
+        origins: Vec<(String, Arc<larder_origin::Shared>)>,
+        listeners: Vec<SocketAddr>,
+        admin: Option<SocketAddr>,
+        log: Option<AccessLog>,
+    ) {
+        *self.view.write() = View {
+            stores,
+            origins,
+            listeners,
+            admin,
+            log,
+        };
+    }
+
+    pub(super) fn draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Client connections open now, on all workers.
+    pub fn connections(&self) -> u64 {
+        self.front_door().open.value()
+    }
+
+    /// The text of `/metrics`.
+    pub fn metrics_text(&self) -> String {
+        let mut out = Exposition::default();
+        self.expose(&mut out);
+        out.finish()
+    }
+
+    /// The front door's counters, summed over the workers.
+    fn front_door(&self) -> ListenMetrics {
+        let sum = ListenMetrics::default();
+        self.listening.iter().for_each(|worker| sum.absorb(worker));
+        sum
+    }
+}
+
+/// Counters and gauges that other crates count themselves come as name, help, labels and value.
+fn kind_of(name: &str) -> Kind {
+    if name.ends_with("_total") {
+        Kind::Counter
+    } else {
+        Kind::Gauge
+    }
+}
+
+impl Larder for Insight {
+    fn health(&self) -> Health {
+        if self.draining.load(Ordering::Relaxed) {
+            Health::Draining
+        } else {
+            Health::Ok
+        }
+    }
+
+    fn expose(&self, out: &mut Exposition) {
+        self.metrics.expose(out);
+        let view = self.view.read();
+        let usages: Vec<_> = view
+            .stores
+            .iter()
+            .map(|(name, store)| (name, store.usage()))
+            .collect();
+        let tiers = [
+            (
+                &family::CACHE_BYTES,
+                (|usage| usage.bytes) as fn(&larder_store::Usage) -> u64,
+            ),
+            (&family::CACHE_OBJECTS, |usage| usage.objects),
+            (&family::CACHE_MAX_BYTES, |usage| usage.max_bytes),
+        ];
+        for (family, figure) in tiers {
+            let mut samples = out.family(family);
+            for (name, usage) in &usages {
+                samples.value(&[("cache", name.as_str()), ("tier", "memory")], figure(usage));
+            }
+        }
+        let mut evictions = out.family(&family::EVICTIONS);
+        for (name, usage) in &usages {
+            evictions.value(
+                &[("cache", name.as_str()), ("reason", "room")],
+                usage.evicted_for_room,
+            );
+            evictions.value(
+                &[("cache", name.as_str()), ("reason", "variants")],
+                usage.evicted_variants,
+            );
+        }
+        let gauges = self.proxy.gauges();
+        out.foreign(
+            "larder_flights",
+            Kind::Gauge,
+            "Origin fetches of GET and HEAD in flight.",
+        )
+        .value(&[], gauges.flights);
+        out.foreign(
+            "larder_flights_waiting",
+            Kind::Gauge,
+            "Clients that wait for one of them.",
+        )
+        .value(&[], gauges.waiting);
+        foreign(out, &[], |visit| self.front_door().for_each(visit));
+        for (name, shared) in &view.origins {
+            foreign(out, &[("upstream", name)], |visit| shared.metrics.for_each(visit));
+        }
+        if let Some(log) = &view.log {
+            log.expose(out);
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = Stats::of(&self.metrics.snapshot(), self.health(), self.clock.now().wall);
+        let view = self.view.read();
+        let listener = |kind| {
+            move |address: &SocketAddr| ListenerStats {
+                address: address.to_string(),
+                kind,
+            }
+        };
+        stats.listeners = view
+            .listeners
+            .iter()
+            .map(listener("http"))
+            .chain(view.admin.iter().map(listener("admin")))
+            .collect();
+        let door = self.front_door();
+        stats.connections = door.open.value();
+        door.for_each(&mut |name, _, labels, value| {
+            if let (true, Some((_, reason))) = (
+                name == "larder_requests_refused_total" && value > 0,
+                labels.first(),
+            ) {
+                stats.refused.insert(reason, value);
+            }
+        });
+        for (name, store) in &view.stores {
+            let usage = store.usage();
+            let shown = stats.store(name);
+            shown.tiers = vec![TierStats {
+                tier: "memory",
+                bytes: usage.bytes,
+                objects: usage.objects,
+                max_bytes: usage.max_bytes,
+            }];
+            shown.evictions = [
+                ("room", usage.evicted_for_room),
+                ("variants", usage.evicted_variants),
+            ]
+            .into();
+        }
+        for (name, shared) in &view.origins {
+            let shown = stats.origin(name);
+            shown.in_flight = shared.metrics.in_flight();
+            shared.metrics.for_each(&mut |name, _, labels, value| {
+                if name == "larder_origin_errors_total" && value > 0 {
+                    let mut tokens = OriginError::TOKENS.iter().copied();
+                    let reason = tokens.find(|&token| labels.contains(&("reason", token)));
+                    shown.failures.extend(reason.map(|reason| (reason, value)));
+                }
+            });
+            shown.failed = shown.failures.values().sum();
+        }
+        stats.log = view.log.as_ref().map(|log| LogStats {
+            written: log.written(),
+            dropped: log.dropped(),
+        });
+        stats
+    }
+}
+
+type Visit<'a> = &'a mut dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64);
+
+/// Adds families that a crate below counts itself.
+fn foreign(out: &mut Exposition, own: &[(&'static str, &str)], visit: impl FnOnce(Visit<'_>)) {
+    visit(&mut |name, help, labels, value| {
+        let labels: Vec<(&str, &str)> = own.iter().copied().chain(labels.iter().copied()).collect();
+        out.foreign(name, kind_of(name), help).value(&labels, value);
+    });
+}
+
+/// The admin address with a thread of its own. Ends when dropped.
+pub(super) struct AdminServer {
+    address: SocketAddr,
+    drain: Drain,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl AdminServer {
+    pub(super) fn start(
+        address: SocketAddr,
+        config: &Config,
+        insight: Arc<Insight>,
+    ) -> Result<Self, ServerError> {
+        let failed = |source| ServerError::Thread {
+            what: "the admin",
+            source,
+        };
+        let token = config
+            .admin_token
+            .as_ref()
+            .map(|token| Token::parse(token.expose()))
+            .transpose()?;
+        let bound = larder_listen::bind(address, 1)?;
+        let admin = Admin::new(
+            insight.clone() as Arc<dyn Larder>,
+            Guard {
+                hosts: Vec::new(),
+                token,
+            },
+        );
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let drain = Drain::new();
+        let (stop, stopped) = oneshot::channel();
+        let settings = Arc::new(ArcSwap::from_pointee(Settings {
+            clock: insight.clock.clone(),
+            ..Settings::default()
+        }));
+        let signal = drain.signal();
+        let run = move || {
+            runtime.block_on(async {
+                for socket in bound.sockets {
+                    let slots = Arc::new(Semaphore::new(ADMIN_CONNECTIONS_MAX));
+                    let metrics = Arc::new(ListenMetrics::default());
+                    let accepting = larder_listen::accept_loop(
+                        socket,
+                        Arc::clone(&settings),
+                        admin.clone(),
+                        slots,
+                        metrics,
+                        signal.clone(),
+                    );
+                    tokio::spawn(accepting);
+                }
+                let _ = stopped.await;
+            });
+        };
+        let thread = std::thread::Builder::new()
+            .name("admin".to_owned())
+            .spawn(run)
+            .map_err(failed)?;
+        Ok(Self {
+            address: bound.address,
+            drain,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for AdminServer {
+    fn drop(&mut self) {
+        self.drain.start();
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

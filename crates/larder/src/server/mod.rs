@@ -1,0 +1,400 @@
+//! A running larder: workers, listeners, the admin address, reload and drain.
+//!
+//! In: a checked config. Out: a [`Server`] that runs until it is drained. Each worker is a thread with a
+//! single-threaded runtime of its own and its own listening sockets; the admin address is served by a thread apart, so
+//! that a scrape never waits behind traffic and traffic never behind a scrape.
+//!
+//! **Invariant**: a reload either takes effect as a whole or changes nothing.
+
+mod admin;
+mod worker;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use larder_config::{Checked, Config};
+use larder_http::time::Clock;
+use larder_listen::{Drain, ListenError};
+use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics, ObserveError};
+use larder_proxy::{Plan, Proxy};
+
+use crate::wire::{WireError, Wiring};
+use worker::{Listener, WorkerHandle};
+
+pub(crate) use admin::Insight;
+
+/// Why a larder did not start, or did not take over a config.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// A socket.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The config, where it meets the world.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The access log.
+    #[error("access log")]
+    Log(#[from] ObserveError),
+    /// A thread or its runtime.
+    #[error("cannot start {what}")]
+    Thread {
+        /// Which.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A worker ended before its time.
+    #[error("a worker is gone")]
+    WorkerGone,
+    /// The admin token.
+    #[error("admin_token")]
+    Token(#[from] larder_admin::AdminError),
+}
+
+/// A running larder. Dropping it stops everything at once; [`Server::drain`] ends it in good order.
+pub struct Server {
+    proxy: Arc<Proxy>,
+    metrics: Arc<Metrics>,
+    diagnostics: Diagnostics,
+    wiring: Wiring,
+    workers: Vec<WorkerHandle>,
+    listeners: HashMap<SocketAddr, OpenListener>,
+    admin: Option<admin::AdminServer>,
+    insight: Arc<Insight>,
+    access_log: Option<(AccessLog, larder_config::Log)>,
+    /// Limits for connections accepted from now on.
+    door: Arc<ArcSwap<larder_listen::Settings>>,
+    config: Config,
+    clock: Clock,
+}
+
+struct OpenListener {
+    /// The real address, where the config asked for any port.
+    address: SocketAddr,
+    drain: Drain,
+}
+
+/// Descriptors kept free for origins, files, logs and the admin address.
+const DESCRIPTOR_RESERVE: usize = 256;
+
+/// What a reload could not do without a restart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Postponed {
+    /// One sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Server {
+    /// Opens every socket, then starts the workers. Blocks for as long as that takes; nothing is left behind on error.
+    ///
+    /// # Errors
+    /// See [`ServerError`].
+    pub fn start(checked: Checked, clock: Clock, diagnostics: Diagnostics) -> Result<Self, ServerError> {
+        let config = checked.config;
+        let count = config.workers.unwrap_or_else(usable_cpus);
+        let metrics = Arc::new(Metrics::new(
+            count,
+            larder_proxy::vocabulary(),
+            clock.now().wall,
+            env!("CARGO_PKG_VERSION"),
+        ));
+        let proxy = Proxy::new(clock.clone(), Arc::clone(&metrics), diagnostics.clone());
+        let mut wiring = Wiring::new(Arc::clone(&metrics));
+        let (settings, draft) = wiring.draft(&config);
+        let plan = Plan::new(settings).map_err(WireError::from)?;
+        let bound: Vec<_> = config
+            .listen
+            .iter()
+            .map(|address| larder_listen::bind(*address, count).map(|bound| (*address, bound)))
+            .collect::<Result<_, _>>()?;
+        let slots = Arc::new(tokio::sync::Semaphore::new(
+            larder_listen::accept::connection_slots(DESCRIPTOR_RESERVE),
+        ));
+        let mut workers = Vec::with_capacity(count);
+        for index in 0..count {
+            let worker = proxy.worker(index, Arc::clone(&plan)).map_err(WireError::from)?;
+            workers.push(WorkerHandle::start(
+                index,
+                worker,
+                metrics.worker(index),
+                Arc::clone(&slots),
+            )?);
+        }
+        wiring.commit(draft);
+        let insight = Arc::new(Insight::new(
+            Arc::clone(&metrics),
+            Arc::clone(&proxy),
+            workers
+                .iter()
+                .map(|worker| Arc::clone(worker.metrics()))
+                .collect(),
+            clock.clone(),
+        ));
+        let mut server = Self {
+            proxy,
+            metrics,
+            diagnostics,
+            wiring,
+            workers,
+            listeners: HashMap::new(),
+            admin: None,
+            insight,
+            access_log: None,
+            door: Arc::new(ArcSwap::from_pointee(crate::wire::listener(
+                &config.limits,
+                &clock,
+            ))),
+            clock,
+            config,
+        };
+        server.open_log()?;
+        server.admin = server
+            .config
+            .admin
+            .0
+            .map(|address| admin::AdminServer::start(address, &server.config, Arc::clone(&server.insight)))
+            .transpose()?;
+        for (asked, bound) in bound {
+            server.open(asked, bound)?;
+        }
+        server.refresh_insight();
+        Ok(server)
+    }
+
+    fn open(&mut self, asked: SocketAddr, bound: larder_listen::Bound) -> Result<(), ServerError> {
+        let drain = Drain::new();
+        let settings = &self.door;
+        for (worker, socket) in self.workers.iter().zip(bound.sockets) {
+            let listener = Listener {
+                socket,
+                settings: Arc::clone(settings),
+                drain: drain.signal(),
+            };
+            worker.listen(listener)?;
+        }
+        self.listeners.insert(
+            asked,
+            OpenListener {
+                address: bound.address,
+                drain,
+            },
+        );
+        Ok(())
+    }
+
+    fn open_log(&mut self) -> Result<(), ServerError> {
+        let wanted = &self.config.log;
+        if self.access_log.as_ref().is_some_and(|(_, open)| open == wanted) {
+            return Ok(());
+        }
+        let target = match &wanted.access {
+            larder_config::AccessLog::Off => None,
+            larder_config::AccessLog::Stdout => Some(LogTarget::Stdout),
+            larder_config::AccessLog::File(path) => Some(LogTarget::File(path.clone())),
+        };
+        let format = match wanted.format {
+            larder_config::LogFormat::Json => Format::Json,
+            larder_config::LogFormat::Combined => Format::Combined,
+        };
+        let log = target
+            .map(|target| {
+                let options = AccessLogOptions {
+                    format,
+                    workers: self.workers.len(),
+                    ..AccessLogOptions::new(target)
+                };
+                AccessLog::open(&options, self.diagnostics.clone())
+            })
+            .transpose()?;
+        self.proxy.log_to(log.clone().map(Arc::new));
+        let before = self.access_log.take();
+        self.access_log = log.map(|log| (log, wanted.clone()));
+        if let Some((log, _)) = before {
+            log.close(LOG_FLUSH);
+        }
+        Ok(())
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.config
+            .listen
+            .iter()
+            .filter_map(|asked| Some(self.listeners.get(asked)?.address))
+            .collect()
+    }
+
+    /// Where the admin is, if anywhere.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(admin::AdminServer::address)
+    }
+
+    /// The config in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// How many workers run.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Figures and metrics, as the admin shows them.
+    pub fn insight(&self) -> &Arc<Insight> {
+        &self.insight
+    }
+
+    /// Resolves every origin's names once, for a warning; at most as long as the resolver takes.
+    pub async fn unresolved_origins(&self) -> Vec<(String, String)> {
+        match self.workers.first() {
+            Some(worker) => worker.worker().probe_origins().await,
+            None => Vec::new(),
+        }
+    }
+
+    /// Takes over a new config: sites, rules, origins, stores, listeners, log. The cache and open connections are
+    /// kept. Returns what has to wait for a restart.
+    ///
+    /// # Errors
+    /// The old config stays in force, whole.
+    pub fn reload(&mut self, checked: Checked) -> Result<Postponed, ServerError> {
+        let result = self.take_over(checked.config);
+        self.metrics.config_reloaded(result.is_ok());
+        result
+    }
+
+    fn take_over(&mut self, config: Config) -> Result<Postponed, ServerError> {
+        // Everything that can fail comes before anything that changes.
+        let (settings, draft) = self.wiring.draft(&config);
+        let plan = Plan::new(settings).map_err(WireError::from)?;
+        let new: Vec<_> = config
+            .listen
+            .iter()
+            .filter(|address| !self.listeners.contains_key(address))
+            .collect();
+        let bound: Vec<_> = new
+            .into_iter()
+            .map(|address| larder_listen::bind(*address, self.workers.len()).map(|bound| (*address, bound)))
+            .collect::<Result<_, _>>()?;
+        let prepared = self
+            .workers
+            .iter()
+            .map(|worker| worker.worker().prepare(Arc::clone(&plan)));
+        let prepared: Vec<_> = prepared.collect::<Result<_, _>>().map_err(WireError::from)?;
+        for (worker, prepared) in self.workers.iter().zip(prepared) {
+            worker.worker().adopt(prepared);
+        }
+        self.wiring.commit(draft);
+        let postponed = self.postponed(&config);
+        let gone: Vec<_> = self
+            .listeners
+            .keys()
+            .filter(|address| !config.listen.contains(address))
+            .copied()
+            .collect();
+        self.config = config;
+        self.door
+            .store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
+        for address in gone {
+            if let Some(listener) = self.listeners.remove(&address) {
+                listener.drain.start();
+            }
+        }
+        for (asked, bound) in bound {
+            self.open(asked, bound)?;
+        }
+        if let Err(error) = self.open_log() {
+            self.diagnostics
+                .warn("access-log", "reload", format_args!("{error}; the old one stays"));
+        }
+        self.refresh_insight();
+        Ok(postponed)
+    }
+
+    fn postponed(&self, config: &Config) -> Postponed {
+        let mut notes = Vec::new();
+        let workers = config.workers.unwrap_or_else(usable_cpus);
+        if workers != self.workers.len() {
+            notes.push(format!(
+                "workers: {} run, {workers} after a restart",
+                self.workers.len()
+            ));
+        }
+        if config.admin != self.config.admin || config.admin_token != self.config.admin_token {
+            notes.push("admin and admin_token change at a restart".to_owned());
+        }
+        Postponed { notes }
+    }
+
+    fn refresh_insight(&self) {
+        let log = self.access_log.as_ref().map(|(log, _)| log.clone());
+        self.insight.refresh(
+            self.wiring.stores(),
+            self.wiring.origins(),
+            self.addresses(),
+            self.admin_address(),
+            log,
+        );
+    }
+
+    /// Counts a reload whose config had errors.
+    pub fn reload_refused(&self) {
+        self.metrics.config_reloaded(false);
+    }
+
+    /// Opens the access log's file anew, after it was moved away.
+    pub fn reopen_logs(&self) {
+        if let Some((log, _)) = &self.access_log {
+            log.reopen();
+        }
+    }
+
+    /// Ends in good order: what has been accepted is served, nothing new is. Returns the number of connections that
+    /// were still open when `limit` had passed.
+    pub async fn drain(&mut self, limit: Duration) -> usize {
+        self.insight.draining();
+        self.listeners
+            .values()
+            .for_each(|listener| listener.drain.start());
+        let all = async {
+            for listener in self.listeners.values() {
+                listener.drain.drained().await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, all).await;
+        let left = self
+            .listeners
+            .values()
+            .map(|listener| listener.drain.connections())
+            .sum();
+        if let Some((log, _)) = &self.access_log {
+            log.close(LOG_FLUSH);
+        }
+        left
+    }
+
+    /// Warnings and news for the operator.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+}
+
+/// How long the last lines of a log may take to be written.
+const LOG_FLUSH: Duration = Duration::from_secs(2);
+
+/// The CPUs that this process may use, by affinity and cgroup quota.
+pub fn usable_cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Reads and checks a config for a running server.
+///
+/// # Errors
+/// Every problem found.
+pub fn load(path: &Path) -> Result<Checked, larder_config::Errors> {
+    larder_config::load(path)
+}

@@ -1,0 +1,116 @@
+//! A worker: one thread, one runtime, its own sockets.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use larder_listen::{DrainSignal, Metrics as ListenMetrics, Settings, accept_loop};
+use larder_observe::WorkerMetrics;
+use larder_proxy::{Door, Worker};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::ServerError;
+
+/// A socket to listen on.
+pub(super) struct Listener {
+    pub(super) socket: std::net::TcpListener,
+    pub(super) settings: Arc<ArcSwap<Settings>>,
+    pub(super) drain: DrainSignal,
+}
+
+/// The way to a worker's thread. Dropping it ends the worker, and with it every task on it.
+pub(super) struct WorkerHandle {
+    worker: Arc<Worker>,
+    metrics: Arc<ListenMetrics>,
+    listeners: mpsc::UnboundedSender<Listener>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+impl WorkerHandle {
+    pub(super) fn start(
+        index: usize,
+        worker: Worker,
+        counters: Arc<WorkerMetrics>,
+        slots: Arc<Semaphore>,
+    ) -> Result<Self, ServerError> {
+        let failed = |source| ServerError::Thread {
+            what: "a worker",
+            source,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let tasks = runtime.handle().metrics();
+        counters.watch_tasks(move || tasks.num_alive_tasks());
+        let worker = Arc::new(worker);
+        let metrics = Arc::new(ListenMetrics::default());
+        // As many as the config has addresses.
+        let (listeners, mut opened) = mpsc::unbounded_channel::<Listener>();
+        let (stop, mut stopped) = oneshot::channel();
+        let (door, counted) = (Door(Arc::clone(&worker)), Arc::clone(&metrics));
+        let run = move || {
+            runtime.block_on(async {
+                loop {
+                    let listener = tokio::select! {
+                        listener = opened.recv() => listener,
+                        _ = &mut stopped => None,
+                    };
+                    let Some(Listener {
+                        socket,
+                        settings,
+                        drain,
+                    }) = listener
+                    else {
+                        return;
+                    };
+                    let accepting = accept_loop(
+                        socket,
+                        settings,
+                        door.clone(),
+                        Arc::clone(&slots),
+                        Arc::clone(&counted),
+                        drain,
+                    );
+                    tokio::spawn(accepting);
+                }
+            });
+            // Blocking reads of files that are still running are not waited for.
+            runtime.shutdown_background();
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{index}"))
+            .spawn(run)
+            .map_err(failed)?;
+        Ok(Self {
+            worker,
+            metrics,
+            listeners,
+            thread: Some(thread),
+            stop: Some(stop),
+        })
+    }
+
+    pub(super) fn worker(&self) -> &Arc<Worker> {
+        &self.worker
+    }
+
+    pub(super) fn metrics(&self) -> &Arc<ListenMetrics> {
+        &self.metrics
+    }
+
+    pub(super) fn listen(&self, listener: Listener) -> Result<(), ServerError> {
+        self.listeners.send(listener).map_err(|_| ServerError::WorkerGone)
+    }
+}
+
+impl Drop for WorkerHandle {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! From the config's words to each crate's settings: the one place that knows both.
+//!
+//! What lives on over a reload is found again by name: stores keep their content, origins that did not change keep their
+//! connections, counters keep counting. A [`Draft`] holds what a new config needs; nothing that runs is touched before
+//! it is committed.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use larder_cache::{CachePolicy, Lifetimes};
+use larder_config::{CacheMode, Config, Cookies, PathRegex, Resolved, Settings};
+use larder_http::time::Clock;
+use larder_observe::Metrics;
+use larder_origin::{OriginSettings, ServerAddress, Timeouts, TlsSettings};
+use larder_proxy::PlanError;
+use larder_proxy::settings::{
+    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleSettings, SiteSettings,
+    ValueMatch,
+};
+use larder_store::{MemoryStore, MemoryStoreSettings};
+
+/// Why a checked config cannot be put to work.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// A pattern or a document root.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// An origin's TLS.
+    #[error("origin")]
+    Origin(#[from] larder_origin::SetupError),
+}
+
+/// What is found again by name.
+pub(crate) struct Wiring {
+    metrics: Arc<Metrics>,
+    stores: Vec<(String, Arc<MemoryStore>)>,
+    origins: HashMap<String, KnownOrigin>,
+}
+
+#[derive(Clone)]
+struct KnownOrigin {
+    config: larder_config::Origin,
+    choice: OriginChoice,
+}
+
+/// What a new config needs, not in force yet.
+pub(crate) struct Draft {
+    stores: Vec<(String, Arc<MemoryStore>, MemoryStoreSettings)>,
+    origins: HashMap<String, KnownOrigin>,
+}
+
+impl Wiring {
+    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
+        Self {
+            metrics,
+            stores: Vec::new(),
+            origins: HashMap::new(),
+        }
+    }
+
+    /// The settings of a checked config, and what has to be remembered once they are in force.
+    pub(crate) fn draft(&self, config: &Config) -> (ProxySettings, Draft) {
+        let draft = Draft {
+            stores: self.draft_stores(config),
+            origins: self.draft_origins(config),
+        };
+        let names: Vec<&str> = config.origins.iter().map(|(name, _)| name.as_str()).collect();
+        let trusted = config.trusted.clone();
+        let settings = ProxySettings {
+            sites: config
+                .sites
+                .iter()
+                .map(|site| self.site(config, site, &names, &draft))
+                .collect(),
+            origins: names
+                .iter()
+                .filter_map(|name| draft.origins.get(*name))
+                .map(|known| known.choice.clone())
+                .collect(),
+            stores: draft
+                .stores
+                .iter()
+                .map(|(_, store, _)| Arc::clone(store))
+                .collect(),
+            trusted: Arc::new(move |address: IpAddr| {
+                trusted
+                    .iter()
+                    .any(|network| network.contains(address.to_canonical()))
+            }),
+            orphan_time: ProxySettings::ORPHAN_TIME,
+            hit_for_miss: ProxySettings::HIT_FOR_MISS,
+        };
+        (settings, draft)
+    }
+
+    /// Remembers what is in force now, and gives stores their new size.
+    pub(crate) fn commit(&mut self, draft: Draft) {
+        for (_, store, settings) in &draft.stores {
+            store.resize(settings);
+        }
+        self.stores = draft
+            .stores
+            .into_iter()
+            .map(|(name, store, _)| (name, store))
+            .collect();
+        self.origins = draft.origins;
+    }
+
+    pub(crate) fn stores(&self) -> Vec<(String, Arc<MemoryStore>)> {
+        self.stores.clone()
+    }
+
+    pub(crate) fn origins(&self) -> Vec<(String, Arc<larder_origin::Shared>)> {
+        let shared =
+            |(name, known): (&String, &KnownOrigin)| (name.clone(), Arc::clone(&known.choice.shared));
+        let mut origins: Vec<_> = self.origins.iter().map(shared).collect();
+        origins.sort_by(|(a, _), (b, _)| a.cmp(b));
+        origins
+    }
+
+    fn draft_stores(&self, config: &Config) -> Vec<(String, Arc<MemoryStore>, MemoryStoreSettings)> {
+        let store = |(name, store): &(larder_config::Name, larder_config::Store)| {
+            let settings = MemoryStoreSettings {
+                memory: store.memory.0,
+                max_object: store.max_object_bytes(),
+            };
+            let name = name.as_str().to_owned();
+            let known = self.stores.iter().find(|(other, _)| *other == name);
+            let kept = known.map_or_else(|| MemoryStore::new(&settings), |(_, store)| Arc::clone(store));
+            (name, kept, settings)
+        };
+        config.stores.iter().map(store).collect()
+    }
+
+    fn draft_origins(&self, config: &Config) -> HashMap<String, KnownOrigin> {
+        let origin = |(name, origin): &(larder_config::Name, larder_config::Origin)| {
+            let name = name.as_str().to_owned();
+            let known = self.origins.get(&name);
+            let unchanged = known.filter(|known| known.config == *origin).cloned();
+            let drafted = unchanged.unwrap_or_else(|| {
+                let shared = known.map_or_else(larder_origin::Shared::new, |known| {
+                    Arc::clone(&known.choice.shared)
+                });
+                let settings = Arc::new(origin_settings(&name, origin));
+                let choice = OriginChoice {
+                    settings,
+                    shared,
+                    id: self.metrics.origin(&name),
+                };
+                KnownOrigin {
+                    config: origin.clone(),
+                    choice,
+                }
+            });
+            (name, drafted)
+        };
+        config.origins.iter().map(origin).collect()
+    }
+
+    fn site(
+        &self,
+        config: &Config,
+        site: &larder_config::Site,
+        origins: &[&str],
+        draft: &Draft,
+    ) -> SiteSettings {
+        let name: Arc<str> = site.hosts.first().map_or("*", |host| host.as_str()).into();
+        let resolved =
+            |rule| Arc::new(self.rule(Settings::resolve(rule, &site.settings, &config.defaults), draft));
+        SiteSettings {
+            route: self.metrics.route(&name),
+            name,
+            hosts: site.hosts.iter().map(|host| host.as_str().to_owned()).collect(),
+            origin: site
+                .origin
+                .as_ref()
+                .and_then(|name| origins.iter().position(|other| *other == name.as_str())),
+            root: site.root.as_ref().map(|root| root.0.clone()),
+            websocket: site.websocket,
+            rules: site
+                .rules
+                .iter()
+                .map(|rule| (rule_match(rule), resolved(Some(&rule.settings))))
+                .collect(),
+            otherwise: resolved(None),
+        }
+    }
+
+    fn rule(&self, resolved: Resolved, draft: &Draft) -> RuleSettings {
+        let name = resolved.store.as_str();
+        let declared = draft.stores.iter().find(|(other, _, _)| other == name);
+        let keyed_cookies: Vec<String> = resolved
+            .key
+            .cookies
+            .iter()
+            .map(|cookie| cookie.as_str().to_owned())
+            .collect();
+        RuleSettings {
+            cache: resolved.cache == CacheMode::Auto,
+            policy: CachePolicy {
+                ttl: lifetimes(&resolved.ttl),
+                override_ttl: lifetimes(&resolved.override_ttl),
+                keyed_cookies: keyed_cookies.clone(),
+                ignore_cookies: resolved.cookies == Cookies::Ignore,
+                ..CachePolicy::default()
+            },
+            store_id: self.metrics.cache(name),
+            // A checked config names declared stores only; an empty one would store nothing and break nothing.
+            store: declared.map_or_else(
+                || {
+                    MemoryStore::new(&MemoryStoreSettings {
+                        memory: 0,
+                        max_object: 0,
+                    })
+                },
+                |(_, store, _)| Arc::clone(store),
+            ),
+            key: KeySettings {
+                query: match resolved.key.query_parts() {
+                    larder_config::QueryParts::All => QueryParts::All,
+                    larder_config::QueryParts::None => QueryParts::None,
+                    larder_config::QueryParts::Only(names) => QueryParts::Only(names),
+                    larder_config::QueryParts::Except(names) => QueryParts::Except(names),
+                },
+                sort: resolved.key.sort,
+                cookies: keyed_cookies,
+                fields: resolved.key.fields,
+            },
+            request: edits(resolved.request),
+            response: edits(resolved.response),
+        }
+    }
+}
+
+fn edits(edits: larder_config::FieldEdits) -> FieldEdits {
+    FieldEdits {
+        remove: edits.remove,
+        set: edits.set,
+    }
+}
+
+fn lifetimes(lifetimes: &larder_config::Lifetimes) -> Lifetimes {
+    Lifetimes {
+        any: lifetimes.any,
+        by_status: lifetimes.by_status.clone(),
+    }
+}
+
+fn rule_match(rule: &larder_config::Rule) -> RuleMatch {
+    let globs = rule
+        .path
+        .iter()
+        .map(|glob| larder_config::glob_to_regex(glob.as_str()));
+    let value = |value: &larder_config::ValueMatch| match value {
+        larder_config::ValueMatch::Present(present) => ValueMatch::Present(*present),
+        larder_config::ValueMatch::Glob(glob) => ValueMatch::Pattern(larder_config::glob_to_regex(glob)),
+    };
+    RuleMatch {
+        paths: globs
+            .chain(rule.path_regex.iter().map(PathRegex::as_str).map(str::to_owned))
+            .collect(),
+        methods: rule.methods.clone(),
+        fields: rule
+            .header
+            .iter()
+            .map(|(name, wanted)| (name.clone(), value(wanted)))
+            .collect(),
+        cookies: rule
+            .cookie
+            .iter()
+            .map(|(name, wanted)| (name.as_str().to_owned(), value(wanted)))
+            .collect(),
+        query: rule
+            .query
+            .iter()
+            .map(|(name, wanted)| (name.as_str().to_owned(), value(wanted)))
+            .collect(),
+    }
+}
+
+fn origin_settings(name: &str, origin: &larder_config::Origin) -> OriginSettings {
+    let server = |server: &larder_config::Server| match server {
+        larder_config::Server::Tcp {
+            scheme: larder_http::message::Scheme::Http,
+            host,
+            port,
+        } => ServerAddress::Http {
+            host: host.clone(),
+            port: *port,
+        },
+        larder_config::Server::Tcp {
+            scheme: larder_http::message::Scheme::Https,
+            host,
+            port,
+        } => ServerAddress::Https {
+            host: host.clone(),
+            port: *port,
+        },
+        larder_config::Server::Unix(path) => ServerAddress::Unix(path.clone()),
+    };
+    OriginSettings {
+        timeouts: Timeouts {
+            connect: origin.connect_timeout,
+            first_byte: origin.first_byte_timeout,
+            between_bytes: origin.between_bytes_timeout,
+            ..Timeouts::default()
+        },
+        idle: origin.idle,
+        max_idle: origin.max_idle,
+        tls: TlsSettings {
+            ca_file: origin.ca_file.as_ref().map(|file| file.0.clone()),
+            ..TlsSettings::default()
+        },
+        ..OriginSettings::new(name, origin.servers.iter().map(server).collect())
+    }
+}
+
+/// A listener's limits, from `[limits]`.
+pub(crate) fn listener(limits: &larder_config::Limits, clock: &Clock) -> larder_listen::Settings {
+    let bytes = |size: larder_config::ByteSize| usize::try_from(size.0).unwrap_or(usize::MAX);
+    let defaults = larder_listen::Limits::default();
+    larder_listen::Settings {
+        clock: clock.clone(),
+        limits: larder_listen::Limits {
+            head_bytes_max: bytes(limits.head_size),
+            fields_max: limits.fields,
+            field_bytes_max: bytes(limits.field_size),
+            target_bytes_max: bytes(limits.target_size),
+            head_time: limits.head_time,
+            keep_alive_idle: limits.keep_alive_idle,
+            body_idle: limits.body_idle,
+            write_idle: limits.write_idle,
+            rate_min: limits.rate_min.0,
+            rate_window: limits.rate_window,
+            body_bytes_max: limits.body_size.map(|size| size.0),
+            tunnel_idle: limits.tunnel_idle,
+            streams_max: limits.h2_streams,
+            resets_max: limits.h2_resets,
+            ..defaults
+        },
+        ..larder_listen::Settings::default()
+    }
+}

@@ -1,0 +1,73 @@
+//! Every scenario of tests/scenarios against a larder in this process: real sockets, and a clock that steps move.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::time::Duration;
+
+use larder::server::Server;
+use larder_http::time::Clock;
+use larder_observe::Diagnostics;
+use larder_testkit::scenario::{Larder, Started, run_all};
+
+#[derive(Default)]
+struct InProcess {
+    clock: Clock,
+    server: Option<Server>,
+}
+
+fn check(config: &str) -> Result<larder_config::Checked, String> {
+    larder_config::parse(config, "scenario", Path::new(".")).map_err(|errors| errors.to_string())
+}
+
+impl Larder for InProcess {
+    fn start(&mut self, config: &str) -> Result<Started, String> {
+        let server = Server::start(check(config)?, self.clock.clone(), Diagnostics::silent());
+        let server = server.map_err(|error| error.to_string())?;
+        let addr = *server.addresses().first().ok_or("no listener")?;
+        let admin = server.admin_address().ok_or("no admin")?;
+        self.server = Some(server);
+        Ok(Started { addr, admin })
+    }
+
+    fn advance(&mut self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    fn reload(&mut self, config: &str) -> Result<(), String> {
+        let checked = check(config)?;
+        let server = self.server.as_mut().ok_or("not started")?;
+        server
+            .reload(checked)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    }
+
+    fn stop(&mut self) -> Result<(), String> {
+        let Some(mut server) = self.server.take() else {
+            return Ok(());
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let left = runtime.unwrap().block_on(server.drain(Duration::from_secs(5)));
+        if left == 0 {
+            Ok(())
+        } else {
+            Err(format!("{left} connections did not end"))
+        }
+    }
+
+    fn metric(&self, series: &str) -> Option<f64> {
+        let text = self.server.as_ref()?.insight().metrics_text();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
+        line.parse().ok()
+    }
+}
+
+/// `SCENARIO=part-of-a-path` runs some of them.
+#[test]
+fn scenarios() {
+    let only = std::env::var("SCENARIO").ok();
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios");
+    run_all(&scenarios, 4, only.as_deref(), &|| Box::new(InProcess::default())).assert_passed();
+}
