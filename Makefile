@@ -1,0 +1,54 @@
+# larder's front door: the same commands for people and for CI.
+# Needed: git, make, a C compiler, curl, and cargo from rustup. Each target installs what else it needs (apt when
+# root), or names the package. What is longer than a line or two is Rust in xtask/.
+
+NAME  ?= hit
+XTASK := cargo run -q -p xtask --
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check audit fmt reference fuzz-smoke h2spec bench
+
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
+
+demo: ## a slow app, larder in front of it, load on both, a table
+	cargo build --release -p larder
+	target/release/larder demo
+
+test: ## every test: units, properties, scenarios, HTTP/2 conformance, fuzz smoke, the pages' commands
+	$(XTASK) need test
+	cargo test --workspace --locked
+	$(XTASK) h2spec
+	$(XTASK) fuzz
+	$(XTASK) readme run
+
+check: ## format, lints, docs, layers, words, pages, licences
+	$(XTASK) need check
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
+	$(XTASK) layers
+	$(XTASK) words
+	$(XTASK) libraries
+	$(XTASK) reference
+	$(XTASK) readme check
+	cargo deny --locked check --hide-inclusion-graph licenses bans sources
+
+audit: ## known weaknesses in what larder is built from
+	$(XTASK) audit
+
+fmt: ## format every crate
+	cargo fmt --all
+	cargo fmt --manifest-path fuzz/Cargo.toml
+
+reference: ## rewrite the generated pages in docs/reference
+	$(XTASK) reference --write
+
+fuzz-smoke: ## every fuzz target for a short time
+	$(XTASK) fuzz
+
+h2spec: ## HTTP/2 conformance against the committed list of failures
+	$(XTASK) h2spec
+
+bench: ## measure beside the peers: make bench NAME=hit
+	$(XTASK) bench $(NAME)

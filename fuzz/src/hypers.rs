@@ -1,0 +1,112 @@
+//! hyper's server on a pipe.
+
+use std::convert::Infallible;
+use std::error::Error;
+
+use bytes::Bytes;
+use http::{Request, Response, header};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+
+use crate::converse;
+use crate::seen::{Log, Seen, authority, end_to_end};
+
+/// What hyper made of a connection.
+pub struct Reading {
+    /// What the service saw, and the raw head beside each.
+    pub requests: Vec<(Seen, Raw)>,
+    /// Why the connection failed, if it did.
+    pub error: Option<String>,
+}
+
+/// What hyper read before the projection, for the judge's conditions.
+#[derive(Clone, Debug)]
+pub struct Raw {
+    pub uri: http::Uri,
+    pub fields: http::HeaderMap,
+}
+
+/// Feeds `input` to hyper's server.
+pub fn read(input: &[u8]) -> Reading {
+    let log = Log::default();
+    let raw = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let error = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let (noted, heads, failed) = (log.clone(), raw.clone(), error.clone());
+    converse(input, |io| async move {
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (log, heads) = (noted.clone(), heads.clone());
+            async move { Ok::<_, Infallible>(answer(request, &log, &heads).await) }
+        });
+        let served = http1::Builder::new()
+            // The client has closed its side before the first answer.
+            .half_close(true)
+            .serve_connection(TokioIo::new(io), service)
+            .await;
+        if let Err(error) = served {
+            let cause = error
+                .source()
+                .map(|cause| format!(": {cause}"))
+                .unwrap_or_default();
+            *failed.lock().expect("no holder panics") = Some(format!("{error}{cause}"));
+        }
+    });
+    let raw = std::mem::take(&mut *raw.lock().expect("no holder panics"));
+    let error = error.lock().expect("no holder panics").take();
+    Reading {
+        requests: log.take().into_iter().zip(raw).collect(),
+        error,
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    log: &Log,
+    heads: &std::sync::Mutex<Vec<Raw>>,
+) -> Response<Empty<Bytes>> {
+    let (head, mut body) = request.into_parts();
+    heads.lock().expect("no holder panics").push(Raw {
+        uri: head.uri.clone(),
+        fields: head.headers.clone(),
+    });
+    let host = head
+        .headers
+        .get(header::HOST)
+        .map(|host| host.as_bytes().to_vec());
+    let named = head
+        .uri
+        .authority()
+        .map(|a| a.as_str().as_bytes().to_vec())
+        .or(host);
+    let place = log.begin(Seen {
+        method: head.method.as_str().to_owned(),
+        target: origin_form(&head.uri),
+        authority: named.map(|named| authority(&named)),
+        version: format!("{:?}", head.version),
+        fields: end_to_end(&head.headers),
+        content: Vec::new(),
+        whole: false,
+    });
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else {
+            return Response::new(Empty::new());
+        };
+        if let Ok(data) = frame.into_data() {
+            log.content(place, &data);
+        }
+    }
+    log.whole(place);
+    Response::new(Empty::new())
+}
+
+/// Path and query as larder passes them on: `http://a?q` asks for `/?q` (RFC 9112 3.2.1).
+fn origin_form(uri: &http::Uri) -> String {
+    let target = uri.path_and_query().map_or("/", |target| target.as_str());
+    if target.starts_with('?') {
+        format!("/{target}")
+    } else {
+        target.to_owned()
+    }
+}

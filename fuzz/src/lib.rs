@@ -1,0 +1,40 @@
+//! What the fuzz targets share: two front doors that read the same bytes, and a judge of the difference.
+//!
+//! In: bytes as a client could send them. Out: what larder's front door handed to its service and what hyper's server
+//! handed to its own, in one form. larder may be stricter than hyper, by the written list in DIFFERENCES.md and
+//! [`judge`]; reading a request in another way, or reading one where hyper reads none, is a finding.
+//! Time stands still and jumps when nothing else can happen, so time limits cost nothing.
+
+pub mod hypers;
+pub mod judge;
+pub mod ours;
+pub mod seen;
+
+use std::future::Future;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+/// More than either side buffers at once, so that nobody waits for a reader.
+const PIPE_BYTES: usize = 1 << 20;
+
+/// Runs `server` on one end of a pipe while `input` is written into the other and then closed for writing. Returns
+/// what the server wrote.
+pub fn converse<F: Future<Output = ()>>(input: &[u8], server: impl FnOnce(DuplexStream) -> F) -> Vec<u8> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O needs no resources");
+    runtime.block_on(async {
+        let (mut client, served) = tokio::io::duplex(PIPE_BYTES);
+        let talk = async {
+            let mut answers = Vec::new();
+            // Either fails only when the server has closed, which is its right.
+            let _ = client.write_all(input).await;
+            let _ = client.shutdown().await;
+            let _ = client.read_to_end(&mut answers).await;
+            answers
+        };
+        tokio::join!(talk, server(served)).0
+    })
+}

@@ -1,0 +1,227 @@
+//! Programs that a check starts: each in a process group of its own, each with a time limit, each ended by its id.
+//!
+//! In: a command. Out: a [`Server`] that is ended when it is dropped, or the exit status of a program that had to end
+//! by itself. A group and not a single process, because `sh` and `make` have children of their own.
+//! Deliberately absent: ending anything by name.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// How long a server may take to end after TERM before it is killed.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A program that runs on until it is dropped.
+pub(crate) struct Server {
+    name: String,
+    child: Child,
+}
+
+impl Server {
+    /// Starts `command` in a process group of its own. `name` is for messages.
+    pub(crate) fn start(name: &str, command: &mut Command) -> Result<Self> {
+        let child = command
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+        })
+    }
+
+    /// Waits until somebody accepts connections at `address`.
+    ///
+    /// # Errors
+    /// The server ended, or `limit` passed.
+    pub(crate) fn wait_for(&mut self, address: SocketAddr, limit: Duration) -> Result<()> {
+        self.wait_until(limit, |_| TcpStream::connect(address).is_ok())
+    }
+
+    /// Waits until a process of the group listens on any TCP port.
+    ///
+    /// # Errors
+    /// The server ended, or `limit` passed.
+    pub(crate) fn wait_listening(&mut self, limit: Duration) -> Result<()> {
+        self.wait_until(limit, |group| members(group).iter().any(|pid| listens(*pid)))
+    }
+
+    fn wait_until(&mut self, limit: Duration, ready: impl Fn(u32) -> bool) -> Result<()> {
+        let deadline = Instant::now() + limit;
+        while !ready(self.child.id()) {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{} ended before it was ready: {status}", self.name);
+            }
+            if Instant::now() > deadline {
+                bail!("{} is not ready after {} s", self.name, limit.as_secs());
+            }
+            pause();
+        }
+        Ok(())
+    }
+
+    /// Fails when the server has ended.
+    pub(crate) fn still_runs(&mut self) -> Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!("{} ended by itself: {status}", self.name),
+        }
+    }
+
+    /// User and system time of all processes of the group so far.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        // The kernel reports in ticks of 1/100 s on every Linux (USER_HZ).
+        let ticks: u64 = members(self.child.id())
+            .iter()
+            .filter_map(|pid| ticks(*pid))
+            .sum();
+        Duration::from_millis(ticks * 10)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+/// Runs `command` to its end.
+///
+/// # Errors
+/// It cannot be started, or runs longer than `limit`; its whole group has been ended then.
+pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
+    let mut child = command
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if Instant::now() > deadline {
+            end(&mut child);
+            bail!("still running after {} s", limit.as_secs());
+        }
+        pause();
+    }
+}
+
+/// A port of the loopback interface that was free a moment ago.
+pub(crate) fn free_port() -> Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
+    Ok(listener.local_addr()?)
+}
+
+fn end(child: &mut Child) {
+    let group = Pid::from_child(child);
+    let deadline = Instant::now() + GRACE;
+    // Errors mean that the group is gone already, which is what is wanted.
+    let _ = kill_process_group(group, Signal::TERM);
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+        pause();
+    }
+    let _ = kill_process_group(group, Signal::KILL);
+    let _ = child.wait();
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no worker here: a tool that waits for other programs"
+)]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+/// The fields of /proc/PID/stat after the name, which may itself hold spaces: state is the first.
+fn stat(pid: u32) -> Option<Vec<String>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after) = text.rsplit_once(") ")?;
+    Some(after.split_whitespace().map(str::to_owned).collect())
+}
+
+fn members(group: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let group = group.to_string();
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| stat(*pid).is_some_and(|fields| fields.get(2) == Some(&group)))
+        .collect()
+}
+
+fn ticks(pid: u32) -> Option<u64> {
+    let fields = stat(pid)?;
+    let user: u64 = fields.get(11)?.parse().ok()?;
+    let system: u64 = fields.get(12)?.parse().ok()?;
+    Some(user + system)
+}
+
+/// Whether `pid` holds a listening TCP socket, read from its own network namespace.
+fn listens(pid: u32) -> bool {
+    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return false;
+    };
+    let sockets: Vec<String> = open
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .filter_map(|link| {
+            let link = link.to_str()?.strip_prefix("socket:[")?;
+            Some(link.trim_end_matches(']').to_owned())
+        })
+        .collect();
+    ["tcp", "tcp6"].iter().any(|table| {
+        let table = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        table.lines().any(|line| {
+            let columns: Vec<&str> = line.split_whitespace().collect();
+            let inode = columns.get(9).copied().unwrap_or_default();
+            columns.get(3) == Some(&"0A") && sockets.iter().any(|socket| socket == inode)
+        })
+    })
+}
+
+/// Whether a program of this name is on the search path.
+pub(crate) fn on_path(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|folder| is_file(&folder.join(program)))
+}
+
+fn is_file(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| m.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_program_that_runs_on_is_ended() {
+        let mut command = Command::new("sh");
+        let failed =
+            run_within(command.args(["-c", "sleep 60 & wait"]), Duration::from_millis(50)).unwrap_err();
+        assert!(failed.to_string().contains("still running"), "{failed}");
+    }
+
+    #[test]
+    fn this_process_is_seen_to_listen() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(listens(std::process::id()));
+        drop(listener);
+    }
+
+    #[test]
+    fn a_server_that_ends_is_told_from_one_that_is_slow() {
+        let mut server = Server::start("false", &mut Command::new("false")).unwrap();
+        let failed = server.wait_listening(Duration::from_secs(30)).unwrap_err();
+        assert!(failed.to_string().contains("ended before"), "{failed}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Which crate may import which.
+//!
+//! In: what `cargo metadata` says of the workspace. Out: every import that goes up or sideways, in one list.
+//! Each crate stands on a floor and imports only from lower ones; a change to [`FLOORS`] is a change to the
+//! architecture and belongs in one commit with ARCHITECTURE.md. Development dependencies obey the same rule, but for
+//! the testkit, which only the top floor's tests may use.
+//! Deliberately absent: rules on crates from outside beyond the pure ones; those are in deny.toml.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+/// The house from the ground up. A crate imports only from lower floors; two on one floor are strangers.
+const FLOORS: &[(&str, u8)] = &[
+    ("larder-http", 0),
+    ("larder-observe", 1),
+    ("larder-assemble", 2),
+    ("larder-cache", 2),
+    ("larder-config", 2),
+    ("larder-listen", 3),
+    ("larder-origin", 3),
+    ("larder-store", 3),
+    ("larder-admin", 4),
+    ("larder-proxy", 4),
+    ("larder", 5),
+];
+
+/// For tests only: imported by nobody but the top floor's tests, and itself standing on the ground floors.
+const TESTKIT: &str = "larder-testkit";
+const TESTKIT_FLOOR: u8 = 2;
+const TOP: &str = "larder";
+
+/// The house tools may import anything; nobody imports them.
+const TOOLS: &str = "xtask";
+
+/// Crates that decide and never do: none of these may appear in their dependencies.
+const PURE: &[&str] = &["larder-cache", "larder-config", "larder-assemble"];
+const IMPURE: &[&str] = &["tokio", "hyper", "h2", "socket2", "mio", "reqwest"];
+
+#[derive(Clone, Debug)]
+struct Package {
+    name: String,
+    imports: Vec<Import>,
+}
+
+#[derive(Clone, Debug)]
+struct Import {
+    name: String,
+    /// True for `[dev-dependencies]`.
+    dev: bool,
+    /// True for a crate of this workspace.
+    ours: bool,
+}
+
+/// Fails with the list of imports that the plan of the house forbids.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let packages = packages(root)?;
+    let breaches = breaches(&packages);
+    ensure!(
+        breaches.is_empty(),
+        "imports that go up or sideways:\n  {}",
+        breaches.join("\n  ")
+    );
+    println!("layers: {} crates, every import goes down", packages.len());
+    Ok(())
+}
+
+fn packages(root: &Path) -> Result<Vec<Package>> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root)
+        .output()
+        .context("cargo metadata")?;
+    if !output.status.success() {
+        bail!(
+            "cargo metadata: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata printed no JSON")?;
+    let listed = metadata["packages"]
+        .as_array()
+        .context("cargo metadata lists no packages")?;
+    Ok(listed.iter().map(package).collect())
+}
+
+fn package(value: &Value) -> Package {
+    let imports = value["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
+    Package {
+        name: text(&value["name"]),
+        imports: imports
+            .iter()
+            .map(|import| Import {
+                name: text(&import["name"]),
+                dev: import["kind"].as_str() == Some("dev"),
+                ours: import["path"].is_string(),
+            })
+            .collect(),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn floor(name: &str) -> Option<u8> {
+    FLOORS
+        .iter()
+        .find(|(crate_name, _)| *crate_name == name)
+        .map(|(_, floor)| *floor)
+}
+
+fn breaches(packages: &[Package]) -> Vec<String> {
+    packages
+        .iter()
+        .flat_map(|package| package.imports.iter().filter_map(|i| breach(package, i)))
+        .collect()
+}
+
+/// Why `package` may not import `import`, or `None` where it may.
+fn breach(package: &Package, import: &Import) -> Option<String> {
+    let (from, to) = (package.name.as_str(), import.name.as_str());
+    if from == TOOLS {
+        return None;
+    }
+    if !import.ours {
+        let forbidden = PURE.contains(&from) && IMPURE.contains(&to) && !import.dev;
+        return forbidden.then(|| format!("{from} -> {to}: {from} is pure: no sockets, no runtime"));
+    }
+    if to == TOOLS {
+        return Some(format!("{from} -> {to}: nobody imports the house tools"));
+    }
+    if to == TESTKIT {
+        let allowed = import.dev && from == TOP;
+        return (!allowed).then(|| format!("{from} -> {to}: only the tests of {TOP} use the testkit"));
+    }
+    let above = if from == TESTKIT {
+        Some(TESTKIT_FLOOR)
+    } else {
+        floor(from)
+    };
+    match (above, floor(to)) {
+        (Some(above), Some(below)) if below < above => None,
+        (Some(above), Some(below)) => Some(format!("{from} (floor {above}) -> {to} (floor {below})")),
+        (None, _) => Some(format!(
+            "{from} -> {to}: {from} has no floor; give it one in xtask/src/layers.rs"
+        )),
+        (_, None) => Some(format!(
+            "{from} -> {to}: {to} has no floor; give it one in xtask/src/layers.rs"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(from: &str, to: &str, dev: bool, ours: bool, allowed: bool) {
+        let import = Import {
+            name: to.to_owned(),
+            dev,
+            ours,
+        };
+        let found = breaches(&[Package {
+            name: from.to_owned(),
+            imports: vec![import],
+        }]);
+        assert_eq!(
+            found.is_empty(),
+            allowed,
+            "{from} -> {to} (dev: {dev}): {found:?}"
+        );
+    }
+
+    #[test]
+    fn imports_go_down() {
+        check("larder-observe", "larder-http", false, true, true);
+        check("larder-store", "larder-cache", false, true, true);
+        check("larder-admin", "larder-listen", false, true, true);
+        check("larder", "larder-proxy", false, true, true);
+    }
+
+    #[test]
+    fn imports_that_go_up_or_sideways_are_found() {
+        check("larder-http", "larder-observe", false, true, false);
+        check("larder-cache", "larder-store", false, true, false);
+        check("larder-listen", "larder-origin", false, true, false);
+        check("larder-proxy", "larder-admin", false, true, false);
+        check("larder-store", "larder-proxy", true, true, false);
+    }
+
+    #[test]
+    fn only_the_tests_of_the_top_floor_use_the_testkit() {
+        check("larder", "larder-testkit", true, true, true);
+        check("larder", "larder-testkit", false, true, false);
+        check("larder-listen", "larder-testkit", true, true, false);
+        check("larder-testkit", "larder-http", false, true, true);
+        check("larder-testkit", "larder-listen", false, true, false);
+    }
+
+    #[test]
+    fn pure_crates_have_no_runtime() {
+        check("larder-cache", "tokio", false, false, false);
+        check("larder-cache", "http", false, false, true);
+        check("larder-listen", "tokio", false, false, true);
+    }
+
+    #[test]
+    fn a_crate_without_a_floor_is_found() {
+        check("larder-attic", "larder-http", false, true, false);
+        check("larder", "larder-attic", false, true, false);
+        check("larder", "xtask", true, true, false);
+    }
+}

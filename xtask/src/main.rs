@@ -1,0 +1,109 @@
+//! The house's own tools, behind the targets of the Makefile.
+//!
+//! In: the checkout it stands in. Out: a verdict on standard output and an exit code; 0 means that the rule holds.
+//! Everything longer than a few lines of shell is a module here, so that it is typed, tested and says why it failed.
+//! Deliberately absent: anything that larder itself needs. No crate of the house may import this one.
+
+mod bench;
+mod children;
+mod h2spec;
+mod layers;
+mod libraries;
+mod origin;
+mod readme;
+mod reference;
+mod rooms;
+mod smoke;
+mod tools;
+mod words;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The house's own tools; each is behind a make target.
+#[derive(Parser)]
+#[command(name = "xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Which crate may import which, and that the rooms of the proxy do not import each other
+    Layers,
+    /// File heads, unsafe code with its reason, forbidden words and names
+    Words,
+    /// The page of library choices beside the manifest and the lock file
+    Libraries,
+    /// Commands in README.md and docs/guide
+    Readme {
+        /// `check`: the blocks are well-formed; `run`: run them
+        #[arg(value_parser = ["check", "run"])]
+        what: String,
+    },
+    /// Generated pages under docs/reference: compares them, or rewrites them
+    Reference {
+        /// Rewrite what differs
+        #[arg(long)]
+        write: bool,
+    },
+    /// Makes sure that a target's tools are there: installs them, or names what is missing
+    Need {
+        /// check, test, fuzz or bench
+        target: String,
+    },
+    /// `cargo deny check advisories`, or the reason why the database could not be fetched
+    Audit,
+    /// Every fuzz target for a short time
+    Fuzz {
+        /// Seconds for each target
+        #[arg(long, default_value_t = 25)]
+        seconds: u32,
+    },
+    /// HTTP/2 conformance against the committed list of failures
+    H2spec {
+        /// Rewrite the list from this run
+        #[arg(long)]
+        write: bool,
+    },
+    /// A measurement beside the peers
+    Bench {
+        /// Which one: `hit`
+        #[arg(value_parser = ["hit"])]
+        name: String,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let root = checkout();
+    let done = match arguments.task {
+        Task::Layers => layers::run(&root).and_then(|()| rooms::run(&root)),
+        Task::Words => words::run(&root),
+        Task::Libraries => libraries::run(&root),
+        Task::Readme { what } if what == "run" => readme::run(&root),
+        Task::Readme { .. } => readme::check(&root),
+        Task::Reference { write } => reference::run(&root, write),
+        Task::Need { target } => tools::need(&root, &target),
+        Task::Audit => tools::audit(&root),
+        Task::Fuzz { seconds } => smoke::run(&root, seconds),
+        Task::H2spec { write } => h2spec::run(&root, write),
+        Task::Bench { .. } => bench::hit::run(&root),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The checkout that this program was built in.
+fn checkout() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}

@@ -1,0 +1,44 @@
+//! The generated pages under docs/reference.
+//!
+//! In: the declarations of keys and metrics in the crates themselves. Out: the pages, rewritten or compared with what
+//! is committed. A key or a metric is declared once, with unit, default and reason; a page that differs is stale.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+/// Compares every page with its source or, with `write`, rewrites those that differ.
+pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
+    let pages = [
+        ("docs/reference/config.md", larder_config::reference_markdown()),
+        ("docs/reference/larder.schema.json", larder_config::json_schema()),
+        ("docs/reference/metrics.md", larder_observe::metrics_markdown()),
+        (
+            "docs/reference/access-log.md",
+            larder_observe::access_log_markdown(),
+        ),
+    ];
+    let mut stale = Vec::new();
+    for (name, text) in &pages {
+        let path = root.join(name);
+        let text = format!("{}\n", text.trim_end());
+        if fs::read_to_string(&path).is_ok_and(|committed| committed == text) {
+            continue;
+        }
+        if write {
+            fs::create_dir_all(path.parent().unwrap_or(root)).with_context(|| (*name).to_owned())?;
+            fs::write(&path, text).with_context(|| (*name).to_owned())?;
+            println!("reference: {name} rewritten");
+        } else {
+            stale.push(*name);
+        }
+    }
+    ensure!(
+        stale.is_empty(),
+        "stale: {}; run `make reference`",
+        stale.join(", ")
+    );
+    println!("reference: {} pages up to date", pages.len());
+    Ok(())
+}

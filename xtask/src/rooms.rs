@@ -1,0 +1,247 @@
+//! The rooms of larder-proxy never import each other.
+//!
+//! In: the sources below crates/larder-proxy/src. Out: every path by which one room names another. A room is a folder
+//! or a top file with the name of a step of a request's way. Top files that name rooms, `serve.rs` and `forward.rs`
+//! before all, are the hall between them: they may name rooms, and no room may name them, for a room that could name
+//! the hall would have a back door to all others. Top files that name no room are ground for everybody.
+//! Deliberately absent: a parser for Rust. Comments are cut, and paths are read as text: `crate::a::b`,
+//! `crate::{a, b::c}` and chains of `super::`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+const SOURCES: &str = "crates/larder-proxy/src";
+
+/// The hall, whatever these files name. Others join it by naming a room.
+const HALL: &[&str] = &["lib", "serve", "forward"];
+
+/// Rooms by name even where they are a single file.
+const STEPS: &[&str] = &[
+    "route",
+    "key",
+    "lookup",
+    "collapse",
+    "fetch",
+    "fill",
+    "assemble",
+    "respond",
+    "invalidate",
+];
+
+/// Fails with the list of paths between rooms.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let sources = root.join(SOURCES);
+    let mut files = Vec::new();
+    collect(&sources, &sources, &mut files)?;
+    let breaches = breaches(&files);
+    ensure!(
+        breaches.is_empty(),
+        "rooms that import each other:\n  {}",
+        breaches.join("\n  ")
+    );
+    println!(
+        "rooms: {} files of larder-proxy, none names another room",
+        files.len()
+    );
+    Ok(())
+}
+
+/// A source file: its module path below the crate (`["fetch", "window"]`), and its text.
+struct Source {
+    path: PathBuf,
+    module: Vec<String>,
+    text: String,
+}
+
+fn collect(base: &Path, folder: &Path, files: &mut Vec<Source>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(base, &path, files)?;
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            let inside = path.strip_prefix(base).unwrap_or(&path).with_extension("");
+            let mut module: Vec<String> = inside
+                .components()
+                .map(|c| c.as_os_str().to_string_lossy().into_owned())
+                .collect();
+            if module.last().is_some_and(|last| last == "mod") {
+                module.pop();
+            }
+            files.push(Source { path, module, text });
+        }
+    }
+    Ok(())
+}
+
+fn breaches(files: &[Source]) -> Vec<String> {
+    let mut rooms: BTreeSet<&str> = STEPS.iter().copied().collect();
+    rooms.extend(
+        files
+            .iter()
+            .filter(|f| f.module.len() > 1)
+            .filter_map(|f| f.module.first())
+            .map(String::as_str),
+    );
+    let named: Vec<(&Source, &str, BTreeSet<String>)> = files
+        .iter()
+        .filter_map(|file| {
+            let own = file.module.first()?;
+            Some((
+                file,
+                own.as_str(),
+                top_modules(&without_comments(&file.text), file.module.len()),
+            ))
+        })
+        .collect();
+
+    // The hall grows until no file outside of it names a room or the hall.
+    let mut hall: BTreeSet<&str> = HALL.iter().copied().collect();
+    loop {
+        let is_behind_a_door = |name: &String| rooms.contains(name.as_str()) || hall.contains(name.as_str());
+        let joins = |(_, own, names): &&(&Source, &str, BTreeSet<String>)| {
+            !rooms.contains(own) && !hall.contains(own) && names.iter().any(is_behind_a_door)
+        };
+        let joining: Vec<&str> = named.iter().filter(joins).map(|(_, own, _)| *own).collect();
+        if joining.is_empty() {
+            break;
+        }
+        hall.extend(joining);
+    }
+
+    let mut found = Vec::new();
+    for (file, own, names) in named.iter().filter(|(_, own, _)| rooms.contains(own)) {
+        for other in names.iter().map(String::as_str).filter(|other| other != own) {
+            if rooms.contains(other) {
+                found.push(format!("{}: names the room `{other}`", file.path.display()));
+            } else if hall.contains(other) {
+                found.push(format!(
+                    "{}: names `{other}`, which names rooms",
+                    file.path.display()
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// The modules directly below the crate that `text` names, from a module `depth` levels down.
+fn top_modules(text: &str, depth: usize) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (at, _) in text.match_indices("crate::") {
+        let before = text[..at].chars().next_back();
+        if !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '$') {
+            names(&text[at + "crate::".len()..], &mut found);
+        }
+    }
+    let up = "super::".repeat(depth);
+    for (at, _) in text.match_indices(&up) {
+        let rest = &text[at + up.len()..];
+        let longer = text[..at].ends_with("super::") || rest.starts_with("super::");
+        if !longer {
+            names(rest, &mut found);
+        }
+    }
+    found
+}
+
+/// The first segment of a path, or of each path of a group.
+fn names(path: &str, found: &mut BTreeSet<String>) {
+    let Some(group) = path.strip_prefix('{') else {
+        let name = identifier(path);
+        if !name.is_empty() {
+            found.insert(name.to_owned());
+        }
+        return;
+    };
+    let (mut depth, mut start) = (0_usize, true);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => return,
+            '}' => depth -= 1,
+            ',' if depth == 0 => start = true,
+            c if start && !c.is_whitespace() => {
+                start = false;
+                found.insert(identifier(&group[at..]).to_owned());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn identifier(text: &str) -> &str {
+    let end = text
+        .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .unwrap_or(text.len());
+    &text[..end]
+}
+
+fn without_comments(text: &str) -> String {
+    text.lines()
+        .map(|line| line.split("//").next().unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(module: &[&str], text: &str) -> Source {
+        let module: Vec<String> = module.iter().map(|m| (*m).to_owned()).collect();
+        Source {
+            path: module.join("/").into(),
+            module,
+            text: text.to_owned(),
+        }
+    }
+
+    fn check(module: &[&str], text: &str, breaks: usize) {
+        let files = [
+            source(module, text),
+            source(&["fetch", "pace"], ""),
+            source(&["settings"], ""),
+        ];
+        let found = breaches(&files);
+        assert_eq!(found.len(), breaks, "{module:?}: {text}: {found:?}");
+    }
+
+    #[test]
+    fn a_room_uses_itself_and_shared_ground() {
+        check(&["key"], "use crate::key::Parts; use crate::settings::Site;", 0);
+        check(&["fill", "tee"], "use super::Fill; use crate::fill::Reader;", 0);
+        check(&["fill", "tee"], "// as in crate::fetch::Pace", 0);
+        check(&["fill"], "use larder_store::crate_name;", 0);
+    }
+
+    #[test]
+    fn a_room_that_names_another_is_found() {
+        check(&["key"], "use crate::fetch::Pace;", 1);
+        check(&["key", "sort"], "fn f(x: crate::lookup::Found) {}", 1);
+        check(
+            &["fill"],
+            "use crate::{settings::Site, fetch::{Pace, Turn}, collapse};",
+            2,
+        );
+        check(&["fill"], "use super::fetch::Pace;", 1);
+        check(&["fill", "tee"], "use super::super::fetch::Pace;", 1);
+        check(&["fill"], "use crate::serve::Exchange;", 1);
+    }
+
+    #[test]
+    fn the_hall_names_rooms_and_is_named_by_none() {
+        check(&["serve"], "use crate::{fetch, fill};", 0);
+        check(&["plan"], "use crate::fetch::Pace;", 0);
+        let files = [
+            source(&["plan"], "use crate::fetch::Pace;"),
+            source(&["house"], "use crate::plan::Plan;"),
+            source(&["fetch", "pace"], ""),
+            source(&["key"], "use crate::house::House;"),
+        ];
+        assert_eq!(breaches(&files), ["key: names `house`, which names rooms"]);
+    }
+}

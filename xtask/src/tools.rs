@@ -1,0 +1,161 @@
+//! What the make targets need beyond git, make, a C compiler, curl and cargo: one table for all of them.
+//!
+//! In: the name of a target. Out: the tools it needs are on the search path; they were installed where that was
+//! possible without asking (cargo, rustup, and apt for root), else the error names the package.
+//! Deliberately absent: tools that only some machines can have. Go, for h2spec, is used where it exists.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::children::{on_path, run_within};
+
+enum From {
+    /// A Debian package.
+    Apt(&'static str),
+    /// A crate with a program, at a version that is known to work here.
+    Cargo(&'static str, &'static str),
+    /// A component of the tool chain.
+    Rustup(&'static str),
+}
+
+struct Tool {
+    program: &'static str,
+    from: From,
+    targets: &'static [&'static str],
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: "cargo-fmt",
+        from: From::Rustup("rustfmt"),
+        targets: &["check"],
+    },
+    Tool {
+        program: "cargo-clippy",
+        from: From::Rustup("clippy"),
+        targets: &["check"],
+    },
+    Tool {
+        program: "cargo-deny",
+        from: From::Cargo("cargo-deny", "0.18.9"),
+        targets: &["check", "audit"],
+    },
+    Tool {
+        program: "curl",
+        from: From::Apt("curl"),
+        targets: &["test"],
+    },
+    Tool {
+        program: "cargo-fuzz",
+        from: From::Cargo("cargo-fuzz", "0.13.2"),
+        targets: &["fuzz"],
+    },
+    // libFuzzer is C++.
+    Tool {
+        program: "c++",
+        from: From::Apt("g++"),
+        targets: &["fuzz"],
+    },
+    Tool {
+        program: "taskset",
+        from: From::Apt("util-linux"),
+        targets: &["bench"],
+    },
+    Tool {
+        program: "nginx",
+        from: From::Apt("nginx-light"),
+        targets: &["bench"],
+    },
+    Tool {
+        program: "wrk",
+        from: From::Apt("wrk"),
+        targets: &["bench"],
+    },
+];
+
+/// Longest installation.
+const INSTALL_MAX: Duration = Duration::from_secs(1200);
+
+/// Longest fetch of the advisory database.
+const FETCH_MAX: Duration = Duration::from_secs(120);
+
+/// Makes sure that everything `target` needs is there.
+pub(crate) fn need(root: &Path, target: &str) -> Result<()> {
+    ensure!(
+        TOOLS.iter().any(|tool| tool.targets.contains(&target)),
+        "no target named `{target}` needs tools"
+    );
+    for tool in TOOLS.iter().filter(|tool| tool.targets.contains(&target)) {
+        if !on_path(tool.program) {
+            install(root, tool)?;
+        }
+    }
+    Ok(())
+}
+
+fn install(root: &Path, tool: &Tool) -> Result<()> {
+    println!("installing {}, which is missing", tool.program);
+    match tool.from {
+        From::Rustup(component) => run(Command::new("rustup").args(["component", "add", component])),
+        // Unoptimised: these run for seconds and take minutes to optimise.
+        From::Cargo(name, version) => run(Command::new("cargo")
+            .args(["install", "--locked", "--debug", "--version", version, name])
+            .env("CARGO_TARGET_DIR", root.join("target/tools"))),
+        From::Apt(package) => apt(package),
+    }
+    .with_context(|| format!("{} is missing and could not be installed", tool.program))
+}
+
+fn apt(package: &str) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("install the Debian package {package}, or run this as root");
+    }
+    let install = || {
+        run(Command::new("apt-get")
+            .args(["install", "-y", "--no-install-recommends", package])
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            // Keeps a package's service from being started.
+            .env("RUNLEVEL", "1"))
+    };
+    // A fresh machine has no package lists yet.
+    install().or_else(|_| run(Command::new("apt-get").arg("update")).and_then(|()| install()))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = run_within(command, INSTALL_MAX)?;
+    ensure!(status.success(), "{command:?}: {status}");
+    Ok(())
+}
+
+/// Known weaknesses in what larder is built from. Says why where the database cannot be had, and passes then: a
+/// machine without a way out is no reason to fail.
+pub(crate) fn audit(root: &Path) -> Result<()> {
+    need(root, "audit")?;
+    let fetched = run_within(
+        Command::new("cargo")
+            .args(["deny", "fetch", "db"])
+            .current_dir(root),
+        FETCH_MAX,
+    );
+    match fetched {
+        Ok(status) if status.success() => {}
+        Ok(status) => return skip(&format!("the advisory database could not be fetched ({status})")),
+        Err(error) => return skip(&format!("the advisory database could not be fetched ({error:#})")),
+    }
+    let check = ["deny", "check", "--disable-fetch", "advisories"];
+    let status = Command::new("cargo")
+        .args(check)
+        .current_dir(root)
+        .status()
+        .context("cargo deny")?;
+    ensure!(status.success(), "advisories: see above");
+    Ok(())
+}
+
+fn skip(reason: &str) -> Result<()> {
+    println!("audit: skipped: {reason}");
+    Ok(())
+}
