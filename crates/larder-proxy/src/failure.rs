@@ -12,6 +12,8 @@ pub(crate) struct Failure {
     pub(crate) detail: &'static str,
     /// No final head came: what is stale may be served where nothing forbids it.
     pub(crate) dead: bool,
+    /// The origin may have acted on the request: it was sent, and what came of it is not known.
+    pub(crate) acted: bool,
 }
 
 impl Failure {
@@ -20,6 +22,7 @@ impl Failure {
             status,
             detail,
             dead: false,
+            acted: false,
         }
     }
 

@@ -11,7 +11,7 @@ use http::{HeaderValue, Method, StatusCode};
 use larder_cache::{ExchangeTimes, Freshness, Storability, StoredHead, Updated};
 use larder_http::body::{Body, BodyError};
 use larder_http::message::RequestHead;
-use larder_origin::{OriginRequest, OriginResponse};
+use larder_origin::{OriginError, OriginRequest, OriginResponse};
 use larder_store::{Growing, Reader, StoredBody, StoredResponse};
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
@@ -87,6 +87,14 @@ pub(crate) async fn ask(
                 status: error.status(),
                 detail: error.token(),
                 dead: error.is_dead(),
+                acted: matches!(
+                    error,
+                    OriginError::Closed
+                        | OriginError::FirstByteTimeout
+                        | OriginError::BadResponse(_)
+                        | OriginError::HeadTooLarge
+                        | OriginError::UnexpectedUpgrade
+                ),
             })
         }
     }

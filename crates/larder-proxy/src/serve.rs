@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, LOCATION, VIA};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use larder_http::authority::Authority;
 use larder_http::body::Body;
 use larder_http::fields::age;
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
 use larder_http::message::{Request, Response, ResponseHead};
+use larder_http::target::Target;
 use larder_http::time::Now;
 use larder_listen::Interims;
 use larder_observe::RouteId;
@@ -172,21 +174,23 @@ async fn pass(
     let websocket = inside.websocket && exchange.site.settings.websocket;
     let sink: larder_origin::InterimSink = Arc::new(move |interim| interims.push(interim));
     let request = fetch::outgoing(&exchange.head, inside.body, websocket, exchange.hop, Some(sink));
+    let invalidation = Invalidation::of(worker, furnished, exchange);
     let answered = forward::ask(worker, furnished, origin, request).await;
     let (answer, times) = match answered {
         Ok(answered) => answered,
-        Err(failure) => return failed(Outcome::Own, failure),
+        Err(failure) => {
+            if !failure.acted {
+                invalidation.settle(Vec::new());
+            }
+            return failed(Outcome::Own, failure);
+        }
     };
     exchange.origin_time = Some(times.delay());
-    let gone = larder_cache::invalidates(&exchange.head, answer.status, &answer.fields);
-    if !gone.is_empty() {
-        let flights = &worker.proxy.flights;
-        let stores = furnished.plan.stores.iter().map(|store| &**store);
-        let authority = exchange.head.authority.as_str();
-        let ground = |key: &_, number| flights.invalidate(key, number);
-        invalidate::invalidate(&worker.proxy.numbering, stores, authority, &gone, ground);
-        worker.metrics.invalidated(&InvalidationKind::UnsafeMethod);
-    }
+    invalidation.settle(larder_cache::invalidates(
+        &exchange.head,
+        answer.status,
+        &answer.fields,
+    ));
     let status = CacheStatus {
         forward_status: Some(answer.status),
         ..CacheStatus::new(Outcome::Own)
@@ -200,6 +204,51 @@ async fn pass(
     );
     response.tunnel = answer.tunnel;
     Reply { response, status }
+}
+
+/// What an unsafe request takes out of the cache. Until its answer is known that is the URI it names: a client that
+/// leaves, or an origin that dies, does not undo what the request may have done there.
+struct Invalidation<'a> {
+    worker: &'a Arc<Worker>,
+    furnished: &'a Furnished,
+    authority: Authority,
+    targets: Vec<Target>,
+}
+
+impl<'a> Invalidation<'a> {
+    fn of(worker: &'a Arc<Worker>, furnished: &'a Furnished, exchange: &Exchange) -> Self {
+        let head = &exchange.head;
+        let targets = if larder_cache::is_safe(&head.method) {
+            Vec::new()
+        } else {
+            vec![head.target.clone()]
+        };
+        Self {
+            worker,
+            furnished,
+            authority: head.authority.clone(),
+            targets,
+        }
+    }
+
+    /// The answer has come: it decides.
+    fn settle(mut self, targets: Vec<Target>) {
+        self.targets = targets;
+    }
+}
+
+impl Drop for Invalidation<'_> {
+    fn drop(&mut self) {
+        if self.targets.is_empty() {
+            return;
+        }
+        let proxy = &self.worker.proxy;
+        let stores = self.furnished.plan.stores.iter().map(|store| &**store);
+        let ground = |key: &_, number| proxy.flights.invalidate(key, number);
+        let authority = self.authority.as_str();
+        invalidate::invalidate(&proxy.numbering, stores, authority, &self.targets, ground);
+        self.worker.metrics.invalidated(&InvalidationKind::UnsafeMethod);
+    }
 }
 
 /// GET and HEAD on a site that caches: look, and where that is not enough, ask the origin once for all who wait.

@@ -5,5 +5,6 @@
 //! library, with a clock of their own.
 
 pub mod cli;
+pub mod demo;
 pub mod server;
 mod wire;

@@ -3,6 +3,7 @@
 //! Each flag is declared once, with its help, in the command's own struct.
 
 mod check;
+mod demo;
 mod run;
 mod signals;
 
@@ -35,6 +36,8 @@ enum Command {
     Run(run::RunArguments),
     /// Check a config file and print every error at once
     Check(check::CheckArguments),
+    /// A slow demo app, larder in front of it, load on both, and a table of what it made of it
+    Demo(demo::DemoArguments),
 }
 
 /// Reads the arguments and does what they say.
@@ -42,6 +45,7 @@ pub fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Demo(arguments) => demo::demo(&arguments),
     }
 }
 

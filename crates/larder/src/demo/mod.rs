@@ -113,7 +113,7 @@ fn front(app: SocketAddr) -> anyhow::Result<Server> {
 
 fn introduction(options: &DemoOptions, app: &App, larder: SocketAddr) -> String {
     let DemoOptions { seconds, clients, .. } = options;
-    let kilobytes = app.page(PATH).map_or(0, |page| page.page_bytes() / 1000);
+    let kilobytes = app.page(PATH).map_or(0, |page| (page.page_bytes() + 500) / 1000);
     format!(
         "A slow app, and larder in front of it\n\n  \
          app     http://{}  {} ms a page, one at a time, {kilobytes} kB\n  \
