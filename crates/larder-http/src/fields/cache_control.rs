@@ -162,6 +162,7 @@ impl Reach {
             Self::Nothing => Vec::new(),
             Self::Fields(names) => names,
         };
+        let before = names.len();
         for name in list
             .split(|b| *b == b',')
             .map(<[u8]>::trim_ascii)
@@ -173,7 +174,8 @@ impl Reach {
                 Ok(_) | Err(_) => return,
             }
         }
-        if !names.is_empty() {
+        // An argument without names means the whole response, also behind one that had some.
+        if names.len() > before {
             *self = Self::Fields(names);
         }
     }
@@ -381,6 +383,8 @@ mod tests {
         assert_eq!(names("no-cache=a"), Reach::Fields(vec!["a".parse().unwrap()]));
         assert_eq!(names("no-cache=\"a\", no-cache=b").fields().len(), 2);
         for whole in [
+            "no-cache=\"a\", no-cache=\"\"",
+            "no-cache=\"\", no-cache=\"a\"",
             "no-cache",
             "no-cache=\"a\", no-cache",
             "no-cache, no-cache=\"a\"",
