@@ -53,7 +53,7 @@ pub(crate) enum Share {
 
 /// An answer on its way to one client.
 pub(crate) struct Flown {
-    pub(crate) answer: OriginResponse,
+    pub(crate) answer: Box<OriginResponse>,
     pub(crate) delay: Duration,
     /// Why it is not stored.
     pub(crate) detail: &'static str,
@@ -228,7 +228,7 @@ fn confirm(
                 ..answer
             };
             let flown = Flown {
-                answer,
+                answer: Box::new(answer),
                 delay: times.delay(),
                 detail: reason.token(),
             };
@@ -259,7 +259,7 @@ async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: Ex
                 mark(&worker, &furnished, &settings, &guard);
             }
             let flown = Flown {
-                answer,
+                answer: Box::new(answer),
                 delay: times.delay(),
                 detail: reason.token(),
             };

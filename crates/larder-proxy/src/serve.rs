@@ -17,6 +17,7 @@ use larder_http::target::Target;
 use larder_http::time::Now;
 use larder_listen::Interims;
 use larder_observe::RouteId;
+use larder_origin::OriginResponse;
 use tokio::sync::oneshot;
 
 use crate::collapse::{Event, Follower, Seat};
@@ -400,13 +401,14 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
             status.forward_status = Some(answer.status);
             status.detail = Some(detail);
             exchange.origin_time = Some(delay);
-            let response = passed(
-                exchange,
-                answer.status,
-                answer.fields,
-                answer.body,
-                answer.content_length,
-            );
+            let OriginResponse {
+                status: code,
+                fields,
+                body,
+                content_length,
+                ..
+            } = *answer;
+            let response = passed(exchange, code, fields, body, content_length);
             Reply {
                 response: conditionally(exchange, response, now),
                 status,
