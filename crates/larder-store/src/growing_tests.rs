@@ -155,6 +155,70 @@ async fn a_body_is_committed_before_its_last_bytes_are_seen() {
     assert_eq!(reader.await.unwrap().unwrap(), b"first, last");
 }
 
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Bell(std::sync::atomic::AtomicUsize);
+
+impl std::task::Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+impl Bell {
+    fn rang(&self) -> bool {
+        self.0.swap(0, std::sync::atomic::Ordering::Relaxed) > 0
+    }
+}
+
+fn park(reader: &mut Reader, bell: &Arc<Bell>) {
+    use http_body::Body as _;
+    let waker = Waker::from(Arc::clone(bell));
+    assert!(
+        Pin::new(reader)
+            .poll_frame(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+}
+
+#[tokio::test]
+async fn a_piece_wakes_one_reader_of_a_worker_and_that_one_the_others() {
+    let store = store(1 << 20);
+    let growing = Growing::keep(&store, None).unwrap();
+    let bells: Vec<Arc<Bell>> = (0..3).map(|_| Arc::default()).collect();
+    let mut readers: Vec<Reader> = bells.iter().map(|_| growing.reader(None).unwrap()).collect();
+    readers
+        .iter_mut()
+        .zip(&bells)
+        .for_each(|(reader, bell)| park(reader, bell));
+    growing.push(Bytes::from_static(b"x")).await.unwrap();
+    let rang: Vec<bool> = bells.iter().map(|bell| bell.rang()).collect();
+    let first = rang.iter().position(|rang| *rang).unwrap();
+    assert_eq!(rang.iter().filter(|rang| **rang).count(), 1);
+    // Whether it reads on or leaves, its neighbours are woken.
+    drop(readers.remove(first));
+    let rang: Vec<bool> = bells.iter().map(|bell| bell.rang()).collect();
+    assert_eq!(rang.iter().filter(|rang| **rang).count(), 2);
+}
+
+#[tokio::test]
+async fn a_reader_that_runs_wakes_its_neighbours() {
+    use http_body::Body as _;
+    let store = store(1 << 20);
+    let growing = Growing::keep(&store, None).unwrap();
+    let bells: [Arc<Bell>; 2] = Default::default();
+    let mut readers = [growing.reader(None).unwrap(), growing.reader(None).unwrap()];
+    readers
+        .iter_mut()
+        .zip(&bells)
+        .for_each(|(reader, bell)| park(reader, bell));
+    growing.push(Bytes::from_static(b"x")).await.unwrap();
+    let first = bells.iter().position(|bell| bell.rang()).unwrap();
+    let mut nobody = Context::from_waker(Waker::noop());
+    assert!(Pin::new(&mut readers[first]).poll_frame(&mut nobody).is_ready());
+    assert!(bells[1 - first].rang());
+}
+
 /// Readers on several workers, some of which leave while they are owed a wake: nobody waits for ever.
 #[test]
 fn no_reader_is_forgotten_when_neighbours_leave() {
