@@ -6,7 +6,7 @@ NAME  ?= hit
 XTASK := cargo run -q -p xtask --
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check audit fmt reference fuzz-smoke h2spec bench
+.PHONY: help demo test check audit fmt reference fuzz-smoke h2spec bench realapp
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
@@ -52,3 +52,6 @@ h2spec: ## HTTP/2 conformance against the committed list of failures
 
 bench: ## measure beside the peers: make bench NAME=hit
 	$(XTASK) bench $(NAME)
+
+realapp: ## larder in front of MediaWiki, a browser in front of larder
+	$(XTASK) realapp

@@ -11,6 +11,7 @@ mod layers;
 mod libraries;
 mod origin;
 mod readme;
+mod realapp;
 mod reference;
 mod rooms;
 mod smoke;
@@ -75,6 +76,8 @@ enum Task {
         #[arg(value_parser = ["hit"])]
         name: String,
     },
+    /// larder in front of MediaWiki, taken from Debian's packages
+    Realapp,
 }
 
 fn main() -> ExitCode {
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Task::Fuzz { seconds } => smoke::run(&root, seconds),
         Task::H2spec { write } => h2spec::run(&root, write),
         Task::Bench { .. } => bench::hit::run(&root),
+        Task::Realapp => realapp::run(&root),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

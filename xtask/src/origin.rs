@@ -151,9 +151,10 @@ fn skip_chunks(reader: &mut impl BufRead) -> std::io::Result<()> {
 pub(crate) fn fetch(address: SocketAddr, path: &str) -> Result<(u16, Vec<u8>)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    // The address is the Host that wrk sends as well: one name, one key.
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\nHost: bench.test\r\nConnection: close\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
     )?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;

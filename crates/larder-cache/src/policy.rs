@@ -43,6 +43,13 @@ impl Default for CachePolicy {
 }
 
 impl CachePolicy {
+    /// Whether the rule gives lifetimes of its own.
+    pub(crate) fn has_lifetimes(&self) -> bool {
+        [&self.ttl, &self.override_ttl]
+            .into_iter()
+            .any(|said| said.any.is_some() || !said.by_status.is_empty())
+    }
+
     /// Why a request may neither fill nor use a response that lives by a configured lifetime, if it may not.
     pub(crate) fn personal(&self, request: &HeaderMap) -> Option<Personal> {
         if request.contains_key(header::AUTHORIZATION) {

@@ -69,7 +69,7 @@ pub enum NotStorable {
 
 impl NotStorable {
     /// All reasons, in the order of the enum, so that a counter's place is the variant's.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Method,
         Self::Interim,
         Self::PartialContent,
@@ -85,6 +85,7 @@ impl NotStorable {
         Self::VaryAny,
         Self::SetCookie,
         Self::SetSessionCookie,
+        Self::NoCache,
         Self::NoLifetime,
     ];
 
@@ -134,6 +135,14 @@ impl NotStorable {
             | Self::NoLifetime => false,
         }
     }
+}
+
+/// Whether what a request brings is for its own client, whatever the response will say: nobody should wait for it.
+pub fn is_personal(request: &RequestHead, policy: &CachePolicy) -> bool {
+    let fields = &request.fields;
+    fields.contains_key(header::AUTHORIZATION)
+        || (fields.contains_key(header::CACHE_CONTROL) && RequestDirectives::read(fields).no_store)
+        || (policy.has_lifetimes() && policy.personal(fields).is_some())
 }
 
 /// Decides whether the response with `status` and `fields` to `request` may be stored.

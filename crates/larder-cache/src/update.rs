@@ -14,11 +14,19 @@ use crate::head::StoredHead;
 use crate::policy::CachePolicy;
 use crate::storable::{NotStorable, Storability, storable_as_get};
 
+/// Fields of one response, as towards origins.
+const FIELDS_MAX: usize = 256;
+/// Their names and values together, in bytes.
+const BYTES_MAX: usize = 128 * 1024;
+
 /// What became of a stored response.
 #[derive(Clone, Debug)]
 pub enum Updated {
     /// It lives on.
     Stored(Box<StoredHead>),
+    /// The 304 brings more fields than a response may have: it is not used, and the request repeated without
+    /// conditions.
+    TooLarge,
     /// It answers this request once more. Where the reason [lies in the request](NotStorable::lies_in_request), what
     /// is stored stays as it was; otherwise it is to be removed.
     NoLongerStorable {
@@ -37,7 +45,9 @@ pub fn update(
     times: ExchangeTimes,
     policy: &CachePolicy,
 ) -> Updated {
-    let mut fields = merged(&stored.fields.map, not_modified);
+    let Some(mut fields) = merged(&stored.fields.map, not_modified) else {
+        return Updated::TooLarge;
+    };
     if !not_modified.contains_key(header::DATE) {
         // The stored Date would make the confirmed response as old as it was before.
         fields.insert(header::DATE, date::format(times.response.wall));
@@ -53,22 +63,28 @@ pub fn update(
     }
 }
 
-fn merged(stored: &HeaderMap, not_modified: &HeaderMap) -> HeaderMap {
-    let replaces = |name: &http::HeaderName| {
-        *name != header::CONTENT_ENCODING && *name != header::CONTENT_LENGTH && *name != header::CONTENT_RANGE
+/// `None` where the sum is larger than a response's head may be: each 304 may bring new names, without end.
+fn merged(stored: &HeaderMap, not_modified: &HeaderMap) -> Option<HeaderMap> {
+    let replaces = |name: &http::HeaderName| match *name {
+        header::CONTENT_ENCODING | header::CONTENT_LENGTH | header::CONTENT_RANGE => false,
+        // The two are the same but perhaps for their strength, and that of the stored bytes is known.
+        header::ETAG => !stored.contains_key(header::ETAG),
+        _ => true,
     };
-    let mut fields = HeaderMap::with_capacity(stored.len() + not_modified.len());
-    for (name, value) in stored {
-        if !(replaces(name) && not_modified.contains_key(name)) {
-            fields.append(name, value.clone());
+    let kept = stored
+        .iter()
+        .filter(|(name, _)| !(replaces(name) && not_modified.contains_key(*name)));
+    let new = not_modified.iter().filter(|(name, _)| replaces(name));
+    let mut fields = HeaderMap::new();
+    let mut bytes = 0;
+    for (name, value) in kept.chain(new) {
+        bytes += name.as_str().len() + value.len();
+        if fields.len() == FIELDS_MAX || bytes > BYTES_MAX {
+            return None;
         }
+        fields.append(name, value.clone());
     }
-    for (name, value) in not_modified {
-        if replaces(name) {
-            fields.append(name, value.clone());
-        }
-    }
-    fields
+    Some(fields)
 }
 
 #[cfg(test)]
@@ -107,7 +123,7 @@ mod tests {
                 let found: Vec<_> = head.fields.map.get_all(name).iter().collect();
                 assert_eq!(found, expected, "{said:?}");
             }
-            Updated::NoLongerStorable { reason, .. } => panic!("{reason:?}: {said:?}"),
+            other => panic!("{other:?}: {said:?}"),
         }
     }
 
@@ -126,6 +142,20 @@ mod tests {
         check(&[("content-encoding", "br")], "content-encoding", &["gzip"]);
         check(&[("content-length", "99")], "content-length", &[]);
         check(&[("content-range", "bytes 0-1/2")], "content-range", &[]);
+    }
+
+    #[test]
+    fn a_tag_keeps_the_strength_that_it_was_stored_with() {
+        check(&[("etag", "W/\"a\"")], "etag", &["\"a\""]);
+    }
+
+    #[test]
+    fn fields_do_not_add_up_without_end() {
+        let many: Vec<String> = (0..300).map(|n| format!("x-new-{n}")).collect();
+        let said: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "v")).collect();
+        assert!(matches!(updated(&[], &said), Updated::TooLarge));
+        let long = "v".repeat(BYTES_MAX);
+        assert!(matches!(updated(&[], &[("x-long", &long)]), Updated::TooLarge));
     }
 
     #[test]
@@ -160,7 +190,7 @@ mod tests {
                     assert_eq!(reason, expected);
                     assert_eq!(fields.get_all("x-a").iter().count(), 2);
                 }
-                Updated::Stored(_) => panic!("stored: {asked:?} {said:?}"),
+                other => panic!("{other:?}: {asked:?} {said:?}"),
             };
         check(&[], &[("cache-control", "no-store")], NotStorable::NoStore);
         check(&[], &[("cache-control", "private")], NotStorable::Private);

@@ -17,21 +17,54 @@ pub const TAGS_MAX: usize = 16;
 /// Bytes of If-None-Match beyond which no further tag is offered.
 const TAGS_BYTES_MAX: usize = 4096;
 
-/// Adds the conditions that validate `candidates`: If-None-Match with their tags, If-Modified-Since with the
-/// Last-Modified of the first. The first is the one that the request selects; the others are variants whose Vary does
-/// not match, offered because the origin may choose one of them. Conditions already in `out` are replaced. Without
+/// Stored responses whose validators a request offers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Offered<'a> {
+    /// The one that the request selects.
+    pub selected: Option<&'a StoredHead>,
+    /// Variants for other requests, most recent first, which the origin may choose all the same. Only strong tags of
+    /// theirs are offered.
+    pub others: &'a [&'a StoredHead],
+}
+
+/// Which of the offered responses a 304 confirms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirmed {
+    /// The selected one.
+    Selected,
+    /// One of the others, by its place.
+    Other(usize),
+}
+
+/// Adds the conditions that validate what is offered: If-None-Match with the tags, and If-Modified-Since with the
+/// Last-Modified of the selected response alone. A date says nothing about which variant it speaks of: with that of another
+/// one, an origin's 304 would confirm a page in the wrong language. Conditions already in `out` are replaced. Without
 /// validators nothing is added, and the request is an ordinary one.
-pub fn conditional_fields(candidates: &[&StoredHead], out: &mut HeaderMap) {
-    let Some((selected, others)) = candidates.split_first() else {
-        return;
+pub fn conditional_fields(offered: Offered<'_>, out: &mut HeaderMap) {
+    let modified = offered
+        .selected
+        .and_then(|selected| selected.validators.last_modified.as_ref());
+    if let Some((value, _)) = modified {
+        out.insert(header::IF_MODIFIED_SINCE, value.clone());
+    }
+    let mut others = offered.others;
+    let own = match offered.selected {
+        Some(selected) => selected.validators.etag.as_ref(),
+        None => loop {
+            // The first that has one leads the list.
+            let Some((first, rest)) = others.split_first() else {
+                break None;
+            };
+            others = rest;
+            if tag_of(first).is_some_and(|tag| tag.is_strong()) {
+                break first.validators.etag.as_ref();
+            }
+        },
     };
-    if let Some(own) = &selected.validators.etag {
+    if let Some(own) = own {
         // A list is built only where there is one to build: the usual single tag goes out byte for byte.
         let value = list_of_tags(own, others).unwrap_or_else(|| own.clone());
         out.insert(header::IF_NONE_MATCH, value);
-    }
-    if let Some((value, _)) = &selected.validators.last_modified {
-        out.insert(header::IF_MODIFIED_SINCE, value.clone());
     }
 }
 
@@ -45,10 +78,11 @@ fn list_of_tags(own: &HeaderValue, others: &[&StoredHead]) -> Option<HeaderValue
     }
     let mut offered = vec![own];
     let mut bytes = own.len();
+    let strong = |other: &&&StoredHead| tag_of(other).is_some_and(|tag| tag.is_strong());
     for tag in others
         .iter()
+        .filter(strong)
         .filter_map(|other| other.validators.etag.as_ref())
-        .filter(|tag| is_regular(tag))
     {
         if offered.len() < TAGS_MAX && bytes + tag.len() + 2 <= TAGS_BYTES_MAX && !offered.contains(&tag) {
             bytes += tag.len() + 2;
@@ -85,47 +119,50 @@ pub fn drop_conditionals(fields: &mut HeaderMap) {
     }
 }
 
-/// Which of the stored responses that were offered a 304 confirms (RFC 9111 4.3.4). A strong tag names exactly one
-/// representation: where none has it, the 304 may update nothing and the request has to be repeated without
-/// conditions. Weak validators choose the first that has them, so candidates come most recent first. Without any
-/// validator, a 304 can only mean the one response that was offered.
-pub fn matches_304(candidates: &[&StoredHead], not_modified: &HeaderMap) -> Option<usize> {
-    let stored_tag = |stored: &StoredHead, is_it: &dyn Fn(&EntityTag<'_>) -> bool| {
-        let tag = stored
-            .validators
-            .etag
-            .as_ref()
-            .and_then(|value| EntityTag::new(value.as_bytes()));
-        tag.is_some_and(|tag| is_it(&tag))
-    };
+fn tag_of(stored: &StoredHead) -> Option<EntityTag<'_>> {
+    let value = stored.validators.etag.as_ref()?;
+    EntityTag::new(value.as_bytes())
+}
+
+/// Which of the offered responses a 304 confirms (RFC 9111 4.3.4). A tag names its representation: where none has it, the
+/// 304 may update nothing and the request has to be repeated without conditions. That of the selected response is
+/// compared weakly, as the origin compared it: a server that weakens the tags of what it compresses sends the strong
+/// form with its 304. That of another variant has to be strong: weak ones may be the same for all codings of a page.
+/// Without a tag, a 304 can only mean the selected response; and where several were offered and it has no validator
+/// at all, none.
+pub fn matches_304(offered: Offered<'_>, not_modified: &HeaderMap) -> Option<Confirmed> {
     if let Some(tag) = EntityTag::of(not_modified) {
-        return candidates.iter().position(|stored| {
-            stored_tag(stored, &|own| {
-                if tag.is_strong() {
-                    tag.equals_strongly(own)
-                } else {
-                    tag.equals_weakly(own)
-                }
+        if offered
+            .selected
+            .and_then(tag_of)
+            .is_some_and(|own| tag.equals_weakly(&own))
+        {
+            return Some(Confirmed::Selected);
+        }
+        let has_it = |other: &StoredHead| tag_of(other).is_some_and(|own| tag.equals_strongly(&own));
+        return offered
+            .others
+            .iter()
+            .position(|other| has_it(other))
+            .map(Confirmed::Other);
+    }
+    let selected = offered
+        .selected
+        .filter(|_| !not_modified.contains_key(header::ETAG))?;
+    let confirmed = if not_modified.contains_key(header::LAST_MODIFIED) {
+        selected
+            .validators
+            .last_modified
+            .as_ref()
+            .is_some_and(|(value, modified)| {
+                let now = selected.freshness.received.wall;
+                let said = DateField::read(not_modified, &header::LAST_MODIFIED, now);
+                said == DateField::At(*modified) || not_modified.get(header::LAST_MODIFIED) == Some(value)
             })
-        });
-    }
-    if not_modified.contains_key(header::ETAG) {
-        return None;
-    }
-    if not_modified.contains_key(header::LAST_MODIFIED) {
-        return candidates.iter().position(|stored| {
-            let Some((value, modified)) = &stored.validators.last_modified else {
-                return false;
-            };
-            let said = DateField::read(
-                not_modified,
-                &header::LAST_MODIFIED,
-                stored.freshness.received.wall,
-            );
-            said == DateField::At(*modified) || not_modified.get(header::LAST_MODIFIED) == Some(value)
-        });
-    }
-    (candidates.len() == 1).then_some(0)
+    } else {
+        offered.others.is_empty()
+    };
+    confirmed.then_some(Confirmed::Selected)
 }
 
 #[cfg(test)]
@@ -143,8 +180,33 @@ mod tests {
     fn check(candidates: &[&StoredHead], expected: &[(&str, &str)]) {
         let mut out = fields(&[("if-none-match", "\"of the client\"")]);
         out.remove(header::IF_NONE_MATCH);
-        conditional_fields(candidates, &mut out);
+        let (selected, others) = match candidates.split_first() {
+            Some((selected, others)) => (Some(*selected), others),
+            None => (None, candidates),
+        };
+        conditional_fields(Offered { selected, others }, &mut out);
         assert_eq!(out, fields(expected));
+    }
+
+    #[test]
+    fn without_a_selected_response_tags_are_offered_and_dates_are_not() {
+        let (a, dated) = (
+            with(&[("etag", "\"a\""), ("last-modified", DATE)]),
+            with(&[("last-modified", DATE)]),
+        );
+        let check = |others: &[&StoredHead], expected: &[(&str, &str)]| {
+            let mut out = HeaderMap::new();
+            conditional_fields(
+                Offered {
+                    selected: None,
+                    others,
+                },
+                &mut out,
+            );
+            assert_eq!(out, fields(expected));
+        };
+        check(&[&dated], &[]);
+        check(&[&dated, &a], &[("if-none-match", "\"a\"")]);
     }
 
     #[test]
@@ -201,22 +263,45 @@ mod tests {
             with(&[("etag", "W/\"b\"")]),
         );
         let (odd, none) = (with(&[("etag", "odd")]), with(&[]));
-        let check = |candidates: &[&StoredHead], said: &[(&str, &str)], expected| {
-            assert_eq!(matches_304(candidates, &fields(said)), expected, "{said:?}");
+        let check = |offered: &[&StoredHead], said: &[(&str, &str)], expected| {
+            let (selected, others) = (offered.first().copied(), offered.get(1..).unwrap_or_default());
+            assert_eq!(
+                matches_304(Offered { selected, others }, &fields(said)),
+                expected,
+                "{said:?}"
+            );
         };
-        check(&[&weak, &a], &[("etag", "\"a\"")], Some(1));
-        check(&[&weak, &a], &[("etag", "W/\"a\"")], Some(1));
-        check(&[&weak, &a], &[("etag", "W/\"b\"")], Some(0));
-        check(&[&weak], &[("etag", "\"b\"")], None);
+        let (selected, other) = (Some(Confirmed::Selected), Some(Confirmed::Other(0)));
+        check(&[&weak, &a], &[("etag", "\"a\"")], other);
+        check(&[&weak, &a], &[("etag", "W/\"a\"")], None);
+        check(&[&weak, &a], &[("etag", "W/\"b\"")], selected);
+        check(&[&weak], &[("etag", "\"b\"")], selected);
         check(&[&a], &[("etag", "\"c\"")], None);
         check(&[&a], &[("etag", "\"c\""), ("last-modified", DATE)], None);
         check(&[&a], &[("etag", "\"a\""), ("etag", "\"c\"")], None);
-        check(&[&odd], &[("etag", "odd")], Some(0));
-        check(&[&weak, &a], &[("last-modified", DATE)], Some(1));
+        check(&[&odd], &[("etag", "odd")], selected);
+        check(&[&a, &weak], &[("last-modified", DATE)], selected);
+        check(&[&weak, &a], &[("last-modified", DATE)], None);
         check(&[&a], &[("last-modified", "Sun, 06 Nov 1994 09:49:37 GMT")], None);
-        check(&[&a], &[], Some(0));
-        check(&[&none], &[], Some(0));
+        check(&[&a], &[], selected);
+        check(&[&none], &[], selected);
         check(&[&a, &weak], &[], None);
         check(&[], &[], None);
+        let of_others = |said: &[(&str, &str)]| {
+            matches_304(
+                Offered {
+                    selected: None,
+                    others: &[&a],
+                },
+                &fields(said),
+            )
+        };
+        assert_eq!(of_others(&[("etag", "\"a\"")]), other);
+        assert_eq!(
+            of_others(&[("last-modified", DATE)]),
+            None,
+            "a date names no variant"
+        );
+        assert_eq!(of_others(&[]), None);
     }
 }

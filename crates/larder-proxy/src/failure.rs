@@ -28,6 +28,8 @@ impl Failure {
 
     /// The fetch task ended without a word, twice.
     pub(crate) const FETCH_LOST: Self = Self::new(StatusCode::BAD_GATEWAY, "fetch-lost");
+    /// A 304 to a request without conditions.
+    pub(crate) const UNASKED_NOT_MODIFIED: Self = Self::new(StatusCode::BAD_GATEWAY, "unasked-not-modified");
     /// As many clients wait for this key as may.
     pub(crate) const WAITERS_FULL: Self = Self::new(StatusCode::SERVICE_UNAVAILABLE, "waiters-full");
     /// `only-if-cached`, and it is not (RFC 9111 5.2.1.7).

@@ -7,8 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, Method, StatusCode};
-use larder_cache::{ExchangeTimes, Freshness, Storability, StoredHead, Updated};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use larder_cache::{
+    Confirmed, ExchangeTimes, Freshness, NotStorable, Offered, Storability, StoredHead, Updated,
+};
 use larder_http::body::{Body, BodyError};
 use larder_http::message::RequestHead;
 use larder_origin::{OriginError, OriginRequest, OriginResponse};
@@ -31,9 +33,42 @@ pub(crate) struct Job {
     pub(crate) settings: Arc<RuleSettings>,
     pub(crate) origin: usize,
     pub(crate) hop: Hop,
-    /// Stored responses that the origin may confirm.
-    pub(crate) candidates: SmallVec<[Arc<StoredResponse>; 4]>,
+    /// What the origin may confirm.
+    pub(crate) offered: Candidates,
     pub(crate) leader: oneshot::Sender<Share>,
+}
+
+/// Stored responses that the origin may confirm.
+#[derive(Clone, Default)]
+pub(crate) struct Candidates {
+    /// The one that the request selects.
+    pub(crate) selected: Option<Arc<StoredResponse>>,
+    /// Those of other requests to the same key, newest first.
+    pub(crate) others: SmallVec<[Arc<StoredResponse>; 4]>,
+}
+
+impl Candidates {
+    fn is_empty(&self) -> bool {
+        self.selected.is_none() && self.others.is_empty()
+    }
+
+    /// Lets `look` see them as the rules do.
+    fn offered<R>(&self, look: impl FnOnce(Offered<'_>) -> R) -> R {
+        let others: SmallVec<[&StoredHead; 4]> = self.others.iter().map(|stored| &*stored.head).collect();
+        let selected = self.selected.as_ref().map(|stored| &*stored.head);
+        look(Offered {
+            selected,
+            others: &others,
+        })
+    }
+
+    /// The one that a 304 with these fields confirms.
+    fn confirmed_by(&self, fields: &HeaderMap) -> Option<Arc<StoredResponse>> {
+        match self.offered(|offered| larder_cache::matches_304(offered, fields))? {
+            Confirmed::Selected => self.selected.clone(),
+            Confirmed::Other(index) => self.others.get(index).cloned(),
+        }
+    }
 }
 
 /// What the client that caused the fetch gets.
@@ -55,6 +90,8 @@ pub(crate) enum Share {
 pub(crate) struct Flown {
     pub(crate) answer: Box<OriginResponse>,
     pub(crate) delay: Duration,
+    /// What the origin said, where that was a 304 to larder's own conditions and so is not the answer's status.
+    pub(crate) forward_status: StatusCode,
     /// Why it is not stored.
     pub(crate) detail: &'static str,
 }
@@ -100,46 +137,91 @@ pub(crate) async fn ask(
     }
 }
 
-/// Flies: asks, judges, fills, stores.
-pub(crate) async fn fly(job: Job, guard: FlightGuard) {
-    let orphan_time = job.furnished.plan.orphan_time;
-    let mut candidates = job.candidates.clone();
-    let answered = loop {
-        let request = request(&job, &guard, &candidates);
-        let answered = tokio::select! {
-            answered = ask(&job.worker, &job.furnished, job.origin, request) => answered,
-            () = abandoned(&guard, orphan_time) => return,
-        };
-        match answered {
-            Err(failure) => return guard.tell(Phase::Failed(failure)),
-            Ok((answer, times)) if answer.status == StatusCode::NOT_MODIFIED && !candidates.is_empty() => {
-                let confirmed = larder_cache::matches_304(&heads(&candidates), &answer.fields);
-                if let Some(stored) = confirmed.and_then(|index| candidates.get(index)).map(Arc::clone) {
-                    return confirm(job, guard, &stored, answer, times);
-                }
-                // It confirms something that is not here: once more, without conditions.
-                candidates.clear();
-            }
-            Ok(answered) => break answered,
+/// An unsafe request: a task of its own, because its answer says what has to go from the cache, whether its client is
+/// still there to hear it or not. An upload that is cut ends it, as everywhere. `settle` is called once with what the
+/// origin answered, or with nothing where it may have acted and did not say.
+pub(crate) fn act(
+    worker: &Arc<Worker>,
+    furnished: &Arc<Furnished>,
+    origin: usize,
+    request: OriginRequest,
+    settle: impl FnOnce(Option<&OriginResponse>) + Send + 'static,
+) -> oneshot::Receiver<Result<(OriginResponse, ExchangeTimes), Failure>> {
+    let (give, take) = oneshot::channel();
+    let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
+    tokio::spawn(async move {
+        let answered = ask(&worker, &furnished, origin, request).await;
+        match &answered {
+            Ok((answer, _)) => settle(Some(answer)),
+            Err(failure) if failure.acted => settle(None),
+            Err(_) => {}
         }
-    };
-    receive(job, guard, answered.0, answered.1).await;
+        // Where the client has left, the answer is dropped, and with it the origin's connection.
+        let _ = give.send(answered);
+    });
+    take
 }
 
-fn request(job: &Job, guard: &FlightGuard, candidates: &[Arc<StoredResponse>]) -> OriginRequest {
+/// Flies: asks, judges, fills, stores.
+pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
+    let orphan_time = job.furnished.plan.orphan_time;
+    loop {
+        let request = request(&job, &guard);
+        let conditional = CONDITIONS.iter().any(|name| request.fields.contains_key(name));
+        let asked = ask(&job.worker, &job.furnished, job.origin, request);
+        let answered = tokio::select! {
+            answered = asked => answered,
+            () = abandoned(&mut job.leader, &guard, orphan_time) => return,
+        };
+        let (answer, times) = match answered {
+            Ok(answered) => answered,
+            Err(failure) => return guard.tell(Phase::Failed(failure)),
+        };
+        if answer.status != StatusCode::NOT_MODIFIED {
+            return receive(job, guard, answer, times).await;
+        }
+        if job.offered.is_empty() {
+            // Under a mark the conditions are the client's own, and so is the answer to them.
+            return match conditional {
+                true => receive(job, guard, answer, times).await,
+                false => guard.tell(Phase::Failed(Failure::UNASKED_NOT_MODIFIED)),
+            };
+        }
+        if let Some(stored) = job.offered.confirmed_by(&answer.fields)
+            && !fetch::varies_on_ours(&answer.fields)
+        {
+            match confirm(job, guard, &stored, answer, times) {
+                None => return,
+                Some(again) => (job, guard) = again,
+            }
+        }
+        // It confirms something that is not here, or cannot be used: once more, without conditions.
+        job.offered = Candidates::default();
+    }
+}
+
+const CONDITIONS: [http::HeaderName; 4] = [
+    http::header::IF_NONE_MATCH,
+    http::header::IF_MODIFIED_SINCE,
+    http::header::IF_MATCH,
+    http::header::IF_UNMODIFIED_SINCE,
+];
+
+fn request(job: &Job, guard: &FlightGuard) -> OriginRequest {
     let head: &RequestHead = guard.request();
     let sink = Arc::new(guard.interim_sink());
     let mut request = fetch::outgoing(head, Body::Empty, false, job.hop, Some(sink));
-    larder_cache::conditional_fields(&heads(candidates), &mut request.fields);
+    job.offered
+        .offered(|offered| larder_cache::conditional_fields(offered, &mut request.fields));
     request
 }
 
-fn heads(candidates: &[Arc<StoredResponse>]) -> SmallVec<[&StoredHead; 4]> {
-    candidates.iter().map(|stored| &*stored.head).collect()
-}
-
-/// Resolves when nobody has been waiting for `orphan_time`.
-async fn abandoned(guard: &FlightGuard, orphan_time: Duration) {
+/// Resolves when there is nobody left to fetch for: at once where nobody but the leader could want it, else when nobody
+/// has been waiting for `orphan_time`.
+async fn abandoned(leader: &mut oneshot::Sender<Share>, guard: &FlightGuard, orphan_time: Duration) {
+    if !guard.is_shared() {
+        return leader.closed().await;
+    }
     loop {
         tokio::time::sleep(orphan_time).await;
         if guard.waiters() == 0 {
@@ -148,66 +230,59 @@ async fn abandoned(guard: &FlightGuard, orphan_time: Duration) {
     }
 }
 
-/// A 304: the stored response is good again.
+/// A 304: the stored response is good again. Gives everything back where it cannot be used.
 fn confirm(
     job: Job,
     guard: FlightGuard,
     stored: &Arc<StoredResponse>,
     answer: OriginResponse,
     times: ExchangeTimes,
-) {
-    let Job {
-        worker,
-        settings,
-        leader,
-        ..
-    } = job;
-    let store = &settings.store;
-    let renewed = |head: StoredHead| {
-        // Without room for its head the response still answers those who wait; it is not kept then.
-        let bytes = StoredResponse::overhead_bytes(&head, guard.key());
-        let room = store.reserve(bytes);
-        let kept = room.is_some();
-        let room = room.or_else(|| store.reserve_free(0))?;
-        let renewed = StoredResponse {
-            variant: stored.variant.clone(),
-            head: Arc::new(head),
-            body: Arc::clone(&stored.body),
-            number: guard.number(),
-            room,
-        };
-        Some((Arc::new(renewed), kept))
-    };
-    match larder_cache::update(
-        &stored.head,
-        guard.request(),
-        &answer.fields,
-        times,
-        &settings.policy,
-    ) {
+) -> Option<(Job, FlightGuard)> {
+    let (worker, store) = (&job.worker, &job.settings.store);
+    let request = guard.request();
+    let selected = stored.head.vary.selects(&request.fields);
+    match larder_cache::update(&stored.head, request, &answer.fields, times, &job.settings.policy) {
+        Updated::TooLarge => return Some((job, guard)),
         Updated::Stored(head) => {
-            let Some((renewed, kept)) = renewed(*head) else {
-                return;
+            // Without room for its head the response still answers those who wait; it is not kept then.
+            let wanted = StoredResponse::overhead_bytes(&head, guard.key());
+            let (kept, room) = match store.reserve(wanted) {
+                Some(room) => (true, Some(room)),
+                None => (false, store.reserve_free(0)),
             };
-            if kept {
-                store.replace(guard.key(), stored, Arc::clone(&renewed), || guard.is_valid());
-            } else {
-                store.remove(guard.key(), stored);
+            let renewed = Arc::new(StoredResponse {
+                head: Arc::new(*head),
+                body: Arc::clone(&stored.body),
+                number: guard.number(),
+                room: room?,
+            });
+            match (kept, selected) {
+                (true, true) => {
+                    store.replace(guard.key(), stored, Arc::clone(&renewed), || guard.is_valid());
+                }
+                // The origin chose a variant that is there for other requests: it stays there for them.
+                (true, false) => {
+                    let replaces = |old: &StoredResponse| old.head.vary.selects(&request.fields);
+                    store.insert(guard.key(), Arc::clone(&renewed), replaces, || guard.is_valid());
+                }
+                (false, true) => store.remove(guard.key(), stored),
+                (false, false) => {}
+            }
+            if !kept {
                 worker.metrics.not_stored(&NotStoredLabel(NotStored::NoRoom));
             }
-            if renewed.head.freshness.is_shareable() {
-                let _ = leader.send(Share::Confirmed(Arc::clone(&renewed)));
-                guard.tell(Phase::Confirmed(renewed));
-            } else {
-                let _ = leader.send(Share::Confirmed(renewed));
-                guard.tell(Phase::Unshared);
-            }
+            let phase = match renewed.head.freshness.is_shareable() {
+                true => Phase::Confirmed(Arc::clone(&renewed)),
+                false => Phase::Unshared,
+            };
+            let _ = job.leader.send(Share::Confirmed(renewed));
+            guard.tell(phase);
         }
         Updated::NoLongerStorable { fields, reason } => {
             worker
                 .metrics
                 .not_stored(&NotStoredLabel(NotStored::Rule(reason)));
-            if !reason.lies_in_request() {
+            if selected && !reason.lies_in_request() {
                 store.remove(guard.key(), stored);
             }
             let owner = Arc::clone(&stored.body);
@@ -218,24 +293,48 @@ fn confirm(
                     range: 0..length,
                 },
             };
-            let status = stored.head.status;
-            let content_length = Some(stored.body.length());
             let answer = OriginResponse {
-                status,
+                status: stored.head.status,
                 fields,
                 body,
-                content_length,
+                content_length: Some(stored.body.length()),
                 ..answer
             };
-            let flown = Flown {
-                answer: Box::new(answer),
-                delay: times.delay(),
-                detail: reason.token(),
-            };
-            let _ = leader.send(Share::Passed(flown));
-            guard.tell(Phase::Unshared);
+            pass(
+                job.leader,
+                &guard,
+                (StatusCode::NOT_MODIFIED, answer),
+                times,
+                reason,
+            );
         }
     }
+    None
+}
+
+/// The answer is for the leader alone. Followers go alone as well, or, where only the leader's request is why, the next
+/// of them leads.
+fn pass(
+    leader: oneshot::Sender<Share>,
+    guard: &FlightGuard,
+    (forward_status, answer): (StatusCode, OriginResponse),
+    times: ExchangeTimes,
+    reason: NotStorable,
+) {
+    let answer = Box::new(answer);
+    let _ = leader.send(Share::Passed(Flown {
+        answer,
+        forward_status,
+        delay: times.delay(),
+        detail: reason.token(),
+    }));
+    // What a range brings is no use to anybody else with the same one either.
+    let its_own = reason.lies_in_request() && !guard.request().fields.contains_key(http::header::RANGE);
+    guard.tell(if its_own {
+        Phase::NotForOthers
+    } else {
+        Phase::Unshared
+    });
 }
 
 /// A whole answer: is it for everybody, for the store, or for its client alone?
@@ -248,7 +347,10 @@ async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: Ex
         ..
     } = job;
     let request = guard.request();
-    let judged = larder_cache::storable(request, answer.status, &answer.fields, times, &settings.policy);
+    let judged = match fetch::varies_on_ours(&answer.fields) {
+        true => Storability::NotStorable(NotStorable::VaryAny),
+        false => larder_cache::storable(request, answer.status, &answer.fields, times, &settings.policy),
+    };
     let freshness = match judged {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
@@ -258,13 +360,7 @@ async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: Ex
             if guard.is_shared() && !reason.lies_in_request() {
                 mark(&worker, &furnished, &settings, &guard);
             }
-            let flown = Flown {
-                answer: Box::new(answer),
-                delay: times.delay(),
-                detail: reason.token(),
-            };
-            let _ = leader.send(Share::Passed(flown));
-            return guard.tell(Phase::Unshared);
+            return pass(leader, &guard, (answer.status, answer), times, reason);
         }
     };
     let shareable = freshness.is_shareable();
@@ -300,7 +396,6 @@ async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: Ex
         seat,
     });
     if shareable {
-        guard.varies(head.vary.clone());
         if !stored {
             guard.close();
         }
@@ -352,7 +447,6 @@ fn keep(
     room: larder_store::Reservation,
 ) {
     let response = StoredResponse {
-        variant: guard.key().variant().into(),
         head: Arc::clone(&head),
         body,
         number: guard.number(),

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use http::header::{AUTHORIZATION, LOCATION, VIA};
+use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TYPE, LOCATION, VIA};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use larder_http::authority::Authority;
+use larder_cache::StoredHead;
 use larder_http::body::Body;
 use larder_http::fields::age;
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
@@ -20,11 +20,11 @@ use larder_observe::RouteId;
 use larder_origin::OriginResponse;
 use tokio::sync::oneshot;
 
-use crate::collapse::{Event, Follower, Seat};
+use crate::collapse::{Event, Follower, Seat, Trip};
 use crate::exchange::{Exchange, InvalidationKind, NotStored, Reply};
 use crate::failure::Failure;
 use crate::fetch::{self, Hop};
-use crate::forward::{self, Flown, Job, Share};
+use crate::forward::{self, Candidates, Flown, Job, Share};
 use crate::lookup::{Ask, Found, look_up};
 use crate::proxy::{Furnished, Worker};
 use crate::respond::{self, Content, Represented};
@@ -62,6 +62,8 @@ pub(crate) async fn serve(worker: &Arc<Worker>, request: Request, interims: &Int
 
 /// What a request carries beside its head.
 struct Inside {
+    /// As the client sent it.
+    raw_target: Target,
     site: usize,
     body: Body,
     websocket: bool,
@@ -92,6 +94,7 @@ fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Ex
     if head.fields.contains_key(VIA) && fetch::is_looping(&head.fields) {
         return Err((Failure::LOOP, head.method));
     }
+    let raw_target = head.target.clone();
     settings.request.apply(&mut head.fields);
     if let Some(target) = key::normalise(&head.target, &settings.key) {
         head.target = target;
@@ -111,6 +114,7 @@ fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Ex
     Ok((
         exchange,
         Inside {
+            raw_target,
             site: index,
             body,
             websocket,
@@ -165,7 +169,7 @@ async fn decide(
 /// A request that only its own client can use: to the origin and back, and gone when the client leaves.
 async fn pass(
     worker: &Arc<Worker>,
-    furnished: &Furnished,
+    furnished: &Arc<Furnished>,
     exchange: &mut Exchange,
     origin: usize,
     inside: Inside,
@@ -175,23 +179,19 @@ async fn pass(
     let websocket = inside.websocket && exchange.site.settings.websocket;
     let sink: larder_origin::InterimSink = Arc::new(move |interim| interims.push(interim));
     let request = fetch::outgoing(&exchange.head, inside.body, websocket, exchange.hop, Some(sink));
-    let invalidation = Invalidation::of(worker, furnished, exchange);
-    let answered = forward::ask(worker, furnished, origin, request).await;
-    let (answer, times) = match answered {
-        Ok(answered) => answered,
-        Err(failure) => {
-            if !failure.acted {
-                invalidation.settle(Vec::new());
-            }
-            return failed(Outcome::Own, failure);
+    let answered = match larder_cache::is_safe(&exchange.head.method) {
+        true => forward::ask(worker, furnished, origin, request).await,
+        false => {
+            let settle = invalidation(worker, furnished, exchange, inside.raw_target);
+            let answered = forward::act(worker, furnished, origin, request, settle);
+            answered.await.unwrap_or(Err(Failure::FETCH_LOST))
         }
     };
+    let (answer, times) = match answered {
+        Ok(answered) => answered,
+        Err(failure) => return failed(Outcome::Own, failure),
+    };
     exchange.origin_time = Some(times.delay());
-    invalidation.settle(larder_cache::invalidates(
-        &exchange.head,
-        answer.status,
-        &answer.fields,
-    ));
     let status = CacheStatus {
         forward_status: Some(answer.status),
         ..CacheStatus::new(Outcome::Own)
@@ -207,48 +207,40 @@ async fn pass(
     Reply { response, status }
 }
 
-/// What an unsafe request takes out of the cache. Until its answer is known that is the URI it names: a client that
-/// leaves, or an origin that dies, does not undo what the request may have done there.
-struct Invalidation<'a> {
-    worker: &'a Arc<Worker>,
-    furnished: &'a Furnished,
-    authority: Authority,
-    targets: Vec<Target>,
-}
-
-impl<'a> Invalidation<'a> {
-    fn of(worker: &'a Arc<Worker>, furnished: &'a Furnished, exchange: &Exchange) -> Self {
-        let head = &exchange.head;
-        let targets = if larder_cache::is_safe(&head.method) {
-            Vec::new()
-        } else {
-            vec![head.target.clone()]
+/// What to do when an unsafe request has been answered, or nobody knows how (RFC 9111 4.4): its URI and those that the
+/// answer names are invalidated, in every form in which this site may key them.
+fn invalidation(
+    worker: &Arc<Worker>,
+    furnished: &Arc<Furnished>,
+    exchange: &Exchange,
+    raw_target: Target,
+) -> impl FnOnce(Option<&OriginResponse>) + Send + 'static {
+    let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
+    let (site, mut head) = (Arc::clone(&exchange.site), exchange.head.clone());
+    head.target = raw_target;
+    move |answer| {
+        let gone = match answer {
+            Some(answer) => larder_cache::invalidates(&head, answer.status, &answer.fields),
+            None => vec![head.target.clone()],
         };
-        Self {
-            worker,
-            furnished,
-            authority: head.authority.clone(),
-            targets,
-        }
-    }
-
-    /// The answer has come: it decides.
-    fn settle(mut self, targets: Vec<Target>) {
-        self.targets = targets;
-    }
-}
-
-impl Drop for Invalidation<'_> {
-    fn drop(&mut self) {
-        if self.targets.is_empty() {
+        if gone.is_empty() {
             return;
         }
-        let proxy = &self.worker.proxy;
-        let stores = self.furnished.plan.stores.iter().map(|store| &**store);
-        let ground = |key: &_, number| proxy.flights.invalidate(key, number);
-        let authority = self.authority.as_str();
-        invalidate::invalidate(&proxy.numbering, stores, authority, &self.targets, ground);
-        self.worker.metrics.invalidated(&InvalidationKind::UnsafeMethod);
+        let forms: Vec<Target> = gone
+            .iter()
+            .flat_map(|target| site.forms(target, key::normalise))
+            .collect();
+        let flights = &worker.proxy.flights;
+        let stores = furnished.plan.stores.iter().map(|store| &**store);
+        let ground = |key: &_, number| flights.invalidate(key, number);
+        invalidate::invalidate(
+            &worker.proxy.numbering,
+            stores,
+            head.authority.as_str(),
+            &forms,
+            ground,
+        );
+        worker.metrics.invalidated(&InvalidationKind::UnsafeMethod);
     }
 }
 
@@ -263,7 +255,7 @@ async fn cached(
     let settings = Arc::clone(&exchange.settings);
     let key = key::key(&exchange.head, &settings.key);
     let look = |head: &_, now| look_up(&settings.store, &key, head, &settings.policy, now);
-    let mut alone = exchange.head.fields.contains_key(AUTHORIZATION);
+    let mut alone = larder_cache::is_personal(&exchange.head, &settings.policy);
     let (mut looks, mut lost) = (0, 0);
     loop {
         let now = worker.proxy.clock.now();
@@ -282,31 +274,29 @@ async fn cached(
         }
         looks += 1;
         alone |= ask.alone || looks > LOOKS_MAX;
-        let number = worker.proxy.numbering.current();
+        // Under a mark the client's conditions and range are the origin's to answer.
+        let head = match ask.marked {
+            true => exchange.head.clone(),
+            false => fetch::for_everyone(&exchange.head),
+        };
+        let trip = Trip {
+            key: &key,
+            rule: Arc::as_ptr(&settings).addr(),
+            request: &Arc::new(head),
+            expected: ask.expected(),
+            number: worker.proxy.numbering.current(),
+        };
+        let flights = &worker.proxy.flights;
         let seat = if alone {
-            // Under a mark the client's conditions and range are the origin's to answer.
-            let marked = ask.selected.is_none() && ask.alone;
-            let head = if marked {
-                exchange.head.clone()
-            } else {
-                fetch::for_everyone(&exchange.head)
-            };
-            let (guard, follower) = worker.proxy.flights.alone(&key, &Arc::new(head), number);
+            let (guard, follower) = flights.alone(trip);
             Seat::Lead(guard, follower)
         } else {
-            let head = Arc::new(fetch::for_everyone(&exchange.head));
-            let expected = ask
-                .candidates()
-                .next()
-                .map(|stored| stored.head.vary.names().clone());
+            let usable = |head: &StoredHead| is_usable(exchange, head, now);
             let unchanged = || match look(&exchange.head, worker.proxy.clock.now()) {
                 Found::Fresh { .. } => false,
                 Found::Ask(again) => again.is_same(&ask),
             };
-            worker
-                .proxy
-                .flights
-                .board(&key, &head, expected, number, unchanged)
+            flights.board(trip, usable, unchanged)
         };
         let (follower, share) = match seat {
             Seat::Lead(guard, follower) => {
@@ -317,7 +307,10 @@ async fn cached(
                     settings: Arc::clone(&settings),
                     origin,
                     hop: exchange.hop,
-                    candidates: ask.candidates().map(Arc::clone).collect(),
+                    offered: Candidates {
+                        selected: ask.selected.clone(),
+                        others: ask.others.clone(),
+                    },
                     leader: give,
                 };
                 tokio::spawn(forward::fly(job, guard));
@@ -349,6 +342,7 @@ async fn cached(
 enum Told {
     Share(Share),
     Unshared,
+    NotForOthers,
     Failed(Failure),
     Lost,
 }
@@ -371,6 +365,7 @@ async fn wait(mut follower: Follower, share: Option<oneshot::Receiver<Share>>, i
             seat: None,
         }),
         (Event::Confirmed(stored), None) => Told::Share(Share::Confirmed(stored)),
+        (Event::NotForOthers, None) => Told::NotForOthers,
         (Event::Unshared | Event::Interim(_), None) => Told::Unshared,
     }
 }
@@ -391,14 +386,16 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
     };
     let reply = match told {
         Told::Unshared => return Landed::GoAlone,
+        Told::NotForOthers => return Landed::LookAgain,
         Told::Lost => return Landed::Lost,
         Told::Failed(failure) => stale_or_failed(worker, exchange, ask, failure, status),
         Told::Share(Share::Passed(Flown {
             answer,
+            forward_status,
             delay,
             detail,
         })) => {
-            status.forward_status = Some(answer.status);
+            status.forward_status = Some(forward_status);
             status.detail = Some(detail);
             exchange.origin_time = Some(delay);
             let OriginResponse {
@@ -415,8 +412,9 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
             }
         }
         Told::Share(Share::Confirmed(stored)) => {
-            if collapsed && !is_usable(exchange, &stored.head, now) {
-                return Landed::GoAlone;
+            let head = &stored.head;
+            if collapsed && !(head.vary.selects(&exchange.head.fields) && is_usable(exchange, head, now)) {
+                return Landed::LookAgain;
             }
             status.forward_status = Some(StatusCode::NOT_MODIFIED);
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
@@ -427,16 +425,11 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
             origin_age,
             seat,
         }) => {
-            if collapsed {
-                if !landing.head.vary.selects(&exchange.head.fields) {
-                    return Landed::LookAgain;
-                }
-                if !is_usable(exchange, &landing.head, now) {
-                    return Landed::GoAlone;
-                }
+            let head = &landing.head;
+            if collapsed && !(head.vary.selects(&exchange.head.fields) && is_usable(exchange, head, now)) {
+                return Landed::LookAgain;
             }
             let content = Content::Growing(Arc::clone(&landing.body));
-            let head = &landing.head;
             let of = Represented {
                 status: head.status,
                 fields: &head.fields,
@@ -540,12 +533,16 @@ fn passed(
     Response::new(ResponseHead::new(status, fields), body)
 }
 
-/// Conditions that were kept from the origin are answered from what it sent.
+/// Conditions that were kept from the origin are answered from what it sent. The answer is for this client alone, so
+/// everything that it may say to it stays (a cookie that it sets above all): only what describes content goes.
 fn conditionally(exchange: &Exchange, response: Response, now: Now) -> Response {
     let head = &response.head;
     match larder_cache::answer(&exchange.head, head.status, &head.fields, None, now.wall) {
         larder_cache::Answer::NotModified => {
-            let fields = larder_cache::not_modified_fields(&head.fields);
+            let mut fields = response.head.fields;
+            for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE] {
+                fields.remove(name);
+            }
             Response::new(ResponseHead::new(StatusCode::NOT_MODIFIED, fields), Body::Empty)
         }
         _ => response,

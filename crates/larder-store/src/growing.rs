@@ -122,7 +122,9 @@ impl Growing {
         if first > store.max_object() {
             return None;
         }
-        let room = store.reserve(first.saturating_add(PIECE_OVERHEAD_BYTES))?;
+        // As many pieces as a body of this length usually comes in; more of them ask for more.
+        let pieces = first / COMPACT_BELOW_BYTES + 1;
+        let room = store.reserve(first.saturating_add(pieces * PIECE_OVERHEAD_BYTES))?;
         Some(Self::new(store, declared, Mode::Keeping { room }))
     }
 
@@ -384,20 +386,21 @@ fn compact(pieces: Vec<Bytes>, length: u64, store: &MemoryStore) -> Vec<Bytes> {
         return pieces;
     };
     let mut whole = Vec::new();
-    let mut left = usize::try_from(length).unwrap_or(usize::MAX);
-    let mut buffer = Vec::with_capacity(left.min(COMPACT_PIECE_BYTES));
+    let mut buffer = Vec::with_capacity(COMPACT_PIECE_BYTES.min(usize::try_from(length).unwrap_or(0)));
     for piece in pieces {
         let mut rest = &piece[..];
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(buffer.capacity() - buffer.len()));
+            let (now, later) = rest.split_at(rest.len().min(COMPACT_PIECE_BYTES - buffer.len()));
             buffer.extend_from_slice(now);
-            left -= now.len();
             rest = later;
-            if buffer.len() == buffer.capacity() {
-                let next = Vec::with_capacity(left.min(COMPACT_PIECE_BYTES));
-                whole.push(Bytes::from(std::mem::replace(&mut buffer, next)));
+            if buffer.len() == COMPACT_PIECE_BYTES {
+                whole.push(Bytes::from(std::mem::take(&mut buffer)));
             }
         }
+    }
+    if !buffer.is_empty() {
+        buffer.shrink_to_fit();
+        whole.push(buffer.into());
     }
     whole
 }
@@ -433,14 +436,9 @@ impl State {
     fn signal(&mut self) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for parked in &mut self.parked {
-            while let Some(slot) = parked.pop() {
-                if let Some(slot) = self.readers.get_mut(slot)
-                    && let Some(waker) = slot.waker.take()
-                {
-                    slot.signalled = true;
-                    wakers.push(waker);
-                    break;
-                }
+            if let Some(slot) = parked.pop().and_then(|slot| self.readers.get_mut(slot)) {
+                slot.signalled = true;
+                wakers.extend(slot.waker.take());
             }
         }
         wakers
@@ -460,10 +458,17 @@ impl State {
             .get_mut(worker)
             .map(std::mem::take)
             .unwrap_or_default();
-        parked
-            .into_iter()
-            .filter_map(|slot| self.readers.get_mut(slot).and_then(|slot| slot.waker.take()))
-            .collect()
+        let waker = |slot| self.readers.get_mut(slot).and_then(|slot| slot.waker.take());
+        parked.into_iter().filter_map(waker).collect()
+    }
+
+    /// Takes a reader out of the list it is parked in. Slots are used again: one that stayed in the list would stand
+    /// for its successor there, which may be parked with another worker.
+    fn unpark(&mut self, slot: usize) {
+        let worker = self.readers.get(slot).map_or(0, |own| own.worker);
+        if let Some(parked) = self.parked.get_mut(worker) {
+            parked.retain(|other| *other != slot);
+        }
     }
 
     fn park(&mut self, slot: usize, waker: &Waker) {
@@ -471,15 +476,23 @@ impl State {
         if self.parked.len() <= worker {
             self.parked.resize_with(worker + 1, Vec::new);
         }
+        if self
+            .readers
+            .get(slot)
+            .is_some_and(|own| own.waker.is_some() && own.worker != worker)
+        {
+            self.unpark(slot);
+            if let Some(own) = self.readers.get_mut(slot) {
+                own.waker = None;
+            }
+        }
         let Some(own) = self.readers.get_mut(slot) else {
             return;
         };
-        let waiting = own.waker.is_some();
-        let moved = own.worker != worker;
-        own.waker = Some(waker.clone());
+        let is_parked = own.waker.replace(waker.clone()).is_some();
         own.worker = worker;
-        if !waiting || moved {
-            self.parked[worker].push(slot);
+        if !is_parked && let Some(parked) = self.parked.get_mut(worker) {
+            parked.push(slot);
         }
     }
 
@@ -576,6 +589,7 @@ impl Drop for Reader {
         let mut state = self.growing.state.lock();
         // A reader that was signalled and is dropped before it ran still owes its neighbours their wake.
         let neighbours = state.pass_on(self.slot);
+        state.unpark(self.slot);
         state.readers.remove(self.slot);
         let producer = state.producer.take();
         drop(state);

@@ -201,6 +201,30 @@ async fn a_piece_wakes_one_reader_of_a_worker_and_that_one_the_others() {
     assert_eq!(rang.iter().filter(|rang| **rang).count(), 2);
 }
 
+/// A slot is used again by a reader of another worker: its predecessor must not stand for it in its old list.
+#[tokio::test]
+async fn a_place_that_is_used_again_wakes_nobody_in_its_stead() {
+    let store = store(1 << 20);
+    let growing = Growing::keep(&store, None).unwrap();
+    let bells: [Arc<Bell>; 3] = Default::default();
+    let mut first = growing.reader(None).unwrap();
+    let mut second = growing.reader(None).unwrap();
+    park(&mut first, &bells[0]);
+    park(&mut second, &bells[1]);
+    drop(second);
+    let elsewhere = std::thread::spawn({
+        let (growing, bell) = (Arc::clone(&growing), Arc::clone(&bells[2]));
+        move || {
+            let mut third = growing.reader(None).unwrap();
+            park(&mut third, &bell);
+            third
+        }
+    });
+    let _third = elsewhere.join().unwrap();
+    growing.finish(None, |_| ()).await.unwrap();
+    assert!(bells[0].rang() && bells[2].rang());
+}
+
 #[tokio::test]
 async fn a_reader_that_runs_wakes_its_neighbours() {
     use http_body::Body as _;

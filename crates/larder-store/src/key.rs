@@ -56,6 +56,16 @@ impl CacheKey {
     pub fn hash(&self) -> u64 {
         self.hash
     }
+
+    /// Both levels, one after the other.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The hash of both levels.
+    pub(crate) fn full_hash(&self) -> u64 {
+        HASHER.hash_one((self.hash, self.variant()))
+    }
 }
 
 impl std::fmt::Debug for CacheKey {

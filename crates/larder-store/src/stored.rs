@@ -65,8 +65,6 @@ impl Pieces for StoredBody {
 /// A stored response, as the index hands it out.
 #[derive(Debug)]
 pub struct StoredResponse {
-    /// The key's second level: scheme and configured parts.
-    pub variant: Box<[u8]>,
     /// Status, fields, freshness, Vary.
     pub head: Arc<StoredHead>,
     /// The content.

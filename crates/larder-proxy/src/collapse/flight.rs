@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use http::Method;
-use larder_cache::{Selecting, StoredHead, VaryNames};
+use larder_cache::{StoredHead, VaryNames};
 use larder_http::message::{Interim, RequestHead};
 use larder_store::{CacheKey, Growing, StoredResponse};
-use parking_lot::RwLock;
 use tokio::sync::watch;
 
-use super::{Flights, range_of};
+use super::{Flights, Trip, range_of};
 use crate::failure::Failure;
 
 /// Interim responses relayed per exchange; more are dropped.
@@ -36,6 +35,7 @@ pub(crate) enum Phase {
     Landed(Arc<Landing>),
     Confirmed(Arc<StoredResponse>),
     Unshared,
+    NotForOthers,
     Failed(Failure),
 }
 
@@ -52,6 +52,7 @@ pub(crate) enum Event {
     Landed(Arc<Landing>),
     Confirmed(Arc<StoredResponse>),
     Unshared,
+    NotForOthers,
     Failed(Failure),
     /// The task ended without a word.
     Lost,
@@ -60,12 +61,12 @@ pub(crate) enum Event {
 /// One fetch.
 pub(crate) struct Flight {
     pub(super) key: CacheKey,
+    /// The rule that it flies under: another may edit requests otherwise, or store elsewhere.
+    rule: usize,
     /// The request as the origin receives it.
     request: Arc<RequestHead>,
     /// What responses under this key varied on when it began.
     expected: Option<VaryNames>,
-    /// What the response varies on, with the leader's values.
-    selecting: RwLock<Option<Selecting>>,
     /// The last invalidation before it began.
     pub(super) number: u64,
     pub(super) invalidated: AtomicBool,
@@ -76,36 +77,35 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(
-        key: CacheKey,
-        request: Arc<RequestHead>,
-        expected: Option<VaryNames>,
-        number: u64,
-    ) -> (Arc<Self>, watch::Sender<View>) {
+    pub(super) fn new(trip: Trip<'_>, shared: bool) -> (Arc<Self>, watch::Sender<View>) {
         let (sender, view) = watch::channel(View {
             interims: Vec::new(),
             phase: Phase::Flying,
         });
         let flight = Self {
-            key,
-            request,
-            expected,
-            selecting: RwLock::new(None),
-            number,
+            key: trip.key.clone(),
+            rule: trip.rule,
+            request: Arc::clone(trip.request),
+            expected: trip.expected,
+            number: trip.number,
             invalidated: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
+            closed: AtomicBool::new(!shared),
             waiters: AtomicUsize::new(0),
             view,
         };
         (Arc::new(flight), sender)
     }
 
-    /// Whether `request` may follow. A HEAD may follow a GET, and a range the whole; not the other way round.
-    pub(super) fn takes(&self, key: &CacheKey, request: &RequestHead) -> bool {
-        if self.invalidated.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) || self.key != *key
-        {
+    /// Whether a request may follow. A HEAD may follow a GET, and a range the whole; not the other way round. `usable`
+    /// says whether a response that has landed may answer it now.
+    pub(super) fn takes(&self, trip: &Trip<'_>, usable: impl FnOnce(&StoredHead) -> bool) -> bool {
+        if self.invalidated.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
             return false;
         }
+        if self.key != *trip.key || self.rule != trip.rule {
+            return false;
+        }
+        let request = trip.request;
         let same_method = self.request.method == request.method
             || (self.request.method == Method::GET && request.method == Method::HEAD);
         let own_range = range_of(&self.request);
@@ -113,8 +113,8 @@ impl Flight {
         if !same_method || !same_range {
             return false;
         }
-        if let Some(selecting) = &*self.selecting.read() {
-            return selecting.selects(&request.fields);
+        if let Phase::Landed(landing) = &self.view.borrow().phase {
+            return landing.head.vary.selects(&request.fields) && usable(&landing.head);
         }
         let secondary =
             |names: &VaryNames| names.secondary(&self.request.fields) == names.secondary(&request.fields);
@@ -188,11 +188,6 @@ impl FlightGuard {
         }
     }
 
-    /// From now on only requests that the response's Vary selects join.
-    pub(crate) fn varies(&self, selecting: Selecting) {
-        *self.flight.selecting.write() = Some(selecting);
-    }
-
     /// Nobody new joins.
     pub(crate) fn close(&self) {
         self.flight.closed.store(true, Ordering::Release);
@@ -252,6 +247,7 @@ impl Follower {
                     Phase::Landed(landing) => return Event::Landed(Arc::clone(landing)),
                     Phase::Confirmed(stored) => return Event::Confirmed(Arc::clone(stored)),
                     Phase::Unshared => return Event::Unshared,
+                    Phase::NotForOthers => return Event::NotForOthers,
                     Phase::Failed(failure) => return Event::Failed(*failure),
                 }
             }

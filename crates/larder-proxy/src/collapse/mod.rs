@@ -7,7 +7,8 @@
 //!   Flying --interim--> Flying
 //!     |---- Landed      a shareable response: everyone reads the same body
 //!     |---- Confirmed   the origin said 304: everyone uses the stored response
-//!     |---- Unshared    not for others: the leader has it, everyone else goes alone
+//!     |---- Unshared    what comes is for nobody but who asks: the leader has it, everyone else goes alone
+//!     |---- NotForOthers  only the leader's request made it so: the next follower leads
 //!     |---- Failed      everyone gets the same outcome
 //!     '---- (sender dropped)  the task is lost: the first follower that comes back leads
 //! ```
@@ -21,7 +22,7 @@ use std::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
 use http::{HeaderValue, Method};
-use larder_cache::VaryNames;
+use larder_cache::{StoredHead, VaryNames};
 use larder_http::message::RequestHead;
 use larder_store::CacheKey;
 use parking_lot::Mutex;
@@ -37,6 +38,19 @@ type Shard = HashMap<u64, SmallVec<[Arc<Flight>; 1]>, foldhash::fast::RandomStat
 pub(crate) struct Flights {
     shards: Box<[Mutex<Shard>]>,
     waiters_per_key: usize,
+}
+
+/// A request that needs the origin.
+pub(crate) struct Trip<'a> {
+    pub(crate) key: &'a CacheKey,
+    /// Tells the rules apart: another may edit requests otherwise, or store elsewhere.
+    pub(crate) rule: usize,
+    /// As the origin will receive it.
+    pub(crate) request: &'a Arc<RequestHead>,
+    /// The Vary of responses under this key, as far as it is known.
+    pub(crate) expected: Option<VaryNames>,
+    /// The last invalidation before.
+    pub(crate) number: u64,
 }
 
 /// What a request that needs the origin is given.
@@ -63,24 +77,19 @@ impl Flights {
         &self.shards[(hash >> 40) as usize % SHARDS]
     }
 
-    /// Finds the flight that `request` may follow, or registers a new one. `expected` is the Vary of responses under
-    /// this key as far as it is known. `unchanged` says whether the look-up that led here would still find the same;
-    /// it is asked before a new flight is registered, because the last one may have ended since.
+    /// Finds the flight that a request may follow, or registers a new one. `usable` says whether a response that has
+    /// landed, and whose Vary selects it, may answer it now. `unchanged` says whether the look-up that led here would
+    /// still find the same; it is asked before a new flight is registered, because the last one may have ended since.
     pub(crate) fn board(
         self: &Arc<Self>,
-        key: &CacheKey,
-        request: &Arc<RequestHead>,
-        expected: Option<VaryNames>,
-        number: u64,
+        trip: Trip<'_>,
+        usable: impl Fn(&StoredHead) -> bool,
         unchanged: impl FnOnce() -> bool,
     ) -> Seat {
-        let mut shard = self.shard(key.hash()).lock();
-        let flying = shard
-            .get(&key.hash())
-            .into_iter()
-            .flatten()
-            .find(|flight| flight.takes(key, request));
-        if let Some(flight) = flying {
+        let hash = trip.key.hash();
+        let mut shard = self.shard(hash).lock();
+        let mut flights = shard.get(&hash).into_iter().flatten();
+        if let Some(flight) = flights.find(|flight| flight.takes(&trip, &usable)) {
             if flight.waiters.load(Ordering::Relaxed) >= self.waiters_per_key {
                 return Seat::Full;
             }
@@ -89,35 +98,32 @@ impl Flights {
         if !unchanged() {
             return Seat::LookAgain;
         }
-        let (flight, sender) = Flight::new(key.clone(), Arc::clone(request), expected, number);
-        shard.entry(key.hash()).or_default().push(Arc::clone(&flight));
-        drop(shard);
-        let follower = Follower::new(&flight);
         // What HEAD brings is not stored, so it is of no use to others.
-        let shared = request.method == Method::GET;
-        let guard = FlightGuard::new(flight, sender, Arc::clone(self), shared);
-        if !shared {
-            guard.close();
-        }
+        let shared = trip.request.method == Method::GET;
+        let (guard, follower) = self.register(&mut shard, trip, shared);
         Seat::Lead(guard, follower)
     }
 
     /// A flight that nobody else may join. It is in the table all the same, for invalidations to find it.
-    pub(crate) fn alone(
+    pub(crate) fn alone(self: &Arc<Self>, trip: Trip<'_>) -> (FlightGuard, Follower) {
+        let mut shard = self.shard(trip.key.hash()).lock();
+        self.register(&mut shard, trip, false)
+    }
+
+    fn register(
         self: &Arc<Self>,
-        key: &CacheKey,
-        request: &Arc<RequestHead>,
-        number: u64,
+        shard: &mut Shard,
+        trip: Trip<'_>,
+        shared: bool,
     ) -> (FlightGuard, Follower) {
-        let (flight, sender) = Flight::new(key.clone(), Arc::clone(request), None, number);
-        let guard = FlightGuard::new(Arc::clone(&flight), sender, Arc::clone(self), false);
-        guard.close();
-        self.shard(key.hash())
-            .lock()
-            .entry(key.hash())
-            .or_default()
-            .push(Arc::clone(&flight));
-        (guard, Follower::new(&flight))
+        let hash = trip.key.hash();
+        let (flight, sender) = Flight::new(trip, shared);
+        shard.entry(hash).or_default().push(Arc::clone(&flight));
+        let follower = Follower::new(&flight);
+        (
+            FlightGuard::new(flight, sender, Arc::clone(self), shared),
+            follower,
+        )
     }
 
     /// Forbids every flight for the base of `key` that began before invalidation `number` to store its result, and

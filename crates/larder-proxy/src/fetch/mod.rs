@@ -119,6 +119,20 @@ pub(crate) fn complete(fields: &mut HeaderMap, now: Now) {
     append_via(fields, Version::HTTP_11);
 }
 
+/// Whether a response varies on a field that is written here for each client and so is not there to be compared when a
+/// request comes in: no stored response can be told to be for it.
+pub(crate) fn varies_on_ours(fields: &HeaderMap) -> bool {
+    let names = fields
+        .get_all(http::header::VARY)
+        .iter()
+        .flat_map(|line| line.as_bytes().split(|b| *b == b','));
+    let ours = [X_FORWARDED_FOR, VIA];
+    names.map(<[u8]>::trim_ascii).any(|name| {
+        ours.iter()
+            .any(|own| name.eq_ignore_ascii_case(own.as_str().as_bytes()))
+    })
+}
+
 /// Whether a request may have a body that nobody could find again: GET and HEAD with content are passed on.
 pub(crate) fn is_cacheable_method(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
@@ -176,6 +190,19 @@ mod tests {
                 kept,
                 "{name}: {value}"
             );
+        }
+    }
+
+    #[test]
+    fn what_varies_on_the_clients_address_is_told() {
+        for (vary, ours) in [
+            ("accept", false),
+            ("x-forwarded-host", false),
+            ("accept, X-Forwarded-For", true),
+            ("Via", true),
+        ] {
+            let fields = HeaderMap::from_iter([(http::header::VARY, HeaderValue::from_static(vary))]);
+            assert_eq!(varies_on_ours(&fields), ours, "{vary}");
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod query;
 
+use http::HeaderValue;
 use larder_http::fields::cookie;
 use larder_http::message::RequestHead;
 use larder_http::target::Target;
@@ -30,20 +31,28 @@ pub(crate) fn key(head: &RequestHead, settings: &KeySettings) -> CacheKey {
     let mut key = CacheKey::new(head.authority.as_str(), head.target.as_str());
     key.push_part(head.scheme.as_str().as_bytes());
     for name in &settings.cookies {
-        let mut values = cookie::pairs(&head.fields).filter(|(other, _)| *other == name.as_bytes());
-        push_optional(&mut key, values.next().map(|(_, value)| value));
+        // Every one of that name: applications differ in which of them they believe.
+        let pairs = cookie::pairs(&head.fields).filter(|(other, _)| *other == name.as_bytes());
+        push_all(&mut key, pairs.map(|(_, value)| value));
     }
     for name in &settings.fields {
-        let mut values = head.fields.get_all(name).iter().peekable();
-        if values.peek().is_none() {
-            push_optional(&mut key, None);
-        }
-        for value in values {
-            push_optional(&mut key, Some(value.as_bytes()));
-        }
-        key.push_part(b";");
+        push_all(
+            &mut key,
+            head.fields.get_all(name).iter().map(HeaderValue::as_bytes),
+        );
     }
     key
+}
+
+fn push_all<'a>(key: &mut CacheKey, values: impl Iterator<Item = &'a [u8]>) {
+    let mut values = values.peekable();
+    if values.peek().is_none() {
+        push_optional(key, None);
+    }
+    for value in values {
+        push_optional(key, Some(value));
+    }
+    key.push_part(b";");
 }
 
 /// An absent value and an empty one are different keys.
@@ -54,5 +63,36 @@ fn push_optional(key: &mut CacheKey, value: Option<&[u8]>) {
             key.push_part(value);
         }
         None => key.push_part(b"-"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::COOKIE;
+
+    use super::*;
+
+    #[test]
+    fn every_cookie_of_a_keyed_name_counts() {
+        let settings = KeySettings {
+            cookies: vec!["lang".to_owned(), "theme".to_owned()],
+            ..KeySettings::default()
+        };
+        let key_of = |cookies: &'static str| {
+            let mut head = crate::testing::request("/");
+            head.fields.insert(COOKIE, HeaderValue::from_static(cookies));
+            key(&head, &settings)
+        };
+        assert_eq!(key_of("lang=en; x=1"), key_of("y=2; lang=en"));
+        for other in [
+            "lang=en; lang=de",
+            "lang=de; lang=en",
+            "lang=",
+            "x=1",
+            "theme=en",
+            "lang=en; theme=en",
+        ] {
+            assert_ne!(key_of("lang=en"), key_of(other), "{other}");
+        }
     }
 }

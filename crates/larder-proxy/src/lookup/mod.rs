@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_cache::{CachePolicy, Reuse};
+use larder_cache::{CachePolicy, Reuse, VaryNames};
 use larder_http::fields::cache_status::Forward;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
@@ -36,12 +36,15 @@ pub(crate) struct Ask {
     pub(crate) others: SmallVec<[Arc<StoredResponse>; 4]>,
     /// Queueing is no use: what comes is for this client alone.
     pub(crate) alone: bool,
+    /// There is a mark: lately nothing that could be shared came for this key.
+    pub(crate) marked: bool,
 }
 
 impl Ask {
-    /// Responses whose validators can be offered to the origin, the selected one first.
-    pub(crate) fn candidates(&self) -> impl Iterator<Item = &Arc<StoredResponse>> {
-        self.selected.iter().chain(&self.others)
+    /// The Vary of what is stored under the key, as far as it is known.
+    pub(crate) fn expected(&self) -> Option<VaryNames> {
+        let newest = self.selected.as_ref().or(self.others.first());
+        newest.map(|stored| stored.head.vary.names().clone())
     }
 
     /// Whether another look found the same.
@@ -64,6 +67,7 @@ pub(crate) fn look_up(
         selected: None,
         others: SmallVec::new(),
         alone: false,
+        marked: false,
     };
     let selects = |response: &StoredResponse| response.head.vary.selects(&request.fields);
     match store.lookup(key, now.monotonic, selects) {
@@ -75,6 +79,7 @@ pub(crate) fn look_up(
         }),
         Lookup::HitForMiss => Found::Ask(Ask {
             alone: true,
+            marked: true,
             ..ask(Forward::UriMiss)
         }),
         Lookup::Selected(stored) => match larder_cache::reuse(&stored.head, request, now, policy) {

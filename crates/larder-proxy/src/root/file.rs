@@ -13,11 +13,28 @@ use http::{HeaderMap, HeaderValue};
 use larder_http::body::{Body, BodyError};
 use larder_http::fields::date;
 use larder_http::time::WallTime;
-use rustix::fs::Stat;
+use rustix::fs::{Stat, fstat};
 use tokio::task::JoinHandle;
 
 /// The size of a piece, and of the largest file that is read at once.
 const PIECE_BYTES: u64 = 128 * 1024;
+
+/// What a file looked like when it was opened. One that changes while it is sent is cut, never finished.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Version {
+    size: i64,
+    modified: (i64, u64),
+}
+
+impl Version {
+    fn of(status: &Stat) -> Self {
+        let nanoseconds = u64::try_from(status.st_mtime_nsec).unwrap_or(0);
+        Self {
+            size: status.st_size,
+            modified: (status.st_mtime, nanoseconds),
+        }
+    }
+}
 
 /// An open file with what its fields are made from.
 pub(crate) struct StaticFile {
@@ -27,6 +44,7 @@ pub(crate) struct StaticFile {
     etag: String,
     content_type: HeaderValue,
     whole: Option<Bytes>,
+    version: Version,
 }
 
 impl StaticFile {
@@ -34,8 +52,9 @@ impl StaticFile {
     pub(super) fn read(file: OwnedFd, status: &Stat, name: &Path) -> io::Result<Self> {
         let size = u64::try_from(status.st_size).unwrap_or(0);
         let seconds = u64::try_from(status.st_mtime).unwrap_or(0);
+        let version = Version::of(status);
         let whole = if size <= PIECE_BYTES {
-            Some(read_at(&file, 0, size)?)
+            Some(read_at(&file, version, 0, size)?)
         } else {
             None
         };
@@ -49,6 +68,7 @@ impl StaticFile {
             etag: format!("\"{seconds:x}.{:x}-{size:x}\"", status.st_mtime_nsec),
             content_type: HeaderValue::from_static(content_type),
             whole,
+            version,
         })
     }
 
@@ -81,6 +101,7 @@ impl StaticFile {
         let length = Some(range.end.saturating_sub(range.start));
         let stream = Pieces {
             file: self.file,
+            version: self.version,
             at: range.start,
             end: range.end,
             reading: None,
@@ -92,8 +113,8 @@ impl StaticFile {
     }
 }
 
-/// Exactly `length` bytes from `at`: a file that shrank meanwhile is an error, and the client's connection is cut.
-fn read_at(file: &OwnedFd, at: u64, length: u64) -> io::Result<Bytes> {
+/// Exactly `length` bytes from `at`, of the file as it was opened: one that changed meanwhile is an error.
+fn read_at(file: &OwnedFd, version: Version, at: u64, length: u64) -> io::Result<Bytes> {
     let mut buffer = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -104,12 +125,16 @@ fn read_at(file: &OwnedFd, at: u64, length: u64) -> io::Result<Bytes> {
             Err(error) => return Err(error.into()),
         }
     }
+    if Version::of(&fstat(file)?) != version {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
     Ok(buffer.into())
 }
 
 /// Reads on the pool, one piece at a time, only when the client is ready for it.
 struct Pieces {
     file: Arc<OwnedFd>,
+    version: Version,
     at: u64,
     end: u64,
     reading: Option<JoinHandle<io::Result<Bytes>>>,
@@ -126,11 +151,11 @@ impl http_body::Body for Pieces {
         if self.at >= self.end {
             return Poll::Ready(None);
         }
-        let (file, at) = (Arc::clone(&self.file), self.at);
+        let (file, version, at) = (Arc::clone(&self.file), self.version, self.at);
         let length = (self.end - at).min(PIECE_BYTES);
         let reading = self
             .reading
-            .get_or_insert_with(|| tokio::task::spawn_blocking(move || read_at(&file, at, length)));
+            .get_or_insert_with(|| tokio::task::spawn_blocking(move || read_at(&file, version, at, length)));
         let read = std::task::ready!(Pin::new(reading).poll(cx));
         self.reading = None;
         Poll::Ready(Some(match read {

@@ -9,33 +9,47 @@ use larder_http::authority::Authority;
 use larder_http::message::{RequestHead, Scheme};
 
 /// Dropped from every request, whoever sends it.
-fn is_never_kept(name: &str) -> bool {
-    matches!(
-        name,
-        "forwarded"
-            | "x-original-url"
-            | "x-rewrite-url"
-            | "x-http-method-override"
-            | "x-http-method"
-            | "x-method-override"
-            | "x-host"
-            | "x-original-host"
-            | "proxy"
-    )
+const NEVER_KEPT: &[&str] = &[
+    "forwarded",
+    "proxy",
+    "x-host",
+    "x-http-host-override",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-host",
+    "x-original-url",
+    "x-rewrite-url",
+];
+
+/// Dropped unless the peer is trusted, and with them everything that begins with `x-forwarded`.
+const FOR_TRUSTED_PEERS: &[&str] = &["x-real-ip", "x-client-ip", "x-cluster-client-ip"];
+
+/// Framing in the disguise of an underscore; under its true name it has been taken out long before.
+const FRAMING: &[&str] = &["content-length", "transfer-encoding"];
+
+/// Whether `name` is `other` to an application that is told fields as variables (RFC 3875 4.1.18), where `_` and `-` are
+/// the same.
+fn is_read_as(name: &str, other: &str) -> bool {
+    let as_read = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    name.len() == other.len() && name.bytes().map(as_read).eq(other.bytes())
 }
 
-/// Dropped unless the peer is trusted.
-fn is_for_trusted_peers(name: &str) -> bool {
-    name.starts_with("x-forwarded") || matches!(name, "x-real-ip" | "x-client-ip" | "x-cluster-client-ip")
+fn is_offender(name: &str, trusted: bool) -> bool {
+    let is_one_of = |others: &[&str]| others.iter().any(|other| is_read_as(name, other));
+    let is_forwarded = || {
+        name.get(.."x-forwarded".len())
+            .is_some_and(|start| is_read_as(start, "x-forwarded"))
+    };
+    is_one_of(NEVER_KEPT)
+        || is_one_of(FRAMING)
+        || (!trusted && (is_forwarded() || is_one_of(FOR_TRUSTED_PEERS)))
 }
 
 /// Removes fields that would poison what is stored. Free of allocation where there is none, as nearly always.
 pub(crate) fn drop_unkeyed_fields(head: &mut RequestHead, trusted: bool) {
-    let is_offender = |name: &HeaderName| {
-        let name = name.as_str();
-        is_never_kept(name) || (!trusted && is_for_trusted_peers(name))
-    };
-    while let Some(name) = head.fields.keys().find(|name| is_offender(name)).cloned() {
+    let is_offender = |name: &&HeaderName| is_offender(name.as_str(), trusted);
+    while let Some(name) = head.fields.keys().find(is_offender).cloned() {
         head.fields.remove(name);
     }
 }
@@ -65,4 +79,41 @@ pub(crate) fn believe_forwarded(head: &mut RequestHead) {
         }
     }
     head.scheme = scheme_now;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, kept: bool, kept_if_trusted: bool) {
+        assert_eq!(!is_offender(name, false), kept, "{name}");
+        assert_eq!(
+            !is_offender(name, true),
+            kept_if_trusted,
+            "{name} of a trusted peer"
+        );
+    }
+
+    #[test]
+    fn what_steers_applications_is_dropped_under_every_spelling() {
+        for name in NEVER_KEPT {
+            check(name, false, false);
+            check(&name.replace('-', "_"), false, false);
+        }
+        check("content_length", false, false);
+        check("transfer_encoding", false, false);
+        for name in [
+            "x-forwarded-for",
+            "x-forwarded-anything",
+            "x-forwarded",
+            "x_forwarded_host",
+            "x-real-ip",
+        ] {
+            check(name, false, true);
+        }
+        for name in ["accept", "x-hosts", "api_key", "x-forward", "forwarded-x", "x"] {
+            check(name, true, true);
+        }
+    }
 }

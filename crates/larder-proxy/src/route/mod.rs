@@ -12,9 +12,9 @@ mod matcher;
 use std::sync::Arc;
 
 use larder_http::message::RequestHead;
-use larder_http::target::ClimbsAboveRoot;
+use larder_http::target::{ClimbsAboveRoot, Target};
 
-use crate::settings::{RuleSettings, SiteSettings};
+use crate::settings::{KeySettings, RuleSettings, SiteSettings};
 pub(crate) use forwarded::{believe_forwarded, drop_unkeyed_fields};
 use hosts::HostTable;
 use matcher::RuleTable;
@@ -56,6 +56,22 @@ impl Router {
 }
 
 impl Site {
+    /// Every form in which `target` may be keyed here: as it is, and as each rule normalises it. Which rule a request
+    /// for it will match is not known: rules may ask for fields and cookies.
+    pub(crate) fn forms(
+        &self,
+        target: &Target,
+        normalise: impl Fn(&Target, &KeySettings) -> Option<Target>,
+    ) -> Vec<Target> {
+        let rules = self.settings.rules.iter().map(|(_, settings)| settings);
+        let mut forms = vec![target.clone()];
+        for settings in rules.chain([&self.settings.otherwise]) {
+            let form = normalise(target, &settings.key);
+            forms.extend(form.filter(|form| !forms.contains(form)));
+        }
+        forms
+    }
+
     /// The settings that hold for a request.
     ///
     /// # Errors

@@ -28,6 +28,9 @@ use shard::{Item, Shard, Step};
 /// A power of two, so that the top bits of a hash choose.
 const SHARDS: usize = 64;
 
+/// Shards that are compared to find the one to take from.
+const CHOICES: usize = 4;
+
 /// Moves of the queues before eviction stops caring for use.
 const PATIENT_STEPS: usize = 8 * SHARDS;
 
@@ -77,11 +80,27 @@ pub struct Usage {
     pub refused: u64,
 }
 
+/// A shard and how full it is, readable without its lock: eviction takes from the fuller ones.
+#[derive(Default)]
+struct Place {
+    shard: RwLock<Shard>,
+    bytes: AtomicU64,
+}
+
+impl Place {
+    fn change<R>(&self, change: impl FnOnce(&mut Shard) -> R) -> R {
+        let mut shard = self.shard.write();
+        let result = change(&mut shard);
+        self.bytes.store(shard.bytes(), Ordering::Relaxed);
+        result
+    }
+}
+
 /// The store. Shared by all workers; every method may be called from any of them.
 pub struct MemoryStore {
     budget: Arc<Budget>,
     max_object: AtomicU64,
-    shards: Box<[RwLock<Shard>]>,
+    places: Box<[Place]>,
     next_victim: AtomicUsize,
     evicted_for_room: AtomicU64,
     evicted_variants: AtomicU64,
@@ -102,7 +121,7 @@ impl MemoryStore {
         Arc::new(Self {
             budget: Budget::new(settings.memory),
             max_object: AtomicU64::new(settings.max_object),
-            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            places: (0..SHARDS).map(|_| Place::default()).collect(),
             next_victim: AtomicUsize::new(0),
             evicted_for_room: AtomicU64::new(0),
             evicted_variants: AtomicU64::new(0),
@@ -122,15 +141,15 @@ impl MemoryStore {
         self.max_object.load(Ordering::Relaxed).min(self.budget.cap())
     }
 
-    fn shard(&self, hash: u64) -> &RwLock<Shard> {
+    fn place(&self, hash: u64) -> &Place {
         // The table inside the shard uses the low bits and the top seven; these lie between.
-        &self.shards[(hash >> 48) as usize % SHARDS]
+        &self.places[(hash >> 48) as usize % SHARDS]
     }
 
     /// Finds the newest response under `key` for which `selects` holds. Never waits but for the shard's lock; calls
     /// `selects` under it, so it must be quick.
     pub fn lookup(&self, key: &CacheKey, now: Duration, selects: impl Fn(&StoredResponse) -> bool) -> Lookup {
-        self.shard(key.hash()).read().lookup(key, now, selects)
+        self.place(key.hash()).shard.read().lookup(key, now, selects)
     }
 
     /// Room for `bytes`, making it by eviction where needed; `None` where it cannot be made.
@@ -162,26 +181,32 @@ impl MemoryStore {
         self.budget.reserve(bytes)
     }
 
-    /// Evicts one item, going from shard to shard, and says how many bytes it was counted with. After some rounds in
-    /// which everything met was in use, use no longer protects: room has to be made.
+    /// Evicts one item and says how many bytes it was counted with. After some rounds in which everything met was in
+    /// use, use no longer protects: room has to be made.
     fn evict_one(&self) -> Option<u64> {
-        let mut empty_in_a_row = 0;
         for step in 0.. {
-            let index = self.next_victim.fetch_add(1, Ordering::Relaxed) % SHARDS;
-            let came_to = self.shards[index].write().step(step > PATIENT_STEPS);
-            match came_to {
+            match self.victim()?.change(|shard| shard.step(step > PATIENT_STEPS)) {
                 Step::Evicted(victim) => {
                     if !victim.is_mark() {
                         self.evicted_for_room.fetch_add(1, Ordering::Relaxed);
                     }
                     return Some(victim.bytes());
                 }
-                Step::Moved => empty_in_a_row = 0,
-                Step::Empty if empty_in_a_row + 1 >= SHARDS => return None,
-                Step::Empty => empty_in_a_row += 1,
+                Step::Moved | Step::Empty => {}
             }
         }
         None
+    }
+
+    /// The shard to take from: the fullest of a few, so that all stay about equally full. Taking from one after the
+    /// other would let their sizes drift apart, and a shard that has drifted low gives away what is in use.
+    fn victim(&self) -> Option<&Place> {
+        let start = self.next_victim.fetch_add(1, Ordering::Relaxed);
+        let few = (0..CHOICES).filter_map(|k| self.places.get((start + k * (SHARDS / CHOICES)) % SHARDS));
+        let fill = |place: &&Place| place.bytes.load(Ordering::Relaxed);
+        few.max_by_key(fill)
+            .filter(|place| fill(place) > 0)
+            .or_else(|| self.places.iter().find(|place| fill(place) > 0))
     }
 
     /// Puts a response into the index, in place of every response of the same variant for which `replaces` holds, and
@@ -196,20 +221,19 @@ impl MemoryStore {
         valid: impl FnOnce() -> bool,
     ) -> bool {
         let mut dropped = Vec::new();
-        let mut shard = self.shard(key.hash()).write();
-        if !valid() {
-            return false;
-        }
-        shard.remove(
-            key,
-            |item| item.is_mark() || item.response().is_some_and(|old| replaces(old)),
-            &mut dropped,
-        );
-        let capped = shard.make_way_for_variant(key, &mut dropped);
-        shard.insert(key, Item::Response(response));
-        drop(shard);
-        self.evicted_variants.fetch_add(capped, Ordering::Relaxed);
-        true
+        let goes = |item: &Item| item.is_mark() || item.response().is_some_and(|old| replaces(old));
+        let capped = self.place(key.hash()).change(|shard| {
+            if !valid() {
+                return None;
+            }
+            shard.remove(key, goes, &mut dropped);
+            let capped = shard.make_way_for_variant(key, &mut dropped);
+            shard.insert(key, Item::Response(response));
+            Some(capped)
+        });
+        self.evicted_variants
+            .fetch_add(capped.unwrap_or(0), Ordering::Relaxed);
+        capped.is_some()
     }
 
     /// Puts `new` where `old` is, if `old` is still in the index and `valid` holds; says whether it was.
@@ -220,9 +244,10 @@ impl MemoryStore {
         new: Arc<StoredResponse>,
         valid: impl FnOnce() -> bool,
     ) -> bool {
-        let mut shard = self.shard(key.hash()).write();
-        let replaced = valid().then(|| shard.replace(key, old, new)).flatten();
-        drop(shard);
+        // What is replaced is dropped behind the lock.
+        let replaced = self
+            .place(key.hash())
+            .change(|shard| valid().then(|| shard.replace(key, old, new)).flatten());
         replaced.is_some()
     }
 
@@ -230,7 +255,8 @@ impl MemoryStore {
     pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
         let mut dropped = Vec::new();
         let is_it = |item: &Item| item.response().is_some_and(|other| Arc::ptr_eq(other, response));
-        self.shard(key.hash()).write().remove(key, is_it, &mut dropped);
+        self.place(key.hash())
+            .change(|shard| shard.remove(key, is_it, &mut dropped));
     }
 
     /// Remembers until `until` (monotonic) that requests for `key` need not queue. Costs a few hundred bytes of room;
@@ -239,29 +265,28 @@ impl MemoryStore {
         let bytes = (INDEX_ENTRY_BYTES + key.base().len() + key.variant().len()) as u64;
         let Some(room) = self.reserve(bytes) else { return };
         let mut dropped = Vec::new();
-        let mut shard = self.shard(key.hash()).write();
-        shard.remove(key, Item::is_mark, &mut dropped);
-        shard.insert(
-            key,
-            Item::Mark {
-                variant: key.variant().into(),
-                until,
-                room,
-            },
-        );
+        self.place(key.hash()).change(|shard| {
+            shard.remove(key, Item::is_mark, &mut dropped);
+            shard.insert(key, Item::Mark { until, room });
+        });
     }
 
     /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were.
     pub fn invalidate(&self, key: &CacheKey) -> u64 {
         let mut dropped = Vec::new();
-        self.shard(key.hash()).write().remove_base(key, &mut dropped);
+        self.place(key.hash())
+            .change(|shard| shard.remove_base(key, &mut dropped));
         dropped.iter().filter(|item| item.response().is_some()).count() as u64
     }
 
     /// The figures at this moment.
     pub fn usage(&self) -> Usage {
         Usage {
-            objects: self.shards.iter().map(|shard| shard.read().responses()).sum(),
+            objects: self
+                .places
+                .iter()
+                .map(|place| place.shard.read().responses())
+                .sum(),
             bytes: self.budget.used(),
             max_bytes: self.budget.cap(),
             high_water_bytes: self.budget.high_water(),

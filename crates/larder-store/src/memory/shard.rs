@@ -24,7 +24,6 @@ pub(super) enum Item {
     Response(Arc<StoredResponse>),
     /// "Do not queue for this one", until a moment of the monotonic clock.
     Mark {
-        variant: Box<[u8]>,
         until: Duration,
         room: Reservation,
     },
@@ -42,13 +41,6 @@ impl Item {
         matches!(self, Self::Mark { .. })
     }
 
-    fn variant(&self) -> &[u8] {
-        match self {
-            Self::Response(response) => &response.variant,
-            Self::Mark { variant, .. } => variant,
-        }
-    }
-
     /// Bytes counted for it.
     pub(super) fn bytes(&self) -> u64 {
         match self {
@@ -62,20 +54,38 @@ struct Entry {
     item: Item,
     number: u64,
     base_hash: u64,
+    key_hash: u64,
     queue: Queue,
     uses: AtomicU8,
 }
 
-struct Base {
+/// The items of one full key: at most [`VARIANTS_MAX`] responses and a mark.
+struct Key {
     hash: u64,
-    key: Box<[u8]>,
+    base_len: usize,
+    bytes: Box<[u8]>,
     /// Oldest first.
     slots: SmallVec<[usize; 1]>,
+}
+
+impl Key {
+    fn base(&self) -> &[u8] {
+        self.bytes.get(..self.base_len).unwrap_or_default()
+    }
+}
+
+/// The full keys of one base, by hash alone: who uses them looks at the keys themselves. Hashes of keys that are gone
+/// stay until they are as many as the others, so that taking out one of very many costs nothing.
+struct Base {
+    hash: u64,
+    keys: SmallVec<[u64; 1]>,
+    live: usize,
 }
 
 /// A shard.
 #[derive(Default)]
 pub(super) struct Shard {
+    keys: HashTable<Key>,
     bases: HashTable<Base>,
     entries: Slab<Entry>,
     queues: Queues,
@@ -90,8 +100,13 @@ impl Shard {
         self.responses
     }
 
-    fn base(&self, key: &CacheKey) -> Option<&Base> {
-        self.bases.find(key.hash(), |base| *base.key == *key.base())
+    /// Bytes that the items here are counted with.
+    pub(super) fn bytes(&self) -> u64 {
+        self.small_bytes + self.main_bytes
+    }
+
+    fn key(&self, key: &CacheKey) -> Option<&Key> {
+        self.keys.find(key.full_hash(), |own| *own.bytes == *key.bytes())
     }
 
     pub(super) fn lookup(
@@ -100,19 +115,20 @@ impl Shard {
         now: Duration,
         selects: impl Fn(&StoredResponse) -> bool,
     ) -> Lookup {
-        let Some(base) = self.base(key) else {
-            return Lookup::Absent;
+        let Some(own) = self.key(key) else {
+            let is_known = self
+                .bases
+                .find(key.hash(), |base| base.hash == key.hash())
+                .is_some();
+            return if is_known {
+                Lookup::OtherVariant
+            } else {
+                Lookup::Absent
+            };
         };
         let mut others = SmallVec::new();
-        let (mut marked, mut other_variant) = (false, false);
-        for slot in base.slots.iter().rev() {
-            let Some(entry) = self.entries.get(*slot) else {
-                continue;
-            };
-            if entry.item.variant() != key.variant() {
-                other_variant |= !entry.item.is_mark();
-                continue;
-            }
+        let mut marked = false;
+        for entry in own.slots.iter().rev().filter_map(|slot| self.entries.get(*slot)) {
             match &entry.item {
                 Item::Response(response) if selects(response) => {
                     if entry.uses.load(Ordering::Relaxed) < USES_MAX {
@@ -124,19 +140,16 @@ impl Shard {
                 Item::Mark { until, .. } => marked |= now < *until,
             }
         }
-        if marked {
-            Lookup::HitForMiss
-        } else if !others.is_empty() {
-            Lookup::VaryMiss(others)
-        } else if other_variant {
-            Lookup::OtherVariant
-        } else {
-            Lookup::Absent
+        match (marked, others.is_empty()) {
+            (true, _) => Lookup::HitForMiss,
+            (false, false) => Lookup::VaryMiss(others),
+            (false, true) => Lookup::Absent,
         }
     }
 
     pub(super) fn insert(&mut self, key: &CacheKey, item: Item) {
-        let queue = if self.queues.ghost.recall(key.hash()) {
+        let (base_hash, key_hash) = (key.hash(), key.full_hash());
+        let queue = if self.queues.ghost.recall(key_hash) {
             Queue::Main
         } else {
             Queue::Small
@@ -145,24 +158,44 @@ impl Shard {
         self.responses += u64::from(!item.is_mark());
         self.next_number += 1;
         let number = self.next_number;
-        let entry = Entry {
+        let uses = AtomicU8::new(0);
+        let slot = self.entries.insert(Entry {
             item,
             number,
-            base_hash: key.hash(),
+            base_hash,
+            key_hash,
             queue,
-            uses: AtomicU8::new(0),
-        };
-        let slot = self.entries.insert(entry);
-        self.queues.push(queue, Ticket { slot, number });
-        let base = self
-            .bases
-            .entry(key.hash(), |base| *base.key == *key.base(), |base| base.hash);
-        let base = base.or_insert_with(|| Base {
-            hash: key.hash(),
-            key: key.base().into(),
-            slots: SmallVec::new(),
+            uses,
         });
-        base.into_mut().slots.push(slot);
+        self.queues.push(queue, Ticket { slot, number });
+        let own = self
+            .keys
+            .entry(key_hash, |own| *own.bytes == *key.bytes(), |own| own.hash);
+        let own = match own {
+            hashbrown::hash_table::Entry::Occupied(own) => own,
+            hashbrown::hash_table::Entry::Vacant(vacant) => {
+                let bytes = key.bytes().into();
+                let own = Key {
+                    hash: key_hash,
+                    base_len: key.base().len(),
+                    bytes,
+                    slots: SmallVec::new(),
+                };
+                let base = self
+                    .bases
+                    .entry(base_hash, |base| base.hash == base_hash, |base| base.hash);
+                let base = base.or_insert_with(|| Base {
+                    hash: base_hash,
+                    keys: SmallVec::new(),
+                    live: 0,
+                });
+                let base = base.into_mut();
+                base.keys.push(key_hash);
+                base.live += 1;
+                vacant.insert(own)
+            }
+        };
+        own.into_mut().slots.push(slot);
     }
 
     /// Swaps a response for its update in place: its queue and its uses stay.
@@ -176,7 +209,7 @@ impl Shard {
             let item = self.entries.get(*slot).and_then(|entry| entry.item.response());
             item.is_some_and(|response| Arc::ptr_eq(response, old))
         };
-        let slot = self.base(key)?.slots.iter().copied().find(is_old)?;
+        let slot = self.key(key)?.slots.iter().copied().find(is_old)?;
         let (before, after, queue) = {
             let entry = self.entries.get_mut(slot)?;
             let before = entry.item.bytes();
@@ -188,35 +221,36 @@ impl Shard {
         Some(Arc::clone(old))
     }
 
-    /// Takes out the items of this variant that `which` names.
+    /// Takes out the items under this key that `which` names.
     pub(super) fn remove(&mut self, key: &CacheKey, which: impl Fn(&Item) -> bool, dropped: &mut Vec<Item>) {
-        let Some(base) = self.base(key) else { return };
-        let of_variant = |slot: &usize| {
-            let item = self.entries.get(*slot).map(|entry| &entry.item);
-            item.is_some_and(|item| item.variant() == key.variant() && which(item))
-        };
-        let slots: SmallVec<[usize; 8]> = base.slots.iter().copied().filter(of_variant).collect();
+        let Some(own) = self.key(key) else { return };
+        let is_named = |slot: &usize| self.entries.get(*slot).is_some_and(|entry| which(&entry.item));
+        let slots: SmallVec<[usize; 8]> = own.slots.iter().copied().filter(is_named).collect();
         dropped.extend(slots.into_iter().filter_map(|slot| self.take(slot)));
     }
 
     /// Takes out everything under the base.
     pub(super) fn remove_base(&mut self, key: &CacheKey, dropped: &mut Vec<Item>) {
-        let Some(base) = self.base(key) else { return };
-        let slots = base.slots.clone();
+        let Some(base) = self.bases.find(key.hash(), |base| base.hash == key.hash()) else {
+            return;
+        };
+        let mut slots = Vec::new();
+        for hash in &base.keys {
+            // Two bases may share a hash; and a hash may stand for a key that came back.
+            let own = self
+                .keys
+                .find(*hash, |own| own.hash == *hash && own.base() == key.base());
+            slots.extend(own.into_iter().flat_map(|own| own.slots.iter().copied()));
+        }
         dropped.extend(slots.into_iter().filter_map(|slot| self.take(slot)));
     }
 
-    /// Takes out the oldest responses of this variant until another has a place; says how many went.
+    /// Takes out the oldest items under this key until another has a place; says how many went.
     pub(super) fn make_way_for_variant(&mut self, key: &CacheKey, dropped: &mut Vec<Item>) -> u64 {
-        let Some(base) = self.base(key) else { return 0 };
-        let of_variant = |slot: &usize| {
-            self.entries
-                .get(*slot)
-                .is_some_and(|entry| entry.item.variant() == key.variant())
-        };
-        let slots: SmallVec<[usize; 8]> = base.slots.iter().copied().filter(of_variant).collect();
-        let surplus = (slots.len() + 1).saturating_sub(VARIANTS_MAX);
-        dropped.extend(slots.into_iter().take(surplus).filter_map(|slot| self.take(slot)));
+        let Some(own) = self.key(key) else { return 0 };
+        let surplus = (own.slots.len() + 1).saturating_sub(VARIANTS_MAX);
+        let slots: SmallVec<[usize; 8]> = own.slots.iter().copied().take(surplus).collect();
+        dropped.extend(slots.into_iter().filter_map(|slot| self.take(slot)));
         surplus as u64
     }
 
@@ -233,16 +267,34 @@ impl Shard {
         *bytes = bytes.saturating_sub(entry.item.bytes());
         self.responses -= u64::from(!entry.item.is_mark());
         let found = self
-            .bases
-            .find_entry(entry.base_hash, |base| base.slots.contains(&slot));
-        if let Ok(mut base) = found {
-            base.get_mut().slots.retain(|other| *other != slot);
-            if base.get().slots.is_empty() {
-                base.remove();
+            .keys
+            .find_entry(entry.key_hash, |own| own.slots.contains(&slot));
+        if let Ok(mut own) = found {
+            own.get_mut().slots.retain(|other| *other != slot);
+            if own.get().slots.is_empty() {
+                own.remove();
+                self.forget_key(entry.base_hash);
             }
         }
         self.sweep_tickets();
         Some(entry.item)
+    }
+
+    /// A key of this base is gone.
+    fn forget_key(&mut self, base_hash: u64) {
+        let Ok(mut found) = self.bases.find_entry(base_hash, |base| base.hash == base_hash) else {
+            return;
+        };
+        let base = found.get_mut();
+        base.live -= 1;
+        if base.live == 0 {
+            found.remove();
+        } else if base.keys.len() >= 2 * base.live + 8 {
+            let mut seen = hashbrown::HashSet::with_hasher(foldhash::fast::RandomState::default());
+            let keys = &self.keys;
+            base.keys
+                .retain(|hash| seen.insert(*hash) && keys.find(*hash, |own| own.hash == *hash).is_some());
+        }
     }
 
     /// Replaced and removed items leave tickets behind; more dead ones than live ones are swept out.
@@ -282,7 +334,7 @@ impl Shard {
             };
             let uses = entry.uses.get_mut();
             if force || *uses == 0 || (from_small && *uses == 1) {
-                let hash = entry.base_hash;
+                let hash = entry.key_hash;
                 if from_small {
                     self.queues.ghost.remember(hash, items);
                 }

@@ -70,6 +70,8 @@ pub(super) fn run(arguments: &RunArguments) -> ExitCode {
                 .enable_all()
                 .build()?;
             let result = runtime.block_on(serve(arguments, checked, clock, diagnostics.clone()));
+            // A look-up of a name may be stuck in the system's resolver: the end does not wait for it.
+            runtime.shutdown_background();
             diagnostics.flush(std::time::Duration::from_secs(1));
             result
         });
@@ -94,10 +96,7 @@ async fn serve(
     let mut signals = Signals::listen()?;
     let mut server = Server::start(checked, clock, diagnostics)?;
     greet(&server);
-    for (origin, why) in server.unresolved_origins().await {
-        let message = format_args!("origin {origin} does not resolve ({why}); answers 502 until it does");
-        server.diagnostics().warn("unresolved-origin", &origin, message);
-    }
+    tokio::spawn(warn_of_unresolved(&server));
     loop {
         match signals.next().await {
             Wish::End => break,
@@ -123,6 +122,17 @@ async fn serve(
         () = second_end(&mut signals) => {
             eprintln!("larder: ended at once");
             Ok(ExitCode::from(exit::FAILURE))
+        }
+    }
+}
+
+/// Resolves every origin's names once. Signals are heeded meanwhile: a resolver may take its time.
+fn warn_of_unresolved(server: &Server) -> impl Future<Output = ()> + use<> {
+    let (unresolved, diagnostics) = (server.unresolved_origins(), server.diagnostics().clone());
+    async move {
+        for (origin, why) in unresolved.await {
+            let message = format_args!("origin {origin} does not resolve ({why}); answers 502 until it does");
+            diagnostics.warn("unresolved-origin", &origin, message);
         }
     }
 }

@@ -10,6 +10,7 @@ mod admin;
 mod worker;
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use larder_http::time::Clock;
 use larder_listen::{Drain, ListenError};
 use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics, ObserveError};
 use larder_proxy::{Plan, Proxy};
+use tokio::sync::mpsc;
 
 use crate::wire::{WireError, Wiring};
 use worker::{Listener, WorkerHandle};
@@ -63,6 +65,8 @@ pub struct Server {
     wiring: Wiring,
     workers: Vec<WorkerHandle>,
     listeners: HashMap<SocketAddr, OpenListener>,
+    /// Listeners that a reload took away, while their last connections finish.
+    closing: Vec<OpenListener>,
     admin: Option<admin::AdminServer>,
     insight: Arc<Insight>,
     access_log: Option<(AccessLog, larder_config::Log)>,
@@ -76,6 +80,21 @@ struct OpenListener {
     /// The real address, where the config asked for any port.
     address: SocketAddr,
     drain: Drain,
+    /// Ends when no worker accepts there any more. Nothing is ever sent.
+    accepting: mpsc::Receiver<Infallible>,
+}
+
+impl OpenListener {
+    /// After the start of its drain: resolves when nothing is accepted there any more and every connection is gone.
+    /// The order matters: what waits in the kernel becomes a connection only while the last of it is accepted.
+    async fn drained(&mut self) {
+        let _ = self.accepting.recv().await;
+        self.drain.drained().await;
+    }
+
+    fn is_drained(&self) -> bool {
+        self.accepting.is_closed() && self.drain.connections() == 0
+    }
 }
 
 /// Descriptors kept free for origins, files, logs and the admin address.
@@ -141,6 +160,7 @@ impl Server {
             wiring,
             workers,
             listeners: HashMap::new(),
+            closing: Vec::new(),
             admin: None,
             insight,
             access_log: None,
@@ -168,11 +188,13 @@ impl Server {
     fn open(&mut self, asked: SocketAddr, bound: larder_listen::Bound) -> Result<(), ServerError> {
         let drain = Drain::new();
         let settings = &self.door;
+        let (accepts, accepting) = mpsc::channel(1);
         for (worker, socket) in self.workers.iter().zip(bound.sockets) {
             let listener = Listener {
                 socket,
                 settings: Arc::clone(settings),
                 drain: drain.signal(),
+                accepting: accepts.clone(),
             };
             worker.listen(listener)?;
         }
@@ -181,6 +203,7 @@ impl Server {
             OpenListener {
                 address: bound.address,
                 drain,
+                accepting,
             },
         );
         Ok(())
@@ -249,10 +272,13 @@ impl Server {
     }
 
     /// Resolves every origin's names once, for a warning; at most as long as the resolver takes.
-    pub async fn unresolved_origins(&self) -> Vec<(String, String)> {
-        match self.workers.first() {
-            Some(worker) => worker.worker().probe_origins().await,
-            None => Vec::new(),
+    pub fn unresolved_origins(&self) -> impl Future<Output = Vec<(String, String)>> + Send + use<> {
+        let worker = self.workers.first().map(|handle| Arc::clone(handle.worker()));
+        async move {
+            match worker {
+                Some(worker) => worker.probe_origins().await,
+                None => Vec::new(),
+            }
         }
     }
 
@@ -299,9 +325,11 @@ impl Server {
         self.config = config;
         self.door
             .store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
+        self.closing.retain(|listener| !listener.is_drained());
         for address in gone {
             if let Some(listener) = self.listeners.remove(&address) {
                 listener.drain.start();
+                self.closing.push(listener);
             }
         }
         for (asked, bound) in bound {
@@ -357,20 +385,15 @@ impl Server {
     /// were still open when `limit` had passed.
     pub async fn drain(&mut self, limit: Duration) -> usize {
         self.insight.draining();
-        self.listeners
-            .values()
-            .for_each(|listener| listener.drain.start());
+        let mut ending: Vec<_> = self.listeners.values_mut().chain(&mut self.closing).collect();
+        ending.iter().for_each(|listener| listener.drain.start());
         let all = async {
-            for listener in self.listeners.values() {
-                listener.drain.drained().await;
+            for listener in &mut ending {
+                listener.drained().await;
             }
         };
         let _ = tokio::time::timeout(limit, all).await;
-        let left = self
-            .listeners
-            .values()
-            .map(|listener| listener.drain.connections())
-            .sum();
+        let left = ending.iter().map(|listener| listener.drain.connections()).sum();
         if let Some((log, _)) = &self.access_log {
             log.close(LOG_FLUSH);
         }

@@ -1,5 +1,6 @@
 //! A worker: one thread, one runtime, its own sockets.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -15,6 +16,8 @@ pub(super) struct Listener {
     pub(super) socket: std::net::TcpListener,
     pub(super) settings: Arc<ArcSwap<Settings>>,
     pub(super) drain: DrainSignal,
+    /// Held until nothing more can be accepted here.
+    pub(super) accepting: mpsc::Sender<Infallible>,
 }
 
 /// The way to a worker's thread. Dropping it ends the worker, and with it every task on it.
@@ -60,11 +63,12 @@ impl WorkerHandle {
                         socket,
                         settings,
                         drain,
+                        accepting,
                     }) = listener
                     else {
                         return;
                     };
-                    let accepting = accept_loop(
+                    let accepts = accept_loop(
                         socket,
                         settings,
                         door.clone(),
@@ -72,7 +76,12 @@ impl WorkerHandle {
                         Arc::clone(&counted),
                         drain,
                     );
-                    tokio::spawn(accepting);
+                    tokio::spawn(async move {
+                        let _ = accepts.await;
+                        // The connections taken last are in the drain's list from their first turn on: it comes before this task's next one.
+                        tokio::task::yield_now().await;
+                        drop(accepting);
+                    });
                 }
             });
             // Blocking reads of files that are still running are not waited for.

@@ -1,0 +1,192 @@
+//! What a client sees: status, content type, `Cache-Status` and body, fetched with curl.
+//!
+//! In: targets. Out: [`Answer`]s, and whether two of them are the same. A program that nobody here wrote does the
+//! fetching, so that larder is not judged by its own reading of HTTP.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+/// Values that MediaWiki makes anew for every request, in the script at the head of each page: the start of each, and
+/// the byte that ends it.
+const MADE_ANEW: &[(&[u8], u8)] = &[
+    (b"\"wgRequestId\":\"", b'"'),
+    (b"\"wgBackendResponseTime\":", b','),
+];
+
+/// An answer as curl saw it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) content_type: String,
+    pub(super) cache_status: String,
+    pub(super) location: String,
+    pub(super) content_encoding: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn is_hit(&self) -> bool {
+        self.cache_status.starts_with("larder; hit")
+    }
+
+    /// The body without what is made anew for every request.
+    fn lasting(&self) -> Vec<u8> {
+        MADE_ANEW.iter().fold(self.body.clone(), |body, (start, end)| {
+            without(&body, start, *end)
+        })
+    }
+
+    /// What somebody could tell the two apart by, if anything.
+    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+        if self.status != other.status {
+            return Some(format!("status {}, not {}", other.status, self.status));
+        }
+        let fields = |of: &Self| {
+            [
+                of.content_type.clone(),
+                of.content_encoding.clone(),
+                of.location.clone(),
+            ]
+        };
+        if fields(self) != fields(other) {
+            return Some(format!("fields {:?}, not {:?}", fields(other), fields(self)));
+        }
+        let (mine, theirs) = (self.lasting(), other.lasting());
+        if mine == theirs {
+            return None;
+        }
+        let at = mine.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
+        let near = |body: &[u8]| {
+            let part = body.get(at.saturating_sub(40)..body.len().min(at + 40));
+            String::from_utf8_lossy(part.unwrap_or_default()).into_owned()
+        };
+        Some(format!("byte {at}: `{}`, not `{}`", near(&theirs), near(&mine)))
+    }
+}
+
+/// `body` with everything between each `start` and the next `end` cut out.
+fn without(body: &[u8], start: &[u8], end: u8) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(body.len());
+    let mut rest = body;
+    while let Some(at) = rest.windows(start.len()).position(|window| window == start) {
+        let (before, after) = rest.split_at(at + start.len());
+        kept.extend_from_slice(before);
+        let value = after.iter().position(|byte| *byte == end).unwrap_or(after.len());
+        rest = &after[value..];
+    }
+    kept.extend_from_slice(rest);
+    kept
+}
+
+/// Asks `address` for targets on `host`.
+#[derive(Clone, Copy)]
+pub(super) struct Client {
+    pub(super) address: SocketAddr,
+    /// What Host says; the wiki and larder are asked in the same words.
+    pub(super) host: SocketAddr,
+    /// Whether answers may be compressed, as browsers ask for them.
+    pub(super) compressed: bool,
+}
+
+impl Client {
+    pub(super) fn get(&self, target: &str) -> Result<Answer> {
+        self.curl(target, &[])
+    }
+
+    pub(super) fn ask_with(&self, target: &str, field: &str) -> Result<Answer> {
+        self.curl(target, &["-H", field])
+    }
+
+    pub(super) fn post(&self, target: &str, fields: &[(&str, String)]) -> Result<Answer> {
+        let pairs: Vec<String> = fields
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let arguments: Vec<&str> = pairs
+            .iter()
+            .flat_map(|pair| ["--data-urlencode", pair.as_str()])
+            .collect();
+        self.curl(target, &arguments)
+    }
+
+    fn curl(&self, target: &str, arguments: &[&str]) -> Result<Answer> {
+        let output = Command::new("curl")
+            .args(["-sS", "-i", "--http1.1", "--path-as-is", "--max-time", "60"])
+            .args(["-H", &format!("Host: {}", self.host)])
+            .args(self.compressed.then_some("--compressed"))
+            .args(arguments)
+            .arg(format!("http://{}{target}", self.address))
+            .stdin(Stdio::null())
+            .output()
+            .context("curl")?;
+        if !output.status.success() {
+            std::io::stderr().write_all(&output.stderr)?;
+        }
+        ensure!(output.status.success(), "curl {target}: {}", output.status);
+        read(&output.stdout).with_context(|| format!("{target}: no HTTP/1 answer"))
+    }
+}
+
+fn read(answer: &[u8]) -> Option<Answer> {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let mut lines = head.lines();
+    let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    let mut read = Answer {
+        status,
+        body: answer[end + 4..].to_vec(),
+        ..Answer::default()
+    };
+    for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+        match name.to_ascii_lowercase().as_str() {
+            "content-type" => read.content_type = value.to_owned(),
+            "cache-status" => read.cache_status = value.to_owned(),
+            "location" => read.location = value.to_owned(),
+            "content-encoding" => read.content_encoding = value.to_owned(),
+            _ => {}
+        }
+    }
+    Some(read)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn page(body: &str) -> Answer {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Status: larder; hit; ttl=9\r\n\r\n";
+        read(format!("{head}{body}").as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_made_anew_may_differ() {
+        let one = page(r#"<p>{"wgRequestId":"a1","x":1,"wgBackendResponseTime":17,"y":2}"#);
+        let other = page(r#"<p>{"wgRequestId":"b22","x":1,"wgBackendResponseTime":180,"y":2}"#);
+        assert_eq!(one.difference(&other), None);
+        assert!(one.is_hit());
+        assert!(
+            one.difference(&page(
+                r#"<p>{"wgRequestId":"b22","x":2,"wgBackendResponseTime":180,"y":2}"#
+            ))
+            .is_some()
+        );
+        assert!(
+            one.difference(&Answer {
+                status: 404,
+                ..one.clone()
+            })
+            .is_some()
+        );
+        assert!(
+            one.difference(&Answer {
+                content_type: String::new(),
+                ..one.clone()
+            })
+            .is_some()
+        );
+    }
+}
