@@ -82,7 +82,7 @@ async fn answer(
         .or(host);
     let place = log.begin(Seen {
         method: head.method.as_str().to_owned(),
-        target: origin_form(&head.uri),
+        target: origin_form(&head.method, &head.uri),
         authority: named.map(|named| authority(&named)),
         version: format!("{:?}", head.version),
         fields: end_to_end(&head.headers),
@@ -101,8 +101,17 @@ async fn answer(
     Response::new(Empty::new())
 }
 
-/// Path and query as larder passes them on: `http://a?q` asks for `/?q` (RFC 9112 3.2.1).
-fn origin_form(uri: &http::Uri) -> String {
+/// Path and query as larder passes them on: `http://a?q` asks for `/?q` (RFC 9112 3.2.1), and OPTIONS of `http://a` for
+/// `*` (3.2.4).
+fn origin_form(method: &http::Method, uri: &http::Uri) -> String {
+    // `http` prints an absent path as `/`; compared, the two differ.
+    let root = http::uri::PathAndQuery::from_static("/");
+    let is_pathless = uri
+        .path_and_query()
+        .is_none_or(|target| target.as_str() == "/" && *target != root);
+    if method == http::Method::OPTIONS && uri.authority().is_some() && is_pathless {
+        return "*".to_owned();
+    }
     let target = uri.path_and_query().map_or("/", |target| target.as_str());
     if target.starts_with('?') {
         format!("/{target}")

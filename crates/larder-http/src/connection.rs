@@ -9,9 +9,6 @@
 use http::HeaderMap;
 use http::header::{self, HeaderName};
 
-/// How many names one message may list in Connection; what comes after them stays.
-const OPTIONS_MAX: usize = 100;
-
 /// What the connection-level fields of a message said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionOptions {
@@ -43,7 +40,8 @@ pub fn strip(fields: &mut HeaderMap) -> ConnectionOptions {
     }
     options.te_trailers = tokens(fields, &header::TE).any(|t| t.eq_ignore_ascii_case(b"trailers"));
     let mut named = Vec::new();
-    for token in tokens(fields, &header::CONNECTION).take(OPTIONS_MAX) {
+    // As many as the head has room for: a name that were passed over would let its field through.
+    for token in tokens(fields, &header::CONNECTION) {
         if token.eq_ignore_ascii_case(b"close") {
             options.close = true;
         } else if token.eq_ignore_ascii_case(b"keep-alive") {
@@ -51,7 +49,9 @@ pub fn strip(fields: &mut HeaderMap) -> ConnectionOptions {
         } else if token.eq_ignore_ascii_case(b"upgrade") {
             options.upgrade = true;
         } else if let Ok(name) = HeaderName::from_bytes(token)
+            && fields.contains_key(&name)
             && !is_needed_by_all(&name)
+            && named.last() != Some(&name)
         {
             named.push(name);
         }
@@ -181,6 +181,16 @@ mod tests {
                 ..Default::default()
             },
         );
+    }
+
+    #[test]
+    fn no_name_hides_behind_many_others() {
+        let mut fields = map(&[("x-a", "1"), ("x-199", "2")]);
+        let mut many: String = (0..200).map(|n| format!("x-{n},")).collect();
+        many.push_str("x-a");
+        fields.insert(header::CONNECTION, HeaderValue::try_from(many).expect("a value"));
+        strip(&mut fields);
+        assert!(fields.is_empty());
     }
 
     #[test]

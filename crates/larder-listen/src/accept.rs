@@ -19,7 +19,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::connection::serve_connection;
+use crate::connection::serve_member;
 use crate::drain::{DrainSignal, Membership};
 use crate::error::ListenError;
 use crate::metrics::Metrics;
@@ -128,9 +128,17 @@ pub async fn accept_loop<S: Service>(
             local
         };
         let (settings, service) = (settings.load_full(), service.clone());
-        let (metrics, drain) = (metrics.clone(), drain.clone());
+        let (metrics, membership) = (metrics.clone(), drain.join());
         tokio::spawn(async move {
-            serve_connection(stream, Peer { remote, local }, settings, service, metrics, drain).await;
+            serve_member(
+                stream,
+                Peer { remote, local },
+                settings,
+                service,
+                metrics,
+                membership,
+            )
+            .await;
             drop(slot);
         });
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use larder_http::message::Peer;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::drain::DrainSignal;
+use crate::drain::{DrainSignal, Membership};
 use crate::http1::{self, Ended};
 use crate::http2;
 use crate::metrics::Metrics;
@@ -53,7 +53,19 @@ pub async fn serve_connection<T: Transport, S: Service>(
     metrics: Arc<Metrics>,
     drain: DrainSignal,
 ) {
-    let mut membership = drain.join();
+    serve_member(io, peer, settings, service, metrics, drain.join()).await;
+}
+
+/// The same for a connection that has joined the drain: whoever spawns it joins first, so that a drain that starts
+/// before the task first runs waits for it as well.
+pub(crate) async fn serve_member<T: Transport, S: Service>(
+    io: T,
+    peer: Peer,
+    settings: Arc<Settings>,
+    service: S,
+    metrics: Arc<Metrics>,
+    mut membership: Membership,
+) {
     let _open = Open::count(metrics.clone());
     let around = Surroundings {
         peer,

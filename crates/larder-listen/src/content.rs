@@ -2,12 +2,12 @@
 //!
 //! In: a [`Body`]. Out: its pieces in order, none of them empty or copied. A stream that breaks, or is not as long
 //! as it said, ends in an error, so that it can never end cleanly on a wire. Trailers are dropped: whoever needs
-//! them cannot rely on a cache either.
+//! them cannot rely on a cache either. Where each piece costs a frame, [`Gathered`] puts small ones together.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use larder_http::body::{Body, BodyError, Pieces, Stream};
 
 /// How much of a stream may be gathered before it is written.
@@ -139,9 +139,107 @@ impl Source {
     }
 }
 
+/// Pieces smaller than this are put together with what is there already. Clients that count the overhead of frames
+/// take a run of smaller ones for an attack and close the connection.
+const SMALL_BYTES: usize = 1024;
+
+/// Up to this many bytes, a copy that costs less than the frames it saves.
+const TOGETHER_BYTES: usize = 16 * 1024;
+
+/// A source whose small pieces come together, as far as they are there. It never waits for more.
+pub(crate) struct Gathered {
+    source: Source,
+    /// What came behind a run of small pieces: a larger one, an error, or the end.
+    ahead: Option<Option<Result<Bytes, BodyError>>>,
+}
+
+impl Gathered {
+    pub(crate) fn new(source: Source) -> Self {
+        Self { source, ahead: None }
+    }
+
+    /// Whether the end was reached, or is known to come next.
+    pub(crate) fn is_done(&self) -> bool {
+        match &self.ahead {
+            Some(next) => next.is_none(),
+            None => self.source.is_done(),
+        }
+    }
+
+    /// As [`Source::poll_next`].
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let next = match self.ahead.take() {
+            Some(next) => next,
+            None => ready!(self.source.poll_next(cx)),
+        };
+        let first = match next {
+            Some(Ok(first)) if first.len() < SMALL_BYTES && !self.source.is_done() => first,
+            next => return Poll::Ready(next),
+        };
+        let mut together: Option<BytesMut> = None;
+        while together.as_ref().is_none_or(|bytes| bytes.len() < TOGETHER_BYTES) {
+            match self.source.poll_next(cx) {
+                Poll::Pending => break,
+                Poll::Ready(Some(Ok(bytes))) if bytes.len() < SMALL_BYTES => together
+                    .get_or_insert_with(|| BytesMut::from(&first[..]))
+                    .extend_from_slice(&bytes),
+                Poll::Ready(next) => {
+                    self.ahead = Some(next);
+                    break;
+                }
+            }
+        }
+        Poll::Ready(Some(Ok(together.map_or(first, BytesMut::freeze))))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_pieces_come_together_and_their_order_stays() {
+        let small = Bytes::from(vec![b's'; SMALL_BYTES - 1]);
+        let large = Bytes::from(vec![b'l'; SMALL_BYTES]);
+        let one = |bytes: &Bytes, count: usize| vec![bytes.clone(); count];
+        for (pieces, expected) in [
+            (vec![], vec![]),
+            (one(&small, 1), vec![1023]),
+            (one(&small, 3), vec![3069]),
+            (one(&large, 2), vec![1024, 1024]),
+            ([one(&small, 2), one(&large, 1), one(&small, 2)].concat(), vec![2046, 1024, 2046]),
+            (one(&small, 40), vec![17 * 1023, 17 * 1023, 6 * 1023]),
+        ] {
+            let whole = pieces.concat();
+            let range = 0..whole.len() as u64;
+            let mut gathered = Gathered::new(Source::new(Body::Pieces {
+                owner: Arc::new(pieces),
+                range,
+            }));
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            let (mut bytes, mut lengths) = (Vec::new(), Vec::new());
+            while let Poll::Ready(Some(next)) = gathered.poll_next(&mut cx) {
+                let next = next.expect("a piece");
+                lengths.push(next.len());
+                bytes.extend_from_slice(&next);
+            }
+            assert!(gathered.is_done());
+            assert_eq!((bytes, lengths), (whole, expected));
+        }
+    }
+
+    #[test]
+    fn an_error_behind_small_pieces_comes_after_them() {
+        let pieces: Vec<Bytes> = ["a", "b"].into_iter().map(Bytes::from).collect();
+        let mut gathered = Gathered::new(Source::new(Body::Pieces {
+            owner: Arc::new(pieces),
+            range: 0..3,
+        }));
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert_eq!(gathered.poll_next(&mut cx), Poll::Ready(Some(Ok(Bytes::from("ab")))));
+        assert!(!gathered.is_done());
+        assert_eq!(gathered.poll_next(&mut cx), Poll::Ready(Some(Err(BodyError::Cut))));
+    }
 
     fn all(body: Body) -> Result<Vec<u8>, BodyError> {
         let mut source = Source::new(body);

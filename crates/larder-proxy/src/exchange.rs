@@ -3,6 +3,7 @@
 //! The one [`CacheStatus`] that the rooms fill in is what the field, the access log and the metrics are made from, so
 //! they cannot disagree.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use http::header::{REFERER, USER_AGENT};
 use larder_cache::NotStorable;
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
 use larder_http::message::{RequestHead, Response};
+use larder_http::target::Target;
 use larder_http::time::Now;
 use larder_observe::{Label, LogRecord, Served, Text, Vocabulary};
 
@@ -23,7 +25,13 @@ use crate::settings::RuleSettings;
 pub(crate) struct Exchange {
     /// As it will be keyed and sent on: edits and normalisation applied.
     pub(crate) head: RequestHead,
+    /// As the client sent it.
+    pub(crate) raw_target: Target,
     pub(crate) hop: Hop,
+    /// As far as trusted peers tell; for the log.
+    pub(crate) client: IpAddr,
+    /// The origin that was asked, or whose answer to somebody else was waited for.
+    pub(crate) origin: Option<Arc<str>>,
     pub(crate) site: Arc<Site>,
     pub(crate) settings: Arc<RuleSettings>,
     pub(crate) started: Now,
@@ -74,11 +82,11 @@ impl Exchange {
     }
 
     fn record(&self, status: StatusCode, said: &CacheStatus) -> LogRecord {
-        let mut record = LogRecord::new(self.started.wall, self.hop.client);
+        let mut record = LogRecord::new(self.started.wall, self.client);
         record.method = Text::of(self.head.method.as_str());
         record.scheme = self.head.scheme;
         record.host = Text::of(self.head.authority.as_str());
-        record.target = Text::of(self.head.target.as_str());
+        record.target = Text::of(self.raw_target.as_str());
         record.version = self.head.version;
         record.status = status;
         record.site = Some(Arc::clone(&self.site.settings.name));
@@ -91,6 +99,7 @@ impl Exchange {
         record.collapsed = said.collapsed;
         record.collapse_wait = self.collapse_wait;
         record.stored = said.stored;
+        record.origin = self.origin.clone();
         record.origin_status = said.forward_status;
         record.origin_time = self.origin_time;
         let text = |name| {

@@ -28,6 +28,8 @@ impl Failure {
 
     /// The fetch task ended without a word, twice.
     pub(crate) const FETCH_LOST: Self = Self::new(StatusCode::BAD_GATEWAY, "fetch-lost");
+    /// The content broke off before this client was sent a byte.
+    pub(crate) const BODY_BROKEN: Self = Self::new(StatusCode::BAD_GATEWAY, "body-broken");
     /// A 304 to a request without conditions.
     pub(crate) const UNASKED_NOT_MODIFIED: Self = Self::new(StatusCode::BAD_GATEWAY, "unasked-not-modified");
     /// As many clients wait for this key as may.

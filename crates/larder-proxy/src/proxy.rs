@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use larder_http::message::{Request, Response};
+use larder_http::message::{Peer, Request, Response};
 use larder_http::time::Clock;
-use larder_listen::{Interims, Service};
-use larder_observe::{AccessLog, Diagnostics, Metrics, WorkerMetrics};
+use larder_listen::{Interims, Refusal, Service};
+use larder_observe::{AccessLog, Diagnostics, LogRecord, Metrics, WorkerMetrics};
 use larder_origin::{Origin, SetupError};
 
 use crate::collapse::Flights;
@@ -177,5 +177,17 @@ pub struct Door(pub Arc<Worker>);
 impl Service for Door {
     fn call(&self, request: Request, interims: &Interims) -> impl Future<Output = Response> + Send {
         crate::serve::serve(&self.0, request, interims)
+    }
+
+    /// What the parser refused has no head that could be believed: the line says who, when, and which rule.
+    fn refused(&self, refusal: Refusal, peer: Option<Peer>) {
+        let worker = &self.0;
+        if let (Some(log), Some(peer)) = (worker.proxy.access_log.load().as_ref(), peer) {
+            let mut record = LogRecord::new(worker.proxy.clock.now().wall, peer.remote.ip());
+            record.status = refusal.status();
+            record.detail = Some(refusal.as_str());
+            record.complete = true;
+            log.write(worker.index, record);
+        }
     }
 }

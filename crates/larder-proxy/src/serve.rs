@@ -43,6 +43,13 @@ pub(crate) async fn serve(worker: &Arc<Worker>, request: Request, interims: &Int
     match enter(worker, &furnished, request) {
         Ok((mut exchange, inside)) => {
             let reply = decide(worker, &furnished, &mut exchange, inside, interims).await;
+            if let (Outcome::Forwarded(_), Some(origin)) =
+                (reply.status.outcome, exchange.site.settings.origin)
+            {
+                exchange.origin = furnished
+                    .origin(origin)
+                    .map(|(choice, _)| Arc::clone(&choice.name));
+            }
             exchange.close(worker, reply)
         }
         Err((failure, method)) => {
@@ -62,8 +69,6 @@ pub(crate) async fn serve(worker: &Arc<Worker>, request: Request, interims: &Int
 
 /// What a request carries beside its head.
 struct Inside {
-    /// As the client sent it.
-    raw_target: Target,
     site: usize,
     body: Body,
     websocket: bool,
@@ -100,6 +105,9 @@ fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Ex
         head.target = target;
     }
     let exchange = Exchange {
+        raw_target,
+        client: route::client_of(&head, peer.remote.ip(), |address| (plan.trusted)(address)),
+        origin: None,
         hop: Hop {
             client: peer.remote.ip(),
             trusted,
@@ -114,7 +122,6 @@ fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Ex
     Ok((
         exchange,
         Inside {
-            raw_target,
             site: index,
             body,
             websocket,
@@ -182,7 +189,7 @@ async fn pass(
     let answered = match larder_cache::is_safe(&exchange.head.method) {
         true => forward::ask(worker, furnished, origin, request).await,
         false => {
-            let settle = invalidation(worker, furnished, exchange, inside.raw_target);
+            let settle = invalidation(worker, furnished, exchange);
             let answered = forward::act(worker, furnished, origin, request, settle);
             answered.await.unwrap_or(Err(Failure::FETCH_LOST))
         }
@@ -213,11 +220,10 @@ fn invalidation(
     worker: &Arc<Worker>,
     furnished: &Arc<Furnished>,
     exchange: &Exchange,
-    raw_target: Target,
 ) -> impl FnOnce(Option<&OriginResponse>) + Send + 'static {
     let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
     let (site, mut head) = (Arc::clone(&exchange.site), exchange.head.clone());
-    head.target = raw_target;
+    head.target = exchange.raw_target.clone();
     move |answer| {
         let gone = match answer {
             Some(answer) => larder_cache::invalidates(&head, answer.status, &answer.fields),
@@ -436,7 +442,18 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
                 content,
             };
             let Some(mut response) = respond::represent(&exchange.head, &of, now.wall) else {
-                return Landed::GoAlone;
+                // Nobody asks again: the origin has had its request, and what it made of it is known.
+                return if landing.body.is_broken() {
+                    Landed::Reply(Box::new(stale_or_failed(
+                        worker,
+                        exchange,
+                        ask,
+                        Failure::BODY_BROKEN,
+                        status,
+                    )))
+                } else {
+                    Landed::GoAlone
+                };
             };
             // The leader's place was held for it until here.
             drop(seat);

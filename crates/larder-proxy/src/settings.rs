@@ -42,6 +42,8 @@ impl ProxySettings {
 /// An origin and its number in the metrics.
 #[derive(Clone, Debug)]
 pub struct OriginChoice {
+    /// Its name, for the log.
+    pub name: Arc<str>,
     /// A worker keeps its connections over a reload where this is the same allocation as before.
     pub settings: Arc<OriginSettings>,
     /// Its counters, shared by all workers.

@@ -163,6 +163,11 @@ impl Growing {
         self.state.lock().readers.len()
     }
 
+    /// Whether it broke: it takes no readers then, and never will.
+    pub fn is_broken(&self) -> bool {
+        matches!(self.state.lock().mode, Mode::Broken { .. })
+    }
+
     /// A reader of `range` (the whole where `None`), or `None` where nobody may join any more.
     pub fn reader(self: &Arc<Self>, range: Option<std::ops::Range<u64>>) -> Option<Reader> {
         let mut state = self.state.lock();

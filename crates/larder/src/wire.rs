@@ -144,6 +144,7 @@ impl Wiring {
                 });
                 let settings = Arc::new(origin_settings(&name, origin));
                 let choice = OriginChoice {
+                    name: name.as_str().into(),
                     settings,
                     shared,
                     id: self.metrics.origin(&name),

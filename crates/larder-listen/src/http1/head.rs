@@ -36,6 +36,8 @@ pub struct Scan {
     line_start: usize,
     /// Where each line ends, its CRLF excluded.
     ends: SmallVec<[usize; 32]>,
+    /// Whether the request line of an unfinished head has been looked at.
+    line_is_checked: bool,
 }
 
 impl Scan {
@@ -55,6 +57,7 @@ impl Scan {
             match rest.get(run..).unwrap_or_default() {
                 [] | [b'\r'] => {
                     self.check_line(limits)?;
+                    self.check_request_line(buffer)?;
                     return Ok(None);
                 }
                 [b'\r', b'\n', ..] => {
@@ -75,6 +78,18 @@ impl Scan {
         self.position = 0;
         self.line_start = 0;
         self.ends.clear();
+        self.line_is_checked = false;
+    }
+
+    /// Of a head that does not come at once, the request line is looked at as soon as it is whole: whoever speaks
+    /// HTTP/0.9, or no HTTP at all, learns it now and not when the time for a head is over.
+    fn check_request_line(&mut self, buffer: &[u8]) -> Result<(), Refusal> {
+        if let (Some(end), false) = (self.ends.first(), self.line_is_checked) {
+            self.line_is_checked = true;
+            let line = buffer.get(self.start..*end).unwrap_or_default();
+            request_line(&Bytes::copy_from_slice(line))?;
+        }
+        Ok(())
     }
 
     fn end_line(&mut self, limits: &Limits) -> Result<Option<usize>, Refusal> {
@@ -295,10 +310,14 @@ fn whom_and_what(
         return Err(Refusal::Scheme);
     }
     let authority = Authority::parse(authority, scheme).map_err(Refusal::Host)?;
-    Ok((
-        authority,
-        Target::parse(origin_form).map_err(|_| Refusal::Target)?,
-    ))
+    let names_no_path = origin_form.as_ref() == b"/" && raw_target.last() != Some(&b'/');
+    let target = if method == Method::OPTIONS && names_no_path {
+        // RFC 9112 3.2.4: the last proxy before the origin writes it as `*`.
+        Target::asterisk()
+    } else {
+        Target::parse(origin_form).map_err(|_| Refusal::Target)?
+    };
+    Ok((authority, target))
 }
 
 fn take_expectation(fields: &mut HeaderMap, version: Version) -> Result<bool, Refusal> {

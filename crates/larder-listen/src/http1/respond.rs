@@ -5,8 +5,9 @@
 use std::task::{Context, Poll};
 
 use http::header::{CONTENT_LENGTH, DATE};
-use http::{HeaderMap, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use larder_http::body::{Body, BodyError};
+use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{ResponseHead, write_http1_fields};
 use larder_http::time::Clock;
 
@@ -111,6 +112,8 @@ pub(super) fn write_refusal(out: &mut Vec<u8>, refusal: Refusal, clock: &Clock) 
         b"content-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\ncontent-length: ",
     );
     out.extend_from_slice(itoa::Buffer::new().format(text.len()).as_bytes());
+    out.extend_from_slice(b"\r\ncache-status: ");
+    out.extend_from_slice(refusal_cache_status(refusal).as_bytes());
     out.extend_from_slice(b"\r\ndate: ");
     out.extend_from_slice(&date::text(clock));
     out.extend_from_slice(b"\r\nconnection: close\r\n\r\n");
@@ -126,6 +129,15 @@ pub(crate) fn refusal_text(refusal: Refusal) -> String {
         status.canonical_reason().unwrap_or_default(),
         refusal.as_str()
     )
+}
+
+/// What Cache-Status says of a refusal: that nobody but larder was asked, and why.
+pub(crate) fn refusal_cache_status(refusal: Refusal) -> HeaderValue {
+    let status = CacheStatus {
+        detail: Some(refusal.as_str()),
+        ..CacheStatus::new(Outcome::Own)
+    };
+    status.value()
 }
 
 fn write_status(out: &mut Vec<u8>, status: StatusCode) {

@@ -9,6 +9,7 @@
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderValue};
 use http::request::Parts;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Version};
 use larder_http::authority::Authority;
 use larder_http::connection;
@@ -45,7 +46,11 @@ pub(super) fn parse(parts: Parts, scheme: Scheme, limits: &Limits) -> Result<Par
     {
         return Err(Refusal::Scheme);
     }
-    let path = uri.path_and_query().map_or("", |path| path.as_str());
+    // `http` prints an absent path as `/`; RFC 9113 8.3.1 asks for one.
+    let path = match uri.path_and_query() {
+        Some(path) if path.as_str() != "/" || *path == PathAndQuery::from_static("/") => path.as_str(),
+        _ => "",
+    };
     if path.len() > limits.target_bytes_max {
         return Err(Refusal::TargetTooLong);
     }
@@ -216,6 +221,11 @@ mod tests {
         refused("TRACE", "/", &[host], Refusal::Method);
         refused("GET", "https://a/", &[], Refusal::Scheme);
         refused("GET", "*", &[host], Refusal::Target);
+        let (mut absent, ()) = http::Request::get("/").body(()).expect("a request").into_parts();
+        absent.uri = http::Uri::from_parts(http::uri::Parts::default()).expect("nothing at all");
+        absent.headers.insert(HOST, HeaderValue::from_static("a"));
+        let absent = super::parse(absent, Scheme::Http, &Limits::default());
+        assert_eq!(absent.err(), Some(Refusal::Target));
         refused("GET", "/\u{e9}", &[host], Refusal::Target);
         refused("GET", "/", &[host, ("expect", "x")], Refusal::Expectation);
         refused(

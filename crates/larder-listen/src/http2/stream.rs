@@ -13,16 +13,17 @@ use h2::{Reason, RecvStream, SendStream};
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderValue};
 use http::{HeaderMap, Method, StatusCode, Version};
 use larder_http::body::Body;
+use larder_http::fields::cache_status::CACHE_STATUS;
 use larder_http::message::{Request, Response, ResponseHead};
 
 use super::content::{Content, Side, Told};
 use super::head::{self, Parsed};
 use crate::connection::Surroundings;
-use crate::content::Source;
+use crate::content::{Gathered, Source};
 use crate::date;
 use crate::delivery::Report;
 use crate::error::Refusal;
-use crate::http1::respond::refusal_text;
+use crate::http1::respond::{refusal_cache_status, refusal_text};
 use crate::service::{Interims, Service};
 use crate::timer::{Pace, Timer};
 
@@ -166,6 +167,7 @@ fn refuse<S: Service>(mut respond: SendResponse<Bytes>, around: &Surroundings<S>
     );
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     fields.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
+    fields.insert(CACHE_STATUS, refusal_cache_status(refusal));
     add_date(fields, around);
     if let Ok(mut stream) = respond.send_response(response, false) {
         // The text is shorter than any window but a closed one, and then `h2` keeps it as long as the stream lives.
@@ -239,7 +241,7 @@ async fn answer<S>(
     let limits = &around.settings.limits;
     let mut pace = Pace::new(limits.write_idle, limits.rate_window, limits.rate_min);
     let mut timer = Timer::default();
-    let mut source = Source::new(body);
+    let mut source = Gathered::new(Source::new(body));
     loop {
         let next = poll_fn(|cx| match source.poll_next(cx) {
             Poll::Ready(next) => Poll::Ready(Some(next)),

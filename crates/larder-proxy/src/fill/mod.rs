@@ -75,7 +75,10 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn()>(
                 let next = tokio::time::timeout(LOOK_EVERY, next_data(&mut stream)).await;
                 if growing.readers() + (around.waiters)() > 0 {
                     orphan_since = None;
-                } else if orphan_since.get_or_insert_with(Instant::now).elapsed() >= around.orphan_time {
+                } else if !growing.is_keeping()
+                    || orphan_since.get_or_insert_with(Instant::now).elapsed() >= around.orphan_time
+                {
+                    // Whatever passes is for its readers alone, also while the origin says nothing.
                     return abandoned(growing);
                 }
                 match next {

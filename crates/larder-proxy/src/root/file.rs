@@ -28,10 +28,9 @@ struct Version {
 
 impl Version {
     fn of(status: &Stat) -> Self {
-        let nanoseconds = u64::try_from(status.st_mtime_nsec).unwrap_or(0);
         Self {
             size: status.st_size,
-            modified: (status.st_mtime, nanoseconds),
+            modified: (status.st_mtime, status.st_mtime_nsec),
         }
     }
 }

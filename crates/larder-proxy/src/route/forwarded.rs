@@ -4,6 +4,8 @@
 //! the key, so a client that could set them could have its page stored for everybody. They are dropped before
 //! anything looks at the request, and the forwarding fields are written anew for the origin.
 
+use std::net::IpAddr;
+
 use http::HeaderName;
 use larder_http::authority::Authority;
 use larder_http::message::{RequestHead, Scheme};
@@ -81,9 +83,67 @@ pub(crate) fn believe_forwarded(head: &mut RequestHead) {
     head.scheme = scheme_now;
 }
 
+/// Addresses of a forwarding list that are looked at; beyond that the nearest one known is taken.
+const HOPS_MAX: usize = 32;
+
+/// The client, as far as trusted peers tell: `peer`, or the nearest address of the forwarding list that is not a trusted
+/// peer's own.
+pub(crate) fn client_of(head: &RequestHead, peer: IpAddr, trusted: impl Fn(IpAddr) -> bool) -> IpAddr {
+    let mut client = peer;
+    if !trusted(peer) {
+        return client;
+    }
+    let lines: Vec<&[u8]> = head
+        .fields
+        .get_all("x-forwarded-for")
+        .iter()
+        .map(|line| line.as_bytes())
+        .collect();
+    let nearest_first = lines
+        .iter()
+        .rev()
+        .flat_map(|line| line.rsplit(|byte| *byte == b','));
+    for member in nearest_first.take(HOPS_MAX) {
+        let address = str::from_utf8(member.trim_ascii())
+            .ok()
+            .and_then(|text| text.parse::<IpAddr>().ok());
+        let Some(address) = address else { break };
+        client = address;
+        if !trusted(address) {
+            break;
+        }
+    }
+    client
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_client_is_the_nearest_address_that_is_not_a_trusted_peers() {
+        let trusted = |address: IpAddr| address.is_loopback();
+        let client = |peer: &str, lines: &[&'static str]| {
+            let mut head = crate::testing::request("/");
+            for line in lines {
+                head.fields
+                    .append("x-forwarded-for", http::HeaderValue::from_static(line));
+            }
+            client_of(&head, peer.parse().unwrap(), trusted).to_string()
+        };
+        assert_eq!(client("192.0.2.1", &["198.51.100.1"]), "192.0.2.1");
+        assert_eq!(client("127.0.0.1", &[]), "127.0.0.1");
+        assert_eq!(
+            client("127.0.0.1", &["203.0.113.9, 198.51.100.1"]),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            client("127.0.0.1", &["203.0.113.9", "198.51.100.1, 127.0.0.2"]),
+            "198.51.100.1"
+        );
+        assert_eq!(client("127.0.0.1", &["203.0.113.9, nonsense"]), "127.0.0.1");
+        assert_eq!(client("127.0.0.1", &["127.0.0.3, 127.0.0.2"]), "127.0.0.3");
+    }
 
     #[track_caller]
     fn check(name: &str, kept: bool, kept_if_trusted: bool) {

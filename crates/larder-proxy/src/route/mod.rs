@@ -15,7 +15,7 @@ use larder_http::message::RequestHead;
 use larder_http::target::{ClimbsAboveRoot, Target};
 
 use crate::settings::{KeySettings, RuleSettings, SiteSettings};
-pub(crate) use forwarded::{believe_forwarded, drop_unkeyed_fields};
+pub(crate) use forwarded::{believe_forwarded, client_of, drop_unkeyed_fields};
 use hosts::HostTable;
 use matcher::RuleTable;
 

@@ -78,8 +78,6 @@ impl WorkerHandle {
                     );
                     tokio::spawn(async move {
                         let _ = accepts.await;
-                        // The connections taken last are in the drain's list from their first turn on: it comes before this task's next one.
-                        tokio::task::yield_now().await;
                         drop(accepting);
                     });
                 }

@@ -1,0 +1,614 @@
+//! Attacks that take steps and time: floods, stalls, what comes after an end, and how connections begin and end.
+//!
+//! Each walk ends with the origin's record, in which no request may be whole that its client did not finish, and with
+//! larder drained: no stream, flight or connection outlives its attack.
+
+use std::time::Duration;
+
+use larder_testkit::origin::{Answer, Interim, PathScript, Seen};
+
+use crate::frames::*;
+use crate::judge::invariants;
+use crate::peer::Peer;
+use crate::stage::{Outcome, PROBE, Stage, same, script};
+use crate::suite::Run;
+
+const GATE: &str = "gate";
+
+pub fn runs() -> Vec<Run> {
+    vec![
+        Run::new("a flood of resets in one write", resets_at_once),
+        Run::new("resets one after the other", resets_one_by_one),
+        Run::new("a flood of streams that larder has to reset", forced_resets),
+        Run::new("a flood of SETTINGS that nobody reads", || {
+            control_flood(setting(4, 65_535), false)
+        }),
+        Run::new("a flood of PING that nobody reads", || {
+            control_flood(frame(PING, 0, 0, &[7; 8]), false)
+        }),
+        Run::new("a flood of PRIORITY", || {
+            control_flood(frame(PRIORITY, 0, 1, &[0, 0, 0, 7, 255]), true)
+        }),
+        Run::new("a flood of WINDOW_UPDATE", || {
+            control_flood(window_update(0, 1), true)
+        }),
+        Run::new("a flood of empty DATA", empty_data),
+        Run::new("more streams than agreed", too_many_streams),
+        Run::new("more content than its window takes", beyond_the_window),
+        Run::new("a window that stays closed", closed_window),
+        Run::new(
+            "a connection's window that stays closed",
+            closed_connection_window,
+        ),
+        Run::new("a window opened byte by byte", dripping_window),
+        Run::new("content that stalls", stalled_content),
+        Run::new("content beyond the limit", too_much_content),
+        Run::new("content beyond the limit, announced", too_much_announced),
+        Run::new("a reset and content in one packet", reset_then_data),
+        Run::new("a connection that ends inside content", || cut(false)),
+        Run::new("a connection that ends inside content of a known length", || {
+            cut(true)
+        }),
+        Run::new("DATA behind the end of a stream", || {
+            behind_the_end(data(END_STREAM, "x"))
+        }),
+        Run::new("HEADERS behind the end of a stream", || {
+            behind_the_end(headers(WHOLE, &request("GET", "/evil", &[])))
+        }),
+        Run::new("HEADERS behind trailers", headers_behind_trailers),
+        Run::new("a stream's number again", || number_again(STREAM)),
+        Run::new("a smaller number than before", || number_again(3)),
+        Run::new("a head that is refused keeps the table in step", table_in_step),
+        Run::new("uploads in turns do not mix", uploads_in_turns),
+        Run::new("GOAWAY of the client", client_goaway),
+        Run::new("GOAWAY when larder ends", drained),
+        Run::new("103 goes to the client", early_hints),
+        Run::new("100 comes before the content", expectation),
+        Run::new("h2c is not taken up", h2c),
+        Run::new("a preface that goes wrong", bad_preface),
+        Run::new("a preface and then HTTP/1", preface_then_http1),
+        Run::new("a preface byte by byte", preface_bytewise),
+        Run::new("half a preface", || silence(PREFACE[..9].to_vec())),
+        Run::new("a preface and nothing", || silence(PREFACE.to_vec())),
+        Run::new("a head without an end", || {
+            silence(
+                [
+                    PREFACE,
+                    &frame(SETTINGS, 0, 0, b""),
+                    &frame(HEADERS, 0, 1, b"\0\x01x"),
+                ]
+                .concat(),
+            )
+        }),
+        Run::new("half a frame", || {
+            silence(
+                [
+                    PREFACE,
+                    &frame(SETTINGS, 0, 0, b""),
+                    &lying_frame(99, HEADERS, 4, 1, b"\0"),
+                ]
+                .concat(),
+            )
+        }),
+    ]
+}
+
+fn held(path: &str) -> PathScript {
+    let answer = Answer::new(200, &["Cache-Control: no-store"], "held");
+    script(
+        path,
+        vec![Answer {
+            hold: Some(GATE.to_owned()),
+            ..answer
+        }],
+    )
+}
+
+fn big() -> PathScript {
+    let answer = Answer {
+        bytes: Some(200_000),
+        fields: vec!["Cache-Control: no-store".to_owned()],
+        ..Answer::default()
+    };
+    script("/big", vec![answer])
+}
+
+fn get_on(stream: u32, path: &str) -> Vec<u8> {
+    headers_on(stream, WHOLE, &request("GET", path, &[]))
+}
+
+/// Ends the case; nothing that the client did not finish may be whole at the origin.
+async fn end(stage: Stage, peer: Peer, whole: &[&str]) -> Result<Vec<Seen>, String> {
+    drop(peer);
+    let seen = stage.end().await?;
+    seen.iter().try_for_each(invariants)?;
+    let by_http2 = |seen: &&Seen| seen.fields.first("via") == Some("2 larder");
+    let mut found: Vec<&str> = seen
+        .iter()
+        .filter(|seen| seen.body_complete)
+        .filter(by_http2)
+        .map(|seen| seen.target.as_str())
+        .collect();
+    found.sort_unstable();
+    same("whole requests at the origin", found.as_slice(), whole)?;
+    Ok(seen)
+}
+
+/// The limit was reached and counted, and the next client is served as ever.
+async fn still_serves(stage: &Stage) -> Outcome {
+    let response = stage.ask(PROBE).await?;
+    same("the next client's status", &response.status, &200)
+}
+
+async fn resets_at_once() -> Outcome {
+    let stage = Stage::new(vec![held("/held")], "[limits]\nh2_resets = 20", "").await?;
+    let mut flood = Vec::new();
+    for stream in (1..2000).step_by(2) {
+        flood.extend(get_on(stream, "/held"));
+        flood.extend(reset(stream, CANCEL));
+    }
+    let mut peer = Peer::open(stage.addr, &flood).await?;
+    peer.goes_away(ENHANCE_YOUR_CALM).await?;
+    still_serves(&stage).await?;
+    same("in flight", &stage.metric("larder_flights"), &0.0)?;
+    drop(peer);
+    let seen = stage.end().await?;
+    same("few requests at the origin", &(seen.len() <= 64), &true)
+}
+
+async fn resets_one_by_one() -> Outcome {
+    let stage = Stage::new(vec![held("/held")], "[limits]\nh2_resets = 20", "").await?;
+    let mut peer = Peer::open(stage.addr, &[]).await?;
+    for stream in (1..61).step_by(2) {
+        peer.send(&get_on(stream, "/held")).await?;
+        if peer.round_trip().await.is_err() {
+            break;
+        }
+        peer.send(&reset(stream, CANCEL)).await?;
+        if peer.round_trip().await.is_err() {
+            break;
+        }
+    }
+    peer.goes_away(ENHANCE_YOUR_CALM).await?;
+    still_serves(&stage).await?;
+    same(
+        "counted",
+        &stage.metric("larder_limit_reached_total{limit=\"resets\"}"),
+        &1.0,
+    )?;
+    drop(peer);
+    stage.end().await.map(drop)
+}
+
+async fn forced_resets() -> Outcome {
+    let stage = Stage::new(vec![held("/held")], "", "").await?;
+    let mut flood = Vec::new();
+    for stream in (1..1000).step_by(2) {
+        flood.extend(headers_on(stream, END_HEADERS, &request("POST", "/held", &[])));
+        flood.extend(window_update(stream, 0x7fff_ffff));
+    }
+    let mut peer = Peer::open(stage.addr, &flood).await?;
+    peer.goes_away(ENHANCE_YOUR_CALM).await?;
+    still_serves(&stage).await?;
+    end(stage, peer, &[]).await.map(drop)
+}
+
+/// `frame` fifty thousand times, unread: whoever sends it waits, nobody else does.
+async fn control_flood(frame: Vec<u8>, is_bounded: bool) -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    let mut peer = Peer::open(stage.addr, &[]).await?;
+    peer.until("SETTINGS", |got| got.settings_acks > 0).await?;
+    let flood = frame.repeat(50_000);
+    // The answers fill the way back; then larder takes no more, which is as good as taking all of it.
+    let taken = tokio::time::timeout(Duration::from_secs(1), peer.send(&flood)).await;
+    still_serves(&stage).await?;
+    if is_bounded {
+        same("taken", &taken.is_ok(), &true)?;
+        peer.probe(5001).await?;
+    }
+    drop(peer);
+    stage.end().await.map(drop)
+}
+
+async fn empty_data() -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    let mut flood = post(&[], &[]);
+    flood.extend(data(0, "").repeat(50_000));
+    flood.extend(data(END_STREAM, "hello"));
+    let mut peer = Peer::open(stage.addr, &flood).await?;
+    peer.goes_away(ENHANCE_YOUR_CALM).await?;
+    still_serves(&stage).await?;
+    end(stage, peer, &[]).await.map(drop)
+}
+
+async fn too_many_streams() -> Outcome {
+    let stage = Stage::new(vec![held("/held*")], "[limits]\nh2_streams = 4", "").await?;
+    let mut peer = Peer::open(stage.addr, &[]).await?;
+    peer.until("SETTINGS", |got| got.settings_acks > 0).await?;
+    same("announced", &peer.got.settings.get(&3), &Some(&4))?;
+    let targets: Vec<String> = (0..8).map(|n| format!("/held/{n}")).collect();
+    for (n, target) in targets.iter().enumerate() {
+        peer.send(&get_on(1 + 2 * n as u32, target)).await?;
+    }
+    for stream in [9, 11, 13, 15] {
+        peer.is_reset(stream, REFUSED_STREAM).await?;
+    }
+    stage.origin.log().until(|log| log.count() == 4).await;
+    stage.origin.gates().release(GATE);
+    for stream in [1, 3, 5, 7] {
+        peer.answered(stream, 200, b"held").await?;
+    }
+    peer.probe(17).await?;
+    let mut whole: Vec<&str> = targets[..4].iter().map(String::as_str).collect();
+    whole.push("/probe");
+    end(stage, peer, &whole).await.map(drop)
+}
+
+async fn beyond_the_window() -> Outcome {
+    // An origin that reads nothing: what larder may take is its window and what the kernels hold.
+    let unread = Answer {
+        hold: Some(GATE.to_owned()),
+        ignore_body: true,
+        ..Answer::new(200, &[], "")
+    };
+    let stage = Stage::new(vec![script("/unread", vec![unread])], "", "").await?;
+    let head = headers(END_HEADERS, &request("POST", "/unread", &[]));
+    let mut peer = Peer::open(stage.addr, &head).await?;
+    let piece = frame(DATA, 0, STREAM, &[b'a'; 16 * 1024]);
+    let sent = peer.send(&piece.repeat(2048)).await;
+    let told = peer
+        .until("end", |got| {
+            got.is_over(STREAM) || got.goaway.is_some() || got.closed
+        })
+        .await;
+    let code = peer.got.goaway.map(|(_, code)| code).or(peer.got.reset(STREAM));
+    told.and(sent)?;
+    same("code", &code, &Some(FLOW_CONTROL_ERROR))?;
+    stage.origin.gates().release(GATE);
+    end(stage, peer, &[]).await.map(drop)
+}
+
+async fn closed_window() -> Outcome {
+    let stage = Stage::new(vec![big()], "[limits]\nwrite_idle = \"300ms\"", "").await?;
+    let mut peer = Peer::open(stage.addr, &setting(4, 0)).await?;
+    for stream in (1..21).step_by(2) {
+        peer.send(&get_on(stream, "/big")).await?;
+    }
+    for stream in (1..21).step_by(2) {
+        peer.is_reset(stream, CANCEL).await?;
+        same("status", &peer.got.status(stream), &Some(200))?;
+    }
+    peer.send(&setting(4, 65_535)).await?;
+    peer.probe(21).await?;
+    same("in flight", &stage.metric("larder_flights"), &0.0)?;
+    same(
+        "counted",
+        &stage.metric("larder_limit_reached_total{limit=\"write_idle\"}"),
+        &10.0,
+    )?;
+    drop(peer);
+    stage.end().await.map(drop)
+}
+
+async fn closed_connection_window() -> Outcome {
+    let stage = Stage::new(vec![big()], "[limits]\nwrite_idle = \"300ms\"", "").await?;
+    let mut peer = Peer::open(stage.addr, &setting(4, 1 << 20)).await?;
+    peer.send(&get_on(1, "/big")).await?;
+    peer.is_reset(1, CANCEL).await?;
+    peer.send(&window_update(0, 1 << 20)).await?;
+    peer.probe(3).await?;
+    end(stage, peer, &["/big", "/probe"]).await.map(drop)
+}
+
+async fn dripping_window() -> Outcome {
+    let limits = "[limits]\nrate_min = \"1KiB\"\nrate_window = \"1s\"";
+    let stage = Stage::new(vec![big()], limits, "").await?;
+    let mut peer = Peer::open(stage.addr, &setting(4, 0)).await?;
+    peer.send(&get_on(1, "/big")).await?;
+    let mut drops = 0;
+    while peer.got.reset(1).is_none() && drops < 100 {
+        peer.send(&window_update(1, 1)).await?;
+        // The drip is the attack.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        peer.round_trip().await?;
+        drops += 1;
+    }
+    peer.is_reset(1, CANCEL).await?;
+    end(stage, peer, &["/big"]).await.map(drop)
+}
+
+async fn stalled_content() -> Outcome {
+    let stage = Stage::new(Vec::new(), "[limits]\nbody_idle = \"300ms\"", "").await?;
+    let mut peer = Peer::open(stage.addr, &[post(&[], &[]), data(0, "hel")].concat()).await?;
+    peer.until("status", |got| got.status(STREAM).is_some()).await?;
+    same("status", &peer.got.status(STREAM), &Some(408))?;
+    peer.probe(3).await?;
+    end(stage, peer, &["/probe"]).await.map(drop)
+}
+
+async fn too_much_content() -> Outcome {
+    let stage = Stage::new(Vec::new(), "[limits]\nbody_size = \"8B\"", "").await?;
+    let mut peer = Peer::open(stage.addr, &post(&[], &["12345", "6789"])).await?;
+    peer.until("status", |got| got.status(STREAM).is_some()).await?;
+    same("status", &peer.got.status(STREAM), &Some(413))?;
+    peer.probe(3).await?;
+    end(stage, peer, &["/probe"]).await.map(drop)
+}
+
+async fn too_much_announced() -> Outcome {
+    let stage = Stage::new(Vec::new(), "[limits]\nbody_size = \"8B\"", "").await?;
+    let begun = [post(&[("content-length", "9")], &[]), data(0, "12345")];
+    let mut peer = Peer::open(stage.addr, &begun.concat()).await?;
+    peer.until("status", |got| got.status(STREAM).is_some()).await?;
+    same("status", &peer.got.status(STREAM), &Some(413))?;
+    let seen = end(stage, peer, &[]).await?;
+    same("requests at the origin", &seen.len(), &0)
+}
+
+async fn reset_then_data() -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    let mut peer = Peer::open(stage.addr, &[post(&[], &[]), data(0, "hel")].concat()).await?;
+    stage.origin.log().until(|log| log.count() == 1).await;
+    let packet = [reset(STREAM, CANCEL), data(0, "lo"), data(END_STREAM, "evil")].concat();
+    peer.send(&packet).await?;
+    // Either the late frames are ignored for a while, or the connection ends: both are right.
+    if peer.round_trip().await.is_ok() {
+        peer.probe(3).await?;
+    } else {
+        still_serves(&stage).await?;
+    }
+    drop(peer);
+    let seen = stage.end().await?;
+    let upload = seen.iter().find(|seen| seen.target == "/").ok_or("no upload")?;
+    same("complete", &upload.body_complete, &false)?;
+    same("content", &upload.body.starts_with(b"hel"), &true)
+}
+
+async fn cut(is_announced: bool) -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    let fields: &[(&str, &str)] = if is_announced {
+        &[("content-length", "5")]
+    } else {
+        &[]
+    };
+    let peer = Peer::open(stage.addr, &[post(fields, &[]), data(0, "hel")].concat()).await?;
+    stage.origin.log().until(|log| log.count() == 1).await;
+    let seen = end(stage, peer, &[]).await?;
+    same("requests at the origin", &seen.len(), &1)
+}
+
+async fn behind_the_end(frames: Vec<u8>) -> Outcome {
+    let stage = Stage::new(vec![held("/held")], "", "").await?;
+    let mut peer = Peer::open(stage.addr, &get("/held", &[])).await?;
+    stage.origin.log().until(|log| log.count() == 1).await;
+    peer.send(&frames).await?;
+    peer.until("error", |got| got.is_over(STREAM) || got.closed)
+        .await?;
+    let code = peer.got.goaway.map(|(_, code)| code).or(peer.got.reset(STREAM));
+    let is_right = matches!(code, Some(STREAM_CLOSED | PROTOCOL_ERROR));
+    same("an error", &(is_right, peer.got.status(STREAM)), &(true, None))?;
+    end(stage, peer, &["/held"]).await.map(drop)
+}
+
+async fn headers_behind_trailers() -> Outcome {
+    let stage = Stage::new(vec![held("/held")], "", "").await?;
+    let upload = [
+        headers(END_HEADERS, &request("POST", "/held", &[])),
+        data(0, "hello"),
+        headers(WHOLE, &block(&[("x", "y")])),
+    ];
+    let mut peer = Peer::open(stage.addr, &upload.concat()).await?;
+    stage
+        .origin
+        .log()
+        .until(|log| log.all().iter().any(|seen| seen.body_complete))
+        .await;
+    peer.send(&headers(WHOLE, &block(&[("x", "z")]))).await?;
+    peer.until("error", |got| got.is_over(STREAM) || got.closed)
+        .await?;
+    same("status", &peer.got.status(STREAM), &None)?;
+    end(stage, peer, &["/held"]).await.map(drop)
+}
+
+async fn number_again(stream: u32) -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    let mut peer = Peer::open(stage.addr, &get_on(STREAM, "/")).await?;
+    peer.answered(STREAM, 200, b"ok").await?;
+    peer.probe(5).await?;
+    peer.send(&get_on(stream, "/evil")).await?;
+    peer.until("end of the connection", |got| got.closed).await?;
+    let code = peer.got.goaway.map(|(_, code)| code);
+    let is_right = matches!(code, Some(STREAM_CLOSED | PROTOCOL_ERROR));
+    same("an error", &is_right, &true)?;
+    end(stage, peer, &["/", "/probe"]).await.map(drop)
+}
+
+async fn table_in_step() -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    let refused = [
+        request("GET", "/evil", &[("connection", "x")]),
+        indexed_field("x-kept", "yes"),
+    ];
+    let mut peer = Peer::open(stage.addr, &headers(WHOLE, &refused.concat())).await?;
+    peer.is_reset(STREAM, PROTOCOL_ERROR).await?;
+    // The newest entry of the table, and nothing else, says x-kept.
+    let next = [request("GET", "/next", &[]), vec![0xbe]].concat();
+    peer.send(&headers_on(3, WHOLE, &next)).await?;
+    peer.answered(3, 200, b"ok").await?;
+    let seen = end(stage, peer, &["/next"]).await?;
+    same("x-kept", &seen[0].fields.first("x-kept"), &Some("yes"))
+}
+
+async fn uploads_in_turns() -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    let mut turns = Vec::new();
+    let streams: Vec<u32> = (1..17).step_by(2).collect();
+    for stream in &streams {
+        let path = format!("/{stream:02}");
+        turns.extend(headers_on(*stream, END_HEADERS, &request("POST", &path, &[])));
+    }
+    for turn in 0..20 {
+        for stream in &streams {
+            let ends = u8::from(turn == 19);
+            turns.extend(frame(DATA, ends, *stream, format!("{stream:02}").as_bytes()));
+        }
+    }
+    let mut peer = Peer::open(stage.addr, &turns).await?;
+    for stream in &streams {
+        peer.answered(*stream, 200, b"ok").await?;
+    }
+    let whole: Vec<String> = streams.iter().map(|stream| format!("/{stream:02}")).collect();
+    let whole: Vec<&str> = whole.iter().map(String::as_str).collect();
+    for seen in end(stage, peer, &whole).await? {
+        let expected = seen.target.trim_start_matches('/').repeat(20);
+        same("content", &seen.body[..], expected.as_bytes())?;
+    }
+    Ok(())
+}
+
+async fn client_goaway() -> Outcome {
+    let stage = Stage::new(vec![held("/held")], "", "").await?;
+    let mut peer = Peer::open(stage.addr, &get("/held", &[])).await?;
+    stage.origin.log().until(|log| log.count() == 1).await;
+    peer.send(&frame(GOAWAY, 0, 0, &[0; 8])).await?;
+    peer.round_trip().await?;
+    stage.origin.gates().release(GATE);
+    peer.answered(STREAM, 200, b"held").await?;
+    peer.until("end of the connection", |got| got.closed).await?;
+    end(stage, peer, &["/held"]).await.map(drop)
+}
+
+async fn drained() -> Outcome {
+    let stage = Stage::new(vec![held("/held")], "", "").await?;
+    let mut peer = Peer::open(stage.addr, &get("/held", &[])).await?;
+    stage.origin.log().until(|log| log.count() == 1).await;
+    let gates = stage.origin.gates().clone();
+    let client = async move {
+        peer.until("GOAWAY", |got| got.goaway.is_some()).await?;
+        same("code", &peer.got.goaway.map(|(_, code)| code), &Some(NO_ERROR))?;
+        gates.release(GATE);
+        peer.answered(STREAM, 200, b"held").await?;
+        peer.until("end of the connection", |got| got.closed).await?;
+        same("last stream", &peer.got.goaway, &Some((STREAM, NO_ERROR)))
+    };
+    let (seen, client) = tokio::join!(stage.end(), client);
+    client?;
+    same("requests at the origin", &seen?.len(), &1)
+}
+
+async fn early_hints() -> Outcome {
+    let hint = |status| Interim {
+        status,
+        fields: vec![
+            "Link: </a.css>; rel=preload".to_owned(),
+            "Connection: x".to_owned(),
+        ],
+    };
+    let answer = Answer {
+        // 102 goes on as well; a 100 that nobody asked for does not, and 16 are enough.
+        interim: [vec![hint(100), hint(102)], vec![hint(103); 20]].concat(),
+        ..Answer::new(200, &["Cache-Control: no-store"], "ok")
+    };
+    let stage = Stage::new(vec![script("/hints", vec![answer])], "", "").await?;
+    let mut peer = Peer::open(stage.addr, &get("/hints", &[])).await?;
+    peer.answered(STREAM, 200, b"ok").await?;
+    let interim = &peer.got.streams[&STREAM].interim;
+    let expected = [vec![102], vec![103; 15]].concat();
+    same("interim responses", interim, &expected)?;
+    end(stage, peer, &["/hints"]).await.map(drop)
+}
+
+async fn expectation() -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    let mut peer = Peer::open(stage.addr, &post(&[("expect", "100-continue")], &[])).await?;
+    peer.until("100", |got| {
+        got.streams
+            .get(&STREAM)
+            .is_some_and(|answer| answer.interim == [100])
+    })
+    .await?;
+    peer.send(&data(END_STREAM, "hello")).await?;
+    peer.answered(STREAM, 200, b"ok").await?;
+    end(stage, peer, &["/"]).await.map(drop)
+}
+
+async fn h2c() -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    let mut client = stage.connect().await?;
+    client
+        .write(
+            "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\
+             HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+        )
+        .await?;
+    let response = client.read("GET").await?;
+    same("status", &response.status, &200)?;
+    same("upgrade", &response.fields.has("upgrade"), &false)?;
+    client.probe().await?;
+    drop(client);
+    let seen = stage.end().await?;
+    for name in ["upgrade", "http2-settings", "connection"] {
+        let came = seen.iter().any(|seen| seen.fields.has(name));
+        same(name, &came, &false)?;
+    }
+    Ok(())
+}
+
+async fn bad_preface() -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    for preface in [
+        "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\n",
+        "PRI * HTTP/2.0\r\nHost: a.test\r\n\r\nSM\r\n\r\n",
+        "PRI * HTTP/1.1\r\nHost: a.test\r\n\r\n",
+        "PRI / HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ] {
+        let mut client = stage.connect().await?;
+        client.write(preface).await?;
+        client.half_close().await?;
+        if let Ok(response) = client.read("GET").await {
+            let is_refused = (400..600).contains(&response.status);
+            same(preface, &is_refused, &true)?;
+        }
+        client.closed().await?;
+    }
+    let seen = stage.end().await?;
+    same("requests at the origin", &seen.len(), &0)
+}
+
+async fn preface_then_http1() -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    let mut peer = Peer::silent(stage.addr).await?;
+    peer.send(&[PREFACE, b"GET /evil HTTP/1.1\r\nHost: a.test\r\n\r\n"].concat())
+        .await?;
+    peer.until("end of the connection", |got| got.closed).await?;
+    end(stage, peer, &[]).await.map(drop)
+}
+
+async fn preface_bytewise() -> Outcome {
+    let stage = Stage::new(Vec::new(), "", "").await?;
+    let mut peer = Peer::silent(stage.addr).await?;
+    let bytes = [PREFACE, &setting(1, 0), &get("/", &[])].concat();
+    for byte in bytes {
+        peer.send(&[byte]).await?;
+        tokio::task::yield_now().await;
+    }
+    peer.answered(STREAM, 200, b"ok").await?;
+    end(stage, peer, &["/"]).await.map(drop)
+}
+
+/// Some bytes and then nothing: the connection ends within its limits.
+async fn silence(bytes: Vec<u8>) -> Outcome {
+    let limits = "[limits]\nhead_time = \"300ms\"\nkeep_alive_idle = \"300ms\"";
+    let stage = Stage::new(Vec::new(), limits, "").await?;
+    let mut peer = Peer::silent(stage.addr).await?;
+    peer.keep_silent();
+    peer.send(&bytes).await?;
+    if bytes.starts_with(PREFACE) {
+        peer.goes_away(NO_ERROR).await?;
+    } else {
+        // What is no preface yet is refused in HTTP/1, which is no frame.
+        peer.until("end of the connection", |got| got.closed).await?;
+    }
+    end(stage, peer, &[]).await.map(drop)
+}

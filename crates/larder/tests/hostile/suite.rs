@@ -1,0 +1,97 @@
+//! Runs the cases of a suite side by side and tells all failures at once.
+//!
+//! In: named cases, each a future of its own runtime. Out: a panic that lists what failed, or a line about the
+//! slowest. Descriptors are counted before and after, so that a suite also shows that nothing stays open.
+//! `HOSTILE=part-of-a-name` runs some of the cases.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::stage::{Outcome, Walk};
+
+/// Cases at once.
+const PARALLEL: usize = 8;
+/// No case has a reason to take longer.
+const CASE_TIME: Duration = Duration::from_secs(20);
+
+/// A case of any kind, ready to run.
+pub(crate) struct Run {
+    name: String,
+    start: Box<dyn Fn() -> Walk + Send + Sync>,
+}
+
+impl Run {
+    pub(crate) fn new<F>(name: impl Into<String>, walk: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Outcome> + 'static,
+    {
+        Self {
+            name: name.into(),
+            start: Box::new(move || Box::pin(walk())),
+        }
+    }
+
+    fn run(&self) -> Outcome {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        runtime
+            .block_on(async { tokio::time::timeout(CASE_TIME, (self.start)()).await })
+            .unwrap_or_else(|_| Err(format!("still running after {CASE_TIME:?}")))
+    }
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
+}
+
+/// Runs them all.
+pub(crate) fn run_all(mut runs: Vec<Run>) {
+    if let Ok(part) = std::env::var("HOSTILE") {
+        runs.retain(|run| run.name.contains(&part));
+    }
+    // The first runtime of a process opens what all of them share.
+    drop(tokio::runtime::Builder::new_current_thread().enable_all().build());
+    let before = descriptors();
+    let (next, failures, times) = (
+        AtomicUsize::new(0),
+        Mutex::new(Vec::new()),
+        Mutex::new(Vec::new()),
+    );
+    std::thread::scope(|scope| {
+        for _ in 0..PARALLEL {
+            scope.spawn(|| {
+                while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let began = Instant::now();
+                    if let Err(why) = run.run() {
+                        failures.lock().push(format!("{}\n    {why}", run.name));
+                    }
+                    times.lock().push((began.elapsed(), run.name.as_str()));
+                }
+            });
+        }
+    });
+    let mut times = times.into_inner();
+    times.sort_unstable();
+    let slowest: Vec<String> = times
+        .iter()
+        .rev()
+        .take(5)
+        .map(|(took, name)| format!("{name} {took:.1?}"))
+        .collect();
+    println!("{} cases; the slowest: {}", runs.len(), slowest.join(", "));
+    let mut failures = failures.into_inner();
+    failures.sort();
+    let after = descriptors();
+    if after != before {
+        failures.push(format!("{before} descriptors before, {after} after"));
+    }
+    assert!(
+        failures.is_empty(),
+        "{} of {} cases failed:\n\n{}\n",
+        failures.len(),
+        runs.len(),
+        failures.join("\n\n")
+    );
+}
