@@ -146,7 +146,7 @@ const SMALL_BYTES: usize = 1024;
 /// Up to this many bytes, a copy that costs less than the frames it saves.
 const TOGETHER_BYTES: usize = 16 * 1024;
 
-/// A source whose small pieces come together, as far as they are there. It never waits for more.
+/// A source whose small pieces come together, as far as they are there. It never waits for the origin.
 pub(crate) struct Gathered {
     source: Source,
     /// What came behind a run of small pieces: a larger one, an error, or the end.
@@ -168,17 +168,29 @@ impl Gathered {
 
     /// As [`Source::poll_next`].
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
-        let next = match self.ahead.take() {
-            Some(next) => next,
-            None => ready!(self.source.poll_next(cx)),
-        };
-        let first = match next {
-            Some(Ok(first)) if first.len() < SMALL_BYTES && !self.source.is_done() => first,
-            next => return Poll::Ready(next),
-        };
+        match self.ahead.take() {
+            Some(next) => Poll::Ready(next),
+            None => self.source.poll_next(cx),
+        }
+    }
+
+    /// `first` and the small pieces behind it. Where it is small itself, more of its kind may be in the hands of other
+    /// tasks of this worker, which get a turn for that.
+    ///
+    /// # Cancel safety
+    /// Dropped, it has lost `first`.
+    pub(crate) async fn together(&mut self, first: Bytes) -> Bytes {
+        if first.len() >= SMALL_BYTES || self.is_done() {
+            return first;
+        }
+        tokio::task::yield_now().await;
+        std::future::poll_fn(|cx| Poll::Ready(self.gather(&first, cx))).await
+    }
+
+    fn gather(&mut self, first: &Bytes, cx: &mut Context<'_>) -> Bytes {
         let mut together: Option<BytesMut> = None;
         while together.as_ref().is_none_or(|bytes| bytes.len() < TOGETHER_BYTES) {
-            match self.source.poll_next(cx) {
+            match self.poll_next(cx) {
                 Poll::Pending => break,
                 Poll::Ready(Some(Ok(bytes))) if bytes.len() < SMALL_BYTES => together
                     .get_or_insert_with(|| BytesMut::from(&first[..]))
@@ -189,16 +201,18 @@ impl Gathered {
                 }
             }
         }
-        Poll::Ready(Some(Ok(together.map_or(first, BytesMut::freeze))))
+        together.map_or_else(|| first.clone(), BytesMut::freeze)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+
     use super::*;
 
-    #[test]
-    fn small_pieces_come_together_and_their_order_stays() {
+    #[tokio::test]
+    async fn small_pieces_come_together_and_their_order_stays() {
         let small = Bytes::from(vec![b's'; SMALL_BYTES - 1]);
         let large = Bytes::from(vec![b'l'; SMALL_BYTES]);
         let one = |bytes: &Bytes, count: usize| vec![bytes.clone(); count];
@@ -207,7 +221,10 @@ mod tests {
             (one(&small, 1), vec![1023]),
             (one(&small, 3), vec![3069]),
             (one(&large, 2), vec![1024, 1024]),
-            ([one(&small, 2), one(&large, 1), one(&small, 2)].concat(), vec![2046, 1024, 2046]),
+            (
+                [one(&small, 2), one(&large, 1), one(&small, 2)].concat(),
+                vec![2046, 1024, 2046],
+            ),
             (one(&small, 40), vec![17 * 1023, 17 * 1023, 6 * 1023]),
         ] {
             let whole = pieces.concat();
@@ -216,10 +233,9 @@ mod tests {
                 owner: Arc::new(pieces),
                 range,
             }));
-            let mut cx = Context::from_waker(std::task::Waker::noop());
             let (mut bytes, mut lengths) = (Vec::new(), Vec::new());
-            while let Poll::Ready(Some(next)) = gathered.poll_next(&mut cx) {
-                let next = next.expect("a piece");
+            while let Some(next) = poll_fn(|cx| gathered.poll_next(cx)).await {
+                let next = gathered.together(next.expect("a piece")).await;
                 lengths.push(next.len());
                 bytes.extend_from_slice(&next);
             }
@@ -228,17 +244,19 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_error_behind_small_pieces_comes_after_them() {
+    #[tokio::test]
+    async fn an_error_behind_small_pieces_comes_after_them() {
         let pieces: Vec<Bytes> = ["a", "b"].into_iter().map(Bytes::from).collect();
         let mut gathered = Gathered::new(Source::new(Body::Pieces {
             owner: Arc::new(pieces),
             range: 0..3,
         }));
-        let mut cx = Context::from_waker(std::task::Waker::noop());
-        assert_eq!(gathered.poll_next(&mut cx), Poll::Ready(Some(Ok(Bytes::from("ab")))));
+        let first = poll_fn(|cx| gathered.poll_next(cx)).await;
+        let first = first.expect("a piece").expect("a good one");
+        assert_eq!(gathered.together(first).await, "ab");
         assert!(!gathered.is_done());
-        assert_eq!(gathered.poll_next(&mut cx), Poll::Ready(Some(Err(BodyError::Cut))));
+        let next = poll_fn(|cx| gathered.poll_next(cx)).await;
+        assert_eq!(next, Some(Err(BodyError::Cut)));
     }
 
     fn all(body: Body) -> Result<Vec<u8>, BodyError> {

@@ -4,17 +4,20 @@
 //! written and when, which is what retry and time limits are decided by. Counting happens above TLS, so a session
 //! ticket is not taken for an answer.
 //!
-//! Three things hyper cannot do from where it stands are done here:
+//! Four things hyper cannot do from where it stands are done here:
 //! - [`Socket::is_quiet`] asks the kernel, not the runtime's cached readiness, whether bytes or an end wait on an
 //!   unused connection. hyper asks the cache, which lags by up to one turn of the event loop; in that gap, bytes that
 //!   nobody asked for would be read as the answer to the next request.
 //! - A failed write is held back while an answer may still be readable: an origin that refuses an upload answers and
 //!   closes, and hyper would report the broken pipe in place of the 413 that is waiting.
+//! - After [`RUN_BYTES`] without a pause the worker's other tasks and timers get a turn. hyper reads on for as long as
+//!   there is something to read, also where none of it is content: a chunk size of endless zeroes would hold a worker.
 //! - [`Trace::refuse_reads`] ends an exchange from inside hyper's callback for interim responses.
 
+use std::future::Future as _;
 use std::io;
 use std::mem::MaybeUninit;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
@@ -27,6 +30,9 @@ use tokio::time::Instant;
 use tokio_rustls::client::TlsStream;
 
 use crate::metrics::OpenConnection;
+
+/// What may be read in one turn: more than a socket holds as a rule, and little work even where it is read bytewise.
+const RUN_BYTES: usize = 256 * 1024;
 
 /// A connected socket. The only long-lived owner is the connection's task; the pool holds a [`WeakSocket`], so a
 /// connection whose task has ended is closed at once.
@@ -245,6 +251,8 @@ pub(crate) struct Wire {
     transport: Transport,
     trace: Arc<Trace>,
     is_write_broken: bool,
+    /// Read since the last pause.
+    run_bytes: usize,
     _open: OpenConnection,
 }
 
@@ -254,6 +262,7 @@ impl Wire {
             transport,
             trace: Arc::new(Trace::new()),
             is_write_broken: false,
+            run_bytes: 0,
             _open: open,
         }
     }
@@ -292,9 +301,20 @@ impl AsyncRead for Wire {
         if self.trace.are_reads_refused() {
             return Poll::Ready(Err(io::Error::other("reading was refused")));
         }
+        if self.run_bytes >= RUN_BYTES {
+            self.run_bytes = 0;
+            // Its first poll puts this task behind the others and the timers; there is nothing else in it to wait for.
+            let _ = pin!(tokio::task::yield_now()).poll(cx);
+            return Poll::Pending;
+        }
         let before = buf.filled().len();
         let outcome = self.transport.as_read().poll_read(cx, buf);
         let read = buf.filled().len().saturating_sub(before);
+        self.run_bytes = if outcome.is_pending() {
+            0
+        } else {
+            self.run_bytes.saturating_add(read)
+        };
         if read > 0 {
             self.trace.read_bytes.fetch_add(read as u64, Ordering::Relaxed);
         }

@@ -1,6 +1,8 @@
 //! The content of an HTTP/2 request, as a body.
 //!
-//! The window is opened again only for what its reader has taken, so a slow origin slows the client down. What the
+//! The window is opened again only for what its reader has taken, so a slow origin slows the client down. The last
+//! bytes of an announced length wait for the end of the stream: content that goes on behind its length is malformed
+//! (RFC 9113 8.1.1), and an origin that had all of the length would take the request for a whole one. What the
 //! stream's own task has to know (the client waits for a 100, the content broke) goes through a [`Side`].
 
 use std::pin::Pin;
@@ -77,7 +79,10 @@ pub(super) struct Content {
     receive: RecvStream,
     side: Side,
     awaits_continue: bool,
+    /// What was announced and not yet handed over.
     left: Option<u64>,
+    /// The last bytes of the announced length, while the stream has not ended.
+    last: Option<Bytes>,
     received: u64,
     bytes_max: u64,
     pace: Pace,
@@ -98,6 +103,7 @@ impl Content {
             side,
             awaits_continue,
             left: length,
+            last: None,
             received: 0,
             bytes_max: limits.body_bytes_max.unwrap_or(u64::MAX),
             pace: Pace::new(limits.body_idle, limits.rate_window, limits.rate_min),
@@ -134,36 +140,48 @@ impl http_body::Body for Content {
         if std::mem::take(&mut this.awaits_continue) {
             this.side.tell(|state| state.wants_continue = true);
         }
-        match this.receive.poll_data(cx) {
-            Poll::Ready(Some(Ok(bytes))) => {
-                let length = bytes.len() as u64;
-                this.pace.moved(length);
-                this.received = this.received.saturating_add(length);
-                if let Some(left) = &mut this.left {
-                    *left = left.saturating_sub(length);
+        loop {
+            match this.receive.poll_data(cx) {
+                Poll::Ready(Some(Ok(bytes))) => {
+                    let length = bytes.len() as u64;
+                    this.pace.moved(length);
+                    this.received = this.received.saturating_add(length);
+                    if this.received > this.bytes_max {
+                        return this.fail(BodyError::TooLarge, Some(Refusal::BodyTooLarge));
+                    }
+                    // It fails only for a stream that is gone, which the next poll tells.
+                    let _ = this.receive.flow_control().release_capacity(bytes.len());
+                    if bytes.is_empty() {
+                        continue;
+                    }
+                    if this.left == Some(length) && !this.receive.is_end_stream() {
+                        this.last = Some(bytes);
+                        continue;
+                    }
+                    if let Some(left) = &mut this.left {
+                        *left = left.saturating_sub(length);
+                    }
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
-                if this.received > this.bytes_max {
-                    return this.fail(BodyError::TooLarge, Some(Refusal::BodyTooLarge));
+                // A reset, or content that is not as long as it said. The stream's task sees the reset itself.
+                Poll::Ready(Some(Err(_))) => return this.fail(BodyError::Cut, None),
+                Poll::Ready(None) => {
+                    this.ended = true;
+                    let last = this.last.take();
+                    return Poll::Ready(last.map(|bytes| Ok(Frame::data(bytes))));
                 }
-                // It fails only for a stream that is gone, which the next poll tells.
-                let _ = this.receive.flow_control().release_capacity(bytes.len());
-                Poll::Ready(Some(Ok(Frame::data(bytes))))
+                Poll::Pending => {
+                    return match this.pace.poll_stalled(cx, &mut this.timer) {
+                        Poll::Ready(()) => this.fail(BodyError::Stalled, Some(Refusal::BodyTimeout)),
+                        Poll::Pending => Poll::Pending,
+                    };
+                }
             }
-            // A reset, or content that is not as long as it said. The stream's task sees the reset itself.
-            Poll::Ready(Some(Err(_))) => this.fail(BodyError::Cut, None),
-            Poll::Ready(None) => {
-                this.ended = true;
-                Poll::Ready(None)
-            }
-            Poll::Pending => match this.pace.poll_stalled(cx, &mut this.timer) {
-                Poll::Ready(()) => this.fail(BodyError::Stalled, Some(Refusal::BodyTimeout)),
-                Poll::Pending => Poll::Pending,
-            },
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended || self.receive.is_end_stream()
+        self.ended || (self.last.is_none() && self.receive.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -71,6 +71,9 @@ pub(super) async fn serve<S: Service>(
     let body = if receive.is_end_stream() {
         Body::Empty
     } else {
+        // Nothing, with an end that is still to come, is content of a length that is not known: a length of 0 would
+        // tell the origin of an end that this client may yet break.
+        let length = length.filter(|length| *length > 0);
         let content = Content::new(receive, side.clone(), length, expects_continue, limits);
         Body::Stream {
             length,
@@ -261,6 +264,7 @@ async fn answer<S>(
                 return End::Finished;
             }
             Some(Some(Ok(bytes))) => {
+                let bytes = source.together(bytes).await;
                 let is_last = source.is_done();
                 if let Err(end) = send(
                     &mut stream,

@@ -40,7 +40,6 @@ pub enum Expect {
 /// A request as the origin has to see it.
 pub struct Sent {
     line: String,
-    host: String,
     /// `name: value`, in any order, without those that larder writes.
     fields: Vec<String>,
     content: Option<String>,
@@ -72,30 +71,25 @@ impl Case {
     pub fn sent(name: impl Into<String>, line: &str, send: Vec<u8>) -> Self {
         let sent = Sent {
             line: line.to_owned(),
-            host: "a.test".to_owned(),
             fields: Vec::new(),
             content: None,
         };
         Self::new(name, send, Expect::Sent(sent))
     }
 
-    fn as_sent(mut self, change: impl FnOnce(&mut Sent)) -> Self {
+    fn change_sent(mut self, change: impl FnOnce(&mut Sent)) -> Self {
         if let Expect::Sent(sent) = &mut self.expect {
             change(sent);
         }
         self
     }
 
-    pub fn host(self, host: &str) -> Self {
-        self.as_sent(|sent| sent.host = host.to_owned())
-    }
-
     pub fn fields(self, fields: &[&str]) -> Self {
-        self.as_sent(|sent| sent.fields = fields.iter().map(|&line| line.to_owned()).collect())
+        self.change_sent(|sent| sent.fields = fields.iter().map(|&line| line.to_owned()).collect())
     }
 
     pub fn content(self, content: &str) -> Self {
-        self.as_sent(|sent| sent.content = Some(content.to_owned()))
+        self.change_sent(|sent| sent.content = Some(content.to_owned()))
     }
 
     pub fn into_run(self) -> Run {
@@ -203,7 +197,7 @@ fn as_sent(sent: &Sent, seen: &Seen) -> Outcome {
         head.lines().next().unwrap_or_default(),
         &sent.line,
     )?;
-    same("Host", seen.fields.first("host").unwrap_or_default(), &sent.host)?;
+    same("Host", seen.fields.first("host").unwrap_or_default(), "a.test")?;
     let framed = seen.fields.has("content-length") || seen.fields.has("transfer-encoding");
     same("content", &framed.then(|| latin1(&seen.body)), &sent.content)?;
     let own = [

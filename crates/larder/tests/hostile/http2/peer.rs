@@ -101,11 +101,6 @@ impl Peer {
         written.map(drop).map_err(|_| "larder takes no bytes".to_owned())
     }
 
-    /// Ends the sending direction.
-    pub async fn half_close(&mut self) -> Outcome {
-        self.stream.shutdown().await.map_err(|error| error.to_string())
-    }
-
     /// Reads until `holds`.
     pub async fn until(&mut self, what: &str, holds: impl Fn(&Received) -> bool) -> Outcome {
         let deadline = tokio::time::Instant::now() + LIMIT;

@@ -1,7 +1,7 @@
 //! An origin that does on its socket exactly what a script says, in steps.
 //!
-//! In: answers for [`EVIL`], one per request. Out: the heads that it received and how many connections are open. The
-//! first answer to [`EVIL`] waits at a gate until all clients of a case are there. Any other path gets [`CLEAN`]: if
+//! In: answers for [`EVIL`], one per request. Out: how often it was asked and how many connections are open. Answers to
+//! [`EVIL`] wait at a gate until all clients of a case are there. Any other path gets [`CLEAN`]: if
 //! bytes of one answer leak into the next, that is where it shows.
 
 use std::net::SocketAddr;
@@ -47,7 +47,8 @@ pub enum Step {
 
 #[derive(Debug, Default)]
 struct Record {
-    heads: Vec<String>,
+    asked: usize,
+    played: usize,
     open: usize,
 }
 
@@ -93,14 +94,19 @@ impl RawOrigin {
         format!("http://{}", self.addr)
     }
 
-    /// Lets the first answer go.
+    /// Lets the answers go.
     pub fn release(&self) {
         self.shared.gate.send_replace(true);
     }
 
     /// How often [`EVIL`] was asked for.
     pub fn asked(&self) -> usize {
-        self.shared.asked()
+        self.shared.record.lock().asked
+    }
+
+    /// How many of the scripts have come to their end, one way or another.
+    pub fn played(&self) -> usize {
+        self.shared.record.lock().played
     }
 
     /// How many of its connections are open.
@@ -116,26 +122,28 @@ impl Drop for RawOrigin {
 }
 
 impl Shared {
-    fn asked(&self) -> usize {
-        let record = self.record.lock();
-        record.heads.iter().filter(|head| head.contains(EVIL)).count()
-    }
-
     async fn connection(&self, mut wire: Wire) {
         while let Ok(Some(head)) = wire.read_head().await {
             let head = latin1(&head);
             let is_evil = head.contains(EVIL);
             let is_head = head.starts_with("HEAD ");
-            let number = self.asked();
-            self.record.lock().heads.push(head);
-            let script = self.scripts.get(number).filter(|_| is_evil);
+            let number = {
+                let mut record = self.record.lock();
+                record.asked += usize::from(is_evil);
+                record.asked
+            };
+            let script = if is_evil {
+                self.scripts.get(number - 1)
+            } else {
+                None
+            };
             let kept = match script {
                 Some(steps) => {
-                    if number == 0 {
-                        // The sender lives as long as `self`.
-                        let _ = self.gate.subscribe().wait_for(|open| *open).await;
-                    }
-                    play(&mut wire, steps).await
+                    // The sender lives as long as `self`.
+                    let _ = self.gate.subscribe().wait_for(|open| *open).await;
+                    let kept = play(&mut wire, steps).await;
+                    self.record.lock().played += 1;
+                    kept
                 }
                 None => {
                     let content = if is_evil { SECOND } else { CLEAN };

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use larder_testkit::client::{Connection, End, Progress, Request, Response};
-use larder_testkit::wire::to_bytes;
 
 use crate::house::{House, Kind, evil};
 use crate::judge::{apart, send};
@@ -189,11 +188,12 @@ async fn early_answer(keeps: bool) -> Outcome {
     let mut steps = vec![Step::Read(1)];
     steps.extend(send("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig"));
     if keeps {
-        steps.push(Step::Stay);
+        steps.push(Step::Pause(Duration::from_millis(500)));
     }
     let house = House::new(vec![steps], "", "").await?;
     house.origin.release();
-    let request = evil("POST").body(vec![b'a'; 4 << 20]);
+    // More than the kernels between larder and the origin hold, so it cannot be complete.
+    let request = evil("POST").body(vec![b'a'; 32 << 20]);
     let response = house.ask(Kind::Http11, &request).await?;
     same("status", &response.status, &413)?;
     same("content", &content(&response), &"big".to_owned())?;
@@ -510,7 +510,11 @@ async fn part(range: &'static str, lines: &'static str, is_whole: bool) -> Outco
 
 async fn tunnel(answer: &'static str, status: u16) -> Outcome {
     let mut steps = send(answer);
-    steps.extend([apart(), Step::Send(to_bytes("more of it")), Step::Stay]);
+    if status == 200 {
+        steps.push(Step::Keep);
+    } else {
+        steps.extend([apart(), Step::Send(b"more of it".to_vec()), Step::Stay]);
+    }
     let house = House::new(vec![steps], "", "websocket = true").await?;
     house.origin.release();
     let request = evil("GET")
