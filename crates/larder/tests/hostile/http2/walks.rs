@@ -113,7 +113,7 @@ fn big() -> PathScript {
     script("/big", vec![answer])
 }
 
-fn get_on(stream: u32, path: &str) -> Vec<u8> {
+fn asking_on(stream: u32, path: &str) -> Vec<u8> {
     headers_on(stream, WHOLE, &request("GET", path, &[]))
 }
 
@@ -144,7 +144,7 @@ async fn resets_at_once() -> Outcome {
     let stage = Stage::new(vec![held("/held")], "[limits]\nh2_resets = 20", "").await?;
     let mut flood = Vec::new();
     for stream in (1..2000).step_by(2) {
-        flood.extend(get_on(stream, "/held"));
+        flood.extend(asking_on(stream, "/held"));
         flood.extend(reset(stream, CANCEL));
     }
     let mut peer = Peer::open(stage.addr, &flood).await?;
@@ -160,7 +160,7 @@ async fn resets_one_by_one() -> Outcome {
     let stage = Stage::new(vec![held("/held")], "[limits]\nh2_resets = 20", "").await?;
     let mut peer = Peer::open(stage.addr, &[]).await?;
     for stream in (1..61).step_by(2) {
-        peer.send(&get_on(stream, "/held")).await?;
+        peer.send(&asking_on(stream, "/held")).await?;
         if peer.round_trip().await.is_err() {
             break;
         }
@@ -228,7 +228,7 @@ async fn too_many_streams() -> Outcome {
     same("announced", &peer.got.settings.get(&3), &Some(&4))?;
     let targets: Vec<String> = (0..8).map(|n| format!("/held/{n}")).collect();
     for (n, target) in targets.iter().enumerate() {
-        peer.send(&get_on(1 + 2 * n as u32, target)).await?;
+        peer.send(&asking_on(1 + 2 * n as u32, target)).await?;
     }
     for stream in [9, 11, 13, 15] {
         peer.is_reset(stream, REFUSED_STREAM).await?;
@@ -272,7 +272,7 @@ async fn closed_window() -> Outcome {
     let stage = Stage::new(vec![big()], "[limits]\nwrite_idle = \"300ms\"", "").await?;
     let mut peer = Peer::open(stage.addr, &setting(4, 0)).await?;
     for stream in (1..21).step_by(2) {
-        peer.send(&get_on(stream, "/big")).await?;
+        peer.send(&asking_on(stream, "/big")).await?;
     }
     for stream in (1..21).step_by(2) {
         peer.is_reset(stream, CANCEL).await?;
@@ -293,7 +293,7 @@ async fn closed_window() -> Outcome {
 async fn closed_connection_window() -> Outcome {
     let stage = Stage::new(vec![big()], "[limits]\nwrite_idle = \"300ms\"", "").await?;
     let mut peer = Peer::open(stage.addr, &setting(4, 1 << 20)).await?;
-    peer.send(&get_on(1, "/big")).await?;
+    peer.send(&asking_on(1, "/big")).await?;
     peer.is_reset(1, CANCEL).await?;
     peer.send(&window_update(0, 1 << 20)).await?;
     peer.probe(3).await?;
@@ -304,7 +304,7 @@ async fn dripping_window() -> Outcome {
     let limits = "[limits]\nrate_min = \"1KiB\"\nrate_window = \"1s\"";
     let stage = Stage::new(vec![big()], limits, "").await?;
     let mut peer = Peer::open(stage.addr, &setting(4, 0)).await?;
-    peer.send(&get_on(1, "/big")).await?;
+    peer.send(&asking_on(1, "/big")).await?;
     let mut drops = 0;
     while peer.got.reset(1).is_none() && drops < 100 {
         peer.send(&window_update(1, 1)).await?;
@@ -412,10 +412,10 @@ async fn headers_behind_trailers() -> Outcome {
 
 async fn number_again(stream: u32) -> Outcome {
     let stage = Stage::new(Vec::new(), "", "").await?;
-    let mut peer = Peer::open(stage.addr, &get_on(STREAM, "/")).await?;
+    let mut peer = Peer::open(stage.addr, &asking_on(STREAM, "/")).await?;
     peer.answered(STREAM, 200, b"ok").await?;
     peer.probe(5).await?;
-    peer.send(&get_on(stream, "/evil")).await?;
+    peer.send(&asking_on(stream, "/evil")).await?;
     peer.until("end of the connection", |got| got.closed).await?;
     let code = peer.got.goaway.map(|(_, code)| code);
     let is_right = matches!(code, Some(STREAM_CLOSED | PROTOCOL_ERROR));
