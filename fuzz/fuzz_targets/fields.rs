@@ -70,16 +70,8 @@ fn target_is_stable(input: &[u8]) {
             "a client library refuses it"
         );
         if let Ok(canonical) = target.canonical_path() {
-            assert!(
-                canonical.starts_with('/') && !canonical.contains("//"),
-                "{canonical:?}"
-            );
-            assert!(
-                !canonical
-                    .split('/')
-                    .any(|segment| segment == ".." || segment == "."),
-                "{canonical:?}"
-            );
+            assert!(canonical.starts_with('/') && !canonical.contains("//"), "{canonical:?}");
+            assert!(!canonical.split('/').any(|segment| segment == ".." || segment == "."), "{canonical:?}");
         }
     }
     let _ = target::absolute_form(&raw);
@@ -90,23 +82,13 @@ fn authority_is_stable(input: &[u8]) {
         return;
     };
     let again = Authority::parse(authority.as_bytes().clone(), Scheme::Http);
-    assert_eq!(
-        again.as_ref(),
-        Ok(&authority),
-        "the canonical form has another canonical form"
-    );
-    assert!(
-        http::uri::Authority::try_from(authority.as_str()).is_ok(),
-        "a client library refuses it"
-    );
+    assert_eq!(again.as_ref(), Ok(&authority), "the canonical form has another canonical form");
+    assert!(http::uri::Authority::try_from(authority.as_str()).is_ok(), "a client library refuses it");
 }
 
 fn directives(lines: &[&[u8]], fields: &HeaderMap) {
     for line in lines {
-        assert!(
-            Directives::new(line).count() <= line.len() + 1,
-            "more directives than bytes"
-        );
+        assert!(Directives::new(line).count() <= line.len() + 1, "more directives than bytes");
     }
     let mut reversed = HeaderMap::new();
     for line in lines.iter().rev() {
@@ -117,10 +99,7 @@ fn directives(lines: &[&[u8]], fields: &HeaderMap) {
     let lifetimes =
         |d: &ResponseDirectives| (d.max_age, d.s_maxage, d.stale_while_revalidate, d.stale_if_error);
     let flags = |d: &ResponseDirectives| (d.no_store, d.public, d.no_cache.is_whole(), d.private.is_whole());
-    let (there, back) = (
-        ResponseDirectives::read(fields),
-        ResponseDirectives::read(&reversed),
-    );
+    let (there, back) = (ResponseDirectives::read(fields), ResponseDirectives::read(&reversed));
     assert_eq!(lifetimes(&there), lifetimes(&back), "the order of lines matters");
     assert_eq!(flags(&there), flags(&back), "the order of lines matters");
     let _ = RequestDirectives::read(fields);
@@ -130,20 +109,13 @@ fn ranges(range: &HeaderMap, content_range: &HeaderMap) {
     if let RangeField::Bytes(specs) = RangeField::read(range) {
         for complete in [0, 1, 57_000, u64::MAX] {
             for within in specs.iter().filter_map(|spec| spec.within(complete)) {
-                assert!(
-                    within.start < within.end && within.end <= complete,
-                    "{within:?} of {complete}"
-                );
+                assert!(within.start < within.end && within.end <= complete, "{within:?} of {complete}");
             }
         }
     }
     if let Some(range) = ContentRange::read(content_range) {
         let again = HeaderMap::from_iter([(header::CONTENT_RANGE, range.format())]);
-        assert_eq!(
-            ContentRange::read(&again),
-            Some(range),
-            "Content-Range changes when it is passed on"
-        );
+        assert_eq!(ContentRange::read(&again), Some(range), "Content-Range changes when it is passed on");
     }
 }
 

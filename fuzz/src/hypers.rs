@@ -46,19 +46,13 @@ pub fn read(input: &[u8]) -> Reading {
             .serve_connection(TokioIo::new(io), service)
             .await;
         if let Err(error) = served {
-            let cause = error
-                .source()
-                .map(|cause| format!(": {cause}"))
-                .unwrap_or_default();
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
             *failed.lock().expect("no holder panics") = Some(format!("{error}{cause}"));
         }
     });
     let raw = std::mem::take(&mut *raw.lock().expect("no holder panics"));
     let error = error.lock().expect("no holder panics").take();
-    Reading {
-        requests: log.take().into_iter().zip(raw).collect(),
-        error,
-    }
+    Reading { requests: log.take().into_iter().zip(raw).collect(), error }
 }
 
 async fn answer(
@@ -67,19 +61,9 @@ async fn answer(
     heads: &std::sync::Mutex<Vec<Raw>>,
 ) -> Response<Empty<Bytes>> {
     let (head, mut body) = request.into_parts();
-    heads.lock().expect("no holder panics").push(Raw {
-        uri: head.uri.clone(),
-        fields: head.headers.clone(),
-    });
-    let host = head
-        .headers
-        .get(header::HOST)
-        .map(|host| host.as_bytes().to_vec());
-    let named = head
-        .uri
-        .authority()
-        .map(|a| a.as_str().as_bytes().to_vec())
-        .or(host);
+    heads.lock().expect("no holder panics").push(Raw { uri: head.uri.clone(), fields: head.headers.clone() });
+    let host = head.headers.get(header::HOST).map(|host| host.as_bytes().to_vec());
+    let named = head.uri.authority().map(|a| a.as_str().as_bytes().to_vec()).or(host);
     let place = log.begin(Seen {
         method: head.method.as_str().to_owned(),
         target: origin_form(&head.method, &head.uri),
@@ -106,16 +90,10 @@ async fn answer(
 fn origin_form(method: &http::Method, uri: &http::Uri) -> String {
     // `http` prints an absent path as `/`; compared, the two differ.
     let root = http::uri::PathAndQuery::from_static("/");
-    let is_pathless = uri
-        .path_and_query()
-        .is_none_or(|target| target.as_str() == "/" && *target != root);
+    let is_pathless = uri.path_and_query().is_none_or(|target| target.as_str() == "/" && *target != root);
     if method == http::Method::OPTIONS && uri.authority().is_some() && is_pathless {
         return "*".to_owned();
     }
     let target = uri.path_and_query().map_or("/", |target| target.as_str());
-    if target.starts_with('?') {
-        format!("/{target}")
-    } else {
-        target.to_owned()
-    }
+    if target.starts_with('?') { format!("/{target}") } else { target.to_owned() }
 }

@@ -57,20 +57,8 @@ pub fn connections(input: &[u8], ours: &ours::Reading, hypers: &hypers::Reading)
 /// Compares one request; false where the comparison ends with it.
 fn one_request(input: &[u8], ours: &ours::Reading, mine: &Seen, theirs: &Seen, raw: &Raw) -> bool {
     assert_eq!(
-        (
-            &mine.method,
-            &mine.target,
-            &mine.version,
-            &mine.authority,
-            &mine.fields
-        ),
-        (
-            &theirs.method,
-            &theirs.target,
-            &theirs.version,
-            &expected_authority(theirs),
-            &theirs.fields
-        ),
+        (&mine.method, &mine.target, &mine.version, &mine.authority, &mine.fields),
+        (&theirs.method, &theirs.target, &theirs.version, &expected_authority(theirs), &theirs.fields),
         "one head, read in two ways"
     );
     match (mine.whole, theirs.whole) {
@@ -89,11 +77,7 @@ fn one_request(input: &[u8], ours: &ours::Reading, mine: &Seen, theirs: &Seen, r
         (true, false) => panic!("content whole, which hyper does not see: {mine:?}"),
         (false, false) => {
             let both = mine.content.len().min(theirs.content.len());
-            assert_eq!(
-                mine.content[..both],
-                theirs.content[..both],
-                "one content, read in two ways"
-            );
+            assert_eq!(mine.content[..both], theirs.content[..both], "one content, read in two ways");
             false
         }
     }
@@ -102,11 +86,7 @@ fn one_request(input: &[u8], ours: &ours::Reading, mine: &Seen, theirs: &Seen, r
 /// An HTTP/1.0 request may come without Host: larder takes the address that it came to, hyper has no opinion.
 fn expected_authority(theirs: &Seen) -> Option<String> {
     let unnamed = theirs.authority.is_none() && theirs.version == "HTTP/1.0";
-    if unnamed {
-        Some(ours::LOCAL.to_owned())
-    } else {
-        theirs.authority.clone()
-    }
+    if unnamed { Some(ours::LOCAL.to_owned()) } else { theirs.authority.clone() }
 }
 
 /// Whether the content before ended in the middle of what looks like a line end: hyper skips a lone line feed there.
@@ -120,10 +100,7 @@ fn may_refuse(refusal: Refusal, input: &[u8], theirs: &Seen, raw: &Raw) -> bool 
     let hosts = || raw.fields.get_all(header::HOST).iter();
     let is_canonical = |host: &[u8]| Authority::parse(Bytes::copy_from_slice(host), Scheme::Http).is_ok();
     // The authority of a target in absolute form.
-    let is_odd_name = raw
-        .uri
-        .authority()
-        .is_some_and(|named| !is_canonical(named.as_str().as_bytes()));
+    let is_odd_name = raw.uri.authority().is_some_and(|named| !is_canonical(named.as_str().as_bytes()));
     let is_other_scheme = raw.uri.scheme_str().is_some_and(|scheme| scheme != "http");
     match refusal {
         Refusal::LineEnd => has_bare_line_end(input),
@@ -133,10 +110,9 @@ fn may_refuse(refusal: Refusal, input: &[u8], theirs: &Seen, raw: &Raw) -> bool 
         Refusal::Target => input.contains(&b'#') || is_odd_name || is_other_scheme || !is_plain_target(raw),
         Refusal::TargetTooLong => raw.uri.to_string().len() > 8 * 1024,
         Refusal::Scheme => is_other_scheme,
-        Refusal::FieldTooLarge => raw
-            .fields
-            .iter()
-            .any(|(name, value)| name.as_str().len() + value.len() > 16 * 1024 - 8),
+        Refusal::FieldTooLarge => {
+            raw.fields.iter().any(|(name, value)| name.as_str().len() + value.len() > 16 * 1024 - 8)
+        }
         Refusal::TooManyFields => raw.fields.len() > 100,
         Refusal::HeadTooLarge => input.len() > 32 * 1024,
         Refusal::HostCount => hosts().count() != 1,
@@ -162,10 +138,7 @@ fn may_doubt(error: FramingError, input: &[u8], fields: &HeaderMap, theirs: &See
     // hyper resolves some doubts by taking lines away, so the input is asked as well.
     let lines = |name: &str| {
         let name = name.as_bytes();
-        input
-            .windows(name.len())
-            .filter(|bytes| bytes.eq_ignore_ascii_case(name))
-            .count()
+        input.windows(name.len()).filter(|bytes| bytes.eq_ignore_ascii_case(name)).count()
     };
     let lengths = fields.get_all(header::CONTENT_LENGTH);
     let encodings = fields.get_all(header::TRANSFER_ENCODING);
@@ -173,16 +146,12 @@ fn may_doubt(error: FramingError, input: &[u8], fields: &HeaderMap, theirs: &See
         FramingError::Both => lines("content-length") > 0 && lines("transfer-encoding") > 0,
         FramingError::ContentLength => {
             lines("content-length") > 1
-                || lengths
-                    .iter()
-                    .any(|length| parse_length(length.as_bytes()).is_err())
+                || lengths.iter().any(|length| parse_length(length.as_bytes()).is_err())
         }
         FramingError::TransferEncoding => {
             encodings.iter().count() > 1
                 || theirs.version == "HTTP/1.0"
-                || encodings
-                    .iter()
-                    .any(|e| !e.as_bytes().eq_ignore_ascii_case(b"chunked"))
+                || encodings.iter().any(|e| !e.as_bytes().eq_ignore_ascii_case(b"chunked"))
         }
         in_content => may_refuse_content(in_content, input),
     }
@@ -235,20 +204,14 @@ fn decode(input: &[u8], piece: usize) -> Decoding {
             Ok(Decoded::Data(more)) => data.extend_from_slice(&more),
             Ok(Decoded::End) => {
                 let rest = buffer.iter().copied().chain(pieces.flatten().copied()).collect();
-                return Decoding {
-                    data,
-                    end: Ok(Some(rest)),
-                };
+                return Decoding { data, end: Ok(Some(rest)) };
             }
             Ok(Decoded::NeedMore) => match pieces.next() {
                 Some(more) => buffer.extend_from_slice(more),
                 None => return Decoding { data, end: Ok(None) },
             },
             Err(error) => {
-                return Decoding {
-                    data,
-                    end: Err(error),
-                };
+                return Decoding { data, end: Err(error) };
             }
         }
     }
@@ -279,17 +242,12 @@ pub fn content(input: &[u8]) {
             panic!("content whole, which hyper does not see: {error}");
         }
         (Ok(None), true) => panic!("content ends for hyper, and more is waited for"),
-        (Err(error), true) => assert!(
-            may_refuse_content(*error, &input),
-            "{error:?}, which hyper does not see"
-        ),
+        (Err(error), true) => {
+            assert!(may_refuse_content(*error, &input), "{error:?}, which hyper does not see")
+        }
         (Ok(None) | Err(_), false) => {
             let both = mine.data.len().min(theirs.content.len());
-            assert_eq!(
-                mine.data[..both],
-                theirs.content[..both],
-                "one content, read in two ways"
-            );
+            assert_eq!(mine.data[..both], theirs.content[..both], "one content, read in two ways");
         }
     }
 }
@@ -316,9 +274,5 @@ fn may_refuse_content(error: FramingError, input: &[u8]) -> bool {
 }
 
 fn longest_run(input: &[u8], belongs: impl Fn(&u8) -> bool) -> usize {
-    input
-        .split(|byte| !belongs(byte))
-        .map(<[u8]>::len)
-        .max()
-        .unwrap_or(0)
+    input.split(|byte| !belongs(byte)).map(<[u8]>::len).max().unwrap_or(0)
 }

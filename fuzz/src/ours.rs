@@ -73,10 +73,7 @@ impl Recorder {
 /// Feeds `input` to larder's front door.
 pub fn read(input: &[u8]) -> Reading {
     let recorder = Recorder::default();
-    let peer = Peer {
-        remote: ([127, 0, 0, 1], 40_000).into(),
-        local: ([127, 0, 0, 1], 80).into(),
-    };
+    let peer = Peer { remote: ([127, 0, 0, 1], 40_000).into(), local: ([127, 0, 0, 1], 80).into() };
     let service = recorder.clone();
     let answers = converse(input, |io| async move {
         let drain = Drain::new();
@@ -84,9 +81,5 @@ pub fn read(input: &[u8]) -> Reading {
         serve_connection(io, peer, settings, service, metrics, drain.signal()).await;
     });
     let refusal = *recorder.refusal.lock().expect("no holder panics");
-    Reading {
-        requests: recorder.log.take(),
-        refusal,
-        answers,
-    }
+    Reading { requests: recorder.log.take(), refusal, answers }
 }

@@ -38,9 +38,7 @@ impl Log {
 
     /// Adds content to the request at `place`.
     pub fn content(&self, place: usize, data: &[u8]) {
-        self.0.lock().expect("no holder panics")[place]
-            .content
-            .extend_from_slice(data);
+        self.0.lock().expect("no holder panics")[place].content.extend_from_slice(data);
     }
 
     /// Notes that the content of the request at `place` came to its end.
@@ -58,19 +56,12 @@ impl Log {
 pub fn end_to_end(fields: &HeaderMap) -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut fields = fields.clone();
     larder_http::connection::strip(&mut fields);
-    for consumed in [
-        header::HOST,
-        header::CONTENT_LENGTH,
-        header::TRANSFER_ENCODING,
-        header::EXPECT,
-    ] {
+    for consumed in [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::EXPECT] {
         fields.remove(consumed);
     }
     let mut kept: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
     for (name, value) in &fields {
-        kept.entry(name.as_str().to_owned())
-            .or_default()
-            .push(value.as_bytes().to_vec());
+        kept.entry(name.as_str().to_owned()).or_default().push(value.as_bytes().to_vec());
     }
     kept
 }

@@ -26,14 +26,8 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `command` in a process group of its own. `name` is for messages.
     pub(crate) fn start(name: &str, command: &mut Command) -> Result<Self> {
-        let child = command
-            .process_group(0)
-            .spawn()
-            .with_context(|| format!("cannot start {name}"))?;
-        Ok(Self {
-            name: name.to_owned(),
-            child,
-        })
+        let child = command.process_group(0).spawn().with_context(|| format!("cannot start {name}"))?;
+        Ok(Self { name: name.to_owned(), child })
     }
 
     /// Waits until somebody accepts connections at `address`.
@@ -77,10 +71,7 @@ impl Server {
     /// User and system time of all processes of the group so far.
     pub(crate) fn cpu_time(&self) -> Duration {
         // The kernel reports in ticks of 1/100 s on every Linux (USER_HZ).
-        let ticks: u64 = members(self.child.id())
-            .iter()
-            .filter_map(|pid| ticks(*pid))
-            .sum();
+        let ticks: u64 = members(self.child.id()).iter().filter_map(|pid| ticks(*pid)).sum();
         Duration::from_millis(ticks * 10)
     }
 }
@@ -96,10 +87,7 @@ impl Drop for Server {
 /// # Errors
 /// It cannot be started, or runs longer than `limit`; its whole group has been ended then.
 pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
-    let mut child = command
-        .process_group(0)
-        .spawn()
-        .with_context(|| format!("cannot start {command:?}"))?;
+    let mut child = command.process_group(0).spawn().with_context(|| format!("cannot start {command:?}"))?;
     let deadline = Instant::now() + limit;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -131,10 +119,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "no worker here: a tool that waits for other programs"
-)]
+#[expect(clippy::disallowed_methods, reason = "no worker here: a tool that waits for other programs")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }

@@ -35,13 +35,7 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     let mut server = Server::start(
         "larder",
         Command::new(larder)
-            .args([
-                "run",
-                "--workers",
-                "1",
-                "--origin",
-                &format!("http://{}", origin.address),
-            ])
+            .args(["run", "--workers", "1", "--origin", &format!("http://{}", origin.address)])
             .args(["--listen", &listen.to_string(), "--admin", &admin.to_string()])
             .stdout(Stdio::null()),
     )?;
@@ -58,18 +52,9 @@ fn no_go(folder: &Path) -> Result<Option<String>> {
         return Ok(Some("there is no `go` here".to_owned()));
     }
     let manifest = fs::read_to_string(folder.join("go.mod")).context("tests/h2spec/go.mod")?;
-    let wanted = manifest
-        .lines()
-        .find_map(|line| line.strip_prefix("go "))
-        .unwrap_or("1.24");
-    let output = Command::new("go")
-        .args(["env", "GOVERSION"])
-        .output()
-        .context("go env")?;
-    let found = String::from_utf8_lossy(&output.stdout)
-        .trim()
-        .trim_start_matches("go")
-        .to_owned();
+    let wanted = manifest.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.24");
+    let output = Command::new("go").args(["env", "GOVERSION"]).output().context("go env")?;
+    let found = String::from_utf8_lossy(&output.stdout).trim().trim_start_matches("go").to_owned();
     let old = version(&found) < version(wanted);
     Ok(old.then(|| format!("go {found} is older than {wanted}")))
 }
@@ -131,26 +116,15 @@ fn failures(report: &str) -> (BTreeSet<String>, usize) {
         let (opening, inside) = case.split_once('>').unwrap_or((case, ""));
         let inside = inside.split("</testcase>").next().unwrap_or_default();
         if !opening.ends_with('/') && (inside.contains("<failure") || inside.contains("<error")) {
-            failed.insert(format!(
-                "{}: {}",
-                attribute(opening, "package"),
-                attribute(opening, "classname")
-            ));
+            failed.insert(format!("{}: {}", attribute(opening, "package"), attribute(opening, "classname")));
         }
     }
     (failed, total)
 }
 
 fn attribute(opening: &str, name: &str) -> String {
-    let value = opening
-        .split(&format!(" {name}=\""))
-        .nth(1)
-        .and_then(|rest| rest.split('"').next());
-    value
-        .unwrap_or_default()
-        .replace("&#39;", "'")
-        .replace("&#34;", "\"")
-        .replace("&amp;", "&")
+    let value = opening.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+    value.unwrap_or_default().replace("&#39;", "'").replace("&#34;", "\"").replace("&amp;", "&")
 }
 
 fn judge(list: &Path, failed: &BTreeSet<String>, total: usize, write: bool) -> Result<()> {
@@ -162,26 +136,16 @@ fn judge(list: &Path, failed: &BTreeSet<String>, total: usize, write: bool) -> R
         fs::write(list, lines.join("\n") + "\n").context("expected.txt")?;
     }
     let text = fs::read_to_string(list).context("tests/h2spec/expected.txt")?;
-    let expected: BTreeSet<String> = text
-        .lines()
-        .filter(|l| !l.starts_with('#') && !l.is_empty())
-        .map(str::to_owned)
-        .collect();
+    let expected: BTreeSet<String> =
+        text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()).map(str::to_owned).collect();
     for case in failed.difference(&expected) {
         println!("h2spec: newly failed: {case}");
     }
     for case in expected.difference(failed) {
         println!("h2spec: passes now, take it off the list: {case}");
     }
-    ensure!(
-        *failed == expected,
-        "h2spec differs from tests/h2spec/expected.txt"
-    );
-    println!(
-        "h2spec: {} of {total} passed, {} known failures",
-        total - failed.len(),
-        failed.len()
-    );
+    ensure!(*failed == expected, "h2spec differs from tests/h2spec/expected.txt");
+    println!("h2spec: {} of {total} passed, {} known failures", total - failed.len(), failed.len());
     Ok(())
 }
 
@@ -196,10 +160,7 @@ mod tests {
             <testcase package="http2/4.2" classname="Skipped" time="0"><skipped></skipped></testcase></testsuite>"#;
         let (failed, total) = failures(report);
         assert_eq!(total, 3);
-        assert_eq!(
-            failed.into_iter().collect::<Vec<_>>(),
-            ["http2/4.1: Sends a frame"]
-        );
+        assert_eq!(failed.into_iter().collect::<Vec<_>>(), ["http2/4.1: Sends a frame"]);
     }
 
     #[test]

@@ -58,11 +58,7 @@ struct Import {
 pub(crate) fn run(root: &Path) -> Result<()> {
     let packages = packages(root)?;
     let breaches = breaches(&packages);
-    ensure!(
-        breaches.is_empty(),
-        "imports that go up or sideways:\n  {}",
-        breaches.join("\n  ")
-    );
+    ensure!(breaches.is_empty(), "imports that go up or sideways:\n  {}", breaches.join("\n  "));
     println!("layers: {} crates, every import goes down", packages.len());
     Ok(())
 }
@@ -74,15 +70,10 @@ fn packages(root: &Path) -> Result<Vec<Package>> {
         .output()
         .context("cargo metadata")?;
     if !output.status.success() {
-        bail!(
-            "cargo metadata: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata printed no JSON")?;
-    let listed = metadata["packages"]
-        .as_array()
-        .context("cargo metadata lists no packages")?;
+    let listed = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     Ok(listed.iter().map(package).collect())
 }
 
@@ -106,17 +97,11 @@ fn text(value: &Value) -> String {
 }
 
 fn floor(name: &str) -> Option<u8> {
-    FLOORS
-        .iter()
-        .find(|(crate_name, _)| *crate_name == name)
-        .map(|(_, floor)| *floor)
+    FLOORS.iter().find(|(crate_name, _)| *crate_name == name).map(|(_, floor)| *floor)
 }
 
 fn breaches(packages: &[Package]) -> Vec<String> {
-    packages
-        .iter()
-        .flat_map(|package| package.imports.iter().filter_map(|i| breach(package, i)))
-        .collect()
+    packages.iter().flat_map(|package| package.imports.iter().filter_map(|i| breach(package, i))).collect()
 }
 
 /// Why `package` may not import `import`, or `None` where it may.
@@ -136,20 +121,12 @@ fn breach(package: &Package, import: &Import) -> Option<String> {
         let allowed = import.dev && from == TOP;
         return (!allowed).then(|| format!("{from} -> {to}: only the tests of {TOP} use the testkit"));
     }
-    let above = if from == TESTKIT {
-        Some(TESTKIT_FLOOR)
-    } else {
-        floor(from)
-    };
+    let above = if from == TESTKIT { Some(TESTKIT_FLOOR) } else { floor(from) };
     match (above, floor(to)) {
         (Some(above), Some(below)) if below < above => None,
         (Some(above), Some(below)) => Some(format!("{from} (floor {above}) -> {to} (floor {below})")),
-        (None, _) => Some(format!(
-            "{from} -> {to}: {from} has no floor; give it one in xtask/src/layers.rs"
-        )),
-        (_, None) => Some(format!(
-            "{from} -> {to}: {to} has no floor; give it one in xtask/src/layers.rs"
-        )),
+        (None, _) => Some(format!("{from} -> {to}: {from} has no floor; give it one in xtask/src/layers.rs")),
+        (_, None) => Some(format!("{from} -> {to}: {to} has no floor; give it one in xtask/src/layers.rs")),
     }
 }
 
@@ -158,20 +135,9 @@ mod tests {
     use super::*;
 
     fn check(from: &str, to: &str, dev: bool, ours: bool, allowed: bool) {
-        let import = Import {
-            name: to.to_owned(),
-            dev,
-            ours,
-        };
-        let found = breaches(&[Package {
-            name: from.to_owned(),
-            imports: vec![import],
-        }]);
-        assert_eq!(
-            found.is_empty(),
-            allowed,
-            "{from} -> {to} (dev: {dev}): {found:?}"
-        );
+        let import = Import { name: to.to_owned(), dev, ours };
+        let found = breaches(&[Package { name: from.to_owned(), imports: vec![import] }]);
+        assert_eq!(found.is_empty(), allowed, "{from} -> {to} (dev: {dev}): {found:?}");
     }
 
     #[test]

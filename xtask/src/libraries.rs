@@ -31,11 +31,7 @@ fn faults(manifest: &str, lock: &str, page: &str) -> Result<Vec<String>> {
         .context("no [workspace.dependencies]")?;
     let mut rows: BTreeMap<&str, &str> = page.lines().filter_map(row).collect();
     let mut faults = Vec::new();
-    for name in direct
-        .iter()
-        .filter(|(_, value)| value.get("path").is_none())
-        .map(|(name, _)| name)
-    {
+    for name in direct.iter().filter(|(_, value)| value.get("path").is_none()).map(|(name, _)| name) {
         let locked = versions(&lock, name);
         match rows.remove(name.as_str()) {
             None => faults.push(format!("{name} has no row")),
@@ -43,10 +39,7 @@ fn faults(manifest: &str, lock: &str, page: &str) -> Result<Vec<String>> {
             Some(_) if locked.is_empty() => {}
             Some(version) if locked.iter().any(|v| v == version) => {}
             Some(version) => {
-                faults.push(format!(
-                    "{name} is {} in the lock file, not {version}",
-                    locked.join(", ")
-                ));
+                faults.push(format!("{name} is {} in the lock file, not {version}", locked.join(", ")));
             }
         }
     }
@@ -62,10 +55,7 @@ fn row(line: &str) -> Option<(&str, &str)> {
 
 /// The locked versions of a crate, without build metadata.
 fn versions(lock: &toml::Table, name: &str) -> Vec<String> {
-    let packages = lock
-        .get("package")
-        .and_then(toml::Value::as_array)
-        .map_or(&[][..], Vec::as_slice);
+    let packages = lock.get("package").and_then(toml::Value::as_array).map_or(&[][..], Vec::as_slice);
     packages
         .iter()
         .filter(|package| package.get("name").and_then(toml::Value::as_str) == Some(name))

@@ -93,24 +93,10 @@ fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<Asked>> {
     if reader.by_ref().take(65_536).read_line(&mut line)? == 0 {
         return Ok(None);
     }
-    let path = line
-        .split(' ')
-        .nth(1)
-        .unwrap_or("/")
-        .split('?')
-        .next()
-        .unwrap_or("/");
-    let length = path
-        .rsplit('/')
-        .next()
-        .and_then(|last| last.parse().ok())
-        .unwrap_or(LENGTH_DEFAULT);
+    let path = line.split(' ').nth(1).unwrap_or("/").split('?').next().unwrap_or("/");
+    let length = path.rsplit('/').next().and_then(|last| last.parse().ok()).unwrap_or(LENGTH_DEFAULT);
     let head_only = line.starts_with("HEAD ");
-    let mut asked = Asked {
-        length: length.min(LENGTH_MAX),
-        head_only,
-        close: false,
-    };
+    let mut asked = Asked { length: length.min(LENGTH_MAX), head_only, close: false };
     let (mut content, mut chunked) = (0_u64, false);
     for _ in 0..LINES_MAX {
         let mut field = String::new();
@@ -152,22 +138,12 @@ pub(crate) fn fetch(address: SocketAddr, path: &str) -> Result<(u16, Vec<u8>)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     // The address is the Host that wrk sends as well: one name, one key.
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
-    )?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
-    let end = answer
-        .windows(4)
-        .position(|w| w == b"\r\n\r\n")
-        .context("no end of the head")?;
+    let end = answer.windows(4).position(|w| w == b"\r\n\r\n").context("no end of the head")?;
     let head = String::from_utf8_lossy(answer.get(..end).unwrap_or_default()).into_owned();
-    let status = head
-        .split(' ')
-        .nth(1)
-        .and_then(|s| s.parse().ok())
-        .context("no status")?;
+    let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).context("no status")?;
     Ok((status, answer.split_off(end + 4)))
 }
 

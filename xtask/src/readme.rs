@@ -52,9 +52,7 @@ impl Block {
 
     /// Whether it needs the checkout around it.
     fn in_checkout(&self) -> bool {
-        self.text
-            .lines()
-            .any(|line| matches!(line.split_whitespace().next(), Some("make" | "cargo")))
+        self.text.lines().any(|line| matches!(line.split_whitespace().next(), Some("make" | "cargo")))
     }
 }
 
@@ -71,17 +69,11 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         for block in read(root, &page)? {
             blocks += 1;
             faults.extend(
-                faults_of(root, &block, &targets)
-                    .into_iter()
-                    .map(|f| format!("{}: {f}", block.place())),
+                faults_of(root, &block, &targets).into_iter().map(|f| format!("{}: {f}", block.place())),
             );
         }
     }
-    ensure!(
-        faults.is_empty(),
-        "commands in the pages:\n  {}",
-        faults.join("\n  ")
-    );
+    ensure!(faults.is_empty(), "commands in the pages:\n  {}", faults.join("\n  "));
     println!("readme: {blocks} blocks of commands are well-formed");
     Ok(())
 }
@@ -126,11 +118,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     crate::tools::need(root, "test")?;
     let larder = build_larder(root)?;
     let programs = larder.parent().context("the binary has no folder")?;
-    let path = format!(
-        "{}:{}",
-        programs.display(),
-        std::env::var("PATH").unwrap_or_default()
-    );
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
     let mut ran = 0;
     for page in pages(root)? {
         let scratch = tempfile::tempdir().context("no scratch folder")?;
@@ -139,24 +127,15 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         let mut servers: Vec<Server> = Vec::new();
         for block in read(root, &page)?.iter().filter(|b| !b.is("no-ci")) {
             let script = block.script();
-            if script
-                .lines()
-                .all(|line| command(line).is_empty() || line.starts_with('#'))
-            {
+            if script.lines().all(|line| command(line).is_empty() || line.starts_with('#')) {
                 continue;
             }
             println!("readme: {}", block.place());
             let folder = if block.in_checkout() { root } else { scratch.path() };
             let mut shell = Command::new("bash");
-            shell
-                .args(["-euo", "pipefail", "-c", &script])
-                .current_dir(folder)
-                .env("PATH", &path);
+            shell.args(["-euo", "pipefail", "-c", &script]).current_dir(folder).env("PATH", &path);
             // The scratch folder is a stranger's machine: nothing of the caller's build may show.
-            shell
-                .env_remove("MAKEFLAGS")
-                .env_remove("MAKELEVEL")
-                .env_remove("CARGO_MANIFEST_DIR");
+            shell.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").env_remove("CARGO_MANIFEST_DIR");
             if block.is("background") {
                 let mut server = Server::start(&block.place(), &mut shell)?;
                 server.wait_listening(READY_MAX)?;
@@ -214,17 +193,10 @@ fn blocks(page: &str, text: &str) -> Result<Vec<Block>> {
                 None
             }
             None => {
-                let mut words = info
-                    .split([' ', ','])
-                    .filter(|w| !w.is_empty())
-                    .map(str::to_owned);
+                let mut words = info.split([' ', ',']).filter(|w| !w.is_empty()).map(str::to_owned);
                 let shell = matches!(words.next().as_deref(), Some("sh" | "shell" | "bash" | "console"));
-                let block = Block {
-                    page: page.to_owned(),
-                    line,
-                    marks: words.collect(),
-                    text: String::new(),
-                };
+                let block =
+                    Block { page: page.to_owned(), line, marks: words.collect(), text: String::new() };
                 Some(shell.then_some(block))
             }
         };

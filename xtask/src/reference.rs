@@ -14,10 +14,7 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
         ("docs/reference/config.md", larder_config::reference_markdown()),
         ("docs/reference/larder.schema.json", larder_config::json_schema()),
         ("docs/reference/metrics.md", larder_observe::metrics_markdown()),
-        (
-            "docs/reference/access-log.md",
-            larder_observe::access_log_markdown(),
-        ),
+        ("docs/reference/access-log.md", larder_observe::access_log_markdown()),
     ];
     let mut stale = Vec::new();
     for (name, text) in &pages {
@@ -34,11 +31,7 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
             stale.push(*name);
         }
     }
-    ensure!(
-        stale.is_empty(),
-        "stale: {}; run `make reference`",
-        stale.join(", ")
-    );
+    ensure!(stale.is_empty(), "stale: {}; run `make reference`", stale.join(", "));
     println!("reference: {} pages up to date", pages.len());
     Ok(())
 }

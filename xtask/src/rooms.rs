@@ -19,17 +19,8 @@ const SOURCES: &str = "crates/larder-proxy/src";
 const HALL: &[&str] = &["lib", "serve", "forward"];
 
 /// Rooms by name even where they are a single file.
-const STEPS: &[&str] = &[
-    "route",
-    "key",
-    "lookup",
-    "collapse",
-    "fetch",
-    "fill",
-    "assemble",
-    "respond",
-    "invalidate",
-];
+const STEPS: &[&str] =
+    &["route", "key", "lookup", "collapse", "fetch", "fill", "assemble", "respond", "invalidate"];
 
 /// Fails with the list of paths between rooms.
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -37,15 +28,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let mut files = Vec::new();
     collect(&sources, &sources, &mut files)?;
     let breaches = breaches(&files);
-    ensure!(
-        breaches.is_empty(),
-        "rooms that import each other:\n  {}",
-        breaches.join("\n  ")
-    );
-    println!(
-        "rooms: {} files of larder-proxy, none names another room",
-        files.len()
-    );
+    ensure!(breaches.is_empty(), "rooms that import each other:\n  {}", breaches.join("\n  "));
+    println!("rooms: {} files of larder-proxy, none names another room", files.len());
     Ok(())
 }
 
@@ -64,10 +48,8 @@ fn collect(base: &Path, folder: &Path, files: &mut Vec<Source>) -> Result<()> {
         } else if path.extension().is_some_and(|e| e == "rs") {
             let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
             let inside = path.strip_prefix(base).unwrap_or(&path).with_extension("");
-            let mut module: Vec<String> = inside
-                .components()
-                .map(|c| c.as_os_str().to_string_lossy().into_owned())
-                .collect();
+            let mut module: Vec<String> =
+                inside.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
             if module.last().is_some_and(|last| last == "mod") {
                 module.pop();
             }
@@ -80,21 +62,13 @@ fn collect(base: &Path, folder: &Path, files: &mut Vec<Source>) -> Result<()> {
 fn breaches(files: &[Source]) -> Vec<String> {
     let mut rooms: BTreeSet<&str> = STEPS.iter().copied().collect();
     rooms.extend(
-        files
-            .iter()
-            .filter(|f| f.module.len() > 1)
-            .filter_map(|f| f.module.first())
-            .map(String::as_str),
+        files.iter().filter(|f| f.module.len() > 1).filter_map(|f| f.module.first()).map(String::as_str),
     );
     let named: Vec<(&Source, &str, BTreeSet<String>)> = files
         .iter()
         .filter_map(|file| {
             let own = file.module.first()?;
-            Some((
-                file,
-                own.as_str(),
-                top_modules(&without_comments(&file.text), file.module.len()),
-            ))
+            Some((file, own.as_str(), top_modules(&without_comments(&file.text), file.module.len())))
         })
         .collect();
 
@@ -118,10 +92,7 @@ fn breaches(files: &[Source]) -> Vec<String> {
             if rooms.contains(other) {
                 found.push(format!("{}: names the room `{other}`", file.path.display()));
             } else if hall.contains(other) {
-                found.push(format!(
-                    "{}: names `{other}`, which names rooms",
-                    file.path.display()
-                ));
+                found.push(format!("{}: names `{other}`, which names rooms", file.path.display()));
             }
         }
     }
@@ -174,17 +145,12 @@ fn names(path: &str, found: &mut BTreeSet<String>) {
 }
 
 fn identifier(text: &str) -> &str {
-    let end = text
-        .find(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
     &text[..end]
 }
 
 fn without_comments(text: &str) -> String {
-    text.lines()
-        .map(|line| line.split("//").next().unwrap_or(line))
-        .collect::<Vec<_>>()
-        .join("\n")
+    text.lines().map(|line| line.split("//").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -193,19 +159,11 @@ mod tests {
 
     fn source(module: &[&str], text: &str) -> Source {
         let module: Vec<String> = module.iter().map(|m| (*m).to_owned()).collect();
-        Source {
-            path: module.join("/").into(),
-            module,
-            text: text.to_owned(),
-        }
+        Source { path: module.join("/").into(), module, text: text.to_owned() }
     }
 
     fn check(module: &[&str], text: &str, breaks: usize) {
-        let files = [
-            source(module, text),
-            source(&["fetch", "pace"], ""),
-            source(&["settings"], ""),
-        ];
+        let files = [source(module, text), source(&["fetch", "pace"], ""), source(&["settings"], "")];
         let found = breaches(&files);
         assert_eq!(found.len(), breaks, "{module:?}: {text}: {found:?}");
     }
@@ -222,11 +180,7 @@ mod tests {
     fn a_room_that_names_another_is_found() {
         check(&["key"], "use crate::fetch::Pace;", 1);
         check(&["key", "sort"], "fn f(x: crate::lookup::Found) {}", 1);
-        check(
-            &["fill"],
-            "use crate::{settings::Site, fetch::{Pace, Turn}, collapse};",
-            2,
-        );
+        check(&["fill"], "use crate::{settings::Site, fetch::{Pace, Turn}, collapse};", 2);
         check(&["fill"], "use super::fetch::Pace;", 1);
         check(&["fill", "tee"], "use super::super::fetch::Pace;", 1);
         check(&["fill"], "use crate::serve::Exchange;", 1);

@@ -69,12 +69,6 @@ fn print_end(said: &Path) {
 fn targets(root: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(root.join("fuzz/Cargo.toml")).context("fuzz/Cargo.toml")?;
     let manifest: toml::Table = text.parse().context("fuzz/Cargo.toml")?;
-    let programs = manifest
-        .get("bin")
-        .and_then(toml::Value::as_array)
-        .context("no [[bin]]")?;
-    Ok(programs
-        .iter()
-        .filter_map(|p| p.get("name")?.as_str().map(str::to_owned))
-        .collect())
+    let programs = manifest.get("bin").and_then(toml::Value::as_array).context("no [[bin]]")?;
+    Ok(programs.iter().filter_map(|p| p.get("name")?.as_str().map(str::to_owned)).collect())
 }

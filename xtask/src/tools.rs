@@ -28,52 +28,16 @@ struct Tool {
 }
 
 const TOOLS: &[Tool] = &[
-    Tool {
-        program: "cargo-fmt",
-        from: From::Rustup("rustfmt"),
-        targets: &["check"],
-    },
-    Tool {
-        program: "cargo-clippy",
-        from: From::Rustup("clippy"),
-        targets: &["check"],
-    },
-    Tool {
-        program: "cargo-deny",
-        from: From::Cargo("cargo-deny", "0.18.9"),
-        targets: &["check", "audit"],
-    },
-    Tool {
-        program: "curl",
-        from: From::Apt("curl"),
-        targets: &["test"],
-    },
-    Tool {
-        program: "cargo-fuzz",
-        from: From::Cargo("cargo-fuzz", "0.13.2"),
-        targets: &["fuzz"],
-    },
+    Tool { program: "cargo-fmt", from: From::Rustup("rustfmt"), targets: &["check"] },
+    Tool { program: "cargo-clippy", from: From::Rustup("clippy"), targets: &["check"] },
+    Tool { program: "cargo-deny", from: From::Cargo("cargo-deny", "0.18.9"), targets: &["check", "audit"] },
+    Tool { program: "curl", from: From::Apt("curl"), targets: &["test"] },
+    Tool { program: "cargo-fuzz", from: From::Cargo("cargo-fuzz", "0.13.2"), targets: &["fuzz"] },
     // libFuzzer is C++.
-    Tool {
-        program: "c++",
-        from: From::Apt("g++"),
-        targets: &["fuzz"],
-    },
-    Tool {
-        program: "taskset",
-        from: From::Apt("util-linux"),
-        targets: &["bench"],
-    },
-    Tool {
-        program: "nginx",
-        from: From::Apt("nginx-light"),
-        targets: &["bench"],
-    },
-    Tool {
-        program: "wrk",
-        from: From::Apt("wrk"),
-        targets: &["bench"],
-    },
+    Tool { program: "c++", from: From::Apt("g++"), targets: &["fuzz"] },
+    Tool { program: "taskset", from: From::Apt("util-linux"), targets: &["bench"] },
+    Tool { program: "nginx", from: From::Apt("nginx-light"), targets: &["bench"] },
+    Tool { program: "wrk", from: From::Apt("wrk"), targets: &["bench"] },
 ];
 
 /// Longest installation.
@@ -134,23 +98,15 @@ fn run(command: &mut Command) -> Result<()> {
 /// machine without a way out is no reason to fail.
 pub(crate) fn audit(root: &Path) -> Result<()> {
     need(root, "audit")?;
-    let fetched = run_within(
-        Command::new("cargo")
-            .args(["deny", "fetch", "db"])
-            .current_dir(root),
-        FETCH_MAX,
-    );
+    let fetched =
+        run_within(Command::new("cargo").args(["deny", "fetch", "db"]).current_dir(root), FETCH_MAX);
     match fetched {
         Ok(status) if status.success() => {}
         Ok(status) => return skip(&format!("the advisory database could not be fetched ({status})")),
         Err(error) => return skip(&format!("the advisory database could not be fetched ({error:#})")),
     }
     let check = ["deny", "check", "--disable-fetch", "advisories"];
-    let status = Command::new("cargo")
-        .args(check)
-        .current_dir(root)
-        .status()
-        .context("cargo deny")?;
+    let status = Command::new("cargo").args(check).current_dir(root).status().context("cargo deny")?;
     ensure!(status.success(), "advisories: see above");
     Ok(())
 }

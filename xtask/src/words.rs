@@ -13,9 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 const LINES_MAX: usize = 700;
 
 /// Names that say nothing of a file's one job.
-const NAMELESS: &[&str] = &[
-    "util", "utils", "common", "helper", "helpers", "manager", "misc", "shared",
-];
+const NAMELESS: &[&str] = &["util", "utils", "common", "helper", "helpers", "manager", "misc", "shared"];
 
 /// Debt in words, and paths that exist on one machine only. Written apart so that this file passes its own check.
 const FORBIDDEN: &[&str] = &[
@@ -41,10 +39,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     let (mut breaches, mut files) = (Vec::new(), 0);
     for name in String::from_utf8_lossy(&listed.stdout).lines() {
-        let kind = Path::new(name)
-            .extension()
-            .and_then(|e| e.to_str())
-            .unwrap_or_default();
+        let kind = Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or_default();
         // A tracked file may be gone from the working tree.
         let Ok(text) = fs::read_to_string(root.join(name)) else {
             continue;
@@ -54,12 +49,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             breaches.extend(judge(name, &text));
         }
     }
-    ensure!(
-        breaches.is_empty(),
-        "{} breaches:\n  {}",
-        breaches.len(),
-        breaches.join("\n  ")
-    );
+    ensure!(breaches.is_empty(), "{} breaches:\n  {}", breaches.len(), breaches.join("\n  "));
     println!("words: {files} files, each with its head, none with debt");
     Ok(())
 }
@@ -75,10 +65,7 @@ fn judge(name: &str, text: &str) -> Vec<String> {
     if !name.ends_with(".rs") {
         return found;
     }
-    let stem = Path::new(name)
-        .file_stem()
-        .and_then(|s| s.to_str())
-        .unwrap_or_default();
+    let stem = Path::new(name).file_stem().and_then(|s| s.to_str()).unwrap_or_default();
     if NAMELESS.contains(&stem) {
         found.push(format!("{name}: `{stem}` says nothing of what the file does"));
     }
@@ -92,10 +79,7 @@ fn judge(name: &str, text: &str) -> Vec<String> {
     for (index, line) in lines.iter().enumerate() {
         let code = line.split("//").next().unwrap_or(line).trim();
         if opens_unsafe(code) && !reasoned(&lines[..index]) {
-            found.push(format!(
-                "{name}:{}: `unsafe` without a `SAFETY:` reason above it",
-                index + 1
-            ));
+            found.push(format!("{name}:{}: `unsafe` without a `SAFETY:` reason above it", index + 1));
         }
         if code.contains("fn get_") && !code.contains('"') {
             found.push(format!("{name}:{}: `get_` in a function's name", index + 1));
@@ -105,9 +89,7 @@ fn judge(name: &str, text: &str) -> Vec<String> {
 }
 
 fn opens_unsafe(code: &str) -> bool {
-    ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"]
-        .iter()
-        .any(|opening| code.contains(opening))
+    ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"].iter().any(|opening| code.contains(opening))
         && !code.contains(['"', '\''])
 }
 
@@ -132,11 +114,7 @@ mod tests {
 
     #[test]
     fn a_file_with_head_and_reasons_passes() {
-        check(
-            "a/pool.rs",
-            "//! Idle connections.\n// SAFETY: the fd is ours.\nunsafe { close(fd) }\n",
-            0,
-        );
+        check("a/pool.rs", "//! Idle connections.\n// SAFETY: the fd is ours.\nunsafe { close(fd) }\n", 0);
         check("a/pool.rs", "//! Says unsafe in prose.\n// unsafe {\n", 0);
     }
 

@@ -24,10 +24,7 @@ pub(crate) fn content(status: StatusCode, form: &'static str, bytes: impl Into<B
     set(CACHE_CONTROL, "no-store");
     set(X_CONTENT_TYPE_OPTIONS, "nosniff");
     if form == HTML {
-        set(
-            CONTENT_SECURITY_POLICY,
-            "default-src 'none'; frame-ancestors 'none'",
-        );
+        set(CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
     }
     Response::new(ResponseHead::new(status, fields), Body::from(bytes.into()))
 }
@@ -58,18 +55,14 @@ pub(crate) fn refusal(refused: Refused) -> Response {
             StatusCode::UNAUTHORIZED,
             r#"{"error":"token","message":"show the admin token: Authorization: Bearer TOKEN"}"#,
         ),
-        Refused::Path => (
-            StatusCode::NOT_FOUND,
-            r#"{"error":"not-found","message":"/ lists what is here"}"#,
-        ),
+        Refused::Path => (StatusCode::NOT_FOUND, r#"{"error":"not-found","message":"/ lists what is here"}"#),
         Refused::Method => (
             StatusCode::METHOD_NOT_ALLOWED,
             r#"{"error":"method","message":"only GET and HEAD are answered"}"#,
         ),
-        Refused::Broken => (
-            StatusCode::INTERNAL_SERVER_ERROR,
-            r#"{"error":"broken","message":"see the log"}"#,
-        ),
+        Refused::Broken => {
+            (StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"broken","message":"see the log"}"#)
+        }
     };
     let mut response = content(status, JSON, text);
     match refused {
@@ -78,10 +71,7 @@ pub(crate) fn refusal(refused: Refused) -> Response {
             response.head.fields.insert(WWW_AUTHENTICATE, challenge);
         }
         Refused::Method => {
-            response
-                .head
-                .fields
-                .insert(ALLOW, HeaderValue::from_static(METHODS));
+            response.head.fields.insert(ALLOW, HeaderValue::from_static(METHODS));
         }
         Refused::Host | Refused::Path | Refused::Broken => {}
     }

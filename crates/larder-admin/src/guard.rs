@@ -35,10 +35,7 @@ impl Token {
     /// Compares in a time that depends on the length of `shown` only.
     fn is(&self, shown: &[u8]) -> bool {
         let secret = self.0.as_bytes().iter().cycle();
-        let differing = shown
-            .iter()
-            .zip(secret)
-            .fold(0, |differing, (a, b)| black_box(differing | (a ^ b)));
+        let differing = shown.iter().zip(secret).fold(0, |differing, (a, b)| black_box(differing | (a ^ b)));
         (differing == 0) & (shown.len() == self.0.len())
     }
 }
@@ -91,10 +88,7 @@ mod tests {
 
     #[test]
     fn only_hosts_that_nobody_can_take_over_are_trusted() {
-        let guard = Guard {
-            hosts: vec!["admin.internal".into()],
-            token: None,
-        };
+        let guard = Guard { hosts: vec!["admin.internal".into()], token: None };
         let cases = [
             ("127.0.0.1", true),
             ("192.0.2.7", true),
@@ -121,10 +115,7 @@ mod tests {
 
     #[test]
     fn the_token_has_to_be_shown_exactly() {
-        let guard = Guard {
-            hosts: Vec::new(),
-            token: Some(Token::parse("s3cret").unwrap()),
-        };
+        let guard = Guard { hosts: Vec::new(), token: Some(Token::parse("s3cret").unwrap()) };
         let cases: [(&[&str], bool); 14] = [
             (&["Bearer s3cret"], true),
             (&["bearer s3cret"], true),

@@ -32,9 +32,7 @@ struct Shared {
 
 impl std::fmt::Debug for Admin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Admin")
-            .field("guard", &self.shared.guard)
-            .finish_non_exhaustive()
+        f.debug_struct("Admin").field("guard", &self.shared.guard).finish_non_exhaustive()
     }
 }
 
@@ -61,9 +59,7 @@ impl Endpoint {
 impl Admin {
     /// Shows `larder` to whom `guard` lets in.
     pub fn new(larder: Arc<dyn Larder>, guard: Guard) -> Self {
-        Self {
-            shared: Arc::new(Shared { larder, guard }),
-        }
+        Self { shared: Arc::new(Shared { larder, guard }) }
     }
 
     /// Answers a request by its head. To HEAD it gives what GET would get; the listener does not send the content.

@@ -170,11 +170,7 @@ fn total(counts: &[Count]) -> u64 {
 
 /// Hits and all look-ups.
 fn hits(lookups: &[Count]) -> (u64, u64) {
-    let hits = lookups
-        .iter()
-        .filter(|count| count.token == "hit")
-        .map(|count| count.count)
-        .sum();
+    let hits = lookups.iter().filter(|count| count.token == "hit").map(|count| count.count).sum();
     (hits, total(lookups))
 }
 
@@ -208,19 +204,11 @@ impl Stats {
             health: health.as_str(),
             uptime_seconds: now.since(snapshot.started).as_secs_f64(),
             listeners: Vec::new(),
-            workers: snapshot
-                .tasks
-                .iter()
-                .map(|tasks| WorkerStats { tasks: *tasks })
-                .collect(),
+            workers: snapshot.tasks.iter().map(|tasks| WorkerStats { tasks: *tasks }).collect(),
             connections: 0,
             requests: sites.iter().map(|site| site.requests).sum(),
             hit_ratio: ratio(all),
-            latency: snapshot
-                .latency
-                .iter()
-                .map(|(served, histogram)| (*served, histogram.into()))
-                .collect(),
+            latency: snapshot.latency.iter().map(|(served, histogram)| (*served, histogram.into())).collect(),
             collapse_wait: (&snapshot.lock_wait).into(),
             sites,
             stores: snapshot.caches.iter().map(StoreStats::from).collect(),
@@ -234,33 +222,19 @@ impl Stats {
 
     /// The store of that name, to add what it holds; made where the counters do not know it.
     pub fn store(&mut self, name: &str) -> &mut StoreStats {
-        let index = self
-            .stores
-            .iter()
-            .position(|store| store.name == name)
-            .unwrap_or_else(|| {
-                self.stores.push(StoreStats {
-                    name: name.to_owned(),
-                    ..StoreStats::default()
-                });
-                self.stores.len() - 1
-            });
+        let index = self.stores.iter().position(|store| store.name == name).unwrap_or_else(|| {
+            self.stores.push(StoreStats { name: name.to_owned(), ..StoreStats::default() });
+            self.stores.len() - 1
+        });
         &mut self.stores[index]
     }
 
     /// The origin of that name, to add what its connections count; made where the counters do not know it.
     pub fn origin(&mut self, name: &str) -> &mut OriginStats {
-        let index = self
-            .origins
-            .iter()
-            .position(|origin| origin.name == name)
-            .unwrap_or_else(|| {
-                self.origins.push(OriginStats {
-                    name: name.to_owned(),
-                    ..OriginStats::default()
-                });
-                self.origins.len() - 1
-            });
+        let index = self.origins.iter().position(|origin| origin.name == name).unwrap_or_else(|| {
+            self.origins.push(OriginStats { name: name.to_owned(), ..OriginStats::default() });
+            self.origins.len() - 1
+        });
         &mut self.origins[index]
     }
 }
@@ -299,11 +273,7 @@ impl From<&larder_observe::CacheSnapshot> for StoreStats {
 
 impl From<&larder_observe::OriginSnapshot> for OriginStats {
     fn from(origin: &larder_observe::OriginSnapshot) -> Self {
-        Self {
-            name: origin.name.to_string(),
-            latency: (&origin.duration).into(),
-            ..Self::default()
-        }
+        Self { name: origin.name.to_string(), latency: (&origin.duration).into(), ..Self::default() }
     }
 }
 
@@ -329,11 +299,7 @@ mod tests {
     fn the_counters_are_told_in_full() {
         let vocabulary = Vocabulary::of::<Reason, Reason, Reason>();
         let metrics = Metrics::new(1, vocabulary, WallTime::from_secs(10), "1.2.3");
-        let (site, store, origin) = (
-            metrics.route("shop"),
-            metrics.cache("default"),
-            metrics.origin("app"),
-        );
+        let (site, store, origin) = (metrics.route("shop"), metrics.cache("default"), metrics.origin("app"));
         let worker = metrics.worker(0);
         worker.request(site, &Method::GET, StatusCode::OK);
         worker.request(site, &Method::HEAD, StatusCode::OK);
@@ -343,12 +309,7 @@ mod tests {
         worker.forwarded(store, &Reason(0));
         worker.origin_answered(origin, Duration::from_millis(4));
         let mut stats = Stats::of(&metrics.snapshot(), Health::Ok, WallTime::from_secs(12));
-        stats.store("default").tiers.push(TierStats {
-            tier: "memory",
-            bytes: 1,
-            objects: 2,
-            max_bytes: 3,
-        });
+        stats.store("default").tiers.push(TierStats { tier: "memory", bytes: 1, objects: 2, max_bytes: 3 });
         stats.store("new").stored = 1;
         stats.origin("app").in_flight = 2;
         stats.origin("new").failures.insert("dns", 1);
@@ -363,10 +324,7 @@ mod tests {
             ("/sites/0/by_method", serde_json::json!({"GET": 2, "HEAD": 1})),
             ("/sites/0/by_code_class", serde_json::json!({"2xx": 2, "4xx": 1})),
             ("/sites/0/body_bytes", serde_json::json!(10)),
-            (
-                "/stores/0/lookups",
-                serde_json::json!({"hit": 3, "uri-miss": 1, "stale": 0}),
-            ),
+            ("/stores/0/lookups", serde_json::json!({"hit": 3, "uri-miss": 1, "stale": 0})),
             ("/stores/0/tiers/0/max_bytes", serde_json::json!(3)),
             ("/stores/1/name", serde_json::json!("new")),
             ("/origins/0/latency/count", serde_json::json!(1)),
@@ -388,9 +346,6 @@ mod tests {
         let metrics = Metrics::new(1, Vocabulary::default(), WallTime(0), "1");
         metrics.cache("default");
         let stats = Stats::of(&metrics.snapshot(), Health::Draining, WallTime(0));
-        assert_eq!(
-            (stats.hit_ratio, stats.stores[0].hit_ratio, stats.health),
-            (None, None, "draining")
-        );
+        assert_eq!((stats.hit_ratio, stats.stores[0].hit_ratio, stats.health), (None, None, "draining"));
     }
 }

@@ -25,9 +25,7 @@ pub fn initial_age(fields: &HeaderMap, times: ExchangeTimes) -> Duration {
         DateField::At(date) => received.since(WallTime(date.0.saturating_add(DATE_RESOLUTION_MS))),
         DateField::Absent | DateField::Invalid => Duration::ZERO,
     };
-    let corrected = age::parse(fields)
-        .unwrap_or_default()
-        .saturating_add(times.delay());
+    let corrected = age::parse(fields).unwrap_or_default().saturating_add(times.delay());
     apparent.max(corrected)
 }
 

@@ -90,11 +90,7 @@ fn ranged(request: &HeaderMap, fields: &HeaderMap, complete: u64, now: WallTime)
         return Answer::Whole;
     }
     // A suffix of nothing is satisfiable, but no Content-Range can say so.
-    if complete == 0
-        && specs
-            .iter()
-            .any(|spec| matches!(spec, RangeSpec::Suffix(length) if *length > 0))
-    {
+    if complete == 0 && specs.iter().any(|spec| matches!(spec, RangeSpec::Suffix(length) if *length > 0)) {
         return Answer::Whole;
     }
     let mut ranges = specs.iter().filter_map(|spec| spec.within(complete));
@@ -157,16 +153,9 @@ pub fn partial_fields(
     range: &Range<u64>,
     complete: u64,
 ) -> (Option<Arc<PreparedFields>>, HeaderMap) {
-    let said = ContentRange::Bytes {
-        range: range.clone(),
-        complete: Some(complete),
-    }
-    .format();
+    let said = ContentRange::Bytes { range: range.clone(), complete: Some(complete) }.format();
     if !stored.map.contains_key(header::CONTENT_RANGE) {
-        return (
-            Some(Arc::clone(stored)),
-            HeaderMap::from_iter([(header::CONTENT_RANGE, said)]),
-        );
+        return (Some(Arc::clone(stored)), HeaderMap::from_iter([(header::CONTENT_RANGE, said)]));
     }
     let mut fields = stored.map.clone();
     fields.insert(header::CONTENT_RANGE, said);
@@ -175,10 +164,7 @@ pub fn partial_fields(
 
 /// The fields of a 416: how long the representation is. Nothing of the response itself.
 pub fn unsatisfiable_fields(complete: u64) -> HeaderMap {
-    HeaderMap::from_iter([(
-        header::CONTENT_RANGE,
-        ContentRange::Unsatisfied { complete }.format(),
-    )])
+    HeaderMap::from_iter([(header::CONTENT_RANGE, ContentRange::Unsatisfied { complete }.format())])
 }
 
 #[cfg(test)]
@@ -192,13 +178,7 @@ mod tests {
     const SAID: Lines<'_> = &[("etag", "\"a\""), ("last-modified", BEFORE), ("date", DATE)];
 
     fn check(asked: Lines<'_>, said: Lines<'_>, expected: Answer) {
-        let found = answer(
-            &request("GET", asked),
-            StatusCode::OK,
-            &fields(said),
-            Some(10),
-            at_ms(0).wall,
-        );
+        let found = answer(&request("GET", asked), StatusCode::OK, &fields(said), Some(10), at_ms(0).wall);
         assert_eq!(found, expected, "{asked:?} {said:?}");
     }
 
@@ -212,37 +192,18 @@ mod tests {
         check(&[], SAID, Whole);
         check(&[("if-none-match", "\"b\", W/\"a\"")], SAID, NotModified);
         check(&[("if-none-match", "\"b\"")], SAID, Whole);
-        check(
-            &[("if-none-match", "\"b\""), ("if-modified-since", DATE)],
-            SAID,
-            Whole,
-        );
-        check(
-            &[("if-none-match", "\"a\""), ("range", "bytes=0-1")],
-            SAID,
-            NotModified,
-        );
+        check(&[("if-none-match", "\"b\""), ("if-modified-since", DATE)], SAID, Whole);
+        check(&[("if-none-match", "\"a\""), ("range", "bytes=0-1")], SAID, NotModified);
         check(&[("if-modified-since", BEFORE)], SAID, NotModified);
-        check(
-            &[("if-modified-since", "Sunday, 06-Nov-94 08:49:36 GMT")],
-            SAID,
-            NotModified,
-        );
+        check(&[("if-modified-since", "Sunday, 06-Nov-94 08:49:36 GMT")], SAID, NotModified);
         check(&[("if-modified-since", DATE)], SAID, NotModified);
-        check(
-            &[("if-modified-since", "Sun, 06 Nov 1994 08:49:35 GMT")],
-            SAID,
-            Whole,
-        );
+        check(&[("if-modified-since", "Sun, 06 Nov 1994 08:49:35 GMT")], SAID, Whole);
         check(&[("if-modified-since", "yesterday")], SAID, Whole);
         check(&[("if-modified-since", DATE)], &[("date", DATE)], NotModified);
         check(&[("if-modified-since", BEFORE)], &[("date", DATE)], Whole);
         check(&[("if-modified-since", BEFORE)], &[], Whole);
         check(
-            &[
-                ("if-match", "\"b\""),
-                ("if-unmodified-since", "Sun, 06 Nov 1984 08:49:35 GMT"),
-            ],
+            &[("if-match", "\"b\""), ("if-unmodified-since", "Sun, 06 Nov 1984 08:49:35 GMT")],
             SAID,
             Whole,
         );
@@ -285,13 +246,7 @@ mod tests {
         let asked: Lines<'_> = &[("if-none-match", "*"), ("range", "bytes=0-1")];
         let found = |method, status: u16, complete| {
             let status = StatusCode::from_u16(status).unwrap_or_default();
-            answer(
-                &request(method, asked),
-                status,
-                &fields(SAID),
-                complete,
-                at_ms(0).wall,
-            )
+            answer(&request(method, asked), status, &fields(SAID), complete, at_ms(0).wall)
         };
         assert_eq!(found("HEAD", 200, Some(10)), Answer::NotModified);
         assert_eq!(found("POST", 200, Some(10)), Answer::Whole);
@@ -330,16 +285,10 @@ mod tests {
         let (shared, own) = partial_fields(&plain, &(2..5), 10);
         assert!(shared.is_some_and(|shared| Arc::ptr_eq(&shared, &plain)));
         assert_eq!(own, fields(&[("content-range", "bytes 2-4/10")]));
-        let odd = Arc::new(PreparedFields::new(fields(&[
-            ("x", "1"),
-            ("content-range", "odd"),
-        ])));
+        let odd = Arc::new(PreparedFields::new(fields(&[("x", "1"), ("content-range", "odd")])));
         let (shared, own) = partial_fields(&odd, &(2..5), 10);
         assert!(shared.is_none());
         assert_eq!(own, fields(&[("x", "1"), ("content-range", "bytes 2-4/10")]));
-        assert_eq!(
-            unsatisfiable_fields(10),
-            fields(&[("content-range", "bytes */10")])
-        );
+        assert_eq!(unsatisfiable_fields(10), fields(&[("content-range", "bytes */10")]));
     }
 }

@@ -30,10 +30,7 @@ pub(crate) fn at_ms(ms: u64) -> Now {
 
 /// An exchange at [`DATE`] that took no time.
 pub(crate) fn at_once() -> ExchangeTimes {
-    ExchangeTimes {
-        request: at_ms(0),
-        response: at_ms(0),
-    }
+    ExchangeTimes { request: at_ms(0), response: at_ms(0) }
 }
 
 /// Field lines in order.

@@ -104,11 +104,7 @@ impl Freshness {
 
     /// What the lifetime is compared with.
     fn counted(&self, now: Now) -> Duration {
-        if self.source.is_configured() {
-            self.resident(now)
-        } else {
-            self.age(now)
-        }
+        if self.source.is_configured() { self.resident(now) } else { self.age(now) }
     }
 
     /// What is left of the lifetime; zero when stale.
@@ -147,10 +143,7 @@ const HEURISTIC_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Statuses that may be given a heuristic lifetime (RFC 9110 15.1), less 206, which is not stored.
 const fn is_heuristically_cacheable(status: StatusCode) -> bool {
-    matches!(
-        status.as_u16(),
-        200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501
-    )
+    matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
 /// The freshness of a response.
@@ -204,10 +197,7 @@ fn configured(status: StatusCode, directives: &ResponseDirectives, policy: &Cach
     if directives.no_cache.is_whole() {
         return None;
     }
-    policy
-        .ttl
-        .for_status(status)
-        .map(|lifetime| (lifetime, LifetimeSource::Ttl))
+    policy.ttl.for_status(status).map(|lifetime| (lifetime, LifetimeSource::Ttl))
 }
 
 fn heuristic(
@@ -235,13 +225,7 @@ mod tests {
     fn of(status: u16, lines: &[(&str, &str)], policy: &CachePolicy) -> Freshness {
         let status = StatusCode::from_u16(status).unwrap_or_default();
         let fields = fields(lines);
-        freshness(
-            status,
-            &fields,
-            &ResponseDirectives::read(&fields),
-            at_once(),
-            policy,
-        )
+        freshness(status, &fields, &ResponseDirectives::read(&fields), at_once(), policy)
     }
 
     fn check(
@@ -267,11 +251,8 @@ mod tests {
         use LifetimeSource::{Expires, Heuristic, MaxAge, Nothing, SMaxage};
         let plain = CachePolicy::default();
         let cc = |value| ("cache-control", value);
-        let (date, later, modified) = (
-            ("date", DATE),
-            ("expires", HOUR_LATER),
-            ("last-modified", DAY_BEFORE),
-        );
+        let (date, later, modified) =
+            (("date", DATE), ("expires", HOUR_LATER), ("last-modified", DAY_BEFORE));
         check(200, &[cc("max-age=9, s-maxage=5"), later], &plain, 5, SMaxage);
         check(200, &[cc("s-maxage=9"), cc("max-age=5")], &plain, 9, SMaxage);
         check(599, &[cc("max-age=9"), later, date], &plain, 9, MaxAge);
@@ -284,13 +265,7 @@ mod tests {
         check(200, &[later, later], &plain, 0, Expires);
         check(200, &[date, modified], &plain, 8640, Heuristic);
         check(599, &[date, modified, cc("public")], &plain, 8640, Heuristic);
-        check(
-            200,
-            &[date, ("last-modified", "Sun, 06 Nov 1904 08:49:37 GMT")],
-            &plain,
-            86_400,
-            Heuristic,
-        );
+        check(200, &[date, ("last-modified", "Sun, 06 Nov 1904 08:49:37 GMT")], &plain, 86_400, Heuristic);
         check(200, &[date, ("last-modified", HOUR_LATER)], &plain, 0, Nothing);
         check(200, &[date], &plain, 0, Nothing);
         for status in [203, 204, 300, 301, 308, 404, 405, 410, 414, 501] {
@@ -304,30 +279,15 @@ mod tests {
     #[test]
     fn ttl_fills_in_and_override_ttl_replaces() {
         use LifetimeSource::{MaxAge, Nothing, OverrideTtl, Ttl};
-        let lifetimes = || Lifetimes {
-            any: Some(Duration::from_secs(7)),
-            by_status: Vec::new(),
-        };
-        let ttl = CachePolicy {
-            ttl: lifetimes(),
-            ..CachePolicy::default()
-        };
-        let replaced = CachePolicy {
-            override_ttl: lifetimes(),
-            ..CachePolicy::default()
-        };
+        let lifetimes = || Lifetimes { any: Some(Duration::from_secs(7)), by_status: Vec::new() };
+        let ttl = CachePolicy { ttl: lifetimes(), ..CachePolicy::default() };
+        let replaced = CachePolicy { override_ttl: lifetimes(), ..CachePolicy::default() };
         let modified = ("last-modified", DAY_BEFORE);
         check(200, &[modified], &ttl, 7, Ttl);
         check(404, &[], &ttl, 0, Nothing);
         check(200, &[("cache-control", "max-age=3")], &ttl, 3, MaxAge);
         check(200, &[("cache-control", "no-cache")], &ttl, 0, Nothing);
-        check(
-            200,
-            &[("cache-control", "max-age=3, no-cache")],
-            &replaced,
-            7,
-            OverrideTtl,
-        );
+        check(200, &[("cache-control", "max-age=3, no-cache")], &replaced, 7, OverrideTtl);
         assert!(of(200, &[("cache-control", "no-cache")], &ttl).no_cache);
         assert!(!of(200, &[("cache-control", "no-cache")], &replaced).no_cache);
         // Configured lifetimes count from arrival, the origin's own count every age.
@@ -340,19 +300,12 @@ mod tests {
     #[test]
     fn a_lifetime_is_over_when_age_reaches_it() {
         let found = of(200, &[("cache-control", "max-age=2")], &CachePolicy::default());
-        for (ms, fresh, age, ttl) in [
-            (0, true, 0, 2),
-            (1_999, true, 1, 0),
-            (2_000, false, 2, 0),
-            (5_500, false, 5, -3),
-        ] {
+        for (ms, fresh, age, ttl) in
+            [(0, true, 0, 2), (1_999, true, 1, 0), (2_000, false, 2, 0), (5_500, false, 5, -3)]
+        {
             let now = at_ms(ms);
             assert_eq!(
-                (
-                    found.is_fresh(now),
-                    found.age(now).as_secs(),
-                    found.ttl_seconds(now)
-                ),
+                (found.is_fresh(now), found.age(now).as_secs(), found.ttl_seconds(now)),
                 (fresh, age, ttl),
                 "{ms}"
             );
@@ -369,11 +322,7 @@ mod tests {
     }
 
     fn any_freshness() -> impl Strategy<Value = Freshness> {
-        let sources = [
-            LifetimeSource::MaxAge,
-            LifetimeSource::Ttl,
-            LifetimeSource::Heuristic,
-        ];
+        let sources = [LifetimeSource::MaxAge, LifetimeSource::Ttl, LifetimeSource::Heuristic];
         (0..u64::MAX, 0..10_000_u64, 0..3_usize, any::<bool>()).prop_map(
             move |(lifetime, age, source, short)| {
                 let lifetime = if short { lifetime % 10_000 } else { lifetime };

@@ -53,10 +53,7 @@ impl Validators {
     fn of(fields: &HeaderMap, now: WallTime) -> Self {
         let etag = EntityTag::of(fields).and_then(|_| fields.get(header::ETAG).cloned());
         let modified = DateField::read(fields, &header::LAST_MODIFIED, now).at();
-        Self {
-            etag,
-            last_modified: fields.get(header::LAST_MODIFIED).cloned().zip(modified),
-        }
+        Self { etag, last_modified: fields.get(header::LAST_MODIFIED).cloned().zip(modified) }
     }
 
     /// Whether there is none.
@@ -142,9 +139,7 @@ fn prepare(fields: &HeaderMap, directives: &ResponseDirectives, received: WallTi
         let date = added_date.as_ref().map(|date| (&header::DATE, date));
         fields.iter().filter(|(name, _)| is_kept(name)).chain(date)
     };
-    let length = kept()
-        .map(|(name, value)| name.as_str().len() + value.len() + 4)
-        .sum();
+    let length = kept().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     let mut http1 = Vec::with_capacity(length);
     let mut values: Vec<(HeaderName, Range<usize>)> = Vec::new();
     for (name, value) in kept() {
@@ -206,21 +201,13 @@ mod tests {
     #[test]
     fn a_missing_date_is_added() {
         let said = [("cache-control", "max-age=60")];
-        assert_eq!(
-            lines(&said),
-            format!("cache-control: max-age=60\r\ndate: {DATE}\r\n")
-        );
+        assert_eq!(lines(&said), format!("cache-control: max-age=60\r\ndate: {DATE}\r\n"));
     }
 
     #[test]
     fn fields_named_by_a_qualified_directive_are_not_kept() {
         let cc = "max-age=60, private=\"x-p\", no-cache=\"set-cookie\"";
-        let said = [
-            ("cache-control", cc),
-            ("date", DATE),
-            ("x-p", "1"),
-            ("set-cookie", "sid=1"),
-        ];
+        let said = [("cache-control", cc), ("date", DATE), ("x-p", "1"), ("set-cookie", "sid=1")];
         assert_eq!(lines(&said), format!("cache-control: {cc}\r\ndate: {DATE}\r\n"));
     }
 

@@ -54,10 +54,7 @@ fn resolve(request: &RequestHead, reference: &HeaderValue) -> Option<Target> {
 
 /// Whether `reference` begins with a scheme (RFC 3986 3.1).
 fn has_scheme(reference: &[u8]) -> bool {
-    let end = reference
-        .iter()
-        .position(|b| matches!(b, b':' | b'/' | b'?'))
-        .unwrap_or(reference.len());
+    let end = reference.iter().position(|b| matches!(b, b':' | b'/' | b'?')).unwrap_or(reference.len());
     let (scheme, rest) = reference.split_at(end);
     rest.first() == Some(&b':') && scheme.first().is_some_and(u8::is_ascii_alphabetic)
 }
@@ -77,9 +74,7 @@ fn relative(request: &RequestHead, reference: &[u8]) -> Bytes {
         [b'?', ..] => [path, reference].concat().into(),
         _ => {
             let directory = path.iter().rposition(|b| *b == b'/').map_or(0, |slash| slash + 1);
-            [path.get(..directory).unwrap_or_default(), reference]
-                .concat()
-                .into()
+            [path.get(..directory).unwrap_or_default(), reference].concat().into()
         }
     }
 }
@@ -89,11 +84,7 @@ fn without_dot_segments(target: &[u8]) -> Bytes {
     let path_end = target.iter().position(|b| *b == b'?').unwrap_or(target.len());
     let (path, query) = target.split_at(path_end);
     let mut out: Vec<u8> = Vec::with_capacity(target.len());
-    let mut segments = path
-        .strip_prefix(b"/")
-        .unwrap_or(path)
-        .split(|b| *b == b'/')
-        .peekable();
+    let mut segments = path.strip_prefix(b"/").unwrap_or(path).split(|b| *b == b'/').peekable();
     while let Some(segment) = segments.next() {
         let is_last = segments.peek().is_none();
         match segment {
@@ -178,18 +169,8 @@ mod tests {
             check("POST", 201, &[("location", reference)], &expected);
             check("POST", 201, &[("content-location", reference)], &expected);
         }
-        check(
-            "PUT",
-            204,
-            &[("location", "/x"), ("content-location", "/y")],
-            &["/a/b?q", "/x", "/y"],
-        );
-        check(
-            "PUT",
-            204,
-            &[("location", "/x"), ("content-location", "/x")],
-            &["/a/b?q", "/x"],
-        );
+        check("PUT", 204, &[("location", "/x"), ("content-location", "/y")], &["/a/b?q", "/x", "/y"]);
+        check("PUT", 204, &[("location", "/x"), ("content-location", "/x")], &["/a/b?q", "/x"]);
         check("PUT", 204, &[("location", "/x"), ("location", "/y")], &["/a/b?q"]);
     }
 

@@ -106,13 +106,7 @@ impl Default for SessionNames {
     fn default() -> Self {
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Self {
-            exact: list(&[
-                "PHPSESSID",
-                "JSESSIONID",
-                "ASP.NET_SessionId",
-                "connect.sid",
-                "sid",
-            ]),
+            exact: list(&["PHPSESSID", "JSESSIONID", "ASP.NET_SessionId", "connect.sid", "sid"]),
             containing: list(&["sess", "auth", "token", "login", "csrf"]),
         }
     }
@@ -123,13 +117,9 @@ impl SessionNames {
     pub fn matches(&self, name: &[u8]) -> bool {
         let contains = |part: &String| {
             part.is_empty()
-                || name
-                    .windows(part.len())
-                    .any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
+                || name.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
         };
-        self.exact
-            .iter()
-            .any(|exact| name.eq_ignore_ascii_case(exact.as_bytes()))
+        self.exact.iter().any(|exact| name.eq_ignore_ascii_case(exact.as_bytes()))
             || self.containing.iter().any(contains)
     }
 }
@@ -165,27 +155,16 @@ mod tests {
             (500, None),
         ] {
             let status = StatusCode::from_u16(status).unwrap_or_default();
-            assert_eq!(
-                lifetimes.for_status(status),
-                seconds.map(Duration::from_secs),
-                "{status}"
-            );
+            assert_eq!(lifetimes.for_status(status), seconds.map(Duration::from_secs), "{status}");
         }
     }
 
     #[test]
     fn session_names_ignore_letter_case() {
         let names = SessionNames::default();
-        for name in [
-            "PHPSESSID",
-            "phpsessid",
-            "JSESSIONID",
-            "connect.sid",
-            "SID",
-            "my_Session",
-            "wp-authx",
-            "xCSRFy",
-        ] {
+        for name in
+            ["PHPSESSID", "phpsessid", "JSESSIONID", "connect.sid", "SID", "my_Session", "wp-authx", "xCSRFy"]
+        {
             assert!(names.matches(name.as_bytes()), "{name}");
         }
         for name in ["", "side", "theme", "lang", "_ga", "ses", "connect.sid2"] {

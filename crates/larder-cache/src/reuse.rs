@@ -165,12 +165,7 @@ mod tests {
 
     fn check(said: Lines<'_>, asked: Lines<'_>, ms: u64, reason: Option<ValidateReason>) {
         let policy = CachePolicy::default();
-        let found = reuse(
-            &stored(&[], said, &policy),
-            &request("GET", asked),
-            at_ms(ms),
-            &policy,
-        );
+        let found = reuse(&stored(&[], said, &policy), &request("GET", asked), at_ms(ms), &policy);
         match (found, reason) {
             (Reuse::Fresh { age, .. }, None) => assert!(age <= Duration::from_millis(ms)),
             (Reuse::Validate(found), Some(reason)) => assert_eq!(found, reason, "{said:?} {asked:?}"),
@@ -192,19 +187,10 @@ mod tests {
             0,
             Some(ValidateReason::NoCache),
         );
-        check(
-            &[("cache-control", "max-age=60, must-revalidate")],
-            &[],
-            1_000,
-            None,
-        );
+        check(&[("cache-control", "max-age=60, must-revalidate")], &[], 1_000, None);
         check(
             &[FRESH],
-            &[
-                ("authorization", "Basic eDp5"),
-                ("cookie", "sid=1"),
-                ("pragma", "no-cache"),
-            ],
+            &[("authorization", "Basic eDp5"), ("cookie", "sid=1"), ("pragma", "no-cache")],
             5_000,
             None,
         );
@@ -215,10 +201,7 @@ mod tests {
         let wish = |value| [("cache-control", value)];
         for (value, reason) in [
             ("no-cache", Some(ValidateReason::RequestNoCache)),
-            (
-                "nothing-to-see-here, max-age=0",
-                Some(ValidateReason::RequestMaxAge),
-            ),
+            ("nothing-to-see-here, max-age=0", Some(ValidateReason::RequestMaxAge)),
             ("max-age=3", None),
             ("max-age=2", Some(ValidateReason::RequestMaxAge)),
             ("min-fresh=57", None),
@@ -232,41 +215,20 @@ mod tests {
 
     #[test]
     fn configured_lifetimes_hear_no_wish_and_are_not_for_persons() {
-        let lifetimes = Lifetimes {
-            any: Some(Duration::from_secs(7)),
-            by_status: Vec::new(),
-        };
-        let policy = CachePolicy {
-            ttl: lifetimes,
-            ..CachePolicy::default()
-        };
+        let lifetimes = Lifetimes { any: Some(Duration::from_secs(7)), by_status: Vec::new() };
+        let policy = CachePolicy { ttl: lifetimes, ..CachePolicy::default() };
         let stored = stored(&[], &[("age", "100")], &policy);
         let found = |asked: Lines<'_>, ms| reuse(&stored, &request("GET", asked), at_ms(ms), &policy);
-        let fresh = Reuse::Fresh {
-            age: Duration::from_secs(103),
-            ttl: Duration::from_secs(4),
-        };
-        assert_eq!(
-            found(&[("cache-control", "no-cache"), ("cookie", "theme=1")], 3_000),
-            fresh
-        );
-        assert_eq!(
-            found(&[("cookie", "sid=1")], 3_000),
-            Reuse::Unusable(UnusableReason::SessionCookie)
-        );
-        assert_eq!(
-            found(&[("authorization", "x")], 9_000),
-            Reuse::Unusable(UnusableReason::Authorization)
-        );
+        let fresh = Reuse::Fresh { age: Duration::from_secs(103), ttl: Duration::from_secs(4) };
+        assert_eq!(found(&[("cache-control", "no-cache"), ("cookie", "theme=1")], 3_000), fresh);
+        assert_eq!(found(&[("cookie", "sid=1")], 3_000), Reuse::Unusable(UnusableReason::SessionCookie));
+        assert_eq!(found(&[("authorization", "x")], 9_000), Reuse::Unusable(UnusableReason::Authorization));
         assert_eq!(found(&[], 7_000), Reuse::Validate(ValidateReason::Stale));
     }
 
     #[test]
     fn only_if_cached_is_heard() {
-        assert!(only_if_cached(&request(
-            "GET",
-            &[("cache-control", "a, Only-If-Cached")]
-        )));
+        assert!(only_if_cached(&request("GET", &[("cache-control", "a, Only-If-Cached")])));
         assert!(!only_if_cached(&request("GET", &[])));
     }
 }

@@ -100,11 +100,7 @@ pub fn may_serve_stale(
         Some(window) => (window, StaleReason::StaleIfError),
         None => (policy.stale_if_dead, StaleReason::OriginDead),
     };
-    if freshness.staleness(now) <= window {
-        Ok(reason)
-    } else {
-        Err(StaleForbidden::TooOld)
-    }
+    if freshness.staleness(now) <= window { Ok(reason) } else { Err(StaleForbidden::TooOld) }
 }
 
 #[cfg(test)]
@@ -129,50 +125,24 @@ mod tests {
         check("max-age=2", 3 + DAY, Err(StaleForbidden::TooOld));
         check("max-age=2", 1, Ok(StaleReason::StillFresh));
         check("max-age=2, must-revalidate", 1, Ok(StaleReason::StillFresh));
-        check(
-            "max-age=2, must-revalidate",
-            3,
-            Err(StaleForbidden::MustRevalidate),
-        );
-        check(
-            "max-age=2, proxy-revalidate",
-            3,
-            Err(StaleForbidden::MustRevalidate),
-        );
+        check("max-age=2, must-revalidate", 3, Err(StaleForbidden::MustRevalidate));
+        check("max-age=2, proxy-revalidate", 3, Err(StaleForbidden::MustRevalidate));
         check("max-age=2, no-cache", 1, Err(StaleForbidden::NoCache));
         check("s-maxage=2", 3, Err(StaleForbidden::SMaxage));
-        check(
-            "s-maxage=2, stale-while-revalidate=1",
-            3,
-            Ok(StaleReason::OriginDead),
-        );
+        check("s-maxage=2, stale-while-revalidate=1", 3, Ok(StaleReason::OriginDead));
         check("s-maxage=2, stale-if-error=10", 12, Ok(StaleReason::StaleIfError));
         check("max-age=2, stale-if-error=10", 13, Err(StaleForbidden::TooOld));
         check("max-age=2, stale-if-error=x", 3, Err(StaleForbidden::TooOld));
-        check(
-            "max-age=2, must-revalidate, stale-if-error=10",
-            3,
-            Err(StaleForbidden::MustRevalidate),
-        );
+        check("max-age=2, must-revalidate, stale-if-error=10", 3, Err(StaleForbidden::MustRevalidate));
         check("max-age=0", 3, Err(StaleForbidden::NeverFresh));
         check("x", 3, Err(StaleForbidden::NeverFresh));
     }
 
     #[test]
     fn override_ttl_replaces_the_revalidate_directives() {
-        let lifetimes = Lifetimes {
-            any: Some(Duration::from_secs(1)),
-            by_status: Vec::new(),
-        };
-        let policy = CachePolicy {
-            override_ttl: lifetimes,
-            ..CachePolicy::default()
-        };
-        let stored = stored(
-            &[],
-            &[("cache-control", "s-maxage=1, must-revalidate, no-cache")],
-            &policy,
-        );
+        let lifetimes = Lifetimes { any: Some(Duration::from_secs(1)), by_status: Vec::new() };
+        let policy = CachePolicy { override_ttl: lifetimes, ..CachePolicy::default() };
+        let stored = stored(&[], &[("cache-control", "s-maxage=1, must-revalidate, no-cache")], &policy);
         let found = may_serve_stale(&stored, at_ms(3_000), StaleCause::OriginDead, &policy);
         assert_eq!(found, Ok(StaleReason::OriginDead));
     }

@@ -213,9 +213,7 @@ fn by_directives(
         return Some(NotStorable::Private);
     }
     // After what the response says, which holds for all requests and is the better reason to tell.
-    RequestDirectives::read(request)
-        .no_store
-        .then_some(NotStorable::RequestNoStore)
+    RequestDirectives::read(request).no_store.then_some(NotStorable::RequestNoStore)
 }
 
 fn by_person(
@@ -270,9 +268,7 @@ pub(crate) fn is_left_out(directives: &ResponseDirectives, name: &http::HeaderNa
 fn by_usefulness(fields: &HeaderMap, freshness: &Freshness) -> Option<NotStorable> {
     let now = freshness.received.wall;
     let can_be_validated = EntityTag::of(fields).is_some()
-        || DateField::read(fields, &header::LAST_MODIFIED, now)
-            .at()
-            .is_some();
+        || DateField::read(fields, &header::LAST_MODIFIED, now).at().is_some();
     match can_be_validated {
         true => None,
         false if freshness.no_cache => Some(NotStorable::NoCache),

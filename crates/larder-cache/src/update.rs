@@ -53,12 +53,9 @@ pub fn update(
         fields.insert(header::DATE, date::format(times.response.wall));
     }
     match storable_as_get(&request.fields, stored.status, &fields, times, policy) {
-        Storability::Storable(freshness) => Updated::Stored(Box::new(StoredHead::new(
-            request,
-            stored.status,
-            fields,
-            freshness,
-        ))),
+        Storability::Storable(freshness) => {
+            Updated::Stored(Box::new(StoredHead::new(request, stored.status, fields, freshness)))
+        }
         Storability::NotStorable(reason) => Updated::NoLongerStorable { fields, reason },
     }
 }
@@ -71,9 +68,7 @@ fn merged(stored: &HeaderMap, not_modified: &HeaderMap) -> Option<HeaderMap> {
         header::ETAG => !stored.contains_key(header::ETAG),
         _ => true,
     };
-    let kept = stored
-        .iter()
-        .filter(|(name, _)| !(replaces(name) && not_modified.contains_key(*name)));
+    let kept = stored.iter().filter(|(name, _)| !(replaces(name) && not_modified.contains_key(*name)));
     let new = not_modified.iter().filter(|(name, _)| replaces(name));
     let mut fields = HeaderMap::new();
     let mut bytes = 0;
@@ -104,17 +99,8 @@ mod tests {
 
     fn updated(asked: &[(&str, &str)], said: &[(&str, &str)]) -> Updated {
         let policy = CachePolicy::default();
-        let times = ExchangeTimes {
-            request: at_ms(10_000),
-            response: at_ms(10_500),
-        };
-        update(
-            &stored(&[], &STORED, &policy),
-            &request("GET", asked),
-            &fields(said),
-            times,
-            &policy,
-        )
+        let times = ExchangeTimes { request: at_ms(10_000), response: at_ms(10_500) };
+        update(&stored(&[], &STORED, &policy), &request("GET", asked), &fields(said), times, &policy)
     }
 
     fn check(said: &[(&str, &str)], name: &str, expected: &[&str]) {
@@ -160,13 +146,8 @@ mod tests {
 
     #[test]
     fn age_starts_anew() {
-        for said in [
-            &[("cache-control", "max-age=9")][..],
-            &[("cache-control", "max-age=9"), ("age", "4")],
-        ] {
-            let Updated::Stored(head) = updated(&[], said) else {
-                panic!("not stored")
-            };
+        for said in [&[("cache-control", "max-age=9")][..], &[("cache-control", "max-age=9"), ("age", "4")]] {
+            let Updated::Stored(head) = updated(&[], said) else { panic!("not stored") };
             let from_304 = if said.len() > 1 { 4_500 } else { 500 };
             assert_eq!(head.freshness.initial_age.as_millis(), from_304);
             assert!(head.freshness.is_fresh(at_ms(11_000)));
@@ -174,11 +155,7 @@ mod tests {
             assert!(!head.fields.map.contains_key(header::AGE));
         }
         check(&[], "date", &["Sun, 06 Nov 1994 08:49:47 GMT"]);
-        check(
-            &[("date", "Sun, 06 Nov 1994 08:49:46 GMT")],
-            "date",
-            &["Sun, 06 Nov 1994 08:49:46 GMT"],
-        );
+        check(&[("date", "Sun, 06 Nov 1994 08:49:46 GMT")], "date", &["Sun, 06 Nov 1994 08:49:46 GMT"]);
     }
 
     #[test]

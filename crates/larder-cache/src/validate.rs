@@ -41,9 +41,7 @@ pub enum Confirmed {
 /// one, an origin's 304 would confirm a page in the wrong language. Conditions already in `out` are replaced. Without
 /// validators nothing is added, and the request is an ordinary one.
 pub fn conditional_fields(offered: Offered<'_>, out: &mut HeaderMap) {
-    let modified = offered
-        .selected
-        .and_then(|selected| selected.validators.last_modified.as_ref());
+    let modified = offered.selected.and_then(|selected| selected.validators.last_modified.as_ref());
     if let Some((value, _)) = modified {
         out.insert(header::IF_MODIFIED_SINCE, value.clone());
     }
@@ -79,11 +77,7 @@ fn list_of_tags(own: &HeaderValue, others: &[&StoredHead]) -> Option<HeaderValue
     let mut offered = vec![own];
     let mut bytes = own.len();
     let strong = |other: &&&StoredHead| tag_of(other).is_some_and(|tag| tag.is_strong());
-    for tag in others
-        .iter()
-        .filter(strong)
-        .filter_map(|other| other.validators.etag.as_ref())
-    {
+    for tag in others.iter().filter(strong).filter_map(|other| other.validators.etag.as_ref()) {
         if offered.len() < TAGS_MAX && bytes + tag.len() + 2 <= TAGS_BYTES_MAX && !offered.contains(&tag) {
             bytes += tag.len() + 2;
             offered.push(tag);
@@ -97,12 +91,8 @@ fn list_of_tags(own: &HeaderValue, others: &[&StoredHead]) -> Option<HeaderValue
 }
 
 /// The fields that make a request conditional on what the client has; If-Range depends on Range.
-const CONDITIONS: [HeaderName; 4] = [
-    header::IF_NONE_MATCH,
-    header::IF_MODIFIED_SINCE,
-    header::IF_MATCH,
-    header::IF_UNMODIFIED_SINCE,
-];
+const CONDITIONS: [HeaderName; 4] =
+    [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, header::IF_MATCH, header::IF_UNMODIFIED_SINCE];
 
 /// Drops from a forward request that may fill the cache what only concerns its client: the conditions, and a Range of
 /// `bytes=0-`, which the whole answers as well. Any other Range stays, together with its If-Range, without which the
@@ -132,33 +122,19 @@ fn tag_of(stored: &StoredHead) -> Option<EntityTag<'_>> {
 /// at all, none.
 pub fn matches_304(offered: Offered<'_>, not_modified: &HeaderMap) -> Option<Confirmed> {
     if let Some(tag) = EntityTag::of(not_modified) {
-        if offered
-            .selected
-            .and_then(tag_of)
-            .is_some_and(|own| tag.equals_weakly(&own))
-        {
+        if offered.selected.and_then(tag_of).is_some_and(|own| tag.equals_weakly(&own)) {
             return Some(Confirmed::Selected);
         }
         let has_it = |other: &StoredHead| tag_of(other).is_some_and(|own| tag.equals_strongly(&own));
-        return offered
-            .others
-            .iter()
-            .position(|other| has_it(other))
-            .map(Confirmed::Other);
+        return offered.others.iter().position(|other| has_it(other)).map(Confirmed::Other);
     }
-    let selected = offered
-        .selected
-        .filter(|_| !not_modified.contains_key(header::ETAG))?;
+    let selected = offered.selected.filter(|_| !not_modified.contains_key(header::ETAG))?;
     let confirmed = if not_modified.contains_key(header::LAST_MODIFIED) {
-        selected
-            .validators
-            .last_modified
-            .as_ref()
-            .is_some_and(|(value, modified)| {
-                let now = selected.freshness.received.wall;
-                let said = DateField::read(not_modified, &header::LAST_MODIFIED, now);
-                said == DateField::At(*modified) || not_modified.get(header::LAST_MODIFIED) == Some(value)
-            })
+        selected.validators.last_modified.as_ref().is_some_and(|(value, modified)| {
+            let now = selected.freshness.received.wall;
+            let said = DateField::read(not_modified, &header::LAST_MODIFIED, now);
+            said == DateField::At(*modified) || not_modified.get(header::LAST_MODIFIED) == Some(value)
+        })
     } else {
         offered.others.is_empty()
     };
@@ -190,19 +166,11 @@ mod tests {
 
     #[test]
     fn without_a_selected_response_tags_are_offered_and_dates_are_not() {
-        let (a, dated) = (
-            with(&[("etag", "\"a\""), ("last-modified", DATE)]),
-            with(&[("last-modified", DATE)]),
-        );
+        let (a, dated) =
+            (with(&[("etag", "\"a\""), ("last-modified", DATE)]), with(&[("last-modified", DATE)]));
         let check = |others: &[&StoredHead], expected: &[(&str, &str)]| {
             let mut out = HeaderMap::new();
-            conditional_fields(
-                Offered {
-                    selected: None,
-                    others,
-                },
-                &mut out,
-            );
+            conditional_fields(Offered { selected: None, others }, &mut out);
             assert_eq!(out, fields(expected));
         };
         check(&[&dated], &[]);
@@ -211,15 +179,8 @@ mod tests {
 
     #[test]
     fn conditions_are_made_from_what_is_stored() {
-        let (a, b) = (
-            with(&[("etag", "\"a\""), ("last-modified", DATE)]),
-            with(&[("etag", "W/\"b\"")]),
-        );
-        let (odd, dated, none) = (
-            with(&[("etag", "odd")]),
-            with(&[("last-modified", DATE)]),
-            with(&[]),
-        );
+        let (a, b) = (with(&[("etag", "\"a\""), ("last-modified", DATE)]), with(&[("etag", "W/\"b\"")]));
+        let (odd, dated, none) = (with(&[("etag", "odd")]), with(&[("last-modified", DATE)]), with(&[]));
         check(&[], &[]);
         check(&[&none], &[]);
         check(&[&a], &[("if-none-match", "\"a\""), ("if-modified-since", DATE)]);
@@ -258,18 +219,11 @@ mod tests {
 
     #[test]
     fn a_304_confirms_what_has_its_validator() {
-        let (a, weak) = (
-            with(&[("etag", "\"a\""), ("last-modified", DATE)]),
-            with(&[("etag", "W/\"b\"")]),
-        );
+        let (a, weak) = (with(&[("etag", "\"a\""), ("last-modified", DATE)]), with(&[("etag", "W/\"b\"")]));
         let (odd, none) = (with(&[("etag", "odd")]), with(&[]));
         let check = |offered: &[&StoredHead], said: &[(&str, &str)], expected| {
             let (selected, others) = (offered.first().copied(), offered.get(1..).unwrap_or_default());
-            assert_eq!(
-                matches_304(Offered { selected, others }, &fields(said)),
-                expected,
-                "{said:?}"
-            );
+            assert_eq!(matches_304(Offered { selected, others }, &fields(said)), expected, "{said:?}");
         };
         let (selected, other) = (Some(Confirmed::Selected), Some(Confirmed::Other(0)));
         check(&[&weak, &a], &[("etag", "\"a\"")], other);
@@ -287,21 +241,10 @@ mod tests {
         check(&[&none], &[], selected);
         check(&[&a, &weak], &[], None);
         check(&[], &[], None);
-        let of_others = |said: &[(&str, &str)]| {
-            matches_304(
-                Offered {
-                    selected: None,
-                    others: &[&a],
-                },
-                &fields(said),
-            )
-        };
+        let of_others =
+            |said: &[(&str, &str)]| matches_304(Offered { selected: None, others: &[&a] }, &fields(said));
         assert_eq!(of_others(&[("etag", "\"a\"")]), other);
-        assert_eq!(
-            of_others(&[("last-modified", DATE)]),
-            None,
-            "a date names no variant"
-        );
+        assert_eq!(of_others(&[("last-modified", DATE)]), None, "a date names no variant");
         assert_eq!(of_others(&[]), None);
     }
 }

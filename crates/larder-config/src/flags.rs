@@ -21,10 +21,10 @@ pub struct Flags {
 impl Flags {
     pub(crate) fn apply(&self, document: &mut Table) {
         if !self.listen.is_empty() {
-            let items = self.listen.iter().map(|address| Node {
-                place: Place::Flag("--listen"),
-                value: Value::Text(address.clone()),
-            });
+            let items = self
+                .listen
+                .iter()
+                .map(|address| Node { place: Place::Flag("--listen"), value: Value::Text(address.clone()) });
             document.set(&["listen"], "--listen", Value::List(items.collect()));
         }
         if let Some(admin) = &self.admin {
@@ -35,15 +35,11 @@ impl Flags {
             document.set(&["admin"], "--admin", value);
         }
         if let Some(memory) = &self.memory {
-            let value = memory
-                .parse()
-                .map_or_else(|_| Value::Text(memory.clone()), Value::Integer);
+            let value = memory.parse().map_or_else(|_| Value::Text(memory.clone()), Value::Integer);
             document.set(&["stores", "default", "memory"], "--memory", value);
         }
         if let Some(workers) = &self.workers {
-            let value = workers
-                .parse()
-                .map_or_else(|_| Value::Text(workers.clone()), Value::Integer);
+            let value = workers.parse().map_or_else(|_| Value::Text(workers.clone()), Value::Integer);
             document.set(&["workers"], "--workers", value);
         }
     }
@@ -52,17 +48,10 @@ impl Flags {
 /// The document of `larder run --origin URL`: one origin, one site for every host.
 pub(crate) fn document_for(origin: &str) -> Table {
     let mut document = Table::empty(Place::Flag("--origin"));
-    document.set(
-        &["origins", "app", "servers"],
-        "--origin",
-        Value::Text(origin.to_owned()),
-    );
+    document.set(&["origins", "app", "servers"], "--origin", Value::Text(origin.to_owned()));
     let mut site = Table::empty(Place::Flag("--origin"));
     site.set(&["origin"], "--origin", Value::Text("app".to_owned()));
-    let site = Node {
-        place: Place::Flag("--origin"),
-        value: Value::Table(site),
-    };
+    let site = Node { place: Place::Flag("--origin"), value: Value::Table(site) };
     document.set(&["site"], "--origin", Value::List(vec![site]));
     document
 }

@@ -54,11 +54,7 @@ pub fn load_with(path: &Path, flags: &Flags) -> Result<Checked, Errors> {
             let valid = String::from_utf8_lossy(valid);
             let (line, column) = Source::new(&name, &valid).position(valid.len());
             let problem = Problem::of_file(&name, "not UTF-8, which TOML has to be");
-            return Err(Errors(vec![Problem {
-                line,
-                column,
-                ..problem
-            }]));
+            return Err(Errors(vec![Problem { line, column, ..problem }]));
         }
     };
     let base_dir = path.parent().unwrap_or(Path::new(""));
@@ -117,10 +113,7 @@ fn check(document: &Table, mut reading: Reading<'_>) -> Result<Checked, Errors> 
     if config.store(&default_store).is_none() {
         config.stores.push((default_store, Store::default()));
     }
-    Ok(Checked {
-        config,
-        warnings: in_order(reading.warnings),
-    })
+    Ok(Checked { config, warnings: in_order(reading.warnings) })
 }
 
 fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {

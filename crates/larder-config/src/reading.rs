@@ -53,33 +53,16 @@ pub(crate) struct Reading<'a> {
 
 impl<'a> Reading<'a> {
     pub(crate) fn new(source: Source<'a>, base_dir: &'a Path) -> Self {
-        Self {
-            source,
-            base_dir,
-            errors: Vec::new(),
-            warnings: Vec::new(),
-        }
+        Self { source, base_dir, errors: Vec::new(), warnings: Vec::new() }
     }
 
     /// A problem, to be completed and then refused or warned about.
     pub(crate) fn problem(&self, place: &Place, at: &At<'_>, found: impl Into<String>) -> Problem {
         let (file, (line, column), key) = match place {
-            Place::Text(range) => (
-                self.source.file,
-                self.source.position(range.start),
-                at.to_string(),
-            ),
+            Place::Text(range) => (self.source.file, self.source.position(range.start), at.to_string()),
             Place::Flag(flag) => ("", (0, 0), (*flag).to_owned()),
         };
-        Problem {
-            file: file.to_owned(),
-            line,
-            column,
-            key,
-            found: found.into(),
-            expected: None,
-            hint: None,
-        }
+        Problem { file: file.to_owned(), line, column, key, found: found.into(), expected: None, hint: None }
     }
 
     pub(crate) fn refuse(&mut self, problem: Problem) {
@@ -98,10 +81,7 @@ impl<'a> Reading<'a> {
         expected: impl Into<String>,
         hint: Option<String>,
     ) {
-        let problem = self
-            .problem(&node.place, at, self.found(node))
-            .expected(expected)
-            .hint_if(hint);
+        let problem = self.problem(&node.place, at, self.found(node)).expected(expected).hint_if(hint);
         self.refuse(problem);
     }
 
@@ -187,11 +167,9 @@ impl<'a> Reading<'a> {
             T::read(node, &At::Top, &mut quiet).map(|value| (value, node.place.clone(), index))
         };
         match &node.value {
-            Value::List(items) => items
-                .iter()
-                .enumerate()
-                .filter_map(|(index, item)| read(item, Some(index)))
-                .collect(),
+            Value::List(items) => {
+                items.iter().enumerate().filter_map(|(index, item)| read(item, Some(index))).collect()
+            }
             _ => read(node, None).into_iter().collect(),
         }
     }
@@ -226,12 +204,8 @@ pub(crate) fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) 
         return None;
     }
     // Enough for every key and for any config that a person wrote; a bound for the rest.
-    let distances = names
-        .into_iter()
-        .take(200)
-        .map(|known| (strsim::osa_distance(&name.to_lowercase(), known), known));
+    let distances =
+        names.into_iter().take(200).map(|known| (strsim::osa_distance(&name.to_lowercase(), known), known));
     let close = distances.filter(|(distance, known)| *distance <= (known.len() / 3).max(1));
-    close
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
+    close.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }

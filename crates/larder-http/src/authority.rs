@@ -57,11 +57,7 @@ impl Authority {
         }
         let bracketed = value.first() == Some(&b'[');
         let host_end = if bracketed {
-            value
-                .iter()
-                .position(|b| *b == b']')
-                .ok_or(AuthorityError::Host)?
-                + 1
+            value.iter().position(|b| *b == b']').ok_or(AuthorityError::Host)? + 1
         } else {
             value.iter().position(|b| *b == b':').unwrap_or(value.len())
         };
@@ -79,44 +75,25 @@ impl Authority {
         let host_len = host.len();
         let is_lower = !host.iter().any(u8::is_ascii_uppercase);
         if is_lower && port.is_none() {
-            return Ok(Self {
-                text: value.slice(..host_len),
-                host_len,
-                port,
-            });
+            return Ok(Self { text: value.slice(..host_len), host_len, port });
         }
         let written = port.map_or(host_len, |port| host_len + 1 + digits_of(port));
         if is_lower && written == value.len() {
-            return Ok(Self {
-                text: value,
-                host_len,
-                port,
-            });
+            return Ok(Self { text: value, host_len, port });
         }
         let mut text = host.to_ascii_lowercase();
         write_port(&mut text, port);
-        Ok(Self {
-            text: text.into(),
-            host_len,
-            port,
-        })
+        Ok(Self { text: text.into(), host_len, port })
     }
 
     fn ipv6(host: &[u8], port: Option<u16>) -> Result<Self, AuthorityError> {
-        let inner = host
-            .strip_prefix(b"[")
-            .and_then(|h| h.strip_suffix(b"]"))
-            .ok_or(AuthorityError::Host)?;
+        let inner = host.strip_prefix(b"[").and_then(|h| h.strip_suffix(b"]")).ok_or(AuthorityError::Host)?;
         let inner = std::str::from_utf8(inner).map_err(|_| AuthorityError::Host)?;
         let address: Ipv6Addr = inner.parse().map_err(|_| AuthorityError::Host)?;
         let mut text = format!("[{address}]").into_bytes();
         let host_len = text.len();
         write_port(&mut text, port);
-        Ok(Self {
-            text: text.into(),
-            host_len,
-            port,
-        })
+        Ok(Self { text: text.into(), host_len, port })
     }
 
     /// Host and, where it is not the scheme's default, port.
@@ -185,11 +162,7 @@ fn check_name(host: &[u8]) -> Result<(), AuthorityError> {
             _ => return Err(AuthorityError::Host),
         }
     }
-    if label_is_empty {
-        Err(AuthorityError::Host)
-    } else {
-        Ok(())
-    }
+    if label_is_empty { Err(AuthorityError::Host) } else { Ok(()) }
 }
 
 fn digits_of(port: u16) -> usize {
@@ -210,10 +183,7 @@ mod tests {
     #[track_caller]
     fn check(value: &str, expected: Result<(&str, &str, Option<u16>), AuthorityError>) {
         let parsed = Authority::parse(Bytes::copy_from_slice(value.as_bytes()), Scheme::Http);
-        let found = parsed
-            .as_ref()
-            .map(|a| (a.as_str(), a.host(), a.port()))
-            .map_err(|e| *e);
+        let found = parsed.as_ref().map(|a| (a.as_str(), a.host(), a.port())).map_err(|e| *e);
         assert_eq!(found, expected, "{value:?}");
     }
 
@@ -224,32 +194,14 @@ mod tests {
         check("example.com.", Ok(("example.com", "example.com", None)));
         check("example.com:80", Ok(("example.com", "example.com", None)));
         check("example.com:", Ok(("example.com", "example.com", None)));
-        check(
-            "example.com.:8080",
-            Ok(("example.com:8080", "example.com", Some(8080))),
-        );
-        check(
-            "example.com:8080",
-            Ok(("example.com:8080", "example.com", Some(8080))),
-        );
-        check(
-            "EXAMPLE.com:08080",
-            Ok(("example.com:8080", "example.com", Some(8080))),
-        );
-        check(
-            "example.com:0443",
-            Ok(("example.com:443", "example.com", Some(443))),
-        );
+        check("example.com.:8080", Ok(("example.com:8080", "example.com", Some(8080))));
+        check("example.com:8080", Ok(("example.com:8080", "example.com", Some(8080))));
+        check("EXAMPLE.com:08080", Ok(("example.com:8080", "example.com", Some(8080))));
+        check("example.com:0443", Ok(("example.com:443", "example.com", Some(443))));
         check("127.0.0.1:3000", Ok(("127.0.0.1:3000", "127.0.0.1", Some(3000))));
-        check(
-            "under_score-1.local",
-            Ok(("under_score-1.local", "under_score-1.local", None)),
-        );
+        check("under_score-1.local", Ok(("under_score-1.local", "under_score-1.local", None)));
         check("[::1]:80", Ok(("[::1]", "[::1]", None)));
-        check(
-            "[2001:DB8:0::1]:81",
-            Ok(("[2001:db8::1]:81", "[2001:db8::1]", Some(81))),
-        );
+        check("[2001:DB8:0::1]:81", Ok(("[2001:db8::1]:81", "[2001:db8::1]", Some(81))));
     }
 
     #[test]

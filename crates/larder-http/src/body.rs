@@ -102,11 +102,7 @@ impl fmt::Debug for Body {
 
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
-        if bytes.is_empty() {
-            Self::Empty
-        } else {
-            Self::Full(bytes)
-        }
+        if bytes.is_empty() { Self::Empty } else { Self::Full(bytes) }
     }
 }
 

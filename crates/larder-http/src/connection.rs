@@ -153,12 +153,8 @@ mod tests {
         check(&[("accept", "*/*")], &["accept"], none);
         for name in CONNECTION_LEVEL {
             assert!(is_connection_level(&HeaderName::from_static(name)));
-            let mut fields = map(&[
-                ("accept", "*/*"),
-                (name, "x-a"),
-                ("accept-language", "en"),
-                (name, "x-b"),
-            ]);
+            let mut fields =
+                map(&[("accept", "*/*"), (name, "x-a"), ("accept-language", "en"), (name, "x-b")]);
             strip(&mut fields);
             assert_eq!(fields.len(), 2, "{name}");
         }
@@ -175,11 +171,7 @@ mod tests {
                 ("x-c", "3"),
             ],
             &["x-c"],
-            ConnectionOptions {
-                close: true,
-                keep_alive: true,
-                ..Default::default()
-            },
+            ConnectionOptions { close: true, keep_alive: true, ..Default::default() },
         );
     }
 
@@ -197,10 +189,7 @@ mod tests {
     fn a_sender_cannot_remove_what_all_recipients_need() {
         check(
             &[
-                (
-                    "connection",
-                    "cache-control, vary, set-cookie, host, content-length",
-                ),
+                ("connection", "cache-control, vary, set-cookie, host, content-length"),
                 ("cache-control", "private"),
             ],
             &["cache-control"],
@@ -210,42 +199,12 @@ mod tests {
 
     #[test]
     fn only_a_single_websocket_upgrade_is_one() {
-        let upgrade = ConnectionOptions {
-            upgrade: true,
-            ..Default::default()
-        };
-        let websocket = ConnectionOptions {
-            upgrade: true,
-            websocket: true,
-            ..Default::default()
-        };
-        check(
-            &[("connection", "Upgrade"), ("upgrade", "WebSocket")],
-            &[],
-            websocket,
-        );
+        let upgrade = ConnectionOptions { upgrade: true, ..Default::default() };
+        let websocket = ConnectionOptions { upgrade: true, websocket: true, ..Default::default() };
+        check(&[("connection", "Upgrade"), ("upgrade", "WebSocket")], &[], websocket);
         check(&[("connection", "Upgrade"), ("upgrade", "h2c")], &[], upgrade);
-        check(
-            &[("connection", "Upgrade"), ("upgrade", "h2c, websocket")],
-            &[],
-            upgrade,
-        );
-        check(
-            &[
-                ("connection", "Upgrade"),
-                ("upgrade", "websocket"),
-                ("upgrade", "websocket"),
-            ],
-            &[],
-            upgrade,
-        );
-        check(
-            &[("upgrade", "websocket")],
-            &[],
-            ConnectionOptions {
-                websocket: true,
-                ..Default::default()
-            },
-        );
+        check(&[("connection", "Upgrade"), ("upgrade", "h2c, websocket")], &[], upgrade);
+        check(&[("connection", "Upgrade"), ("upgrade", "websocket"), ("upgrade", "websocket")], &[], upgrade);
+        check(&[("upgrade", "websocket")], &[], ConnectionOptions { websocket: true, ..Default::default() });
     }
 }

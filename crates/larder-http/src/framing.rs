@@ -220,11 +220,7 @@ impl Chunked {
             }
             (State::Size, b'\r' | b';') if self.digits > 0 && self.left <= LENGTH_MAX => {
                 self.digits = 0;
-                if byte == b'\r' {
-                    Ok(State::SizeEnd)
-                } else {
-                    self.extension()
-                }
+                if byte == b'\r' { Ok(State::SizeEnd) } else { self.extension() }
             }
             (State::Size, _) => Err(FramingError::ChunkSize),
             (State::Extension, b'\r') => Ok(State::SizeEnd),
@@ -308,11 +304,7 @@ mod tests {
         check(&[], v11, Ok(Framing::None));
         check(&[("content-length", b"0")], v11, Ok(Framing::Length(0)));
         check(&[("content-length", b"007")], v11, Ok(Framing::Length(7)));
-        check(
-            &[("content-length", b"5")],
-            Version::HTTP_10,
-            Ok(Framing::Length(5)),
-        );
+        check(&[("content-length", b"5")], Version::HTTP_10, Ok(Framing::Length(5)));
         check(&[("transfer-encoding", b"chunked")], v11, Ok(Framing::Chunked));
         check(&[("transfer-encoding", b"CHUNKED")], v11, Ok(Framing::Chunked));
         let bad: [&[u8]; 15] = [
@@ -335,26 +327,10 @@ mod tests {
         for value in bad {
             check(&[("content-length", value)], v11, Err(ContentLength));
         }
-        check(
-            &[("content-length", b"5"), ("content-length", b"5")],
-            v11,
-            Err(ContentLength),
-        );
-        check(
-            &[("content-length", b"5"), ("transfer-encoding", b"chunked")],
-            v11,
-            Err(Both),
-        );
-        check(
-            &[("content-length", b"x"), ("transfer-encoding", b"y")],
-            Version::HTTP_10,
-            Err(Both),
-        );
-        check(
-            &[("transfer-encoding", b"chunked")],
-            Version::HTTP_10,
-            Err(TransferEncoding),
-        );
+        check(&[("content-length", b"5"), ("content-length", b"5")], v11, Err(ContentLength));
+        check(&[("content-length", b"5"), ("transfer-encoding", b"chunked")], v11, Err(Both));
+        check(&[("content-length", b"x"), ("transfer-encoding", b"y")], Version::HTTP_10, Err(Both));
+        check(&[("transfer-encoding", b"chunked")], Version::HTTP_10, Err(TransferEncoding));
         let odd: [&[u8]; 10] = [
             b"",
             b",chunked",
@@ -371,18 +347,12 @@ mod tests {
             check(&[("transfer-encoding", value)], v11, Err(TransferEncoding));
         }
         check(
-            &[
-                ("transfer-encoding", b"chunked"),
-                ("transfer-encoding", b"chunked"),
-            ],
+            &[("transfer-encoding", b"chunked"), ("transfer-encoding", b"chunked")],
             v11,
             Err(TransferEncoding),
         );
         check(
-            &[
-                ("transfer-encoding", b"identity"),
-                ("transfer-encoding", b"chunked"),
-            ],
+            &[("transfer-encoding", b"identity"), ("transfer-encoding", b"chunked")],
             v11,
             Err(TransferEncoding),
         );
@@ -406,19 +376,9 @@ mod tests {
             ("0\r\n\r\n", "", true, ""),
             ("5\r\nhello\r\n0\r\n\r\nGET", "hello", true, "GET"),
             ("5\r\nhel", "hel", false, ""),
-            (
-                "A\r\n0123456789\r\n0001\r\nx\r\n0000000000000000\r\n\r\n",
-                "0123456789x",
-                true,
-                "",
-            ),
+            ("A\r\n0123456789\r\n0001\r\nx\r\n0000000000000000\r\n\r\n", "0123456789x", true, ""),
             ("1;a=b;c=\"d\"\r\nx\r\n0;e\r\n\r\n", "x", true, ""),
-            (
-                "1\r\nx\r\n0\r\nA: b\r\nX-Y:\r\nz: \t\u{e9}\r\n\r\nrest",
-                "x",
-                true,
-                "rest",
-            ),
+            ("1\r\nx\r\n0\r\nA: b\r\nX-Y:\r\nz: \t\u{e9}\r\n\r\nrest", "x", true, "rest"),
             ("0\r\n", "", false, ""),
             ("0\r\n\r", "", false, ""),
         ] {

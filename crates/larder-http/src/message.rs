@@ -96,10 +96,7 @@ impl PreparedFields {
     pub fn new(map: HeaderMap) -> Self {
         let mut http1 = Vec::with_capacity(map.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum());
         write_http1_fields(&map, &mut http1);
-        Self {
-            map,
-            http1: http1.into(),
-        }
+        Self { map, http1: http1.into() }
     }
 }
 
@@ -129,18 +126,12 @@ pub struct ResponseHead {
 impl ResponseHead {
     /// A head with its own fields only.
     pub fn new(status: StatusCode, fields: HeaderMap) -> Self {
-        Self {
-            status,
-            stored: None,
-            fields,
-        }
+        Self { status, stored: None, fields }
     }
 
     /// The first value of `name`, wherever it stands.
     pub fn field(&self, name: &http::HeaderName) -> Option<&http::HeaderValue> {
-        self.fields
-            .get(name)
-            .or_else(|| self.stored.as_ref().and_then(|s| s.map.get(name)))
+        self.fields.get(name).or_else(|| self.stored.as_ref().and_then(|s| s.map.get(name)))
     }
 }
 
@@ -195,22 +186,13 @@ pub struct Response {
 
 impl std::fmt::Debug for Response {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Response")
-            .field("head", &self.head)
-            .field("body", &self.body)
-            .finish_non_exhaustive()
+        f.debug_struct("Response").field("head", &self.head).field("body", &self.body).finish_non_exhaustive()
     }
 }
 
 impl Response {
     /// A response without extras.
     pub fn new(head: ResponseHead, body: Body) -> Self {
-        Self {
-            head,
-            body,
-            tunnel: None,
-            close: false,
-            on_delivered: None,
-        }
+        Self { head, body, tunnel: None, close: false, on_delivered: None }
     }
 }

@@ -59,10 +59,7 @@ impl Target {
         if raw.len() > TARGET_BYTES_MAX {
             return Err(TargetError::TooLong);
         }
-        let path_len = raw
-            .iter()
-            .position(|byte| !is_path_byte(*byte))
-            .unwrap_or(raw.len());
+        let path_len = raw.iter().position(|byte| !is_path_byte(*byte)).unwrap_or(raw.len());
         match raw.get(path_len..).unwrap_or_default() {
             [] => {}
             [b'?', query @ ..] if query.iter().all(|byte| is_query_byte(*byte)) => {}
@@ -73,10 +70,7 @@ impl Target {
 
     /// The target `*` of a server-wide OPTIONS.
     pub fn asterisk() -> Self {
-        Self {
-            raw: Bytes::from_static(b"*"),
-            path_len: 1,
-        }
+        Self { raw: Bytes::from_static(b"*"), path_len: 1 }
     }
 
     /// Whether this is `*`.
@@ -114,19 +108,13 @@ impl Target {
     pub fn canonical_path(&self) -> Result<Cow<'_, str>, ClimbsAboveRoot> {
         let path = self.path();
         let bytes = path.as_bytes();
-        let may_change = bytes.contains(&b'%')
-            || bytes
-                .windows(2)
-                .any(|pair| matches!(pair, [b'/', b'.'] | [b'/', b'/']));
+        let may_change =
+            bytes.contains(&b'%') || bytes.windows(2).any(|pair| matches!(pair, [b'/', b'.'] | [b'/', b'/']));
         if !may_change || self.is_asterisk() {
             return Ok(Cow::Borrowed(path));
         }
         let canonical = resolve_segments(&decode_unreserved(path))?;
-        Ok(if canonical == path {
-            Cow::Borrowed(path)
-        } else {
-            Cow::Owned(canonical)
-        })
+        Ok(if canonical == path { Cow::Borrowed(path) } else { Cow::Owned(canonical) })
     }
 }
 
@@ -148,10 +136,8 @@ impl fmt::Debug for Target {
 /// # Errors
 /// [`TargetError::Form`] where it is not `http://` or `https://` followed by something.
 pub fn absolute_form(raw: &Bytes) -> Result<(Scheme, Bytes, Bytes), TargetError> {
-    let starts_with = |prefix: &[u8]| {
-        raw.get(..prefix.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-    };
+    let starts_with =
+        |prefix: &[u8]| raw.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
     let (scheme, authority_start) = if starts_with(b"http://") {
         (Scheme::Http, 7)
     } else if starts_with(b"https://") {
@@ -160,10 +146,7 @@ pub fn absolute_form(raw: &Bytes) -> Result<(Scheme, Bytes, Bytes), TargetError>
         return Err(TargetError::Form);
     };
     let rest = raw.slice(authority_start..);
-    let authority_len = rest
-        .iter()
-        .position(|b| matches!(b, b'/' | b'?' | b'#'))
-        .unwrap_or(rest.len());
+    let authority_len = rest.iter().position(|b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(rest.len());
     let authority = rest.slice(..authority_len);
     let target = rest.slice(authority_len..);
     let target = match target.first() {
@@ -256,11 +239,7 @@ mod tests {
     #[track_caller]
     fn check(raw: &str, expected: Result<(&str, Option<&str>), TargetError>) {
         let parsed = parse(raw);
-        assert_eq!(
-            parsed.as_ref().map(|t| (t.path(), t.query())).map_err(|e| *e),
-            expected,
-            "{raw:?}"
-        );
+        assert_eq!(parsed.as_ref().map(|t| (t.path(), t.query())).map_err(|e| *e), expected, "{raw:?}");
     }
 
     #[test]
@@ -285,10 +264,7 @@ mod tests {
         ] {
             check(raw, Err(TargetError::Byte));
         }
-        check(
-            &format!("/{}", "a".repeat(65_533)),
-            Ok((&format!("/{}", "a".repeat(65_533)), None)),
-        );
+        check(&format!("/{}", "a".repeat(65_533)), Ok((&format!("/{}", "a".repeat(65_533)), None)));
         check(&format!("/{}", "a".repeat(65_534)), Err(TargetError::TooLong));
     }
 
@@ -336,10 +312,7 @@ mod tests {
         let expect = |s, a: &str, t: &str| Ok((s, a.to_owned(), t.to_owned()));
         assert_eq!(split("http://host"), expect(Scheme::Http, "host", "/"));
         assert_eq!(split("HTTP://host?x"), expect(Scheme::Http, "host", "/?x"));
-        assert_eq!(
-            split("https://host:1/a?b"),
-            expect(Scheme::Https, "host:1", "/a?b")
-        );
+        assert_eq!(split("https://host:1/a?b"), expect(Scheme::Https, "host:1", "/a?b"));
         assert_eq!(split("http:///a"), expect(Scheme::Http, "", "/a"));
         assert_eq!(split("http://h#f"), expect(Scheme::Http, "h", "/#f"));
         assert_eq!(split("ftp://host/"), Err(TargetError::Form));

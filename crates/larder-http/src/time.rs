@@ -53,10 +53,7 @@ pub struct Clock {
 
 impl Default for Clock {
     fn default() -> Self {
-        Self {
-            origin: Instant::now(),
-            offset_ms: Arc::new(AtomicU64::new(0)),
-        }
+        Self { origin: Instant::now(), offset_ms: Arc::new(AtomicU64::new(0)) }
     }
 }
 

@@ -29,24 +29,17 @@ impl Service for Fixed {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let address: SocketAddr = arguments
-        .next()
-        .unwrap_or_else(|| "127.0.0.1:0".to_owned())
-        .parse()?;
+    let address: SocketAddr = arguments.next().unwrap_or_else(|| "127.0.0.1:0".to_owned()).parse()?;
     let body_bytes: usize = arguments.next().unwrap_or_else(|| "134".to_owned()).parse()?;
     let mut fields = HeaderMap::new();
     fields.insert("content-type", HeaderValue::from_static("text/plain"));
     fields.insert("date", HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"));
-    let service = Fixed {
-        fields: Arc::new(PreparedFields::new(fields)),
-        body: vec![b'x'; body_bytes].into(),
-    };
+    let service =
+        Fixed { fields: Arc::new(PreparedFields::new(fields)), body: vec![b'x'; body_bytes].into() };
     let mut bound = bind(address, 1)?;
     println!("http://{}/", bound.address);
     let socket = bound.sockets.pop().ok_or("no socket")?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(accept_loop(
         socket,
         Arc::new(ArcSwap::from_pointee(Settings::default())),

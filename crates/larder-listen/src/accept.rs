@@ -52,21 +52,12 @@ pub fn bind(address: SocketAddr, workers: usize) -> Result<Bound, ListenError> {
     let probe = open(address, false).map_err(failed)?;
     let real = probe.local_addr().map_err(failed)?.as_socket().unwrap_or(address);
     drop(probe);
-    let sockets = (0..workers)
-        .map(|_| open(real, true).map(Into::into))
-        .collect::<io::Result<_>>();
-    Ok(Bound {
-        address: real,
-        sockets: sockets.map_err(failed)?,
-    })
+    let sockets = (0..workers).map(|_| open(real, true).map(Into::into)).collect::<io::Result<_>>();
+    Ok(Bound { address: real, sockets: sockets.map_err(failed)? })
 }
 
 fn open(address: SocketAddr, shared: bool) -> io::Result<Socket> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM.nonblocking(),
-        Some(Protocol::TCP),
-    )?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     // Without it, a restart would have to wait for the last process's connections to be forgotten.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
@@ -84,18 +75,11 @@ fn open(address: SocketAddr, shared: bool) -> io::Result<Socket> {
 /// How many connections may be open at once: the descriptors that this process may have, less `reserve` for origins,
 /// stores, logs and files. At least one.
 pub fn connection_slots(reserve: usize) -> usize {
-    let limit = std::fs::read_to_string("/proc/self/limits")
-        .ok()
-        .and_then(|limits| {
-            let line = limits
-                .lines()
-                .find_map(|line| line.strip_prefix("Max open files"))?;
-            line.split_whitespace().next()?.parse::<usize>().ok()
-        });
-    limit
-        .unwrap_or(1024)
-        .saturating_sub(reserve)
-        .clamp(1, Semaphore::MAX_PERMITS)
+    let limit = std::fs::read_to_string("/proc/self/limits").ok().and_then(|limits| {
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+        line.split_whitespace().next()?.parse::<usize>().ok()
+    });
+    limit.unwrap_or(1024).saturating_sub(reserve).clamp(1, Semaphore::MAX_PERMITS)
 }
 
 /// Accepts connections and serves each in a task of its own, until the drain starts; then accepts what has already
@@ -122,23 +106,11 @@ pub async fn accept_loop<S: Service>(
     let start = |stream: TcpStream, remote: SocketAddr, slot: OwnedSemaphorePermit| {
         metrics.accepted.add(1);
         // Only a wildcard address leaves open which of our addresses was dialled.
-        let local = if local.ip().is_unspecified() {
-            stream.local_addr().unwrap_or(local)
-        } else {
-            local
-        };
+        let local = if local.ip().is_unspecified() { stream.local_addr().unwrap_or(local) } else { local };
         let (settings, service) = (settings.load_full(), service.clone());
         let (metrics, membership) = (metrics.clone(), drain.join());
         tokio::spawn(async move {
-            serve_member(
-                stream,
-                Peer { remote, local },
-                settings,
-                service,
-                metrics,
-                membership,
-            )
-            .await;
+            serve_member(stream, Peer { remote, local }, settings, service, metrics, membership).await;
             drop(slot);
         });
     };
@@ -197,8 +169,5 @@ async fn next_or_drain(
 
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    matches!(
-        error.kind(),
-        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
-    )
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }

@@ -67,12 +67,7 @@ pub(crate) async fn serve_member<T: Transport, S: Service>(
     mut membership: Membership,
 ) {
     let _open = Open::count(metrics.clone());
-    let around = Surroundings {
-        peer,
-        settings,
-        service,
-        metrics,
-    };
+    let around = Surroundings { peer, settings, service, metrics };
     if let Ended::Http2 { io, read } = http1::serve(io, &around, &mut membership).await {
         http2::serve(io, read.freeze(), &around, &mut membership).await;
     }

@@ -17,16 +17,8 @@ const GATHERED_BYTES: usize = 256 * 1024;
 pub(crate) enum Source {
     Done,
     Full(Bytes),
-    Memory {
-        owner: Arc<dyn Pieces>,
-        index: usize,
-        offset: usize,
-        left: u64,
-    },
-    Stream {
-        stream: Stream,
-        left: Option<u64>,
-    },
+    Memory { owner: Arc<dyn Pieces>, index: usize, offset: usize, left: u64 },
+    Stream { stream: Stream, left: Option<u64> },
 }
 
 impl Source {
@@ -46,12 +38,7 @@ impl Source {
                     offset -= length;
                     index += 1;
                 }
-                Self::Memory {
-                    owner,
-                    index,
-                    offset: usize::try_from(offset).unwrap_or(usize::MAX),
-                    left,
-                }
+                Self::Memory { owner, index, offset: usize::try_from(offset).unwrap_or(usize::MAX), left }
             }
             Body::Stream { length, stream } => Self::Stream { stream, left: length },
         }
@@ -65,11 +52,7 @@ impl Source {
     /// How many bytes may be queued before they are written: all that fits into one system call where they are in
     /// memory anyway.
     pub(crate) fn gathered_bytes(&self) -> usize {
-        if matches!(self, Self::Stream { .. }) {
-            GATHERED_BYTES
-        } else {
-            usize::MAX
-        }
+        if matches!(self, Self::Stream { .. }) { GATHERED_BYTES } else { usize::MAX }
     }
 
     /// The next piece, or `None` at the end.
@@ -85,12 +68,7 @@ impl Source {
                 *self = Self::Done;
                 Poll::Ready(None)
             }
-            Self::Memory {
-                owner,
-                index,
-                offset,
-                left,
-            } => {
+            Self::Memory { owner, index, offset, left } => {
                 loop {
                     // Fewer pieces than the range says would break the framing.
                     let Some(piece) = owner.pieces().get(*index) else {
@@ -192,9 +170,9 @@ impl Gathered {
         while together.as_ref().is_none_or(|bytes| bytes.len() < TOGETHER_BYTES) {
             match self.poll_next(cx) {
                 Poll::Pending => break,
-                Poll::Ready(Some(Ok(bytes))) if bytes.len() < SMALL_BYTES => together
-                    .get_or_insert_with(|| BytesMut::from(&first[..]))
-                    .extend_from_slice(&bytes),
+                Poll::Ready(Some(Ok(bytes))) if bytes.len() < SMALL_BYTES => {
+                    together.get_or_insert_with(|| BytesMut::from(&first[..])).extend_from_slice(&bytes)
+                }
                 Poll::Ready(next) => {
                     self.ahead = Some(next);
                     break;
@@ -221,18 +199,12 @@ mod tests {
             (one(&small, 1), vec![1023]),
             (one(&small, 3), vec![3069]),
             (one(&large, 2), vec![1024, 1024]),
-            (
-                [one(&small, 2), one(&large, 1), one(&small, 2)].concat(),
-                vec![2046, 1024, 2046],
-            ),
+            ([one(&small, 2), one(&large, 1), one(&small, 2)].concat(), vec![2046, 1024, 2046]),
             (one(&small, 40), vec![17 * 1023, 17 * 1023, 6 * 1023]),
         ] {
             let whole = pieces.concat();
             let range = 0..whole.len() as u64;
-            let mut gathered = Gathered::new(Source::new(Body::Pieces {
-                owner: Arc::new(pieces),
-                range,
-            }));
+            let mut gathered = Gathered::new(Source::new(Body::Pieces { owner: Arc::new(pieces), range }));
             let (mut bytes, mut lengths) = (Vec::new(), Vec::new());
             while let Some(next) = poll_fn(|cx| gathered.poll_next(cx)).await {
                 let next = gathered.together(next.expect("a piece")).await;
@@ -247,10 +219,7 @@ mod tests {
     #[tokio::test]
     async fn an_error_behind_small_pieces_comes_after_them() {
         let pieces: Vec<Bytes> = ["a", "b"].into_iter().map(Bytes::from).collect();
-        let mut gathered = Gathered::new(Source::new(Body::Pieces {
-            owner: Arc::new(pieces),
-            range: 0..3,
-        }));
+        let mut gathered = Gathered::new(Source::new(Body::Pieces { owner: Arc::new(pieces), range: 0..3 }));
         let first = poll_fn(|cx| gathered.poll_next(cx)).await;
         let first = first.expect("a piece").expect("a good one");
         assert_eq!(gathered.together(first).await, "ab");
@@ -280,14 +249,7 @@ mod tests {
             for end in start..=6 {
                 let owner: Arc<dyn Pieces> = Arc::new(pieces.clone());
                 let expected = whole[start as usize..end as usize].to_vec();
-                assert_eq!(
-                    all(Body::Pieces {
-                        owner,
-                        range: start..end
-                    }),
-                    Ok(expected),
-                    "{start}..{end}"
-                );
+                assert_eq!(all(Body::Pieces { owner, range: start..end }), Ok(expected), "{start}..{end}");
             }
         }
         let owner: Arc<dyn Pieces> = Arc::new(pieces);

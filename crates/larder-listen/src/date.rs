@@ -22,9 +22,7 @@ pub(crate) fn text(clock: &Clock) -> Text {
     }
     let written = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
     let mut text = [b' '; 29];
-    text.iter_mut()
-        .zip(written.bytes())
-        .for_each(|(to, from)| *to = from);
+    text.iter_mut().zip(written.bytes()).for_each(|(to, from)| *to = from);
     LAST.set((seconds, text));
     text
 }

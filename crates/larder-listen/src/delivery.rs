@@ -13,21 +13,14 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn new(on_delivered: Option<OnDelivered>) -> Self {
-        Self {
-            on_delivered,
-            body_bytes: 0,
-            complete: false,
-        }
+        Self { on_delivered, body_bytes: 0, complete: false }
     }
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
         if let Some(on_delivered) = self.on_delivered.take() {
-            on_delivered(Delivery {
-                body_bytes: self.body_bytes,
-                complete: self.complete,
-            });
+            on_delivered(Delivery { body_bytes: self.body_bytes, complete: self.complete });
         }
     }
 }

@@ -50,14 +50,8 @@ impl Drain {
         if self.0.started.swap(true, Ordering::SeqCst) {
             return;
         }
-        let wakers: Vec<_> = self
-            .0
-            .list
-            .lock()
-            .members
-            .iter_mut()
-            .filter_map(|(_, waker)| waker.take())
-            .collect();
+        let wakers: Vec<_> =
+            self.0.list.lock().members.iter_mut().filter_map(|(_, waker)| waker.take()).collect();
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -106,12 +100,7 @@ impl DrainSignal {
         list.connections += usize::from(is_connection);
         let id = list.members.insert(None);
         drop(list);
-        Membership {
-            shared: self.0.clone(),
-            id,
-            is_connection,
-            waker: None,
-        }
+        Membership { shared: self.0.clone(), id, is_connection, waker: None }
     }
 }
 
@@ -133,21 +122,13 @@ impl Membership {
     /// Ready once the drain has started; until then the task will be woken by its start. The flag is read after the
     /// lock was held, so a start in between is either seen here or has found the waker.
     pub(crate) fn poll_draining(&mut self, cx: &Context<'_>) -> Poll<()> {
-        if !self
-            .waker
-            .as_ref()
-            .is_some_and(|waker| waker.will_wake(cx.waker()))
-        {
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             self.waker = Some(cx.waker().clone());
             if let Some(entry) = self.shared.list.lock().members.get_mut(self.id) {
                 entry.clone_from(&self.waker);
             }
         }
-        if self.is_draining() {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        if self.is_draining() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -156,11 +137,7 @@ impl Drop for Membership {
         let mut list = self.shared.list.lock();
         list.members.try_remove(self.id);
         list.connections -= usize::from(self.is_connection);
-        let wakers = if list.connections == 0 {
-            std::mem::take(&mut list.waiting)
-        } else {
-            Vec::new()
-        };
+        let wakers = if list.connections == 0 { std::mem::take(&mut list.waiting) } else { Vec::new() };
         drop(list);
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -185,9 +162,7 @@ mod tests {
         assert!(!task.is_finished());
         drain.start();
         drain.start();
-        tokio::time::timeout(Duration::from_secs(5), drain.drained())
-            .await
-            .expect("drains");
+        tokio::time::timeout(Duration::from_secs(5), drain.drained()).await.expect("drains");
         assert_eq!(drain.connections(), 0);
         task.await.expect("ends");
     }

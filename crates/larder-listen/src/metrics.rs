@@ -132,10 +132,7 @@ mod tests {
         assert_eq!(a.refused(Refusal::Host(AuthorityError::Empty)), 1);
         let mut seen = Vec::new();
         a.for_each(&mut |name, help, labels, value| {
-            assert!(
-                name.starts_with("larder_") && help.ends_with('.'),
-                "{name}: {help}"
-            );
+            assert!(name.starts_with("larder_") && help.ends_with('.'), "{name}: {help}");
             seen.push((name, labels.to_vec(), value));
         });
         assert!(seen.contains(&("larder_connections_accepted_total", Vec::new(), 5)));

@@ -69,12 +69,7 @@ impl Interims {
     pub(crate) fn poll_next(&self, cx: &Context<'_>) -> Option<Interim> {
         let mut queue = self.0.lock();
         let next = queue.waiting.pop_front();
-        if next.is_none()
-            && !queue
-                .waker
-                .as_ref()
-                .is_some_and(|waker| waker.will_wake(cx.waker()))
-        {
+        if next.is_none() && !queue.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             queue.waker = Some(cx.waker().clone());
         }
         next

@@ -88,10 +88,6 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            scheme: Scheme::Http,
-            limits: Limits::default(),
-            clock: Clock::default(),
-        }
+        Self { scheme: Scheme::Http, limits: Limits::default(), clock: Clock::default() }
     }
 }

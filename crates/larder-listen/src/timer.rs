@@ -98,11 +98,7 @@ mod tests {
         let mut timer = Timer::default();
         let start = Instant::now();
         let early = start + Duration::from_secs(1);
-        assert!(
-            poll_fn(|cx| Poll::Ready(timer.poll(cx, early)))
-                .await
-                .is_pending()
-        );
+        assert!(poll_fn(|cx| Poll::Ready(timer.poll(cx, early))).await.is_pending());
         let late = start + Duration::from_secs(5);
         poll_fn(|cx| timer.poll(cx, late)).await;
         assert!(start.elapsed() >= Duration::from_secs(5));
@@ -116,10 +112,7 @@ mod tests {
         let mut pace = Pace::new(second * 30, second * 30, 256);
         let start = Instant::now();
         let mut done = 0;
-        while tokio::time::timeout(second, poll_fn(|cx| pace.poll_stalled(cx, &mut timer)))
-            .await
-            .is_err()
-        {
+        while tokio::time::timeout(second, poll_fn(|cx| pace.poll_stalled(cx, &mut timer))).await.is_err() {
             if done < moves {
                 pace.moved(bytes);
                 done += 1;

@@ -17,12 +17,7 @@ fn a_port_in_use_is_seen_although_the_sockets_would_share_it() {
     let first = bind("127.0.0.1:0".parse().unwrap(), 3).unwrap();
     assert_eq!(first.sockets.len(), 3);
     assert_ne!(first.address.port(), 0);
-    assert!(
-        first
-            .sockets
-            .iter()
-            .all(|socket| socket.local_addr().unwrap() == first.address)
-    );
+    assert!(first.sockets.iter().all(|socket| socket.local_addr().unwrap() == first.address));
     assert!(matches!(bind(first.address, 1), Err(ListenError::InUse(address)) if address == first.address));
     drop(first);
     let nowhere = bind("192.0.2.1:0".parse().unwrap(), 1);
@@ -49,9 +44,7 @@ async fn no_more_connections_are_open_than_there_are_slots() {
     assert_eq!(metrics.open.value(), 2);
     drop(clients.remove(0));
     let mut last = clients.pop().unwrap();
-    last.write_all(b"GET /close HTTP/1.1\r\nHost: a\r\n\r\n")
-        .await
-        .unwrap();
+    last.write_all(b"GET /close HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     let mut all = String::new();
     soon(last.read_to_string(&mut all)).await.unwrap();
     assert!(all.ends_with("bye"));
@@ -72,10 +65,7 @@ async fn connections_that_arrived_before_the_drain_are_served() {
     for mut client in clients {
         let mut all = String::new();
         soon(client.read_to_string(&mut all)).await.unwrap();
-        assert!(
-            all.starts_with("HTTP/1.1 200 OK\r\n") && all.contains("\r\nconnection: close\r\n"),
-            "{all}"
-        );
+        assert!(all.starts_with("HTTP/1.1 200 OK\r\n") && all.contains("\r\nconnection: close\r\n"), "{all}");
     }
     soon(door.drain.drained()).await;
     assert!(TcpStream::connect(door.address).await.is_err());

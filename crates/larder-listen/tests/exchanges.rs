@@ -20,12 +20,8 @@ async fn requests_are_served_in_order_on_one_connection_however_they_arrive() {
                     GET http://d?q HTTP/1.1\r\nHost: e\r\nConnection: close\r\n\r\n";
     let whole = door.send(requests).await;
     assert_eq!(whole.matches("HTTP/1.1 200 OK\r\n").count(), 4, "{whole}");
-    let expected = [
-        "GET a.test /a HTTP/1.1",
-        "POST b /later HTTP/1.1",
-        "POST c:81 /c?d HTTP/1.1",
-        "GET d /?q HTTP/1.1",
-    ];
+    let expected =
+        ["GET a.test /a HTTP/1.1", "POST b /later HTTP/1.1", "POST c:81 /c?d HTTP/1.1", "GET d /?q HTTP/1.1"];
     assert_eq!(door.lines(), expected);
     assert!(whole.contains("POST c:81 /c?d HTTP/1.1\nabc"));
     let mut client = door.connect().await;
@@ -39,24 +35,15 @@ async fn requests_are_served_in_order_on_one_connection_however_they_arrive() {
 #[tokio::test]
 async fn a_head_is_framed_as_the_client_can_read_it() {
     for (request, expected) in [
-        (
-            "GET /empty HTTP/1.1",
-            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
-        ),
+        ("GET /empty HTTP/1.1", "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"),
         ("GET /204 HTTP/1.1", "HTTP/1.1 204 No Content\r\n\r\n"),
         ("GET /304 HTTP/1.1", "HTTP/1.1 304 Not Modified\r\n\r\n"),
-        (
-            "GET /known HTTP/1.1",
-            "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n0123456789",
-        ),
+        ("GET /known HTTP/1.1", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n0123456789"),
         (
             "GET /unknown HTTP/1.1",
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n01234\r\n5\r\n56789\r\n0\r\n\r\n",
         ),
-        (
-            "HEAD /known HTTP/1.1",
-            "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n",
-        ),
+        ("HEAD /known HTTP/1.1", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n"),
         ("HEAD /unknown HTTP/1.1", "HTTP/1.1 200 OK\r\n\r\n"),
         (
             "GET /stored HTTP/1.1",
@@ -69,13 +56,9 @@ async fn a_head_is_framed_as_the_client_can_read_it() {
         let bye = "HTTP/1.1 200 OK\r\nx-house: yes\r\ncontent-length: 3\r\nconnection: close\r\n\r\nbye";
         assert_eq!(response, format!("{expected}{bye}"), "{request}");
     }
-    let stored = Door::open()
-        .send("GET /stored HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        .await;
+    let stored = Door::open().send("GET /stored HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     assert_eq!(stored.matches("date: ").count(), 1);
-    let plain = Door::open()
-        .send("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        .await;
+    let plain = Door::open().send("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     assert_eq!(plain.matches("\r\ndate: ").count(), 1);
 }
 
@@ -96,9 +79,7 @@ async fn old_clients_get_what_they_understand() {
 
 #[tokio::test]
 async fn interim_responses_come_first_in_order_and_at_most_sixteen() {
-    let response = Door::open()
-        .send("GET /interims HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        .await;
+    let response = Door::open().send("GET /interims HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     let heads: Vec<_> = response.split("\r\n\r\n").collect();
     assert_eq!(heads.len(), 18);
     for (n, head) in heads.iter().take(16).enumerate() {
@@ -111,9 +92,7 @@ async fn interim_responses_come_first_in_order_and_at_most_sixteen() {
 async fn a_client_that_expects_100_gets_it_when_its_content_is_wanted() {
     let door = Door::open();
     let mut client = door.connect().await;
-    client
-        .write("POST /up HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 5\r\n\r\n")
-        .await;
+    client.write("POST /up HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 5\r\n\r\n").await;
     assert_eq!(client.until("\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
     client.write("hello").await;
     assert!(client.until("hello").await.starts_with("HTTP/1.1 200 OK\r\n"));
@@ -135,18 +114,12 @@ async fn content_that_nobody_read_is_never_taken_for_a_request() {
     let hidden = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
     let length = hidden.len();
     let request = format!("GET /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{hidden}");
-    let response = door
-        .send(format!("{request}GET /close HTTP/1.1\r\nHost: a\r\n\r\n"))
-        .await;
+    let response = door.send(format!("{request}GET /close HTTP/1.1\r\nHost: a\r\n\r\n")).await;
     assert_eq!(response.matches("HTTP/1.1 200 OK").count(), 2, "{response}");
     assert!(!door.lines().iter().any(|line| line.contains("hidden")));
     // With the content still on its way the connection closes, whatever comes.
     let mut client = door.connect().await;
-    client
-        .write(format!(
-            "GET /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"
-        ))
-        .await;
+    client.write(format!("GET /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n")).await;
     let head = client.until("ignored").await;
     assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
     client.write(hidden.repeat(2)).await;
@@ -161,25 +134,16 @@ async fn a_large_upload_that_is_ignored_still_gets_its_answer() {
     let mut request = b"POST /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n".to_vec();
     request.extend_from_slice(&content);
     let response = door.send(request).await;
-    assert!(
-        response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("ignored"),
-        "{response}"
-    );
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("ignored"), "{response}");
 }
 
 #[tokio::test]
 async fn what_breaks_on_its_way_never_ends_cleanly() {
-    for (path, version) in [
-        ("/short", "1.1"),
-        ("/long", "1.1"),
-        ("/broken", "1.1"),
-        ("/broken", "1.0"),
-        ("/short", "1.0"),
-    ] {
+    for (path, version) in
+        [("/short", "1.1"), ("/long", "1.1"), ("/broken", "1.1"), ("/broken", "1.0"), ("/short", "1.0")]
+    {
         let door = Door::open();
-        let response = door
-            .send(format!("GET {path} HTTP/{version}\r\nHost: a\r\n\r\n"))
-            .await;
+        let response = door.send(format!("GET {path} HTTP/{version}\r\nHost: a\r\n\r\n")).await;
         assert!(response.ends_with("[reset]"), "{path}: {response:?}");
         assert!(!response.contains("0\r\n\r\n"), "{path}: {response:?}");
         eventually(|| door.house.delivered.lock().len() == 1).await;
@@ -205,13 +169,7 @@ async fn a_client_that_leaves_ends_the_call() {
     client.until("01234").await;
     drop(client);
     eventually(|| door.house.delivered.lock().len() == 1).await;
-    assert_eq!(
-        door.house.delivered.lock()[0],
-        Delivery {
-            body_bytes: 5,
-            complete: false
-        }
-    );
+    assert_eq!(door.house.delivered.lock()[0], Delivery { body_bytes: 5, complete: false });
     eventually(|| door.metrics.open.value() == 0).await;
 }
 
@@ -219,46 +177,25 @@ async fn a_client_that_leaves_ends_the_call() {
 async fn a_large_answer_in_memory_arrives_whole_and_is_counted() {
     let door = Door::open();
     let mut client = door.connect().await;
-    client
-        .write("GET /pieces HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        .await;
+    client.write("GET /pieces HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     let mut all = Vec::new();
     soon(client.stream.read_to_end(&mut all)).await.unwrap();
     let start = all.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
     let whole: Vec<u8> = (0..200_u32).flat_map(|n| vec![n as u8; 10_007]).collect();
     assert!(all[start..] == whole[5..2_001_000]);
     eventually(|| door.house.delivered.lock().len() == 1).await;
-    assert_eq!(
-        door.house.delivered.lock()[0],
-        Delivery {
-            body_bytes: 2_000_995,
-            complete: true
-        }
-    );
+    assert_eq!(door.house.delivered.lock()[0], Delivery { body_bytes: 2_000_995, complete: true });
 }
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_dropped() {
-    let limits = Limits {
-        write_idle: Duration::from_millis(100),
-        ..Limits::default()
-    };
-    let door = Door::with(Settings {
-        limits,
-        ..Settings::default()
-    });
+    let limits = Limits { write_idle: Duration::from_millis(100), ..Limits::default() };
+    let door = Door::with(Settings { limits, ..Settings::default() });
     let mut client = door.connect().await;
     for _ in 0..20 {
         client.write("GET /pieces HTTP/1.1\r\nHost: a\r\n\r\n").await;
     }
-    eventually(|| {
-        door.house
-            .delivered
-            .lock()
-            .iter()
-            .any(|delivery| !delivery.complete)
-    })
-    .await;
+    eventually(|| door.house.delivered.lock().iter().any(|delivery| !delivery.complete)).await;
     eventually(|| door.metrics.open.value() == 0).await;
     assert_eq!(door.metrics.write_stalled.value(), 1);
 }
@@ -314,15 +251,8 @@ async fn only_end_to_end_fields_reach_the_service() {
                    Content-Length: 2\r\nX-Other:  a b \t\r\nX-Other: \u{e9}\r\n\r\nhi";
     assert!(door.send(request).await.ends_with("POST a /x HTTP/1.1\nhi"));
     let seen = door.house.seen.lock().pop().unwrap();
-    let fields: Vec<_> = seen
-        .fields
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_bytes()))
-        .collect();
-    assert_eq!(
-        fields,
-        [("x-other", b"a b".as_slice()), ("x-other", "\u{e9}".as_bytes())]
-    );
+    let fields: Vec<_> = seen.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    assert_eq!(fields, [("x-other", b"a b".as_slice()), ("x-other", "\u{e9}".as_bytes())]);
 }
 
 #[tokio::test]
@@ -332,17 +262,13 @@ async fn a_drain_lets_exchanges_finish_and_closes_what_is_idle() {
     idle.write("GET /empty HTTP/1.1\r\nHost: a\r\n\r\n").await;
     idle.until("\r\n\r\n").await;
     let mut busy = door.connect().await;
-    busy.write("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe")
-        .await;
+    busy.write("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe").await;
     eventually(|| door.house.running.load(Ordering::SeqCst) == 1).await;
     door.drain.start();
     assert_eq!(idle.rest().await, "");
     busy.write("llo").await;
     let response = busy.rest().await;
-    assert!(
-        response.contains("\r\nconnection: close\r\n") && response.ends_with("hello"),
-        "{response}"
-    );
+    assert!(response.contains("\r\nconnection: close\r\n") && response.ends_with("hello"), "{response}");
     soon(door.drain.drained()).await;
     eventually(|| door.metrics.open.value() == 0).await;
     assert!(tokio::net::TcpStream::connect(door.address).await.is_err());

@@ -77,12 +77,9 @@ fn check_cuts(bytes: &[u8], mut cuts: Vec<usize>) {
             assert_eq!((format!("{a:?}"), a_end), (format!("{b:?}"), b_end));
             check_httparse(&bytes[..a_end], &a);
         }
-        (a, b) => assert_eq!(
-            a.map(|r| r.is_ok()),
-            b.map(|r| r.is_ok()),
-            "{:?}",
-            bytes.escape_ascii().to_string()
-        ),
+        (a, b) => {
+            assert_eq!(a.map(|r| r.is_ok()), b.map(|r| r.is_ok()), "{:?}", bytes.escape_ascii().to_string())
+        }
     }
 }
 

@@ -25,10 +25,7 @@ async fn connect(door: &Door) -> SendRequest<Bytes> {
 }
 
 fn request(method: &str, uri: &str, fields: &[(&str, &str)]) -> Request<()> {
-    let mut request = Request::builder()
-        .method(method)
-        .uri(uri)
-        .version(http::Version::HTTP_2);
+    let mut request = Request::builder().method(method).uri(uri).version(http::Version::HTTP_2);
     for (name, value) in fields {
         request = request.header(*name, *value);
     }
@@ -63,56 +60,25 @@ async fn fetch(door: &Door, request: Request<()>) -> Result<(http::response::Par
 #[tokio::test]
 async fn requests_and_answers_keep_their_meaning() {
     let door = Door::open();
-    let fields = [
-        ("cookie", "a=1"),
-        ("cookie", "b=2"),
-        ("te", "trailers"),
-        ("x", "y"),
-    ];
-    let (parts, body) = fetch(&door, request("GET", "http://A.test:80/p?q", &fields))
-        .await
-        .unwrap();
+    let fields = [("cookie", "a=1"), ("cookie", "b=2"), ("te", "trailers"), ("x", "y")];
+    let (parts, body) = fetch(&door, request("GET", "http://A.test:80/p?q", &fields)).await.unwrap();
     assert_eq!(parts.status, 200);
     assert_eq!(body, b"GET a.test /p?q HTTP/2.0\n");
     assert_eq!(parts.headers["content-length"], "25");
     assert!(parts.headers.contains_key("date"));
     let seen = door.house.seen.lock().pop().unwrap();
-    let fields: Vec<_> = seen
-        .fields
-        .iter()
-        .map(|(n, v)| (n.as_str(), v.to_str().unwrap()))
-        .collect();
+    let fields: Vec<_> = seen.fields.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
     assert_eq!(fields, [("cookie", "a=1; b=2"), ("x", "y")]);
 
-    let (parts, body) = fetch(&door, request("HEAD", "http://a/known", &[]))
-        .await
-        .unwrap();
-    assert_eq!(
-        (&parts.headers["content-length"], body.len()),
-        (&"10".parse().unwrap(), 0)
-    );
-    let (parts, body) = fetch(&door, request("GET", "http://a/unknown", &[]))
-        .await
-        .unwrap();
-    assert_eq!(
-        (parts.headers.get("content-length"), body.as_slice()),
-        (None, b"0123456789".as_slice())
-    );
-    let (parts, body) = fetch(&door, request("GET", "http://a/stored", &[]))
-        .await
-        .unwrap();
-    assert_eq!(
-        (&parts.headers["x-stored"], body.as_slice()),
-        (&"1".parse().unwrap(), b"stored".as_slice())
-    );
+    let (parts, body) = fetch(&door, request("HEAD", "http://a/known", &[])).await.unwrap();
+    assert_eq!((&parts.headers["content-length"], body.len()), (&"10".parse().unwrap(), 0));
+    let (parts, body) = fetch(&door, request("GET", "http://a/unknown", &[])).await.unwrap();
+    assert_eq!((parts.headers.get("content-length"), body.as_slice()), (None, b"0123456789".as_slice()));
+    let (parts, body) = fetch(&door, request("GET", "http://a/stored", &[])).await.unwrap();
+    assert_eq!((&parts.headers["x-stored"], body.as_slice()), (&"1".parse().unwrap(), b"stored".as_slice()));
     let (parts, _) = fetch(&door, request("GET", "http://a/304", &[])).await.unwrap();
-    assert_eq!(
-        (parts.status.as_u16(), parts.headers.get("content-length")),
-        (304, None)
-    );
-    let (_, body) = fetch(&door, request("GET", "http://a/pieces", &[]))
-        .await
-        .unwrap();
+    assert_eq!((parts.status.as_u16(), parts.headers.get("content-length")), (304, None));
+    let (_, body) = fetch(&door, request("GET", "http://a/pieces", &[])).await.unwrap();
     assert_eq!(body.len(), 2_000_995);
 }
 
@@ -122,18 +88,12 @@ async fn content_flows_as_it_is_read() {
     let mut client = connect(&door).await;
     let fields = [("expect", "100-continue"), ("content-length", "1000000")];
     let (mut response, mut stream) = send(&mut client, request("POST", "http://a/up", &fields), false);
-    let interim = soon(poll_fn(|cx| response.poll_informational(cx)))
-        .await
-        .unwrap()
-        .unwrap();
+    let interim = soon(poll_fn(|cx| response.poll_informational(cx))).await.unwrap().unwrap();
     assert_eq!(interim.status(), 100);
     let mut left = Bytes::from(vec![b'x'; 1_000_000]);
     while !left.is_empty() {
         stream.reserve_capacity(left.len());
-        let room = soon(poll_fn(|cx| stream.poll_capacity(cx)))
-            .await
-            .unwrap()
-            .unwrap();
+        let room = soon(poll_fn(|cx| stream.poll_capacity(cx))).await.unwrap().unwrap();
         let piece = left.split_to(room.min(left.len()));
         stream.send_data(piece, false).unwrap();
     }
@@ -142,10 +102,7 @@ async fn content_flows_as_it_is_read() {
     stream.send_trailers(trailers).unwrap();
     let (parts, _) = read(response).await.unwrap();
     assert_eq!(parts.status, 200);
-    assert_eq!(
-        door.house.seen.lock()[0].body.as_ref().map(Vec::len),
-        Ok(1_000_000)
-    );
+    assert_eq!(door.house.seen.lock()[0].body.as_ref().map(Vec::len), Ok(1_000_000));
 }
 
 #[tokio::test]
@@ -172,10 +129,7 @@ async fn a_request_that_http1_would_refuse_is_refused() {
         (request("TRACE", "http://a/", &[]), 501),
         (request("GET", "http://a/", &[("expect", "x")]), 417),
         (request("GET", "http://a/", &[("x", " y")]), 400),
-        (
-            request("GET", &format!("http://a/{}", "x".repeat(9000)), &[]),
-            414,
-        ),
+        (request("GET", &format!("http://a/{}", "x".repeat(9000)), &[]), 414),
         (request("GET", "http://a/", &[("x", &"y".repeat(17_000))]), 431),
         (request("GET", "http://a/", &[("cookie", "a"); 101]), 431),
     ] {
@@ -197,16 +151,9 @@ async fn content_that_is_not_as_long_as_it_said_never_reaches_an_end() {
         let fields = [("content-length", "5")];
         let (response, mut stream) = send(&mut client, request("POST", "http://a/up", &fields), false);
         stream.send_data(Bytes::from(sent), true).unwrap();
-        assert_eq!(
-            read(response).await.unwrap_err().reason(),
-            Some(Reason::PROTOCOL_ERROR),
-            "{sent}"
-        );
+        assert_eq!(read(response).await.unwrap_err().reason(), Some(Reason::PROTOCOL_ERROR), "{sent}");
         eventually(|| door.house.running.load(Ordering::SeqCst) == 0).await;
-        assert!(
-            door.house.seen.lock().iter().all(|seen| seen.body.is_err()),
-            "{sent}"
-        );
+        assert!(door.house.seen.lock().iter().all(|seen| seen.body.is_err()), "{sent}");
     }
 }
 
@@ -244,9 +191,7 @@ async fn a_reset_ends_the_call_at_every_stage() {
 async fn what_breaks_on_its_way_is_reset() {
     for path in ["short", "long", "broken"] {
         let door = Door::open();
-        let error = fetch(&door, request("GET", &format!("http://a/{path}"), &[]))
-            .await
-            .unwrap_err();
+        let error = fetch(&door, request("GET", &format!("http://a/{path}"), &[])).await.unwrap_err();
         assert!(error.is_reset(), "{path}: {error}");
         eventually(|| door.house.delivered.lock().len() == 1).await;
         assert!(!door.house.delivered.lock()[0].complete);
@@ -267,14 +212,8 @@ async fn an_answer_without_reading_the_content_ends_the_stream_only() {
 
 #[tokio::test]
 async fn a_window_that_stays_closed_is_given_up() {
-    let limits = Limits {
-        write_idle: Duration::from_millis(100),
-        ..Limits::default()
-    };
-    let door = Door::with(Settings {
-        limits,
-        ..Settings::default()
-    });
+    let limits = Limits { write_idle: Duration::from_millis(100), ..Limits::default() };
+    let door = Door::with(Settings { limits, ..Settings::default() });
     let mut client = connect(&door).await;
     let (response, _) = send(&mut client, request("GET", "http://a/pieces", &[]), true);
     let mut body = soon(response).await.unwrap().into_body();
@@ -285,14 +224,8 @@ async fn a_window_that_stays_closed_is_given_up() {
 
 #[tokio::test]
 async fn content_that_stalls_is_408() {
-    let limits = Limits {
-        body_idle: Duration::from_millis(50),
-        ..Limits::default()
-    };
-    let door = Door::with(Settings {
-        limits,
-        ..Settings::default()
-    });
+    let limits = Limits { body_idle: Duration::from_millis(50), ..Limits::default() };
+    let door = Door::with(Settings { limits, ..Settings::default() });
     let mut client = connect(&door).await;
     let (response, mut stream) = send(&mut client, request("POST", "http://a/up", &[]), false);
     stream.send_data(Bytes::from("hel"), false).unwrap();
@@ -341,22 +274,14 @@ async fn a_drain_lets_streams_finish_and_takes_no_new_ones() {
     assert_eq!(read(response).await.unwrap().0.status, 200);
     soon(door.drain.drained()).await;
     let refused = soon(poll_fn(|cx| client.poll_ready(cx))).await.is_err()
-        || client
-            .send_request(request("GET", "http://a/", &[]), true)
-            .is_err();
+        || client.send_request(request("GET", "http://a/", &[]), true).is_err();
     assert!(refused);
 }
 
 #[tokio::test]
 async fn an_idle_connection_is_told_to_go() {
-    let limits = Limits {
-        keep_alive_idle: Duration::from_millis(50),
-        ..Limits::default()
-    };
-    let door = Door::with(Settings {
-        limits,
-        ..Settings::default()
-    });
+    let limits = Limits { keep_alive_idle: Duration::from_millis(50), ..Limits::default() };
+    let door = Door::with(Settings { limits, ..Settings::default() });
     let _client = connect(&door).await;
     eventually(|| door.metrics.open.value() == 1).await;
     eventually(|| door.metrics.open.value() == 0).await;

@@ -12,26 +12,12 @@ use support::{Door, eventually, soon};
 /// Sends `request` with another request behind it.
 async fn check(name: &str, request: &[u8], status: u16, token: &str) {
     let door = Door::open();
-    let response = door
-        .send([request, b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"].concat())
-        .await;
-    assert!(
-        response.starts_with(&format!("HTTP/1.1 {status} ")),
-        "{name}: {response:?}"
-    );
-    assert!(
-        response.ends_with(&format!("\r\nconnection: close\r\n\r\n{}", last_line(&response))),
-        "{name}"
-    );
-    assert!(
-        last_line(&response).ends_with(&format!(": {token}\n")),
-        "{name}: {response:?}"
-    );
+    let response = door.send([request, b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"].concat()).await;
+    assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {response:?}");
+    assert!(response.ends_with(&format!("\r\nconnection: close\r\n\r\n{}", last_line(&response))), "{name}");
+    assert!(last_line(&response).ends_with(&format!(": {token}\n")), "{name}: {response:?}");
     assert_eq!(response.matches("HTTP/1.1").count(), 1, "{name}: {response:?}");
-    assert!(
-        !door.lines().iter().any(|line| line.contains("smuggled")),
-        "{name}"
-    );
+    assert!(!door.lines().iter().any(|line| line.contains("smuggled")), "{name}");
 }
 
 fn last_line(response: &str) -> &str {
@@ -150,13 +136,7 @@ async fn there_is_exactly_one_good_host() {
             check(&request, request.as_bytes(), 400, token).await;
         }
     }
-    check(
-        "1.0",
-        b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n",
-        400,
-        "host-count",
-    )
-    .await;
+    check("1.0", b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n", 400, "host-count").await;
 }
 
 #[tokio::test]
@@ -225,24 +205,14 @@ async fn broken_chunks_are_answered_by_400_and_never_reach_an_end() {
 
 #[tokio::test]
 async fn content_that_is_cut_is_a_400_and_its_reader_knows() {
-    for framing in [
-        "Content-Length: 10\r\n\r\nhello",
-        "Transfer-Encoding: chunked\r\n\r\na\r\nhello",
-    ] {
+    for framing in ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\na\r\nhello"] {
         let door = Door::open();
         let mut client = door.connect().await;
-        client
-            .write(format!("POST /up HTTP/1.1\r\nHost: a\r\n{framing}"))
-            .await;
+        client.write(format!("POST /up HTTP/1.1\r\nHost: a\r\n{framing}")).await;
         eventually(|| door.house.calls.load(std::sync::atomic::Ordering::SeqCst) == 1).await;
-        tokio::io::AsyncWriteExt::shutdown(&mut client.stream)
-            .await
-            .unwrap();
+        tokio::io::AsyncWriteExt::shutdown(&mut client.stream).await.unwrap();
         let response = client.rest().await;
-        assert!(
-            response.starts_with("HTTP/1.1 400 ") && response.ends_with(": body-cut\n"),
-            "{response:?}"
-        );
+        assert!(response.starts_with("HTTP/1.1 400 ") && response.ends_with(": body-cut\n"), "{response:?}");
         assert!(door.lines().is_empty(), "the reader never saw an end");
     }
 }
@@ -252,14 +222,8 @@ async fn each_limit_of_the_head_holds() {
     let request = |line: &str, fields: &str| format!("{line}\r\nHost: a\r\n{fields}\r\n");
     let check_limit = |line: String, fields: String, status: u16, token: &'static str| async move {
         let response = Door::open().send(request(&line, &fields)).await;
-        assert!(
-            response.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{token}: {response:.100}"
-        );
-        assert!(
-            status == 200 || response.ends_with(&format!(": {token}\n")),
-            "{token}: {response:.300}"
-        );
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{token}: {response:.100}");
+        assert!(status == 200 || response.ends_with(&format!(": {token}\n")), "{token}: {response:.300}");
     };
     let get = "GET / HTTP/1.1".to_owned();
     let close = "Connection: close\r\n";
@@ -281,10 +245,7 @@ async fn each_limit_of_the_head_holds() {
     check_limit(get.clone(), name(65_537), 431, "field-too-large").await;
     let head = |n: usize| {
         let long = "v".repeat(15_000);
-        format!(
-            "{close}a: {long}\r\nb: {long}\r\nc: {}\r\n",
-            "v".repeat(n - 30_061)
-        )
+        format!("{close}a: {long}\r\nb: {long}\r\nc: {}\r\n", "v".repeat(n - 30_061))
     };
     let whole = request(&get, &head(32 * 1024));
     assert_eq!(whole.len(), 32 * 1024);
@@ -295,38 +256,15 @@ async fn each_limit_of_the_head_holds() {
 #[tokio::test]
 async fn a_client_that_is_too_slow_is_told_so() {
     let short = Duration::from_millis(50);
-    let limits = Limits {
-        head_time: short,
-        body_idle: short,
-        keep_alive_idle: short,
-        ..Limits::default()
-    };
-    let door = Door::with(Settings {
-        limits,
-        ..Settings::default()
-    });
+    let limits = Limits { head_time: short, body_idle: short, keep_alive_idle: short, ..Limits::default() };
+    let door = Door::with(Settings { limits, ..Settings::default() });
     let response = door.send("GET / HTTP/1.1\r\nHos").await;
-    assert!(
-        response.starts_with("HTTP/1.1 408 ") && response.ends_with(": head-timeout\n"),
-        "{response:?}"
-    );
-    let response = door
-        .send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhel")
-        .await;
-    assert!(
-        response.starts_with("HTTP/1.1 408 ") && response.ends_with(": body-timeout\n"),
-        "{response:?}"
-    );
-    assert_eq!(
-        door.send("").await,
-        "",
-        "a connection that says nothing is closed without a word"
-    );
+    assert!(response.starts_with("HTTP/1.1 408 ") && response.ends_with(": head-timeout\n"), "{response:?}");
+    let response = door.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhel").await;
+    assert!(response.starts_with("HTTP/1.1 408 ") && response.ends_with(": body-timeout\n"), "{response:?}");
+    assert_eq!(door.send("").await, "", "a connection that says nothing is closed without a word");
     let response = door.send("GET /empty HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert!(
-        response.starts_with("HTTP/1.1 200 ") && response.ends_with("\r\n\r\n"),
-        "{response:?}"
-    );
+    assert!(response.starts_with("HTTP/1.1 200 ") && response.ends_with("\r\n\r\n"), "{response:?}");
     let mut found = 0;
     door.metrics.for_each(&mut |name, _, labels, value| {
         found += u64::from(name == "larder_limit_reached_total" && labels == [("limit", "keep_alive_idle")])
@@ -337,14 +275,8 @@ async fn a_client_that_is_too_slow_is_told_so() {
 
 #[tokio::test]
 async fn a_head_that_trickles_has_the_same_time_as_one_that_stops() {
-    let limits = Limits {
-        head_time: Duration::from_millis(100),
-        ..Limits::default()
-    };
-    let door = Door::with(Settings {
-        limits,
-        ..Settings::default()
-    });
+    let limits = Limits { head_time: Duration::from_millis(100), ..Limits::default() };
+    let door = Door::with(Settings { limits, ..Settings::default() });
     let mut client = door.connect().await;
     let head = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(10_000));
     let trickle = async {
@@ -362,21 +294,12 @@ async fn a_head_that_trickles_has_the_same_time_as_one_that_stops() {
 
 #[tokio::test]
 async fn content_beyond_the_limit_is_413() {
-    let limits = Limits {
-        body_bytes_max: Some(4),
-        ..Limits::default()
-    };
-    let door = Door::with(Settings {
-        limits,
-        ..Settings::default()
-    });
-    for framing in [
-        "Content-Length: 5\r\n\r\nhello",
-        "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-    ] {
-        let response = door
-            .send(format!("POST /up HTTP/1.1\r\nHost: a\r\n{framing}"))
-            .await;
+    let limits = Limits { body_bytes_max: Some(4), ..Limits::default() };
+    let door = Door::with(Settings { limits, ..Settings::default() });
+    for framing in
+        ["Content-Length: 5\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"]
+    {
+        let response = door.send(format!("POST /up HTTP/1.1\r\nHost: a\r\n{framing}")).await;
         assert!(
             response.starts_with("HTTP/1.1 413 ") && response.ends_with(": body-too-large\n"),
             "{response:?}"

@@ -22,19 +22,14 @@ pub(crate) struct Cells {
 
 impl Cells {
     pub(crate) fn new(len: usize) -> Self {
-        Self {
-            lines: (0..len.div_ceil(PER_LINE)).map(|_| Line::default()).collect(),
-            len,
-        }
+        Self { lines: (0..len.div_ceil(PER_LINE)).map(|_| Line::default()).collect(), len }
     }
 
     fn cell(&self, index: usize) -> Option<&AtomicU64> {
         if index >= self.len {
             return None;
         }
-        self.lines
-            .get(index / PER_LINE)
-            .and_then(|line| line.0.get(index % PER_LINE))
+        self.lines.get(index / PER_LINE).and_then(|line| line.0.get(index % PER_LINE))
     }
 
     /// Adds to one cell; an index beyond the end counts nowhere.

@@ -84,11 +84,7 @@ impl Diagnostics {
     /// No thread could be started.
     pub fn to(clock: Clock, sink: impl Write + Send + 'static) -> Result<Self, ObserveError> {
         let (lines, received) = sync_channel(QUEUE_LINES);
-        let shared = Arc::new(Shared {
-            clock,
-            lines: Some(lines),
-            things: Mutex::default(),
-        });
+        let shared = Arc::new(Shared { clock, lines: Some(lines), things: Mutex::default() });
         let weak = Arc::downgrade(&shared);
         let body = move || {
             write_lines(&received, sink, || match weak.upgrade() {
@@ -98,22 +94,13 @@ impl Diagnostics {
         };
         match std::thread::Builder::new().name("diagnostics".into()).spawn(body) {
             Ok(_) => Ok(Self { shared }),
-            Err(source) => Err(ObserveError::Thread {
-                name: "diagnostics",
-                source,
-            }),
+            Err(source) => Err(ObserveError::Thread { name: "diagnostics", source }),
         }
     }
 
     /// Messages to nowhere, for tests and tools.
     pub fn silent() -> Self {
-        Self {
-            shared: Arc::new(Shared {
-                clock: Clock::default(),
-                lines: None,
-                things: Mutex::default(),
-            }),
-        }
+        Self { shared: Arc::new(Shared { clock: Clock::default(), lines: None, things: Mutex::default() }) }
     }
 
     /// News; see [`Diagnostics::say`].
@@ -153,9 +140,7 @@ impl Diagnostics {
         loop {
             match lines.try_send(request) {
                 Ok(()) => {
-                    return written
-                        .recv_timeout(limit.saturating_sub(started.elapsed()))
-                        .is_ok();
+                    return written.recv_timeout(limit.saturating_sub(started.elapsed())).is_ok();
                 }
                 Err(TrySendError::Disconnected(_)) => return true,
                 Err(TrySendError::Full(back)) => request = back,
@@ -183,10 +168,7 @@ impl Shared {
             things.sweep(now);
         }
         let full = things.known.len() >= THINGS_MAX;
-        match things
-            .known
-            .get_mut(&(kind, Box::from(subject)) as &(&'static str, Box<str>))
-        {
+        match things.known.get_mut(&(kind, Box::from(subject)) as &(&'static str, Box<str>)) {
             Some(thing) if now.since(&thing.said) < EVERY => {
                 thing.left_out += 1;
                 None
@@ -200,23 +182,14 @@ impl Shared {
                 None
             }
             None => {
-                things.known.insert(
-                    (kind, subject.into()),
-                    Thing {
-                        said: now,
-                        left_out: 0,
-                    },
-                );
+                things.known.insert((kind, subject.into()), Thing { said: now, left_out: 0 });
                 Some(0)
             }
         }
     }
 
     fn send(&self, line: String) {
-        let sent = self
-            .lines
-            .as_ref()
-            .is_none_or(|lines| lines.try_send(Line::Text(line)).is_ok());
+        let sent = self.lines.as_ref().is_none_or(|lines| lines.try_send(Line::Text(line)).is_ok());
         if !sent {
             self.things.lock().surplus += 1;
         }
@@ -237,11 +210,7 @@ impl Shared {
         }
         if things.surplus > 0 {
             let surplus = std::mem::take(&mut things.surplus);
-            lines.push(line(
-                Level::Info,
-                &format_args!("{surplus} other messages were left out"),
-                0,
-            ));
+            lines.push(line(Level::Info, &format_args!("{surplus} other messages were left out"), 0));
         }
         things.sweep(now);
         lines
@@ -251,13 +220,9 @@ impl Shared {
 impl Things {
     /// Forgets what is over, at most once a second, so that a flood of new things does not make each of them costly.
     fn sweep(&mut self, now: Now) {
-        if self
-            .swept
-            .is_none_or(|swept| now.since(&swept) >= Duration::from_secs(1))
-        {
+        if self.swept.is_none_or(|swept| now.since(&swept) >= Duration::from_secs(1)) {
             self.swept = Some(now);
-            self.known
-                .retain(|_, thing| thing.left_out > 0 || now.since(&thing.said) < EVERY);
+            self.known.retain(|_, thing| thing.left_out > 0 || now.since(&thing.said) < EVERY);
         }
     }
 }
@@ -310,9 +275,7 @@ fn write_lines(lines: &Receiver<Line>, mut sink: impl Write, overdue: impl Fn() 
         }
         if !matches!(next, Ok(Line::Text(_))) || checked.elapsed() >= EVERY {
             checked = Instant::now();
-            overdue()
-                .iter()
-                .for_each(|text| drop(sink.write_all(text.as_bytes())));
+            overdue().iter().for_each(|text| drop(sink.write_all(text.as_bytes())));
         }
         match next {
             Ok(Line::Flush(done)) => {
@@ -397,18 +360,10 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line_of_bounded_length() {
-        let text = said(|d, _| {
-            d.error(
-                "k",
-                "",
-                format!("a\nlarder: fake\x1b[2J\u{85}{}", "y".repeat(10_000)),
-            )
-        });
+        let text =
+            said(|d, _| d.error("k", "", format!("a\nlarder: fake\x1b[2J\u{85}{}", "y".repeat(10_000))));
         assert_eq!(text.lines().count(), 1);
-        assert!(
-            text.starts_with("larder: error: a\\u{a}larder: fake\\u{1b}[2J\\u{85}yyy"),
-            "{text}"
-        );
+        assert!(text.starts_with("larder: error: a\\u{a}larder: fake\\u{1b}[2J\\u{85}yyy"), "{text}");
         assert!(text.len() < MESSAGE_BYTES_MAX + 100);
     }
 

@@ -71,9 +71,7 @@ impl Exposition {
             self.groups.push(Group { name, text });
             self.groups.len() - 1
         });
-        Samples {
-            group: &mut self.groups[index],
-        }
+        Samples { group: &mut self.groups[index] }
     }
 
     /// The whole text.
@@ -156,11 +154,7 @@ fn plain_name(name: &str, also: impl Fn(char) -> bool) -> String {
         let ok = c.is_ascii_alphabetic() || c == '_' || also(c) || (place > 0 && c.is_ascii_digit());
         if ok { c } else { '_' }
     };
-    if name.is_empty() {
-        "_".into()
-    } else {
-        name.chars().enumerate().map(ok).collect()
-    }
+    if name.is_empty() { "_".into() } else { name.chars().enumerate().map(ok).collect() }
 }
 
 #[cfg(test)]
@@ -172,11 +166,9 @@ mod tests {
     #[test]
     fn samples_of_a_family_stand_together_under_one_head() {
         let mut out = Exposition::default();
-        out.foreign("a_total", Kind::Counter, "First.")
-            .value(&[("x", "1")], 1_u64);
+        out.foreign("a_total", Kind::Counter, "First.").value(&[("x", "1")], 1_u64);
         out.foreign("b", Kind::Gauge, "Second.").value(&[], 0.5);
-        out.foreign("a_total", Kind::Counter, "ignored")
-            .value(&[("x", "2"), ("y", "z")], 2_u64);
+        out.foreign("a_total", Kind::Counter, "ignored").value(&[("x", "2"), ("y", "z")], 2_u64);
         let expected = "# HELP a_total First.\n# TYPE a_total counter\na_total{x=\"1\"} 1\na_total{x=\"2\",y=\"z\"} 2\n\
                         # HELP b Second.\n# TYPE b gauge\nb 0.5\n";
         assert_eq!(out.finish(), expected);
@@ -194,8 +186,7 @@ mod tests {
         ];
         for (value, escaped) in cases {
             let mut out = Exposition::default();
-            out.foreign("m", Kind::Gauge, "a\\b\n\"c\"")
-                .value(&[("l", value)], 1_u64);
+            out.foreign("m", Kind::Gauge, "a\\b\n\"c\"").value(&[("l", value)], 1_u64);
             let expected = format!("# HELP m a\\\\b\\n\"c\"\n# TYPE m gauge\nm{{l=\"{escaped}\"}} 1\n");
             assert_eq!(out.finish(), expected);
         }
@@ -204,13 +195,8 @@ mod tests {
     #[test]
     fn names_are_made_valid_and_odd_numbers_named() {
         let mut out = Exposition::default();
-        out.foreign("1a-b:c", Kind::Gauge, "")
-            .value(&[("9:x", "")], f64::NAN)
-            .value(&[], f64::NEG_INFINITY);
-        assert_eq!(
-            out.finish(),
-            "# HELP _a_b:c \n# TYPE _a_b:c gauge\n_a_b:c{__x=\"\"} NaN\n_a_b:c -Inf\n"
-        );
+        out.foreign("1a-b:c", Kind::Gauge, "").value(&[("9:x", "")], f64::NAN).value(&[], f64::NEG_INFINITY);
+        assert_eq!(out.finish(), "# HELP _a_b:c \n# TYPE _a_b:c gauge\n_a_b:c{__x=\"\"} NaN\n_a_b:c -Inf\n");
     }
 
     #[test]
@@ -221,17 +207,10 @@ mod tests {
         let mut snapshot = HistogramSnapshot::default();
         snapshot.add(&histogram);
         let mut out = Exposition::default();
-        out.foreign("h_seconds", Kind::Histogram, "H.")
-            .histogram(&[("u", "app")], &snapshot);
+        out.foreign("h_seconds", Kind::Histogram, "H.").histogram(&[("u", "app")], &snapshot);
         let text = out.finish();
-        assert!(
-            text.contains("h_seconds_bucket{u=\"app\",le=\"0.000512\"} 0\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("h_seconds_bucket{u=\"app\",le=\"0.001024\"} 1\n"),
-            "{text}"
-        );
+        assert!(text.contains("h_seconds_bucket{u=\"app\",le=\"0.000512\"} 0\n"), "{text}");
+        assert!(text.contains("h_seconds_bucket{u=\"app\",le=\"0.001024\"} 1\n"), "{text}");
         let end = "h_seconds_bucket{u=\"app\",le=\"+Inf\"} 2\nh_seconds_sum{u=\"app\"} 100.001\nh_seconds_count{u=\"app\"} 2\n";
         assert!(text.ends_with(end), "{text}");
     }

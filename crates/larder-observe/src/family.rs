@@ -150,21 +150,9 @@ mod tests {
     #[test]
     fn names_follow_the_conventions() {
         for family in ALL {
-            let Family {
-                name,
-                kind,
-                help,
-                reason,
-                ..
-            } = family;
-            assert!(
-                name.starts_with("larder_") || name.starts_with("process_"),
-                "{name}"
-            );
-            assert!(
-                name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
-                "{name}"
-            );
+            let Family { name, kind, help, reason, .. } = family;
+            assert!(name.starts_with("larder_") || name.starts_with("process_"), "{name}");
+            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{name}");
             assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
             assert!(*kind != Kind::Histogram || name.ends_with("_seconds"), "{name}");
             assert!(help.ends_with('.') && reason.ends_with('.'), "{name}");

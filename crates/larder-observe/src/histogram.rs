@@ -45,9 +45,7 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self {
-            cells: Cells::new(CELLS),
-        }
+        Self { cells: Cells::new(CELLS) }
     }
 }
 
@@ -68,9 +66,7 @@ pub struct HistogramSnapshot {
 
 impl Default for HistogramSnapshot {
     fn default() -> Self {
-        Self {
-            cells: vec![0; CELLS],
-        }
+        Self { cells: vec![0; CELLS] }
     }
 }
 
@@ -117,14 +113,11 @@ impl HistogramSnapshot {
     /// unbounded bucket is left out: it is [`HistogramSnapshot::count`].
     pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let mut seen = 0;
-        self.buckets()[..BOUNDED]
-            .iter()
-            .enumerate()
-            .filter_map(move |(index, n)| {
-                seen += n;
-                let bound = bound_us(index);
-                (bound.is_power_of_two() && bound >= EXPOSED_FROM_US).then_some((bound as f64 / 1e6, seen))
-            })
+        self.buckets()[..BOUNDED].iter().enumerate().filter_map(move |(index, n)| {
+            seen += n;
+            let bound = bound_us(index);
+            (bound.is_power_of_two() && bound >= EXPOSED_FROM_US).then_some((bound as f64 / 1e6, seen))
+        })
     }
 }
 
@@ -135,18 +128,9 @@ mod tests {
 
     #[test]
     fn buckets_start_where_they_should() {
-        for (us, bound) in [
-            (0, 1),
-            (1, 1),
-            (2, 2),
-            (4, 4),
-            (5, 5),
-            (8, 8),
-            (9, 10),
-            (10, 10),
-            (1024, 1024),
-            (1025, 1280),
-        ] {
+        for (us, bound) in
+            [(0, 1), (1, 1), (2, 2), (4, 4), (5, 5), (8, 8), (9, 10), (10, 10), (1024, 1024), (1025, 1280)]
+        {
             assert_eq!(bound_us(bucket(us)), bound, "{us} us");
         }
         assert_eq!(bound_us(BOUNDED - 1), 1 << 26);
@@ -177,12 +161,9 @@ mod tests {
     fn percentiles_come_from_the_bucket_where_the_share_is_reached() {
         let ms: Vec<_> = (1..=100).map(Duration::from_millis).collect();
         let snapshot = of(&ms);
-        for (p, at_least, at_most) in [
-            (0.0, 0.001, 0.00125),
-            (0.5, 0.05, 0.0625),
-            (0.99, 0.099, 0.124),
-            (1.0, 0.1, 0.125),
-        ] {
+        for (p, at_least, at_most) in
+            [(0.0, 0.001, 0.00125), (0.5, 0.05, 0.0625), (0.99, 0.099, 0.124), (1.0, 0.1, 0.125)]
+        {
             let value = snapshot.percentile(p).unwrap();
             assert!((at_least..=at_most).contains(&value), "p{p}: {value}");
         }

@@ -50,11 +50,7 @@ impl Vocabulary {
         NotStored: Label,
         Invalidation: Label,
     {
-        Self {
-            forward: Forward::TOKENS,
-            not_stored: NotStored::TOKENS,
-            invalidation: Invalidation::TOKENS,
-        }
+        Self { forward: Forward::TOKENS, not_stored: NotStored::TOKENS, invalidation: Invalidation::TOKENS }
     }
 }
 
@@ -66,19 +62,15 @@ impl From<&Method> for MethodLabel {
     fn from(method: &Method) -> Self {
         let name = method.as_str();
         let last = Self::TOKENS.len() - 1;
-        let index = Self::TOKENS[..last]
-            .iter()
-            .position(|token| *token == name)
-            .unwrap_or(last);
+        let index = Self::TOKENS[..last].iter().position(|token| *token == name).unwrap_or(last);
         Self(u8::try_from(index).unwrap_or(0))
     }
 }
 
 impl Label for MethodLabel {
     const NAME: &'static str = "method";
-    const TOKENS: &'static [&'static str] = &[
-        "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE", "PURGE", "other",
-    ];
+    const TOKENS: &'static [&'static str] =
+        &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE", "PURGE", "other"];
 
     fn index(&self) -> usize {
         usize::from(self.0)
@@ -133,13 +125,9 @@ mod tests {
 
     #[test]
     fn unknown_methods_share_one_value() {
-        for (method, token) in [
-            ("GET", "GET"),
-            ("PURGE", "PURGE"),
-            ("get", "other"),
-            ("X-1", "other"),
-            ("other", "other"),
-        ] {
+        for (method, token) in
+            [("GET", "GET"), ("PURGE", "PURGE"), ("get", "other"), ("X-1", "other"), ("other", "other")]
+        {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
             assert_eq!(MethodLabel::from(&method).token(), token, "{method}");
         }
@@ -147,18 +135,10 @@ mod tests {
 
     #[test]
     fn every_status_has_a_class() {
-        for (status, token) in [
-            (100, "1xx"),
-            (206, "2xx"),
-            (304, "3xx"),
-            (499, "4xx"),
-            (599, "5xx"),
-            (999, "other"),
-        ] {
-            assert_eq!(
-                CodeClass::from(StatusCode::from_u16(status).unwrap()).token(),
-                token
-            );
+        for (status, token) in
+            [(100, "1xx"), (206, "2xx"), (304, "3xx"), (499, "4xx"), (599, "5xx"), (999, "other")]
+        {
+            assert_eq!(CodeClass::from(StatusCode::from_u16(status).unwrap()).token(), token);
         }
     }
 

@@ -29,9 +29,7 @@ impl Metrics {
     /// Counters for `workers` workers (at least one). `started` and `version` are reported as they are.
     pub fn new(workers: usize, vocabulary: Vocabulary, started: WallTime, version: &'static str) -> Self {
         Self {
-            workers: (0..workers.max(1))
-                .map(|_| Arc::new(WorkerMetrics::new(vocabulary)))
-                .collect(),
+            workers: (0..workers.max(1)).map(|_| Arc::new(WorkerMetrics::new(vocabulary))).collect(),
             vocabulary,
             started,
             version,
@@ -66,20 +64,13 @@ impl Metrics {
 
     /// A reload of the configuration ended.
     pub fn config_reloaded(&self, ok: bool) {
-        let count = if ok {
-            &self.reloads_ok
-        } else {
-            &self.reloads_failed
-        };
+        let count = if ok { &self.reloads_ok } else { &self.reloads_failed };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Reloads that took effect, and those that did not.
     pub(crate) fn reloads(&self) -> (u64, u64) {
-        (
-            self.reloads_ok.load(Ordering::Relaxed),
-            self.reloads_failed.load(Ordering::Relaxed),
-        )
+        (self.reloads_ok.load(Ordering::Relaxed), self.reloads_failed.load(Ordering::Relaxed))
     }
 
     /// The sums over all workers. Numbers that belong together may be one event apart.

@@ -45,10 +45,7 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn new(max: usize) -> Self {
-        Self {
-            names: RwLock::new(vec![OTHER.into()]),
-            max,
-        }
+        Self { names: RwLock::new(vec![OTHER.into()]), max }
     }
 
     /// The number of `name`, new or known.

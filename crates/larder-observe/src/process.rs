@@ -23,8 +23,7 @@ pub(crate) fn expose(out: &mut Exposition) {
         out.family(&family::PROCESS_THREADS).value(&[], threads);
     }
     let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    out.family(&family::PROCESS_CPU_SECONDS)
-        .value(&[], cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9);
+    out.family(&family::PROCESS_CPU_SECONDS).value(&[], cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9);
 }
 
 /// Without the descriptor that reads the directory itself.

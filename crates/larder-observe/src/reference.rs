@@ -21,11 +21,7 @@ pub fn metrics_markdown() -> String {
     );
     for family in family::ALL {
         let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();
-        let labels = if labels.is_empty() {
-            "none".to_owned()
-        } else {
-            labels.join(", ")
-        };
+        let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
         let _ = write!(
             page,
             "## `{}`\n\n{}\n\n- Kind: {}, in {}\n- Labels: {labels}\n- Why: {}\n\n",

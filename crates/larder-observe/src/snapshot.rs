@@ -99,10 +99,7 @@ fn sum_histograms<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histog
 }
 
 fn counts(tokens: impl Iterator<Item = &'static str>, sums: Vec<u64>) -> Vec<Count> {
-    tokens
-        .zip(sums)
-        .map(|(token, count)| Count { token, count })
-        .collect()
+    tokens.zip(sums).map(|(token, count)| Count { token, count }).collect()
 }
 
 /// For each name, the cells that workers have made for it. The name `other` is skipped while it has none.
@@ -113,9 +110,7 @@ fn slots<'a, T: 'a>(
 ) -> Vec<(Arc<str>, Vec<&'a T>)> {
     let mut rows = Vec::with_capacity(names.len());
     for (index, name) in names.into_iter().enumerate() {
-        let made = workers
-            .iter()
-            .filter_map(|worker| of(worker).get(index)?.get().map(|cells| &**cells));
+        let made = workers.iter().filter_map(|worker| of(worker).get(index)?.get().map(|cells| &**cells));
         let cells: Vec<_> = made.collect();
         if index > 0 || !cells.is_empty() {
             rows.push((name, cells));
@@ -126,56 +121,32 @@ fn slots<'a, T: 'a>(
 
 impl Snapshot {
     pub(crate) fn of(metrics: &Metrics) -> Self {
-        let Metrics {
-            workers, vocabulary, ..
-        } = metrics;
-        let routes = slots(workers, metrics.routes.all(), |w| &w.routes)
-            .into_iter()
-            .map(|(name, cells)| {
-                let sums = sum(
-                    cells.iter().map(|c| &c.requests),
-                    request_place(MethodLabel::TOKENS.len(), 0),
-                );
-                let flow = sum(cells.iter().map(|c| &c.flow), 2);
-                let places = MethodLabel::TOKENS
-                    .iter()
-                    .flat_map(|m| CodeClass::TOKENS.iter().map(move |c| (*m, *c)));
-                let requests = places
-                    .zip(sums)
-                    .filter(|(_, n)| *n > 0)
-                    .map(|((m, c), n)| (m, c, n))
-                    .collect();
-                RouteSnapshot {
-                    name,
-                    requests,
-                    body_bytes: flow[BODY_BYTES],
-                    aborted: flow[ABORTED],
-                }
-            });
-        let caches = slots(workers, metrics.caches.all(), |w| &w.caches)
-            .into_iter()
-            .map(|(name, cells)| {
-                let lookups = sum(cells.iter().map(|c| &c.lookups), 1 + vocabulary.forward.len());
-                let fills = sum(cells.iter().map(|c| &c.fills), 2);
-                let tokens = std::iter::once("hit").chain(vocabulary.forward.iter().copied());
-                CacheSnapshot {
-                    name,
-                    lookups: counts(tokens, lookups),
-                    collapsed: fills[COLLAPSED],
-                    stored: fills[STORED],
-                }
-            });
-        let origins = slots(workers, metrics.origins.all(), |w| &w.origins)
-            .into_iter()
-            .map(|(name, cells)| OriginSnapshot {
+        let Metrics { workers, vocabulary, .. } = metrics;
+        let routes = slots(workers, metrics.routes.all(), |w| &w.routes).into_iter().map(|(name, cells)| {
+            let sums = sum(cells.iter().map(|c| &c.requests), request_place(MethodLabel::TOKENS.len(), 0));
+            let flow = sum(cells.iter().map(|c| &c.flow), 2);
+            let places =
+                MethodLabel::TOKENS.iter().flat_map(|m| CodeClass::TOKENS.iter().map(move |c| (*m, *c)));
+            let requests = places.zip(sums).filter(|(_, n)| *n > 0).map(|((m, c), n)| (m, c, n)).collect();
+            RouteSnapshot { name, requests, body_bytes: flow[BODY_BYTES], aborted: flow[ABORTED] }
+        });
+        let caches = slots(workers, metrics.caches.all(), |w| &w.caches).into_iter().map(|(name, cells)| {
+            let lookups = sum(cells.iter().map(|c| &c.lookups), 1 + vocabulary.forward.len());
+            let fills = sum(cells.iter().map(|c| &c.fills), 2);
+            let tokens = std::iter::once("hit").chain(vocabulary.forward.iter().copied());
+            CacheSnapshot {
                 name,
-                duration: sum_histograms(cells.iter().map(|c| &c.duration)),
+                lookups: counts(tokens, lookups),
+                collapsed: fills[COLLAPSED],
+                stored: fills[STORED],
+            }
+        });
+        let origins =
+            slots(workers, metrics.origins.all(), |w| &w.origins).into_iter().map(|(name, cells)| {
+                OriginSnapshot { name, duration: sum_histograms(cells.iter().map(|c| &c.duration)) }
             });
         let by_reason = |tokens: &'static [&'static str], of: fn(&WorkerMetrics) -> &Cells| {
-            counts(
-                tokens.iter().copied(),
-                sum(workers.iter().map(|w| of(w)), tokens.len()),
-            )
+            counts(tokens.iter().copied(), sum(workers.iter().map(|w| of(w)), tokens.len()))
         };
         let served = Served::TOKENS.iter().enumerate();
         Self {
@@ -190,10 +161,7 @@ impl Snapshot {
             lock_wait: sum_histograms(workers.iter().map(|w| &w.lock_wait)),
             not_stored: by_reason(vocabulary.not_stored, |w| &w.not_stored),
             invalidations: by_reason(vocabulary.invalidation, |w| &w.invalidations),
-            tasks: workers
-                .iter()
-                .map(|w| w.tasks.get().map_or(0, |count| count()))
-                .collect(),
+            tasks: workers.iter().map(|w| w.tasks.get().map_or(0, |count| count())).collect(),
             reloads: metrics.reloads(),
         }
     }
@@ -212,23 +180,18 @@ impl Snapshot {
         self.caches.iter().for_each(|cache| cache.expose(out));
         self.origins.iter().for_each(|origin| origin.expose(out));
         for (served, histogram) in &self.latency {
-            out.family(&family::REQUEST_SECONDS)
-                .histogram(&[("served", served)], histogram);
+            out.family(&family::REQUEST_SECONDS).histogram(&[("served", served)], histogram);
         }
-        out.family(&family::LOCK_WAIT_SECONDS)
-            .histogram(&[], &self.lock_wait);
+        out.family(&family::LOCK_WAIT_SECONDS).histogram(&[], &self.lock_wait);
         for (worker, tasks) in self.tasks.iter().enumerate() {
-            out.family(&family::TASKS)
-                .value(&[("worker", &worker.to_string())], *tasks);
+            out.family(&family::TASKS).value(&[("worker", &worker.to_string())], *tasks);
         }
         let (ok, failed) = self.reloads;
         out.family(&family::CONFIG_RELOADS)
             .value(&[("result", "ok")], ok)
             .value(&[("result", "error")], failed);
-        out.family(&family::BUILD_INFO)
-            .value(&[("version", self.version)], 1_u64);
-        out.family(&family::PROCESS_START_SECONDS)
-            .value(&[], self.started.0 as f64 / 1e3);
+        out.family(&family::BUILD_INFO).value(&[("version", self.version)], 1_u64);
+        out.family(&family::PROCESS_START_SECONDS).value(&[], self.started.0 as f64 / 1e3);
     }
 }
 
@@ -236,13 +199,10 @@ impl RouteSnapshot {
     fn expose(&self, out: &mut Exposition) {
         let route = ("route", &*self.name);
         for (method, class, count) in &self.requests {
-            out.family(&family::REQUESTS)
-                .value(&[route, ("method", method), ("code_class", class)], *count);
+            out.family(&family::REQUESTS).value(&[route, ("method", method), ("code_class", class)], *count);
         }
-        out.family(&family::RESPONSE_BYTES)
-            .value(&[route], self.body_bytes);
-        out.family(&family::RESPONSES_ABORTED)
-            .value(&[route], self.aborted);
+        out.family(&family::RESPONSE_BYTES).value(&[route], self.body_bytes);
+        out.family(&family::RESPONSES_ABORTED).value(&[route], self.aborted);
     }
 }
 
@@ -250,8 +210,7 @@ impl CacheSnapshot {
     fn expose(&self, out: &mut Exposition) {
         let cache = ("cache", &*self.name);
         for Count { token, count } in &self.lookups {
-            out.family(&family::LOOKUPS)
-                .value(&[cache, ("status", token)], *count);
+            out.family(&family::LOOKUPS).value(&[cache, ("status", token)], *count);
         }
         out.family(&family::COLLAPSED).value(&[cache], self.collapsed);
         out.family(&family::STORED).value(&[cache], self.stored);
@@ -261,8 +220,7 @@ impl CacheSnapshot {
 impl OriginSnapshot {
     fn expose(&self, out: &mut Exposition) {
         let upstream = ("upstream", &*self.name);
-        out.family(&family::ORIGIN_SECONDS)
-            .histogram(&[upstream], &self.duration);
+        out.family(&family::ORIGIN_SECONDS).histogram(&[upstream], &self.duration);
     }
 }
 
@@ -294,11 +252,7 @@ mod tests {
     fn workers_are_summed_by_name_and_reason() {
         let metrics = metrics();
         let (a, b) = (metrics.worker(0), metrics.worker(1));
-        let (route, cache, origin) = (
-            metrics.route("shop"),
-            metrics.cache("default"),
-            metrics.origin("app"),
-        );
+        let (route, cache, origin) = (metrics.route("shop"), metrics.cache("default"), metrics.origin("app"));
         for worker in [&a, &b] {
             worker.request(route, &Method::GET, StatusCode::OK);
             worker.hit(cache);
@@ -313,18 +267,8 @@ mod tests {
         let snapshot = metrics.snapshot();
         assert_eq!(snapshot.routes.len(), 1);
         assert_eq!(snapshot.routes[0].requests, [("GET", "2xx", 2)]);
-        assert_eq!(
-            (snapshot.routes[0].body_bytes, snapshot.routes[0].aborted),
-            (200, 2)
-        );
-        assert_eq!(
-            snapshot.caches[0]
-                .lookups
-                .iter()
-                .map(|c| c.count)
-                .collect::<Vec<_>>(),
-            [2, 0, 2]
-        );
+        assert_eq!((snapshot.routes[0].body_bytes, snapshot.routes[0].aborted), (200, 2));
+        assert_eq!(snapshot.caches[0].lookups.iter().map(|c| c.count).collect::<Vec<_>>(), [2, 0, 2]);
         assert_eq!((snapshot.caches[0].collapsed, snapshot.caches[0].stored), (1, 1));
         assert_eq!(snapshot.origins[0].duration.count(), 1);
         assert_eq!(snapshot.latency[0].1.count(), 2);
@@ -345,16 +289,11 @@ mod tests {
             before.contains("larder_cache_lookups_total{cache=\"default\",status=\"hit\"} 0\n"),
             "{before}"
         );
-        assert!(
-            before.contains("larder_build_info{version=\"1.2.3\"} 1\n"),
-            "{before}"
-        );
+        assert!(before.contains("larder_build_info{version=\"1.2.3\"} 1\n"), "{before}");
         assert!(before.contains("process_start_time_seconds 1.5\n"), "{before}");
         assert!(before.contains("process_resident_memory_bytes "), "{before}");
         assert!(!before.contains("\"other\""), "{before}");
-        metrics
-            .worker(0)
-            .request(RouteId::default(), &Method::POST, StatusCode::NOT_FOUND);
+        metrics.worker(0).request(RouteId::default(), &Method::POST, StatusCode::NOT_FOUND);
         let after = text(&metrics);
         assert!(
             after.contains("larder_requests_total{route=\"other\",method=\"POST\",code_class=\"4xx\"} 1\n")
@@ -375,14 +314,10 @@ mod tests {
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let name = line.split(['{', ' ']).next().unwrap();
             let stem = |n: &str| {
-                ["_bucket", "_sum", "_count"]
-                    .iter()
-                    .find_map(|s| n.strip_suffix(s))
-                    .map(str::to_owned)
+                ["_bucket", "_sum", "_count"].iter().find_map(|s| n.strip_suffix(s)).map(str::to_owned)
             };
-            let declared = family::ALL
-                .iter()
-                .find(|f| f.name == name || Some(f.name) == stem(name).as_deref());
+            let declared =
+                family::ALL.iter().find(|f| f.name == name || Some(f.name) == stem(name).as_deref());
             let declared = declared.unwrap_or_else(|| panic!("undeclared: {line}"));
             for label in declared.labels {
                 assert!(line.contains(&format!("{label}=\"")), "{label} missing: {line}");

@@ -86,10 +86,7 @@ impl WorkerMetrics {
     fn route(&self, id: RouteId) -> Option<&RouteCells> {
         let make = || {
             let places = MethodLabel::TOKENS.len() * CodeClass::TOKENS.len();
-            Box::new(RouteCells {
-                requests: Cells::new(places),
-                flow: Cells::new(2),
-            })
+            Box::new(RouteCells { requests: Cells::new(places), flow: Cells::new(2) })
         };
         self.routes.get(id.index()).map(|slot| &**slot.get_or_init(make))
     }
@@ -105,11 +102,7 @@ impl WorkerMetrics {
     }
 
     fn origin(&self, id: OriginId) -> Option<&OriginCells> {
-        let make = || {
-            Box::new(OriginCells {
-                duration: Histogram::default(),
-            })
-        };
+        let make = || Box::new(OriginCells { duration: Histogram::default() });
         self.origins.get(id.index()).map(|slot| &**slot.get_or_init(make))
     }
 
@@ -188,8 +181,6 @@ impl WorkerMetrics {
 
 impl fmt::Debug for WorkerMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerMetrics")
-            .field("vocabulary", &self.vocabulary)
-            .finish_non_exhaustive()
+        f.debug_struct("WorkerMetrics").field("vocabulary", &self.vocabulary).finish_non_exhaustive()
     }
 }

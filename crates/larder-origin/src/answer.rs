@@ -82,9 +82,7 @@ pub(crate) fn check(parts: &Parts, method: &Method, limits: &HeadLimits) -> Resu
         }
         Coding::Chunked => {}
         Coding::Unknown if content_length.is_some() => {
-            return Err(OriginError::BadResponse(
-                "unknown transfer-encoding with content-length",
-            ));
+            return Err(OriginError::BadResponse("unknown transfer-encoding with content-length"));
         }
         Coding::Unknown => {}
     }
@@ -92,15 +90,8 @@ pub(crate) fn check(parts: &Parts, method: &Method, limits: &HeadLimits) -> Resu
     let is_ambiguous = coding != Coding::None && content_length.is_some();
     // hyper answers an HTTP/1.0 peer in HTTP/1.0 from then on, and would drop an upload of unknown length.
     let is_reusable = parts.version == Version::HTTP_11 && !is_ambiguous && coding != Coding::Unknown;
-    let content_length = if has_content && coding != Coding::None {
-        None
-    } else {
-        content_length
-    };
-    Ok(Framing {
-        content_length,
-        is_reusable,
-    })
+    let content_length = if has_content && coding != Coding::None { None } else { content_length };
+    Ok(Framing { content_length, is_reusable })
 }
 
 /// The one length that all lines and list members agree on (RFC 9110 8.6).
@@ -187,135 +178,28 @@ mod tests {
         let one = Version::HTTP_11;
         let zero = Version::HTTP_10;
         let get = Method::GET;
-        type Case<'a> = (
-            Version,
-            Method,
-            u16,
-            &'a [(&'a str, &'a str)],
-            Result<(Option<u64>, bool), &'a str>,
-        );
+        type Case<'a> =
+            (Version, Method, u16, &'a [(&'a str, &'a str)], Result<(Option<u64>, bool), &'a str>);
         let cases: &[Case<'_>] = &[
             (one, get.clone(), 200, &[], Ok((None, true))),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "5")],
-                Ok((Some(5), true)),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "5, 5")],
-                Ok((Some(5), true)),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "5"), ("content-length", "5")],
-                Ok((Some(5), true)),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "5"), ("content-length", "6")],
-                Err("conflicting"),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "5,6")],
-                Err("conflicting"),
-            ),
+            (one, get.clone(), 200, &[("content-length", "5")], Ok((Some(5), true))),
+            (one, get.clone(), 200, &[("content-length", "5, 5")], Ok((Some(5), true))),
+            (one, get.clone(), 200, &[("content-length", "5"), ("content-length", "5")], Ok((Some(5), true))),
+            (one, get.clone(), 200, &[("content-length", "5"), ("content-length", "6")], Err("conflicting")),
+            (one, get.clone(), 200, &[("content-length", "5,6")], Err("conflicting")),
             (one, get.clone(), 200, &[("content-length", "")], Err("malformed")),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "5,")],
-                Err("malformed"),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "+5")],
-                Err("malformed"),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "-1")],
-                Err("malformed"),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "0x5")],
-                Err("malformed"),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "5 5")],
-                Err("malformed"),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "99999999999999999999")],
-                Err("malformed"),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("content-length", "18446744073709551615")],
-                Err("malformed"),
-            ),
-            (
-                one,
-                Method::HEAD,
-                200,
-                &[("content-length", "5")],
-                Ok((Some(5), true)),
-            ),
-            (
-                one,
-                Method::HEAD,
-                200,
-                &[("content-length", "x")],
-                Err("malformed"),
-            ),
-            (
-                one,
-                get.clone(),
-                304,
-                &[("content-length", "5"), ("content-length", "6")],
-                Err("conflicting"),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("transfer-encoding", "chunked")],
-                Ok((None, true)),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("transfer-encoding", "Chunked")],
-                Ok((None, true)),
-            ),
+            (one, get.clone(), 200, &[("content-length", "5,")], Err("malformed")),
+            (one, get.clone(), 200, &[("content-length", "+5")], Err("malformed")),
+            (one, get.clone(), 200, &[("content-length", "-1")], Err("malformed")),
+            (one, get.clone(), 200, &[("content-length", "0x5")], Err("malformed")),
+            (one, get.clone(), 200, &[("content-length", "5 5")], Err("malformed")),
+            (one, get.clone(), 200, &[("content-length", "99999999999999999999")], Err("malformed")),
+            (one, get.clone(), 200, &[("content-length", "18446744073709551615")], Err("malformed")),
+            (one, Method::HEAD, 200, &[("content-length", "5")], Ok((Some(5), true))),
+            (one, Method::HEAD, 200, &[("content-length", "x")], Err("malformed")),
+            (one, get.clone(), 304, &[("content-length", "5"), ("content-length", "6")], Err("conflicting")),
+            (one, get.clone(), 200, &[("transfer-encoding", "chunked")], Ok((None, true))),
+            (one, get.clone(), 200, &[("transfer-encoding", "Chunked")], Ok((None, true))),
             (
                 one,
                 get.clone(),
@@ -330,13 +214,7 @@ mod tests {
                 &[("transfer-encoding", "chunked"), ("content-length", "x")],
                 Err("malformed"),
             ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("transfer-encoding", "foo")],
-                Ok((None, false)),
-            ),
+            (one, get.clone(), 200, &[("transfer-encoding", "foo")], Ok((None, false))),
             (
                 one,
                 get.clone(),
@@ -344,20 +222,8 @@ mod tests {
                 &[("transfer-encoding", "foo"), ("content-length", "5")],
                 Err("unknown transfer-encoding with"),
             ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("transfer-encoding", "gzip, chunked")],
-                Err("other"),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("transfer-encoding", "chunked, identity")],
-                Err("other"),
-            ),
+            (one, get.clone(), 200, &[("transfer-encoding", "gzip, chunked")], Err("other")),
+            (one, get.clone(), 200, &[("transfer-encoding", "chunked, identity")], Err("other")),
             (
                 one,
                 get.clone(),
@@ -365,51 +231,18 @@ mod tests {
                 &[("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")],
                 Err("other"),
             ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("transfer-encoding", "chunked;q=1")],
-                Ok((None, false)),
-            ),
-            (
-                one,
-                get.clone(),
-                200,
-                &[("transfer-encoding", "chun\u{e9}ked")],
-                Err("malformed"),
-            ),
-            (
-                zero,
-                get.clone(),
-                200,
-                &[("transfer-encoding", "chunked")],
-                Err("http/1.0"),
-            ),
-            (
-                zero,
-                Method::HEAD,
-                200,
-                &[("transfer-encoding", "chunked")],
-                Err("http/1.0"),
-            ),
-            (
-                zero,
-                get.clone(),
-                200,
-                &[("content-length", "5")],
-                Ok((Some(5), false)),
-            ),
+            (one, get.clone(), 200, &[("transfer-encoding", "chunked;q=1")], Ok((None, false))),
+            (one, get.clone(), 200, &[("transfer-encoding", "chun\u{e9}ked")], Err("malformed")),
+            (zero, get.clone(), 200, &[("transfer-encoding", "chunked")], Err("http/1.0")),
+            (zero, Method::HEAD, 200, &[("transfer-encoding", "chunked")], Err("http/1.0")),
+            (zero, get.clone(), 200, &[("content-length", "5")], Ok((Some(5), false))),
             (zero, get, 200, &[("connection", "keep-alive")], Ok((None, false))),
         ];
         for (version, method, status, lines, expected) in cases {
             let got = check(&head(*version, *status, lines), method, &HeadLimits::default());
             match (got, expected) {
                 (Ok(framing), Ok((content_length, is_reusable))) => {
-                    let expected = Framing {
-                        content_length: *content_length,
-                        is_reusable: *is_reusable,
-                    };
+                    let expected = Framing { content_length: *content_length, is_reusable: *is_reusable };
                     assert_eq!(framing, expected, "{method} {lines:?}");
                 }
                 (Err(OriginError::BadResponse(why)), Err(part)) => {

@@ -80,38 +80,26 @@ pub(crate) async fn attempt(
         Poll::Pending
     });
     match outcome.await {
-        Ok(Ok(_)) if trace.are_reads_refused() => Err(Failed {
-            error: OriginError::BadResponse(TOO_MANY_INTERIMS),
-            again: None,
-        }),
+        Ok(Ok(_)) if trace.are_reads_refused() => {
+            Err(Failed { error: OriginError::BadResponse(TOO_MANY_INTERIMS), again: None })
+        }
         Ok(Ok(response)) => {
             let is_upload_complete = progress.is_complete();
             if !is_upload_complete {
                 progress.stop();
                 lease.shared().metrics.upload_stopped();
             }
-            Ok(Answered {
-                lease,
-                response,
-                is_upload_complete,
-            })
+            Ok(Answered { lease, response, is_upload_complete })
         }
         Ok(Err(_)) | Err(()) if progress.error().is_some() => {
             let error = progress.error().unwrap_or(BodyError::Cut);
-            Err(Failed {
-                error: OriginError::ClientBody(error),
-                again: None,
-            })
+            Err(Failed { error: OriginError::ClientBody(error), again: None })
         }
         // The client is what we are waiting for; its own limit should have ended this before.
-        Err(()) if progress.is_waiting() => Err(Failed {
-            error: OriginError::ClientBody(BodyError::Stalled),
-            again: None,
-        }),
-        Err(()) => Err(Failed {
-            error: OriginError::FirstByteTimeout,
-            again: None,
-        }),
+        Err(()) if progress.is_waiting() => {
+            Err(Failed { error: OriginError::ClientBody(BodyError::Stalled), again: None })
+        }
+        Err(()) => Err(Failed { error: OriginError::FirstByteTimeout, again: None }),
         Ok(Err(mut unsent)) => {
             let message = unsent.take_message();
             let error = head_error(&unsent.into_error(), &trace);
@@ -158,10 +146,7 @@ fn relay_interims<B>(request: &mut http::Request<B>, sink: Option<InterimSink>, 
         if passed.fetch_add(1, Ordering::Relaxed) < INTERIMS_PASSED_MAX {
             let mut fields = interim.headers().clone();
             answer::strip(&mut fields);
-            sink(Interim {
-                status: interim.status(),
-                fields,
-            });
+            sink(Interim { status: interim.status(), fields });
         }
     });
 }

@@ -51,9 +51,7 @@ impl Server {
         Ok(Self {
             address: Arc::new(address.clone()),
             pool: Pool::new(settings.max_idle, settings.idle, shared.clone()),
-            resolver: address
-                .host_and_port()
-                .map(|(host, port)| Resolver::new(host, port)),
+            resolver: address.host_and_port().map(|(host, port)| Resolver::new(host, port)),
             tls,
         })
     }
@@ -67,10 +65,7 @@ impl Server {
             return Ok(());
         };
         let addresses = tokio::time::timeout(settings.timeouts.connect, resolver.addresses());
-        addresses
-            .await
-            .map_err(|_| OriginError::ConnectTimeout)?
-            .map(|_| ())
+        addresses.await.map_err(|_| OriginError::ConnectTimeout)?.map(|_| ())
     }
 
     /// Opens a connection.
@@ -95,12 +90,7 @@ impl Server {
             // How it ended is told to whoever uses the sender or reads the body.
             let _ = connection.with_upgrades().await;
         });
-        Ok(Connection {
-            sender,
-            trace,
-            socket,
-            _task: AbortOnDrop(task.abort_handle()),
-        })
+        Ok(Connection { sender, trace, socket, _task: AbortOnDrop(task.abort_handle()) })
     }
 
     async fn transport(&self, deadline: Instant) -> Result<Transport, OriginError> {
@@ -114,10 +104,7 @@ impl Server {
         let Some((connector, name)) = &self.tls else {
             return Ok(Transport::Clear(socket));
         };
-        let stream = connector
-            .connect(name.clone(), socket)
-            .await
-            .map_err(OriginError::Tls)?;
+        let stream = connector.connect(name.clone(), socket).await.map_err(OriginError::Tls)?;
         Ok(Transport::Tls(Box::new(stream)))
     }
 }
@@ -125,9 +112,7 @@ impl Server {
 async fn tcp(addresses: &[SocketAddr], deadline: Instant) -> Result<Socket, OriginError> {
     let mut last_error = OriginError::Dns(io::ErrorKind::NotFound.into());
     for (tried, address) in addresses.iter().enumerate() {
-        let left = u32::try_from(addresses.len().saturating_sub(tried))
-            .unwrap_or(u32::MAX)
-            .max(1);
+        let left = u32::try_from(addresses.len().saturating_sub(tried)).unwrap_or(u32::MAX).max(1);
         let share = deadline.saturating_duration_since(Instant::now()) / left;
         match tokio::time::timeout(share, TcpStream::connect(address)).await {
             Err(_) => last_error = OriginError::ConnectTimeout,
@@ -163,8 +148,5 @@ async fn handshake(
         .max_headers(limits.fields_max)
         .max_header_size(limits.bytes_max.max(BUFFER_BYTES_MIN))
         .max_buf_size(limits.bytes_max.max(BUFFER_BYTES_MIN));
-    builder
-        .handshake(TokioIo::new(wire))
-        .await
-        .map_err(|_| OriginError::Closed)
+    builder.handshake(TokioIo::new(wire)).await.map_err(|_| OriginError::Closed)
 }

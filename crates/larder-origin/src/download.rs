@@ -50,13 +50,7 @@ pub(crate) struct Download {
 
 impl Download {
     pub(crate) fn new(incoming: Incoming, hold: Hold, limit: Duration) -> Self {
-        Self {
-            incoming,
-            hold: Some(hold),
-            limit,
-            timer: None,
-            is_waiting: false,
-        }
+        Self { incoming, hold: Some(hold), limit, timer: None, is_waiting: false }
     }
 
     fn finish(&mut self) {
@@ -75,9 +69,7 @@ impl Download {
     /// Whether nothing has come for too long; wakes the task when that happens.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let deadline = Instant::now() + self.limit;
-        let timer = self
-            .timer
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if !self.is_waiting {
             self.is_waiting = true;
             timer.as_mut().reset(deadline);
@@ -100,9 +92,7 @@ impl HttpBody for Download {
         loop {
             match Pin::new(&mut self.incoming).poll_frame(cx) {
                 Poll::Pending => {
-                    return self
-                        .poll_stalled(cx)
-                        .map(|()| Some(Err(self.fail(BodyError::Stalled))));
+                    return self.poll_stalled(cx).map(|()| Some(Err(self.fail(BodyError::Stalled))));
                 }
                 Poll::Ready(None) => {
                     self.finish();

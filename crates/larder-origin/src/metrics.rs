@@ -40,51 +40,23 @@ impl Metrics {
     /// gauges; the label that names the origin is the caller's to add.
     pub fn for_each(&self, f: &mut Visit<'_>) {
         let plain = [
-            (
-                "larder_origin_requests_total",
-                "Exchanges begun with the origin.",
-                &self.requests,
-            ),
-            (
-                "larder_origin_in_flight",
-                "Exchanges whose response has not ended.",
-                &self.in_flight,
-            ),
-            (
-                "larder_origin_connections",
-                "Connections open, unused ones included.",
-                &self.connections_open,
-            ),
-            (
-                "larder_origin_connections_opened_total",
-                "Connections opened.",
-                &self.connections_opened,
-            ),
-            (
-                "larder_origin_connections_reused_total",
-                "Exchanges on a used one.",
-                &self.connections_reused,
-            ),
+            ("larder_origin_requests_total", "Exchanges begun with the origin.", &self.requests),
+            ("larder_origin_in_flight", "Exchanges whose response has not ended.", &self.in_flight),
+            ("larder_origin_connections", "Connections open, unused ones included.", &self.connections_open),
+            ("larder_origin_connections_opened_total", "Connections opened.", &self.connections_opened),
+            ("larder_origin_connections_reused_total", "Exchanges on a used one.", &self.connections_reused),
             (
                 "larder_origin_connections_stale_total",
                 "Kept connections found closed, too old, or with bytes nobody asked for.",
                 &self.connections_stale,
             ),
-            (
-                "larder_origin_retries_total",
-                "Requests sent a second time.",
-                &self.retries,
-            ),
+            ("larder_origin_retries_total", "Requests sent a second time.", &self.retries),
             (
                 "larder_origin_uploads_stopped_total",
                 "Request bodies stopped by an early final answer.",
                 &self.uploads_stopped,
             ),
-            (
-                "larder_origin_bodies_broken_total",
-                "Response bodies that broke.",
-                &self.bodies_broken,
-            ),
+            ("larder_origin_bodies_broken_total", "Response bodies that broke.", &self.bodies_broken),
         ];
         for (name, help, value) in plain {
             f(name, help, &[], value.load(Ordering::Relaxed));
@@ -130,9 +102,7 @@ impl Metrics {
     }
 
     pub(crate) fn failed(&self, error: &OriginError) {
-        let place = OriginError::TOKENS
-            .iter()
-            .position(|token| *token == error.token());
+        let place = OriginError::TOKENS.iter().position(|token| *token == error.token());
         if let Some(counter) = place.and_then(|place| self.errors.get(place)) {
             bump(counter);
         }
@@ -176,9 +146,7 @@ impl Shared {
         let max = u64::try_from(max).unwrap_or(u64::MAX);
         self.metrics
             .connections_open
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
-                (open < max).then_some(open + 1)
-            })
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < max).then_some(open + 1))
             .map_err(|_| OriginError::ConnectionLimit)?;
         bump(&self.metrics.connections_opened);
         Ok(OpenConnection(self.clone()))
@@ -223,15 +191,9 @@ mod tests {
         let one = shared.open(1).unwrap();
         assert!(matches!(shared.open(1), Err(OriginError::ConnectionLimit)));
         let exchange = shared.begin();
-        assert_eq!(
-            (shared.metrics.connections_open(), shared.metrics.in_flight()),
-            (1, 1)
-        );
+        assert_eq!((shared.metrics.connections_open(), shared.metrics.in_flight()), (1, 1));
         drop((one, exchange));
-        assert_eq!(
-            (shared.metrics.connections_open(), shared.metrics.in_flight()),
-            (0, 0)
-        );
+        assert_eq!((shared.metrics.connections_open(), shared.metrics.in_flight()), (0, 0));
         assert!(shared.open(1).is_ok());
     }
 
@@ -245,9 +207,6 @@ mod tests {
                 seen.push(format!("{name}{labels:?}"));
             }
         });
-        assert_eq!(
-            seen,
-            [r#"larder_origin_errors_total[("reason", "head-too-large")]"#]
-        );
+        assert_eq!(seen, [r#"larder_origin_errors_total[("reason", "head-too-large")]"#]);
     }
 }

@@ -45,9 +45,7 @@ pub struct Origin {
 
 impl std::fmt::Debug for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Origin")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
+        f.debug_struct("Origin").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -66,22 +64,14 @@ impl Origin {
     /// # Errors
     /// No servers, a limit of time beyond a year, or TLS that cannot be set up.
     pub fn new(settings: Arc<OriginSettings>, shared: Arc<Shared>) -> Result<Self, SetupError> {
-        let servers: Result<Vec<_>, _> = settings
-            .servers
-            .iter()
-            .map(|address| Server::new(address, &settings, &shared))
-            .collect();
+        let servers: Result<Vec<_>, _> =
+            settings.servers.iter().map(|address| Server::new(address, &settings, &shared)).collect();
         let servers = servers?;
         if servers.is_empty() {
             return Err(SetupError::NoServers);
         }
         settings.check_times()?;
-        Ok(Self {
-            settings,
-            shared,
-            servers,
-            turn: AtomicUsize::new(0),
-        })
+        Ok(Self { settings, shared, servers, turn: AtomicUsize::new(0) })
     }
 
     /// What this origin was made from.
@@ -97,10 +87,7 @@ impl Origin {
         let mut unresolved = Vec::new();
         for server in &self.servers {
             if let Err(error) = server.resolve(&self.settings).await {
-                unresolved.push(Unresolved {
-                    server: server.address.clone(),
-                    error,
-                });
+                unresolved.push(Unresolved { server: server.address.clone(), error });
             }
         }
         unresolved
@@ -128,15 +115,7 @@ impl Origin {
         request: OriginRequest,
         in_flight: InFlight,
     ) -> Result<OriginResponse, OriginError> {
-        let OriginRequest {
-            method,
-            target,
-            authority,
-            fields,
-            body,
-            websocket,
-            interims,
-        } = request;
+        let OriginRequest { method, target, authority, fields, body, websocket, interims } = request;
         let outgoing = Outgoing::new(method.clone(), &target, &authority, fields, body, websocket)?;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let server = self.server(turn)?;
@@ -148,18 +127,12 @@ impl Origin {
                 self.shared.metrics.reused();
                 attempt(lease, outgoing, interims.as_ref(), &self.settings).await
             }
-            None => Err(Failed {
-                error: OriginError::Closed,
-                again: Some(outgoing),
-            }),
+            None => Err(Failed { error: OriginError::Closed, again: Some(outgoing) }),
         };
         let (server, answered) = match kept {
             Ok(answered) => (server, answered),
             Err(Failed { error, again: None }) => return Err(error),
-            Err(Failed {
-                again: Some(outgoing),
-                ..
-            }) => {
+            Err(Failed { again: Some(outgoing), .. }) => {
                 let (server, lease) = self.connect(turn).await?;
                 connect = Some(begun.elapsed());
                 begun = Instant::now();
@@ -168,12 +141,8 @@ impl Origin {
                 (server, outcome.map_err(|failed| failed.error)?)
             }
         };
-        let timing = Timing {
-            connect,
-            first_byte: begun.elapsed(),
-        };
-        self.accept(server, answered, &method, websocket, in_flight, timing)
-            .await
+        let timing = Timing { connect, first_byte: begun.elapsed() };
+        self.accept(server, answered, &method, websocket, in_flight, timing).await
     }
 
     fn server(&self, turn: usize) -> Result<&Server, OriginError> {
@@ -204,11 +173,7 @@ impl Origin {
         in_flight: InFlight,
         timing: Timing,
     ) -> Result<OriginResponse, OriginError> {
-        let Answered {
-            lease,
-            response,
-            is_upload_complete,
-        } = answered;
+        let Answered { lease, response, is_upload_complete } = answered;
         let reused = lease.is_reused;
         let server = server.address.clone();
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -234,20 +199,13 @@ impl Origin {
         };
         answer::strip(&mut parts.headers);
         let is_reusable = framing.is_reusable && is_upload_complete;
-        let hold = Hold {
-            lease,
-            is_reusable,
-            _in_flight: in_flight,
-        };
+        let hold = Hold { lease, is_reusable, _in_flight: in_flight };
         let body = if incoming.is_end_stream() {
             hold.finish();
             Body::Empty
         } else {
             let length = incoming.size_hint().exact();
-            Body::Stream {
-                length,
-                stream: Box::pin(Download::new(incoming, hold, limit)),
-            }
+            Body::Stream { length, stream: Box::pin(Download::new(incoming, hold, limit)) }
         };
         Ok(OriginResponse {
             status: parts.status,

@@ -73,11 +73,7 @@ impl Pool {
                 && connection.sender.is_ready()
                 && connection.socket.is_quiet()
             {
-                return Some(Lease {
-                    connection,
-                    pool: self.clone(),
-                    is_reused: true,
-                });
+                return Some(Lease { connection, pool: self.clone(), is_reused: true });
             }
             self.shared.metrics.stale();
         }
@@ -85,11 +81,7 @@ impl Pool {
 
     /// A first lease on a new connection.
     pub(crate) fn lease(self: &Arc<Self>, connection: Connection) -> Lease {
-        Lease {
-            connection,
-            pool: self.clone(),
-            is_reused: false,
-        }
+        Lease { connection, pool: self.clone(), is_reused: false }
     }
 
     fn put(self: &Arc<Self>, connection: Connection) {
@@ -99,10 +91,7 @@ impl Pool {
         let displaced = {
             let mut idle = self.idle.lock();
             let displaced = (idle.len() >= self.max_idle).then(|| idle.remove(0));
-            idle.push(Idle {
-                connection,
-                since: Instant::now(),
-            });
+            idle.push(Idle { connection, since: Instant::now() });
             displaced
         };
         drop(displaced);
@@ -120,10 +109,8 @@ impl Pool {
         let mut old = Vec::new();
         let next = {
             let mut idle = self.idle.lock();
-            let keep_from = idle
-                .iter()
-                .position(|entry| entry.since.elapsed() < self.idle_limit)
-                .unwrap_or(idle.len());
+            let keep_from =
+                idle.iter().position(|entry| entry.since.elapsed() < self.idle_limit).unwrap_or(idle.len());
             old.extend(idle.drain(..keep_from));
             idle.first().map(|oldest| oldest.since + self.idle_limit)
         };

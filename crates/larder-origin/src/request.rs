@@ -91,31 +91,18 @@ impl Outgoing {
         let host = HeaderValue::from_maybe_shared(authority.as_bytes().clone())
             .map_err(|_| OriginError::BadRequest("authority"))?;
         let fields = outgoing_fields(host, fields, &method, &body, websocket);
-        Ok(Self {
-            head: Head { method, uri, fields },
-            body,
-        })
+        Ok(Self { head: Head { method, uri, fields }, body })
     }
 
     /// The same once more, where the body allows it.
     pub(crate) fn replay(&self) -> Option<Self> {
-        Some(Self {
-            head: self.head.clone(),
-            body: self.body.replay()?,
-        })
+        Some(Self { head: self.head.clone(), body: self.body.replay()? })
     }
 
     /// Takes back what hyper did not send.
     pub(crate) fn from_request(request: Request<Upload>) -> Self {
         let (parts, body) = request.into_parts();
-        Self {
-            head: Head {
-                method: parts.method,
-                uri: parts.uri,
-                fields: parts.headers,
-            },
-            body,
-        }
+        Self { head: Head { method: parts.method, uri: parts.uri, fields: parts.headers }, body }
     }
 
     pub(crate) fn into_request(self) -> Request<Upload> {
@@ -135,12 +122,7 @@ fn outgoing_fields(
     websocket: bool,
 ) -> HeaderMap {
     larder_http::connection::strip(&mut given);
-    for name in [
-        header::HOST,
-        header::CONTENT_LENGTH,
-        header::TRANSFER_ENCODING,
-        header::EXPECT,
-    ] {
+    for name in [header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::EXPECT] {
         given.remove(name);
     }
     // Host first (RFC 9110 7.2), so a map of our own.
@@ -186,12 +168,7 @@ mod tests {
     fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
         lines
             .iter()
-            .map(|(n, v)| {
-                (
-                    n.parse::<http::HeaderName>().unwrap(),
-                    HeaderValue::from_static(v),
-                )
-            })
+            .map(|(n, v)| (n.parse::<http::HeaderName>().unwrap(), HeaderValue::from_static(v)))
             .collect()
     }
 
@@ -217,10 +194,8 @@ mod tests {
     fn host_and_framing_are_ours_whatever_was_given() {
         let empty = || Body::Empty;
         let full = || Body::from("abc");
-        let open = || Body::Stream {
-            length: None,
-            stream: Box::pin(http_body_util::Empty::new().map_err_never()),
-        };
+        let open =
+            || Body::Stream { length: None, stream: Box::pin(http_body_util::Empty::new().map_err_never()) };
         check(Method::GET, &[], empty(), false, "host: example.com:8080");
         check(
             Method::GET,
@@ -229,20 +204,8 @@ mod tests {
             false,
             "host: example.com:8080|x-a: 1",
         );
-        check(
-            Method::POST,
-            &[],
-            empty(),
-            false,
-            "host: example.com:8080|content-length: 0",
-        );
-        check(
-            Method::DELETE,
-            &[("content-length", "9")],
-            empty(),
-            false,
-            "host: example.com:8080",
-        );
+        check(Method::POST, &[], empty(), false, "host: example.com:8080|content-length: 0");
+        check(Method::DELETE, &[("content-length", "9")], empty(), false, "host: example.com:8080");
         check(
             Method::POST,
             &[("content-length", "9")],
@@ -250,13 +213,7 @@ mod tests {
             false,
             "host: example.com:8080|content-length: 3",
         );
-        check(
-            Method::GET,
-            &[],
-            open(),
-            false,
-            "host: example.com:8080|transfer-encoding: chunked",
-        );
+        check(Method::GET, &[], open(), false, "host: example.com:8080|transfer-encoding: chunked");
         check(
             Method::GET,
             &[
@@ -272,11 +229,7 @@ mod tests {
         );
         check(
             Method::GET,
-            &[
-                ("upgrade", "h2c"),
-                ("http2-settings", "x"),
-                ("sec-websocket-key", "k"),
-            ],
+            &[("upgrade", "h2c"), ("http2-settings", "x"), ("sec-websocket-key", "k")],
             empty(),
             true,
             "host: example.com:8080|sec-websocket-key: k|connection: upgrade|upgrade: websocket",

@@ -37,11 +37,7 @@ struct Known {
 
 impl Resolver {
     pub(crate) fn new(host: &str, port: u16) -> Self {
-        Self {
-            host: host.to_owned(),
-            port,
-            known: Mutex::new(None),
-        }
+        Self { host: host.to_owned(), port, known: Mutex::new(None) }
     }
 
     /// The addresses, at least one.
@@ -58,10 +54,7 @@ impl Resolver {
         }
         match self.look_up().await {
             Ok(addresses) => {
-                *known = Some(Known {
-                    since: Instant::now(),
-                    addresses: addresses.clone(),
-                });
+                *known = Some(Known { since: Instant::now(), addresses: addresses.clone() });
                 Ok(addresses)
             }
             Err(error) => match known.as_ref() {
@@ -75,10 +68,7 @@ impl Resolver {
         let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await?;
         let addresses: Arc<[SocketAddr]> = found.take(ADDRESSES_MAX).collect();
         if addresses.is_empty() {
-            return Err(io::Error::new(
-                io::ErrorKind::NotFound,
-                "the name has no addresses",
-            ));
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no addresses"));
         }
         Ok(addresses)
     }

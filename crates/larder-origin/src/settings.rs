@@ -54,15 +54,8 @@ impl OriginSettings {
 impl OriginSettings {
     /// Times are added to readings of a clock, which must not overflow.
     pub(crate) fn check_times(&self) -> Result<(), SetupError> {
-        let Timeouts {
-            connect,
-            first_byte,
-            between_bytes,
-            event_stream,
-        } = self.timeouts;
-        let longest = [connect, first_byte, between_bytes, event_stream, self.idle]
-            .into_iter()
-            .max();
+        let Timeouts { connect, first_byte, between_bytes, event_stream } = self.timeouts;
+        let longest = [connect, first_byte, between_bytes, event_stream, self.idle].into_iter().max();
         match longest {
             Some(longest) if longest > TIME_MAX => Err(SetupError::Time(longest)),
             _ => Ok(()),
@@ -107,11 +100,7 @@ pub struct HeadLimits {
 
 impl Default for HeadLimits {
     fn default() -> Self {
-        Self {
-            bytes_max: 128 * 1024,
-            fields_max: 256,
-            field_bytes_max: 64 * 1024,
-        }
+        Self { bytes_max: 128 * 1024, fields_max: 256, field_bytes_max: 64 * 1024 }
     }
 }
 
@@ -127,10 +116,7 @@ pub struct TlsSettings {
 
 impl Default for TlsSettings {
     fn default() -> Self {
-        Self {
-            ca_file: None,
-            verify: true,
-        }
+        Self { ca_file: None, verify: true }
     }
 }
 
@@ -168,9 +154,8 @@ impl ServerAddress {
                 false => Err("a unix address needs an absolute path: unix:/path.sock".to_owned()),
             };
         }
-        let (scheme, rest) = text
-            .split_once("://")
-            .ok_or("expected http://HOST:PORT, https://HOST or unix:/path.sock")?;
+        let (scheme, rest) =
+            text.split_once("://").ok_or("expected http://HOST:PORT, https://HOST or unix:/path.sock")?;
         let default_port = match scheme.to_ascii_lowercase().as_str() {
             "http" => 80,
             "https" => 443,
@@ -206,9 +191,7 @@ impl ServerAddress {
 
 fn split_port(authority: &str) -> Result<(&str, Option<&str>), String> {
     if let Some(rest) = authority.strip_prefix('[') {
-        let (host, rest) = rest
-            .split_once(']')
-            .ok_or("an IPv6 address needs its closing bracket")?;
+        let (host, rest) = rest.split_once(']').ok_or("an IPv6 address needs its closing bracket")?;
         if host.parse::<std::net::Ipv6Addr>().is_err() {
             return Err(format!("{host:?} is not an IPv6 address"));
         }
@@ -224,25 +207,14 @@ fn split_port(authority: &str) -> Result<(&str, Option<&str>), String> {
     };
     let is_host = !host.is_empty()
         && host.len() <= 253
-        && host
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
-    if is_host {
-        Ok((host, port))
-    } else {
-        Err(format!("{host:?} is not a host name"))
-    }
+        && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
+    if is_host { Ok((host, port)) } else { Err(format!("{host:?} is not a host name")) }
 }
 
 fn parse_port(text: &str) -> Result<u16, String> {
     // `u16::from_str` takes a sign, an address does not.
-    let port = text
-        .bytes()
-        .all(|b| b.is_ascii_digit())
-        .then(|| text.parse::<u16>().ok())
-        .flatten();
-    port.filter(|port| *port > 0)
-        .ok_or_else(|| format!("{text:?} is not a port"))
+    let port = text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u16>().ok()).flatten();
+    port.filter(|port| *port > 0).ok_or_else(|| format!("{text:?} is not a port"))
 }
 
 impl fmt::Display for ServerAddress {

@@ -21,9 +21,7 @@ pub(crate) fn client_config(settings: &TlsSettings) -> Result<ClientConfig, Setu
     let builder =
         ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
     let mut config = if settings.verify {
-        builder
-            .with_root_certificates(roots(settings)?)
-            .with_no_client_auth()
+        builder.with_root_certificates(roots(settings)?).with_no_client_auth()
     } else {
         builder
             .dangerous()
@@ -45,20 +43,13 @@ fn roots(settings: &TlsSettings) -> Result<RootCertStore, SetupError> {
         }
         return Ok(roots);
     };
-    let failed = |reason: String| SetupError::CaFile {
-        path: path.display().to_string(),
-        reason,
-    };
+    let failed = |reason: String| SetupError::CaFile { path: path.display().to_string(), reason };
     let certificates = CertificateDer::pem_file_iter(path).map_err(|e| failed(e.to_string()))?;
     for certificate in certificates {
         let certificate = certificate.map_err(|e| failed(e.to_string()))?;
         roots.add(certificate).map_err(|e| failed(e.to_string()))?;
     }
-    if roots.is_empty() {
-        Err(failed("no certificates in it".to_owned()))
-    } else {
-        Ok(roots)
-    }
+    if roots.is_empty() { Err(failed("no certificates in it".to_owned())) } else { Ok(roots) }
 }
 
 /// `verify = false`: takes any certificate, but still insists that the peer holds its key.

@@ -20,10 +20,7 @@ pub(crate) struct TunnelStream {
 
 impl TunnelStream {
     pub(crate) fn new(upgraded: Upgraded, in_flight: InFlight) -> Self {
-        Self {
-            stream: TokioIo::new(upgraded),
-            _in_flight: in_flight,
-        }
+        Self { stream: TokioIo::new(upgraded), _in_flight: in_flight }
     }
 }
 

@@ -62,10 +62,7 @@ impl Progress {
 enum Source {
     Nothing,
     Bytes(Bytes),
-    Pieces {
-        owner: Arc<dyn Pieces>,
-        range: Range<u64>,
-    },
+    Pieces { owner: Arc<dyn Pieces>, range: Range<u64> },
     Stream(Stream),
 }
 
@@ -89,11 +86,7 @@ impl Upload {
         };
         let progress = Arc::new(Progress::default());
         progress.0.lock().is_complete = matches!(source, Source::Nothing);
-        Self {
-            source,
-            remaining,
-            progress,
-        }
+        Self { source, remaining, progress }
     }
 
     pub(crate) fn progress(&self) -> Arc<Progress> {
@@ -105,19 +98,12 @@ impl Upload {
         let source = match &self.source {
             Source::Nothing => Source::Nothing,
             Source::Bytes(bytes) => Source::Bytes(bytes.clone()),
-            Source::Pieces { owner, range } => Source::Pieces {
-                owner: owner.clone(),
-                range: range.clone(),
-            },
+            Source::Pieces { owner, range } => Source::Pieces { owner: owner.clone(), range: range.clone() },
             Source::Stream(_) => return None,
         };
         let progress = Arc::new(Progress::default());
         progress.0.lock().is_complete = matches!(source, Source::Nothing);
-        Some(Self {
-            source,
-            remaining: self.remaining,
-            progress,
-        })
+        Some(Self { source, remaining: self.remaining, progress })
     }
 
     /// Whether there is nothing to send at all.
@@ -215,8 +201,7 @@ impl HttpBody for Upload {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.remaining
-            .map_or_else(SizeHint::default, SizeHint::with_exact)
+        self.remaining.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 
@@ -227,11 +212,7 @@ mod tests {
 
     #[test]
     fn pieces_are_cut_to_their_range() {
-        let pieces = vec![
-            Bytes::from_static(b"abc"),
-            Bytes::new(),
-            Bytes::from_static(b"defg"),
-        ];
+        let pieces = vec![Bytes::from_static(b"abc"), Bytes::new(), Bytes::from_static(b"defg")];
         let cases: &[(Range<u64>, &str)] = &[
             (0..7, "abcdefg"),
             (1..2, "b"),

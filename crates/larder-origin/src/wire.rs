@@ -258,13 +258,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     pub(crate) fn new(transport: Transport, open: OpenConnection) -> Self {
-        Self {
-            transport,
-            trace: Arc::new(Trace::new()),
-            is_write_broken: false,
-            run_bytes: 0,
-            _open: open,
-        }
+        Self { transport, trace: Arc::new(Trace::new()), is_write_broken: false, run_bytes: 0, _open: open }
     }
 
     pub(crate) fn trace(&self) -> Arc<Trace> {
@@ -310,11 +304,7 @@ impl AsyncRead for Wire {
         let before = buf.filled().len();
         let outcome = self.transport.as_read().poll_read(cx, buf);
         let read = buf.filled().len().saturating_sub(before);
-        self.run_bytes = if outcome.is_pending() {
-            0
-        } else {
-            self.run_bytes.saturating_add(read)
-        };
+        self.run_bytes = if outcome.is_pending() { 0 } else { self.run_bytes.saturating_add(read) };
         if read > 0 {
             self.trace.read_bytes.fetch_add(read as u64, Ordering::Relaxed);
         }

@@ -44,41 +44,24 @@ async fn check(name: &str, method: Method, raw: &[u8], then: Then, expect: Expec
     let scripted = Scripted::start(vec![steps, vec![Step::Head, answer("second")]]).await;
     let larder = Larder::new(&scripted.address, |_| ());
 
-    let outcome = larder
-        .origin
-        .send(request(method, "/first", larder_http::body::Body::Empty))
-        .await;
+    let outcome = larder.origin.send(request(method, "/first", larder_http::body::Body::Empty)).await;
     scripted.go();
     let mut is_kept = false;
     match (outcome, expect) {
         (Err(error), Refused(token)) => assert_eq!(error.token(), token, "{name}"),
         (Ok(response), Whole(status, text, connection)) => {
             assert_eq!(response.status.as_u16(), status, "{name}");
-            for field in [
-                "content-length",
-                "transfer-encoding",
-                "connection",
-                "keep-alive",
-                "trailer",
-            ] {
+            for field in ["content-length", "transfer-encoding", "connection", "keep-alive", "trailer"] {
                 assert!(!response.fields.contains_key(field), "{name}: {field}");
             }
             let (body, outcome) = read(response.body).await;
-            assert_eq!(
-                (String::from_utf8_lossy(&body).as_ref(), outcome),
-                (text, Ok(())),
-                "{name}"
-            );
+            assert_eq!((String::from_utf8_lossy(&body).as_ref(), outcome), (text, Ok(())), "{name}");
             is_kept = connection == Kept;
         }
         (Ok(response), Broken(status, text, error)) => {
             assert_eq!(response.status.as_u16(), status, "{name}");
             let (body, outcome) = read(response.body).await;
-            assert_eq!(
-                (String::from_utf8_lossy(&body).as_ref(), outcome),
-                (text, Err(error)),
-                "{name}"
-            );
+            assert_eq!((String::from_utf8_lossy(&body).as_ref(), outcome), (text, Err(error)), "{name}");
         }
         (Ok(response), Refused(token)) => panic!("{name}: {response:?}, expected {token}"),
         (Err(error), _) => panic!("{name}: {error:?}"),
@@ -97,36 +80,16 @@ async fn check(name: &str, method: Method, raw: &[u8], then: Then, expect: Expec
 #[tokio::test]
 async fn framing_decides_where_a_body_ends() {
     let cases: Vec<(&str, &str, Then, Expect<'_>)> = vec![
-        (
-            "length",
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
-            Stay,
-            Whole(200, "abc", Kept),
-        ),
-        (
-            "length 0",
-            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-            Stay,
-            Whole(200, "", Kept),
-        ),
+        ("length", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", Stay, Whole(200, "abc", Kept)),
+        ("length 0", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Stay, Whole(200, "", Kept)),
         (
             "same length twice",
             "HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\n\r\nabc",
             Stay,
             Whole(200, "abc", Kept),
         ),
-        (
-            "no framing",
-            "HTTP/1.1 200 OK\r\n\r\nabc",
-            Close,
-            Whole(200, "abc", Closed),
-        ),
-        (
-            "no framing, reset",
-            "HTTP/1.1 200 OK\r\n\r\nabc",
-            Reset,
-            Broken(200, "abc", BodyError::Cut),
-        ),
+        ("no framing", "HTTP/1.1 200 OK\r\n\r\nabc", Close, Whole(200, "abc", Closed)),
+        ("no framing, reset", "HTTP/1.1 200 OK\r\n\r\nabc", Reset, Broken(200, "abc", BodyError::Cut)),
         (
             "connection close",
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
@@ -145,12 +108,7 @@ async fn framing_decides_where_a_body_ends() {
             Reset,
             Broken(200, "abc", BodyError::Cut),
         ),
-        (
-            "long",
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcdef",
-            Stay,
-            Whole(200, "abc", Closed),
-        ),
+        ("long", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcdef", Stay, Whole(200, "abc", Closed)),
         (
             "two answers at once",
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
@@ -163,24 +121,9 @@ async fn framing_decides_where_a_body_ends() {
             Stay,
             Refused("bad-response"),
         ),
-        (
-            "length list",
-            "HTTP/1.1 200 OK\r\nContent-Length: 3,4\r\n\r\nabcd",
-            Stay,
-            Refused("bad-response"),
-        ),
-        (
-            "empty length",
-            "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n",
-            Stay,
-            Refused("bad-response"),
-        ),
-        (
-            "signed length",
-            "HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\nabc",
-            Stay,
-            Refused("bad-response"),
-        ),
+        ("length list", "HTTP/1.1 200 OK\r\nContent-Length: 3,4\r\n\r\nabcd", Stay, Refused("bad-response")),
+        ("empty length", "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", Stay, Refused("bad-response")),
+        ("signed length", "HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\nabc", Stay, Refused("bad-response")),
         (
             "huge length",
             "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551616\r\n\r\n",
@@ -314,12 +257,7 @@ async fn framing_decides_where_a_body_ends() {
             Stay,
             Refused("bad-response"),
         ),
-        (
-            "1.0 to close",
-            "HTTP/1.0 200 OK\r\n\r\nabc",
-            Close,
-            Whole(200, "abc", Closed),
-        ),
+        ("1.0 to close", "HTTP/1.0 200 OK\r\n\r\nabc", Close, Whole(200, "abc", Closed)),
         (
             "1.0 with length",
             "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
@@ -347,12 +285,7 @@ async fn framing_decides_where_a_body_ends() {
 #[tokio::test]
 async fn answers_without_content_have_none() {
     let cases: Vec<(&str, Method, &str, Expect<'_>)> = vec![
-        (
-            "HEAD",
-            Method::HEAD,
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n",
-            Whole(200, "", Kept),
-        ),
+        ("HEAD", Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", Whole(200, "", Kept)),
         (
             "HEAD chunked",
             Method::HEAD,
@@ -371,24 +304,14 @@ async fn answers_without_content_have_none() {
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
             Refused("bad-response"),
         ),
-        (
-            "204",
-            Method::GET,
-            "HTTP/1.1 204 No Content\r\n\r\n",
-            Whole(204, "", Kept),
-        ),
+        ("204", Method::GET, "HTTP/1.1 204 No Content\r\n\r\n", Whole(204, "", Kept)),
         (
             "204 with body",
             Method::GET,
             "HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\nabc",
             Whole(204, "", Closed),
         ),
-        (
-            "304",
-            Method::GET,
-            "HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n",
-            Whole(304, "", Kept),
-        ),
+        ("304", Method::GET, "HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n", Whole(304, "", Kept)),
         (
             "304 with body",
             Method::GET,
@@ -409,10 +332,7 @@ async fn answers_without_content_have_none() {
 
 #[tokio::test]
 async fn heads_are_repaired_or_refused() {
-    let long_reason = format!(
-        "HTTP/1.1 200 {}\r\nContent-Length: 3\r\n\r\nabc",
-        "r".repeat(8192)
-    );
+    let long_reason = format!("HTTP/1.1 200 {}\r\nContent-Length: 3\r\n\r\nabc", "r".repeat(8192));
     let cases: Vec<(&str, &[u8], Then, Expect<'_>)> = vec![
         ("no status line", b"hello world\r\n\r\n", Stay, Refused("bad-response")),
         ("HTTP/0.9", b"<html>hello</html>", Close, Refused("bad-response")),
@@ -452,10 +372,7 @@ async fn heads_are_repaired_or_refused() {
             let scripted = Scripted::start(vec![vec![Step::Head, Step::Reset]]).await;
             let larder = Larder::new(&scripted.address, |_| ());
             let error = larder.origin.send(get("/")).await.unwrap_err();
-            assert!(
-                matches!(expect, Refused(token) if token == error.token()),
-                "{name}: {error:?}"
-            );
+            assert!(matches!(expect, Refused(token) if token == error.token()), "{name}: {error:?}");
             assert!(error.is_dead(), "{name}");
             larder.ends_without_leaks().await;
             continue;
@@ -474,26 +391,10 @@ async fn limits_of_the_head_hold() {
         ("256 fields", with(fields(255)), Whole(200, "", Kept)),
         ("257 fields", with(fields(256)), Refused("head-too-large")),
         ("field of 64 KiB", with(value(65_536 - 3)), Whole(200, "", Kept)),
-        (
-            "field over 64 KiB",
-            with(value(65_536 - 2)),
-            Refused("head-too-large"),
-        ),
-        (
-            "name of 65536",
-            with(format!("{}: 1\r\n", "n".repeat(65_536))),
-            Refused("head-too-large"),
-        ),
-        (
-            "head near 128 KiB",
-            with(value(62_000).repeat(2)),
-            Whole(200, "", Kept),
-        ),
-        (
-            "head over 128 KiB",
-            with(value(50_000).repeat(3)),
-            Refused("head-too-large"),
-        ),
+        ("field over 64 KiB", with(value(65_536 - 2)), Refused("head-too-large")),
+        ("name of 65536", with(format!("{}: 1\r\n", "n".repeat(65_536))), Refused("head-too-large")),
+        ("head near 128 KiB", with(value(62_000).repeat(2)), Whole(200, "", Kept)),
+        ("head over 128 KiB", with(value(50_000).repeat(3)), Refused("head-too-large")),
         ("head that never ends", endless, Refused("head-too-large")),
     ];
     for (name, raw, expect) in cases {
@@ -511,11 +412,7 @@ async fn announced_lengths_are_told_also_where_no_content_follows() {
     ]])
     .await;
     let larder = Larder::new(&scripted.address, |_| ());
-    let head = larder
-        .origin
-        .send(request(Method::HEAD, "/", Default::default()))
-        .await
-        .unwrap();
+    let head = larder.origin.send(request(Method::HEAD, "/", Default::default())).await.unwrap();
     assert_eq!((head.content_length, head.body.length()), (Some(7), Some(0)));
     let get = larder.origin.send(get("/")).await.unwrap();
     assert_eq!((get.content_length, get.body.length()), (Some(7), Some(7)));
@@ -528,18 +425,10 @@ async fn interims_are_passed_on_stripped_and_bounded() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Hop\r\nX-Hop: 1\r\n\r\n";
     let cases: Vec<(&str, String, Result<usize, &str>)> = vec![
         ("none", ok.to_owned(), Ok(0)),
-        (
-            "100 is never passed on",
-            format!("HTTP/1.1 100 Continue\r\n\r\n{ok}"),
-            Ok(0),
-        ),
+        ("100 is never passed on", format!("HTTP/1.1 100 Continue\r\n\r\n{ok}"), Ok(0)),
         ("103", format!("{hints}{ok}"), Ok(1)),
         ("16 at most", format!("{}{ok}", many(40)), Ok(16)),
-        (
-            "a flood is refused",
-            format!("{}{ok}", many(100)),
-            Err("bad-response"),
-        ),
+        ("a flood is refused", format!("{}{ok}", many(100)), Err("bad-response")),
         ("a flood without end", many(100), Err("bad-response")),
     ];
     for (name, raw, expected) in cases {
@@ -564,42 +453,17 @@ async fn interims_are_passed_on_stripped_and_bounded() {
 #[tokio::test]
 async fn requests_go_out_byte_for_byte_with_our_host_and_framing() {
     let cases: Vec<(Method, &'static str, &str, &str)> = vec![
-        (
-            Method::GET,
-            "/",
-            "",
-            "GET / HTTP/1.1\r\nhost: app.example\r\n\r\n",
-        ),
-        (
-            Method::GET,
-            "//a/../b?",
-            "",
-            "GET //a/../b? HTTP/1.1\r\nhost: app.example\r\n\r\n",
-        ),
+        (Method::GET, "/", "", "GET / HTTP/1.1\r\nhost: app.example\r\n\r\n"),
+        (Method::GET, "//a/../b?", "", "GET //a/../b? HTTP/1.1\r\nhost: app.example\r\n\r\n"),
         (
             Method::GET,
             "/%2e%2E/%zz?a=b&&c=%",
             "",
             "GET /%2e%2E/%zz?a=b&&c=% HTTP/1.1\r\nhost: app.example\r\n\r\n",
         ),
-        (
-            Method::POST,
-            "/p",
-            "",
-            "POST /p HTTP/1.1\r\nhost: app.example\r\ncontent-length: 0\r\n\r\n",
-        ),
-        (
-            Method::POST,
-            "/p",
-            "abc",
-            "POST /p HTTP/1.1\r\nhost: app.example\r\ncontent-length: 3\r\n\r\nabc",
-        ),
-        (
-            Method::from_bytes(b"purge").unwrap(),
-            "/",
-            "",
-            "purge / HTTP/1.1\r\nhost: app.example\r\n\r\n",
-        ),
+        (Method::POST, "/p", "", "POST /p HTTP/1.1\r\nhost: app.example\r\ncontent-length: 0\r\n\r\n"),
+        (Method::POST, "/p", "abc", "POST /p HTTP/1.1\r\nhost: app.example\r\ncontent-length: 3\r\n\r\nabc"),
+        (Method::from_bytes(b"purge").unwrap(), "/", "", "purge / HTTP/1.1\r\nhost: app.example\r\n\r\n"),
     ];
     for (method, target, body, expected) in cases {
         let scripted = Scripted::start(vec![vec![Step::Head, answer("ok")]]).await;

@@ -18,19 +18,14 @@ async fn text(larder: &Larder, target: &'static str) -> String {
 
 #[tokio::test]
 async fn one_connection_serves_one_exchange_after_another() {
-    let steps = (0..5)
-        .flat_map(|i| [Step::Head, answer(&format!("{i}"))])
-        .collect();
+    let steps = (0..5).flat_map(|i| [Step::Head, answer(&format!("{i}"))]).collect();
     let scripted = Scripted::start(vec![steps]).await;
     let larder = Larder::new(&scripted.address, |_| ());
     for i in 0..5 {
         assert_eq!(text(&larder, "/").await, format!("{i}"));
     }
     assert_eq!(scripted.connections(), 1);
-    assert_eq!(
-        metric(&larder.shared, "larder_origin_connections_reused_total"),
-        4
-    );
+    assert_eq!(metric(&larder.shared, "larder_origin_connections_reused_total"), 4);
     larder.ends_without_leaks().await;
 }
 
@@ -73,24 +68,15 @@ fn bytes_are_noticed_that_the_runtime_has_not_seen() {
         };
         let (mut first, _) = listener.accept().unwrap();
         head(&mut first);
-        first
-            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none")
-            .unwrap();
+        first.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none").unwrap();
         orders.recv().unwrap();
-        first
-            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
-            .unwrap();
+        first.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil").unwrap();
         done.send(()).unwrap();
         let (mut second, _) = listener.accept().unwrap();
         head(&mut second);
-        second
-            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo")
-            .unwrap();
+        second.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo").unwrap();
     });
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let larder = Larder::new(&address, |_| ());
         assert_eq!(text(&larder, "/one").await, "one");
@@ -116,19 +102,9 @@ async fn a_kept_connection_that_closed_costs_no_error() {
     let (sender, body) = piecemeal(None);
     sender.send(Ok(Bytes::from_static(b"abc"))).await.unwrap();
     drop(sender);
-    let response = larder
-        .origin
-        .send(request(Method::POST, "/two", body))
-        .await
-        .unwrap();
+    let response = larder.origin.send(request(Method::POST, "/two", body)).await.unwrap();
     assert_eq!(read(response.body).await.0, b"two");
-    assert!(
-        scripted
-            .until(1, |c| c.text().ends_with("0\r\n\r\n"))
-            .await
-            .text()
-            .contains("3\r\nabc\r\n")
-    );
+    assert!(scripted.until(1, |c| c.text().ends_with("0\r\n\r\n")).await.text().contains("3\r\nabc\r\n"));
     larder.ends_without_leaks().await;
 }
 
@@ -162,15 +138,8 @@ async fn only_plain_reads_are_sent_a_second_time() {
                     assert_eq!((error.token(), error.is_dead()), ("closed", true));
                 }
             }
-            assert_eq!(
-                scripted.connections(),
-                if is_repeated { 2 } else { 1 },
-                "{method}"
-            );
-            assert_eq!(
-                metric(&larder.shared, "larder_origin_retries_total"),
-                u64::from(is_repeated)
-            );
+            assert_eq!(scripted.connections(), if is_repeated { 2 } else { 1 }, "{method}");
+            assert_eq!(metric(&larder.shared, "larder_origin_retries_total"), u64::from(is_repeated));
             larder.ends_without_leaks().await;
         }
     }
@@ -204,10 +173,7 @@ async fn the_second_attempt_is_the_last() {
     .await;
     let larder = Larder::new(&scripted.address, |_| ());
     assert_eq!(text(&larder, "/one").await, "one");
-    assert_eq!(
-        larder.origin.send(get("/two")).await.unwrap_err().token(),
-        "closed"
-    );
+    assert_eq!(larder.origin.send(get("/two")).await.unwrap_err().token(), "closed");
     assert_eq!(scripted.connections(), 2);
 }
 
@@ -263,9 +229,7 @@ async fn a_cancelled_exchange_closes_its_connection() {
 #[tokio::test]
 async fn idle_connections_are_closed_when_their_time_is_over() {
     let scripted = Scripted::start(vec![vec![Step::Head, answer("one")]]).await;
-    let larder = Larder::new(&scripted.address, |settings| {
-        settings.idle = Duration::from_millis(20)
-    });
+    let larder = Larder::new(&scripted.address, |settings| settings.idle = Duration::from_millis(20));
     assert_eq!(text(&larder, "/").await, "one");
     // Nobody asks for anything: the pool closes it by itself.
     scripted.ended(0).await;

@@ -25,9 +25,7 @@ struct Trust {
 impl Trust {
     fn new() -> Self {
         let mut authority = CertificateParams::default();
-        authority
-            .distinguished_name
-            .push(DnType::CommonName, "larder test authority");
+        authority.distinguished_name.push(DnType::CommonName, "larder test authority");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let authority_key = KeyPair::generate().unwrap();
@@ -40,11 +38,9 @@ impl Trust {
             .unwrap();
 
         let files = tempfile::tempdir().unwrap();
-        for (name, text) in [
-            ("ca.pem", ca.pem()),
-            ("server.pem", server.pem()),
-            ("server.key", key.serialize_pem()),
-        ] {
+        for (name, text) in
+            [("ca.pem", ca.pem()), ("server.pem", server.pem()), ("server.key", key.serialize_pem())]
+        {
             std::fs::write(files.path().join(name), text).unwrap();
         }
         Self {
@@ -86,9 +82,7 @@ async fn tls_is_verified_against_the_given_authority() {
     let trust = Trust::new();
     let steps = vec![Step::Head, answer("one"), Step::Head, answer("two")];
     let scripted = tls(&trust, vec![steps]).await;
-    let larder = Larder::new(&scripted.address, |settings| {
-        settings.tls.ca_file = Some(trust.file("ca.pem"))
-    });
+    let larder = Larder::new(&scripted.address, |settings| settings.tls.ca_file = Some(trust.file("ca.pem")));
     for (text, reused) in [("one", false), ("two", true)] {
         let response = larder.origin.send(get("/")).await.unwrap();
         assert_eq!(response.reused, reused, "{text}");
@@ -100,9 +94,7 @@ async fn tls_is_verified_against_the_given_authority() {
     let namesake = Trust::new();
     for other in [namesake.file("ca.pem"), trust.file("server.pem")] {
         let scripted = tls(&trust, vec![]).await;
-        let larder = Larder::new(&scripted.address, |settings| {
-            settings.tls.ca_file = Some(other.clone())
-        });
+        let larder = Larder::new(&scripted.address, |settings| settings.tls.ca_file = Some(other.clone()));
         let error = larder.origin.send(get("/")).await.unwrap_err();
         assert_eq!((error.token(), error.is_dead()), ("tls", true), "{other:?}");
         larder.ends_without_leaks().await;
@@ -116,9 +108,8 @@ async fn a_tls_body_without_length_needs_an_orderly_close() {
     // `Reset` drops the socket without close_notify; `Close` sends it.
     for (end, expected) in [(Step::Close, Ok(())), (Step::Reset, Err(BodyError::Cut))] {
         let scripted = tls(&trust, vec![vec![Step::Head, send(head), end]]).await;
-        let larder = Larder::new(&scripted.address, |settings| {
-            settings.tls.ca_file = Some(trust.file("ca.pem"))
-        });
+        let larder =
+            Larder::new(&scripted.address, |settings| settings.tls.ca_file = Some(trust.file("ca.pem")));
         let response = larder.origin.send(get("/")).await.unwrap();
         assert_eq!(read(response.body).await, (b"abc".to_vec(), expected));
         larder.ends_without_leaks().await;
@@ -129,10 +120,7 @@ async fn a_tls_body_without_length_needs_an_orderly_close() {
 async fn a_wrong_ca_file_is_found_at_start() {
     let trust = Trust::new();
     for path in [Path::new("/nonexistent/ca.pem"), &trust.file("server.key")] {
-        let address = ServerAddress::Https {
-            host: "localhost".into(),
-            port: 1,
-        };
+        let address = ServerAddress::Https { host: "localhost".into(), port: 1 };
         let mut settings = OriginSettings::new("app", vec![address]);
         settings.tls.ca_file = Some(path.into());
         let outcome = Origin::new(Arc::new(settings), Shared::new());

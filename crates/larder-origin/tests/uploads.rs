@@ -26,52 +26,23 @@ async fn bodies_are_framed_by_what_is_known_of_their_length() {
     };
     let owner = Arc::new(vec![piece("abc"), piece("def")]);
     let cases: Vec<(&str, Body, String)> = vec![
-        (
-            "full",
-            Body::Full(piece("abc")),
-            format!("{HEAD}content-length: 3\r\n\r\nabc"),
-        ),
-        (
-            "pieces",
-            Body::Pieces { owner, range: 1..5 },
-            format!("{HEAD}content-length: 4\r\n\r\nbcde"),
-        ),
-        (
-            "known",
-            stream(Some(5), &["ab", "", "cde"]),
-            format!("{HEAD}content-length: 5\r\n\r\nabcde"),
-        ),
-        (
-            "known, none",
-            stream(Some(0), &[]),
-            format!("{HEAD}content-length: 0\r\n\r\n"),
-        ),
+        ("full", Body::Full(piece("abc")), format!("{HEAD}content-length: 3\r\n\r\nabc")),
+        ("pieces", Body::Pieces { owner, range: 1..5 }, format!("{HEAD}content-length: 4\r\n\r\nbcde")),
+        ("known", stream(Some(5), &["ab", "", "cde"]), format!("{HEAD}content-length: 5\r\n\r\nabcde")),
+        ("known, none", stream(Some(0), &[]), format!("{HEAD}content-length: 0\r\n\r\n")),
         (
             "unknown",
             stream(None, &["ab", "", "cde"]),
             format!("{HEAD}transfer-encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n"),
         ),
-        (
-            "unknown, none",
-            stream(None, &[]),
-            format!("{HEAD}transfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
-        ),
+        ("unknown, none", stream(None, &[]), format!("{HEAD}transfer-encoding: chunked\r\n\r\n0\r\n\r\n")),
     ];
     for (name, body, expected) in cases {
         let end: &'static str = String::leak(expected.clone());
-        let scripted = Scripted::start(vec![vec![
-            Step::Until(end),
-            answer("ok"),
-            Step::Head,
-            answer("two"),
-        ]])
-        .await;
+        let scripted =
+            Scripted::start(vec![vec![Step::Until(end), answer("ok"), Step::Head, answer("two")]]).await;
         let larder = Larder::new(&scripted.address, |_| ());
-        let response = larder
-            .origin
-            .send(request(Method::POST, "/", body))
-            .await
-            .unwrap();
+        let response = larder.origin.send(request(Method::POST, "/", body)).await.unwrap();
         assert_eq!(read(response.body).await.0, b"ok", "{name}");
         let again = larder.origin.send(get("/")).await.unwrap();
         assert!(again.reused, "{name}");
@@ -88,12 +59,7 @@ async fn a_get_with_a_body_of_unknown_length_keeps_it() {
     sender.try_send(Ok(Bytes::from_static(b"abc"))).unwrap();
     drop(sender);
     larder.origin.send(request(Method::GET, "/", body)).await.unwrap();
-    assert!(
-        scripted
-            .conversation(0)
-            .text()
-            .ends_with("\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
-    );
+    assert!(scripted.conversation(0).text().ends_with("\r\n\r\n3\r\nabc\r\n0\r\n\r\n"));
 }
 
 #[tokio::test]
@@ -117,26 +83,16 @@ async fn a_broken_upload_is_the_clients_fault_and_never_ends_cleanly() {
             scripted.until(0, |c| c.text().contains("abc")).await;
             match then {
                 Err(error) => sender.send(Err(error)).await.unwrap(),
-                Ok(text) => sender
-                    .send(Ok(Bytes::from_static(text.as_bytes())))
-                    .await
-                    .unwrap(),
+                Ok(text) => sender.send(Ok(Bytes::from_static(text.as_bytes()))).await.unwrap(),
             }
             drop(sender);
         };
         let (outcome, ()) = tokio::join!(larder.origin.send(request(Method::POST, "/", body)), client);
         let error = outcome.unwrap_err();
-        assert_eq!(
-            (error.token(), error.status().as_u16()),
-            (token, status),
-            "{length:?} {then:?}"
-        );
+        assert_eq!((error.token(), error.status().as_u16()), (token, status), "{length:?} {then:?}");
         assert!(!error.is_dead());
         let received = scripted.ended(0).await;
-        assert!(
-            received.ends_with("abc") || received.ends_with("abc\r\n"),
-            "{received:?}"
-        );
+        assert!(received.ends_with("abc") || received.ends_with("abc\r\n"), "{received:?}");
         larder.ends_without_leaks().await;
     }
 }
@@ -151,15 +107,9 @@ async fn an_early_answer_stops_the_upload_and_ends_the_connection() {
     let larder = Larder::new(&scripted.address, |_| ());
     let (sender, body) = piecemeal(None);
     sender.send(Ok(Bytes::from_static(b"abc"))).await.unwrap();
-    let response = larder
-        .origin
-        .send(request(Method::POST, "/", body))
-        .await
-        .unwrap();
+    let response = larder.origin.send(request(Method::POST, "/", body)).await.unwrap();
     // The client's body is let go of, while the answer can still be read whole.
-    tokio::time::timeout(scripted::PATIENCE, sender.closed())
-        .await
-        .unwrap();
+    tokio::time::timeout(scripted::PATIENCE, sender.closed()).await.unwrap();
     assert_eq!(read(response.body).await, (b"enough".to_vec(), Ok(())));
     assert!(!scripted.ended(0).await.contains("0\r\n\r\n"));
     assert!(!larder.origin.send(get("/")).await.unwrap().reused);
@@ -174,10 +124,7 @@ fn a_refused_upload_gets_its_answer_through_the_reset() {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let address = larder_origin::ServerAddress::Http {
-        host: "127.0.0.1".into(),
-        port,
-    };
+    let address = larder_origin::ServerAddress::Http { host: "127.0.0.1".into(), port };
     let (got_head, head_is_there) = std::sync::mpsc::channel::<()>();
     let (to_origin, orders) = std::sync::mpsc::channel::<()>();
     let (done, from_origin) = std::sync::mpsc::channel::<()>();
@@ -191,19 +138,12 @@ fn a_refused_upload_gets_its_answer_through_the_reset() {
         }
         got_head.send(()).unwrap();
         orders.recv().unwrap();
-        socket
-            .write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
-            .unwrap();
-        socket2::SockRef::from(&socket)
-            .set_linger(Some(Duration::ZERO))
-            .unwrap();
+        socket.write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").unwrap();
+        socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();
         drop(socket);
         done.send(()).unwrap();
     });
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let larder = Larder::new(&address, |_| ());
         let (sender, body) = piecemeal(None);
@@ -250,15 +190,8 @@ async fn a_client_that_stalls_its_upload_is_not_the_origins_fault() {
     });
     let (sender, body) = piecemeal(None);
     sender.send(Ok(Bytes::from_static(b"abc"))).await.unwrap();
-    let error = larder
-        .origin
-        .send(request(Method::POST, "/", body))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (error.token(), error.status().as_u16()),
-        ("client-body-stalled", 408)
-    );
+    let error = larder.origin.send(request(Method::POST, "/", body)).await.unwrap_err();
+    assert_eq!((error.token(), error.status().as_u16()), ("client-body-stalled", 408));
     larder.ends_without_leaks().await;
 }
 
@@ -269,11 +202,7 @@ async fn an_origin_that_does_not_take_the_upload_is_late() {
         settings.timeouts.first_byte = Duration::from_millis(100);
     });
     let body = Body::Full(Bytes::from(vec![b'x'; 64 * 1024 * 1024]));
-    let error = larder
-        .origin
-        .send(request(Method::POST, "/", body))
-        .await
-        .unwrap_err();
+    let error = larder.origin.send(request(Method::POST, "/", body)).await.unwrap_err();
     assert_eq!(error.token(), "first-byte-timeout");
     scripted.go();
     larder.ends_without_leaks().await;

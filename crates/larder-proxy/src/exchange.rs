@@ -52,12 +52,7 @@ impl Exchange {
         let Reply { mut response, status } = served;
         let edits = &self.settings.response;
         if !edits.is_empty() {
-            let mut fields = response
-                .head
-                .stored
-                .take()
-                .map(|stored| stored.map.clone())
-                .unwrap_or_default();
+            let mut fields = response.head.stored.take().map(|stored| stored.map.clone()).unwrap_or_default();
             let own = std::mem::take(&mut response.head.fields);
             let mut name_now = None;
             for (name, value) in own {
@@ -102,13 +97,7 @@ impl Exchange {
         record.origin = self.origin.clone();
         record.origin_status = said.forward_status;
         record.origin_time = self.origin_time;
-        let text = |name| {
-            self.head
-                .fields
-                .get(name)
-                .map(|value| value.as_bytes())
-                .unwrap_or_default()
-        };
+        let text = |name| self.head.fields.get(name).map(|value| value.as_bytes()).unwrap_or_default();
         record.user_agent = Text::of(text(USER_AGENT));
         record.referer = Text::of(text(REFERER));
         record
@@ -129,9 +118,7 @@ impl Exchange {
         };
         Box::new(move |delivery| {
             let took = worker.proxy.clock.now().since(&started);
-            worker
-                .metrics
-                .delivered(route, served, took, delivery.body_bytes, delivery.complete);
+            worker.metrics.delivered(route, served, took, delivery.body_bytes, delivery.complete);
             if let (Some(mut record), Some(log)) = (record, worker.proxy.access_log.load().as_ref()) {
                 record.body_bytes = delivery.body_bytes;
                 record.complete = delivery.complete;
@@ -144,8 +131,7 @@ impl Exchange {
 
 impl Worker {
     fn count(&self, exchange: &Exchange, status: StatusCode, said: &CacheStatus) {
-        self.metrics
-            .request(exchange.site.settings.route, &exchange.head.method, status);
+        self.metrics.request(exchange.site.settings.route, &exchange.head.method, status);
         let cache = exchange.settings.store_id;
         match said.outcome {
             Outcome::Hit => self.metrics.hit(cache),

@@ -18,12 +18,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) const fn new(status: StatusCode, detail: &'static str) -> Self {
-        Self {
-            status,
-            detail,
-            dead: false,
-            acted: false,
-        }
+        Self { status, detail, dead: false, acted: false }
     }
 
     /// The fetch task ended without a word, twice.

@@ -56,10 +56,7 @@ impl Candidates {
     fn offered<R>(&self, look: impl FnOnce(Offered<'_>) -> R) -> R {
         let others: SmallVec<[&StoredHead; 4]> = self.others.iter().map(|stored| &*stored.head).collect();
         let selected = self.selected.as_ref().map(|stored| &*stored.head);
-        look(Offered {
-            selected,
-            others: &others,
-        })
+        look(Offered { selected, others: &others })
     }
 
     /// The one that a 304 with these fields confirms.
@@ -110,10 +107,7 @@ pub(crate) async fn ask(
     let sent = worker.proxy.clock.now();
     match origin.send(request).await {
         Ok(mut answer) => {
-            let times = ExchangeTimes {
-                request: sent,
-                response: worker.proxy.clock.now(),
-            };
+            let times = ExchangeTimes { request: sent, response: worker.proxy.clock.now() };
             worker.metrics.origin_answered(choice.id, times.delay());
             fetch::complete(&mut answer.fields, times.response);
             Ok((answer, times))
@@ -211,8 +205,7 @@ fn request(job: &Job, guard: &FlightGuard) -> OriginRequest {
     let head: &RequestHead = guard.request();
     let sink = Arc::new(guard.interim_sink());
     let mut request = fetch::outgoing(head, Body::Empty, false, job.hop, Some(sink));
-    job.offered
-        .offered(|offered| larder_cache::conditional_fields(offered, &mut request.fields));
+    job.offered.offered(|offered| larder_cache::conditional_fields(offered, &mut request.fields));
     request
 }
 
@@ -279,19 +272,14 @@ fn confirm(
             guard.tell(phase);
         }
         Updated::NoLongerStorable { fields, reason } => {
-            worker
-                .metrics
-                .not_stored(&NotStoredLabel(NotStored::Rule(reason)));
+            worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
             if selected && !reason.lies_in_request() {
                 store.remove(guard.key(), stored);
             }
             let owner = Arc::clone(&stored.body);
             let body = match owner.length() {
                 0 => Body::Empty,
-                length => Body::Pieces {
-                    owner,
-                    range: 0..length,
-                },
+                length => Body::Pieces { owner, range: 0..length },
             };
             let answer = OriginResponse {
                 status: stored.head.status,
@@ -300,13 +288,7 @@ fn confirm(
                 content_length: Some(stored.body.length()),
                 ..answer
             };
-            pass(
-                job.leader,
-                &guard,
-                (StatusCode::NOT_MODIFIED, answer),
-                times,
-                reason,
-            );
+            pass(job.leader, &guard, (StatusCode::NOT_MODIFIED, answer), times, reason);
         }
     }
     None
@@ -330,22 +312,12 @@ fn pass(
     }));
     // What a range brings is no use to anybody else with the same one either.
     let its_own = reason.lies_in_request() && !guard.request().fields.contains_key(http::header::RANGE);
-    guard.tell(if its_own {
-        Phase::NotForOthers
-    } else {
-        Phase::Unshared
-    });
+    guard.tell(if its_own { Phase::NotForOthers } else { Phase::Unshared });
 }
 
 /// A whole answer: is it for everybody, for the store, or for its client alone?
 async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: ExchangeTimes) {
-    let Job {
-        worker,
-        furnished,
-        settings,
-        leader,
-        ..
-    } = job;
+    let Job { worker, furnished, settings, leader, .. } = job;
     let request = guard.request();
     let judged = match fetch::varies_on_ours(&answer.fields) {
         true => Storability::NotStorable(NotStorable::VaryAny),
@@ -354,9 +326,7 @@ async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: Ex
     let freshness = match judged {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
-            worker
-                .metrics
-                .not_stored(&NotStoredLabel(NotStored::Rule(reason)));
+            worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
             if guard.is_shared() && !reason.lies_in_request() {
                 mark(&worker, &furnished, &settings, &guard);
             }
@@ -367,34 +337,17 @@ async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: Ex
     if !shareable && guard.is_shared() {
         mark(&worker, &furnished, &settings, &guard);
     }
-    let OriginResponse {
-        status,
-        fields,
-        body,
-        content_length,
-        ..
-    } = answer;
+    let OriginResponse { status, fields, body, content_length, .. } = answer;
     let origin_age = fields.get(http::header::AGE).cloned();
     let (head, room) = prepare(&settings, &guard, status, fields, freshness);
     let declared = body.length().or(content_length);
-    let growing = room
-        .is_some()
-        .then(|| Growing::keep(&settings.store, declared))
-        .flatten();
+    let growing = room.is_some().then(|| Growing::keep(&settings.store, declared)).flatten();
     let stored = growing.is_some();
     let growing = growing.unwrap_or_else(|| Growing::pass(&settings.store, declared));
-    let landing = Arc::new(Landing {
-        head: Arc::clone(&head),
-        body: Arc::clone(&growing),
-        stored,
-    });
+    let landing = Arc::new(Landing { head: Arc::clone(&head), body: Arc::clone(&growing), stored });
     let seat = growing.reader(None);
     // A leader that has left leaves its place as well.
-    let _ = leader.send(Share::Landing {
-        landing: Arc::clone(&landing),
-        origin_age,
-        seat,
-    });
+    let _ = leader.send(Share::Landing { landing: Arc::clone(&landing), origin_age, seat });
     if shareable {
         if !stored {
             guard.close();
@@ -432,9 +385,7 @@ fn prepare(
     freshness: Freshness,
 ) -> (Arc<StoredHead>, Option<larder_store::Reservation>) {
     let head = Arc::new(StoredHead::new(guard.request(), status, fields, freshness));
-    let room = settings
-        .store
-        .reserve(StoredResponse::overhead_bytes(&head, guard.key()));
+    let room = settings.store.reserve(StoredResponse::overhead_bytes(&head, guard.key()));
     (head, room)
 }
 
@@ -446,17 +397,10 @@ fn keep(
     body: Arc<StoredBody>,
     room: larder_store::Reservation,
 ) {
-    let response = StoredResponse {
-        head: Arc::clone(&head),
-        body,
-        number: guard.number(),
-        room,
-    };
+    let response = StoredResponse { head: Arc::clone(&head), body, number: guard.number(), room };
     // What this request would have selected before, it selects no more.
     let replaces = |old: &StoredResponse| old.head.vary.selects(&guard.request().fields);
-    let stored = settings
-        .store
-        .insert(guard.key(), Arc::new(response), replaces, || guard.is_valid());
+    let stored = settings.store.insert(guard.key(), Arc::new(response), replaces, || guard.is_valid());
     if stored {
         worker.metrics.stored(settings.store_id);
     } else {

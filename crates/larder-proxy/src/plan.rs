@@ -49,10 +49,7 @@ impl Plan {
     /// See [`PlanError`]; nothing has been changed then.
     pub fn new(settings: ProxySettings) -> Result<Arc<Self>, PlanError> {
         let open = |path: &PathBuf| Root::open(path).map_err(|error| PlanError::Root(path.clone(), error));
-        let roots = settings
-            .sites
-            .iter()
-            .map(|site| site.root.as_ref().map(open).transpose());
+        let roots = settings.sites.iter().map(|site| site.root.as_ref().map(open).transpose());
         Ok(Arc::new(Self {
             roots: roots.collect::<Result<_, _>>()?,
             router: Router::new(settings.sites)?,

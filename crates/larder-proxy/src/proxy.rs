@@ -59,16 +59,12 @@ impl Proxy {
 
     /// Tells the operator of an origin's failure; floods of the same one are thinned out.
     pub(crate) fn complain(&self, origin: &str, error: &larder_origin::OriginError) {
-        self.diagnostics
-            .warn(error.token(), origin, format_args!("origin {origin}: {error}"));
+        self.diagnostics.warn(error.token(), origin, format_args!("origin {origin}: {error}"));
     }
 
     /// Figures at this moment.
     pub fn gauges(&self) -> Gauges {
-        Gauges {
-            flights: self.flights.len() as u64,
-            waiting: self.flights.waiting() as u64,
-        }
+        Gauges { flights: self.flights.len() as u64, waiting: self.flights.waiting() as u64 }
     }
 
     /// Worker `index`, with connections of its own to every origin of `plan`.
@@ -96,24 +92,15 @@ impl Furnished {
     fn new(plan: Arc<Plan>, before: Option<&Self>) -> Result<Self, SetupError> {
         let origins = plan.origins.iter().map(|choice| {
             let kept = before.and_then(|before| {
-                before
-                    .origins
-                    .iter()
-                    .find(|(old, _)| Arc::ptr_eq(&old.settings, &choice.settings))
+                before.origins.iter().find(|(old, _)| Arc::ptr_eq(&old.settings, &choice.settings))
             });
             let origin = match kept {
                 Some((_, origin)) => Arc::clone(origin),
-                None => Arc::new(Origin::new(
-                    Arc::clone(&choice.settings),
-                    Arc::clone(&choice.shared),
-                )?),
+                None => Arc::new(Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.shared))?),
             };
             Ok::<_, SetupError>((choice.clone(), origin))
         });
-        Ok(Self {
-            origins: origins.collect::<Result<_, _>>()?,
-            plan,
-        })
+        Ok(Self { origins: origins.collect::<Result<_, _>>()?, plan })
     }
 
     pub(crate) fn origin(&self, index: usize) -> Option<&(OriginChoice, Arc<Origin>)> {
@@ -160,10 +147,8 @@ impl Worker {
         let mut unresolved = Vec::new();
         for (choice, origin) in &furnished.origins {
             for failed in origin.probe().await {
-                unresolved.push((
-                    choice.settings.name.clone(),
-                    format!("{}: {}", failed.server, failed.error),
-                ));
+                unresolved
+                    .push((choice.settings.name.clone(), format!("{}: {}", failed.server, failed.error)));
             }
         }
         unresolved

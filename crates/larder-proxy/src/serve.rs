@@ -46,21 +46,14 @@ pub(crate) async fn serve(worker: &Arc<Worker>, request: Request, interims: &Int
             if let (Outcome::Forwarded(_), Some(origin)) =
                 (reply.status.outcome, exchange.site.settings.origin)
             {
-                exchange.origin = furnished
-                    .origin(origin)
-                    .map(|(choice, _)| Arc::clone(&choice.name));
+                exchange.origin = furnished.origin(origin).map(|(choice, _)| Arc::clone(&choice.name));
             }
             exchange.close(worker, reply)
         }
         Err((failure, method)) => {
-            worker
-                .metrics
-                .request(RouteId::default(), &method, failure.status);
+            worker.metrics.request(RouteId::default(), &method, failure.status);
             let mut response = respond::failure(failure);
-            let status = CacheStatus {
-                detail: Some(failure.detail),
-                ..CacheStatus::new(Outcome::Own)
-            };
+            let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
             response.head.fields.append(CACHE_STATUS, status.value());
             response
         }
@@ -78,12 +71,7 @@ type Refused = (Failure, http::Method);
 
 /// Route: who asks, which site, which rule; then the head as it will be keyed.
 fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Exchange, Inside), Refused> {
-    let Request {
-        mut head,
-        body,
-        websocket,
-        peer,
-    } = request;
+    let Request { mut head, body, websocket, peer } = request;
     let plan = &furnished.plan;
     let trusted = (plan.trusted)(peer.remote.ip());
     if trusted {
@@ -108,10 +96,7 @@ fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Ex
         raw_target,
         client: route::client_of(&head, peer.remote.ip(), |address| (plan.trusted)(address)),
         origin: None,
-        hop: Hop {
-            client: peer.remote.ip(),
-            trusted,
-        },
+        hop: Hop { client: peer.remote.ip(), trusted },
         site: Arc::clone(site),
         settings: Arc::clone(settings),
         started: worker.proxy.clock.now(),
@@ -119,14 +104,7 @@ fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Ex
         origin_time: None,
         head,
     };
-    Ok((
-        exchange,
-        Inside {
-            site: index,
-            body,
-            websocket,
-        },
-    ))
+    Ok((exchange, Inside { site: index, body, websocket }))
 }
 
 async fn decide(
@@ -143,21 +121,10 @@ async fn decide(
             File::Nothing => {}
         }
     }
-    let Some(origin) = exchange
-        .site
-        .settings
-        .origin
-        .filter(|origin| furnished.origin(*origin).is_some())
+    let Some(origin) = exchange.site.settings.origin.filter(|origin| furnished.origin(*origin).is_some())
     else {
         let known = fetch::is_cacheable_method(&exchange.head.method);
-        return failed(
-            Outcome::Own,
-            if known {
-                Failure::NO_SUCH_FILE
-            } else {
-                Failure::METHOD
-            },
-        );
+        return failed(Outcome::Own, if known { Failure::NO_SUCH_FILE } else { Failure::METHOD });
     };
     let cacheable = fetch::is_cacheable_method(&exchange.head.method);
     let (reason, detail) = match () {
@@ -199,17 +166,8 @@ async fn pass(
         Err(failure) => return failed(Outcome::Own, failure),
     };
     exchange.origin_time = Some(times.delay());
-    let status = CacheStatus {
-        forward_status: Some(answer.status),
-        ..CacheStatus::new(Outcome::Own)
-    };
-    let mut response = passed(
-        exchange,
-        answer.status,
-        answer.fields,
-        answer.body,
-        answer.content_length,
-    );
+    let status = CacheStatus { forward_status: Some(answer.status), ..CacheStatus::new(Outcome::Own) };
+    let mut response = passed(exchange, answer.status, answer.fields, answer.body, answer.content_length);
     response.tunnel = answer.tunnel;
     Reply { response, status }
 }
@@ -232,20 +190,11 @@ fn invalidation(
         if gone.is_empty() {
             return;
         }
-        let forms: Vec<Target> = gone
-            .iter()
-            .flat_map(|target| site.forms(target, key::normalise))
-            .collect();
+        let forms: Vec<Target> = gone.iter().flat_map(|target| site.forms(target, key::normalise)).collect();
         let flights = &worker.proxy.flights;
         let stores = furnished.plan.stores.iter().map(|store| &**store);
         let ground = |key: &_, number| flights.invalidate(key, number);
-        invalidate::invalidate(
-            &worker.proxy.numbering,
-            stores,
-            head.authority.as_str(),
-            &forms,
-            ground,
-        );
+        invalidate::invalidate(&worker.proxy.numbering, stores, head.authority.as_str(), &forms, ground);
         worker.metrics.invalidated(&InvalidationKind::UnsafeMethod);
     }
 }
@@ -313,10 +262,7 @@ async fn cached(
                     settings: Arc::clone(&settings),
                     origin,
                     hop: exchange.hop,
-                    offered: Candidates {
-                        selected: ask.selected.clone(),
-                        others: ask.others.clone(),
-                    },
+                    offered: Candidates { selected: ask.selected.clone(), others: ask.others.clone() },
                     leader: give,
                 };
                 tokio::spawn(forward::fly(job, guard));
@@ -365,11 +311,9 @@ async fn wait(mut follower: Follower, share: Option<oneshot::Receiver<Share>>, i
         (Event::Failed(failure), _) => Told::Failed(failure),
         (Event::Lost, _) => Told::Lost,
         (_, Some(share)) => share.await.map_or(Told::Lost, Told::Share),
-        (Event::Landed(landing), None) => Told::Share(Share::Landing {
-            landing,
-            origin_age: None,
-            seat: None,
-        }),
+        (Event::Landed(landing), None) => {
+            Told::Share(Share::Landing { landing, origin_age: None, seat: None })
+        }
         (Event::Confirmed(stored), None) => Told::Share(Share::Confirmed(stored)),
         (Event::NotForOthers, None) => Told::NotForOthers,
         (Event::Unshared | Event::Interim(_), None) => Told::Unshared,
@@ -386,36 +330,19 @@ enum Landed {
 
 fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, collapsed: bool) -> Landed {
     let now = worker.proxy.clock.now();
-    let mut status = CacheStatus {
-        collapsed,
-        ..CacheStatus::new(Outcome::Forwarded(ask.forward))
-    };
+    let mut status = CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(ask.forward)) };
     let reply = match told {
         Told::Unshared => return Landed::GoAlone,
         Told::NotForOthers => return Landed::LookAgain,
         Told::Lost => return Landed::Lost,
         Told::Failed(failure) => stale_or_failed(worker, exchange, ask, failure, status),
-        Told::Share(Share::Passed(Flown {
-            answer,
-            forward_status,
-            delay,
-            detail,
-        })) => {
+        Told::Share(Share::Passed(Flown { answer, forward_status, delay, detail })) => {
             status.forward_status = Some(forward_status);
             status.detail = Some(detail);
             exchange.origin_time = Some(delay);
-            let OriginResponse {
-                status: code,
-                fields,
-                body,
-                content_length,
-                ..
-            } = *answer;
+            let OriginResponse { status: code, fields, body, content_length, .. } = *answer;
             let response = passed(exchange, code, fields, body, content_length);
-            Reply {
-                response: conditionally(exchange, response, now),
-                status,
-            }
+            Reply { response: conditionally(exchange, response, now), status }
         }
         Told::Share(Share::Confirmed(stored)) => {
             let head = &stored.head;
@@ -426,21 +353,13 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             from_stored(exchange, &stored, stored.head.freshness.age(now), now, status)
         }
-        Told::Share(Share::Landing {
-            landing,
-            origin_age,
-            seat,
-        }) => {
+        Told::Share(Share::Landing { landing, origin_age, seat }) => {
             let head = &landing.head;
             if collapsed && !(head.vary.selects(&exchange.head.fields) && is_usable(exchange, head, now)) {
                 return Landed::LookAgain;
             }
             let content = Content::Growing(Arc::clone(&landing.body));
-            let of = Represented {
-                status: head.status,
-                fields: &head.fields,
-                content,
-            };
+            let of = Represented { status: head.status, fields: &head.fields, content };
             let Some(mut response) = respond::represent(&exchange.head, &of, now.wall) else {
                 // Nobody asks again: the origin has had its request, and what it made of it is known.
                 return if landing.body.is_broken() {
@@ -461,11 +380,7 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
             status.stored = landing.stored;
             status.detail = (!landing.stored).then_some(NotStored::NoRoom.token());
             status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
-            let age = if collapsed {
-                Some(age::format(head.freshness.age(now)))
-            } else {
-                origin_age
-            };
+            let age = if collapsed { Some(age::format(head.freshness.age(now))) } else { origin_age };
             if let Some(age) = age {
                 response.head.fields.insert(http::header::AGE, age);
             }
@@ -503,10 +418,7 @@ fn stale_or_failed(
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             from_stored(exchange, stored, stored.head.freshness.age(now), now, status)
         }
-        None => Reply {
-            response: respond::failure(failure),
-            status,
-        },
+        None => Reply { response: respond::failure(failure), status },
     }
 }
 
@@ -518,18 +430,11 @@ fn from_stored(
     status: CacheStatus,
 ) -> Reply {
     let content = Content::Stored(Arc::clone(&stored.body));
-    let of = Represented {
-        status: stored.head.status,
-        fields: &stored.head.fields,
-        content,
-    };
+    let of = Represented { status: stored.head.status, fields: &stored.head.fields, content };
     let response = respond::represent(&exchange.head, &of, now.wall);
     // A body that is whole always takes another reader.
     let mut response = response.unwrap_or_else(|| respond::failure(Failure::FETCH_LOST));
-    response
-        .head
-        .fields
-        .insert(http::header::AGE, age::format(current_age));
+    response.head.fields.insert(http::header::AGE, age::format(current_age));
     Reply { response, status }
 }
 
@@ -542,11 +447,7 @@ fn passed(
     content_length: Option<u64>,
 ) -> Response {
     let is_head = exchange.head.method == http::Method::HEAD;
-    let body = if is_head {
-        respond::unsent(content_length)
-    } else {
-        body
-    };
+    let body = if is_head { respond::unsent(content_length) } else { body };
     Response::new(ResponseHead::new(status, fields), body)
 }
 
@@ -567,24 +468,15 @@ fn conditionally(exchange: &Exchange, response: Response, now: Now) -> Response 
 }
 
 fn failed(outcome: Outcome, failure: Failure) -> Reply {
-    let status = CacheStatus {
-        detail: Some(failure.detail),
-        ..CacheStatus::new(outcome)
-    };
-    Reply {
-        response: respond::failure(failure),
-        status,
-    }
+    let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(outcome) };
+    Reply { response: respond::failure(failure), status }
 }
 
 fn static_file(exchange: &Exchange, file: root::StaticFile) -> Reply {
     let fields = root::fields(&file);
     let (size, now) = (file.size(), exchange.started.wall);
     let response = respond::file(&exchange.head, fields, size, now, |range| file.body(range));
-    let status = CacheStatus {
-        detail: Some("static-file"),
-        ..CacheStatus::new(Outcome::Own)
-    };
+    let status = CacheStatus { detail: Some("static-file"), ..CacheStatus::new(Outcome::Own) };
     Reply { response, status }
 }
 
@@ -593,13 +485,7 @@ fn redirect(location: &str) -> Reply {
     if let Ok(location) = HeaderValue::from_str(location) {
         fields.insert(LOCATION, location);
     }
-    let status = CacheStatus {
-        detail: Some("static-directory"),
-        ..CacheStatus::new(Outcome::Own)
-    };
+    let status = CacheStatus { detail: Some("static-directory"), ..CacheStatus::new(Outcome::Own) };
     let head = ResponseHead::new(StatusCode::MOVED_PERMANENTLY, fields);
-    Reply {
-        response: Response::new(head, Body::Empty),
-        status,
-    }
+    Reply { response: Response::new(head, Body::Empty), status }
 }

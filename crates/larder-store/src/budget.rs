@@ -17,11 +17,7 @@ pub struct Budget {
 impl Budget {
     /// A budget of `cap` bytes.
     pub fn new(cap: u64) -> Arc<Self> {
-        Arc::new(Self {
-            cap: AtomicU64::new(cap),
-            used: AtomicU64::new(0),
-            high_water: AtomicU64::new(0),
-        })
+        Arc::new(Self { cap: AtomicU64::new(cap), used: AtomicU64::new(0), high_water: AtomicU64::new(0) })
     }
 
     /// Bytes that may be held.
@@ -46,10 +42,7 @@ impl Budget {
 
     /// Reserves `bytes`, or nothing at all where they do not fit.
     pub fn reserve(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
-        self.raise(bytes).then(|| Reservation {
-            budget: Arc::clone(self),
-            bytes,
-        })
+        self.raise(bytes).then(|| Reservation { budget: Arc::clone(self), bytes })
     }
 
     fn raise(&self, bytes: u64) -> bool {
@@ -58,11 +51,9 @@ impl Budget {
             return true;
         }
         let cap = self.cap();
-        let raised = self
-            .used
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |used| {
-                used.checked_add(bytes).filter(|wanted| *wanted <= cap)
-            });
+        let raised = self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |used| {
+            used.checked_add(bytes).filter(|wanted| *wanted <= cap)
+        });
         match raised {
             Ok(before) => {
                 self.high_water.fetch_max(before + bytes, Ordering::Relaxed);
@@ -88,10 +79,7 @@ impl Reservation {
 
     /// Takes over the bytes of another reservation of the same budget.
     pub fn absorb(&mut self, mut other: Self) {
-        debug_assert!(
-            Arc::ptr_eq(&self.budget, &other.budget),
-            "reservations of one budget only"
-        );
+        debug_assert!(Arc::ptr_eq(&self.budget, &other.budget), "reservations of one budget only");
         self.bytes += std::mem::take(&mut other.bytes);
     }
 

@@ -108,9 +108,7 @@ pub struct Growing {
 
 impl std::fmt::Debug for Growing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Growing")
-            .field("declared", &self.declared)
-            .finish_non_exhaustive()
+        f.debug_struct("Growing").field("declared", &self.declared).finish_non_exhaustive()
     }
 }
 
@@ -178,18 +176,9 @@ impl Growing {
             return None;
         }
         let range = range.unwrap_or(0..u64::MAX);
-        let slot = state.readers.insert(Slot {
-            position: range.start,
-            waker: None,
-            worker: 0,
-            signalled: false,
-        });
-        Some(Reader {
-            growing: Arc::clone(self),
-            slot,
-            position: range.start,
-            end: range.end,
-        })
+        let slot =
+            state.readers.insert(Slot { position: range.start, waker: None, worker: 0, signalled: false });
+        Some(Reader { growing: Arc::clone(self), slot, position: range.start, end: range.end })
     }
 
     /// Adds bytes. While keeping, they are copied into a piece of their own and this never waits; when the room is
@@ -234,11 +223,7 @@ impl Growing {
             };
             let total = state.length + bytes;
             let pieces = state.pieces.len() as u64 + 1;
-            (
-                total,
-                total.max(self.declared.unwrap_or(0)) + pieces * PIECE_OVERHEAD_BYTES,
-                room.bytes(),
-            )
+            (total, total.max(self.declared.unwrap_or(0)) + pieces * PIECE_OVERHEAD_BYTES, room.bytes())
         };
         if total > self.max_bytes {
             self.outgrow();
@@ -249,15 +234,8 @@ impl Growing {
         }
         // Where the length is unknown the room grows by doubling, so that evictions come in few strides; where
         // doubling does not fit, the exact need may.
-        let wish = (needed - held).max(if self.declared.is_none() {
-            held.min(WINDOW_BYTES)
-        } else {
-            0
-        });
-        let more = self
-            .store
-            .reserve(wish)
-            .or_else(|| self.store.reserve(needed - held));
+        let wish = (needed - held).max(if self.declared.is_none() { held.min(WINDOW_BYTES) } else { 0 });
+        let more = self.store.reserve(wish).or_else(|| self.store.reserve(needed - held));
         let Some(more) = more else {
             self.outgrow();
             return false;
@@ -282,11 +260,7 @@ impl Growing {
         let in_window = state.held();
         let fits = in_window + bytes.len() as u64 <= WINDOW_BYTES;
         // One piece may always pass, even when the store has no room for a window: the exchange goes on.
-        let room = if in_window == 0 || fits {
-            self.store.reserve_free(bytes.len() as u64)
-        } else {
-            None
-        };
+        let room = if in_window == 0 || fits { self.store.reserve_free(bytes.len() as u64) } else { None };
         if in_window > 0 && room.is_none() {
             state.producer = Some(cx.waker().clone());
             return Poll::Pending;
@@ -371,10 +345,7 @@ impl Growing {
         if let Mode::Keeping { room } | Mode::Passing { room: Some(room) } =
             std::mem::replace(&mut state.mode, lost)
         {
-            state.mode = Mode::Broken {
-                error,
-                _room: Some(room),
-            };
+            state.mode = Mode::Broken { error, _room: Some(room) };
         }
         let wakers = state.signal();
         drop(state);
@@ -422,10 +393,7 @@ impl State {
         if !matches!(self.mode, Mode::Keeping { .. }) {
             return None;
         }
-        let lost = Mode::Broken {
-            error: BodyError::Lost,
-            _room: None,
-        };
+        let lost = Mode::Broken { error: BodyError::Lost, _room: None };
         let Mode::Keeping { mut room } = std::mem::replace(&mut self.mode, lost) else {
             return None;
         };
@@ -458,11 +426,7 @@ impl State {
             return Vec::new();
         }
         let worker = own.worker;
-        let parked = self
-            .parked
-            .get_mut(worker)
-            .map(std::mem::take)
-            .unwrap_or_default();
+        let parked = self.parked.get_mut(worker).map(std::mem::take).unwrap_or_default();
         let waker = |slot| self.readers.get_mut(slot).and_then(|slot| slot.waker.take());
         parked.into_iter().filter_map(waker).collect()
     }
@@ -481,11 +445,7 @@ impl State {
         if self.parked.len() <= worker {
             self.parked.resize_with(worker + 1, Vec::new);
         }
-        if self
-            .readers
-            .get(slot)
-            .is_some_and(|own| own.waker.is_some() && own.worker != worker)
-        {
+        if self.readers.get(slot).is_some_and(|own| own.waker.is_some() && own.worker != worker) {
             self.unpark(slot);
             if let Some(own) = self.readers.get_mut(slot) {
                 own.waker = None;
@@ -508,11 +468,7 @@ impl State {
             return;
         };
         let keep_from = slowest.unwrap_or(u64::MAX);
-        while self
-            .pieces
-            .front()
-            .is_some_and(|piece| piece.start + piece.bytes.len() as u64 <= keep_from)
-        {
+        while self.pieces.front().is_some_and(|piece| piece.start + piece.bytes.len() as u64 <= keep_from) {
             self.pieces.pop_front();
         }
         if let Some(room) = room {
@@ -530,15 +486,9 @@ impl State {
         if let Mode::Whole(body) = &self.mode {
             return body.at(position);
         }
-        let index = self
-            .pieces
-            .partition_point(|piece| piece.start + piece.bytes.len() as u64 <= position);
+        let index = self.pieces.partition_point(|piece| piece.start + piece.bytes.len() as u64 <= position);
         let piece = self.pieces.get(index)?;
-        Some(
-            piece
-                .bytes
-                .slice(usize::try_from(position.checked_sub(piece.start)?).ok()?..),
-        )
+        Some(piece.bytes.slice(usize::try_from(position.checked_sub(piece.start)?).ok()?..))
     }
 }
 
@@ -580,9 +530,7 @@ impl http_body::Body for Reader {
         if let Some(slot) = state.readers.get_mut(this.slot) {
             slot.position = this.position;
         }
-        let producer = matches!(state.mode, Mode::Passing { .. })
-            .then(|| state.producer.take())
-            .flatten();
+        let producer = matches!(state.mode, Mode::Passing { .. }).then(|| state.producer.take()).flatten();
         drop(state);
         neighbours.into_iter().chain(producer).for_each(Waker::wake);
         poll

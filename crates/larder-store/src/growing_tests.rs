@@ -9,10 +9,7 @@ use super::*;
 use crate::memory::MemoryStoreSettings;
 
 fn store(memory: u64) -> Arc<MemoryStore> {
-    MemoryStore::new(&MemoryStoreSettings {
-        memory,
-        max_object: memory,
-    })
+    MemoryStore::new(&MemoryStoreSettings { memory, max_object: memory })
 }
 
 async fn rest(reader: Reader) -> Result<Vec<u8>, BodyError> {
@@ -94,10 +91,7 @@ async fn a_passing_body_stops_when_its_last_reader_leaves() {
     let reader = growing.reader(None).unwrap();
     growing.push(Bytes::from_static(b"x")).await.unwrap();
     drop(reader);
-    assert_eq!(
-        growing.push(Bytes::from_static(b"y")).await,
-        Err(PushError::NoReaders)
-    );
+    assert_eq!(growing.push(Bytes::from_static(b"y")).await, Err(PushError::NoReaders));
 }
 
 #[tokio::test]
@@ -117,10 +111,7 @@ async fn a_waiting_producer_hears_of_the_last_readers_leaving() {
     });
     tokio::task::yield_now().await;
     drop(reader);
-    tokio::time::timeout(Duration::from_secs(10), producer)
-        .await
-        .expect("it stops")
-        .unwrap();
+    tokio::time::timeout(Duration::from_secs(10), producer).await.expect("it stops").unwrap();
 }
 
 #[tokio::test]
@@ -131,10 +122,7 @@ async fn many_tiny_pieces_are_put_together() {
         growing.push(Bytes::copy_from_slice(&[byte; 10])).await.unwrap();
     }
     let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
-    assert_eq!(
-        (larder_http::body::Pieces::pieces(&*body).len(), body.length()),
-        (1, 2560)
-    );
+    assert_eq!((larder_http::body::Pieces::pieces(&*body).len(), body.length()), (1, 2560));
     assert_eq!(store.usage().bytes, 2560 + PIECE_OVERHEAD_BYTES);
 }
 
@@ -174,11 +162,7 @@ impl Bell {
 fn park(reader: &mut Reader, bell: &Arc<Bell>) {
     use http_body::Body as _;
     let waker = Waker::from(Arc::clone(bell));
-    assert!(
-        Pin::new(reader)
-            .poll_frame(&mut Context::from_waker(&waker))
-            .is_pending()
-    );
+    assert!(Pin::new(reader).poll_frame(&mut Context::from_waker(&waker)).is_pending());
 }
 
 #[tokio::test]
@@ -187,10 +171,7 @@ async fn a_piece_wakes_one_reader_of_a_worker_and_that_one_the_others() {
     let growing = Growing::keep(&store, None).unwrap();
     let bells: Vec<Arc<Bell>> = (0..3).map(|_| Arc::default()).collect();
     let mut readers: Vec<Reader> = bells.iter().map(|_| growing.reader(None).unwrap()).collect();
-    readers
-        .iter_mut()
-        .zip(&bells)
-        .for_each(|(reader, bell)| park(reader, bell));
+    readers.iter_mut().zip(&bells).for_each(|(reader, bell)| park(reader, bell));
     growing.push(Bytes::from_static(b"x")).await.unwrap();
     let rang: Vec<bool> = bells.iter().map(|bell| bell.rang()).collect();
     let first = rang.iter().position(|rang| *rang).unwrap();
@@ -232,10 +213,7 @@ async fn a_reader_that_runs_wakes_its_neighbours() {
     let growing = Growing::keep(&store, None).unwrap();
     let bells: [Arc<Bell>; 2] = Default::default();
     let mut readers = [growing.reader(None).unwrap(), growing.reader(None).unwrap()];
-    readers
-        .iter_mut()
-        .zip(&bells)
-        .for_each(|(reader, bell)| park(reader, bell));
+    readers.iter_mut().zip(&bells).for_each(|(reader, bell)| park(reader, bell));
     growing.push(Bytes::from_static(b"x")).await.unwrap();
     let first = bells.iter().position(|bell| bell.rang()).unwrap();
     let mut nobody = Context::from_waker(Waker::noop());
@@ -246,11 +224,7 @@ async fn a_reader_that_runs_wakes_its_neighbours() {
 /// Readers on several workers, some of which leave while they are owed a wake: nobody waits for ever.
 #[test]
 fn no_reader_is_forgotten_when_neighbours_leave() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for round in 0..50u64 {
         runtime.block_on(async {
             let store = store(1 << 20);
@@ -262,10 +236,7 @@ fn no_reader_is_forgotten_when_neighbours_leave() {
                 })
                 .collect();
             for n in 0..20u64 {
-                growing
-                    .push(Bytes::copy_from_slice(&n.to_le_bytes()))
-                    .await
-                    .unwrap();
+                growing.push(Bytes::copy_from_slice(&n.to_le_bytes())).await.unwrap();
                 if n % 3 == round % 3 {
                     readers[(n as usize * 7 + round as usize) % 40].abort();
                 }

@@ -29,11 +29,7 @@ impl CacheKey {
         bytes.extend_from_slice(authority.as_bytes());
         bytes.extend_from_slice(target.as_bytes());
         let hash = HASHER.hash_one(&bytes[..]);
-        Self {
-            base_len: bytes.len(),
-            bytes,
-            hash,
-        }
+        Self { base_len: bytes.len(), bytes, hash }
     }
 
     /// Adds a part to the variant. Parts carry their length, so that no two lists of parts look alike.
@@ -70,12 +66,7 @@ impl CacheKey {
 
 impl std::fmt::Debug for CacheKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "CacheKey({} + {})",
-            self.base().escape_ascii(),
-            self.variant().escape_ascii()
-        )
+        write!(f, "CacheKey({} + {})", self.base().escape_ascii(), self.variant().escape_ascii())
     }
 }
 

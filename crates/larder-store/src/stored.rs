@@ -26,20 +26,12 @@ impl StoredBody {
             *end += piece.len() as u64;
             Some(*end)
         });
-        Self {
-            ends: ends.collect(),
-            pieces,
-            _room: Some(room),
-        }
+        Self { ends: ends.collect(), pieces, _room: Some(room) }
     }
 
     /// No content; needs no room.
     pub fn empty() -> Self {
-        Self {
-            pieces: Vec::new(),
-            ends: Box::default(),
-            _room: None,
-        }
+        Self { pieces: Vec::new(), ends: Box::default(), _room: None }
     }
 
     /// Length in bytes.

@@ -39,9 +39,6 @@ impl Error {
     /// A [`Error::Malformed`] that quotes at most 120 bytes of what was found.
     pub fn malformed(what: &'static str, found: &[u8]) -> Self {
         let shown = found.get(..120).unwrap_or(found);
-        Self::Malformed {
-            what,
-            found: shown.escape_ascii().to_string(),
-        }
+        Self::Malformed { what, found: shown.escape_ascii().to_string() }
     }
 }

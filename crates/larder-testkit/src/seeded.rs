@@ -15,9 +15,7 @@ fn mix(mut z: u64) -> u64 {
 }
 
 fn number_of(seed: &str) -> u64 {
-    seed.bytes().fold(0xcbf2_9ce4_8422_2325, |n, byte| {
-        (n ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    seed.bytes().fold(0xcbf2_9ce4_8422_2325, |n, byte| (n ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The `length` bytes from position `first` of the endless body that belongs to `seed`.
@@ -45,11 +43,7 @@ mod tests {
         assert_eq!(whole.len(), 1000);
         for (first, length) in [(0, 0), (0, 1), (7, 2), (8, 8), (13, 900), (999, 1)] {
             let part = bytes_of("/a?b=1", first, length);
-            assert_eq!(
-                part,
-                whole.slice(first as usize..(first + length) as usize),
-                "{first}+{length}"
-            );
+            assert_eq!(part, whole.slice(first as usize..(first + length) as usize), "{first}+{length}");
         }
     }
 

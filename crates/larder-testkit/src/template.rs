@@ -29,9 +29,7 @@ pub fn expand(text: &str, context: &Context<'_>) -> String {
     while let Some(open) = rest.find('{') {
         let (before, from) = rest.split_at(open);
         out.push_str(before);
-        let value = from
-            .find('}')
-            .and_then(|close| Some((close, value_of(from.get(1..close)?, context)?)));
+        let value = from.find('}').and_then(|close| Some((close, value_of(from.get(1..close)?, context)?)));
         match value {
             Some((close, value)) => {
                 out.push_str(&value);
@@ -100,27 +98,13 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let clock = Clock::default();
         let start = UNIX_EPOCH + Duration::from_secs(86_400);
-        assert_eq!(
-            expand(
-                text,
-                &Context {
-                    clock: &clock,
-                    start,
-                    request: None
-                }
-            ),
-            expected,
-            "{text}"
-        );
+        assert_eq!(expand(text, &Context { clock: &clock, start, request: None }), expected, "{text}");
     }
 
     #[test]
     fn dates_count_from_the_start_of_the_scenario() {
         check("Expires: {start}", "Expires: Fri, 02 Jan 1970 00:00:00 GMT");
-        check(
-            "{start-1d} {start+90s}",
-            "Thu, 01 Jan 1970 00:00:00 GMT Fri, 02 Jan 1970 00:01:30 GMT",
-        );
+        check("{start-1d} {start+90s}", "Thu, 01 Jan 1970 00:00:00 GMT Fri, 02 Jan 1970 00:01:30 GMT");
     }
 
     #[test]

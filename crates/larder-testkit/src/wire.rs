@@ -23,10 +23,7 @@ pub struct Fields(pub Vec<(String, String)>);
 impl Fields {
     /// All values of `name`, one per line.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0
-            .iter()
-            .filter(move |(n, _)| n.eq_ignore_ascii_case(name))
-            .map(|(_, v)| v.as_str())
+        self.0.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
     }
 
     /// The value of the first line called `name`.
@@ -57,10 +54,8 @@ impl Fields {
             let end = find(rest, b"\r\n").ok_or_else(|| Error::malformed("field line", rest))?;
             let line = rest.get(..end).unwrap_or_default();
             rest = rest.get(end + 2..).unwrap_or_default();
-            let colon = line
-                .iter()
-                .position(|&b| b == b':')
-                .ok_or_else(|| Error::malformed("field line", line))?;
+            let colon =
+                line.iter().position(|&b| b == b':').ok_or_else(|| Error::malformed("field line", line))?;
             let (name, value) = line.split_at(colon);
             let value = value.get(1..).unwrap_or_default().trim_ascii();
             if name.is_empty() || !name.iter().copied().all(is_token) {
@@ -111,10 +106,7 @@ pub fn split_head(head: &[u8]) -> Result<(&[u8], &[u8]), Error> {
         let bare_lf = byte == b'\n' && (at == 0 || head.get(at - 1) != Some(&b'\r'));
         let bare_cr = byte == b'\r' && head.get(at + 1) != Some(&b'\n');
         if bare_lf || bare_cr {
-            return Err(Error::malformed(
-                "line end",
-                head.get(at.saturating_sub(40)..).unwrap_or_default(),
-            ));
+            return Err(Error::malformed("line end", head.get(at.saturating_sub(40)..).unwrap_or_default()));
         }
     }
     let line_end = find(head, b"\r\n").ok_or_else(|| Error::malformed("head", head))?;
@@ -151,10 +143,7 @@ impl Framing {
                 .parse()
                 .map(Self::Length)
                 .map_err(|_| Error::malformed("content-length", length.as_bytes())),
-            _ => Err(Error::Malformed {
-                what: "framing",
-                found: format!("{lengths:?} with {codings:?}"),
-            }),
+            _ => Err(Error::Malformed { what: "framing", found: format!("{lengths:?} with {codings:?}") }),
         }
     }
 }
@@ -172,11 +161,7 @@ impl Wire {
     pub fn new(stream: TcpStream, limit: Duration) -> Self {
         // Only a hint: without it, tests are slower and not wrong.
         let _ = stream.set_nodelay(true);
-        Self {
-            stream,
-            ahead: BytesMut::new(),
-            limit,
-        }
+        Self { stream, ahead: BytesMut::new(), limit }
     }
 
     /// The socket itself.
@@ -216,11 +201,7 @@ impl Wire {
                 return Err(Error::malformed("head", &self.ahead));
             }
             if self.fill("head").await? == 0 {
-                return if self.ahead.is_empty() {
-                    Ok(None)
-                } else {
-                    Err(Error::Cut("head"))
-                };
+                return if self.ahead.is_empty() { Ok(None) } else { Err(Error::Cut("head")) };
             }
         }
     }
@@ -315,11 +296,8 @@ impl Wire {
         let line = find(&self.ahead, b"\r\n").map_or(0, |end| end + 2);
         loop {
             let rest = self.ahead.get(line..).unwrap_or_default();
-            let end = if rest.starts_with(b"\r\n") {
-                Some(0)
-            } else {
-                find(rest, b"\r\n\r\n").map(|at| at + 2)
-            };
+            let end =
+                if rest.starts_with(b"\r\n") { Some(0) } else { find(rest, b"\r\n\r\n").map(|at| at + 2) };
             if let Some(end) = end {
                 let fields = Fields::parse(rest.get(..end).unwrap_or_default())?;
                 self.ahead.advance(line + end + 2);
@@ -395,10 +373,7 @@ mod tests {
     fn contradicting_framing_is_refused() {
         let framing = |block: &str| Framing::stated(&Fields::parse(block.as_bytes())?, Framing::UntilClose);
         assert!(matches!(framing("Content-Length: 5\r\n"), Ok(Framing::Length(5))));
-        assert!(matches!(
-            framing("Transfer-Encoding: chunked\r\n"),
-            Ok(Framing::Chunked(None))
-        ));
+        assert!(matches!(framing("Transfer-Encoding: chunked\r\n"), Ok(Framing::Chunked(None))));
         assert!(matches!(framing(""), Ok(Framing::UntilClose)));
         for bad in [
             "Content-Length: 5\r\nContent-Length: 5\r\n",

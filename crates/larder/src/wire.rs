@@ -52,41 +52,24 @@ pub(crate) struct Draft {
 
 impl Wiring {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
-        Self {
-            metrics,
-            stores: Vec::new(),
-            origins: HashMap::new(),
-        }
+        Self { metrics, stores: Vec::new(), origins: HashMap::new() }
     }
 
     /// The settings of a checked config, and what has to be remembered once they are in force.
     pub(crate) fn draft(&self, config: &Config) -> (ProxySettings, Draft) {
-        let draft = Draft {
-            stores: self.draft_stores(config),
-            origins: self.draft_origins(config),
-        };
+        let draft = Draft { stores: self.draft_stores(config), origins: self.draft_origins(config) };
         let names: Vec<&str> = config.origins.iter().map(|(name, _)| name.as_str()).collect();
         let trusted = config.trusted.clone();
         let settings = ProxySettings {
-            sites: config
-                .sites
-                .iter()
-                .map(|site| self.site(config, site, &names, &draft))
-                .collect(),
+            sites: config.sites.iter().map(|site| self.site(config, site, &names, &draft)).collect(),
             origins: names
                 .iter()
                 .filter_map(|name| draft.origins.get(*name))
                 .map(|known| known.choice.clone())
                 .collect(),
-            stores: draft
-                .stores
-                .iter()
-                .map(|(_, store, _)| Arc::clone(store))
-                .collect(),
+            stores: draft.stores.iter().map(|(_, store, _)| Arc::clone(store)).collect(),
             trusted: Arc::new(move |address: IpAddr| {
-                trusted
-                    .iter()
-                    .any(|network| network.contains(address.to_canonical()))
+                trusted.iter().any(|network| network.contains(address.to_canonical()))
             }),
             orphan_time: ProxySettings::ORPHAN_TIME,
             hit_for_miss: ProxySettings::HIT_FOR_MISS,
@@ -99,11 +82,7 @@ impl Wiring {
         for (_, store, settings) in &draft.stores {
             store.resize(settings);
         }
-        self.stores = draft
-            .stores
-            .into_iter()
-            .map(|(name, store, _)| (name, store))
-            .collect();
+        self.stores = draft.stores.into_iter().map(|(name, store, _)| (name, store)).collect();
         self.origins = draft.origins;
     }
 
@@ -121,10 +100,8 @@ impl Wiring {
 
     fn draft_stores(&self, config: &Config) -> Vec<(String, Arc<MemoryStore>, MemoryStoreSettings)> {
         let store = |(name, store): &(larder_config::Name, larder_config::Store)| {
-            let settings = MemoryStoreSettings {
-                memory: store.memory.0,
-                max_object: store.max_object_bytes(),
-            };
+            let settings =
+                MemoryStoreSettings { memory: store.memory.0, max_object: store.max_object_bytes() };
             let name = name.as_str().to_owned();
             let known = self.stores.iter().find(|(other, _)| *other == name);
             let kept = known.map_or_else(|| MemoryStore::new(&settings), |(_, store)| Arc::clone(store));
@@ -139,9 +116,8 @@ impl Wiring {
             let known = self.origins.get(&name);
             let unchanged = known.filter(|known| known.config == *origin).cloned();
             let drafted = unchanged.unwrap_or_else(|| {
-                let shared = known.map_or_else(larder_origin::Shared::new, |known| {
-                    Arc::clone(&known.choice.shared)
-                });
+                let shared =
+                    known.map_or_else(larder_origin::Shared::new, |known| Arc::clone(&known.choice.shared));
                 let settings = Arc::new(origin_settings(&name, origin));
                 let choice = OriginChoice {
                     name: name.as_str().into(),
@@ -149,10 +125,7 @@ impl Wiring {
                     shared,
                     id: self.metrics.origin(&name),
                 };
-                KnownOrigin {
-                    config: origin.clone(),
-                    choice,
-                }
+                KnownOrigin { config: origin.clone(), choice }
             });
             (name, drafted)
         };
@@ -179,11 +152,7 @@ impl Wiring {
                 .and_then(|name| origins.iter().position(|other| *other == name.as_str())),
             root: site.root.as_ref().map(|root| root.0.clone()),
             websocket: site.websocket,
-            rules: site
-                .rules
-                .iter()
-                .map(|rule| (rule_match(rule), resolved(Some(&rule.settings))))
-                .collect(),
+            rules: site.rules.iter().map(|rule| (rule_match(rule), resolved(Some(&rule.settings)))).collect(),
             otherwise: resolved(None),
         }
     }
@@ -191,12 +160,8 @@ impl Wiring {
     fn rule(&self, resolved: Resolved, draft: &Draft) -> RuleSettings {
         let name = resolved.store.as_str();
         let declared = draft.stores.iter().find(|(other, _, _)| other == name);
-        let keyed_cookies: Vec<String> = resolved
-            .key
-            .cookies
-            .iter()
-            .map(|cookie| cookie.as_str().to_owned())
-            .collect();
+        let keyed_cookies: Vec<String> =
+            resolved.key.cookies.iter().map(|cookie| cookie.as_str().to_owned()).collect();
         RuleSettings {
             cache: resolved.cache == CacheMode::Auto,
             policy: CachePolicy {
@@ -209,12 +174,7 @@ impl Wiring {
             store_id: self.metrics.cache(name),
             // A checked config names declared stores only; an empty one would store nothing and break nothing.
             store: declared.map_or_else(
-                || {
-                    MemoryStore::new(&MemoryStoreSettings {
-                        memory: 0,
-                        max_object: 0,
-                    })
-                },
+                || MemoryStore::new(&MemoryStoreSettings { memory: 0, max_object: 0 }),
                 |(_, store, _)| Arc::clone(store),
             ),
             key: KeySettings {
@@ -235,69 +195,36 @@ impl Wiring {
 }
 
 fn edits(edits: larder_config::FieldEdits) -> FieldEdits {
-    FieldEdits {
-        remove: edits.remove,
-        set: edits.set,
-    }
+    FieldEdits { remove: edits.remove, set: edits.set }
 }
 
 fn lifetimes(lifetimes: &larder_config::Lifetimes) -> Lifetimes {
-    Lifetimes {
-        any: lifetimes.any,
-        by_status: lifetimes.by_status.clone(),
-    }
+    Lifetimes { any: lifetimes.any, by_status: lifetimes.by_status.clone() }
 }
 
 fn rule_match(rule: &larder_config::Rule) -> RuleMatch {
-    let globs = rule
-        .path
-        .iter()
-        .map(|glob| larder_config::glob_to_regex(glob.as_str()));
+    let globs = rule.path.iter().map(|glob| larder_config::glob_to_regex(glob.as_str()));
     let value = |value: &larder_config::ValueMatch| match value {
         larder_config::ValueMatch::Present(present) => ValueMatch::Present(*present),
         larder_config::ValueMatch::Glob(glob) => ValueMatch::Pattern(larder_config::glob_to_regex(glob)),
     };
     RuleMatch {
-        paths: globs
-            .chain(rule.path_regex.iter().map(PathRegex::as_str).map(str::to_owned))
-            .collect(),
+        paths: globs.chain(rule.path_regex.iter().map(PathRegex::as_str).map(str::to_owned)).collect(),
         methods: rule.methods.clone(),
-        fields: rule
-            .header
-            .iter()
-            .map(|(name, wanted)| (name.clone(), value(wanted)))
-            .collect(),
-        cookies: rule
-            .cookie
-            .iter()
-            .map(|(name, wanted)| (name.as_str().to_owned(), value(wanted)))
-            .collect(),
-        query: rule
-            .query
-            .iter()
-            .map(|(name, wanted)| (name.as_str().to_owned(), value(wanted)))
-            .collect(),
+        fields: rule.header.iter().map(|(name, wanted)| (name.clone(), value(wanted))).collect(),
+        cookies: rule.cookie.iter().map(|(name, wanted)| (name.as_str().to_owned(), value(wanted))).collect(),
+        query: rule.query.iter().map(|(name, wanted)| (name.as_str().to_owned(), value(wanted))).collect(),
     }
 }
 
 fn origin_settings(name: &str, origin: &larder_config::Origin) -> OriginSettings {
     let server = |server: &larder_config::Server| match server {
-        larder_config::Server::Tcp {
-            scheme: larder_http::message::Scheme::Http,
-            host,
-            port,
-        } => ServerAddress::Http {
-            host: host.clone(),
-            port: *port,
-        },
-        larder_config::Server::Tcp {
-            scheme: larder_http::message::Scheme::Https,
-            host,
-            port,
-        } => ServerAddress::Https {
-            host: host.clone(),
-            port: *port,
-        },
+        larder_config::Server::Tcp { scheme: larder_http::message::Scheme::Http, host, port } => {
+            ServerAddress::Http { host: host.clone(), port: *port }
+        }
+        larder_config::Server::Tcp { scheme: larder_http::message::Scheme::Https, host, port } => {
+            ServerAddress::Https { host: host.clone(), port: *port }
+        }
         larder_config::Server::Unix(path) => ServerAddress::Unix(path.clone()),
     };
     OriginSettings {

@@ -35,13 +35,7 @@ mod walks;
 #[test]
 fn no_hostile_frame_gets_through() {
     let mut runs: Vec<suite::Run> = Vec::new();
-    for cases in [
-        pseudo::cases(),
-        fields::cases(),
-        content::cases(),
-        blocks::cases(),
-        connection::cases(),
-    ] {
+    for cases in [pseudo::cases(), fields::cases(), content::cases(), blocks::cases(), connection::cases()] {
         runs.extend(cases.into_iter().map(judge::Case::into_run));
     }
     runs.extend(walks::runs());

@@ -36,10 +36,7 @@ impl Larder for InProcess {
     fn reload(&mut self, config: &str) -> Result<(), String> {
         let checked = check(config)?;
         let server = self.server.as_mut().ok_or("not started")?;
-        server
-            .reload(checked)
-            .map(|_| ())
-            .map_err(|error| error.to_string())
+        server.reload(checked).map(|_| ()).map_err(|error| error.to_string())
     }
 
     fn stop(&mut self) -> Result<(), String> {
@@ -48,18 +45,12 @@ impl Larder for InProcess {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let left = runtime.unwrap().block_on(server.drain(Duration::from_secs(5)));
-        if left == 0 {
-            Ok(())
-        } else {
-            Err(format!("{left} connections did not end"))
-        }
+        if left == 0 { Ok(()) } else { Err(format!("{left} connections did not end")) }
     }
 
     fn metric(&self, series: &str) -> Option<f64> {
         let text = self.server.as_ref()?.insight().metrics_text();
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
         line.parse().ok()
     }
 }

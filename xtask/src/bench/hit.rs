@@ -43,17 +43,10 @@ struct Run {
 pub(crate) fn run(root: &Path) -> Result<()> {
     crate::tools::need(root, "bench")?;
     let build = ["build", "--release", "-p", "larder"];
-    let status = Command::new("cargo")
-        .args(build)
-        .current_dir(root)
-        .status()
-        .context("cargo")?;
+    let status = Command::new("cargo").args(build).current_dir(root).status().context("cargo")?;
     ensure!(status.success(), "larder could not be built");
     let cores = std::thread::available_parallelism()?.get();
-    ensure!(
-        cores >= 2,
-        "two cores are needed, one for the server and one for the load"
-    );
+    ensure!(cores >= 2, "two cores are needed, one for the server and one for the load");
 
     let origin = Origin::start()?;
     let shm = Path::new("/dev/shm");
@@ -82,13 +75,7 @@ fn larder(root: &Path, origin: &Origin) -> Result<Contender> {
     let mut command = pinned(SERVER_CORE);
     command
         .arg(root.join("target/release/larder"))
-        .args([
-            "run",
-            "--workers",
-            "1",
-            "--origin",
-            &format!("http://{}", origin.address),
-        ])
+        .args(["run", "--workers", "1", "--origin", &format!("http://{}", origin.address)])
         .args(["--listen", &address.to_string(), "--admin", &admin.to_string()])
         .stdout(Stdio::null());
     start("larder", address, &mut command)
@@ -116,13 +103,7 @@ fn nginx(scratch: &Path, origin: &Origin) -> Result<Contender> {
     let file = scratch.join("nginx.conf");
     fs::write(&file, config).context("nginx.conf")?;
     let mut command = pinned(SERVER_CORE);
-    command
-        .arg("nginx")
-        .arg("-c")
-        .arg(&file)
-        .arg("-p")
-        .arg(scratch)
-        .args(["-e", "stderr"]);
+    command.arg("nginx").arg("-c").arg(&file).arg("-p").arg(scratch).args(["-e", "stderr"]);
     start("nginx proxy_cache", address, &mut command)
 }
 
@@ -135,11 +116,7 @@ fn pinned(core: &str) -> Command {
 fn start(name: &'static str, address: SocketAddr, command: &mut Command) -> Result<Contender> {
     let mut server = Server::start(name, command)?;
     server.wait_for(address, READY_MAX)?;
-    Ok(Contender {
-        name,
-        address,
-        server,
-    })
+    Ok(Contender { name, address, server })
 }
 
 fn measure(contender: &mut Contender, size: usize, origin: &Origin) -> Result<Run> {
@@ -162,15 +139,9 @@ fn measure(contender: &mut Contender, size: usize, origin: &Origin) -> Result<Ru
     let (requests, requests_per_s) = read_wrk(&text).with_context(|| format!("wrk said:\n{text}"))?;
     verify(contender.address, &path, size)?;
     let more = origin.asked() - asked;
-    ensure!(
-        more == 0,
-        "the origin was asked {more} times during the run: not all were hits"
-    );
+    ensure!(more == 0, "the origin was asked {more} times during the run: not all were hits");
     contender.server.still_runs()?;
-    Ok(Run {
-        cpu_us_per_request: cpu.as_secs_f64() * 1e6 / requests,
-        requests_per_s,
-    })
+    Ok(Run { cpu_us_per_request: cpu.as_secs_f64() * 1e6 / requests, requests_per_s })
 }
 
 fn verify(address: SocketAddr, path: &str, size: usize) -> Result<()> {
@@ -182,19 +153,9 @@ fn verify(address: SocketAddr, path: &str, size: usize) -> Result<()> {
 
 /// Requests done, and requests per second; fails where wrk saw an error.
 fn read_wrk(text: &str) -> Result<(f64, f64)> {
-    ensure!(
-        !text.contains("Socket errors") && !text.contains("Non-2xx"),
-        "errors during the run"
-    );
-    let requests = text
-        .lines()
-        .find_map(|l| l.trim().split_once(" requests in "))
-        .context("no count")?
-        .0;
-    let rate = text
-        .lines()
-        .find_map(|l| l.strip_prefix("Requests/sec:"))
-        .context("no rate")?;
+    ensure!(!text.contains("Socket errors") && !text.contains("Non-2xx"), "errors during the run");
+    let requests = text.lines().find_map(|l| l.trim().split_once(" requests in ")).context("no count")?.0;
+    let rate = text.lines().find_map(|l| l.strip_prefix("Requests/sec:")).context("no rate")?;
     let requests: f64 = requests.trim().parse().context("count")?;
     ensure!(requests > 0.0, "no requests");
     Ok((requests, rate.trim().parse().context("rate")?))
@@ -260,24 +221,13 @@ fn said(program: &str, flag: &str) -> String {
         return format!("{program} unknown");
     };
     let text = [output.stdout, output.stderr].concat();
-    String::from_utf8_lossy(&text)
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_owned()
+    String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_owned()
 }
 
 fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = text
-        .lines()
-        .find_map(|l| l.strip_prefix("model name"))
-        .and_then(|l| l.split_once(": "));
-    model.map_or_else(
-        || "processor unknown".to_owned(),
-        |(_, name)| name.trim().to_owned(),
-    )
+    let model = text.lines().find_map(|l| l.strip_prefix("model name")).and_then(|l| l.split_once(": "));
+    model.map_or_else(|| "processor unknown".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
 #[cfg(test)]

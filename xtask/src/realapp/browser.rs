@@ -24,23 +24,9 @@ pub(super) fn draw(url: &str, picture: &Path, work: &Path) -> Result<()> {
     let log = fs::File::create(work.join("chromium.log"))?;
     let mut command = Command::new("chromium");
     command
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-        ])
-        .args([
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-        ])
-        .args([
-            "--disable-dev-shm-usage",
-            "--disable-breakpad",
-            "--hide-scrollbars",
-        ])
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--disable-dev-shm-usage", "--disable-breakpad", "--hide-scrollbars"])
         .arg(format!("--user-data-dir={}", profile.display()))
         // Time for scripts and pictures to arrive; it passes at once where nothing is left to wait for.
         .args(["--window-size=1100,1000", "--virtual-time-budget=10000"])
@@ -51,16 +37,9 @@ pub(super) fn draw(url: &str, picture: &Path, work: &Path) -> Result<()> {
         .stderr(log);
     let status = run_within(&mut command, DRAW_MAX);
     end_left_overs(&profile)?;
-    ensure!(
-        status.context("chromium")?.success(),
-        "chromium failed; see {}",
-        work.display()
-    );
+    ensure!(status.context("chromium")?.success(), "chromium failed; see {}", work.display());
     let bytes = fs::metadata(picture).context("chromium drew nothing")?.len();
-    ensure!(
-        bytes < PICTURE_BYTES_MAX,
-        "the picture has {bytes} bytes, more than {PICTURE_BYTES_MAX}"
-    );
+    ensure!(bytes < PICTURE_BYTES_MAX, "the picture has {bytes} bytes, more than {PICTURE_BYTES_MAX}");
     Ok(())
 }
 

@@ -11,10 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 /// Values that MediaWiki makes anew for every request, in the script at the head of each page: the start of each, and
 /// the byte that ends it.
-const MADE_ANEW: &[(&[u8], u8)] = &[
-    (b"\"wgRequestId\":\"", b'"'),
-    (b"\"wgBackendResponseTime\":", b','),
-];
+const MADE_ANEW: &[(&[u8], u8)] = &[(b"\"wgRequestId\":\"", b'"'), (b"\"wgBackendResponseTime\":", b',')];
 
 /// An answer as curl saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,9 +31,7 @@ impl Answer {
 
     /// The body without what is made anew for every request.
     fn lasting(&self) -> Vec<u8> {
-        MADE_ANEW.iter().fold(self.body.clone(), |body, (start, end)| {
-            without(&body, start, *end)
-        })
+        MADE_ANEW.iter().fold(self.body.clone(), |body, (start, end)| without(&body, start, *end))
     }
 
     /// What somebody could tell the two apart by, if anything.
@@ -44,13 +39,7 @@ impl Answer {
         if self.status != other.status {
             return Some(format!("status {}, not {}", other.status, self.status));
         }
-        let fields = |of: &Self| {
-            [
-                of.content_type.clone(),
-                of.content_encoding.clone(),
-                of.location.clone(),
-            ]
-        };
+        let fields = |of: &Self| [of.content_type.clone(), of.content_encoding.clone(), of.location.clone()];
         if fields(self) != fields(other) {
             return Some(format!("fields {:?}, not {:?}", fields(other), fields(self)));
         }
@@ -101,14 +90,9 @@ impl Client {
     }
 
     pub(super) fn post(&self, target: &str, fields: &[(&str, String)]) -> Result<Answer> {
-        let pairs: Vec<String> = fields
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        let arguments: Vec<&str> = pairs
-            .iter()
-            .flat_map(|pair| ["--data-urlencode", pair.as_str()])
-            .collect();
+        let pairs: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let arguments: Vec<&str> =
+            pairs.iter().flat_map(|pair| ["--data-urlencode", pair.as_str()]).collect();
         self.curl(target, &arguments)
     }
 
@@ -135,11 +119,7 @@ fn read(answer: &[u8]) -> Option<Answer> {
     let head = String::from_utf8_lossy(&answer[..end]).into_owned();
     let mut lines = head.lines();
     let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
-    let mut read = Answer {
-        status,
-        body: answer[end + 4..].to_vec(),
-        ..Answer::default()
-    };
+    let mut read = Answer { status, body: answer[end + 4..].to_vec(), ..Answer::default() };
     for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
         match name.to_ascii_lowercase().as_str() {
             "content-type" => read.content_type = value.to_owned(),
@@ -169,24 +149,10 @@ mod tests {
         assert_eq!(one.difference(&other), None);
         assert!(one.is_hit());
         assert!(
-            one.difference(&page(
-                r#"<p>{"wgRequestId":"b22","x":2,"wgBackendResponseTime":180,"y":2}"#
-            ))
-            .is_some()
+            one.difference(&page(r#"<p>{"wgRequestId":"b22","x":2,"wgBackendResponseTime":180,"y":2}"#))
+                .is_some()
         );
-        assert!(
-            one.difference(&Answer {
-                status: 404,
-                ..one.clone()
-            })
-            .is_some()
-        );
-        assert!(
-            one.difference(&Answer {
-                content_type: String::new(),
-                ..one.clone()
-            })
-            .is_some()
-        );
+        assert!(one.difference(&Answer { status: 404, ..one.clone() }).is_some());
+        assert!(one.difference(&Answer { content_type: String::new(), ..one.clone() }).is_some());
     }
 }

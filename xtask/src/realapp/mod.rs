@@ -44,16 +44,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let public = free_port()?;
     let mut wiki = Wiki::start(root, work, public)?;
     let mut larder = start_larder(root, &program, work, public, wiki.address)?;
-    let direct = Client {
-        address: wiki.address,
-        host: public,
-        compressed: false,
-    };
-    let through = Client {
-        address: public,
-        host: public,
-        compressed: false,
-    };
+    let direct = Client { address: wiki.address, host: public, compressed: false };
+    let through = Client { address: public, host: public, compressed: false };
 
     // The wiki makes some things at the first view: asked twice, it has made them all.
     let start_page = direct.get("/index.php/Main_Page")?;
@@ -66,36 +58,18 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         direct.get(target)?;
     }
     let mut rounds = Vec::new();
-    for (compressed, names) in [
-        (false, ["first", "second"]),
-        (true, ["first, compressed", "second, compressed"]),
-    ] {
+    for (compressed, names) in
+        [(false, ["first", "second"]), (true, ["first, compressed", "second, compressed"])]
+    {
         let own = fetch_all(&Client { compressed, ..direct }, &targets)?;
         for name in names {
-            rounds.push(Round::run(
-                name,
-                &wiki,
-                &larder,
-                &Client {
-                    compressed,
-                    ..through
-                },
-                &targets,
-                &own,
-            )?);
+            rounds.push(Round::run(name, &wiki, &larder, &Client { compressed, ..through }, &targets, &own)?);
         }
     }
     report(&targets, &rounds);
-    ensure!(
-        rounds.iter().all(|round| round.differing.is_empty()),
-        "pages differ from the wiki's own"
-    );
+    ensure!(rounds.iter().all(|round| round.differing.is_empty()), "pages differ from the wiki's own");
     for round in rounds.iter().filter(|round| round.name.starts_with("second")) {
-        ensure!(
-            round.hits() * 2 > targets.len(),
-            "most of the round `{}` should have been hits",
-            round.name
-        );
+        ensure!(round.hits() * 2 > targets.len(), "most of the round `{}` should have been hits", round.name);
     }
 
     let crowd = crowd(&wiki, &larder, &through, &cold)?;
@@ -121,11 +95,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     without_origin(&through)?;
     drop(larder);
     let version = |name| packages::version(name).unwrap_or_default();
-    println!(
-        "realapp: passed; mediawiki {}, chromium {}",
-        version("mediawiki"),
-        version("chromium")
-    );
+    println!("realapp: passed; mediawiki {}, chromium {}", version("mediawiki"), version("chromium"));
     Ok(())
 }
 
@@ -139,10 +109,7 @@ fn start_larder(
     let example =
         fs::read_to_string(root.join("examples/mediawiki.toml")).context("examples/mediawiki.toml")?;
     let there = "http://127.0.0.1:8082";
-    ensure!(
-        example.contains(there),
-        "examples/mediawiki.toml names another origin than {there}"
-    );
+    ensure!(example.contains(there), "examples/mediawiki.toml names another origin than {there}");
     let config = work.join("larder.toml");
     fs::write(&config, example.replace(there, &format!("http://{origin}")))?;
     let admin = free_port()?;
@@ -196,10 +163,7 @@ impl Round {
     }
 
     fn stored(&self) -> usize {
-        self.answers
-            .iter()
-            .filter(|answer| answer.cache_status.contains("; stored"))
-            .count()
+        self.answers.iter().filter(|answer| answer.cache_status.contains("; stored")).count()
     }
 
     fn row(&self) {
@@ -223,14 +187,7 @@ fn report(targets: &[String], rounds: &[Round]) {
         println!("differs: {difference}");
     }
     // One of each kind of answer, without the seconds that are left.
-    let kind = |answer: &Answer| {
-        answer
-            .cache_status
-            .split("; ttl=")
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let kind = |answer: &Answer| answer.cache_status.split("; ttl=").next().unwrap_or_default().to_owned();
     let mut samples = BTreeMap::new();
     for round in rounds {
         for (target, answer) in targets.iter().zip(&round.answers) {
@@ -267,18 +224,13 @@ fn crowd(wiki: &Wiki, larder: &Larder, client: &Client, target: &str) -> Result<
     let answers: Vec<Result<Answer>> = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CROWD).map(|_| scope.spawn(|| client.get(target))).collect();
         let joined = clients.into_iter().map(|one| one.join());
-        joined
-            .map(|one| one.unwrap_or_else(|_| bail!("a client panicked")))
-            .collect()
+        joined.map(|one| one.unwrap_or_else(|_| bail!("a client panicked"))).collect()
     });
     let answers: Vec<Answer> = answers.into_iter().collect::<Result<_>>()?;
     let same = |answer: &Answer| {
         answer.status == 200 && answers.first().is_some_and(|first| first.body == answer.body)
     };
-    ensure!(
-        answers.iter().all(same),
-        "{target}: the crowd saw different pages"
-    );
+    ensure!(answers.iter().all(same), "{target}: the crowd saw different pages");
     settled(wiki, larder)?;
     wiki.asked(Some(target))
 }
@@ -290,10 +242,7 @@ fn cookies(client: &Client, target: &str) -> Result<()> {
     let session = client.ask_with(target, "Cookie: wiki_session=0123456789abcdef0123456789abcdef")?;
     println!("with a cookie of somebody's analytics: {}", other.cache_status);
     println!("with a session cookie: {}", session.cache_status);
-    ensure!(
-        !session.is_hit(),
-        "a session was answered from what is stored for others"
-    );
+    ensure!(!session.is_hit(), "a session was answered from what is stored for others");
     Ok(())
 }
 
@@ -317,18 +266,9 @@ fn edit(wiki: &Wiki, client: &Client) -> Result<()> {
 fn without_origin(client: &Client) -> Result<()> {
     let fresh = client.get("/index.php/Main_Page")?;
     let missing = client.get("/index.php/Special:Version")?;
-    println!(
-        "Apache stopped: a stored page: {} {}",
-        fresh.status, fresh.cache_status
-    );
-    println!(
-        "Apache stopped: a page that is not: {} {}",
-        missing.status, missing.cache_status
-    );
-    ensure!(
-        fresh.status == 200 && fresh.is_hit() && missing.status == 502,
-        "the wiki's end shows"
-    );
+    println!("Apache stopped: a stored page: {} {}", fresh.status, fresh.cache_status);
+    println!("Apache stopped: a page that is not: {} {}", missing.status, missing.cache_status);
+    ensure!(fresh.status == 200 && fresh.is_hit() && missing.status == 502, "the wiki's end shows");
     Ok(())
 }
 
@@ -337,29 +277,20 @@ fn contains(body: &[u8], text: &str) -> bool {
 }
 
 fn metrics(admin: SocketAddr) -> Result<String> {
-    let answer = Client {
-        address: admin,
-        host: admin,
-        compressed: false,
-    }
-    .get("/metrics")?;
+    let answer = Client { address: admin, host: admin, compressed: false }.get("/metrics")?;
     Ok(String::from_utf8_lossy(&answer.body).into_owned())
 }
 
 /// All samples of a family together.
 fn sum(metrics: &str, family: &str) -> u64 {
     let samples = metrics.lines().filter(|line| line.starts_with(family));
-    samples
-        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
-        .sum()
+    samples.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
 }
 
 /// Look-ups by outcome.
 fn lookups(admin: SocketAddr) -> Result<BTreeMap<String, u64>> {
     let text = metrics(admin)?;
-    let samples = text
-        .lines()
-        .filter(|line| line.starts_with("larder_cache_lookups_total{"));
+    let samples = text.lines().filter(|line| line.starts_with("larder_cache_lookups_total{"));
     Ok(samples
         .filter_map(|line| {
             let (labels, value) = line.rsplit_once(' ')?;
@@ -369,10 +300,7 @@ fn lookups(admin: SocketAddr) -> Result<BTreeMap<String, u64>> {
         .collect())
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "no worker here: a tool that waits for other programs"
-)]
+#[expect(clippy::disallowed_methods, reason = "no worker here: a tool that waits for other programs")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(50));
 }

@@ -15,23 +15,13 @@ const INSTALL_MAX: Duration = Duration::from_secs(900);
 
 /// Installs those of `packages` that are missing.
 pub(super) fn install(packages: &[&str]) -> Result<()> {
-    ensure!(
-        on_path("dpkg-query"),
-        "this runs on Debian and its relatives only"
-    );
-    let missing: Vec<&str> = packages
-        .iter()
-        .copied()
-        .filter(|name| version(name).is_none())
-        .collect();
+    ensure!(on_path("dpkg-query"), "this runs on Debian and its relatives only");
+    let missing: Vec<&str> = packages.iter().copied().filter(|name| version(name).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     if !rustix::process::geteuid().is_root() {
-        bail!(
-            "install these Debian packages, or run this as root: {}",
-            missing.join(" ")
-        );
+        bail!("install these Debian packages, or run this as root: {}", missing.join(" "));
     }
     println!("installing {}", missing.join(" "));
     let install = || {
@@ -57,9 +47,7 @@ pub(super) fn version(package: &str) -> Option<String> {
 }
 
 fn apt(command: &mut Command) -> Result<()> {
-    command
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdout(Stdio::null());
+    command.env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
     let status = run_within(command, INSTALL_MAX).context("apt-get")?;
     ensure!(status.success(), "{command:?}: {status}");
     Ok(())

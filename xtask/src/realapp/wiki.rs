@@ -74,28 +74,15 @@ impl Wiki {
             ],
         )?;
         let settings = work.join("LocalSettings.php");
-        let added = fill(
-            &templates.join("LocalSettings.php"),
-            &[("@WORK@", work.display().to_string())],
-        )?;
+        let added = fill(&templates.join("LocalSettings.php"), &[("@WORK@", work.display().to_string())])?;
         fs::write(&settings, fs::read_to_string(&settings)? + &added)?;
 
         let pages = texts(&work.join("texts"))?;
         let pictures = pictures(&work.join("pictures"))?;
-        let names: Vec<String> = pages
-            .iter()
-            .map(|page| format!("{}/texts/{page}.txt", work.display()))
-            .collect();
-        script(
-            work,
-            "importTextFiles.php",
-            &names.iter().map(String::as_str).collect::<Vec<_>>(),
-        )?;
-        script(
-            work,
-            "importImages.php",
-            &[&format!("{}/pictures", work.display())],
-        )?;
+        let names: Vec<String> =
+            pages.iter().map(|page| format!("{}/texts/{page}.txt", work.display())).collect();
+        script(work, "importTextFiles.php", &names.iter().map(String::as_str).collect::<Vec<_>>())?;
+        script(work, "importImages.php", &[&format!("{}/pictures", work.display())])?;
         let list = |items: &[String], form: fn(&String) -> String| {
             items.iter().map(form).collect::<Vec<_>>().join("\n")
         };
@@ -108,8 +95,7 @@ impl Wiki {
         )?;
         fs::write(work.join("main-page"), start_page)?;
         let mut edit = php(work, "edit.php");
-        edit.arg("Main_Page")
-            .stdin(fs::File::open(work.join("main-page"))?);
+        edit.arg("Main_Page").stdin(fs::File::open(work.join("main-page"))?);
         finish(&mut edit)?;
         hand_over(work)?;
 
@@ -122,22 +108,12 @@ impl Wiki {
         ];
         fs::write(&config, fill(&templates.join("apache.conf"), &values)?)?;
         let mut apache = Command::new("apache2");
-        apache
-            .arg("-f")
-            .arg(&config)
-            .arg("-DFOREGROUND")
-            .env("PATH", search_path());
+        apache.arg("-f").arg(&config).arg("-DFOREGROUND").env("PATH", search_path());
         let mut server = Server::start("Apache", &mut apache)?;
         server.wait_for(address, READY_MAX).with_context(|| {
             fs::read_to_string(work.join("apache.log")).unwrap_or_else(|_| "Apache left no log".to_owned())
         })?;
-        Ok(Self {
-            address,
-            pages,
-            pictures,
-            work: work.to_owned(),
-            server,
-        })
+        Ok(Self { address, pages, pictures, work: work.to_owned(), server })
     }
 
     /// Every target to compare: pages, their other views, pictures, what the start page is made of, and pages that the
@@ -167,15 +143,9 @@ impl Wiki {
         let text = String::from_utf8_lossy(&start_page.body).replace("&amp;", "&");
         // Pictures name their larger versions in lists, with commas and blanks.
         let parts = text.split(['"', ' ', ',']).filter(|part| {
-            [
-                "/load.php?",
-                "/resources/",
-                "/skins/",
-                "/images/",
-                "/opensearch_desc.php",
-            ]
-            .iter()
-            .any(|start| part.starts_with(start))
+            ["/load.php?", "/resources/", "/skins/", "/images/", "/opensearch_desc.php"]
+                .iter()
+                .any(|start| part.starts_with(start))
         });
         targets.extend(parts.map(str::to_owned));
         targets.into_iter().collect()
@@ -229,9 +199,7 @@ fn input_value(form: &str, name: &str) -> Option<String> {
 
 fn fill(template: &Path, values: &[(&str, String)]) -> Result<String> {
     let text = fs::read_to_string(template).with_context(|| template.display().to_string())?;
-    Ok(values
-        .iter()
-        .fold(text, |text, (mark, value)| text.replace(mark, value)))
+    Ok(values.iter().fold(text, |text, (mark, value)| text.replace(mark, value)))
 }
 
 /// Copies the texts to where MediaWiki's import finds them, and names them.
@@ -258,12 +226,8 @@ fn pictures(folder: &Path) -> Result<Vec<String>> {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.ends_with(".png") && entry.file_type()?.is_file() {
-            let name: String = name
-                .chars()
-                .take(1)
-                .flat_map(char::to_uppercase)
-                .chain(name.chars().skip(1))
-                .collect();
+            let name: String =
+                name.chars().take(1).flat_map(char::to_uppercase).chain(name.chars().skip(1)).collect();
             fs::copy(entry.path(), folder.join(&name))?;
             names.push(name);
         }
@@ -310,9 +274,7 @@ fn php_module() -> Result<String> {
         .context(MODULES)?
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names
-        .find(|name| name.starts_with("libphp"))
-        .context("Apache has no PHP module")
+    names.find(|name| name.starts_with("libphp")).context("Apache has no PHP module")
 }
 
 /// apache2 lies where only root's search path reaches.

@@ -35,13 +35,7 @@ impl Larder for Running {
 fn admin(health: Health, token: Option<&str>) -> Admin {
     let metrics = Metrics::new(1, Vocabulary::default(), WallTime(0), "1.2.3");
     let token = token.map(|token| Token::parse(token).unwrap());
-    Admin::new(
-        Arc::new(Running { health, metrics }),
-        Guard {
-            hosts: Vec::new(),
-            token,
-        },
-    )
+    Admin::new(Arc::new(Running { health, metrics }), Guard { hosts: Vec::new(), token })
 }
 
 fn head(method: &str, host: &str, target: &str) -> RequestHead {
@@ -73,30 +67,9 @@ fn field(response: &Response, name: http::HeaderName) -> Option<&str> {
 fn each_request_gets_the_answer_of_its_endpoint() {
     let admin = admin(Health::Ok, None);
     let cases = [
-        (
-            "GET",
-            "127.0.0.1:8081",
-            "/healthz",
-            200,
-            "text/plain; charset=utf-8",
-            "ok",
-        ),
-        (
-            "HEAD",
-            "127.0.0.1:8081",
-            "/healthz",
-            200,
-            "text/plain; charset=utf-8",
-            "ok",
-        ),
-        (
-            "GET",
-            "localhost:8081",
-            "/healthz?x=1",
-            200,
-            "text/plain; charset=utf-8",
-            "ok",
-        ),
+        ("GET", "127.0.0.1:8081", "/healthz", 200, "text/plain; charset=utf-8", "ok"),
+        ("HEAD", "127.0.0.1:8081", "/healthz", 200, "text/plain; charset=utf-8", "ok"),
+        ("GET", "localhost:8081", "/healthz?x=1", 200, "text/plain; charset=utf-8", "ok"),
         (
             "GET",
             "[::1]:8081",
@@ -105,86 +78,16 @@ fn each_request_gets_the_answer_of_its_endpoint() {
             "text/plain; version=0.0.4; charset=utf-8",
             "larder_build_info",
         ),
-        (
-            "GET",
-            "127.0.0.1:8081",
-            "/stats",
-            200,
-            "application/json",
-            "\"version\": \"1.2.3\"",
-        ),
-        (
-            "GET",
-            "127.0.0.1:8081",
-            "/",
-            200,
-            "text/html; charset=utf-8",
-            "/metrics",
-        ),
-        (
-            "GET",
-            "127.0.0.1:8081",
-            "/nothing",
-            404,
-            "application/json",
-            "\"not-found\"",
-        ),
-        (
-            "GET",
-            "127.0.0.1:8081",
-            "/healthz/",
-            404,
-            "application/json",
-            "\"not-found\"",
-        ),
-        (
-            "POST",
-            "127.0.0.1:8081",
-            "/nothing",
-            404,
-            "application/json",
-            "\"not-found\"",
-        ),
-        (
-            "POST",
-            "127.0.0.1:8081",
-            "/healthz",
-            405,
-            "application/json",
-            "\"method\"",
-        ),
-        (
-            "OPTIONS",
-            "127.0.0.1:8081",
-            "/stats",
-            405,
-            "application/json",
-            "\"method\"",
-        ),
-        (
-            "OPTIONS",
-            "127.0.0.1:8081",
-            "*",
-            404,
-            "application/json",
-            "\"not-found\"",
-        ),
-        (
-            "GET",
-            "evil.example:8081",
-            "/stats",
-            421,
-            "application/json",
-            "\"host\"",
-        ),
-        (
-            "GET",
-            "evil.example:8081",
-            "/healthz",
-            421,
-            "application/json",
-            "\"host\"",
-        ),
+        ("GET", "127.0.0.1:8081", "/stats", 200, "application/json", "\"version\": \"1.2.3\""),
+        ("GET", "127.0.0.1:8081", "/", 200, "text/html; charset=utf-8", "/metrics"),
+        ("GET", "127.0.0.1:8081", "/nothing", 404, "application/json", "\"not-found\""),
+        ("GET", "127.0.0.1:8081", "/healthz/", 404, "application/json", "\"not-found\""),
+        ("POST", "127.0.0.1:8081", "/nothing", 404, "application/json", "\"not-found\""),
+        ("POST", "127.0.0.1:8081", "/healthz", 405, "application/json", "\"method\""),
+        ("OPTIONS", "127.0.0.1:8081", "/stats", 405, "application/json", "\"method\""),
+        ("OPTIONS", "127.0.0.1:8081", "*", 404, "application/json", "\"not-found\""),
+        ("GET", "evil.example:8081", "/stats", 421, "application/json", "\"host\""),
+        ("GET", "evil.example:8081", "/healthz", 421, "application/json", "\"host\""),
     ];
     for (method, host, target, status, form, part) in cases {
         let response = admin.answer(&head(method, host, target));
@@ -195,11 +98,7 @@ fn each_request_gets_the_answer_of_its_endpoint() {
         assert_eq!(field(&response, ALLOW).is_some(), status == 405, "{name}");
         assert!(body(&response).contains(part), "{name}");
         assert!(
-            !response
-                .head
-                .fields
-                .keys()
-                .any(|name| name.as_str().starts_with("access-control")),
+            !response.head.fields.keys().any(|name| name.as_str().starts_with("access-control")),
             "{name}"
         );
     }
@@ -228,18 +127,9 @@ fn without_the_token_nothing_but_health_is_told() {
         let mut head = head(method, "127.0.0.1", target);
         let response = admin.answer(&head);
         assert_eq!(response.head.status, without, "{method} {target}");
-        assert_eq!(
-            field(&response, WWW_AUTHENTICATE).is_some(),
-            without == 401,
-            "{method} {target}"
-        );
-        head.fields
-            .insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
-        assert_eq!(
-            admin.answer(&head).head.status,
-            with,
-            "{method} {target} with token"
-        );
+        assert_eq!(field(&response, WWW_AUTHENTICATE).is_some(), without == 401, "{method} {target}");
+        head.fields.insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
+        assert_eq!(admin.answer(&head).head.status, with, "{method} {target} with token");
     }
 }
 
@@ -252,10 +142,7 @@ fn a_request_with_content_ends_its_connection() {
             head: head("GET", "127.0.0.1", "/healthz"),
             body: content,
             websocket: false,
-            peer: Peer {
-                remote: address,
-                local: address,
-            },
+            peer: Peer { remote: address, local: address },
         };
         let interims = Interims::default();
         let call = std::pin::pin!(admin.call(request, &interims));

@@ -16,34 +16,20 @@ pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
     }
     let listening = reading.located::<SocketAddr>(table, "listen");
     for (position, (address, place, index)) in listening.iter().enumerate() {
-        let earlier = listening
-            .iter()
-            .take(position)
-            .find(|(other, ..)| overlap(*other, *address));
+        let earlier = listening.iter().take(position).find(|(other, ..)| overlap(*other, *address));
         if let Some((other, other_place, _)) = earlier {
             let said = format!("{address} is taken by {other} ({})", reading.line_of(other_place));
             let problem = reading.problem(place, &item(&listen_at, *index), said);
             reading.refuse(problem);
         }
     }
-    let AdminAddress {
-        on: Some(admin),
-        place,
-    } = admin(config, table)
-    else {
+    let AdminAddress { on: Some(admin), place } = admin(config, table) else {
         return;
     };
     let admin_at = At::Key(&At::Top, "admin");
     let taken = match listening.as_slice() {
-        [] => config
-            .listen
-            .iter()
-            .find(|other| overlap(**other, admin))
-            .copied(),
-        listening => listening
-            .iter()
-            .map(|(other, ..)| *other)
-            .find(|other| overlap(*other, admin)),
+        [] => config.listen.iter().find(|other| overlap(**other, admin)).copied(),
+        listening => listening.iter().map(|(other, ..)| *other).find(|other| overlap(*other, admin)),
     };
     if let Some(other) = taken {
         let problem = reading.problem(&place, &admin_at, format!("{admin} is taken by listen ({other})"));
@@ -63,14 +49,8 @@ struct AdminAddress {
 }
 
 fn admin(config: &Config, table: &Table) -> AdminAddress {
-    let place = table
-        .get("admin")
-        .or_else(|| table.get("listen"))
-        .map_or(&table.place, |node| &node.place);
-    AdminAddress {
-        on: config.admin.0,
-        place: place.clone(),
-    }
+    let place = table.get("admin").or_else(|| table.get("listen")).map_or(&table.place, |node| &node.place);
+    AdminAddress { on: config.admin.0, place: place.clone() }
 }
 
 /// Whether two listeners cannot both have their address. Port 0 is never the same twice.

@@ -17,20 +17,15 @@ pub(crate) fn check(table: &Table, reading: &mut Reading<'_>) {
         if site.get("hosts").is_none()
             && let Some((first, place)) = for_all_others.replace((site_index, site.place.clone()))
         {
-            let said = format!(
-                "site[{first}] ({}) has every host already",
-                reading.line_of(&place)
-            );
+            let said = format!("site[{first}] ({}) has every host already", reading.line_of(&place));
             let problem = reading.problem(&site.place, &hosts_at, said);
             reading.refuse(problem.hint("at most one site leaves `hosts` out"));
         }
         for (host, place, index) in reading.located::<HostPattern>(site, "hosts") {
             let host_text = host.to_string();
             if let Some((first, first_place)) = taken.insert(host, (site_index, place.clone())) {
-                let said = format!(
-                    "\"{host_text}\" belongs to site[{first}] ({})",
-                    reading.line_of(&first_place)
-                );
+                let said =
+                    format!("\"{host_text}\" belongs to site[{first}] ({})", reading.line_of(&first_place));
                 let problem = reading.problem(&place, &item(&hosts_at, index), said);
                 reading.refuse(problem.hint("a host belongs to one site"));
             }

@@ -33,14 +33,10 @@ pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
             let fields = rule.header.iter().filter(|(name, _)| !key.fields.contains(name));
             let cookies = rule.cookie.iter().filter(|(name, _)| !key.cookies.contains(name));
             let fields = fields.map(|(name, _)| format!("the field \"{name}\""));
-            let missing: Vec<_> = fields
-                .chain(cookies.map(|(name, _)| format!("the cookie \"{name}\"")))
-                .collect();
+            let missing: Vec<_> =
+                fields.chain(cookies.map(|(name, _)| format!("the cookie \"{name}\""))).collect();
             if !missing.is_empty() {
-                let said = format!(
-                    "it depends on {}, which the key does not hold",
-                    missing.join(" and ")
-                );
+                let said = format!("it depends on {}, which the key does not hold", missing.join(" and "));
                 let at = At::Item(&list, index);
                 let problem = reading.problem(&node.place, &At::Key(&at, "request"), said);
                 reading.warn(

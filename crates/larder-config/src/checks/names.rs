@@ -27,13 +27,7 @@ pub(crate) fn check(table: &Table, reading: &mut Reading<'_>) {
         used_stores.extend(find(site, &at, reading, "store", &known_stores));
         let list = At::Key(&at, "rule");
         for (index, rule) in tables(site, "rule").into_iter().enumerate() {
-            used_stores.extend(find(
-                rule,
-                &At::Item(&list, index),
-                reading,
-                "store",
-                &known_stores,
-            ));
+            used_stores.extend(find(rule, &At::Item(&list, index), reading, "store", &known_stores));
         }
     }
     used_stores.insert(DEFAULT_STORE.to_owned());
@@ -43,11 +37,8 @@ pub(crate) fn check(table: &Table, reading: &mut Reading<'_>) {
             continue;
         };
         for entry in section.entries.iter().filter(|entry| !used.contains(&entry.name)) {
-            let problem = reading.problem(
-                &entry.place,
-                &At::Key(&at, &entry.name),
-                "it is not used by any site",
-            );
+            let problem =
+                reading.problem(&entry.place, &At::Key(&at, &entry.name), "it is not used by any site");
             reading.warn(problem);
         }
     }
@@ -56,10 +47,7 @@ pub(crate) fn check(table: &Table, reading: &mut Reading<'_>) {
 /// The names under a table of tables.
 fn declared<'t>(table: &'t Table, section: &str) -> BTreeSet<&'t str> {
     let sections = tables(table, section);
-    sections
-        .iter()
-        .flat_map(|section| section.entries.iter().map(|entry| entry.name.as_str()))
-        .collect()
+    sections.iter().flat_map(|section| section.entries.iter().map(|entry| entry.name.as_str())).collect()
 }
 
 /// The name that `table` gives under `key`; refused where it is not among `known`.

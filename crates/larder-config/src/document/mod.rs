@@ -62,17 +62,11 @@ pub(crate) struct SyntaxError {
 
 impl Table {
     pub(crate) fn empty(place: Place) -> Self {
-        Self {
-            place,
-            entries: Vec::new(),
-        }
+        Self { place, entries: Vec::new() }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Node> {
-        self.entries
-            .iter()
-            .find(|entry| entry.name == name)
-            .map(|entry| &entry.node)
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.node)
     }
 
     /// Sets `path` to a value that `flag` gave, over whatever the file says. A table in between that the file
@@ -82,30 +76,16 @@ impl Table {
         let Some((name, rest)) = path.split_first() else {
             return;
         };
-        let index = self
-            .entries
-            .iter()
-            .position(|entry| entry.name == *name)
-            .unwrap_or_else(|| {
-                let node = Node {
-                    place: place.clone(),
-                    value: Value::Table(Self::empty(place.clone())),
-                };
-                self.entries.push(Entry {
-                    name: (*name).to_owned(),
-                    place: place.clone(),
-                    node,
-                });
-                self.entries.len() - 1
-            });
+        let index = self.entries.iter().position(|entry| entry.name == *name).unwrap_or_else(|| {
+            let node = Node { place: place.clone(), value: Value::Table(Self::empty(place.clone())) };
+            self.entries.push(Entry { name: (*name).to_owned(), place: place.clone(), node });
+            self.entries.len() - 1
+        });
         let Some(entry) = self.entries.get_mut(index) else {
             return;
         };
         if rest.is_empty() {
-            entry.node = Node {
-                place: place.clone(),
-                value,
-            };
+            entry.node = Node { place: place.clone(), value };
             entry.place = place;
         } else if let Value::Table(table) = &mut entry.node.value {
             table.set(rest, flag, value);
@@ -143,10 +123,7 @@ fn own_table(table: &DeTable<'_>, span: Range<usize>) -> Table {
         place: Place::Text(name.span()),
         node: own_value(value.get_ref(), value.span()),
     });
-    Table {
-        place: Place::Text(span),
-        entries: entries.collect(),
-    }
+    Table { place: Place::Text(span), entries: entries.collect() }
 }
 
 fn own_value(value: &DeValue<'_>, span: Range<usize>) -> Node {
@@ -156,17 +133,11 @@ fn own_value(value: &DeValue<'_>, span: Range<usize>) -> Node {
             i64::from_str_radix(integer.as_str(), integer.radix()).map_or(Value::Other, Value::Integer)
         }
         DeValue::Boolean(boolean) => Value::Boolean(*boolean),
-        DeValue::Array(items) => Value::List(
-            items
-                .iter()
-                .map(|item| own_value(item.get_ref(), item.span()))
-                .collect(),
-        ),
+        DeValue::Array(items) => {
+            Value::List(items.iter().map(|item| own_value(item.get_ref(), item.span())).collect())
+        }
         DeValue::Table(table) => Value::Table(own_table(table, span.clone())),
         DeValue::Float(_) | DeValue::Datetime(_) => Value::Other,
     };
-    Node {
-        place: Place::Text(span),
-        value: owned,
-    }
+    Node { place: Place::Text(span), value: owned }
 }

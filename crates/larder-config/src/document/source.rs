@@ -17,14 +17,8 @@ pub(crate) struct Source<'a> {
 impl<'a> Source<'a> {
     pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
         let line_feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let line_starts = std::iter::once(0)
-            .chain(line_feeds.map(|(index, _)| index + 1))
-            .collect();
-        Self {
-            file,
-            text,
-            line_starts,
-        }
+        let line_starts = std::iter::once(0).chain(line_feeds.map(|(index, _)| index + 1)).collect();
+        Self { file, text, line_starts }
     }
 
     /// Line and column of a byte.

@@ -19,10 +19,7 @@ pub fn json_schema() -> String {
         }
     }
     if let Value::Object(root) = &mut root {
-        root.insert(
-            "$schema".to_owned(),
-            json!("https://json-schema.org/draft/2020-12/schema"),
-        );
+        root.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
         root.insert("title".to_owned(), json!("larder.toml"));
         root.insert("$defs".to_owned(), Value::Object(definitions));
     }
@@ -108,10 +105,8 @@ fn shape(of: &Shape, bounds: Option<(&str, &str)>) -> Value {
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(members) => {
-            let mut members: Vec<_> = members
-                .into_iter()
-                .map(|(name, value)| (name, sorted(value)))
-                .collect();
+            let mut members: Vec<_> =
+                members.into_iter().map(|(name, value)| (name, sorted(value))).collect();
             members.sort_by(|one, other| one.0.cmp(&other.0));
             Value::Object(members.into_iter().collect())
         }

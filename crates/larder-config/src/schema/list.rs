@@ -44,11 +44,7 @@ impl<T: Setting> Setting for Vec<T> {
         match &node.value {
             Value::List(items) => {
                 let items = items.iter().enumerate();
-                Some(
-                    items
-                        .filter_map(|(index, item)| T::read(item, &At::Item(at, index), reading))
-                        .collect(),
-                )
+                Some(items.filter_map(|(index, item)| T::read(item, &At::Item(at, index), reading)).collect())
             }
             Value::Table(_) if T::IS_SECTION => {
                 let hint = format!("write [[{at}]]: there may be several");

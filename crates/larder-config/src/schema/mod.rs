@@ -106,18 +106,12 @@ impl Shape {
             Self::False => "false".to_owned(),
             Self::Integer => "a whole number".to_owned(),
             Self::Text(text) => text.expected(),
-            Self::Words(words) => words
-                .iter()
-                .map(|word| format!("\"{word}\""))
-                .collect::<Vec<_>>()
-                .join(" or "),
+            Self::Words(words) => {
+                words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ")
+            }
             Self::List(item) => format!("{}, or a list of such", item.expected()),
             Self::Map(..) | Self::Section(_) => "a table".to_owned(),
-            Self::AnyOf(shapes) => shapes
-                .iter()
-                .map(Self::expected)
-                .collect::<Vec<_>>()
-                .join(", or "),
+            Self::AnyOf(shapes) => shapes.iter().map(Self::expected).collect::<Vec<_>>().join(", or "),
         }
     }
 }
@@ -199,11 +193,7 @@ fn add_section(section: SectionDoc, sections: &mut Vec<SectionDoc>) {
     if sections.iter().any(|known| known.name == section.name) {
         return;
     }
-    let mut below: Vec<_> = section
-        .keys
-        .iter()
-        .filter_map(|key| section_of(&key.shape))
-        .collect();
+    let mut below: Vec<_> = section.keys.iter().filter_map(|key| section_of(&key.shape)).collect();
     below.extend(section.flattened);
     sections.push(section);
     for doc in below {

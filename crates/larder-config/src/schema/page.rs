@@ -30,29 +30,16 @@ pub fn reference_markdown() -> String {
     page.push_str("\n## How values are written\n");
     for text in &texts {
         let noun = capitalised(text.noun);
-        let _ = write!(
-            page,
-            "\n### {noun}\n\n{}\n\n{}\n",
-            text.about,
-            example(text.examples)
-        );
+        let _ = write!(page, "\n### {noun}\n\n{}\n\n{}\n", text.about, example(text.examples));
     }
     page.push_str("\n### What `query = \"no-tracking\"` leaves out\n\n");
-    let names: Vec<_> = TRACKING_PARAMETERS
-        .iter()
-        .map(|name| format!("`{name}`"))
-        .collect();
+    let names: Vec<_> = TRACKING_PARAMETERS.iter().map(|name| format!("`{name}`")).collect();
     let _ = writeln!(page, "{}.", names.join(", "));
     page
 }
 
 fn write_section(page: &mut String, section: &SectionDoc, texts: &mut Vec<Text>) {
-    let _ = write!(
-        page,
-        "\n## {}\n\n{}\n",
-        capitalised(section.title),
-        sentences(section.about)
-    );
+    let _ = write!(page, "\n## {}\n\n{}\n", capitalised(section.title), sentences(section.about));
     for key in &section.keys {
         collect(&key.shape, texts);
         let _ = write!(page, "\n### `{}`\n\n{}\n\n", key.name, sentences(key.doc));
@@ -85,23 +72,16 @@ fn type_of(shape: &Shape) -> String {
         Shape::False => "`false`".to_owned(),
         Shape::Integer => "a whole number".to_owned(),
         Shape::Text(text) => format!("[{}](#{})", text.noun, anchor(text.noun)),
-        Shape::Words(words) => words
-            .iter()
-            .map(|word| format!("`\"{word}\"`"))
-            .collect::<Vec<_>>()
-            .join(" or "),
+        Shape::Words(words) => {
+            words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(" or ")
+        }
         Shape::List(item) => match **item {
             Shape::Section(section) => format!("a list of tables, {}", section().title),
             _ => format!("a list, each {}", type_of(item)),
         },
         Shape::Map(names, value) => match **value {
             Shape::Section(section) => format!("tables by name, {}", section().title),
-            _ => format!(
-                "a table, [{}](#{}) = {}",
-                names.noun,
-                anchor(names.noun),
-                type_of(value)
-            ),
+            _ => format!("a table, [{}](#{}) = {}", names.noun, anchor(names.noun), type_of(value)),
         },
         Shape::Section(section) => format!("a table, {}", section().title),
         Shape::AnyOf(shapes) => shapes.iter().map(type_of).collect::<Vec<_>>().join(", or "),
@@ -129,17 +109,9 @@ fn collect(shape: &Shape, texts: &mut Vec<Text>) {
 
 /// The anchor that Markdown gives to a heading.
 fn anchor(heading: &str) -> String {
-    let kept = heading
-        .chars()
-        .filter(|character| character.is_alphanumeric() || matches!(character, ' ' | '-'));
-    kept.map(|character| {
-        if character == ' ' {
-            '-'
-        } else {
-            character.to_ascii_lowercase()
-        }
-    })
-    .collect()
+    let kept =
+        heading.chars().filter(|character| character.is_alphanumeric() || matches!(character, ' ' | '-'));
+    kept.map(|character| if character == ' ' { '-' } else { character.to_ascii_lowercase() }).collect()
 }
 
 /// Whether a key is a table of its own, which says more than a default could.
@@ -167,7 +139,5 @@ pub(crate) fn sentences(lines: &[&str]) -> String {
 
 fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(characters).collect()
-    })
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }

@@ -73,17 +73,11 @@ impl Consistent for Config {
 impl Config {
     /// The origin of this name.
     pub fn origin(&self, name: &Name) -> Option<&Origin> {
-        self.origins
-            .iter()
-            .find(|(other, _)| other == name)
-            .map(|(_, origin)| origin)
+        self.origins.iter().find(|(other, _)| other == name).map(|(_, origin)| origin)
     }
 
     /// The store of this name.
     pub fn store(&self, name: &Name) -> Option<&Store> {
-        self.stores
-            .iter()
-            .find(|(other, _)| other == name)
-            .map(|(_, store)| store)
+        self.stores.iter().find(|(other, _)| other == name).map(|(_, store)| store)
     }
 }

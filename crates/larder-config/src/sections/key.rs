@@ -120,9 +120,7 @@ impl Consistent for KeySettings {
             ("cookie", "name single cookies in `cookies`"),
             ("authorization", "its responses are not shared"),
         ] {
-            let Some(node) = table
-                .get("fields")
-                .filter(|_| self.fields.iter().any(|field| field == name))
+            let Some(node) = table.get("fields").filter(|_| self.fields.iter().any(|field| field == name))
             else {
                 continue;
             };
@@ -135,12 +133,7 @@ impl Consistent for KeySettings {
                 },
                 _ => (node, fields),
             };
-            reading.refuse_value(
-                node,
-                &here,
-                "a field that may be part of a key",
-                Some(hint.to_owned()),
-            );
+            reading.refuse_value(node, &here, "a field that may be part of a key", Some(hint.to_owned()));
         }
     }
 }

@@ -51,10 +51,8 @@ impl Consistent for Limits {
         for (name, part) in [("field_size", self.field_size), ("target_size", self.target_size)] {
             let named = table.get(name).or_else(|| table.get("head_size"));
             if let Some(node) = named.filter(|_| part > self.head_size) {
-                let said = format!(
-                    "{name} ({part}) is never reached: head_size ({}) is less",
-                    self.head_size
-                );
+                let said =
+                    format!("{name} ({part}) is never reached: head_size ({}) is less", self.head_size);
                 let problem = reading.problem(&node.place, &At::Key(at, name), said);
                 reading.warn(problem);
             }

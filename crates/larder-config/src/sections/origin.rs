@@ -43,15 +43,7 @@ impl Consistent for Origin {
                 reading.refuse(problem);
             }
         }
-        let is_tls = |server: &Server| {
-            matches!(
-                server,
-                Server::Tcp {
-                    scheme: Scheme::Https,
-                    ..
-                }
-            )
-        };
+        let is_tls = |server: &Server| matches!(server, Server::Tcp { scheme: Scheme::Https, .. });
         if let Some(node) = table.get("ca_file")
             && !self.servers.is_empty()
             && !self.servers.iter().any(is_tls)

@@ -141,11 +141,7 @@ fn check_edits(
         named.extend(keys.map(|(field, place)| (field, place.clone(), "set")));
     }
     let removed = reading.located::<HeaderName>(edits, "remove");
-    named.extend(
-        removed
-            .into_iter()
-            .map(|(field, place, _)| (field, place, "remove")),
-    );
+    named.extend(removed.into_iter().map(|(field, place, _)| (field, place, "remove")));
     for (field, place, list) in named {
         if let Some(reason) = reason(field.as_str()) {
             let said = format!("the field \"{field}\" cannot be changed here");

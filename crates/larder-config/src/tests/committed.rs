@@ -45,19 +45,11 @@ fn the_full_example_has_every_key() {
     for section in all_sections() {
         for key in section.keys {
             let name = key.name;
-            let is_there = text
-                .lines()
-                .map(|line| line.split('#').next().unwrap_or_default())
-                .any(|line| {
-                    [
-                        format!("{name} "),
-                        format!("[{name}"),
-                        format!(".{name}"),
-                        format!("[[{name}"),
-                    ]
+            let is_there = text.lines().map(|line| line.split('#').next().unwrap_or_default()).any(|line| {
+                [format!("{name} "), format!("[{name}"), format!(".{name}"), format!("[[{name}")]
                     .iter()
                     .any(|form| line.contains(form.as_str()))
-                });
+            });
             assert!(is_there, "{}: {name}", section.name);
         }
     }
@@ -72,11 +64,7 @@ fn every_declared_default_and_bound_can_be_read() {
     for section in all_sections() {
         for key in section.keys {
             let needs_reason = !key.why.is_empty() && !key.doc.is_empty();
-            assert!(
-                needs_reason,
-                "{}.{} has no sentence or reason",
-                section.name, key.name
-            );
+            assert!(needs_reason, "{}.{} has no sentence or reason", section.name, key.name);
             if let Fallback::Literal(text) = key.fallback {
                 assert!(
                     serde_json::from_str::<serde_json::Value>(text).is_ok(),
@@ -91,11 +79,7 @@ fn every_declared_default_and_bound_can_be_read() {
 fn the_schema_is_json_and_knows_every_section() {
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
     for section in all_sections().iter().skip(1) {
-        assert!(
-            schema["$defs"][section.name]["properties"].is_object(),
-            "{}",
-            section.name
-        );
+        assert!(schema["$defs"][section.name]["properties"].is_object(), "{}", section.name);
     }
     assert!(schema["$defs"]["Site"]["properties"]["ttl"]["description"].is_string());
 }

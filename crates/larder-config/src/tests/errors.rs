@@ -84,10 +84,7 @@ fn syntax_errors_have_a_place_and_come_all_at_once() {
 #[test]
 fn an_empty_file_has_no_site() {
     check("", "larder.toml:1:1: site: missing key \"site\"");
-    check(
-        "site = []",
-        "larder.toml:1:8: site: found an empty list, expected at least one",
-    );
+    check("site = []", "larder.toml:1:8: site: found an empty list, expected at least one");
     check(
         "[site]\nroot = \"public\"",
         "larder.toml:1:1: site: found a table, expected a list of tables\n  hint: write [[site]]: there may be several",
@@ -105,16 +102,9 @@ fn addresses_do_not_overlap() {
         "larder.toml:1:10: admin: 127.0.0.1:8081 is taken by listen (127.0.0.1:8081)\n  \
          hint: give the admin interface an address of its own, or admin = false",
     );
-    check_top(
-        "listen = []",
-        "larder.toml:1:10: listen: found an empty list, expected at least one address",
-    );
-    good(&format!(
-        "listen = [\"127.0.0.1:0\", \"127.0.0.1:0\"]\nadmin = false\n{SITE}"
-    ));
-    good(&format!(
-        "admin = \"[::]:8081\"\nadmin_token = \"0123456789abcdef\"\n{SITE}"
-    ));
+    check_top("listen = []", "larder.toml:1:10: listen: found an empty list, expected at least one address");
+    good(&format!("listen = [\"127.0.0.1:0\", \"127.0.0.1:0\"]\nadmin = false\n{SITE}"));
+    good(&format!("admin = \"[::]:8081\"\nadmin_token = \"0123456789abcdef\"\n{SITE}"));
 }
 
 #[test]
@@ -147,25 +137,13 @@ fn a_secret_is_never_quoted() {
 
 #[test]
 fn values_out_of_bounds_say_the_bounds() {
-    check_top(
-        "workers = 0",
-        "larder.toml:1:11: workers: found 0, expected 1 to 1024",
-    );
-    check_top(
-        "workers = -1",
-        &format!(
-            "larder.toml:1:11: workers: found -1, expected 0 to {}",
-            usize::MAX
-        ),
-    );
+    check_top("workers = 0", "larder.toml:1:11: workers: found 0, expected 1 to 1024");
+    check_top("workers = -1", &format!("larder.toml:1:11: workers: found -1, expected 0 to {}", usize::MAX));
     check_top(
         "workers = \"2\"",
         "larder.toml:1:11: workers: found \"2\", expected a whole number\n  hint: leave the quotes out",
     );
-    check_top(
-        "drain = \"2h\"",
-        "larder.toml:1:9: drain: found \"2h\", expected \"0s\" to \"1h\"",
-    );
+    check_top("drain = \"2h\"", "larder.toml:1:9: drain: found \"2h\", expected \"0s\" to \"1h\"");
     check_top(
         "drain = 30",
         "larder.toml:1:9: drain: found 30, expected a duration such as \"10s\", \"500ms\", \"5m\", \"24h\"\n  \
@@ -227,10 +205,7 @@ fn matchers_that_can_never_match_are_refused() {
             "/%7Euser",
             "paths are compared with escapes of letters, digits and \"-._~\" decoded: write them plain",
         ),
-        (
-            "/a//b",
-            "paths are compared without empty and dot segments: this would never match",
-        ),
+        ("/a//b", "paths are compared without empty and dot segments: this would never match"),
     ] {
         check_rule(
             &format!("path = [\"/ok\", \"{path}\"]"),
@@ -279,27 +254,11 @@ fn lifetimes_name_single_final_statuses() {
 
 #[test]
 fn edits_never_touch_framing_the_connection_or_the_caches_own_fields() {
-    for name in [
-        "Connection",
-        "TE",
-        "Upgrade",
-        "Keep-Alive",
-        "Transfer-Encoding",
-        "Content-Length",
-        "Host",
-    ] {
-        for edit in [
-            format!("set = {{ {name} = \"x\" }}"),
-            format!("remove = [\"{name}\"]"),
-        ] {
-            let errors = printed(&format!(
-                "{SITE}response = {{ {edit} }}\nrequest = {{ {edit} }}\n"
-            ));
+    for name in ["Connection", "TE", "Upgrade", "Keep-Alive", "Transfer-Encoding", "Content-Length", "Host"] {
+        for edit in [format!("set = {{ {name} = \"x\" }}"), format!("remove = [\"{name}\"]")] {
+            let errors = printed(&format!("{SITE}response = {{ {edit} }}\nrequest = {{ {edit} }}\n"));
             assert_eq!(
-                errors
-                    .lines()
-                    .filter(|line| line.contains("expected a field's name"))
-                    .count(),
+                errors.lines().filter(|line| line.contains("expected a field's name")).count(),
                 2,
                 "{errors}"
             );
@@ -394,23 +353,13 @@ fn a_changed_request_that_shares_its_key_is_warned_about() {
 fn a_file_that_cannot_be_read_is_one_clear_line() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("larder.toml");
-    let show = |path: &Path| {
-        crate::load(path)
-            .map_err(|errors| errors.to_string())
-            .unwrap_err()
-    };
+    let show = |path: &Path| crate::load(path).map_err(|errors| errors.to_string()).unwrap_err();
     assert_eq!(
         show(&path),
-        format!(
-            "{}: cannot be read: No such file or directory (os error 2)",
-            path.display()
-        )
+        format!("{}: cannot be read: No such file or directory (os error 2)", path.display())
     );
     std::fs::write(&path, b"admin = false\n# caf\xe9\n").unwrap();
-    assert_eq!(
-        show(&path),
-        format!("{}:2:6: not UTF-8, which TOML has to be", path.display())
-    );
+    assert_eq!(show(&path), format!("{}:2:6: not UTF-8, which TOML has to be", path.display()));
     std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
     assert_eq!(show(&path), format!("{}: larger than 1 MiB", path.display()));
 }

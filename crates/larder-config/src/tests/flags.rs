@@ -19,23 +19,15 @@ fn printed_for(result: Result<Checked, Errors>) -> String {
 
 #[test]
 fn an_origin_alone_is_a_whole_config() {
-    let config = accelerate("https://app.example", &Flags::default())
-        .unwrap()
-        .config;
+    let config = accelerate("https://app.example", &Flags::default()).unwrap().config;
     assert_eq!(config.listen, ["127.0.0.1:8080".parse().unwrap()]);
-    assert_eq!(
-        config.admin,
-        AdminAddress(Some("127.0.0.1:8081".parse().unwrap()))
-    );
+    assert_eq!(config.admin, AdminAddress(Some("127.0.0.1:8081".parse().unwrap())));
     let site = &config.sites[0];
     assert!(site.hosts.is_empty() && site.rules.is_empty() && site.root.is_none());
     let origin = config.origin(site.origin.as_ref().unwrap()).unwrap();
     assert_eq!(origin.servers[0].to_string(), "https://app.example:443");
     let store = config.store(&Name::from_text("default").unwrap()).unwrap();
-    assert_eq!(
-        (store.memory, store.max_object_bytes()),
-        (ByteSize(256 << 20), 64 << 20)
-    );
+    assert_eq!((store.memory, store.max_object_bytes()), (ByteSize(256 << 20), 64 << 20));
 }
 
 #[test]
@@ -44,18 +36,9 @@ fn flags_stand_over_the_file_and_are_held_to_the_same() {
         "listen = \"127.0.0.1:1\"\nworkers = 1\n[stores.default]\nmemory = \"8MiB\"\nmax_object = \"4MiB\"\n{SITE}"
     );
     let over = |flags: &Flags| parse_with(&text, "larder.toml", Path::new(""), flags);
-    let config = over(&flags(
-        &["127.0.0.1:2", "[::1]:2"],
-        Some("off"),
-        Some("16MiB"),
-        Some("3"),
-    ))
-    .unwrap()
-    .config;
-    assert_eq!(
-        (config.listen.len(), config.admin, config.workers),
-        (2, AdminAddress(None), Some(3))
-    );
+    let config =
+        over(&flags(&["127.0.0.1:2", "[::1]:2"], Some("off"), Some("16MiB"), Some("3"))).unwrap().config;
+    assert_eq!((config.listen.len(), config.admin, config.workers), (2, AdminAddress(None), Some(3)));
     assert_eq!(
         (config.stores[0].1.memory, config.stores[0].1.max_object_bytes()),
         (ByteSize(16 << 20), 4 << 20)

@@ -9,10 +9,7 @@ fn check(text: &str) {
     if let Err(errors) = parse(text, "f", Path::new("/nonexistent")) {
         assert!(!errors.0.is_empty());
         for problem in &errors.0 {
-            assert!(
-                problem.line <= lines && !problem.to_string().is_empty(),
-                "{problem:?}"
-            );
+            assert!(problem.line <= lines && !problem.to_string().is_empty(), "{problem:?}");
         }
     }
 }
@@ -88,11 +85,8 @@ fn deep_nesting_is_an_error() {
 fn a_file_full_of_errors_is_read_in_reasonable_time() {
     let unknown: String = (0..40_000).map(|index| format!("q{index}=1\n")).collect();
     check(&unknown);
-    let sites: String = (0..4_000)
-        .map(|index| format!("[[site]]\norigin = \"n{index}\"\nhosts = \"h{index}\"\n"))
-        .collect();
-    let origins: String = (0..4_000)
-        .map(|index| format!("[origins.o{index}]\nidle = 1\n"))
-        .collect();
+    let sites: String =
+        (0..4_000).map(|index| format!("[[site]]\norigin = \"n{index}\"\nhosts = \"h{index}\"\n")).collect();
+    let origins: String = (0..4_000).map(|index| format!("[origins.o{index}]\nidle = 1\n")).collect();
     check(&(sites + &origins));
 }

@@ -24,15 +24,11 @@ impl Cidr {
 fn masked(address: IpAddr, prefix_bits: u32) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
-            let mask = u32::MAX
-                .checked_shl(32u32.saturating_sub(prefix_bits))
-                .unwrap_or(0);
+            let mask = u32::MAX.checked_shl(32u32.saturating_sub(prefix_bits)).unwrap_or(0);
             Ipv4Addr::from_bits(address.to_bits() & mask).into()
         }
         IpAddr::V6(address) => {
-            let mask = u128::MAX
-                .checked_shl(128u32.saturating_sub(prefix_bits))
-                .unwrap_or(0);
+            let mask = u128::MAX.checked_shl(128u32.saturating_sub(prefix_bits)).unwrap_or(0);
             Ipv6Addr::from_bits(address.to_bits() & mask).into()
         }
     }
@@ -69,11 +65,7 @@ impl TextSetting for Cidr {
         };
         let network = masked(address, prefix_bits);
         let cidr = Self { network, prefix_bits };
-        if network == address {
-            Ok(cidr)
-        } else {
-            Err(Some(format!("did you mean \"{cidr}\"?")))
-        }
+        if network == address { Ok(cidr) } else { Err(Some(format!("did you mean \"{cidr}\"?"))) }
     }
 }
 
@@ -98,33 +90,15 @@ mod tests {
             ("::/0", "::1", true),
         ] {
             let cidr = Cidr::from_text(network).unwrap();
-            assert_eq!(
-                cidr.contains(address.parse().unwrap()),
-                inside,
-                "{network} {address}"
-            );
+            assert_eq!(cidr.contains(address.parse().unwrap()), inside, "{network} {address}");
         }
     }
 
     #[test]
     fn bits_beyond_the_prefix_are_refused_with_the_network() {
-        assert_eq!(
-            Cidr::from_text("10.1.0.0/8"),
-            Err(Some("did you mean \"10.0.0.0/8\"?".to_owned()))
-        );
-        assert_eq!(
-            Cidr::from_text("10.0.0.0/33"),
-            Err(Some("at most 32 bits".to_owned()))
-        );
-        for bad in [
-            "",
-            "10.0.0.0/",
-            "10.0.0.0/+8",
-            "10.0.0/8",
-            "localhost",
-            "fd00::/129",
-            "::1/1/1",
-        ] {
+        assert_eq!(Cidr::from_text("10.1.0.0/8"), Err(Some("did you mean \"10.0.0.0/8\"?".to_owned())));
+        assert_eq!(Cidr::from_text("10.0.0.0/33"), Err(Some("at most 32 bits".to_owned())));
+        for bad in ["", "10.0.0.0/", "10.0.0.0/+8", "10.0.0/8", "localhost", "fd00::/129", "::1/1/1"] {
             assert!(Cidr::from_text(bad).is_err(), "{bad}");
         }
     }

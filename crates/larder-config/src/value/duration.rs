@@ -7,13 +7,7 @@ use std::time::Duration;
 
 use crate::schema::{Setting, Shape, Text, TextSetting};
 
-const UNITS: [(&str, u64); 5] = [
-    ("d", 86_400_000),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1000),
-    ("ms", 1),
-];
+const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
 const MS_MAX: u64 = 36_500 * 86_400_000;
 
@@ -34,15 +28,10 @@ pub(crate) fn parse(text: &str) -> Result<Duration, Option<String>> {
     let mut total_ms = 0u64;
     let mut smallest = u64::MAX;
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Some(format!(
-            "add a unit: \"{}s\"",
-            crate::document::source::shorten(text)
-        )));
+        return Err(Some(format!("add a unit: \"{}s\"", crate::document::source::shorten(text))));
     }
     if text.contains('.') {
-        return Err(Some(
-            "write whole numbers: \"1s500ms\" for one and a half seconds".to_owned(),
-        ));
+        return Err(Some("write whole numbers: \"1s500ms\" for one and a half seconds".to_owned()));
     }
     while !rest.is_empty() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -57,19 +46,11 @@ pub(crate) fn parse(text: &str) -> Result<Duration, Option<String>> {
             return Err(Some("larger units come first, each once: \"1h30m\"".to_owned()));
         }
         smallest = *unit_ms;
-        let added = number
-            .checked_mul(*unit_ms)
-            .and_then(|ms| total_ms.checked_add(ms));
-        total_ms = added
-            .filter(|ms| *ms <= MS_MAX)
-            .ok_or_else(|| Some("at most 36500 days".to_owned()))?;
+        let added = number.checked_mul(*unit_ms).and_then(|ms| total_ms.checked_add(ms));
+        total_ms = added.filter(|ms| *ms <= MS_MAX).ok_or_else(|| Some("at most 36500 days".to_owned()))?;
         rest = after;
     }
-    if smallest == u64::MAX {
-        Err(None)
-    } else {
-        Ok(Duration::from_millis(total_ms))
-    }
+    if smallest == u64::MAX { Err(None) } else { Ok(Duration::from_millis(total_ms)) }
 }
 
 /// Prints `duration` as it is written in the config; what is below a millisecond is dropped.
@@ -132,13 +113,9 @@ mod tests {
 
     #[test]
     fn units_are_needed_known_and_in_order() {
-        for (text, ms) in [
-            ("10s", 10_000),
-            ("500ms", 500),
-            ("1h30m", 5_400_000),
-            ("2d", 172_800_000),
-            ("0s", 0),
-        ] {
+        for (text, ms) in
+            [("10s", 10_000), ("500ms", 500), ("1h30m", 5_400_000), ("2d", 172_800_000), ("0s", 0)]
+        {
             assert_eq!(parse(text), Ok(Duration::from_millis(ms)), "{text}");
         }
         let bad = [

@@ -23,13 +23,11 @@ impl TextSetting for HeaderName {
     fn from_text(text: &str) -> Result<Self, Option<String>> {
         let name = HeaderName::try_from(text).map_err(|_| None)?;
         match name.as_str() {
-            "host" => Err(Some(
-                "the host decides the site (`hosts`), and goes on as it came".to_owned(),
-            )),
+            "host" => Err(Some("the host decides the site (`hosts`), and goes on as it came".to_owned())),
             "content-length" => Err(Some("larder frames messages itself".to_owned())),
-            _ if is_connection_level(&name) => Err(Some(
-                "it belongs to the connection: larder consumes it and writes its own".to_owned(),
-            )),
+            _ if is_connection_level(&name) => {
+                Err(Some("it belongs to the connection: larder consumes it and writes its own".to_owned()))
+            }
             _ => Ok(name),
         }
     }
@@ -48,9 +46,7 @@ impl TextSetting for HeaderValue {
             return Err(Some(format!("at most {VALUE_BYTES_MAX} bytes")));
         }
         if text.trim_matches([' ', '\t']) != text {
-            return Err(Some(
-                "blanks at the ends are not part of a value (RFC 9110 5.5)".to_owned(),
-            ));
+            return Err(Some("blanks at the ends are not part of a value (RFC 9110 5.5)".to_owned()));
         }
         HeaderValue::from_bytes(text.as_bytes())
             .map_err(|_| Some("line breaks and other controls would end the field early".to_owned()))

@@ -80,9 +80,8 @@ impl TextSetting for PathGlob {
 /// Whether a canonical path can never hold an escape of `text`.
 fn has_escape_that_is_decoded(text: &str) -> bool {
     text.split('%').skip(1).any(|after| {
-        let Some(digits) = after
-            .get(..2)
-            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        let Some(digits) =
+            after.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
         else {
             return false;
         };
@@ -116,9 +115,7 @@ impl TextSetting for PathRegex {
         if text.is_empty() || text.len() > PATTERN_BYTES_MAX {
             return Err(Some(format!("1 to {PATTERN_BYTES_MAX} bytes")));
         }
-        let compiled = regex::bytes::RegexBuilder::new(text)
-            .size_limit(COMPILED_BYTES_MAX)
-            .build();
+        let compiled = regex::bytes::RegexBuilder::new(text).size_limit(COMPILED_BYTES_MAX).build();
         match compiled {
             Ok(_) => Ok(Self(text.to_owned())),
             Err(regex::Error::CompiledTooBig(_)) => {

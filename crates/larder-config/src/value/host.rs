@@ -38,26 +38,20 @@ impl TextSetting for HostPattern {
 
     fn from_text(text: &str) -> Result<Self, Option<String>> {
         if text == "*" {
-            return Err(Some(
-                "leave `hosts` out: the site takes every host then".to_owned(),
-            ));
+            return Err(Some("leave `hosts` out: the site takes every host then".to_owned()));
         }
         if text.contains("://") {
             return Err(Some("a host is written without a scheme".to_owned()));
         }
         if !text.is_ascii() {
-            return Err(Some(
-                "write the ASCII form, which begins with \"xn--\"".to_owned(),
-            ));
+            return Err(Some("write the ASCII form, which begins with \"xn--\"".to_owned()));
         }
         let (wildcard, name) = match text.strip_prefix("*.") {
             Some(name) => ("*.", name),
             None => ("", text),
         };
         if name.contains('*') {
-            return Err(Some(
-                "a wildcard is the whole first label: \"*.example.com\"".to_owned(),
-            ));
+            return Err(Some("a wildcard is the whole first label: \"*.example.com\"".to_owned()));
         }
         let is_address = name.starts_with('[');
         if !is_address && name.contains(':') {
@@ -68,9 +62,7 @@ impl TextSetting for HostPattern {
         let authority = Authority::parse(Bytes::copy_from_slice(name.as_bytes()), Scheme::Http);
         let authority = authority.map_err(|error| Some(error.to_string()))?;
         if is_address && (!wildcard.is_empty() || !name.ends_with(']')) {
-            return Err(Some(
-                "an IPv6 address stands alone, in brackets and without a port".to_owned(),
-            ));
+            return Err(Some("an IPv6 address stands alone, in brackets and without a port".to_owned()));
         }
         Ok(Self(format!("{wildcard}{}", authority.host())))
     }
@@ -89,11 +81,7 @@ mod tests {
             ("[0:0::1]", "[::1]"),
             ("example.com.", "example.com"),
         ] {
-            assert_eq!(
-                HostPattern::from_text(text),
-                Ok(HostPattern(host.to_owned())),
-                "{text}"
-            );
+            assert_eq!(HostPattern::from_text(text), Ok(HostPattern(host.to_owned())), "{text}");
         }
         for bad in [
             "",

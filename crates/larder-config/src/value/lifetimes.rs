@@ -33,18 +33,11 @@ impl TextSetting for Status {
 
     fn from_text(text: &str) -> Result<Self, Option<String>> {
         if matches!(text, "206" | "304") {
-            return Err(Some(
-                "it is a part of another response, whose lifetime it has".to_owned(),
-            ));
+            return Err(Some("it is a part of another response, whose lifetime it has".to_owned()));
         }
         let is_plain = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
-        let status = text
-            .parse()
-            .ok()
-            .filter(|status| is_plain && (200..=599).contains(status));
-        status
-            .map(Self)
-            .ok_or_else(|| Some("statuses are named one by one".to_owned()))
+        let status = text.parse().ok().filter(|status| is_plain && (200..=599).contains(status));
+        status.map(Self).ok_or_else(|| Some("statuses are named one by one".to_owned()))
     }
 }
 
@@ -63,16 +56,11 @@ impl Setting for Lifetimes {
             }
             Value::Table(_) => {
                 let by_status = Vec::<(Status, Duration)>::read(node, at, reading)?;
-                let by_status = by_status
-                    .into_iter()
-                    .map(|(Status(status), lifetime)| (status, lifetime))
-                    .collect();
+                let by_status =
+                    by_status.into_iter().map(|(Status(status), lifetime)| (status, lifetime)).collect();
                 Some(Self { any: None, by_status })
             }
-            _ => Duration::read(node, at, reading).map(|any| Self {
-                any: Some(any),
-                by_status: Vec::new(),
-            }),
+            _ => Duration::read(node, at, reading).map(|any| Self { any: Some(any), by_status: Vec::new() }),
         }
     }
 }

@@ -14,13 +14,8 @@ impl TextSetting for Method {
 
     fn from_text(text: &str) -> Result<Self, Option<String>> {
         let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
-        if let Some(upper) = known
-            .iter()
-            .find(|known| **known != text && known.eq_ignore_ascii_case(text))
-        {
-            return Err(Some(format!(
-                "methods are case-sensitive: did you mean \"{upper}\"?"
-            )));
+        if let Some(upper) = known.iter().find(|known| **known != text && known.eq_ignore_ascii_case(text)) {
+            return Err(Some(format!("methods are case-sensitive: did you mean \"{upper}\"?")));
         }
         match text {
             "CONNECT" | "TRACE" => Err(Some("it is never served".to_owned())),

@@ -122,22 +122,8 @@ impl Setting for AccessLog {
         }
         let path = path(node, at, reading, ACCESS)?;
         let directory = path.parent().unwrap_or(Path::new("/"));
-        existing(
-            node,
-            at,
-            reading,
-            directory,
-            "a file in a directory that exists",
-            directory.is_dir(),
-        )?;
-        existing(
-            node,
-            at,
-            reading,
-            directory,
-            "a file, not a directory",
-            !path.is_dir(),
-        )?;
+        existing(node, at, reading, directory, "a file in a directory that exists", directory.is_dir())?;
+        existing(node, at, reading, directory, "a file, not a directory", !path.is_dir())?;
         Some(Self::File(path))
     }
 }

@@ -23,10 +23,7 @@ const WORDS: [&str; 3] = ["all", "none", "no-tracking"];
 
 impl Setting for QueryChoice {
     fn shape() -> Shape {
-        Shape::AnyOf(vec![
-            Shape::Words(&WORDS),
-            Shape::List(Box::new(Shape::Text(ParameterName::TEXT))),
-        ])
+        Shape::AnyOf(vec![Shape::Words(&WORDS), Shape::List(Box::new(Shape::Text(ParameterName::TEXT)))])
     }
 
     fn read(node: &Node, at: &At<'_>, reading: &mut Reading<'_>) -> Option<Self> {

@@ -40,16 +40,12 @@ impl TextSetting for Server {
             let fits = path.starts_with('/') && path.len() > 1 && path.len() <= 107 && !path.contains('\0');
             return match fits {
                 true => Ok(Self::Unix(path.into())),
-                false => Err(Some(
-                    "a Unix socket needs an absolute path of at most 107 bytes".to_owned(),
-                )),
+                false => Err(Some("a Unix socket needs an absolute path of at most 107 bytes".to_owned())),
             };
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             let hint = format!("http://{text}");
-            return Err(Self::from_text(&hint)
-                .is_ok()
-                .then(|| format!("did you mean \"{hint}\"?")));
+            return Err(Self::from_text(&hint).is_ok().then(|| format!("did you mean \"{hint}\"?")));
         };
         let scheme = match scheme {
             "http" => Scheme::Http,
@@ -64,11 +60,7 @@ impl TextSetting for Server {
         }
         let parsed = Authority::parse(Bytes::copy_from_slice(authority.as_bytes()), scheme);
         let parsed = parsed.map_err(|error| Some(error.to_string()))?;
-        let host = parsed
-            .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_owned();
+        let host = parsed.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let port = parsed.port().unwrap_or(scheme.default_port());
         Ok(Self::Tcp { scheme, host, port })
     }
@@ -107,18 +99,12 @@ mod tests {
         }
         for (text, hint) in [
             ("127.0.0.1:3000", Some("did you mean \"http://127.0.0.1:3000\"?")),
-            (
-                "http://a/b",
-                Some("a server has no path: targets are passed on as the client sent them"),
-            ),
+            ("http://a/b", Some("a server has no path: targets are passed on as the client sent them")),
             ("http://u@a", Some("user information in the authority")),
             ("http://a:0", Some("malformed port")),
             ("http://", Some("empty host")),
             ("ftp://a", None),
-            (
-                "unix:app.sock",
-                Some("a Unix socket needs an absolute path of at most 107 bytes"),
-            ),
+            ("unix:app.sock", Some("a Unix socket needs an absolute path of at most 107 bytes")),
         ] {
             assert_eq!(Server::from_text(text), Err(hint.map(str::to_owned)), "{text}");
         }

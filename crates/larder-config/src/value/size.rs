@@ -50,10 +50,7 @@ impl ByteSize {
             let meant = meant.filter(|_| !number.is_empty());
             return Err(meant.map(|unit| format!("did you mean \"{number}{unit}\"?")));
         };
-        let bytes = number
-            .parse::<u64>()
-            .ok()
-            .and_then(|number| number.checked_mul(*unit_bytes));
+        let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*unit_bytes));
         bytes.map(Self).ok_or(None)
     }
 }
@@ -61,9 +58,7 @@ impl ByteSize {
 impl fmt::Display for ByteSize {
     /// In the largest unit that leaves a whole number; powers of 1024 first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fits = UNITS
-            .iter()
-            .find(|(_, bytes)| self.0 > 0 && self.0.is_multiple_of(*bytes));
+        let fits = UNITS.iter().find(|(_, bytes)| self.0 > 0 && self.0.is_multiple_of(*bytes));
         let (unit, bytes) = fits.unwrap_or(&("B", 1));
         write!(f, "{}{unit}", self.0 / bytes)
     }
@@ -101,13 +96,7 @@ mod tests {
 
     #[test]
     fn units_are_exact() {
-        for (text, bytes) in [
-            ("512MiB", 512 << 20),
-            ("1KB", 1000),
-            ("0B", 0),
-            ("3TiB", 3 << 40),
-            ("7B", 7),
-        ] {
+        for (text, bytes) in [("512MiB", 512 << 20), ("1KB", 1000), ("0B", 0), ("3TiB", 3 << 40), ("7B", 7)] {
             assert_eq!(ByteSize::parse(text), Ok(ByteSize(bytes)), "{text}");
         }
         for (text, hint) in [

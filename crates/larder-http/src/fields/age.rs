@@ -45,16 +45,7 @@ mod tests {
         check(&["0", "7200"], Some(0));
         check(&["2147483647"], Some(2_147_483_647));
         check(&["99999999999999999999"], Some(DELTA_MAX.as_secs()));
-        for invalid in [
-            "",
-            "abc",
-            "-7200",
-            "7200.0",
-            "7200;foo",
-            "7200;foo=111",
-            ",7200",
-            "72 00",
-        ] {
+        for invalid in ["", "abc", "-7200", "7200.0", "7200;foo", "7200;foo=111", ",7200", "72 00"] {
             check(&[invalid], None);
         }
     }

@@ -163,11 +163,7 @@ impl Reach {
             Self::Fields(names) => names,
         };
         let before = names.len();
-        for name in list
-            .split(|b| *b == b',')
-            .map(<[u8]>::trim_ascii)
-            .filter(|name| !name.is_empty())
-        {
+        for name in list.split(|b| *b == b',').map(<[u8]>::trim_ascii).filter(|name| !name.is_empty()) {
             match HeaderName::from_bytes(name) {
                 Ok(name) if !INDISPENSABLE.contains(&name) => names.push(name),
                 // `Whole` was left in place above.
@@ -285,9 +281,8 @@ impl RequestDirectives {
                     all.only_if_cached = true;
                 } else if is("max-age") {
                     let said = argument.seconds();
-                    all.max_age = all
-                        .max_age
-                        .map_or(said, |before| Some(said.map_or(before, |s| s.min(before))));
+                    all.max_age =
+                        all.max_age.map_or(said, |before| Some(said.map_or(before, |s| s.min(before))));
                 } else if is("min-fresh") {
                     all.min_fresh = all.min_fresh.max(argument.seconds());
                 }

@@ -102,10 +102,7 @@ impl CacheStatus {
 
     /// The field value.
     pub fn value(&self) -> HeaderValue {
-        let mut line = Line {
-            bytes: [0; 160],
-            length: 0,
-        };
+        let mut line = Line { bytes: [0; 160], length: 0 };
         line.push("larder");
         match self.outcome {
             Outcome::Hit => line.push("; hit"),
@@ -145,9 +142,7 @@ impl CacheStatus {
 
 fn is_token(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'*'))
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'*'))
 }
 
 /// A line on the stack. Everything but the detail fits by construction: at most 98 bytes.
@@ -184,10 +179,7 @@ mod tests {
     #[test]
     fn parameters_come_in_a_fixed_order() {
         check(
-            CacheStatus {
-                ttl_seconds: Some(376),
-                ..CacheStatus::new(Outcome::Hit)
-            },
+            CacheStatus { ttl_seconds: Some(376), ..CacheStatus::new(Outcome::Hit) },
             "larder; hit; ttl=376",
         );
         check(
@@ -198,10 +190,7 @@ mod tests {
             },
             "larder; hit; ttl=-412; detail=stale-origin-dead",
         );
-        check(
-            CacheStatus::new(Outcome::Forwarded(Forward::UriMiss)),
-            "larder; fwd=uri-miss",
-        );
+        check(CacheStatus::new(Outcome::Forwarded(Forward::UriMiss)), "larder; fwd=uri-miss");
         check(
             CacheStatus {
                 outcome: Outcome::Forwarded(Forward::Stale),
@@ -214,10 +203,7 @@ mod tests {
             "larder; fwd=stale; fwd-status=304; stored; collapsed; ttl=60; detail=validated",
         );
         check(
-            CacheStatus {
-                detail: Some("only-if-cached"),
-                ..CacheStatus::new(Outcome::Own)
-            },
+            CacheStatus { detail: Some("only-if-cached"), ..CacheStatus::new(Outcome::Own) },
             "larder; detail=only-if-cached",
         );
     }

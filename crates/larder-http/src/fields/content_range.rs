@@ -45,45 +45,25 @@ impl ContentRange {
         let slash = rest.iter().position(|b| *b == b'/')?;
         let (range, complete) = (rest.get(..slash)?, rest.get(slash + 1..)?);
         if range == b"*" {
-            return Some(Self::Unsatisfied {
-                complete: number(complete)?,
-            });
+            return Some(Self::Unsatisfied { complete: number(complete)? });
         }
-        let complete = if complete == b"*" {
-            None
-        } else {
-            Some(number(complete)?)
-        };
+        let complete = if complete == b"*" { None } else { Some(number(complete)?) };
         let dash = range.iter().position(|b| *b == b'-')?;
         let (first, last) = (number(range.get(..dash)?)?, number(range.get(dash + 1..)?)?);
         // A last position of u64::MAX has saturated or has no end in u64: neither can be a real body.
         let end = last.checked_add(1)?;
         let valid = first <= last && complete.is_none_or(|complete| end <= complete);
-        valid.then_some(Self::Bytes {
-            range: first..end,
-            complete,
-        })
+        valid.then_some(Self::Bytes { range: first..end, complete })
     }
 
     /// The field value that says this.
     pub fn format(&self) -> HeaderValue {
         let mut text = String::with_capacity(48);
         let written = match self {
-            Self::Bytes {
-                range,
-                complete: Some(complete),
-            } => {
-                write!(
-                    text,
-                    "bytes {}-{}/{complete}",
-                    range.start,
-                    range.end.saturating_sub(1)
-                )
+            Self::Bytes { range, complete: Some(complete) } => {
+                write!(text, "bytes {}-{}/{complete}", range.start, range.end.saturating_sub(1))
             }
-            Self::Bytes {
-                range,
-                complete: None,
-            } => {
+            Self::Bytes { range, complete: None } => {
                 write!(text, "bytes {}-{}/*", range.start, range.end.saturating_sub(1))
             }
             Self::Unsatisfied { complete } => write!(text, "bytes */{complete}"),
@@ -108,20 +88,8 @@ mod tests {
 
     #[test]
     fn only_consistent_positions_are_read() {
-        check(
-            "bytes 0-4/10",
-            Some(ContentRange::Bytes {
-                range: 0..5,
-                complete: Some(10),
-            }),
-        );
-        check(
-            "Bytes 4-9/*",
-            Some(ContentRange::Bytes {
-                range: 4..10,
-                complete: None,
-            }),
-        );
+        check("bytes 0-4/10", Some(ContentRange::Bytes { range: 0..5, complete: Some(10) }));
+        check("Bytes 4-9/*", Some(ContentRange::Bytes { range: 4..10, complete: None }));
         check("bytes */10", Some(ContentRange::Unsatisfied { complete: 10 }));
         for invalid in [
             "",

@@ -28,26 +28,16 @@ pub struct SetCookie<'a> {
 /// The cookies that a response sets.
 pub fn set_cookies(response: &HeaderMap) -> impl Iterator<Item = SetCookie<'_>> {
     response.get_all(header::SET_COOKIE).iter().map(|line| {
-        let mut parts = line
-            .as_bytes()
-            .split(|b| *b == b';')
-            .map(<[u8]>::trim_ascii)
-            .map(split);
+        let mut parts = line.as_bytes().split(|b| *b == b';').map(<[u8]>::trim_ascii).map(split);
         let (name, _) = parts.next().unwrap_or_default();
-        SetCookie {
-            name,
-            http_only: parts.any(|(attribute, _)| attribute.eq_ignore_ascii_case(b"httponly")),
-        }
+        SetCookie { name, http_only: parts.any(|(attribute, _)| attribute.eq_ignore_ascii_case(b"httponly")) }
     })
 }
 
 fn split(pair: &[u8]) -> (&[u8], &[u8]) {
     let at = pair.iter().position(|b| *b == b'=').unwrap_or(pair.len());
     let (name, value) = pair.split_at(at);
-    (
-        name.trim_ascii_end(),
-        value.get(1..).unwrap_or_default().trim_ascii_start(),
-    )
+    (name.trim_ascii_end(), value.get(1..).unwrap_or_default().trim_ascii_start())
 }
 
 #[cfg(test)]
@@ -64,13 +54,8 @@ mod tests {
         for line in ["a=1; b = 2;; c", "=x; d=e=f; ", ""] {
             fields.append(header::COOKIE, HeaderValue::from_static(line));
         }
-        let expected: [(&[u8], &[u8]); 5] = [
-            (b"a", b"1"),
-            (b"b", b"2"),
-            (b"c", b""),
-            (b"", b"x"),
-            (b"d", b"e=f"),
-        ];
+        let expected: [(&[u8], &[u8]); 5] =
+            [(b"a", b"1"), (b"b", b"2"), (b"c", b""), (b"", b"x"), (b"d", b"e=f")];
         assert_eq!(pairs(&fields).collect::<Vec<_>>(), expected);
     }
 
@@ -86,10 +71,7 @@ mod tests {
         ] {
             let mut fields = HeaderMap::new();
             fields.append(header::SET_COOKIE, HeaderValue::from_static(line));
-            let expected = SetCookie {
-                name: name.as_bytes(),
-                http_only,
-            };
+            let expected = SetCookie { name: name.as_bytes(), http_only };
             assert_eq!(set_cookies(&fields).collect::<Vec<_>>(), [expected], "{line:?}");
         }
     }

@@ -40,18 +40,10 @@ impl DateField {
     }
 }
 
-const MONTHS: [&[u8; 3]; 12] = [
-    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
-];
-const DAYS: [&[u8]; 7] = [
-    b"Monday",
-    b"Tuesday",
-    b"Wednesday",
-    b"Thursday",
-    b"Friday",
-    b"Saturday",
-    b"Sunday",
-];
+const MONTHS: [&[u8; 3]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
+const DAYS: [&[u8]; 7] =
+    [b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday", b"Saturday", b"Sunday"];
 const DAY_SECONDS: i64 = 86_400;
 /// Fifty Gregorian years: how far in the future a two-digit year may lie.
 const FIFTY_YEARS: i64 = 50 * 31_556_952;
@@ -88,11 +80,7 @@ fn asctime(v: &[u8]) -> Option<i64> {
     literal(v, 3, b" ")?;
     let month = month(v.get(4..7)?)?;
     literal(v, 7, b" ")?;
-    let day = if v.get(8) == Some(&b' ') {
-        digits(v, 9, 1)?
-    } else {
-        digits(v, 8, 2)?
-    };
+    let day = if v.get(8) == Some(&b' ') { digits(v, 9, 1)? } else { digits(v, 8, 2)? };
     literal(v, 10, b" ")?;
     let time = time_of_day(v, 11)?;
     literal(v, 19, b" ")?;
@@ -143,9 +131,7 @@ fn zone(v: &[u8], at: usize) -> Option<()> {
 }
 
 fn short_weekday(name: &[u8]) -> Option<()> {
-    DAYS.iter()
-        .find(|day| day.get(..3).is_some_and(|short| short.eq_ignore_ascii_case(name)))
-        .map(|_| ())
+    DAYS.iter().find(|day| day.get(..3).is_some_and(|short| short.eq_ignore_ascii_case(name))).map(|_| ())
 }
 
 fn month(name: &[u8]) -> Option<i64> {
@@ -175,11 +161,7 @@ fn days(year: i64, month: i64, day: i64) -> Option<i64> {
         return None;
     }
     // Years that begin in March put the leap day last, so the days before a month follow one linear formula.
-    let (y, m) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, of_era) = (y.div_euclid(400), y.rem_euclid(400));
     let of_year = (153 * m + 2) / 5 + day - 1;
     Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
@@ -211,10 +193,7 @@ pub fn write(time: WallTime) -> [u8; 29] {
     if let Some(short) = DAYS.get(weekday).and_then(|name| name.get(..3)) {
         out[..3].copy_from_slice(short);
     }
-    if let Some(name) = usize::try_from(month - 1)
-        .ok()
-        .and_then(|index| MONTHS.get(index))
-    {
+    if let Some(name) = usize::try_from(month - 1).ok().and_then(|index| MONTHS.get(index)) {
         out[8..11].copy_from_slice(*name);
     }
     let mut two = |at: usize, number: i64| {
@@ -245,11 +224,7 @@ mod tests {
     const NOW: WallTime = WallTime::from_secs(1_760_000_000); // October 2025
 
     fn check(text: &str, expected: Option<u64>) {
-        assert_eq!(
-            parse(text.as_bytes(), NOW),
-            expected.map(WallTime::from_secs),
-            "{text:?}"
-        );
+        assert_eq!(parse(text.as_bytes(), NOW), expected.map(WallTime::from_secs), "{text:?}");
     }
 
     #[test]
@@ -335,20 +310,11 @@ mod tests {
     #[test]
     fn several_lines_are_no_date() {
         let mut fields = HeaderMap::new();
-        assert_eq!(
-            DateField::read(&fields, &http::header::EXPIRES, NOW),
-            DateField::Absent
-        );
+        assert_eq!(DateField::read(&fields, &http::header::EXPIRES, NOW), DateField::Absent);
         fields.append(http::header::EXPIRES, format(NOW));
-        assert_eq!(
-            DateField::read(&fields, &http::header::EXPIRES, NOW),
-            DateField::At(NOW)
-        );
+        assert_eq!(DateField::read(&fields, &http::header::EXPIRES, NOW), DateField::At(NOW));
         fields.append(http::header::EXPIRES, format(NOW));
-        assert_eq!(
-            DateField::read(&fields, &http::header::EXPIRES, NOW),
-            DateField::Invalid
-        );
+        assert_eq!(DateField::read(&fields, &http::header::EXPIRES, NOW), DateField::Invalid);
     }
 
     proptest! {

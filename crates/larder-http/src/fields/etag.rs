@@ -29,10 +29,7 @@ impl<'a> EntityTag<'a> {
         }
         match Self::at_start(value) {
             Some((tag, [])) => Some(tag),
-            _ => Some(Self {
-                kind: Kind::Odd,
-                opaque: value,
-            }),
+            _ => Some(Self { kind: Kind::Odd, opaque: value }),
         }
     }
 
@@ -56,9 +53,7 @@ impl<'a> EntityTag<'a> {
     pub fn of(fields: &'a HeaderMap) -> Option<Self> {
         let mut lines = fields.get_all(header::ETAG).iter();
         let first = lines.next()?;
-        lines
-            .all(|other| other == first)
-            .then(|| Self::new(first.as_bytes()))?
+        lines.all(|other| other == first).then(|| Self::new(first.as_bytes()))?
     }
 
     /// Well-formed and without `W/`.
@@ -123,10 +118,7 @@ fn lists(line: &HeaderValue, current: &EntityTag<'_>) -> bool {
             // A broken quoted string: where the next member begins can only be guessed.
             return false;
         }
-        let next = rest
-            .iter()
-            .position(|b| *b == b',')
-            .map_or(rest.len(), |comma| comma + 1);
+        let next = rest.iter().position(|b| *b == b',').map_or(rest.len(), |comma| comma + 1);
         rest = rest.get(next..).unwrap_or_default();
     }
     false

@@ -77,11 +77,7 @@ impl RangeField {
             return None;
         }
         let mut specs = Vec::new();
-        for member in set
-            .split(|b| *b == b',')
-            .map(<[u8]>::trim_ascii)
-            .filter(|member| !member.is_empty())
-        {
+        for member in set.split(|b| *b == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty()) {
             if specs.len() == SPECS_MAX {
                 return None;
             }
@@ -143,10 +139,7 @@ mod tests {
         ] {
             check(ignored, None);
         }
-        check(
-            &format!("bytes={}", vec!["0-0"; 16].join(",")),
-            Some(&[Between(0, 0); 16]),
-        );
+        check(&format!("bytes={}", vec!["0-0"; 16].join(",")), Some(&[Between(0, 0); 16]));
         check(&format!("bytes={}", vec!["0-0"; 17].join(",")), None);
     }
 

@@ -59,11 +59,7 @@ mod tests {
             fields.append(header::VARY, HeaderValue::from_str(line).unwrap());
         }
         let names = |names: &[&str]| Vary::Names(names.iter().map(|name| name.parse().unwrap()).collect());
-        assert_eq!(
-            Vary::read(&fields),
-            expected.map_or(Vary::Any, names),
-            "{lines:?}"
-        );
+        assert_eq!(Vary::read(&fields), expected.map_or(Vary::Any, names), "{lines:?}");
     }
 
     #[test]

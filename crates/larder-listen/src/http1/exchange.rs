@@ -53,13 +53,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
     pub(super) async fn exchange(&mut self, parsed: Parsed) -> Next {
         let around = self.around;
         let limits = &around.settings.limits;
-        let Parsed {
-            head,
-            framing,
-            options,
-            expects_continue,
-            websocket,
-        } = parsed;
+        let Parsed { head, framing, options, expects_continue, websocket } = parsed;
         if let (Framing::Length(length), Some(most)) = (framing, limits.body_bytes_max)
             && length > most
         {
@@ -72,19 +66,10 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
             websocket,
         };
         let (mut incoming, body) = Incoming::new(framing, expects_continue);
-        self.interims.begin(if asked.version == Version::HTTP_11 {
-            limits.interims_max
-        } else {
-            0
-        });
+        self.interims.begin(if asked.version == Version::HTTP_11 { limits.interims_max } else { 0 });
         around.metrics.requests_http1.add(1);
         let interims = self.interims.clone();
-        let request = Request {
-            head,
-            body,
-            websocket,
-            peer: around.peer,
-        };
+        let request = Request { head, body, websocket, peer: around.peer };
         let called = {
             let mut call = pin!(around.service.call(request, &interims));
             let mut pace = None;
@@ -232,13 +217,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
             self.queue_interim(interim.status, &interim.fields);
         }
         self.interims.end();
-        let Response {
-            mut head,
-            mut body,
-            tunnel,
-            close,
-            on_delivered,
-        } = response;
+        let Response { mut head, mut body, tunnel, close, on_delivered } = response;
         let report = Report::new(on_delivered);
         let mut must_close = close;
         if head.status.is_informational() {
@@ -272,8 +251,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
             "framing is the listener's affair"
         );
         let clock = &self.around.settings.clock;
-        self.out
-            .inline(|out| respond::write_head(out, &head, delimited, persistence, clock));
+        self.out.inline(|out| respond::write_head(out, &head, delimited, persistence, clock));
         drop(head);
         // What is not sent is let go of before anything waits.
         let body = if sends_content { body } else { Body::Empty };

@@ -49,10 +49,7 @@ impl Scan {
     pub fn advance(&mut self, buffer: &[u8], limits: &Limits) -> Result<Option<Range<usize>>, Refusal> {
         loop {
             let rest = buffer.get(self.position..).unwrap_or_default();
-            let run = rest
-                .iter()
-                .position(|byte| !framing::is_field_byte(*byte))
-                .unwrap_or(rest.len());
+            let run = rest.iter().position(|byte| !framing::is_field_byte(*byte)).unwrap_or(rest.len());
             self.position += run;
             match rest.get(run..).unwrap_or_default() {
                 [] | [b'\r'] => {
@@ -183,9 +180,7 @@ pub fn parse(
         is_framed |= name == CONTENT_LENGTH || name == TRANSFER_ENCODING;
         is_expecting |= name == EXPECT;
         let value = HeaderValue::from_maybe_shared(value).map_err(|_| Refusal::Control)?;
-        fields
-            .try_append(name, value)
-            .map_err(|_| Refusal::TooManyFields)?;
+        fields.try_append(name, value).map_err(|_| Refusal::TooManyFields)?;
     }
 
     let framing = if is_framed {
@@ -204,14 +199,7 @@ pub fn parse(
         && is_single(&fields, "sec-websocket-key")
         && is_single(&fields, "sec-websocket-version");
     Ok(Parsed {
-        head: RequestHead {
-            method,
-            scheme,
-            authority,
-            target,
-            version,
-            fields,
-        },
+        head: RequestHead { method, scheme, authority, target, version, fields },
         framing,
         options,
         expects_continue,
@@ -249,10 +237,7 @@ fn request_line(line: &Bytes) -> Result<(Method, Bytes, Version), Refusal> {
 
 fn field_line(buffer: &Bytes, line: Range<usize>) -> Result<(HeaderName, Bytes), Refusal> {
     let bytes = buffer.get(line.clone()).ok_or(Refusal::FieldLine)?;
-    let colon = bytes
-        .iter()
-        .position(|byte| *byte == b':')
-        .ok_or(Refusal::FieldLine)?;
+    let colon = bytes.iter().position(|byte| *byte == b':').ok_or(Refusal::FieldLine)?;
     let (name, value) = bytes.split_at(colon);
     // Space before the colon, folded lines and empty names all fail here: a space is no token byte.
     if name.is_empty() || !name.iter().all(|byte| framing::is_token_byte(*byte)) {
@@ -262,17 +247,9 @@ fn field_line(buffer: &Bytes, line: Range<usize>) -> Result<(HeaderName, Bytes),
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
     let after_colon = value.get(1..).unwrap_or_default();
     let leading = after_colon.iter().take_while(|byte| is_space(byte)).count();
-    let trailing = after_colon
-        .get(leading..)
-        .unwrap_or_default()
-        .iter()
-        .rev()
-        .take_while(|byte| is_space(byte))
-        .count();
-    Ok((
-        name,
-        buffer.slice(line.start + colon + 1 + leading..line.end - trailing),
-    ))
+    let trailing =
+        after_colon.get(leading..).unwrap_or_default().iter().rev().take_while(|byte| is_space(byte)).count();
+    Ok((name, buffer.slice(line.start + colon + 1 + leading..line.end - trailing)))
 }
 
 /// The authority and the target, from whichever form the target has (RFC 9112 3.2, 3.3).
@@ -322,10 +299,9 @@ fn whom_and_what(
 
 fn take_expectation(fields: &mut HeaderMap, version: Version) -> Result<bool, Refusal> {
     let mut values = fields.get_all(EXPECT).iter();
-    let is_continue = values
-        .next()
-        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
-        && values.next().is_none();
+    let is_continue =
+        values.next().is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+            && values.next().is_none();
     fields.remove(EXPECT);
     match (version, is_continue) {
         // RFC 9110 10.1.1: from an HTTP/1.0 client it means nothing.

@@ -76,13 +76,7 @@ impl Incoming {
         }
         let pipe = Arc::new(Mutex::new(Slot::default()));
         incoming.pipe = Some(Writer(pipe.clone()));
-        (
-            incoming,
-            Body::Stream {
-                length,
-                stream: Box::pin(Reader { pipe, left: length }),
-            },
-        )
+        (incoming, Body::Stream { length, stream: Box::pin(Reader { pipe, left: length }) })
     }
 
     /// Whether all of it has been taken from the connection, so that the next message may follow.
@@ -106,11 +100,7 @@ impl Incoming {
         if slot.wanted && slot.frame.is_none() {
             return Demand::Wanted;
         }
-        if !slot
-            .writer
-            .as_ref()
-            .is_some_and(|waker| waker.will_wake(cx.waker()))
-        {
+        if !slot.writer.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             slot.writer = Some(cx.waker().clone());
         }
         Demand::Later
@@ -118,9 +108,7 @@ impl Incoming {
 
     /// Whether no reader is left.
     pub(super) fn is_unread(&self) -> bool {
-        self.pipe
-            .as_ref()
-            .is_none_or(|writer| writer.0.lock().reader_gone)
+        self.pipe.as_ref().is_none_or(|writer| writer.0.lock().reader_gone)
     }
 
     /// Takes the next content from `buffer`.

@@ -125,10 +125,7 @@ pub(crate) async fn serve<T: Transport, S: Service>(
             },
             Arrived::Refused(refusal) => conn.refuse(refusal).await,
             Arrived::Http2 => {
-                return Ended::Http2 {
-                    io: conn.io,
-                    read: conn.read,
-                };
+                return Ended::Http2 { io: conn.io, read: conn.read };
             }
             Arrived::Nothing => Next::Close,
         };
@@ -224,14 +221,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
     fn parse(&mut self, extent: &Range<usize>) -> Result<head::Parsed, Refusal> {
         let bytes = self.read.split_to(extent.end).freeze();
         let settings = &self.around.settings;
-        head::parse(
-            &bytes,
-            extent,
-            &self.scan,
-            settings.scheme,
-            self.around.peer.local,
-            &settings.limits,
-        )
+        head::parse(&bytes, extent, &self.scan, settings.scheme, self.around.peer.local, &settings.limits)
     }
 
     /// Reads once into the buffer; 0 is the end, which is noted.
@@ -275,8 +265,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
         let around = self.around;
         around.metrics.count_refusal(refusal);
         around.service.refused(refusal, Some(around.peer));
-        self.out
-            .inline(|out| respond::write_refusal(out, refusal, &around.settings.clock));
+        self.out.inline(|out| respond::write_refusal(out, refusal, &around.settings.clock));
         let mut pace = None;
         match poll_fn(|cx| self.poll_flush(cx, &mut pace)).await {
             Ok(()) => Next::Linger,

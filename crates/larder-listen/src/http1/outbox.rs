@@ -45,10 +45,7 @@ impl Outbox {
         self.queued_bytes += length;
         match self.queue.back_mut() {
             Some(Segment::Inline { end, .. }) => *end += length,
-            _ => self.queue.push_back(Segment::Inline {
-                start,
-                end: start + length,
-            }),
+            _ => self.queue.push_back(Segment::Inline { start, end: start + length }),
         }
     }
 
@@ -175,11 +172,7 @@ mod tests {
             _: &mut Context<'_>,
             slices: &[IoSlice<'_>],
         ) -> Poll<io::Result<usize>> {
-            let all: Vec<u8> = slices
-                .iter()
-                .flat_map(|s| s.iter().copied())
-                .take(self.step)
-                .collect();
+            let all: Vec<u8> = slices.iter().flat_map(|s| s.iter().copied()).take(self.step).collect();
             self.taken.extend_from_slice(&all);
             Poll::Ready(Ok(all.len()))
         }
@@ -195,13 +188,7 @@ mod tests {
     async fn order_holds_and_only_content_is_counted_however_little_is_taken() {
         for step in 1..20 {
             let seen = Arc::new(Mutex::new(None));
-            let (mut out, mut io) = (
-                Outbox::default(),
-                Slow {
-                    step,
-                    taken: Vec::new(),
-                },
-            );
+            let (mut out, mut io) = (Outbox::default(), Slow { step, taken: Vec::new() });
             let to = seen.clone();
             out.begin(Report::new(Some(Box::new(move |d| *to.lock() = Some(d)))));
             for round in 0..2 {
@@ -217,13 +204,7 @@ mod tests {
                 assert_eq!(io.taken, b"head one two end;".repeat(round + 1), "step {step}");
             }
             out.end(true);
-            assert_eq!(
-                *seen.lock(),
-                Some(Delivery {
-                    body_bytes: 14,
-                    complete: true
-                })
-            );
+            assert_eq!(*seen.lock(), Some(Delivery { body_bytes: 14, complete: true }));
         }
     }
 }

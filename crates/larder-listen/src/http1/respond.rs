@@ -123,20 +123,12 @@ pub(super) fn write_refusal(out: &mut Vec<u8>, refusal: Refusal, clock: &Clock) 
 /// What a refused client is told.
 pub(crate) fn refusal_text(refusal: Refusal) -> String {
     let status = refusal.status();
-    format!(
-        "{} {}: {}\n",
-        status.as_str(),
-        status.canonical_reason().unwrap_or_default(),
-        refusal.as_str()
-    )
+    format!("{} {}: {}\n", status.as_str(), status.canonical_reason().unwrap_or_default(), refusal.as_str())
 }
 
 /// What Cache-Status says of a refusal: that nobody but larder was asked, and why.
 pub(crate) fn refusal_cache_status(refusal: Refusal) -> HeaderValue {
-    let status = CacheStatus {
-        detail: Some(refusal.as_str()),
-        ..CacheStatus::new(Outcome::Own)
-    };
+    let status = CacheStatus { detail: Some(refusal.as_str()), ..CacheStatus::new(Outcome::Own) };
     status.value()
 }
 
@@ -159,10 +151,7 @@ pub(super) struct Content {
 
 impl Content {
     pub(super) fn new(body: Body, delimited: Delimited) -> Self {
-        Self {
-            source: Source::new(body),
-            is_chunked: delimited == Delimited::Chunked,
-        }
+        Self { source: Source::new(body), is_chunked: delimited == Delimited::Chunked }
     }
 
     /// Whether everything is queued.

@@ -27,10 +27,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
     metrics: &Metrics,
 ) {
     let passed = AtomicU64::new(0);
-    let mut client = Counted {
-        inner: client,
-        passed: &passed,
-    };
+    let mut client = Counted { inner: client, passed: &passed };
     let mut origin = tunnel.0;
     let mut copying = pin!(async {
         origin.write_all(&ahead).await?;

@@ -48,11 +48,7 @@ impl Side {
         if std::mem::take(&mut state.wants_continue) {
             return Poll::Ready(Told::Continue);
         }
-        if !state
-            .waker
-            .as_ref()
-            .is_some_and(|waker| waker.will_wake(cx.waker()))
-        {
+        if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             state.waker = Some(cx.waker().clone());
         }
         Poll::Pending

@@ -30,20 +30,12 @@ pub(super) struct Parsed {
 
 /// Types `parts`.
 pub(super) fn parse(parts: Parts, scheme: Scheme, limits: &Limits) -> Result<Parsed, Refusal> {
-    let Parts {
-        method,
-        uri,
-        headers: mut fields,
-        ..
-    } = parts;
+    let Parts { method, uri, headers: mut fields, .. } = parts;
     check_limits(&fields, limits)?;
     if method == Method::CONNECT || method == Method::TRACE {
         return Err(Refusal::Method);
     }
-    if uri
-        .scheme_str()
-        .is_some_and(|its| !its.eq_ignore_ascii_case(scheme.as_str()))
-    {
+    if uri.scheme_str().is_some_and(|its| !its.eq_ignore_ascii_case(scheme.as_str())) {
         return Err(Refusal::Scheme);
     }
     // `http` prints an absent path as `/`; RFC 9113 8.3.1 asks for one.
@@ -58,28 +50,13 @@ pub(super) fn parse(parts: Parts, scheme: Scheme, limits: &Limits) -> Result<Par
         "*" if method == Method::OPTIONS => Target::asterisk(),
         path => Target::parse(Bytes::copy_from_slice(path.as_bytes())).map_err(|_| Refusal::Target)?,
     };
-    let authority = authority(
-        uri.authority().map(|authority| authority.as_str()),
-        &mut fields,
-        scheme,
-    )?;
+    let authority = authority(uri.authority().map(|authority| authority.as_str()), &mut fields, scheme)?;
     let length = take_length(&mut fields)?;
     let expects_continue = take_expectation(&mut fields)?;
     join_cookies(&mut fields);
     connection::strip(&mut fields);
-    let head = RequestHead {
-        method,
-        scheme,
-        authority,
-        target,
-        version: Version::HTTP_2,
-        fields,
-    };
-    Ok(Parsed {
-        head,
-        length,
-        expects_continue,
-    })
+    let head = RequestHead { method, scheme, authority, target, version: Version::HTTP_2, fields };
+    Ok(Parsed { head, length, expects_continue })
 }
 
 fn check_limits(fields: &HeaderMap, limits: &Limits) -> Result<(), Refusal> {
@@ -194,25 +171,10 @@ mod tests {
             assert!(parsed.head.fields.is_empty());
         }
         refused("GET", "http://a.test/", &[("host", "b.test")], Refusal::HostCount);
-        refused(
-            "GET",
-            "http://a.test/",
-            &[("host", "a.test"), ("host", "a.test")],
-            Refusal::HostCount,
-        );
+        refused("GET", "http://a.test/", &[("host", "a.test"), ("host", "a.test")], Refusal::HostCount);
         refused("GET", "/", &[], Refusal::HostCount);
-        refused(
-            "GET",
-            "http://a.test/",
-            &[("host", "")],
-            Refusal::Host(AuthorityError::Empty),
-        );
-        refused(
-            "GET",
-            "http://u@a.test/",
-            &[],
-            Refusal::Host(AuthorityError::UserInformation),
-        );
+        refused("GET", "http://a.test/", &[("host", "")], Refusal::Host(AuthorityError::Empty));
+        refused("GET", "http://u@a.test/", &[], Refusal::Host(AuthorityError::UserInformation));
     }
 
     #[test]
@@ -228,27 +190,12 @@ mod tests {
         assert_eq!(absent.err(), Some(Refusal::Target));
         refused("GET", "/\u{e9}", &[host], Refusal::Target);
         refused("GET", "/", &[host, ("expect", "x")], Refusal::Expectation);
-        refused(
-            "GET",
-            &format!("/{}", "a".repeat(8192)),
-            &[host],
-            Refusal::TargetTooLong,
-        );
-        refused(
-            "GET",
-            "/",
-            &[host, ("a", &"b".repeat(16_384))],
-            Refusal::FieldTooLarge,
-        );
+        refused("GET", &format!("/{}", "a".repeat(8192)), &[host], Refusal::TargetTooLong);
+        refused("GET", "/", &[host, ("a", &"b".repeat(16_384))], Refusal::FieldTooLarge);
         for length in ["", "+1", "1,1", "1 1", "0x1"] {
             let framing = Refusal::Framing(FramingError::ContentLength);
             refused("GET", "/", &[host, ("content-length", length)], framing);
-            refused(
-                "GET",
-                "/",
-                &[host, ("content-length", "1"), ("content-length", "1")],
-                framing,
-            );
+            refused("GET", "/", &[host, ("content-length", "1"), ("content-length", "1")], framing);
         }
         refused("GET", "/", &[host, ("a", " b")], Refusal::FieldLine);
         refused("GET", "/", &[host, ("a", "b\t")], Refusal::FieldLine);

@@ -98,11 +98,7 @@ pub(crate) async fn serve<T: Transport, S: Service>(
                 }
                 // While streams are open the timer only makes sure that their end is noticed.
                 let is_idle = streams.open.load(Ordering::Relaxed) == 0;
-                let wait = if is_leaving {
-                    GOODBYE
-                } else {
-                    limits.keep_alive_idle
-                };
+                let wait = if is_leaving { GOODBYE } else { limits.keep_alive_idle };
                 let since = match idle_since {
                     Some(since) if is_idle => since,
                     _ => Instant::now(),
@@ -127,12 +123,7 @@ pub(crate) async fn serve<T: Transport, S: Service>(
         };
         streams.open.fetch_add(1, Ordering::Relaxed);
         around.metrics.requests_http2.add(1);
-        tokio::spawn(run_stream(
-            request,
-            respond,
-            around.clone(),
-            Open(streams.clone()),
-        ));
+        tokio::spawn(run_stream(request, respond, around.clone(), Open(streams.clone())));
     }
 }
 

@@ -18,11 +18,7 @@ pub(super) struct Prefixed<T> {
 
 impl<T> Prefixed<T> {
     pub(super) fn new(ahead: Bytes, inner: T, metrics: Arc<Metrics>) -> Self {
-        Self {
-            ahead,
-            inner,
-            metrics,
-        }
+        Self { ahead, inner, metrics }
     }
 }
 

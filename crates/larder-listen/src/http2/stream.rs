@@ -53,18 +53,11 @@ pub(super) async fn serve<S: Service>(
 ) -> End {
     let limits = &around.settings.limits;
     let (parts, receive) = request.into_parts();
-    let Parsed {
-        head,
-        length,
-        expects_continue,
-    } = match head::parse(parts, around.settings.scheme, limits) {
+    let Parsed { head, length, expects_continue } = match head::parse(parts, around.settings.scheme, limits) {
         Ok(parsed) => parsed,
         Err(refusal) => return refuse(respond, around, refusal),
     };
-    if length
-        .zip(limits.body_bytes_max)
-        .is_some_and(|(length, most)| length > most)
-    {
+    if length.zip(limits.body_bytes_max).is_some_and(|(length, most)| length > most) {
         return refuse(respond, around, Refusal::BodyTooLarge);
     }
     let side = Side::default();
@@ -75,20 +68,12 @@ pub(super) async fn serve<S: Service>(
         // tell the origin of an end that this client may yet break.
         let length = length.filter(|length| *length > 0);
         let content = Content::new(receive, side.clone(), length, expects_continue, limits);
-        Body::Stream {
-            length,
-            stream: Box::pin(content),
-        }
+        Body::Stream { length, stream: Box::pin(content) }
     };
     let is_head = head.method == Method::HEAD;
     let interims = Interims::default();
     interims.begin(limits.interims_max);
-    let request = Request {
-        head,
-        body,
-        websocket: false,
-        peer: around.peer,
-    };
+    let request = Request { head, body, websocket: false, peer: around.peer };
     let called = {
         let mut call = pin!(around.service.call(request, &interims));
         poll_fn(|cx| {
@@ -164,10 +149,7 @@ fn refuse<S: Service>(mut respond: SendResponse<Bytes>, around: &Surroundings<S>
     let mut response = http::Response::new(());
     *response.status_mut() = refusal.status();
     let fields = response.headers_mut();
-    fields.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     fields.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
     fields.insert(CACHE_STATUS, refusal_cache_status(refusal));
@@ -191,12 +173,7 @@ async fn answer<S>(
     is_head: bool,
     around: &Surroundings<S>,
 ) -> End {
-    let Response {
-        mut head,
-        mut body,
-        on_delivered,
-        ..
-    } = response;
+    let Response { mut head, mut body, on_delivered, .. } = response;
     let mut report = Report::new(on_delivered);
     if head.status.is_informational() {
         // No stream becomes a tunnel: a switch is no answer here.
@@ -204,14 +181,8 @@ async fn answer<S>(
         body = Body::Empty;
     }
     let may_have_content = head.status != StatusCode::NO_CONTENT && head.status != StatusCode::NOT_MODIFIED;
-    let length = body
-        .length()
-        .filter(|_| may_have_content && head.field(&CONTENT_LENGTH).is_none());
-    let ResponseHead {
-        status,
-        stored,
-        mut fields,
-    } = head;
+    let length = body.length().filter(|_| may_have_content && head.field(&CONTENT_LENGTH).is_none());
+    let ResponseHead { status, stored, mut fields } = head;
     if let Some(stored) = stored {
         fields.reserve(stored.map.len() + 2);
         for (name, value) in &stored.map {
@@ -232,11 +203,7 @@ async fn answer<S>(
     if is_head || !may_have_content || body.is_empty() {
         drop(body);
         report.complete = respond.send_response(message, true).is_ok();
-        return if report.complete {
-            End::Finished
-        } else {
-            End::Reset
-        };
+        return if report.complete { End::Finished } else { End::Reset };
     }
     let Ok(mut stream) = respond.send_response(message, false) else {
         return End::Reset;
@@ -266,15 +233,8 @@ async fn answer<S>(
             Some(Some(Ok(bytes))) => {
                 let bytes = source.together(bytes).await;
                 let is_last = source.is_done();
-                if let Err(end) = send(
-                    &mut stream,
-                    bytes,
-                    is_last,
-                    &mut report,
-                    (&mut pace, &mut timer),
-                    around,
-                )
-                .await
+                if let Err(end) =
+                    send(&mut stream, bytes, is_last, &mut report, (&mut pace, &mut timer), around).await
                 {
                     return end;
                 }

@@ -1,10 +1,5 @@
 //! A front door on a real loopback socket, with a small service behind it that does what the path says.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    reason = "each test uses its part"
-)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test uses its part")]
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -56,21 +51,10 @@ impl Service for House {
         let _running = Running(self.running.clone());
         let head = request.head;
         let path = head.target.path().to_owned();
-        let line = format!(
-            "{} {} {} {:?}",
-            head.method, head.authority, head.target, head.version
-        );
+        let line = format!("{} {} {} {:?}", head.method, head.authority, head.target, head.version);
         let websocket = request.websocket;
-        let body = if path == "/ignore" {
-            Ok(Vec::new())
-        } else {
-            read_all(request.body).await
-        };
-        self.seen.lock().push(Seen {
-            line: line.clone(),
-            fields: head.fields,
-            body: body.clone(),
-        });
+        let body = if path == "/ignore" { Ok(Vec::new()) } else { read_all(request.body).await };
+        self.seen.lock().push(Seen { line: line.clone(), fields: head.fields, body: body.clone() });
         let mut response = match path.as_str() {
             "/never" => std::future::pending().await,
             "/later" => {
@@ -83,13 +67,7 @@ impl Service for House {
             "/empty" => with_status(200, Body::Empty),
             "/pieces" => {
                 let pieces: Vec<Bytes> = (0..200_u32).map(|n| Bytes::from(vec![n as u8; 10_007])).collect();
-                with_status(
-                    200,
-                    Body::Pieces {
-                        owner: Arc::new(pieces),
-                        range: 5..2_001_000,
-                    },
-                )
+                with_status(200, Body::Pieces { owner: Arc::new(pieces), range: 5..2_001_000 })
             }
             "/known" => stream(Some(10), vec![Ok("01234"), Ok("56789")]),
             "/unknown" => stream(None, vec![Ok("01234"), Ok(""), Ok("56789")]),
@@ -97,26 +75,14 @@ impl Service for House {
             "/long" => stream(Some(9), vec![Ok("01234"), Ok("56789")]),
             "/broken" => stream(None, vec![Ok("01234"), Err(BodyError::Cut)]),
             "/slow" => {
-                let stream = Script {
-                    frames: vec![Ok("01234")],
-                    hangs: true,
-                };
-                with_status(
-                    200,
-                    Body::Stream {
-                        length: None,
-                        stream: Box::pin(stream),
-                    },
-                )
+                let stream = Script { frames: vec![Ok("01234")], hangs: true };
+                with_status(200, Body::Stream { length: None, stream: Box::pin(stream) })
             }
             "/interims" => {
                 for n in 0..20 {
                     let mut fields = HeaderMap::new();
                     fields.insert("link", HeaderValue::from_str(&format!("</{n}>")).unwrap());
-                    interims.push(Interim {
-                        status: StatusCode::EARLY_HINTS,
-                        fields,
-                    });
+                    interims.push(Interim { status: StatusCode::EARLY_HINTS, fields });
                     tokio::task::yield_now().await;
                 }
                 text("final")
@@ -137,10 +103,7 @@ impl Service for House {
                     let _ = write.shutdown().await;
                 });
                 let mut response = with_status(101, Body::Empty);
-                response
-                    .head
-                    .fields
-                    .insert("sec-websocket-accept", HeaderValue::from_static("x"));
+                response.head.fields.insert("sec-websocket-accept", HeaderValue::from_static("x"));
                 response.tunnel = Some(Tunnel(Box::new(mine)));
                 response
             }
@@ -173,30 +136,18 @@ pub async fn read_all(body: Body) -> Result<Vec<u8>, BodyError> {
 }
 
 fn with_status(status: u16, body: Body) -> Response {
-    Response::new(
-        ResponseHead::new(StatusCode::from_u16(status).unwrap(), HeaderMap::new()),
-        body,
-    )
+    Response::new(ResponseHead::new(StatusCode::from_u16(status).unwrap(), HeaderMap::new()), body)
 }
 
 fn text(text: &str) -> Response {
     let mut response = with_status(200, Bytes::copy_from_slice(text.as_bytes()).into());
-    response.head.fields.insert(
-        HeaderName::from_static("x-house"),
-        HeaderValue::from_static("yes"),
-    );
+    response.head.fields.insert(HeaderName::from_static("x-house"), HeaderValue::from_static("yes"));
     response
 }
 
 fn stream(length: Option<u64>, mut frames: Vec<Result<&'static str, BodyError>>) -> Response {
     frames.reverse();
-    with_status(
-        200,
-        Body::Stream {
-            length,
-            stream: Box::pin(Script { frames, hangs: false }),
-        },
-    )
+    with_status(200, Body::Stream { length, stream: Box::pin(Script { frames, hangs: false }) })
 }
 
 struct Script {
@@ -242,19 +193,11 @@ impl Door {
             metrics.clone(),
             drain.signal(),
         ));
-        Self {
-            address: bound.address,
-            house,
-            metrics,
-            drain,
-        }
+        Self { address: bound.address, house, metrics, drain }
     }
 
     pub async fn connect(&self) -> Client {
-        Client {
-            stream: TcpStream::connect(self.address).await.unwrap(),
-            read: Vec::new(),
-        }
+        Client { stream: TcpStream::connect(self.address).await.unwrap(), read: Vec::new() }
     }
 
     /// Sends `bytes` and reads to the end of the connection.
@@ -265,12 +208,7 @@ impl Door {
     }
 
     pub fn lines(&self) -> Vec<String> {
-        self.house
-            .seen
-            .lock()
-            .iter()
-            .map(|seen| seen.line.clone())
-            .collect()
+        self.house.seen.lock().iter().map(|seen| seen.line.clone()).collect()
     }
 }
 
@@ -280,9 +218,7 @@ pub struct Client {
 }
 
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(10), future)
-        .await
-        .expect("within 10 s")
+    tokio::time::timeout(Duration::from_secs(10), future).await.expect("within 10 s")
 }
 
 impl Client {
@@ -303,10 +239,7 @@ impl Client {
     /// Reads until `end` has come.
     pub async fn until(&mut self, end: &str) -> String {
         loop {
-            let found = self
-                .read
-                .windows(end.len())
-                .position(|window| window == end.as_bytes());
+            let found = self.read.windows(end.len()).position(|window| window == end.as_bytes());
             if let Some(at) = found {
                 let rest = self.read.split_off(at + end.len());
                 return String::from_utf8_lossy(&std::mem::replace(&mut self.read, rest)).into_owned();
@@ -329,8 +262,5 @@ pub async fn eventually(mut holds: impl FnMut() -> bool) {
 
 /// Without its Date line, which differs from run to run.
 pub fn without_date(response: &str) -> String {
-    response
-        .split_inclusive("\r\n")
-        .filter(|line| !line.starts_with("date: "))
-        .collect()
+    response.split_inclusive("\r\n").filter(|line| !line.starts_with("date: ")).collect()
 }

@@ -10,12 +10,7 @@ use super::record::{LogRecord, Text};
 
 /// Appends the line of `record`, with its line feed.
 pub(super) fn write(record: &LogRecord, out: &mut Vec<u8>) {
-    let _ = write!(
-        out,
-        "{} - - [{}] \"",
-        record.client,
-        calendar::common(record.time)
-    );
+    let _ = write!(out, "{} - - [{}] \"", record.client, calendar::common(record.time));
     if record.method.is_empty() {
         out.push(b'-');
     } else {
@@ -32,11 +27,7 @@ pub(super) fn write(record: &LogRecord, out: &mut Vec<u8>) {
 }
 
 fn or_dash<const MAX: usize>(text: &Text<MAX>, out: &mut Vec<u8>) {
-    if text.is_empty() {
-        out.push(b'-')
-    } else {
-        escape(text, out)
-    }
+    if text.is_empty() { out.push(b'-') } else { escape(text, out) }
 }
 
 fn escape<const MAX: usize>(text: &Text<MAX>, out: &mut Vec<u8>) {

@@ -22,36 +22,14 @@ pub(crate) struct Field {
 
 /// All fields, in the order they are written.
 pub(crate) const FIELDS: &[Field] = &[
-    field(
-        "time",
-        "string, RFC 3339, UTC",
-        "When the request's head was complete.",
-        |r, s| s.time(r.time),
-    ),
-    field(
-        "client.address",
-        "string",
-        "The client, as far as trusted peers tell.",
-        |r, s| s.shown(Some(r.client)),
-    ),
-    field(
-        "http.request.method",
-        "string",
-        "As sent, cut at 32 bytes.",
-        |r, s| s.text(&r.method),
-    ),
-    field("url.scheme", "string", "`http` or `https`.", |r, s| {
-        s.plain(Some(r.scheme.as_str()))
+    field("time", "string, RFC 3339, UTC", "When the request's head was complete.", |r, s| s.time(r.time)),
+    field("client.address", "string", "The client, as far as trusted peers tell.", |r, s| {
+        s.shown(Some(r.client))
     }),
-    field(
-        "server.address",
-        "string",
-        "Host and port that were asked for.",
-        |r, s| s.text(&r.host),
-    ),
-    field("url.path", "string", "The path as sent.", |r, s| {
-        s.bytes(r.path_and_query().0)
-    }),
+    field("http.request.method", "string", "As sent, cut at 32 bytes.", |r, s| s.text(&r.method)),
+    field("url.scheme", "string", "`http` or `https`.", |r, s| s.plain(Some(r.scheme.as_str()))),
+    field("server.address", "string", "Host and port that were asked for.", |r, s| s.text(&r.host)),
+    field("url.path", "string", "The path as sent.", |r, s| s.bytes(r.path_and_query().0)),
     field(
         "url.query",
         "string",
@@ -62,30 +40,16 @@ pub(crate) const FIELDS: &[Field] = &[
             }
         },
     ),
-    field(
-        "network.protocol.version",
-        "string",
-        "`1.0`, `1.1` or `2.0`.",
-        |r, s| s.plain(Some(r.version_number())),
-    ),
-    field(
-        "http.response.status_code",
-        "number",
-        "The final status.",
-        |r, s| s.number(r.status.as_u16()),
-    ),
-    field(
-        "http.response.body.size",
-        "number, bytes",
-        "Body bytes handed to the kernel.",
-        |r, s| s.number(r.body_bytes),
-    ),
-    field(
-        "larder.complete",
-        "boolean",
-        "False where the response did not reach its end.",
-        |r, s| s.number(r.complete),
-    ),
+    field("network.protocol.version", "string", "`1.0`, `1.1` or `2.0`.", |r, s| {
+        s.plain(Some(r.version_number()))
+    }),
+    field("http.response.status_code", "number", "The final status.", |r, s| s.number(r.status.as_u16())),
+    field("http.response.body.size", "number, bytes", "Body bytes handed to the kernel.", |r, s| {
+        s.number(r.body_bytes)
+    }),
+    field("larder.complete", "boolean", "False where the response did not reach its end.", |r, s| {
+        s.number(r.complete)
+    }),
     field(
         "larder.request_time",
         "number, seconds",
@@ -94,12 +58,7 @@ pub(crate) const FIELDS: &[Field] = &[
             s.seconds(Some(r.request_time));
         },
     ),
-    field(
-        "larder.site",
-        "string",
-        "The site's name or first host.",
-        |r, s| s.shown(r.site.as_deref()),
-    ),
+    field("larder.site", "string", "The site's name or first host.", |r, s| s.shown(r.site.as_deref())),
     field(
         "larder.cache.status",
         "string",
@@ -108,86 +67,37 @@ pub(crate) const FIELDS: &[Field] = &[
             s.plain(r.verdict);
         },
     ),
-    field(
-        "larder.cache.status_field",
-        "string",
-        "larder's member of Cache-Status as sent.",
-        |r, s| {
-            s.text(&r.cache_status);
-        },
-    ),
-    field(
-        "larder.cache.detail",
-        "string",
-        "The token of Cache-Status's `detail`.",
-        |r, s| s.plain(r.detail),
-    ),
-    field(
-        "larder.cache.stored",
-        "boolean",
-        "Whether the response was stored.",
-        |r, s| s.number(r.stored),
-    ),
-    field(
-        "larder.cache.collapsed",
-        "boolean",
-        "Whether the request joined another's fetch.",
-        |r, s| {
-            s.number(r.collapsed);
-        },
-    ),
-    field(
-        "larder.cache.collapse_wait",
-        "number, seconds",
-        "How long it waited for that.",
-        |r, s| {
-            s.seconds(r.collapse_wait);
-        },
-    ),
-    field(
-        "larder.origin.name",
-        "string",
-        "The origin that was asked.",
-        |r, s| s.shown(r.origin.as_deref()),
-    ),
-    field(
-        "larder.origin.status_code",
-        "number",
-        "What it answered.",
-        |r, s| {
-            if let Some(status) = r.origin_status {
-                s.number(status.as_u16());
-            }
-        },
-    ),
-    field(
-        "larder.origin.time",
-        "number, seconds",
-        "From asking it to its final head.",
-        |r, s| s.seconds(r.origin_time),
-    ),
-    field(
-        "user_agent.original",
-        "string",
-        "The User-Agent field, cut at 1024 bytes.",
-        |r, s| s.text(&r.user_agent),
-    ),
-    field(
-        "http.request.header.referer",
-        "string",
-        "The Referer field, cut at 1024 bytes.",
-        |r, s| s.text(&r.referer),
-    ),
-    field(
-        "larder.log.truncated",
-        "boolean",
-        "Present and true where a text was cut.",
-        |r, s| {
-            if r.is_cut() {
-                s.number(true);
-            }
-        },
-    ),
+    field("larder.cache.status_field", "string", "larder's member of Cache-Status as sent.", |r, s| {
+        s.text(&r.cache_status);
+    }),
+    field("larder.cache.detail", "string", "The token of Cache-Status's `detail`.", |r, s| s.plain(r.detail)),
+    field("larder.cache.stored", "boolean", "Whether the response was stored.", |r, s| s.number(r.stored)),
+    field("larder.cache.collapsed", "boolean", "Whether the request joined another's fetch.", |r, s| {
+        s.number(r.collapsed);
+    }),
+    field("larder.cache.collapse_wait", "number, seconds", "How long it waited for that.", |r, s| {
+        s.seconds(r.collapse_wait);
+    }),
+    field("larder.origin.name", "string", "The origin that was asked.", |r, s| s.shown(r.origin.as_deref())),
+    field("larder.origin.status_code", "number", "What it answered.", |r, s| {
+        if let Some(status) = r.origin_status {
+            s.number(status.as_u16());
+        }
+    }),
+    field("larder.origin.time", "number, seconds", "From asking it to its final head.", |r, s| {
+        s.seconds(r.origin_time)
+    }),
+    field("user_agent.original", "string", "The User-Agent field, cut at 1024 bytes.", |r, s| {
+        s.text(&r.user_agent)
+    }),
+    field("http.request.header.referer", "string", "The Referer field, cut at 1024 bytes.", |r, s| {
+        s.text(&r.referer)
+    }),
+    field("larder.log.truncated", "boolean", "Present and true where a text was cut.", |r, s| {
+        if r.is_cut() {
+            s.number(true);
+        }
+    }),
 ];
 
 const fn field(
@@ -196,25 +106,14 @@ const fn field(
     help: &'static str,
     value: fn(&LogRecord, Slot<'_>),
 ) -> Field {
-    Field {
-        name,
-        form,
-        help,
-        value,
-    }
+    Field { name, form, help, value }
 }
 
 /// Appends the line of `record`, with its line feed.
 pub(super) fn write(record: &LogRecord, out: &mut Vec<u8>) {
     let mut line = String::with_capacity(1024);
     for field in FIELDS {
-        (field.value)(
-            record,
-            Slot {
-                name: field.name,
-                line: &mut line,
-            },
-        );
+        (field.value)(record, Slot { name: field.name, line: &mut line });
     }
     line.push_str("}\n");
     out.extend_from_slice(line.as_bytes());

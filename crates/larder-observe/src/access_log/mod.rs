@@ -72,12 +72,7 @@ pub struct AccessLogOptions {
 impl AccessLogOptions {
     /// JSON for one worker, with 8 MiB of records that may wait.
     pub fn new(target: LogTarget) -> Self {
-        Self {
-            format: Format::Json,
-            target,
-            workers: 1,
-            queue_bytes: 8 * 1024 * 1024,
-        }
+        Self { format: Format::Json, target, workers: 1, queue_bytes: 8 * 1024 * 1024 }
     }
 }
 
@@ -121,17 +116,9 @@ impl AccessLog {
             let _ = end.send(());
         };
         let thread = std::thread::Builder::new().name("access-log".into()).spawn(body);
-        let thread = thread.map_err(|source| ObserveError::Thread {
-            name: "access-log",
-            source,
-        })?;
+        let thread = thread.map_err(|source| ObserveError::Thread { name: "access-log", source })?;
         queue.set_writer(thread.thread().clone());
-        Ok(Self {
-            handle: Arc::new(Handle {
-                queue,
-                ended: Mutex::new(ended),
-            }),
-        })
+        Ok(Self { handle: Arc::new(Handle { queue, ended: Mutex::new(ended) }) })
     }
 
     /// Logs one exchange. Never waits: without room the line is dropped and counted. `worker` selects the shard.
@@ -165,10 +152,7 @@ impl AccessLog {
     /// so it is for the end of the process. True where everything was written in time.
     pub fn close(&self, limit: Duration) -> bool {
         self.handle.queue.close();
-        !matches!(
-            self.handle.ended.lock().recv_timeout(limit),
-            Err(RecvTimeoutError::Timeout)
-        )
+        !matches!(self.handle.ended.lock().recv_timeout(limit), Err(RecvTimeoutError::Timeout))
     }
 }
 

@@ -138,10 +138,7 @@ impl Queue {
         self.asleep.store(true, Ordering::SeqCst);
         let idle = !self.is_closing()
             && !self.reopen.load(Ordering::Acquire)
-            && self
-                .shards
-                .iter()
-                .all(|Shard(waiting)| waiting.lock().records.is_empty());
+            && self.shards.iter().all(|Shard(waiting)| waiting.lock().records.is_empty());
         if !idle {
             self.asleep.store(false, Ordering::Release);
         }

@@ -22,10 +22,7 @@ impl<const MAX: usize> Text<MAX> {
     /// Copies `bytes`, up to the limit.
     pub fn of(bytes: impl AsRef<[u8]>) -> Self {
         let bytes = bytes.as_ref();
-        Self {
-            bytes: bytes[..bytes.len().min(MAX)].into(),
-            is_cut: bytes.len() > MAX,
-        }
+        Self { bytes: bytes[..bytes.len().min(MAX)].into(), is_cut: bytes.len() > MAX }
     }
 
     /// The bytes kept.
@@ -127,15 +124,8 @@ impl LogRecord {
 
     /// What the record takes in the queue, in bytes.
     pub(crate) fn weight(&self) -> usize {
-        let texts = [
-            &self.method.bytes,
-            &self.host.bytes,
-            &self.target.bytes,
-            &self.cache_status.bytes,
-        ];
-        let texts = texts
-            .into_iter()
-            .chain([&self.user_agent.bytes, &self.referer.bytes]);
+        let texts = [&self.method.bytes, &self.host.bytes, &self.target.bytes, &self.cache_status.bytes];
+        let texts = texts.into_iter().chain([&self.user_agent.bytes, &self.referer.bytes]);
         size_of::<Self>() + texts.map(|bytes| bytes.len()).sum::<usize>()
     }
 

@@ -83,37 +83,24 @@ fn the_combined_line_is_what_nginx_writes() {
     );
     cases.push((odd, expected));
     let empty = LogRecord::new(WallTime(0), IpAddr::V4(Ipv4Addr::LOCALHOST));
-    cases.push((
-        empty,
-        r#"127.0.0.1 - - [01/Jan/1970:00:00:00 +0000] "-" 500 0 "-" "-""#,
-    ));
+    cases.push((empty, r#"127.0.0.1 - - [01/Jan/1970:00:00:00 +0000] "-" 500 0 "-" "-""#));
     for (record, expected) in cases {
-        assert_eq!(
-            String::from_utf8(line(Format::Combined, &record)).unwrap(),
-            format!("{expected}\n")
-        );
+        assert_eq!(String::from_utf8(line(Format::Combined, &record)).unwrap(), format!("{expected}\n"));
     }
 }
 
 #[test]
 fn absent_fields_are_left_out_and_cut_ones_are_marked() {
     let empty: serde_json::Value = serde_json::from_slice(&line(Format::Json, &record())).unwrap();
-    for absent in [
-        "user_agent.original",
-        "larder.cache.status",
-        "larder.origin.time",
-        "larder.log.truncated",
-    ] {
+    for absent in ["user_agent.original", "larder.cache.status", "larder.origin.time", "larder.log.truncated"]
+    {
         assert!(empty.get(absent).is_none(), "{absent}");
     }
     let mut cut = record();
     cut.referer = Text::of("x".repeat(5000));
     let value: serde_json::Value = serde_json::from_slice(&line(Format::Json, &cut)).unwrap();
     assert_eq!(value["larder.log.truncated"], true);
-    assert_eq!(
-        value["http.request.header.referer"].as_str().map(str::len),
-        Some(1024)
-    );
+    assert_eq!(value["http.request.header.referer"].as_str().map(str::len), Some(1024));
     assert!(line(Format::Combined, &cut).windows(4).any(|w| w == b"...\""));
 }
 
@@ -196,12 +183,7 @@ impl Write for Sink {
 }
 
 fn options(target: LogTarget) -> AccessLogOptions {
-    AccessLogOptions {
-        format: Format::Combined,
-        target,
-        workers: 2,
-        queue_bytes: 0,
-    }
+    AccessLogOptions { format: Format::Combined, target, workers: 2, queue_bytes: 0 }
 }
 
 fn to_sink(sink: &Sink) -> AccessLog {
@@ -309,8 +291,5 @@ fn reopening_follows_a_rotation() {
 fn a_file_that_cannot_be_opened_is_an_error_that_names_it() {
     let target = LogTarget::File("/proc/nothing/access.log".into());
     let error = AccessLog::open(&options(target), Diagnostics::silent()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cannot open the log file /proc/nothing/access.log"
-    );
+    assert_eq!(error.to_string(), "cannot open the log file /proc/nothing/access.log");
 }

@@ -59,11 +59,7 @@ impl Output {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o640)
-        .open(path)
+    OpenOptions::new().append(true).create(true).mode(0o640).open(path)
 }
 
 pub(super) struct Writer {
@@ -80,15 +76,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(queue: Arc<Queue>, output: Output, format: Format, diagnostics: Diagnostics) -> Self {
         let text = Vec::with_capacity(BATCH_BYTES + LINE_BYTES_MAX);
-        Self {
-            queue,
-            output,
-            format,
-            diagnostics,
-            text,
-            lines: 0,
-            torn: false,
-        }
+        Self { queue, output, format, diagnostics, text, lines: 0, torn: false }
     }
 
     /// Writes until the queue is closed and empty.
@@ -134,11 +122,7 @@ impl Writer {
         if self.lines == 0 {
             return;
         }
-        let separated = if self.torn {
-            self.output.write_all(b"\n")
-        } else {
-            Ok(())
-        };
+        let separated = if self.torn { self.output.write_all(b"\n") } else { Ok(()) };
         let count = match separated.and_then(|()| self.output.write_all(&self.text)) {
             Ok(()) => {
                 self.torn = false;

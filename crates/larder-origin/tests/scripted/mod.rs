@@ -53,10 +53,7 @@ pub fn send(bytes: impl AsRef<[u8]>) -> Step {
 
 /// The usual answer.
 pub fn answer(body: &str) -> Step {
-    send(format!(
-        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    ))
+    send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()))
 }
 
 #[derive(Clone, Debug, Default)]
@@ -98,10 +95,8 @@ impl Scripted {
 
     pub async fn start(scripts: Vec<Vec<Step>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = ServerAddress::Http {
-            host: "127.0.0.1".into(),
-            port: listener.local_addr().unwrap().port(),
-        };
+        let address =
+            ServerAddress::Http { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() };
         let stage = Self::stage(scripts);
         let actors = stage.clone();
         tokio::spawn(async move {
@@ -142,13 +137,7 @@ impl Scripted {
                 });
             }
         });
-        Self {
-            address: ServerAddress::Https {
-                host: "localhost".into(),
-                port,
-            },
-            stage,
-        }
+        Self { address: ServerAddress::Https { host: "localhost".into(), port }, stage }
     }
 
     pub async fn start_unix(path: &std::path::Path, scripts: Vec<Vec<Step>>) -> Self {
@@ -164,10 +153,7 @@ impl Scripted {
                 tokio::spawn(async move { stage.act(number, steps, socket).await });
             }
         });
-        Self {
-            address: ServerAddress::Unix(path.into()),
-            stage,
-        }
+        Self { address: ServerAddress::Unix(path.into()), stage }
     }
 
     /// Lets one [`Step::Wait`] pass.
@@ -186,12 +172,7 @@ impl Scripted {
     }
 
     pub fn conversation(&self, number: usize) -> Conversation {
-        self.stage
-            .conversations
-            .lock()
-            .get(number)
-            .cloned()
-            .unwrap_or_default()
+        self.stage.conversations.lock().get(number).cloned().unwrap_or_default()
     }
 
     /// Waits until a conversation is as `is` wants it, and returns it.
@@ -208,18 +189,13 @@ impl Scripted {
         };
         match tokio::time::timeout(PATIENCE, waiting).await {
             Ok(conversation) => conversation,
-            Err(_) => panic!(
-                "conversation {number} stays at {:?}",
-                self.conversation(number).text()
-            ),
+            Err(_) => panic!("conversation {number} stays at {:?}", self.conversation(number).text()),
         }
     }
 
     /// Waits until a connection has ended, and returns what it received.
     pub async fn ended(&self, number: usize) -> String {
-        self.until(number, |conversation| conversation.is_over)
-            .await
-            .text()
+        self.until(number, |conversation| conversation.is_over).await.text()
     }
 }
 
@@ -227,10 +203,7 @@ impl Stage {
     fn enter(&self) -> Option<(usize, Vec<Step>)> {
         let steps = self.scripts.lock().pop_front();
         let mut conversations = self.conversations.lock();
-        conversations.push(Conversation {
-            is_over: steps.is_none(),
-            ..Conversation::default()
-        });
+        conversations.push(Conversation { is_over: steps.is_none(), ..Conversation::default() });
         self.changed.notify_waiters();
         Some((conversations.len() - 1, steps?))
     }
@@ -239,9 +212,7 @@ impl Stage {
         socket.set_nodelay(true).unwrap();
         let resets = steps.iter().any(|step| matches!(step, Step::Reset));
         if resets {
-            socket2::SockRef::from(&socket)
-                .set_linger(Some(Duration::ZERO))
-                .unwrap();
+            socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();
         }
         self.act(number, steps, socket).await;
     }
@@ -284,8 +255,7 @@ impl Stage {
             let found = {
                 let conversations = self.conversations.lock();
                 let rest = &conversations[number].received[*seen..];
-                rest.windows(text.len())
-                    .position(|window| window == text.as_bytes())
+                rest.windows(text.len()).position(|window| window == text.as_bytes())
             };
             if let Some(at) = found {
                 *seen += at + text.len();
@@ -300,9 +270,7 @@ impl Stage {
     async fn read_some<S: AsyncRead + Unpin>(&self, number: usize, socket: &mut S) -> bool {
         let mut buffer = vec![0; 16 * 1024];
         let read = socket.read(&mut buffer).await.unwrap_or(0);
-        self.conversations.lock()[number]
-            .received
-            .extend_from_slice(&buffer[..read]);
+        self.conversations.lock()[number].received.extend_from_slice(&buffer[..read]);
         self.changed.notify_waiters();
         read > 0
     }
@@ -402,9 +370,7 @@ pub async fn read(body: Body) -> (Vec<u8>, Result<(), BodyError>) {
         }
         Ok(())
     };
-    let outcome = tokio::time::timeout(PATIENCE, reading)
-        .await
-        .expect("the body ends");
+    let outcome = tokio::time::timeout(PATIENCE, reading).await.expect("the body ends");
     (bytes, outcome)
 }
 
@@ -413,13 +379,7 @@ pub struct Piecemeal(mpsc::Receiver<Result<Bytes, BodyError>>);
 
 pub fn piecemeal(length: Option<u64>) -> (mpsc::Sender<Result<Bytes, BodyError>>, Body) {
     let (sender, receiver) = mpsc::channel(64);
-    (
-        sender,
-        Body::Stream {
-            length,
-            stream: Box::pin(Piecemeal(receiver)),
-        },
-    )
+    (sender, Body::Stream { length, stream: Box::pin(Piecemeal(receiver)) })
 }
 
 impl HttpBody for Piecemeal {
@@ -430,8 +390,6 @@ impl HttpBody for Piecemeal {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        self.0
-            .poll_recv(cx)
-            .map(|item| item.map(|item| item.map(Frame::data)))
+        self.0.poll_recv(cx).map(|item| item.map(|item| item.map(Frame::data)))
     }
 }

@@ -78,10 +78,7 @@ pub(crate) struct Flight {
 
 impl Flight {
     pub(super) fn new(trip: Trip<'_>, shared: bool) -> (Arc<Self>, watch::Sender<View>) {
-        let (sender, view) = watch::channel(View {
-            interims: Vec::new(),
-            phase: Phase::Flying,
-        });
+        let (sender, view) = watch::channel(View { interims: Vec::new(), phase: Phase::Flying });
         let flight = Self {
             key: trip.key.clone(),
             rule: trip.rule,
@@ -137,12 +134,7 @@ impl FlightGuard {
         table: Arc<Flights>,
         shared: bool,
     ) -> Self {
-        Self {
-            flight,
-            sender: Arc::new(sender),
-            table,
-            shared,
-        }
+        Self { flight, sender: Arc::new(sender), table, shared }
     }
 
     /// Whether others could join.
@@ -223,11 +215,7 @@ impl Follower {
         let heard = view.borrow_and_update().interims.len();
         // The phase may have been set already: it has to be heard.
         view.mark_changed();
-        Self {
-            flight: Arc::clone(flight),
-            view,
-            heard,
-        }
+        Self { flight: Arc::clone(flight), view, heard }
     }
 
     /// Waits for the next thing to happen. There is no limit here: the fetch has its own.

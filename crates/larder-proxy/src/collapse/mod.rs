@@ -67,10 +67,7 @@ pub(crate) enum Seat {
 
 impl Flights {
     pub(crate) fn new(waiters_per_key: usize) -> Arc<Self> {
-        Arc::new(Self {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            waiters_per_key,
-        })
+        Arc::new(Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), waiters_per_key })
     }
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {
@@ -120,10 +117,7 @@ impl Flights {
         let (flight, sender) = Flight::new(trip, shared);
         shard.entry(hash).or_default().push(Arc::clone(&flight));
         let follower = Follower::new(&flight);
-        (
-            FlightGuard::new(flight, sender, Arc::clone(self), shared),
-            follower,
-        )
+        (FlightGuard::new(flight, sender, Arc::clone(self), shared), follower)
     }
 
     /// Forbids every flight for the base of `key` that began before invalidation `number` to store its result, and
@@ -148,15 +142,9 @@ impl Flights {
     /// Clients that wait for a flight in the table, those that caused one included.
     pub(crate) fn waiting(&self) -> usize {
         let of = |flights: &SmallVec<[Arc<Flight>; 1]>| {
-            flights
-                .iter()
-                .map(|flight| flight.waiters.load(Ordering::Relaxed))
-                .sum::<usize>()
+            flights.iter().map(|flight| flight.waiters.load(Ordering::Relaxed)).sum::<usize>()
         };
-        self.shards
-            .iter()
-            .map(|shard| shard.lock().values().map(of).sum::<usize>())
-            .sum()
+        self.shards.iter().map(|shard| shard.lock().values().map(of).sum::<usize>()).sum()
     }
 
     fn remove(&self, flight: &Arc<Flight>) {

@@ -69,11 +69,7 @@ pub(crate) fn outgoing(
 
 fn forward_client(fields: &mut HeaderMap, head: &RequestHead, hop: Hop) {
     let client = hop.client.to_canonical().to_string();
-    let before: Vec<&[u8]> = fields
-        .get_all(X_FORWARDED_FOR)
-        .iter()
-        .map(HeaderValue::as_bytes)
-        .collect();
+    let before: Vec<&[u8]> = fields.get_all(X_FORWARDED_FOR).iter().map(HeaderValue::as_bytes).collect();
     let list = if hop.trusted && !before.is_empty() {
         [before.join(&b", "[..]).as_slice(), client.as_bytes()].join(&b", "[..])
     } else {
@@ -100,15 +96,9 @@ fn append_via(fields: &mut HeaderMap, received: Version) {
 
 /// Whether a request has come through larders too often to be going anywhere.
 pub(crate) fn is_looping(fields: &HeaderMap) -> bool {
-    let members = fields
-        .get_all(VIA)
-        .iter()
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','));
-    members
-        .filter(|member| member.split_whitespace().nth(1) == Some(PSEUDONYM))
-        .count()
-        >= PASSES_MAX
+    let members =
+        fields.get_all(VIA).iter().filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
+    members.filter(|member| member.split_whitespace().nth(1) == Some(PSEUDONYM)).count() >= PASSES_MAX
 }
 
 /// Completes the fields of a final response: Date where the origin has no clock (RFC 9110 6.6.1), and Via.
@@ -122,15 +112,12 @@ pub(crate) fn complete(fields: &mut HeaderMap, now: Now) {
 /// Whether a response varies on a field that is written here for each client and so is not there to be compared when a
 /// request comes in: no stored response can be told to be for it.
 pub(crate) fn varies_on_ours(fields: &HeaderMap) -> bool {
-    let names = fields
-        .get_all(http::header::VARY)
-        .iter()
-        .flat_map(|line| line.as_bytes().split(|b| *b == b','));
+    let names =
+        fields.get_all(http::header::VARY).iter().flat_map(|line| line.as_bytes().split(|b| *b == b','));
     let ours = [X_FORWARDED_FOR, VIA];
-    names.map(<[u8]>::trim_ascii).any(|name| {
-        ours.iter()
-            .any(|own| name.eq_ignore_ascii_case(own.as_str().as_bytes()))
-    })
+    names
+        .map(<[u8]>::trim_ascii)
+        .any(|name| ours.iter().any(|own| name.eq_ignore_ascii_case(own.as_str().as_bytes())))
 }
 
 /// Whether a request may have a body that nobody could find again: GET and HEAD with content are passed on.
@@ -144,27 +131,18 @@ mod tests {
     use super::*;
 
     fn sent(head: &RequestHead, trusted: bool) -> HeaderMap {
-        let hop = Hop {
-            client: "192.0.2.7".parse().unwrap(),
-            trusted,
-        };
+        let hop = Hop { client: "192.0.2.7".parse().unwrap(), trusted };
         outgoing(head, Body::Empty, false, hop, None).fields
     }
 
     #[test]
     fn forwarding_fields_are_written_anew_and_continued_for_trusted_peers() {
         let mut head = crate::testing::request("/");
-        head.fields
-            .append(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.1"));
-        head.fields
-            .append(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.2"));
-        head.fields
-            .insert(X_FORWARDED_PROTO, HeaderValue::from_static("gopher"));
+        head.fields.append(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.1"));
+        head.fields.append(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.2"));
+        head.fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static("gopher"));
         let fields = sent(&head, false);
-        assert_eq!(
-            fields.get_all(X_FORWARDED_FOR).iter().collect::<Vec<_>>(),
-            ["192.0.2.7"]
-        );
+        assert_eq!(fields.get_all(X_FORWARDED_FOR).iter().collect::<Vec<_>>(), ["192.0.2.7"]);
         assert_eq!(fields[X_FORWARDED_PROTO], "http");
         assert_eq!(fields[X_FORWARDED_HOST], "example.com");
         let fields = sent(&head, true);
@@ -185,22 +163,15 @@ mod tests {
         ] {
             let mut head = crate::testing::request("/");
             head.fields.insert(name, HeaderValue::from_static(value));
-            assert_eq!(
-                for_everyone(&head).fields.contains_key(name),
-                kept,
-                "{name}: {value}"
-            );
+            assert_eq!(for_everyone(&head).fields.contains_key(name), kept, "{name}: {value}");
         }
     }
 
     #[test]
     fn what_varies_on_the_clients_address_is_told() {
-        for (vary, ours) in [
-            ("accept", false),
-            ("x-forwarded-host", false),
-            ("accept, X-Forwarded-For", true),
-            ("Via", true),
-        ] {
+        for (vary, ours) in
+            [("accept", false), ("x-forwarded-host", false), ("accept, X-Forwarded-For", true), ("Via", true)]
+        {
             let fields = HeaderMap::from_iter([(http::header::VARY, HeaderValue::from_static(vary))]);
             assert_eq!(varies_on_ours(&fields), ours, "{vary}");
         }

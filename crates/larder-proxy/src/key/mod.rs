@@ -36,10 +36,7 @@ pub(crate) fn key(head: &RequestHead, settings: &KeySettings) -> CacheKey {
         push_all(&mut key, pairs.map(|(_, value)| value));
     }
     for name in &settings.fields {
-        push_all(
-            &mut key,
-            head.fields.get_all(name).iter().map(HeaderValue::as_bytes),
-        );
+        push_all(&mut key, head.fields.get_all(name).iter().map(HeaderValue::as_bytes));
     }
     key
 }
@@ -74,24 +71,16 @@ mod tests {
 
     #[test]
     fn every_cookie_of_a_keyed_name_counts() {
-        let settings = KeySettings {
-            cookies: vec!["lang".to_owned(), "theme".to_owned()],
-            ..KeySettings::default()
-        };
+        let settings =
+            KeySettings { cookies: vec!["lang".to_owned(), "theme".to_owned()], ..KeySettings::default() };
         let key_of = |cookies: &'static str| {
             let mut head = crate::testing::request("/");
             head.fields.insert(COOKIE, HeaderValue::from_static(cookies));
             key(&head, &settings)
         };
         assert_eq!(key_of("lang=en; x=1"), key_of("y=2; lang=en"));
-        for other in [
-            "lang=en; lang=de",
-            "lang=de; lang=en",
-            "lang=",
-            "x=1",
-            "theme=en",
-            "lang=en; theme=en",
-        ] {
+        for other in ["lang=en; lang=de", "lang=de; lang=en", "lang=", "x=1", "theme=en", "lang=en; theme=en"]
+        {
             assert_ne!(key_of("lang=en"), key_of(other), "{other}");
         }
     }

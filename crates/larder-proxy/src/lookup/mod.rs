@@ -17,11 +17,7 @@ use smallvec::SmallVec;
 #[derive(Debug)]
 pub(crate) enum Found {
     /// May be used as it is.
-    Fresh {
-        stored: Arc<StoredResponse>,
-        age: Duration,
-        ttl: Duration,
-    },
+    Fresh { stored: Arc<StoredResponse>, age: Duration, ttl: Duration },
     /// The origin has to be asked.
     Ask(Ask),
 }
@@ -62,42 +58,22 @@ pub(crate) fn look_up(
     policy: &CachePolicy,
     now: Now,
 ) -> Found {
-    let ask = |forward| Ask {
-        forward,
-        selected: None,
-        others: SmallVec::new(),
-        alone: false,
-        marked: false,
-    };
+    let ask = |forward| Ask { forward, selected: None, others: SmallVec::new(), alone: false, marked: false };
     let selects = |response: &StoredResponse| response.head.vary.selects(&request.fields);
     match store.lookup(key, now.monotonic, selects) {
         Lookup::Absent => Found::Ask(ask(Forward::UriMiss)),
         Lookup::OtherVariant => Found::Ask(ask(Forward::Miss)),
-        Lookup::VaryMiss(others) => Found::Ask(Ask {
-            others,
-            ..ask(Forward::VaryMiss)
-        }),
-        Lookup::HitForMiss => Found::Ask(Ask {
-            alone: true,
-            marked: true,
-            ..ask(Forward::UriMiss)
-        }),
+        Lookup::VaryMiss(others) => Found::Ask(Ask { others, ..ask(Forward::VaryMiss) }),
+        Lookup::HitForMiss => Found::Ask(Ask { alone: true, marked: true, ..ask(Forward::UriMiss) }),
         Lookup::Selected(stored) => match larder_cache::reuse(&stored.head, request, now, policy) {
             Reuse::Fresh { age, ttl } => Found::Fresh { stored, age, ttl },
             Reuse::Validate(reason) => {
                 // What lives no time at all may be somebody's own: nobody waits for somebody else's.
                 let alone = !stored.head.freshness.is_shareable();
                 let selected = Some(stored);
-                Found::Ask(Ask {
-                    selected,
-                    alone,
-                    ..ask(reason.forward())
-                })
+                Found::Ask(Ask { selected, alone, ..ask(reason.forward()) })
             }
-            Reuse::Unusable(reason) => Found::Ask(Ask {
-                alone: true,
-                ..ask(reason.forward())
-            }),
+            Reuse::Unusable(reason) => Found::Ask(Ask { alone: true, ..ask(reason.forward()) }),
         },
     }
 }

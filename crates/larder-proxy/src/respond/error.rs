@@ -11,10 +11,7 @@ use crate::failure::Failure;
 pub(crate) fn failure(failure: Failure) -> Response {
     let mut fields = HeaderMap::with_capacity(6);
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    fields.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     if failure.status == StatusCode::SERVICE_UNAVAILABLE {
         fields.insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }

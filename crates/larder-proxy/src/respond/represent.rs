@@ -38,10 +38,7 @@ impl Content {
 
     /// `range` of it, or all; `None` where an arriving body takes no new readers.
     fn body(&self, range: Option<Range<u64>>, is_head: bool) -> Option<Body> {
-        let length = range
-            .as_ref()
-            .map(|range| range.end - range.start)
-            .or_else(|| self.length());
+        let length = range.as_ref().map(|range| range.end - range.start).or_else(|| self.length());
         if is_head {
             return Some(unsent(length));
         }
@@ -49,15 +46,9 @@ impl Content {
             Self::Stored(body) if body.length() == 0 => Body::Empty,
             Self::Stored(body) => {
                 let owner = Arc::clone(body);
-                Body::Pieces {
-                    range: range.unwrap_or(0..owner.length()),
-                    owner,
-                }
+                Body::Pieces { range: range.unwrap_or(0..owner.length()), owner }
             }
-            Self::Growing(growing) => Body::Stream {
-                length,
-                stream: Box::pin(growing.reader(range)?),
-            },
+            Self::Growing(growing) => Body::Stream { length, stream: Box::pin(growing.reader(range)?) },
         })
     }
 }
@@ -79,19 +70,12 @@ pub(crate) fn represent(request: &RequestHead, of: &Represented<'_>, now: WallTi
         Answer::Whole => whole(),
         Answer::NotModified => {
             let fields = larder_cache::not_modified_fields(fields);
-            Some(Response::new(
-                ResponseHead::new(StatusCode::NOT_MODIFIED, fields),
-                Body::Empty,
-            ))
+            Some(Response::new(ResponseHead::new(StatusCode::NOT_MODIFIED, fields), Body::Empty))
         }
         Answer::Partial { range, complete } => {
             let body = of.content.body(Some(range.clone()), is_head)?;
             let (stored, fields) = larder_cache::partial_fields(of.fields, &range, complete);
-            let head = ResponseHead {
-                status: StatusCode::PARTIAL_CONTENT,
-                stored,
-                fields,
-            };
+            let head = ResponseHead { status: StatusCode::PARTIAL_CONTENT, stored, fields };
             Some(Response::new(head, body))
         }
         Answer::Unsatisfiable { complete } => {
@@ -112,11 +96,7 @@ pub(crate) fn file(
 ) -> Response {
     let is_head = request.method == Method::HEAD;
     let sent = |range: Range<u64>| {
-        if is_head {
-            unsent(Some(range.end - range.start))
-        } else {
-            body(range)
-        }
+        if is_head { unsent(Some(range.end - range.start)) } else { body(range) }
     };
     match larder_cache::answer(request, StatusCode::OK, &fields, Some(size), now) {
         Answer::Whole => Response::new(ResponseHead::new(StatusCode::OK, fields), sent(0..size)),
@@ -127,29 +107,19 @@ pub(crate) fn file(
         Answer::Partial { range, complete } => {
             let shared = Arc::new(PreparedFields::new(fields));
             let (stored, fields) = larder_cache::partial_fields(&shared, &range, complete);
-            let head = ResponseHead {
-                status: StatusCode::PARTIAL_CONTENT,
-                stored,
-                fields,
-            };
+            let head = ResponseHead { status: StatusCode::PARTIAL_CONTENT, stored, fields };
             Response::new(head, sent(range))
         }
         Answer::Unsatisfiable { complete } => {
             let fields = larder_cache::unsatisfiable_fields(complete);
-            Response::new(
-                ResponseHead::new(StatusCode::RANGE_NOT_SATISFIABLE, fields),
-                Body::Empty,
-            )
+            Response::new(ResponseHead::new(StatusCode::RANGE_NOT_SATISFIABLE, fields), Body::Empty)
         }
     }
 }
 
 /// Content that is not sent, as in an answer to HEAD: only its length is told.
 pub(crate) fn unsent(length: Option<u64>) -> Body {
-    Body::Stream {
-        length,
-        stream: Box::pin(Nothing),
-    }
+    Body::Stream { length, stream: Box::pin(Nothing) }
 }
 
 struct Nothing;

@@ -28,10 +28,7 @@ struct Version {
 
 impl Version {
     fn of(status: &Stat) -> Self {
-        Self {
-            size: status.st_size,
-            modified: (status.st_mtime, status.st_mtime_nsec),
-        }
+        Self { size: status.st_size, modified: (status.st_mtime, status.st_mtime_nsec) }
     }
 }
 
@@ -52,14 +49,8 @@ impl StaticFile {
         let size = u64::try_from(status.st_size).unwrap_or(0);
         let seconds = u64::try_from(status.st_mtime).unwrap_or(0);
         let version = Version::of(status);
-        let whole = if size <= PIECE_BYTES {
-            Some(read_at(&file, version, 0, size)?)
-        } else {
-            None
-        };
-        let content_type = mime_guess::from_path(name)
-            .first_raw()
-            .unwrap_or("application/octet-stream");
+        let whole = if size <= PIECE_BYTES { Some(read_at(&file, version, 0, size)?) } else { None };
+        let content_type = mime_guess::from_path(name).first_raw().unwrap_or("application/octet-stream");
         Ok(Self {
             file: Arc::new(file),
             size,
@@ -88,27 +79,14 @@ impl StaticFile {
     /// The bytes of `range`, which lies within the file as it was opened.
     pub(crate) fn body(self, range: std::ops::Range<u64>) -> Body {
         if let Some(whole) = self.whole {
-            let bounds = usize::try_from(range.start)
-                .ok()
-                .zip(usize::try_from(range.end).ok());
+            let bounds = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
             let cut = bounds.filter(|(start, end)| start <= end && *end <= whole.len());
-            return cut
-                .map(|(start, end)| whole.slice(start..end))
-                .unwrap_or_default()
-                .into();
+            return cut.map(|(start, end)| whole.slice(start..end)).unwrap_or_default().into();
         }
         let length = Some(range.end.saturating_sub(range.start));
-        let stream = Pieces {
-            file: self.file,
-            version: self.version,
-            at: range.start,
-            end: range.end,
-            reading: None,
-        };
-        Body::Stream {
-            length,
-            stream: Box::pin(stream),
-        }
+        let stream =
+            Pieces { file: self.file, version: self.version, at: range.start, end: range.end, reading: None };
+        Body::Stream { length, stream: Box::pin(stream) }
     }
 }
 

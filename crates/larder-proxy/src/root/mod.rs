@@ -37,9 +37,7 @@ impl Root {
     /// # Errors
     /// Not there, not a directory, or not permitted.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
-        Ok(Self {
-            directory: Arc::new(open::directory(path)?),
-        })
+        Ok(Self { directory: Arc::new(open::directory(path)?) })
     }
 
     /// Looks for a file. Errors of the file system mean that there is none: the origin may know better.
@@ -96,9 +94,7 @@ fn file_name(path: &str) -> Option<Vec<u8>> {
         name.push(decoded);
         rest = tail;
     }
-    let hidden = name
-        .split(|byte| *byte == b'/')
-        .any(|component| component.starts_with(b"."));
+    let hidden = name.split(|byte| *byte == b'/').any(|component| component.starts_with(b"."));
     (!hidden).then_some(name)
 }
 

@@ -39,10 +39,8 @@ fn is_read_as(name: &str, other: &str) -> bool {
 
 fn is_offender(name: &str, trusted: bool) -> bool {
     let is_one_of = |others: &[&str]| others.iter().any(|other| is_read_as(name, other));
-    let is_forwarded = || {
-        name.get(.."x-forwarded".len())
-            .is_some_and(|start| is_read_as(start, "x-forwarded"))
-    };
+    let is_forwarded =
+        || name.get(.."x-forwarded".len()).is_some_and(|start| is_read_as(start, "x-forwarded"));
     is_one_of(NEVER_KEPT)
         || is_one_of(FRAMING)
         || (!trusted && (is_forwarded() || is_one_of(FOR_TRUSTED_PEERS)))
@@ -93,20 +91,11 @@ pub(crate) fn client_of(head: &RequestHead, peer: IpAddr, trusted: impl Fn(IpAdd
     if !trusted(peer) {
         return client;
     }
-    let lines: Vec<&[u8]> = head
-        .fields
-        .get_all("x-forwarded-for")
-        .iter()
-        .map(|line| line.as_bytes())
-        .collect();
-    let nearest_first = lines
-        .iter()
-        .rev()
-        .flat_map(|line| line.rsplit(|byte| *byte == b','));
+    let lines: Vec<&[u8]> =
+        head.fields.get_all("x-forwarded-for").iter().map(|line| line.as_bytes()).collect();
+    let nearest_first = lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b','));
     for member in nearest_first.take(HOPS_MAX) {
-        let address = str::from_utf8(member.trim_ascii())
-            .ok()
-            .and_then(|text| text.parse::<IpAddr>().ok());
+        let address = str::from_utf8(member.trim_ascii()).ok().and_then(|text| text.parse::<IpAddr>().ok());
         let Some(address) = address else { break };
         client = address;
         if !trusted(address) {
@@ -126,21 +115,14 @@ mod tests {
         let client = |peer: &str, lines: &[&'static str]| {
             let mut head = crate::testing::request("/");
             for line in lines {
-                head.fields
-                    .append("x-forwarded-for", http::HeaderValue::from_static(line));
+                head.fields.append("x-forwarded-for", http::HeaderValue::from_static(line));
             }
             client_of(&head, peer.parse().unwrap(), trusted).to_string()
         };
         assert_eq!(client("192.0.2.1", &["198.51.100.1"]), "192.0.2.1");
         assert_eq!(client("127.0.0.1", &[]), "127.0.0.1");
-        assert_eq!(
-            client("127.0.0.1", &["203.0.113.9, 198.51.100.1"]),
-            "198.51.100.1"
-        );
-        assert_eq!(
-            client("127.0.0.1", &["203.0.113.9", "198.51.100.1, 127.0.0.2"]),
-            "198.51.100.1"
-        );
+        assert_eq!(client("127.0.0.1", &["203.0.113.9, 198.51.100.1"]), "198.51.100.1");
+        assert_eq!(client("127.0.0.1", &["203.0.113.9", "198.51.100.1, 127.0.0.2"]), "198.51.100.1");
         assert_eq!(client("127.0.0.1", &["203.0.113.9, nonsense"]), "127.0.0.1");
         assert_eq!(client("127.0.0.1", &["127.0.0.3, 127.0.0.2"]), "127.0.0.3");
     }
@@ -148,11 +130,7 @@ mod tests {
     #[track_caller]
     fn check(name: &str, kept: bool, kept_if_trusted: bool) {
         assert_eq!(!is_offender(name, false), kept, "{name}");
-        assert_eq!(
-            !is_offender(name, true),
-            kept_if_trusted,
-            "{name} of a trusted peer"
-        );
+        assert_eq!(!is_offender(name, true), kept_if_trusted, "{name} of a trusted peer");
     }
 
     #[test]
@@ -163,13 +141,9 @@ mod tests {
         }
         check("content_length", false, false);
         check("transfer_encoding", false, false);
-        for name in [
-            "x-forwarded-for",
-            "x-forwarded-anything",
-            "x-forwarded",
-            "x_forwarded_host",
-            "x-real-ip",
-        ] {
+        for name in
+            ["x-forwarded-for", "x-forwarded-anything", "x-forwarded", "x_forwarded_host", "x-real-ip"]
+        {
             check(name, false, true);
         }
         for name in ["accept", "x-hosts", "api_key", "x-forward", "forwarded-x", "x"] {

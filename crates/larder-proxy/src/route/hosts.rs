@@ -52,12 +52,8 @@ mod tests {
 
     #[test]
     fn exact_beats_the_longest_wildcard_beats_the_rest() {
-        let sites: [&[&str]; 4] = [
-            &["a.example.com"],
-            &["*.example.com"],
-            &["*.b.example.com", "other.org"],
-            &[],
-        ];
+        let sites: [&[&str]; 4] =
+            [&["a.example.com"], &["*.example.com"], &["*.b.example.com", "other.org"], &[]];
         let sites = sites.map(|hosts| hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>());
         let table = HostTable::new(sites.iter().map(Vec::as_slice));
         for (host, site) in [
@@ -77,9 +73,6 @@ mod tests {
     #[test]
     fn without_a_site_for_all_others_a_host_is_unknown() {
         let hosts = [vec!["a.org".to_owned()]];
-        assert_eq!(
-            HostTable::new(hosts.iter().map(Vec::as_slice)).find("b.org"),
-            None
-        );
+        assert_eq!(HostTable::new(hosts.iter().map(Vec::as_slice)).find("b.org"), None);
     }
 }

@@ -46,10 +46,7 @@ impl Wanted {
 }
 
 fn compile<N: Clone>(wanted: &[(N, ValueMatch)]) -> Result<Vec<(N, Wanted)>, regex::Error> {
-    wanted
-        .iter()
-        .map(|(name, value)| Ok((name.clone(), Wanted::new(value)?)))
-        .collect()
+    wanted.iter().map(|(name, value)| Ok((name.clone(), Wanted::new(value)?))).collect()
 }
 
 impl RuleTable {
@@ -67,9 +64,7 @@ impl RuleTable {
                 query: compile(&rule.query)?,
             });
         }
-        let paths = RegexSetBuilder::new(patterns)
-            .size_limit(AUTOMATON_BYTES_MAX)
-            .build()?;
+        let paths = RegexSetBuilder::new(patterns).size_limit(AUTOMATON_BYTES_MAX).build()?;
         Ok(Self { paths, rules })
     }
 

@@ -42,10 +42,7 @@ impl Router {
             let rules = RuleTable::new(settings.rules.iter().map(|(rule, _)| rule))?;
             Ok(Arc::new(Site { settings, rules }))
         });
-        Ok(Self {
-            hosts,
-            sites: sites.collect::<Result<_, _>>()?,
-        })
+        Ok(Self { hosts, sites: sites.collect::<Result<_, _>>()? })
     }
 
     /// The site of a host: exact before the longest wildcard before the site without hosts.
@@ -78,10 +75,7 @@ impl Site {
     /// The path climbs above the root.
     pub(crate) fn settings_for(&self, head: &RequestHead) -> Result<&Arc<RuleSettings>, ClimbsAboveRoot> {
         let path = head.target.canonical_path()?;
-        let rule = self
-            .rules
-            .first_match(&path, head)
-            .and_then(|index| self.settings.rules.get(index));
+        let rule = self.rules.first_match(&path, head).and_then(|index| self.settings.rules.get(index));
         Ok(rule.map_or(&self.settings.otherwise, |(_, settings)| settings))
     }
 }

@@ -109,9 +109,7 @@ pub struct MemoryStore {
 
 impl std::fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MemoryStore")
-            .field("budget", &self.budget)
-            .finish_non_exhaustive()
+        f.debug_struct("MemoryStore").field("budget", &self.budget).finish_non_exhaustive()
     }
 }
 
@@ -231,8 +229,7 @@ impl MemoryStore {
             shard.insert(key, Item::Response(response));
             Some(capped)
         });
-        self.evicted_variants
-            .fetch_add(capped.unwrap_or(0), Ordering::Relaxed);
+        self.evicted_variants.fetch_add(capped.unwrap_or(0), Ordering::Relaxed);
         capped.is_some()
     }
 
@@ -245,9 +242,8 @@ impl MemoryStore {
         valid: impl FnOnce() -> bool,
     ) -> bool {
         // What is replaced is dropped behind the lock.
-        let replaced = self
-            .place(key.hash())
-            .change(|shard| valid().then(|| shard.replace(key, old, new)).flatten());
+        let replaced =
+            self.place(key.hash()).change(|shard| valid().then(|| shard.replace(key, old, new)).flatten());
         replaced.is_some()
     }
 
@@ -255,8 +251,7 @@ impl MemoryStore {
     pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
         let mut dropped = Vec::new();
         let is_it = |item: &Item| item.response().is_some_and(|other| Arc::ptr_eq(other, response));
-        self.place(key.hash())
-            .change(|shard| shard.remove(key, is_it, &mut dropped));
+        self.place(key.hash()).change(|shard| shard.remove(key, is_it, &mut dropped));
     }
 
     /// Remembers until `until` (monotonic) that requests for `key` need not queue. Costs a few hundred bytes of room;
@@ -274,19 +269,14 @@ impl MemoryStore {
     /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were.
     pub fn invalidate(&self, key: &CacheKey) -> u64 {
         let mut dropped = Vec::new();
-        self.place(key.hash())
-            .change(|shard| shard.remove_base(key, &mut dropped));
+        self.place(key.hash()).change(|shard| shard.remove_base(key, &mut dropped));
         dropped.iter().filter(|item| item.response().is_some()).count() as u64
     }
 
     /// The figures at this moment.
     pub fn usage(&self) -> Usage {
         Usage {
-            objects: self
-                .places
-                .iter()
-                .map(|place| place.shard.read().responses())
-                .sum(),
+            objects: self.places.iter().map(|place| place.shard.read().responses()).sum(),
             bytes: self.budget.used(),
             max_bytes: self.budget.cap(),
             high_water_bytes: self.budget.high_water(),

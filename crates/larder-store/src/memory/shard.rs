@@ -116,15 +116,8 @@ impl Shard {
         selects: impl Fn(&StoredResponse) -> bool,
     ) -> Lookup {
         let Some(own) = self.key(key) else {
-            let is_known = self
-                .bases
-                .find(key.hash(), |base| base.hash == key.hash())
-                .is_some();
-            return if is_known {
-                Lookup::OtherVariant
-            } else {
-                Lookup::Absent
-            };
+            let is_known = self.bases.find(key.hash(), |base| base.hash == key.hash()).is_some();
+            return if is_known { Lookup::OtherVariant } else { Lookup::Absent };
         };
         let mut others = SmallVec::new();
         let mut marked = false;
@@ -149,46 +142,22 @@ impl Shard {
 
     pub(super) fn insert(&mut self, key: &CacheKey, item: Item) {
         let (base_hash, key_hash) = (key.hash(), key.full_hash());
-        let queue = if self.queues.ghost.recall(key_hash) {
-            Queue::Main
-        } else {
-            Queue::Small
-        };
+        let queue = if self.queues.ghost.recall(key_hash) { Queue::Main } else { Queue::Small };
         *self.bytes_of(queue) += item.bytes();
         self.responses += u64::from(!item.is_mark());
         self.next_number += 1;
         let number = self.next_number;
         let uses = AtomicU8::new(0);
-        let slot = self.entries.insert(Entry {
-            item,
-            number,
-            base_hash,
-            key_hash,
-            queue,
-            uses,
-        });
+        let slot = self.entries.insert(Entry { item, number, base_hash, key_hash, queue, uses });
         self.queues.push(queue, Ticket { slot, number });
-        let own = self
-            .keys
-            .entry(key_hash, |own| *own.bytes == *key.bytes(), |own| own.hash);
+        let own = self.keys.entry(key_hash, |own| *own.bytes == *key.bytes(), |own| own.hash);
         let own = match own {
             hashbrown::hash_table::Entry::Occupied(own) => own,
             hashbrown::hash_table::Entry::Vacant(vacant) => {
                 let bytes = key.bytes().into();
-                let own = Key {
-                    hash: key_hash,
-                    base_len: key.base().len(),
-                    bytes,
-                    slots: SmallVec::new(),
-                };
-                let base = self
-                    .bases
-                    .entry(base_hash, |base| base.hash == base_hash, |base| base.hash);
-                let base = base.or_insert_with(|| Base {
-                    hash: base_hash,
-                    keys: SmallVec::new(),
-                    live: 0,
-                });
+                let own = Key { hash: key_hash, base_len: key.base().len(), bytes, slots: SmallVec::new() };
+                let base = self.bases.entry(base_hash, |base| base.hash == base_hash, |base| base.hash);
+                let base = base.or_insert_with(|| Base { hash: base_hash, keys: SmallVec::new(), live: 0 });
                 let base = base.into_mut();
                 base.keys.push(key_hash);
                 base.live += 1;
@@ -237,9 +206,7 @@ impl Shard {
         let mut slots = Vec::new();
         for hash in &base.keys {
             // Two bases may share a hash; and a hash may stand for a key that came back.
-            let own = self
-                .keys
-                .find(*hash, |own| own.hash == *hash && own.base() == key.base());
+            let own = self.keys.find(*hash, |own| own.hash == *hash && own.base() == key.base());
             slots.extend(own.into_iter().flat_map(|own| own.slots.iter().copied()));
         }
         dropped.extend(slots.into_iter().filter_map(|slot| self.take(slot)));
@@ -266,9 +233,7 @@ impl Shard {
         let bytes = self.bytes_of(entry.queue);
         *bytes = bytes.saturating_sub(entry.item.bytes());
         self.responses -= u64::from(!entry.item.is_mark());
-        let found = self
-            .keys
-            .find_entry(entry.key_hash, |own| own.slots.contains(&slot));
+        let found = self.keys.find_entry(entry.key_hash, |own| own.slots.contains(&slot));
         if let Ok(mut own) = found {
             own.get_mut().slots.retain(|other| *other != slot);
             if own.get().slots.is_empty() {
@@ -302,11 +267,7 @@ impl Shard {
         let tickets = self.queues.small.len() + self.queues.main.len();
         if tickets > 2 * self.entries.len() + 64 {
             let entries = &self.entries;
-            let lives = |ticket: &Ticket| {
-                entries
-                    .get(ticket.slot)
-                    .is_some_and(|e| e.number == ticket.number)
-            };
+            let lives = |ticket: &Ticket| entries.get(ticket.slot).is_some_and(|e| e.number == ticket.number);
             self.queues.small.retain(lives);
             self.queues.main.retain(lives);
         }
@@ -318,18 +279,11 @@ impl Shard {
         loop {
             let small_is_due = self.small_bytes * 10 >= self.small_bytes + self.main_bytes;
             let from_small = !self.queues.small.is_empty() && (small_is_due || self.queues.main.is_empty());
-            let ticket = if from_small {
-                self.queues.small.pop_front()
-            } else {
-                self.queues.main.pop_front()
-            };
+            let ticket =
+                if from_small { self.queues.small.pop_front() } else { self.queues.main.pop_front() };
             let Some(ticket) = ticket else { return Step::Empty };
             let items = self.entries.len();
-            let Some(entry) = self
-                .entries
-                .get_mut(ticket.slot)
-                .filter(|e| e.number == ticket.number)
-            else {
+            let Some(entry) = self.entries.get_mut(ticket.slot).filter(|e| e.number == ticket.number) else {
                 continue;
             };
             let uses = entry.uses.get_mut();

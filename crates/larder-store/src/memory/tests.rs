@@ -19,10 +19,7 @@ use crate::stored::StoredBody;
 const NOW: Duration = Duration::from_secs(100);
 
 fn store(memory: u64) -> Arc<MemoryStore> {
-    MemoryStore::new(&MemoryStoreSettings {
-        memory,
-        max_object: memory,
-    })
+    MemoryStore::new(&MemoryStoreSettings { memory, max_object: memory })
 }
 
 fn key(path: &str) -> CacheKey {
@@ -38,19 +35,13 @@ fn request(fields: &[(&'static str, &'static str)]) -> RequestHead {
         authority: Authority::parse(Bytes::from_static(b"example.com"), Scheme::Http).unwrap(),
         target: Target::parse(Bytes::from_static(b"/")).unwrap(),
         version: Version::HTTP_11,
-        fields: fields
-            .iter()
-            .map(|(n, v)| ((*n).parse().unwrap(), HeaderValue::from_static(v)))
-            .collect(),
+        fields: fields.iter().map(|(n, v)| ((*n).parse().unwrap(), HeaderValue::from_static(v))).collect(),
     }
 }
 
 fn head(request: &RequestHead, vary: Option<&'static str>) -> Arc<StoredHead> {
     let now = Clock::default().now();
-    let times = ExchangeTimes {
-        request: now,
-        response: now,
-    };
+    let times = ExchangeTimes { request: now, response: now };
     let mut fields = HeaderMap::new();
     fields.insert("cache-control", HeaderValue::from_static("max-age=60"));
     if let Some(vary) = vary {
@@ -58,9 +49,7 @@ fn head(request: &RequestHead, vary: Option<&'static str>) -> Arc<StoredHead> {
     }
     let policy = CachePolicy::default();
     let storable = larder_cache::storable(request, StatusCode::OK, &fields, times, &policy);
-    let Storability::Storable(freshness) = storable else {
-        panic!("{storable:?}")
-    };
+    let Storability::Storable(freshness) = storable else { panic!("{storable:?}") };
     Arc::new(StoredHead::new(request, StatusCode::OK, fields, freshness))
 }
 
@@ -73,12 +62,7 @@ fn response(
 ) -> Option<Arc<StoredResponse>> {
     let body = StoredBody::new(vec![Bytes::from(vec![b'x'; bytes])], store.reserve(bytes as u64)?);
     let room = store.reserve(StoredResponse::overhead_bytes(&head, key))?;
-    Some(Arc::new(StoredResponse {
-        head,
-        body: Arc::new(body),
-        number: 0,
-        room,
-    }))
+    Some(Arc::new(StoredResponse { head, body: Arc::new(body), number: 0, room }))
 }
 
 fn put(store: &Arc<MemoryStore>, path: &str, bytes: usize) -> bool {
@@ -101,10 +85,7 @@ fn what_was_stored_is_found_under_its_key_only() {
     assert!(!finds(&store, "/b"));
     let mut other = CacheKey::new("example.com", "/a");
     other.push_part(b"https");
-    assert!(matches!(
-        store.lookup(&other, NOW, |_| true),
-        Lookup::OtherVariant
-    ));
+    assert!(matches!(store.lookup(&other, NOW, |_| true), Lookup::OtherVariant));
 }
 
 #[test]
@@ -191,21 +172,12 @@ fn a_url_with_very_many_variants_of_its_key_is_invalidated_whole_and_leaves_noth
 fn a_mark_holds_until_its_time_or_until_something_is_stored() {
     let store = store(1 << 20);
     store.mark_hit_for_miss(&key("/a"), NOW + Duration::from_secs(10));
-    assert!(matches!(
-        store.lookup(&key("/a"), NOW, |_| true),
-        Lookup::HitForMiss
-    ));
+    assert!(matches!(store.lookup(&key("/a"), NOW, |_| true), Lookup::HitForMiss));
     let later = NOW + Duration::from_secs(10);
-    assert!(matches!(
-        store.lookup(&key("/a"), later, |_| true),
-        Lookup::Absent
-    ));
+    assert!(matches!(store.lookup(&key("/a"), later, |_| true), Lookup::Absent));
     put(&store, "/a", 10);
     assert!(finds(&store, "/a"));
-    assert!(
-        store.invalidate(&key("/a")) == 1 && store.usage().bytes == 0,
-        "the mark's room is free again"
-    );
+    assert!(store.invalidate(&key("/a")) == 1 && store.usage().bytes == 0, "the mark's room is free again");
 }
 
 #[test]
@@ -238,19 +210,14 @@ fn what_is_used_survives_a_scan() {
     }
     assert!(store.usage().objects < 1000);
     let left = hot.iter().filter(|path| finds(&store, path)).count();
-    assert!(
-        left >= 80,
-        "{left} of 100 hot ones survived 10 000 that nobody asked for again"
-    );
+    assert!(left >= 80, "{left} of 100 hot ones survived 10 000 that nobody asked for again");
 }
 
 #[test]
 fn bytes_count_until_the_last_reader_lets_go() {
     let store = store(4096);
     assert!(put(&store, "/a", 2000));
-    let Lookup::Selected(held) = store.lookup(&key("/a"), NOW, |_| true) else {
-        panic!()
-    };
+    let Lookup::Selected(held) = store.lookup(&key("/a"), NOW, |_| true) else { panic!() };
     assert_eq!(store.invalidate(&key("/a")), 1);
     assert!(store.usage().bytes >= 2000);
     assert!(!put(&store, "/b", 2000), "there is no room while it is read");
@@ -263,10 +230,7 @@ fn bytes_count_until_the_last_reader_lets_go() {
 fn a_lower_cap_takes_effect_at_once() {
     let store = store(1 << 20);
     (0..100).for_each(|n| assert!(put(&store, &format!("/{n}"), 5000)));
-    store.resize(&MemoryStoreSettings {
-        memory: 100_000,
-        max_object: 100_000,
-    });
+    store.resize(&MemoryStoreSettings { memory: 100_000, max_object: 100_000 });
     assert!(store.usage().bytes <= 100_000);
 }
 
@@ -279,10 +243,7 @@ fn a_confirmed_response_takes_the_place_of_the_old_one_if_that_is_still_there() 
     assert!(store.insert(&key, Arc::clone(&old), |_| true, || true));
     assert!(!store.replace(&key, &old, Arc::clone(&new), || false));
     assert!(store.replace(&key, &old, Arc::clone(&new), || true));
-    assert!(
-        !store.replace(&key, &old, Arc::clone(&new), || true),
-        "the old one is gone"
-    );
+    assert!(!store.replace(&key, &old, Arc::clone(&new), || true), "the old one is gone");
     store.remove(&key, &new);
     assert!(!finds(&store, "/a"));
 }

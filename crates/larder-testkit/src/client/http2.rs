@@ -59,10 +59,7 @@ async fn exchange_on(
     let mut interim = Vec::new();
     while let Some(head) = poll_fn(|cx| answer.poll_informational(cx)).await {
         let head = head?;
-        interim.push(InterimResponse {
-            status: head.status().as_u16(),
-            fields: fields_of(head.headers()),
-        });
+        interim.push(InterimResponse { status: head.status().as_u16(), fields: fields_of(head.headers()) });
     }
     let (head, mut body) = answer.await?.into_parts();
     let mut end = End::Complete;
@@ -80,11 +77,7 @@ async fn exchange_on(
         }
     }
     let trailers = match end {
-        End::Complete => body
-            .trailers()
-            .await?
-            .map(|map| fields_of(&map))
-            .unwrap_or_default(),
+        End::Complete => body.trailers().await?.map(|map| fields_of(&map)).unwrap_or_default(),
         End::Broken(_) => Fields::default(),
     };
     Ok(Response {
@@ -102,14 +95,10 @@ async fn exchange_on(
 fn head_of(request: &Request) -> Result<http::Request<()>, Error> {
     let wrong = |found: &str| Error::malformed("request for HTTP/2", found.as_bytes());
     let authority = request.host.as_deref().unwrap_or_default();
-    let uri: Uri = format!("http://{authority}{}", request.target)
-        .parse()
-        .map_err(|_| wrong(&request.target))?;
+    let uri: Uri =
+        format!("http://{authority}{}", request.target).parse().map_err(|_| wrong(&request.target))?;
     let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| wrong(&request.method))?;
-    let mut head = http::Request::builder()
-        .method(method)
-        .uri(uri)
-        .version(http::Version::HTTP_2);
+    let mut head = http::Request::builder().method(method).uri(uri).version(http::Version::HTTP_2);
     for (name, value) in &request.fields {
         head = head.header(name.as_str(), to_bytes(value));
     }
@@ -117,9 +106,5 @@ fn head_of(request: &Request) -> Result<http::Request<()>, Error> {
 }
 
 fn fields_of(map: &HeaderMap) -> Fields {
-    Fields(
-        map.iter()
-            .map(|(name, value)| (name.as_str().to_owned(), latin1(value.as_bytes())))
-            .collect(),
-    )
+    Fields(map.iter().map(|(name, value)| (name.as_str().to_owned(), latin1(value.as_bytes()))).collect())
 }

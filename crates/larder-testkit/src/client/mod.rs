@@ -41,9 +41,7 @@ impl Connection {
         let stream = tokio::time::timeout(limit, TcpStream::connect(addr))
             .await
             .map_err(|_| Error::TimedOut("connect"))??;
-        Ok(Self {
-            wire: Wire::new(stream, limit),
-        })
+        Ok(Self { wire: Wire::new(stream, limit) })
     }
 
     /// Sends bytes as they are.
@@ -158,11 +156,7 @@ impl Progress {
     /// Safe.
     pub async fn until(&self, bytes: u64) {
         // The sender lives as long as `self`.
-        let _ = self
-            .received
-            .subscribe()
-            .wait_for(|&received| received >= bytes)
-            .await;
+        let _ = self.received.subscribe().wait_for(|&received| received >= bytes).await;
     }
 
     pub(crate) fn body(&self) -> Vec<u8> {

@@ -56,10 +56,7 @@ impl Request {
     pub fn raw(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let method = bytes.split(|&b| b == b' ').next().unwrap_or_default();
-        Self {
-            raw: Some(bytes.clone()),
-            ..Self::new(&crate::wire::latin1(method), "", "")
-        }
+        Self { raw: Some(bytes.clone()), ..Self::new(&crate::wire::latin1(method), "", "") }
     }
 
     /// Adds a field.

@@ -60,13 +60,7 @@ impl fmt::Display for Response {
             writeln!(f, "  {name}: {value}")?;
         }
         let shown = self.body.get(..200).unwrap_or(&self.body);
-        writeln!(
-            f,
-            "  body of {} bytes, {:?}: {}",
-            self.body.len(),
-            self.end,
-            shown.escape_ascii()
-        )
+        writeln!(f, "  body of {} bytes, {:?}: {}", self.body.len(), self.end, shown.escape_ascii())
     }
 }
 
@@ -89,12 +83,7 @@ async fn read_head(wire: &mut Wire) -> Result<Head, Error> {
         return Err(wrong());
     }
     let status = status.parse().map_err(|_| wrong())?;
-    Ok(Head {
-        version: version.to_owned(),
-        status,
-        reason: reason.to_owned(),
-        fields: Fields::parse(block)?,
-    })
+    Ok(Head { version: version.to_owned(), status, reason: reason.to_owned(), fields: Fields::parse(block)? })
 }
 
 /// How the body of an answer to `method` is framed (RFC 9112 6.3).
@@ -112,11 +101,7 @@ fn framing(head: &Head, method: &str) -> Result<Framing, Error> {
     if chunked && head.version == "HTTP/1.0" {
         return Err(Error::malformed("chunks under HTTP/1.0", b""));
     }
-    Ok(if method == "HEAD" || head.status == 304 {
-        Framing::Ended
-    } else {
-        stated
-    })
+    Ok(if method == "HEAD" || head.status == 304 { Framing::Ended } else { stated })
 }
 
 pub(super) async fn read(wire: &mut Wire, method: &str, progress: &Progress) -> Result<Response, Error> {
@@ -127,10 +112,7 @@ pub(super) async fn read(wire: &mut Wire, method: &str, progress: &Progress) -> 
             break head;
         }
         framing(&head, method)?;
-        interim.push(InterimResponse {
-            status: head.status,
-            fields: head.fields,
-        });
+        interim.push(InterimResponse { status: head.status, fields: head.fields });
         if interim.len() > INTERIM_MAX {
             return Err(Error::malformed("number of interim responses", b"more than 64"));
         }
@@ -144,20 +126,6 @@ pub(super) async fn read(wire: &mut Wire, method: &str, progress: &Progress) -> 
             Err(error) => break End::Broken(error.to_string()),
         }
     };
-    let Head {
-        version,
-        status,
-        reason,
-        fields,
-    } = head;
-    Ok(Response {
-        version,
-        status,
-        reason,
-        fields,
-        body: progress.body(),
-        trailers,
-        interim,
-        end,
-    })
+    let Head { version, status, reason, fields } = head;
+    Ok(Response { version, status, reason, fields, body: progress.body(), trailers, interim, end })
 }

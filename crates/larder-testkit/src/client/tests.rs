@@ -8,15 +8,8 @@ use crate::origin::{Answer, Origin, PathScript};
 const LIMIT: Duration = Duration::from_secs(5);
 
 async fn check(raw: &str, accepted: bool) {
-    let answer = Answer {
-        raw: Some(raw.to_owned()),
-        ..Answer::default()
-    };
-    let script = PathScript {
-        path: "*".to_owned(),
-        answer: vec![answer],
-        ..PathScript::default()
-    };
+    let answer = Answer { raw: Some(raw.to_owned()), ..Answer::default() };
+    let script = PathScript { path: "*".to_owned(), answer: vec![answer], ..PathScript::default() };
     let origin = Origin::simple(vec![script]).unwrap();
     let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
     let answer = client.exchange(&Request::new("GET", "/", "example.test")).await;
@@ -27,32 +20,16 @@ async fn check(raw: &str, accepted: bool) {
 #[tokio::test]
 async fn only_well_formed_answers_are_accepted() {
     check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab", true).await;
-    check(
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nT: x\r\n\r\n",
-        true,
-    )
-    .await;
+    check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nT: x\r\n\r\n", true).await;
     check("HTTP/1.1 204 No Content\r\n\r\n", true).await;
     check("HTTP/1.1 200 \r\n\r\nuntil the end", true).await;
     check("HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", true).await;
     check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", false).await;
     check("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nab", false).await;
     check("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", false).await;
-    check(
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nab\r\n0\r\n\r\n",
-        false,
-    )
-    .await;
-    check(
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n",
-        false,
-    )
-    .await;
-    check(
-        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        false,
-    )
-    .await;
+    check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nab\r\n0\r\n\r\n", false).await;
+    check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n", false).await;
+    check("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", false).await;
     check("HTTP/1.1 20 OK\r\n\r\n", false).await;
     check("HTTP/1.1 200 OK\r\nA : b\r\n\r\n", false).await;
     check("HTTP/2 200\r\n\r\n", false).await;
@@ -66,25 +43,15 @@ async fn http2_gives_the_same_response() {
         let (stream, _) = listener.accept().await.unwrap();
         let mut server = h2::server::handshake(stream).await.unwrap();
         while let Some(Ok((request, mut respond))) = server.accept().await {
-            let hints = http::Response::builder()
-                .status(103)
-                .header("link", "</s>")
-                .body(())
-                .unwrap();
+            let hints = http::Response::builder().status(103).header("link", "</s>").body(()).unwrap();
             respond.send_informational(hints).unwrap();
             let said = format!("{} {}", request.method(), request.uri());
             let head = http::Response::builder().header("x", "y").body(()).unwrap();
-            respond
-                .send_response(head, false)
-                .unwrap()
-                .send_data(said.into(), true)
-                .unwrap();
+            respond.send_response(head, false).unwrap().send_data(said.into(), true).unwrap();
         }
     });
     let request = Request::new("GET", "/a?b", "example.test");
-    let answer = exchange_http2(addr, &request, &Progress::default(), LIMIT)
-        .await
-        .unwrap();
+    let answer = exchange_http2(addr, &request, &Progress::default(), LIMIT).await.unwrap();
     assert_eq!(answer.body, b"GET http://example.test/a?b");
     assert_eq!(answer.fields.first("x"), Some("y"));
     assert_eq!(answer.interim.len(), 1);

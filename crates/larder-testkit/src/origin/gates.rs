@@ -16,9 +16,7 @@ pub struct Gates {
 
 impl Default for Gates {
     fn default() -> Self {
-        Self {
-            released: Arc::new(watch::Sender::new(BTreeSet::new())),
-        }
+        Self { released: Arc::new(watch::Sender::new(BTreeSet::new())) }
     }
 }
 

@@ -75,10 +75,7 @@ pub struct Log {
 
 impl Default for Log {
     fn default() -> Self {
-        Self {
-            record: Mutex::default(),
-            changes: watch::Sender::new(0),
-        }
+        Self { record: Mutex::default(), changes: watch::Sender::new(0) }
     }
 }
 
@@ -111,10 +108,7 @@ impl Log {
 
     /// Ends what [`Log::connection_opened`] began.
     pub(super) fn open_guard(&self) -> Guard<'_> {
-        Guard {
-            log: self,
-            end: |record| record.open -= 1,
-        }
+        Guard { log: self, end: |record| record.open -= 1 }
     }
 
     /// Records a head; the number is its place in the record. In flight until the guard goes.
@@ -125,13 +119,7 @@ impl Log {
             record.in_flight_peak = record.in_flight_peak.max(record.in_flight);
             record.seen.len() - 1
         });
-        (
-            at,
-            Guard {
-                log: self,
-                end: |record| record.in_flight -= 1,
-            },
-        )
+        (at, Guard { log: self, end: |record| record.in_flight -= 1 })
     }
 
     pub(super) fn body(&self, at: usize, body: Bytes, complete: bool) {
@@ -195,12 +183,7 @@ impl Log {
         let record = self.record.lock();
         let malformed = record.seen.iter().filter_map(|seen| seen.malformed.clone());
         malformed
-            .chain(
-                record
-                    .unscripted
-                    .iter()
-                    .map(|target| format!("the script has no {target}")),
-            )
+            .chain(record.unscripted.iter().map(|target| format!("the script has no {target}")))
             .collect()
     }
 

@@ -91,22 +91,9 @@ impl Origin {
             .ok_or_else(|| Error::Scenario("the origin's socket has no address".to_owned()))?;
         let places = Mutex::new(vec![Place::default(); scripts.len()]);
         let start = SystemTime::now();
-        let shared = Shared {
-            scripts,
-            places,
-            log: Log::default(),
-            gates,
-            clock,
-            start,
-            limit,
-        };
-        let mut origin = Self {
-            addr,
-            shared: Arc::new(shared),
-            _reserved: reserved,
-            accept: None,
-            alive: None,
-        };
+        let shared = Shared { scripts, places, log: Log::default(), gates, clock, start, limit };
+        let mut origin =
+            Self { addr, shared: Arc::new(shared), _reserved: reserved, accept: None, alive: None };
         origin.resume()?;
         Ok(origin)
     }
@@ -116,12 +103,7 @@ impl Origin {
     /// # Errors
     /// As [`Origin::start`].
     pub fn simple(scripts: Vec<PathScript>) -> Result<Self, Error> {
-        Self::start(
-            scripts,
-            Gates::default(),
-            Clock::default(),
-            Duration::from_secs(10),
-        )
+        Self::start(scripts, Gates::default(), Clock::default(), Duration::from_secs(10))
     }
 
     /// Where it listens.

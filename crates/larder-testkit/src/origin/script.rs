@@ -164,13 +164,11 @@ impl Answer {
     }
 
     fn applies(&self, seen: &Seen) -> bool {
-        self.when.iter().all(
-            |condition| match (condition.strip_prefix('!'), condition.split_once(": ")) {
-                (Some(name), _) => !seen.fields.has(name),
-                (None, Some((name, value))) => seen.fields.all(name).any(|v| v == value),
-                (None, None) => seen.fields.has(condition),
-            },
-        )
+        self.when.iter().all(|condition| match (condition.strip_prefix('!'), condition.split_once(": ")) {
+            (Some(name), _) => !seen.fields.has(name),
+            (None, Some((name, value))) => seen.fields.all(name).any(|v| v == value),
+            (None, None) => seen.fields.has(condition),
+        })
     }
 
     /// The body, once placeholders in `template` have been filled in.
@@ -180,11 +178,7 @@ impl Answer {
             (None, Some(text), _) => Content::Literal(text.clone().into_bytes().into()),
             (None, None, Some(length)) => {
                 let seed = self.seed.clone().unwrap_or_else(|| seen.target.clone());
-                Content::Derived {
-                    seed,
-                    first: self.first,
-                    length,
-                }
+                Content::Derived { seed, first: self.first, length }
             }
             (None, None, None) => Content::Literal(Bytes::new()),
         }
@@ -195,12 +189,7 @@ impl Answer {
     /// # Errors
     /// One sentence.
     pub fn check(&self) -> Result<(), String> {
-        let bodies = [
-            self.body.is_some(),
-            self.bytes.is_some(),
-            self.template.is_some(),
-            self.raw.is_some(),
-        ];
+        let bodies = [self.body.is_some(), self.bytes.is_some(), self.template.is_some(), self.raw.is_some()];
         if bodies.into_iter().filter(|&given| given).count() > 1 {
             return Err("an answer has one of body, bytes, template and raw".to_owned());
         }
@@ -236,11 +225,7 @@ impl PathScript {
         let own = self.answer.iter().any(named);
         let pool = || {
             let of_pool = move |(_, answer): &(usize, &Answer)| {
-                if own {
-                    named(answer)
-                } else {
-                    answer.method.is_none()
-                }
+                if own { named(answer) } else { answer.method.is_none() }
             };
             self.answer.iter().enumerate().filter(of_pool)
         };

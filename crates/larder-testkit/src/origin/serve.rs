@@ -48,15 +48,13 @@ async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared
         Ok(framing) => framing,
         Err(why) => {
             shared.log.malformed(at, why.to_string());
-            wire.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-                .await?;
+            wire.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await?;
             return Ok(Then::Close);
         }
     };
     let Some((script, answer, number)) = due(&seen, shared) else {
         shared.log.unscripted(&seen.target);
-        wire.write(b"HTTP/1.1 500 Unscripted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-            .await?;
+        wire.write(b"HTTP/1.1 500 Unscripted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await?;
         return Ok(Then::Close);
     };
     let answer = script.answer.get(answer).cloned().unwrap_or_default();
@@ -75,11 +73,7 @@ async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared
     if answer.vanish {
         return Ok(Then::Close);
     }
-    let context = Context {
-        clock: &shared.clock,
-        start: shared.start,
-        request: Some((&seen, number)),
-    };
+    let context = Context { clock: &shared.clock, start: shared.start, request: Some((&seen, number)) };
     for interim in &answer.interim {
         let head = response_head("1.1", interim.status, None, &interim.fields, &context);
         wire.write(&to_bytes(&(head + "\r\n"))).await?;
@@ -132,10 +126,7 @@ fn read_request(head: Bytes, connection: u64) -> (Seen, Result<Framing, Error>) 
         }
         seen.fields = Fields::parse(block)?;
         if seen.fields.all("host").count() != 1 {
-            return Err(Error::Malformed {
-                what: "host",
-                found: format!("{:?}", seen.fields.0),
-            });
+            return Err(Error::Malformed { what: "host", found: format!("{:?}", seen.fields.0) });
         }
         Framing::stated(&seen.fields, Framing::Ended)
     });
@@ -166,20 +157,13 @@ async fn read_body(wire: &mut Wire, framing: &mut Framing, at: usize, shared: &S
 
 /// The script for the request, the place of its answer there, and the number of the request for its path.
 fn due<'a>(seen: &Seen, shared: &'a Shared) -> Option<(&'a super::PathScript, usize, u64)> {
-    let (at, script) = shared
-        .scripts
-        .iter()
-        .enumerate()
-        .find(|(_, script)| script.covers(&seen.target))?;
+    let (at, script) = shared.scripts.iter().enumerate().find(|(_, script)| script.covers(&seen.target))?;
     let mut places = shared.places.lock();
     let place = places.get_mut(at)?;
     place.requests += 1;
     let requests = place.requests;
     let answer = script.choose(seen, &mut place.pools)?;
-    let answer_at = script
-        .answer
-        .iter()
-        .position(|other| std::ptr::eq(other, answer))?;
+    let answer_at = script.answer.iter().position(|other| std::ptr::eq(other, answer))?;
     Some((script, answer_at, requests))
 }
 
@@ -206,13 +190,8 @@ fn response_head(
     fields: &[String],
     context: &Context<'_>,
 ) -> String {
-    let usual = StatusCode::from_u16(status)
-        .ok()
-        .and_then(|status| status.canonical_reason());
-    let mut head = format!(
-        "HTTP/{version} {status} {}\r\n",
-        reason.or(usual).unwrap_or("Scripted")
-    );
+    let usual = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    let mut head = format!("HTTP/{version} {status} {}\r\n", reason.or(usual).unwrap_or("Scripted"));
     for line in fields {
         head.push_str(&template::expand(line, context));
         head.push_str("\r\n");
@@ -227,24 +206,13 @@ async fn respond(
     context: &Context<'_>,
     shared: &Shared,
 ) -> Result<Then, Error> {
-    let filled = answer
-        .template
-        .as_ref()
-        .map(|text| template::expand(text, context));
+    let filled = answer.template.as_ref().map(|text| template::expand(text, context));
     let content = answer.content(seen, filled);
     let version = answer.version.as_deref().unwrap_or("1.1");
     let not_modified = answer.conditional && matches_stored(answer, seen, context);
-    let status = if not_modified {
-        304
-    } else {
-        answer.status.unwrap_or(200)
-    };
+    let status = if not_modified { 304 } else { answer.status.unwrap_or(200) };
     let bodiless = seen.method == "HEAD" || matches!(status, 100..=199 | 204 | 304);
-    let default = if version == "1.0" {
-        BodyFraming::UntilClose
-    } else {
-        BodyFraming::Length
-    };
+    let default = if version == "1.0" { BodyFraming::UntilClose } else { BodyFraming::Length };
     let framing = answer.framing.unwrap_or(default);
 
     let mut head = response_head(version, status, answer.reason.as_deref(), &answer.fields, context);
@@ -262,17 +230,9 @@ async fn respond(
     }
     if bodiless {
         let until_close = framing == BodyFraming::UntilClose && answer.framing.is_some();
-        return Ok(if until_close || version == "1.0" {
-            Then::Close
-        } else {
-            Then::Keep
-        });
+        return Ok(if until_close || version == "1.0" { Then::Close } else { Then::Keep });
     }
-    let end = [answer.cut_at, answer.reset_at]
-        .into_iter()
-        .flatten()
-        .min()
-        .unwrap_or(u64::MAX);
+    let end = [answer.cut_at, answer.reset_at].into_iter().flatten().min().unwrap_or(u64::MAX);
     let end = end.min(content.length());
     let piece_bytes = answer.piece_bytes.unwrap_or(PIECE_BYTES).max(1);
     send_body(wire, &content, end, piece_bytes, framing, &answer.holds, shared).await?;
@@ -285,11 +245,7 @@ async fn respond(
     if framing == BodyFraming::Chunked {
         wire.write(b"0\r\n\r\n").await?;
     }
-    Ok(if framing == BodyFraming::UntilClose {
-        Then::Close
-    } else {
-        Then::Keep
-    })
+    Ok(if framing == BodyFraming::UntilClose { Then::Close } else { Then::Keep })
 }
 
 async fn send_body(
@@ -309,12 +265,7 @@ async fn send_body(
         if at >= end {
             return Ok(());
         }
-        let next_hold = holds
-            .iter()
-            .map(|hold| hold.at)
-            .filter(|&hold| hold > at)
-            .min()
-            .unwrap_or(u64::MAX);
+        let next_hold = holds.iter().map(|hold| hold.at).filter(|&hold| hold > at).min().unwrap_or(u64::MAX);
         let to = at.saturating_add(piece_bytes).min(next_hold).min(end);
         let piece = content.slice(at, to);
         if framing == BodyFraming::Chunked {
@@ -331,16 +282,9 @@ async fn send_body(
 
 /// Whether the request's conditions name what the answer would send (RFC 9110 13.1.2 and 13.1.3, by equality).
 fn matches_stored(answer: &Answer, seen: &Seen, context: &Context<'_>) -> bool {
-    let lines: Vec<String> = answer
-        .fields
-        .iter()
-        .map(|line| template::expand(line, context))
-        .collect();
+    let lines: Vec<String> = answer.fields.iter().map(|line| template::expand(line, context)).collect();
     let own = |name: &str| {
-        lines
-            .iter()
-            .filter_map(|line| line.split_once(':'))
-            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+        lines.iter().filter_map(|line| line.split_once(':')).find(|(n, _)| n.eq_ignore_ascii_case(name))
     };
     let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     if let Some(asked) = seen.fields.first("if-none-match") {

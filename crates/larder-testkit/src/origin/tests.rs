@@ -18,10 +18,7 @@ fn script(path: &str, answers: &str) -> PathScript {
 }
 
 async fn ask(origin: &Origin, request: &Request) -> Result<Response, Error> {
-    Connection::open(origin.addr(), LIMIT)
-        .await?
-        .exchange(request)
-        .await
+    Connection::open(origin.addr(), LIMIT).await?.exchange(request).await
 }
 
 fn get(target: &str) -> Request {
@@ -30,10 +27,8 @@ fn get(target: &str) -> Request {
 
 #[tokio::test]
 async fn answers_come_in_order_and_the_last_one_repeats() {
-    let script = script(
-        "/a",
-        "[[answer]]\nbody = \"one\"\n[[answer]]\ntemplate = \"{n} for {field:x-who}\"\n",
-    );
+    let script =
+        script("/a", "[[answer]]\nbody = \"one\"\n[[answer]]\ntemplate = \"{n} for {field:x-who}\"\n");
     let origin = Origin::simple(vec![script]).unwrap();
     let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
     for expected in ["one", "2 for me", "3 for me"] {
@@ -53,10 +48,7 @@ async fn conditions_and_methods_choose_before_the_order_does() {
          [[answer]]\nmethod = \"POST\"\nstatus = 201\nbody = \"made\"\n",
     );
     let origin = Origin::simple(vec![script]).unwrap();
-    assert_eq!(
-        ask(&origin, &get("/a").field("X", "1")).await.unwrap().body,
-        b"one"
-    );
+    assert_eq!(ask(&origin, &get("/a").field("X", "1")).await.unwrap().body, b"one");
     assert_eq!(ask(&origin, &get("/a")).await.unwrap().body, b"plain");
     let post = Request::new("POST", "/a", "example.test").body("12345");
     assert_eq!(ask(&origin, &post).await.unwrap().status, 201);
@@ -123,14 +115,8 @@ async fn a_client_that_leaves_ends_a_wait_at_a_gate() {
 #[tokio::test]
 async fn misbehaviour_is_seen_as_what_it_is() {
     for (answers, broken) in [
-        (
-            "[[answer]]\nbytes = 100\ncut_at = 40\n",
-            "connection ended in body",
-        ),
-        (
-            "[[answer]]\nbytes = 100\nframing = \"chunked\"\ncut_at = 40\n",
-            "connection ended in body",
-        ),
+        ("[[answer]]\nbytes = 100\ncut_at = 40\n", "connection ended in body"),
+        ("[[answer]]\nbytes = 100\nframing = \"chunked\"\ncut_at = 40\n", "connection ended in body"),
         ("[[answer]]\nbytes = 100\nreset_at = 40\n", ""),
         (
             "[[answer]]\nraw = \"HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\nzz\\r\\n\"\n",
@@ -150,22 +136,14 @@ async fn misbehaviour_is_seen_as_what_it_is() {
     let lying = Origin::simple(vec![script("/a", "[[answer]]\nbody = \"x\"\nextra = \"more\"\n")]).unwrap();
     let mut client = Connection::open(lying.addr(), LIMIT).await.unwrap();
     client.exchange(&get("/a")).await.unwrap();
-    assert!(
-        client.ends_within(LIMIT).await.is_err(),
-        "bytes after the message are noticed"
-    );
+    assert!(client.ends_within(LIMIT).await.is_err(), "bytes after the message are noticed");
 }
 
 #[tokio::test]
 async fn interim_responses_and_switched_protocols_are_told_apart() {
-    let hints = script(
-        "/a",
-        "[[answer]]\ninterim = [{ status = 103, fields = [\"Link: </s>\"] }]\nbody = \"x\"\n",
-    );
-    let socket = script(
-        "/ws",
-        "[[answer]]\nstatus = 101\nfields = [\"Upgrade: websocket\"]\necho = true\n",
-    );
+    let hints =
+        script("/a", "[[answer]]\ninterim = [{ status = 103, fields = [\"Link: </s>\"] }]\nbody = \"x\"\n");
+    let socket = script("/ws", "[[answer]]\nstatus = 101\nfields = [\"Upgrade: websocket\"]\necho = true\n");
     let origin = Origin::simple(vec![hints, socket]).unwrap();
     let answer = ask(&origin, &get("/a")).await.unwrap();
     assert_eq!(answer.interim[0].fields.first("link"), Some("</s>"));
@@ -196,11 +174,7 @@ async fn what_http_does_not_allow_is_a_complaint() {
         "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n",
     ] {
         let origin = Origin::simple(vec![script("/a", "[[answer]]\nbody = \"x\"\n")]).unwrap();
-        assert_eq!(
-            ask(&origin, &Request::raw(raw)).await.unwrap().status,
-            400,
-            "{raw:?}"
-        );
+        assert_eq!(ask(&origin, &Request::raw(raw)).await.unwrap().status, 400, "{raw:?}");
         assert_eq!(origin.log().complaints().len(), 1, "{raw:?}");
     }
     let origin = Origin::simple(vec![script("/a", "[[answer]]\nbody = \"x\"\n")]).unwrap();

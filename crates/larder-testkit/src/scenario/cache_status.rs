@@ -14,11 +14,7 @@ pub fn agrees(wanted: &str, found: Option<&str>) -> bool {
     }
     let wanted: Vec<&str> = wanted.split(';').map(str::trim).collect();
     let found: Vec<&str> = found.split(';').map(str::trim).collect();
-    wanted.len() == found.len()
-        && wanted
-            .iter()
-            .zip(&found)
-            .all(|(wanted, found)| parameter(wanted, found))
+    wanted.len() == found.len() && wanted.iter().zip(&found).all(|(wanted, found)| parameter(wanted, found))
 }
 
 fn parameter(wanted: &str, found: &str) -> bool {
@@ -64,11 +60,7 @@ mod tests {
         check("larder; hit; ttl=57..60", "larder; hit; ttl=58", true);
         check("larder; hit; ttl=57..60", "larder; hit; ttl=61", false);
         check("larder; hit; ttl=-3..0", "larder; hit; ttl=-2", true);
-        check(
-            "larder; fwd=miss; detail=*",
-            "larder; fwd=miss; detail=dead",
-            true,
-        );
+        check("larder; fwd=miss; detail=*", "larder; fwd=miss; detail=dead", true);
         check("larder; fwd=miss; detail=*", "larder; fwd=miss", false);
         check("*", "anything", true);
     }

@@ -20,11 +20,7 @@ pub(super) fn response(expect: &Expect, response: &Response, context: &Context<'
     if let Some(statuses) = &expect.status {
         let statuses = statuses.as_slice();
         if !statuses.contains(&response.status) {
-            out.push(Mismatch::new(
-                "status",
-                format!("{statuses:?}"),
-                response.status.to_string(),
-            ));
+            out.push(Mismatch::new("status", format!("{statuses:?}"), response.status.to_string()));
         }
     }
     if let Some(version) = &expect.version
@@ -35,71 +31,33 @@ pub(super) fn response(expect: &Expect, response: &Response, context: &Context<'
     let complete = response.end == End::Complete;
     if complete == expect.cut {
         let wanted = if expect.cut { "breaks off" } else { "complete" };
-        out.push(Mismatch::new(
-            "end of the body",
-            wanted,
-            format!("{:?}", response.end),
-        ));
+        out.push(Mismatch::new("end of the body", wanted, format!("{:?}", response.end)));
     }
     body(&expect.body, &expect.body_of, &response.body, "body", &mut out);
     if let Some(length) = expect.body_bytes
         && length != response.body.len() as u64
     {
-        out.push(Mismatch::new(
-            "length of the body",
-            length.to_string(),
-            response.body.len().to_string(),
-        ));
+        out.push(Mismatch::new("length of the body", length.to_string(), response.body.len().to_string()));
     }
     if let Some(part) = &expect.body_contains
         && crate::wire::find(&response.body, part.as_bytes()).is_none()
     {
-        out.push(Mismatch::new(
-            "body",
-            format!("... {part} ..."),
-            shown(&response.body),
-        ));
+        out.push(Mismatch::new("body", format!("... {part} ..."), shown(&response.body)));
     }
-    fields(
-        &expect.fields,
-        &expect.absent,
-        &response.fields,
-        "",
-        context,
-        &mut out,
-    );
-    fields(
-        &BTreeMap::new(),
-        &expect.absent,
-        &response.trailers,
-        " among the trailers",
-        context,
-        &mut out,
-    );
+    fields(&expect.fields, &expect.absent, &response.fields, "", context, &mut out);
+    fields(&BTreeMap::new(), &expect.absent, &response.trailers, " among the trailers", context, &mut out);
     if let Some(wanted) = &expect.cache_status {
         let lines: Vec<&str> = response.fields.all("cache-status").collect();
         let found = (!lines.is_empty()).then(|| lines.join(", "));
-        if !wanted
-            .as_slice()
-            .iter()
-            .any(|wanted| cache_status::agrees(wanted, found.as_deref()))
-        {
+        if !wanted.as_slice().iter().any(|wanted| cache_status::agrees(wanted, found.as_deref())) {
             let got = found.unwrap_or_else(|| "absent".to_owned());
-            out.push(Mismatch::new(
-                "cache_status",
-                wanted.as_slice().join("\n           or "),
-                got,
-            ));
+            out.push(Mismatch::new("cache_status", wanted.as_slice().join("\n           or "), got));
         }
     }
     if let Some(interim) = &expect.interim {
         let found: Vec<u16> = response.interim.iter().map(|interim| interim.status).collect();
         if interim != &found {
-            out.push(Mismatch::new(
-                "interim",
-                format!("{interim:?}"),
-                format!("{found:?}"),
-            ));
+            out.push(Mismatch::new("interim", format!("{interim:?}"), format!("{found:?}")));
         }
     }
     out
@@ -113,40 +71,20 @@ pub(super) fn origin_saw(saw: &Saw, seen: &[Seen], context: &Context<'_>) -> Vec
         None => seen.last(),
     };
     let Some(request) = request else {
-        let wanted = saw
-            .number
-            .map_or("a request".to_owned(), |number| format!("request {number}"));
-        return vec![Mismatch::new(
-            "origin saw",
-            wanted,
-            format!("{} requests", seen.len()),
-        )];
+        let wanted = saw.number.map_or("a request".to_owned(), |number| format!("request {number}"));
+        return vec![Mismatch::new("origin saw", wanted, format!("{} requests", seen.len()))];
     };
-    for (what, wanted, got) in [
-        ("method", &saw.method, &request.method),
-        ("target", &saw.target, &request.target),
-    ] {
+    for (what, wanted, got) in
+        [("method", &saw.method, &request.method), ("target", &saw.target, &request.target)]
+    {
         if let Some(wanted) = wanted
             && wanted != got
         {
             out.push(Mismatch::new(format!("{what} that the origin saw"), wanted, got));
         }
     }
-    fields(
-        &saw.fields,
-        &saw.absent,
-        &request.fields,
-        " that the origin saw",
-        context,
-        &mut out,
-    );
-    body(
-        &saw.body,
-        &saw.body_of,
-        &request.body,
-        "body that the origin saw",
-        &mut out,
-    );
+    fields(&saw.fields, &saw.absent, &request.fields, " that the origin saw", context, &mut out);
+    body(&saw.body, &saw.body_of, &request.body, "body that the origin saw", &mut out);
     if let Some(complete) = saw.body_complete
         && complete != request.body_complete
     {
@@ -169,15 +107,10 @@ fn body(literal: &Option<String>, of: &Option<BodyOf>, got: &[u8], what: &str, o
         let wanted = seeded::bytes_of(seed, *first, *bytes);
         if wanted != got {
             let differ = wanted.iter().zip(got).position(|(a, b)| a != b);
-            let differ = differ.map_or("equal as far as they go".to_owned(), |at| {
-                format!("byte {at} differs")
-            });
+            let differ =
+                differ.map_or("equal as far as they go".to_owned(), |at| format!("byte {at} differs"));
             let wanted = format!("{bytes} bytes of {seed} from {first}");
-            out.push(Mismatch::new(
-                what,
-                wanted,
-                format!("{} bytes, {differ}", got.len()),
-            ));
+            out.push(Mismatch::new(what, wanted, format!("{} bytes, {differ}", got.len())));
         }
     }
 }
@@ -217,38 +150,21 @@ fn fields(
                 _ => format!("{looser:?}"),
             },
         };
-        let found = if lines.is_empty() {
-            "absent".to_owned()
-        } else {
-            lines.join(" | ")
-        };
+        let found = if lines.is_empty() { "absent".to_owned() } else { lines.join(" | ") };
         out.push(Mismatch::new(format!("{name}{whose}"), expected, found));
     }
     for name in absent {
         let lines: Vec<&str> = got.all(name).collect();
         if !lines.is_empty() {
-            out.push(Mismatch::new(
-                format!("{name}{whose}"),
-                "absent",
-                lines.join(" | "),
-            ));
+            out.push(Mismatch::new(format!("{name}{whose}"), "absent", lines.join(" | ")));
         }
     }
 }
 
 fn is_looser(looser: &Looser, line: &str) -> bool {
-    looser
-        .contains
-        .as_ref()
-        .is_none_or(|part| line.contains(part.as_str()))
-        && looser
-            .matches
-            .as_ref()
-            .is_none_or(|pattern| is_like(pattern, line))
-        && looser
-            .between
-            .as_ref()
-            .is_none_or(|range| cache_status::within(range, line))
+    looser.contains.as_ref().is_none_or(|part| line.contains(part.as_str()))
+        && looser.matches.as_ref().is_none_or(|pattern| is_like(pattern, line))
+        && looser.between.as_ref().is_none_or(|range| cache_status::within(range, line))
 }
 
 /// Whether `text` is `pattern`, in which each `*` stands for anything.

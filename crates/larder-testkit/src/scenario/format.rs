@@ -132,9 +132,7 @@ impl fmt::Display for Step {
             ("stop_origin", &self.stop_origin),
             ("start_origin", &self.start_origin),
         ];
-        if let Some((name, value)) = named
-            .into_iter()
-            .find_map(|(name, value)| Some((name, value.as_ref()?)))
+        if let Some((name, value)) = named.into_iter().find_map(|(name, value)| Some((name, value.as_ref()?)))
         {
             return write!(f, "{name} {value}");
         }

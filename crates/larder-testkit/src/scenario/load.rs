@@ -22,11 +22,7 @@ pub fn load(path: &Path) -> Result<Scenario, Error> {
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     let scenario: Scenario = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let problems = problems(&scenario);
-    if problems.is_empty() {
-        Ok(scenario)
-    } else {
-        Err(wrong(problems.join("\n  ")))
-    }
+    if problems.is_empty() { Ok(scenario) } else { Err(wrong(problems.join("\n  "))) }
 }
 
 /// All scenario files beneath `dir`, in the order of their names.
@@ -113,11 +109,7 @@ impl Step {
     fn needs_cache_status(&self) -> bool {
         let unread = matches!(self.after, Some(After::Close | After::Abort));
         let refused = self.expect.as_ref().is_some_and(|expect| {
-            let statuses = expect
-                .status
-                .as_ref()
-                .map(|status| status.as_slice())
-                .unwrap_or_default();
+            let statuses = expect.status.as_ref().map(|status| status.as_slice()).unwrap_or_default();
             expect.no_response || (!statuses.is_empty() && statuses.iter().all(|s| REFUSALS.contains(s)))
         });
         let answered = self.finish.is_some() || (self.is_request() && self.start.is_none());
@@ -152,10 +144,7 @@ fn check_step(step: &Step, said: &mut dyn FnMut(&str)) {
             said("a pipeline holds plain requests");
         }
         if part.needs_cache_status()
-            && part
-                .expect
-                .as_ref()
-                .is_none_or(|expect| expect.cache_status.is_none())
+            && part.expect.as_ref().is_none_or(|expect| expect.cache_status.is_none())
         {
             said("a request in the pipeline does not say `cache_status`");
         }
@@ -173,11 +162,7 @@ fn check_step(step: &Step, said: &mut dyn FnMut(&str)) {
     if step.refused.is_some() && step.reload.is_none() {
         said("`refused` belongs to `reload`");
     }
-    if step
-        .version
-        .as_deref()
-        .is_some_and(|version| !matches!(version, "1.1" | "1.0" | "h2"))
-    {
+    if step.version.as_deref().is_some_and(|version| !matches!(version, "1.1" | "1.0" | "h2")) {
         said("`version` is 1.1, 1.0 or h2");
     }
     if step.version.as_deref() == Some("h2") && (step.on.is_some() || step.after.is_some()) {
@@ -186,10 +171,7 @@ fn check_step(step: &Step, said: &mut dyn FnMut(&str)) {
     if unread && (step.start.is_some() || step.clients.is_some()) {
         said("`after` is for a single request in the foreground");
     }
-    let lines = step
-        .fields
-        .iter()
-        .chain(step.pipeline.iter().flat_map(|part| &part.fields));
+    let lines = step.fields.iter().chain(step.pipeline.iter().flat_map(|part| &part.fields));
     for line in lines {
         if !line.contains(": ") {
             said(&format!("not a field line: {line:?}"));

@@ -16,11 +16,7 @@ pub struct Mismatch {
 
 impl Mismatch {
     pub(super) fn new(what: impl Into<String>, expected: impl Into<String>, got: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            expected: expected.into(),
-            got: got.into(),
-        }
+        Self { what: what.into(), expected: expected.into(), got: got.into() }
     }
 }
 
@@ -90,12 +86,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{} scenarios passed, {} failed",
-            self.passed,
-            self.failed.len()
-        )?;
+        writeln!(f, "{} scenarios passed, {} failed", self.passed, self.failed.len())?;
         for failure in &self.failed {
             writeln!(f, "\n{failure}")?;
         }

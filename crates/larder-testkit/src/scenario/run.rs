@@ -63,14 +63,8 @@ pub fn run_all(
             scope.spawn(|| {
                 while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let run = catch_unwind(AssertUnwindSafe(|| run_file(file, make().as_mut())));
-                    let panicked = |_| {
-                        Err(failure(
-                            file,
-                            "",
-                            None,
-                            vec![Mismatch::new("run", "an end", "a panic")],
-                        ))
-                    };
+                    let panicked =
+                        |_| Err(failure(file, "", None, vec![Mismatch::new("run", "an end", "a panic")]));
                     let run = run.unwrap_or_else(panicked);
                     let mut report = report.lock();
                     match run {
@@ -92,12 +86,7 @@ pub fn run_all(
 /// What is not as the file states, or what is wrong with the file.
 pub fn run_file(path: &Path, larder: &mut dyn Larder) -> Result<(), Box<Failure>> {
     let broken = |rule: &str, error: Error| {
-        failure(
-            path,
-            rule,
-            None,
-            vec![Mismatch::new("scenario", "can be run", error.to_string())],
-        )
+        failure(path, rule, None, vec![Mismatch::new("scenario", "can be run", error.to_string())])
     };
     let scenario = load::load(path).map_err(|error| broken("", error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -112,9 +101,7 @@ pub fn run_file(path: &Path, larder: &mut dyn Larder) -> Result<(), Box<Failure>
         for (name, origin) in &world.origins {
             let log = origin.log().to_string();
             if !log.is_empty() {
-                failed
-                    .origin_log
-                    .push_str(&format!("  {name} ({}):\n{log}", origin.addr()));
+                failed.origin_log.push_str(&format!("  {name} ({}):\n{log}", origin.addr()));
             }
         }
         failed
@@ -126,14 +113,7 @@ pub fn run_file(path: &Path, larder: &mut dyn Larder) -> Result<(), Box<Failure>
     drop(world);
     runtime.shutdown_background();
     went?;
-    stopped.map_err(|why| {
-        failure(
-            path,
-            &scenario.rule,
-            None,
-            vec![Mismatch::new("larder", "stops", why)],
-        )
-    })
+    stopped.map_err(|why| failure(path, &scenario.rule, None, vec![Mismatch::new("larder", "stops", why)]))
 }
 
 fn failure(
@@ -177,18 +157,12 @@ impl<'a> World<'a> {
         let (gates, clock) = (Gates::default(), Clock::default());
         let mut scripts: BTreeMap<String, Vec<_>> = BTreeMap::from([("origin".to_owned(), Vec::new())]);
         for script in &scenario.origin {
-            scripts
-                .entry(script.name.clone())
-                .or_default()
-                .push(script.clone());
+            scripts.entry(script.name.clone()).or_default().push(script.clone());
         }
         let _entered = runtime.enter();
         let mut origins = BTreeMap::new();
         for (name, scripts) in scripts {
-            origins.insert(
-                name,
-                Origin::start(scripts, gates.clone(), clock.clone(), WAIT_LIMIT)?,
-            );
+            origins.insert(name, Origin::start(scripts, gates.clone(), clock.clone(), WAIT_LIMIT)?);
         }
         let tmp = tempfile::tempdir()?;
         for file in &scenario.file {
@@ -229,11 +203,7 @@ impl<'a> World<'a> {
             }
         }
         let mismatches = self.at_the_end();
-        if mismatches.is_empty() {
-            Ok(())
-        } else {
-            Err((None, mismatches))
-        }
+        if mismatches.is_empty() { Ok(()) } else { Err((None, mismatches)) }
     }
 
     pub(super) fn config(&self, text: &str) -> String {
@@ -245,11 +215,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn context(&self) -> Context<'_> {
-        Context {
-            clock: &self.clock,
-            start: self.start,
-            request: None,
-        }
+        Context { clock: &self.clock, start: self.start, request: None }
     }
 
     pub(super) fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
@@ -268,28 +234,16 @@ impl<'a> World<'a> {
         let mut out = Vec::new();
         for (name, origin) in &self.origins {
             for complaint in origin.log().complaints() {
-                out.push(Mismatch::new(
-                    format!("request to {name}"),
-                    "scripted and well-formed",
-                    complaint,
-                ));
+                out.push(Mismatch::new(format!("request to {name}"), "scripted and well-formed", complaint));
             }
         }
         let requests = self.origin_requests();
         if requests != self.last_stated {
             let stated = self.last_stated.to_string();
-            out.push(Mismatch::new(
-                "origin_requests when all is done",
-                stated,
-                requests.to_string(),
-            ));
+            out.push(Mismatch::new("origin_requests when all is done", stated, requests.to_string()));
         }
         for name in self.crowds.keys() {
-            out.push(Mismatch::new(
-                format!("clients {name}"),
-                "finished or aborted",
-                "left alone",
-            ));
+            out.push(Mismatch::new(format!("clients {name}"), "finished or aborted", "left alone"));
         }
         out
     }

@@ -43,10 +43,9 @@ pub(super) fn request_of(step: &Step, context: &Context<'_>) -> Request {
         (Some(target), ..) => ("GET", target.as_str()),
         (_, Some(target), ..) => ("HEAD", target.as_str()),
         (_, _, Some(target), _) => ("POST", target.as_str()),
-        (.., request) => request
-            .as_deref()
-            .and_then(|request| request.split_once(' '))
-            .unwrap_or(("GET", "/")),
+        (.., request) => {
+            request.as_deref().and_then(|request| request.split_once(' ')).unwrap_or(("GET", "/"))
+        }
     };
     let mut request = Request::new(method, target, step.host.as_deref().unwrap_or(HOST));
     if step.host.as_deref() == Some("") {
@@ -84,11 +83,7 @@ pub(super) async fn start(
     limit: Duration,
 ) -> Result<Crowd, Error> {
     let (leave, leaving) = watch::channel(false);
-    let mut crowd = Crowd {
-        progress: Vec::new(),
-        leave,
-        tasks: Vec::new(),
-    };
+    let mut crowd = Crowd { progress: Vec::new(), leave, tasks: Vec::new() };
     for _ in 0..step.clients.unwrap_or(1) {
         let progress = match step.pause_at {
             Some(bytes) => Progress::default().pause_at(bytes),
@@ -102,10 +97,7 @@ pub(super) async fn start(
                     response = exchange_http2(addr, &request, &progress, limit) => response,
                     _ = leaving.changed() => Err(Error::Aborted),
                 };
-                Answered {
-                    response,
-                    connection: None,
-                }
+                Answered { response, connection: None }
             }));
             continue;
         }
@@ -127,10 +119,7 @@ pub(super) async fn start(
                 (Err(_), Err(error)) => Err(error),
                 (response, _) => response,
             };
-            Answered {
-                response,
-                connection: Some(connection),
-            }
+            Answered { response, connection: Some(connection) }
         }));
     }
     Ok(crowd)
@@ -168,11 +157,7 @@ pub(super) async fn pipeline(
     connection.write(&bytes).await?;
     let mut answers = Vec::new();
     for request in requests {
-        answers.push(
-            connection
-                .read_response(&request.method, &Progress::default())
-                .await,
-        );
+        answers.push(connection.read_response(&request.method, &Progress::default()).await);
     }
     Ok((answers, connection))
 }
@@ -185,10 +170,7 @@ impl Crowd {
     pub(super) async fn finish(self) -> Vec<Answered> {
         let mut answered = Vec::new();
         for task in self.tasks {
-            let lost = |_| Answered {
-                response: Err(Error::Aborted),
-                connection: None,
-            };
+            let lost = |_| Answered { response: Err(Error::Aborted), connection: None };
             answered.push(task.await.unwrap_or_else(lost));
         }
         answered

@@ -36,11 +36,7 @@ impl World<'_> {
             let crowd = self.crowd(name)?;
             self.within(crowd.abort())?;
         } else if let Some(name) = &step.hang_up {
-            drop(
-                self.kept
-                    .remove(name)
-                    .ok_or_else(|| unknown("connection", name))?,
-            );
+            drop(self.kept.remove(name).ok_or_else(|| unknown("connection", name))?);
         } else if let Some(name) = &step.resume {
             let crowd = self.crowds.get(name).ok_or_else(|| unknown("clients", name))?;
             crowd.resume();
@@ -55,10 +51,7 @@ impl World<'_> {
             self.origins.insert(name.clone(), origin);
         } else if let Some(name) = &step.start_origin {
             let _entered = self.runtime.enter();
-            self.origins
-                .get_mut(name)
-                .ok_or_else(|| unknown("origin", name))?
-                .resume()?;
+            self.origins.get_mut(name).ok_or_else(|| unknown("origin", name))?.resume()?;
         } else if let Some(text) = &step.reload {
             let config = self.config(text);
             out = reload(self.larder.reload(&config), step.refused.as_deref());
@@ -71,11 +64,7 @@ impl World<'_> {
                 connection.read_exact(talk.receive.len() as u64).await
             })??;
             if got != talk.receive.as_bytes() {
-                out.push(Mismatch::new(
-                    "received",
-                    &talk.receive,
-                    got.escape_ascii().to_string(),
-                ));
+                out.push(Mismatch::new("received", &talk.receive, got.escape_ascii().to_string()));
             }
             self.kept.insert(talk.on.clone(), connection);
         }
@@ -137,11 +126,7 @@ impl World<'_> {
     fn pipeline(&mut self, step: &Step) -> Result<Vec<Mismatch>, Error> {
         let addr = self.addr(step)?;
         let context = self.context();
-        let requests: Vec<_> = step
-            .pipeline
-            .iter()
-            .map(|part| send::request_of(part, &context))
-            .collect();
+        let requests: Vec<_> = step.pipeline.iter().map(|part| send::request_of(part, &context)).collect();
         let (answers, mut connection) = self.within(send::pipeline(&requests, addr, WAIT_LIMIT))??;
         let mut out = Vec::new();
         for (n, (answer, part)) in answers.iter().zip(&step.pipeline).enumerate() {
@@ -169,8 +154,7 @@ impl World<'_> {
                 }
             }
             if many {
-                out.iter_mut()
-                    .for_each(|m| m.what = format!("client {}: {}", n + 1, m.what));
+                out.iter_mut().for_each(|m| m.what = format!("client {}: {}", n + 1, m.what));
             }
             // One client that is wrong is enough to read about.
             if !out.is_empty() {
@@ -215,11 +199,7 @@ impl World<'_> {
         let sum = |of: fn(&Log) -> u64| self.origins.values().map(|origin| of(origin.log())).sum();
         equal("origin_requests", expect.origin_requests, self.origin_requests());
         equal("origin_peak", expect.origin_peak, sum(|log| log.in_flight_peak()));
-        equal(
-            "origin_connections",
-            expect.origin_connections,
-            sum(|log| log.connections()),
-        );
+        equal("origin_connections", expect.origin_connections, sum(|log| log.connections()));
         for (name, &wanted) in &expect.origin_requests_of {
             let got = self.origins.get(name).map_or(0, |origin| origin.log().count());
             equal(&format!("requests of {name}"), Some(wanted), got);
@@ -229,11 +209,7 @@ impl World<'_> {
         }
         if let Some(saw) = &expect.origin_saw {
             let name = saw.origin.as_deref().unwrap_or("origin");
-            let seen = self
-                .origins
-                .get(name)
-                .map(|origin| origin.log().all())
-                .unwrap_or_default();
+            let seen = self.origins.get(name).map(|origin| origin.log().all()).unwrap_or_default();
             out.extend(expect::origin_saw(saw, &seen, &self.context()));
         }
         for (series, wanted) in &expect.metrics {
@@ -257,39 +233,20 @@ impl World<'_> {
                 |of: fn(&Log) -> u64| -> u64 { self.origins.values().map(|origin| of(origin.log())).sum() };
             let (in_flight, open) = (sum(|log| log.in_flight()), sum(|log| log.connections_open()));
             let mut missing = Vec::new();
-            if let Some(wanted) = wait
-                .origin_requests
-                .filter(|&wanted| self.origin_requests() < wanted)
-            {
+            if let Some(wanted) = wait.origin_requests.filter(|&wanted| self.origin_requests() < wanted) {
                 let got = self.origin_requests().to_string();
-                missing.push(Mismatch::new(
-                    "origin_requests",
-                    format!("at least {wanted}"),
-                    got,
-                ));
+                missing.push(Mismatch::new("origin_requests", format!("at least {wanted}"), got));
             }
             if let Some(wanted) = wait.origin_in_flight.filter(|&wanted| in_flight != wanted) {
-                missing.push(Mismatch::new(
-                    "origin_in_flight",
-                    wanted.to_string(),
-                    in_flight.to_string(),
-                ));
+                missing.push(Mismatch::new("origin_in_flight", wanted.to_string(), in_flight.to_string()));
             }
             if let Some(wanted) = wait.origin_connections_open.filter(|&wanted| open != wanted) {
-                missing.push(Mismatch::new(
-                    "origin_connections_open",
-                    wanted.to_string(),
-                    open.to_string(),
-                ));
+                missing.push(Mismatch::new("origin_connections_open", wanted.to_string(), open.to_string()));
             }
             for (series, wanted) in &wait.metrics {
                 let got = self.larder.metric(series);
                 if got.is_none_or(|got| got < *wanted) {
-                    missing.push(Mismatch::new(
-                        series,
-                        format!("at least {wanted}"),
-                        format!("{got:?}"),
-                    ));
+                    missing.push(Mismatch::new(series, format!("at least {wanted}"), format!("{got:?}")));
                 }
             }
             if missing.is_empty() || Instant::now() + LOOK_EVERY > self.deadline {

@@ -18,23 +18,15 @@ struct NoLarder {
 impl Larder for NoLarder {
     fn start(&mut self, config: &str) -> Result<Started, String> {
         let url = config.split("http://").nth(1).ok_or("no origin in the config")?;
-        let addr = url
-            .split('"')
-            .next()
-            .unwrap_or_default()
-            .parse()
-            .map_err(|_| format!("no address: {url}"))?;
+        let addr =
+            url.split('"').next().unwrap_or_default().parse().map_err(|_| format!("no address: {url}"))?;
         Ok(Started { addr, admin: addr })
     }
     fn advance(&mut self, by: Duration) {
         self.advanced += by;
     }
     fn reload(&mut self, config: &str) -> Result<(), String> {
-        if config.contains("bad") {
-            Err("line 1: bad".to_owned())
-        } else {
-            Ok(())
-        }
+        if config.contains("bad") { Err("line 1: bad".to_owned()) } else { Ok(()) }
     }
     fn stop(&mut self) -> Result<(), String> {
         self.stopped = true;
@@ -51,11 +43,7 @@ fn run(text: &str) -> Result<(), Box<Failure>> {
     std::fs::write(&file, text).unwrap();
     let mut larder = NoLarder::default();
     let went = run_file(&file, &mut larder);
-    assert_eq!(
-        larder.stopped,
-        went.as_ref()
-            .map_or_else(|failure| !failure.rule.is_empty(), |()| true)
-    );
+    assert_eq!(larder.stopped, went.as_ref().map_or_else(|failure| !failure.rule.is_empty(), |()| true));
     went
 }
 
@@ -111,14 +99,8 @@ start_origin = "origin"
 fn each_thing_that_is_not_as_stated_is_told() {
     for (expect, told) in [
         ("status = 404", "status\n    expected: [404]\n    got:      200"),
-        (
-            "body = 'hallo'",
-            "expected: 5 bytes: hallo\n    got:      5 bytes: hello",
-        ),
-        (
-            "body_of = { seed = '/a', bytes = 5 }",
-            "got:      5 bytes, byte 0 differs",
-        ),
+        ("body = 'hallo'", "expected: 5 bytes: hallo\n    got:      5 bytes: hello"),
+        ("body_of = { seed = '/a', bytes = 5 }", "got:      5 bytes, byte 0 differs"),
         ("body_contains = 'x'", "body\n"),
         ("fields = { age = '3' }", "age\n    expected: 3\n    got:      2"),
         ("absent = ['age']", "expected: absent"),
@@ -127,23 +109,15 @@ fn each_thing_that_is_not_as_stated_is_told() {
         ("no_response = true", "expected: none"),
         ("origin_peak = 2", "origin_peak"),
         ("origin_saw = { number = 2 }", "request 2"),
-        (
-            "origin_saw = { fields = { x-who = 'you' } }",
-            "x-who that the origin saw",
-        ),
+        ("origin_saw = { fields = { x-who = 'you' } }", "x-who that the origin saw"),
         ("metrics = { nothing = 1 }", "got:      None"),
     ] {
         let expect = format!("expect = {{ {expect}, cache_status = \"*\", origin_requests = 1 }}");
-        fails(
-            &format!("{HELLO}{expect}"),
-            &["scenario.toml, step 1 (get /a)", "rule: a rule", told],
-        );
+        fails(&format!("{HELLO}{expect}"), &["scenario.toml, step 1 (get /a)", "rule: a rule", told]);
     }
     let whole = "expect = { cache_status = \"larder; hit\", origin_requests = 0 }";
-    let told = [
-        "cache_status\n    expected: larder; hit\n",
-        "origin_requests\n    expected: 0\n    got:      1",
-    ];
+    let told =
+        ["cache_status\n    expected: larder; hit\n", "origin_requests\n    expected: 0\n    got:      1"];
     fails(&format!("{HELLO}{whole}"), &told);
     fails(&format!("{HELLO}{whole}"), &["X-Who: me", "HTTP/1.1 200 OK"]);
 }
@@ -151,21 +125,12 @@ fn each_thing_that_is_not_as_stated_is_told() {
 #[test]
 fn a_file_that_says_too_little_or_too_much_is_refused() {
     for (tail, told) in [
-        (
-            "expect = { status = 200, cache_status = \"*\" }",
-            "step 1: does not say `origin_requests`",
-        ),
-        (
-            "expect = { status = 200, origin_requests = 1 }",
-            "step 1: does not say `cache_status`",
-        ),
+        ("expect = { status = 200, cache_status = \"*\" }", "step 1: does not say `origin_requests`"),
+        ("expect = { status = 200, origin_requests = 1 }", "step 1: does not say `cache_status`"),
         ("expectt = { }", "unknown field `expectt`"),
         ("expect = { statuss = 1 }", "unknown field `statuss`"),
         ("advance = \"3s\"", "more than one thing"),
-        (
-            "start = \"x\"\nexpect = { origin_requests = 1 }",
-            "belong to the `finish` step",
-        ),
+        ("start = \"x\"\nexpect = { origin_requests = 1 }", "belong to the `finish` step"),
     ] {
         fails(&format!("{HELLO}{tail}"), &["scenario.toml", told]);
     }
@@ -173,10 +138,7 @@ fn a_file_that_says_too_little_or_too_much_is_refused() {
         "rule = \"\"\n[[step]]\nadvance = \"soon\"\n[[step]]\n",
         &["says nothing", "not a duration", "step 2: does nothing"],
     );
-    fails(
-        "rule = \"x\"\nstep = []\n[[origin]]\npath = \"/\"\n",
-        &["no answers"],
-    );
+    fails("rule = \"x\"\nstep = []\n[[origin]]\npath = \"/\"\n", &["no answers"]);
     let refusal = "expect = { status = [400, 501], origin_requests = 0 }";
     fails(&format!("{HELLO}{refusal}"), &["got:      200"]);
 }
@@ -268,16 +230,9 @@ expect = { origin_requests = 11 }
 fn many_files_run_at_once_and_all_failures_are_told() {
     let dir = tempfile::tempdir().unwrap();
     for n in 0..12 {
-        let expect = format!(
-            "expect = {{ cache_status = \"*\", origin_requests = {} }}",
-            u8::from(n != 7)
-        );
+        let expect = format!("expect = {{ cache_status = \"*\", origin_requests = {} }}", u8::from(n != 7));
         std::fs::create_dir_all(dir.path().join("area")).unwrap();
-        std::fs::write(
-            dir.path().join(format!("area/{n:02}.toml")),
-            format!("{HELLO}{expect}"),
-        )
-        .unwrap();
+        std::fs::write(dir.path().join(format!("area/{n:02}.toml")), format!("{HELLO}{expect}")).unwrap();
     }
     let report = run_all(dir.path(), 4, None, &|| Box::<NoLarder>::default());
     assert_eq!((report.passed, report.failed.len()), (11, 1));
@@ -291,9 +246,6 @@ fn every_scenario_of_the_project_can_be_read() {
     let dir: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios");
     let files = find(&dir).unwrap();
     assert!(files.len() >= 45, "{} scenarios", files.len());
-    let problems: Vec<String> = files
-        .iter()
-        .filter_map(|file| Some(load(file).err()?.to_string()))
-        .collect();
+    let problems: Vec<String> = files.iter().filter_map(|file| Some(load(file).err()?.to_string())).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }

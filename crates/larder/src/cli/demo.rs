@@ -19,16 +19,8 @@ pub(super) struct DemoArguments {
 }
 
 pub(super) fn demo(arguments: &DemoArguments) -> ExitCode {
-    let DemoArguments {
-        stay,
-        seconds,
-        clients,
-    } = *arguments;
-    match crate::demo::run(&DemoOptions {
-        stay,
-        seconds,
-        clients: clients.into(),
-    }) {
+    let DemoArguments { stay, seconds, clients } = *arguments;
+    match crate::demo::run(&DemoOptions { stay, seconds, clients: clients.into() }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("larder: error: {error:#}");

@@ -14,12 +14,7 @@ use crate::server::Server;
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArguments {
     /// The app to accelerate: http://HOST:PORT, https://HOST, or unix:/path.sock
-    #[arg(
-        long,
-        value_name = "URL",
-        required_unless_present = "config",
-        conflicts_with = "config"
-    )]
+    #[arg(long, value_name = "URL", required_unless_present = "config", conflicts_with = "config")]
     origin: Option<String>,
     /// A config file
     #[arg(short, long, value_name = "FILE")]
@@ -63,18 +58,14 @@ pub(super) fn run(arguments: &RunArguments) -> ExitCode {
     };
     checked.warnings.iter().for_each(|warning| eprintln!("{warning}"));
     let clock = Clock::default();
-    let ran = Diagnostics::stderr(clock.clone())
-        .map_err(Into::into)
-        .and_then(|diagnostics| {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
-            let result = runtime.block_on(serve(arguments, checked, clock, diagnostics.clone()));
-            // A look-up of a name may be stuck in the system's resolver: the end does not wait for it.
-            runtime.shutdown_background();
-            diagnostics.flush(std::time::Duration::from_secs(1));
-            result
-        });
+    let ran = Diagnostics::stderr(clock.clone()).map_err(Into::into).and_then(|diagnostics| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let result = runtime.block_on(serve(arguments, checked, clock, diagnostics.clone()));
+        // A look-up of a name may be stuck in the system's resolver: the end does not wait for it.
+        runtime.shutdown_background();
+        diagnostics.flush(std::time::Duration::from_secs(1));
+        result
+    });
     match ran {
         Ok(code) => code,
         Err(error) => {
@@ -107,10 +98,7 @@ async fn serve(
     let limit = server.config().drain;
     let running = server.insight().connections();
     if running > 0 {
-        eprintln!(
-            "larder: ending: {running} connections finish within {} s",
-            limit.as_secs()
-        );
+        eprintln!("larder: ending: {running} connections finish within {} s", limit.as_secs());
     }
     tokio::select! {
         left = server.drain(limit) => {
@@ -157,10 +145,7 @@ fn reload(arguments: &RunArguments, server: &mut Server) {
     checked.warnings.iter().for_each(|warning| eprintln!("{warning}"));
     match server.reload(checked) {
         Ok(postponed) => {
-            postponed
-                .notes
-                .iter()
-                .for_each(|note| eprintln!("larder: warning: needs a restart: {note}"));
+            postponed.notes.iter().for_each(|note| eprintln!("larder: warning: needs a restart: {note}"));
             eprintln!("larder: reloaded");
         }
         Err(error) => {
@@ -173,13 +158,7 @@ fn reload(arguments: &RunArguments, server: &mut Server) {
 /// Says where it listens, what it fronts, where the admin is.
 fn greet(server: &Server) {
     let list = |items: Vec<String>| items.join(", ");
-    let addresses = list(
-        server
-            .addresses()
-            .iter()
-            .map(|address| format!("http://{address}"))
-            .collect(),
-    );
+    let addresses = list(server.addresses().iter().map(|address| format!("http://{address}")).collect());
     let config = server.config();
     println!("larder {} listens on {addresses}", env!("CARGO_PKG_VERSION"));
     for site in &config.sites {

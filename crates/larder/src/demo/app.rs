@@ -47,11 +47,7 @@ impl App {
     /// No socket, no thread or no runtime is to be had.
     pub(super) fn start() -> anyhow::Result<Self> {
         let bound = bind((Ipv4Addr::LOCALHOST, 0).into(), 1)?;
-        let socket = bound
-            .sockets
-            .into_iter()
-            .next()
-            .context("the app has no socket")?;
+        let socket = bound.sockets.into_iter().next().context("the app has no socket")?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -65,10 +61,7 @@ impl App {
         });
         let accepting = accept_loop(
             socket,
-            Arc::new(ArcSwap::from_pointee(Settings {
-                clock,
-                ..Settings::default()
-            })),
+            Arc::new(ArcSwap::from_pointee(Settings { clock, ..Settings::default() })),
             Door(Arc::clone(&desk)),
             Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             Arc::new(Metrics::default()),
@@ -88,12 +81,7 @@ impl App {
             .name("demo-app".into())
             .spawn(run)
             .context("cannot start the app's thread")?;
-        Ok(Self {
-            address: bound.address,
-            desk,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        Ok(Self { address: bound.address, desk, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Where it listens.
@@ -147,10 +135,7 @@ impl Service for Door {
     async fn call(&self, request: Request, _interims: &Interims) -> Response {
         if !matches!(request.head.method, Method::GET | Method::HEAD) {
             let mut response = answer(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "GET only\n".into());
-            response
-                .head
-                .fields
-                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            response.head.fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }
         match request.head.target.path() {
@@ -175,11 +160,7 @@ impl Desk {
         let now = self.clock.now();
         let took_ms = u64::try_from(now.since(&began).as_millis()).unwrap_or(u64::MAX);
         let number = self.renders.fetch_add(1, Ordering::Relaxed) + 1;
-        Some(template.render(&Stamp {
-            number,
-            took_ms,
-            at: now.wall,
-        }))
+        Some(template.render(&Stamp { number, took_ms, at: now.wall }))
     }
 }
 

@@ -113,8 +113,7 @@ impl Outcome {
     /// Counts one wait.
     pub(super) fn waited(&mut self, wait: Duration) {
         self.longest = self.longest.max(wait);
-        self.waits
-            .saturating_record(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
+        self.waits.saturating_record(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
     }
 }
 
@@ -197,14 +196,7 @@ impl Client {
         let mut task = JoinSet::new();
         // Its errors reach the exchange that they break.
         task.spawn(async { drop(connection.await) });
-        Ok(Self {
-            sender,
-            _connection: task,
-            address,
-            path,
-            page,
-            clock: Clock::default(),
-        })
+        Ok(Self { sender, _connection: task, address, path, page, clock: Clock::default() })
     }
 
     /// Asks until `end`.
@@ -237,9 +229,7 @@ impl Client {
     /// One request and its answer, checked to the last byte. Gives the stamp and the length of the content.
     async fn exchange(&mut self) -> Result<(Stamp, u64), LoadError> {
         let mut comparison = Comparison::new(&self.page);
-        let request = Request::get(self.path)
-            .header(HOST, self.address.to_string())
-            .body(Empty::new())?;
+        let request = Request::get(self.path).header(HOST, self.address.to_string()).body(Empty::new())?;
         self.sender.ready().await?;
         let mut response = self.sender.send_request(request).await?;
         if response.status() != StatusCode::OK {
@@ -265,14 +255,7 @@ mod tests {
         let app = App::start().unwrap();
         let time = Duration::from_secs(1);
         let (page, renders) = (app.page(page).unwrap(), || app.renders());
-        let load = Load {
-            address: app.address(),
-            path,
-            page,
-            clients,
-            time,
-            renders: &renders,
-        };
+        let load = Load { address: app.address(), path, page, clients, time, renders: &renders };
         let outcome = drive(load, &Figures::new(time)).await;
         (app, outcome)
     }
@@ -283,18 +266,11 @@ mod tests {
         let (app, outcome) = load("/", "/", 2).await;
         let outcome = outcome.unwrap();
         let serial = before.elapsed().as_millis() / RENDER_TIME.as_millis();
-        assert!(
-            u128::from(app.renders()) <= serial,
-            "{} renders in the time of {serial}",
-            app.renders()
-        );
+        assert!(u128::from(app.renders()) <= serial, "{} renders in the time of {serial}", app.renders());
         assert_eq!(outcome.waits.len(), app.renders(), "each page was waited for");
         assert!((1..=5).contains(&outcome.answers), "{outcome:?}");
         assert!(outcome.renders.abs_diff(outcome.answers) <= 1, "{outcome:?}");
-        assert_eq!(
-            outcome.body_bytes,
-            outcome.answers * app.page("/").unwrap().page_bytes() as u64
-        );
+        assert_eq!(outcome.body_bytes, outcome.answers * app.page("/").unwrap().page_bytes() as u64);
         assert_eq!((outcome.unanswered, outcome.bound_from), (0, None));
         assert!(outcome.waits.min() >= 180_000, "{}", outcome.waits.min());
     }
@@ -312,18 +288,12 @@ mod tests {
     #[tokio::test]
     async fn a_wrong_page_ends_the_load() {
         let (_app, outcome) = load("/story/2", "/story/3", 2).await;
-        assert!(
-            matches!(outcome, Err(LoadError::Page(WrongPage::Differs(_)))),
-            "{outcome:?}"
-        );
+        assert!(matches!(outcome, Err(LoadError::Page(WrongPage::Differs(_)))), "{outcome:?}");
     }
 
     #[tokio::test]
     async fn an_answer_other_than_200_ends_the_load() {
         let (_app, outcome) = load("/nowhere", "/", 2).await;
-        assert!(
-            matches!(outcome, Err(LoadError::Status(StatusCode::NOT_FOUND))),
-            "{outcome:?}"
-        );
+        assert!(matches!(outcome, Err(LoadError::Status(StatusCode::NOT_FOUND))), "{outcome:?}");
     }
 }

@@ -60,15 +60,9 @@ pub fn run(options: &DemoOptions) -> anyhow::Result<()> {
 fn show<W: Write>(options: &DemoOptions, screen: &mut Screen<W>) -> anyhow::Result<()> {
     let app = App::start().context("the demo app")?;
     let mut server = front(app.address()).context("the larder in front of it")?;
-    let larder = server
-        .addresses()
-        .first()
-        .copied()
-        .context("larder listens nowhere")?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("the load's runtime")?;
+    let larder = server.addresses().first().copied().context("larder listens nowhere")?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("the load's runtime")?;
     runtime.block_on(async {
         screen.say(&introduction(options, &app, larder))?;
         let (alone, fronted) = measure(options, &app, larder, screen).await?;
@@ -125,9 +119,7 @@ fn introduction(options: &DemoOptions, app: &App, larder: SocketAddr) -> String 
 }
 
 fn invitation(app: &App, larder: SocketAddr, admin: Option<SocketAddr>) -> String {
-    let admin = admin
-        .map(|admin| format!("  admin   http://{admin}/stats\n"))
-        .unwrap_or_default();
+    let admin = admin.map(|admin| format!("  admin   http://{admin}/stats\n")).unwrap_or_default();
     format!(
         "\nBoth go on. Open them side by side, reload, and look at the stamp on the page:\n\n  \
          app     http://{}/\n  larder  http://{larder}/\n{admin}\nCtrl-C ends.\n",
@@ -142,33 +134,14 @@ async fn measure<W: Write>(
     larder: SocketAddr,
     screen: &mut Screen<W>,
 ) -> anyhow::Result<(Outcome, Outcome)> {
-    let (page, renders) = (app.page(PATH).context("the app has no front page")?, || {
-        app.renders()
-    });
+    let (page, renders) = (app.page(PATH).context("the app has no front page")?, || app.renders());
     let time = Duration::from_secs(options.seconds);
     let clients = options.clients;
-    let load = Load {
-        address: app.address(),
-        path: PATH,
-        page,
-        clients,
-        time,
-        renders: &renders,
-    };
+    let load = Load { address: app.address(), path: PATH, page, clients, time, renders: &renders };
     let alone = phase("app alone", load, screen).await?;
     // Clients that gave up may have left a page half made: it belongs to neither load.
-    timeout(END_TIME, app.idle())
-        .await
-        .context("the app does not come to rest")?;
-    let fronted = phase(
-        "through larder",
-        Load {
-            address: larder,
-            ..load
-        },
-        screen,
-    )
-    .await?;
+    timeout(END_TIME, app.idle()).await.context("the app does not come to rest")?;
+    let fronted = phase("through larder", Load { address: larder, ..load }, screen).await?;
     Ok((alone, fronted))
 }
 
@@ -193,11 +166,7 @@ async fn phase<W: Write>(name: &str, load: Load<'_>, screen: &mut Screen<W>) -> 
         }
     };
     screen.done(name, load.time, outcome.answers, outcome.rate())?;
-    ensure!(
-        outcome.answers > 0,
-        "{name}: no page came within {} s",
-        load.time.as_secs()
-    );
+    ensure!(outcome.answers > 0, "{name}: no page came within {} s", load.time.as_secs());
     Ok(outcome)
 }
 
@@ -209,10 +178,7 @@ struct EndWish {
 
 impl EndWish {
     fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
     /// Resolves at the first of them.
@@ -231,17 +197,10 @@ mod tests {
     #[test]
     fn a_demo_ends_by_itself_and_says_what_larder_made_of_it() {
         let mut out = Vec::new();
-        let options = DemoOptions {
-            stay: false,
-            seconds: 2,
-            clients: 2,
-        };
+        let options = DemoOptions { stay: false, seconds: 2, clients: 2 };
         show(&options, &mut Screen::new(&mut out, false)).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(
-            text.contains("\nlarder: ") && text.ends_with(" % fewer renders\n"),
-            "{text}"
-        );
+        assert!(text.contains("\nlarder: ") && text.ends_with(" % fewer renders\n"), "{text}");
     }
 }

@@ -44,9 +44,7 @@ impl Stamp {
 
     /// Reads what [`Stamp::print`] wrote, and nothing else.
     fn parse(text: &str) -> Option<Self> {
-        let (at, rest) = text
-            .strip_prefix("<p data-rendered=\"")?
-            .split_once("\">Render <b>")?;
+        let (at, rest) = text.strip_prefix("<p data-rendered=\"")?.split_once("\">Render <b>")?;
         let (number, rest) = rest.split_once("</b> took <b>")?;
         let (took, _) = rest.split_once(" ms</b>")?;
         let stamp = Self {
@@ -68,25 +66,13 @@ pub(super) struct Template {
 
 impl Template {
     fn new(before: String, after: String) -> Self {
-        let stamp_bytes = Stamp {
-            number: 0,
-            took_ms: 0,
-            at: WallTime(0),
-        }
-        .print()
-        .len();
-        Self {
-            before,
-            after,
-            stamp_bytes,
-        }
+        let stamp_bytes = Stamp { number: 0, took_ms: 0, at: WallTime(0) }.print().len();
+        Self { before, after, stamp_bytes }
     }
 
     /// The page with a stamp.
     pub(super) fn render(&self, stamp: &Stamp) -> Bytes {
-        [&self.before, stamp.print().as_str(), &self.after]
-            .concat()
-            .into()
+        [&self.before, stamp.print().as_str(), &self.after].concat().into()
     }
 
     /// The length of the page.
@@ -127,11 +113,7 @@ pub(super) struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     pub(super) fn new(template: &'a Template) -> Self {
-        Self {
-            template,
-            seen: 0,
-            stamp: Vec::with_capacity(template.stamp_bytes),
-        }
+        Self { template, seen: 0, stamp: Vec::with_capacity(template.stamp_bytes) }
     }
 
     /// Takes the next piece.
@@ -157,18 +139,10 @@ impl<'a> Comparison<'a> {
         start: usize,
         expected: &[u8],
     ) -> Result<&'p [u8], WrongPage> {
-        let missing = self
-            .seen
-            .checked_sub(start)
-            .and_then(|done| expected.get(done..))
-            .unwrap_or_default();
+        let missing = self.seen.checked_sub(start).and_then(|done| expected.get(done..)).unwrap_or_default();
         let (mine, rest) = piece.split_at(piece.len().min(missing.len()));
         if !missing.starts_with(mine) {
-            let same = mine
-                .iter()
-                .zip(missing)
-                .take_while(|(found, expected)| found == expected)
-                .count();
+            let same = mine.iter().zip(missing).take_while(|(found, expected)| found == expected).count();
             return Err(WrongPage::Differs(self.seen + same));
         }
         self.seen += mine.len();
@@ -182,15 +156,9 @@ impl<'a> Comparison<'a> {
     pub(super) fn finish(self) -> Result<Stamp, WrongPage> {
         let expected = self.template.page_bytes();
         if self.seen < expected {
-            return Err(WrongPage::Short {
-                found: self.seen,
-                expected,
-            });
+            return Err(WrongPage::Short { found: self.seen, expected });
         }
-        str::from_utf8(&self.stamp)
-            .ok()
-            .and_then(Stamp::parse)
-            .ok_or(WrongPage::Stamp)
+        str::from_utf8(&self.stamp).ok().and_then(Stamp::parse).ok_or(WrongPage::Stamp)
     }
 }
 
@@ -266,16 +234,11 @@ fn template<'a>(title: &str, articles: impl Iterator<Item = &'a String>) -> Arc<
 mod tests {
     use super::*;
 
-    const STAMP: Stamp = Stamp {
-        number: 42,
-        took_ms: 181,
-        at: WallTime(1_763_719_471_123),
-    };
+    const STAMP: Stamp = Stamp { number: 42, took_ms: 181, at: WallTime(1_763_719_471_123) };
 
     fn compare(template: &Template, body: &[u8], piece_bytes: usize) -> Result<Stamp, WrongPage> {
         let mut comparison = Comparison::new(template);
-        body.chunks(piece_bytes)
-            .try_for_each(|piece| comparison.push(piece))?;
+        body.chunks(piece_bytes).try_for_each(|piece| comparison.push(piece))?;
         comparison.finish()
     }
 
@@ -283,10 +246,7 @@ mod tests {
     fn a_stamp_is_read_as_it_was_written() {
         let text = STAMP.print();
         assert_eq!(Stamp::parse(&text), Some(STAMP));
-        assert!(
-            text.contains("<b>     42</b>") && text.contains("10:04:31.123"),
-            "{text}"
-        );
+        assert!(text.contains("<b>     42</b>") && text.contains("10:04:31.123"), "{text}");
         assert_eq!(Stamp::parse(&text.replace("181", "1x1")), None);
         assert_eq!(Stamp::parse(&text.replace("10:04", "10:05")), None);
     }
@@ -298,34 +258,17 @@ mod tests {
             std::iter::once("/".to_owned()).chain((1..=STORIES).map(|number| format!("/story/{number}")));
         for path in paths {
             let page = pages.at(&path).unwrap();
-            assert!(
-                (56_500..57_500).contains(&page.page_bytes()),
-                "{path}: {}",
-                page.page_bytes()
-            );
+            assert!((56_500..57_500).contains(&page.page_bytes()), "{path}: {}", page.page_bytes());
             let body = page.render(&STAMP);
             assert_eq!(body.len(), page.page_bytes());
-            assert_eq!(
-                compare(again.at(&path).unwrap(), &body, 16_384),
-                Ok(STAMP),
-                "{path}"
-            );
+            assert_eq!(compare(again.at(&path).unwrap(), &body, 16_384), Ok(STAMP), "{path}");
         }
     }
 
     #[test]
     fn only_pages_of_the_paper_are_there() {
         let pages = Pages::new();
-        for path in [
-            "",
-            "/story/0",
-            "/story/13",
-            "/story/",
-            "/story/x",
-            "/story/-1",
-            "/other",
-            "//",
-        ] {
+        for path in ["", "/story/0", "/story/13", "/story/", "/story/x", "/story/-1", "/other", "//"] {
             assert!(pages.at(path).is_none(), "{path}");
         }
     }
@@ -349,20 +292,8 @@ mod tests {
             check(&changed(stamp_at - 1), Err(WrongPage::Differs(stamp_at - 1)));
             check(&changed(stamp_at + 20), Err(WrongPage::Stamp));
             check(&changed(body.len() - 1), Err(WrongPage::Differs(body.len() - 1)));
-            check(
-                &body[..100],
-                Err(WrongPage::Short {
-                    found: 100,
-                    expected: body.len(),
-                }),
-            );
-            check(
-                &[],
-                Err(WrongPage::Short {
-                    found: 0,
-                    expected: body.len(),
-                }),
-            );
+            check(&body[..100], Err(WrongPage::Short { found: 100, expected: body.len() }));
+            check(&[], Err(WrongPage::Short { found: 0, expected: body.len() }));
             check(&[&body[..], b"x"].concat(), Err(WrongPage::Long(body.len())));
         }
     }

@@ -11,45 +11,21 @@ pub(super) struct Headline {
 }
 
 const fn headline(section: &'static str, title: &'static str, byline: &'static str) -> Headline {
-    Headline {
-        section,
-        title,
-        byline,
-    }
+    Headline { section, title, byline }
 }
 
 /// The stories, the lead first.
 pub(super) const HEADLINES: [Headline; 12] = [
-    headline(
-        "Front page",
-        "One pot of soup feeds four hundred",
-        "By Ada Quince, from the kitchen",
-    ),
-    headline(
-        "Market",
-        "Plums are early, and nobody was ready",
-        "By Tomas Verjus",
-    ),
+    headline("Front page", "One pot of soup feeds four hundred", "By Ada Quince, from the kitchen"),
+    headline("Market", "Plums are early, and nobody was ready", "By Tomas Verjus"),
     headline("Opinion", "In praise of the second shelf", "By our columnist"),
     headline("Weather", "Cool and dry, as it should be", "By the cellar desk"),
     headline("Science", "How long is fresh? A jar answers", "By Ines Salt"),
-    headline(
-        "City",
-        "Queue at the only stove reaches the bridge",
-        "By Marten Oats",
-    ),
+    headline("City", "Queue at the only stove reaches the bridge", "By Marten Oats"),
     headline("Crafts", "The lid that never stuck", "By Bea Larch"),
     headline("Travel", "Three days along the salt road", "By Jon Caraway"),
-    headline(
-        "History",
-        "When ice came down the river by boat",
-        "By Ruth Barley",
-    ),
-    headline(
-        "Sport",
-        "Cheese wheels roll again on Sunday",
-        "By the rolling desk",
-    ),
+    headline("History", "When ice came down the river by boat", "By Ruth Barley"),
+    headline("Sport", "Cheese wheels roll again on Sunday", "By the rolling desk"),
     headline("Books", "A cookbook without one recipe", "By Nell Saffron"),
     headline("Last page", "Letters, mostly about marmalade", "By our readers"),
 ];
@@ -172,10 +148,7 @@ struct Writer(u64);
 
 impl Writer {
     fn number(&mut self) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 40).unwrap_or_default()
     }
 
@@ -188,11 +161,7 @@ impl Writer {
         match self.number() % 4 {
             0 => format!("{}, {who} {does} {what}.", self.one_of(&OPENINGS)),
             1 => format!("“{},” says {who}.", self.one_of(&SAYINGS)),
-            2 => format!(
-                "{}, {who} {does} {what}, {}.",
-                self.one_of(&OPENINGS),
-                self.one_of(&REASONS)
-            ),
+            2 => format!("{}, {who} {does} {what}, {}.", self.one_of(&OPENINGS), self.one_of(&REASONS)),
             _ => format!("{} {does} {what}, {}.", capitalised(who), self.one_of(&REASONS)),
         }
     }

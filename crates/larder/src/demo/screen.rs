@@ -21,10 +21,7 @@ impl Screen<io::Stdout> {
     /// Standard output.
     pub(super) fn stdout() -> Self {
         let out = io::stdout();
-        Self {
-            is_terminal: out.is_terminal(),
-            out,
-        }
+        Self { is_terminal: out.is_terminal(), out }
     }
 }
 
@@ -55,9 +52,7 @@ impl<W: Write> Screen<W> {
         let cells = (passed.as_millis() * BAR_CELLS / whole.as_millis().max(1)) as usize;
         let bar = format!("{}{}", "#".repeat(cells), ".".repeat(BAR_CELLS as usize - cells));
         let (passed, whole, pages) = (passed.as_secs(), whole.as_secs(), grouped(pages));
-        self.say(&format!(
-            "\r\x1b[K  {name:<15} [{bar}] {passed:>2} of {whole} s {pages:>11} pages"
-        ))
+        self.say(&format!("\r\x1b[K  {name:<15} [{bar}] {passed:>2} of {whole} s {pages:>11} pages"))
     }
 
     /// Leaves the progress shown as it is.
@@ -89,12 +84,8 @@ mod tests {
     fn shown(is_terminal: bool) -> String {
         let mut out = Vec::new();
         let mut screen = Screen::new(&mut out, is_terminal);
-        screen
-            .progress("app alone", Duration::from_secs(2), Duration::from_secs(8), 11)
-            .unwrap();
-        screen
-            .progress("app alone", Duration::from_secs(9), Duration::from_secs(8), 44)
-            .unwrap();
+        screen.progress("app alone", Duration::from_secs(2), Duration::from_secs(8), 11).unwrap();
+        screen.progress("app alone", Duration::from_secs(9), Duration::from_secs(8), 44).unwrap();
         screen.done("app alone", Duration::from_secs(8), 44, 5.5).unwrap();
         String::from_utf8(out).unwrap()
     }
@@ -105,10 +96,7 @@ mod tests {
         let terminal = shown(true);
         let lines: Vec<_> = terminal.split("\r\x1b[K").collect();
         assert_eq!(lines.len(), 4, "{lines:?}");
-        assert_eq!(
-            lines[1],
-            "  app alone       [#####...............]  2 of 8 s          11 pages"
-        );
+        assert_eq!(lines[1], "  app alone       [#####...............]  2 of 8 s          11 pages");
         assert!(lines[2].contains("[####################]  8 of 8 s"));
         assert!(lines.iter().all(|line| line.len() < 80));
     }

@@ -14,42 +14,16 @@ pub(super) fn table(app: &Outcome, larder: &Outcome) -> String {
         ("requests/s", rate(app.rate()), rate(larder.rate())),
         ("p50", wait_at(app, 50.0), wait_at(larder, 50.0)),
         ("p99", wait_at(app, 99.0), wait_at(larder, 99.0)),
-        (
-            "longest",
-            wait_of(app, app.longest),
-            wait_of(larder, larder.longest),
-        ),
+        ("longest", wait_of(app, app.longest), wait_of(larder, larder.longest)),
         ("requests answered", grouped(app.answers), grouped(larder.answers)),
-        (
-            "origin requests (renders)",
-            grouped(app.renders),
-            grouped(larder.renders),
-        ),
-        (
-            "bytes to clients",
-            bytes(app.body_bytes),
-            bytes(larder.body_bytes),
-        ),
-        (
-            "oldest page on arrival",
-            seconds(app.oldest),
-            seconds(larder.oldest),
-        ),
+        ("origin requests (renders)", grouped(app.renders), grouped(larder.renders)),
+        ("bytes to clients", bytes(app.body_bytes), bytes(larder.body_bytes)),
+        ("oldest page on arrival", seconds(app.oldest), seconds(larder.oldest)),
     ];
     if app.unanswered + larder.unanswered > 0 {
-        rows.push((
-            "gave up waiting",
-            grouped(app.unanswered),
-            grouped(larder.unanswered),
-        ));
+        rows.push(("gave up waiting", grouped(app.unanswered), grouped(larder.unanswered)));
     }
-    let mut text = format!(
-        "  {:<28}{:>18}{:>20}\n  {}\n",
-        "",
-        "app alone",
-        "through larder",
-        "-".repeat(66)
-    );
+    let mut text = format!("  {:<28}{:>18}{:>20}\n  {}\n", "", "app alone", "through larder", "-".repeat(66));
     for (label, app, larder) in rows {
         let _ = writeln!(text, "  {label:<28}{app:>18}{larder:>20}");
     }
@@ -64,10 +38,7 @@ pub(super) fn verdict(app: &Outcome, larder: &Outcome) -> String {
     } else {
         format!("{:.1}", (factor * 10.0).floor() / 10.0)
     };
-    format!(
-        "larder: {factor}x the requests per second, {}",
-        renders(app.renders, larder.renders)
-    )
+    format!("larder: {factor}x the requests per second, {}", renders(app.renders, larder.renders))
 }
 
 fn renders(app: u64, larder: u64) -> String {
@@ -105,11 +76,7 @@ fn seconds(age: Duration) -> String {
 
 /// Per second; one decimal where that says something.
 pub(super) fn rate(rate: f64) -> String {
-    if rate < 99.95 {
-        format!("{rate:.1}")
-    } else {
-        grouped(rate as u64)
-    }
+    if rate < 99.95 { format!("{rate:.1}") } else { grouped(rate as u64) }
 }
 
 /// Bytes in decimal units, as networks and disks count.
@@ -144,9 +111,7 @@ mod tests {
         outcome.answers = answers;
         outcome.renders = renders;
         outcome.body_bytes = answers * 57_000;
-        waits_ms
-            .iter()
-            .for_each(|ms| outcome.waited(Duration::from_millis(*ms)));
+        waits_ms.iter().for_each(|ms| outcome.waited(Duration::from_millis(*ms)));
         outcome
     }
 
@@ -177,31 +142,11 @@ mod tests {
             let verdict = verdict(&outcome(app.0, app.1, &[]), &outcome(larder.0, larder.1, &[]));
             assert_eq!(verdict, format!("larder: {expected}"));
         };
-        check(
-            (44, 44),
-            (18_170, 7),
-            "412x the requests per second, 84 % fewer renders",
-        );
-        check(
-            (44, 44),
-            (85, 43),
-            "1.9x the requests per second, 2 % fewer renders",
-        );
-        check(
-            (44, 44),
-            (44, 44),
-            "1.0x the requests per second, as many renders",
-        );
-        check(
-            (44, 44),
-            (40, 66),
-            "0.9x the requests per second, 50 % more renders",
-        );
-        check(
-            (1000, 1000),
-            (2_500_000, 1),
-            "2,500x the requests per second, 99 % fewer renders",
-        );
+        check((44, 44), (18_170, 7), "412x the requests per second, 84 % fewer renders");
+        check((44, 44), (85, 43), "1.9x the requests per second, 2 % fewer renders");
+        check((44, 44), (44, 44), "1.0x the requests per second, as many renders");
+        check((44, 44), (40, 66), "0.9x the requests per second, 50 % more renders");
+        check((1000, 1000), (2_500_000, 1), "2,500x the requests per second, 99 % fewer renders");
     }
 
     #[test]
@@ -213,10 +158,7 @@ mod tests {
         let table = table(&app, &larder);
         assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
         let row = |label: &str| {
-            let row = table
-                .lines()
-                .find_map(|line| line.trim_start().strip_prefix(label))
-                .unwrap();
+            let row = table.lines().find_map(|line| line.trim_start().strip_prefix(label)).unwrap();
             row.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         assert_eq!(row("requests/s"), "5.5 500,000,000");

@@ -48,14 +48,7 @@ impl Insight {
         listening: Vec<Arc<ListenMetrics>>,
         clock: Clock,
     ) -> Self {
-        Self {
-            metrics,
-            proxy,
-            listening,
-            clock,
-            draining: AtomicBool::new(false),
-            view: RwLock::default(),
-        }
+        Self { metrics, proxy, listening, clock, draining: AtomicBool::new(false), view: RwLock::default() }
     }
 
     pub(super) fn refresh(
@@ -66,13 +59,7 @@ impl Insight {
         admin: Option<SocketAddr>,
         log: Option<AccessLog>,
     ) {
-        *self.view.write() = View {
-            stores,
-            origins,
-            listeners,
-            admin,
-            log,
-        };
+        *self.view.write() = View { stores, origins, listeners, admin, log };
     }
 
     pub(super) fn draining(&self) {
@@ -101,35 +88,20 @@ impl Insight {
 
 /// Counters and gauges that other crates count themselves come as name, help, labels and value.
 fn kind_of(name: &str) -> Kind {
-    if name.ends_with("_total") {
-        Kind::Counter
-    } else {
-        Kind::Gauge
-    }
+    if name.ends_with("_total") { Kind::Counter } else { Kind::Gauge }
 }
 
 impl Larder for Insight {
     fn health(&self) -> Health {
-        if self.draining.load(Ordering::Relaxed) {
-            Health::Draining
-        } else {
-            Health::Ok
-        }
+        if self.draining.load(Ordering::Relaxed) { Health::Draining } else { Health::Ok }
     }
 
     fn expose(&self, out: &mut Exposition) {
         self.metrics.expose(out);
         let view = self.view.read();
-        let usages: Vec<_> = view
-            .stores
-            .iter()
-            .map(|(name, store)| (name, store.usage()))
-            .collect();
+        let usages: Vec<_> = view.stores.iter().map(|(name, store)| (name, store.usage())).collect();
         let tiers = [
-            (
-                &family::CACHE_BYTES,
-                (|usage| usage.bytes) as fn(&larder_store::Usage) -> u64,
-            ),
+            (&family::CACHE_BYTES, (|usage| usage.bytes) as fn(&larder_store::Usage) -> u64),
             (&family::CACHE_OBJECTS, |usage| usage.objects),
             (&family::CACHE_MAX_BYTES, |usage| usage.max_bytes),
         ];
@@ -141,28 +113,14 @@ impl Larder for Insight {
         }
         let mut evictions = out.family(&family::EVICTIONS);
         for (name, usage) in &usages {
-            evictions.value(
-                &[("cache", name.as_str()), ("reason", "room")],
-                usage.evicted_for_room,
-            );
-            evictions.value(
-                &[("cache", name.as_str()), ("reason", "variants")],
-                usage.evicted_variants,
-            );
+            evictions.value(&[("cache", name.as_str()), ("reason", "room")], usage.evicted_for_room);
+            evictions.value(&[("cache", name.as_str()), ("reason", "variants")], usage.evicted_variants);
         }
         let gauges = self.proxy.gauges();
-        out.foreign(
-            "larder_flights",
-            Kind::Gauge,
-            "Origin fetches of GET and HEAD in flight.",
-        )
-        .value(&[], gauges.flights);
-        out.foreign(
-            "larder_flights_waiting",
-            Kind::Gauge,
-            "Clients that wait for one of them.",
-        )
-        .value(&[], gauges.waiting);
+        out.foreign("larder_flights", Kind::Gauge, "Origin fetches of GET and HEAD in flight.")
+            .value(&[], gauges.flights);
+        out.foreign("larder_flights_waiting", Kind::Gauge, "Clients that wait for one of them.")
+            .value(&[], gauges.waiting);
         foreign(out, &[], |visit| self.front_door().for_each(visit));
         for (name, shared) in &view.origins {
             foreign(out, &[("upstream", name)], |visit| shared.metrics.for_each(visit));
@@ -175,12 +133,8 @@ impl Larder for Insight {
     fn stats(&self) -> Stats {
         let mut stats = Stats::of(&self.metrics.snapshot(), self.health(), self.clock.now().wall);
         let view = self.view.read();
-        let listener = |kind| {
-            move |address: &SocketAddr| ListenerStats {
-                address: address.to_string(),
-                kind,
-            }
-        };
+        let listener =
+            |kind| move |address: &SocketAddr| ListenerStats { address: address.to_string(), kind };
         stats.listeners = view
             .listeners
             .iter()
@@ -190,10 +144,9 @@ impl Larder for Insight {
         let door = self.front_door();
         stats.connections = door.open.value();
         door.for_each(&mut |name, _, labels, value| {
-            if let (true, Some((_, reason))) = (
-                name == "larder_requests_refused_total" && value > 0,
-                labels.first(),
-            ) {
+            if let (true, Some((_, reason))) =
+                (name == "larder_requests_refused_total" && value > 0, labels.first())
+            {
                 stats.refused.insert(reason, value);
             }
         });
@@ -206,11 +159,7 @@ impl Larder for Insight {
                 objects: usage.objects,
                 max_bytes: usage.max_bytes,
             }];
-            shown.evictions = [
-                ("room", usage.evicted_for_room),
-                ("variants", usage.evicted_variants),
-            ]
-            .into();
+            shown.evictions = [("room", usage.evicted_for_room), ("variants", usage.evicted_variants)].into();
         }
         for (name, shared) in &view.origins {
             let shown = stats.origin(name);
@@ -224,10 +173,7 @@ impl Larder for Insight {
             });
             shown.failed = shown.failures.values().sum();
         }
-        stats.log = view.log.as_ref().map(|log| LogStats {
-            written: log.written(),
-            dropped: log.dropped(),
-        });
+        stats.log = view.log.as_ref().map(|log| LogStats { written: log.written(), dropped: log.dropped() });
         stats
     }
 }
@@ -256,33 +202,15 @@ impl AdminServer {
         config: &Config,
         insight: Arc<Insight>,
     ) -> Result<Self, ServerError> {
-        let failed = |source| ServerError::Thread {
-            what: "the admin",
-            source,
-        };
-        let token = config
-            .admin_token
-            .as_ref()
-            .map(|token| Token::parse(token.expose()))
-            .transpose()?;
+        let failed = |source| ServerError::Thread { what: "the admin", source };
+        let token = config.admin_token.as_ref().map(|token| Token::parse(token.expose())).transpose()?;
         let bound = larder_listen::bind(address, 1)?;
-        let admin = Admin::new(
-            insight.clone() as Arc<dyn Larder>,
-            Guard {
-                hosts: Vec::new(),
-                token,
-            },
-        );
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(failed)?;
+        let admin = Admin::new(insight.clone() as Arc<dyn Larder>, Guard { hosts: Vec::new(), token });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let drain = Drain::new();
         let (stop, stopped) = oneshot::channel();
-        let settings = Arc::new(ArcSwap::from_pointee(Settings {
-            clock: insight.clock.clone(),
-            ..Settings::default()
-        }));
+        let settings =
+            Arc::new(ArcSwap::from_pointee(Settings { clock: insight.clock.clone(), ..Settings::default() }));
         let signal = drain.signal();
         let run = move || {
             runtime.block_on(async {
@@ -302,16 +230,8 @@ impl AdminServer {
                 let _ = stopped.await;
             });
         };
-        let thread = std::thread::Builder::new()
-            .name("admin".to_owned())
-            .spawn(run)
-            .map_err(failed)?;
-        Ok(Self {
-            address: bound.address,
-            drain,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(run).map_err(failed)?;
+        Ok(Self { address: bound.address, drain, stop: Some(stop), thread: Some(thread) })
     }
 
     pub(super) fn address(&self) -> SocketAddr {

@@ -130,27 +130,19 @@ impl Server {
             .iter()
             .map(|address| larder_listen::bind(*address, count).map(|bound| (*address, bound)))
             .collect::<Result<_, _>>()?;
-        let slots = Arc::new(tokio::sync::Semaphore::new(
-            larder_listen::accept::connection_slots(DESCRIPTOR_RESERVE),
-        ));
+        let slots = Arc::new(tokio::sync::Semaphore::new(larder_listen::accept::connection_slots(
+            DESCRIPTOR_RESERVE,
+        )));
         let mut workers = Vec::with_capacity(count);
         for index in 0..count {
             let worker = proxy.worker(index, Arc::clone(&plan)).map_err(WireError::from)?;
-            workers.push(WorkerHandle::start(
-                index,
-                worker,
-                metrics.worker(index),
-                Arc::clone(&slots),
-            )?);
+            workers.push(WorkerHandle::start(index, worker, metrics.worker(index), Arc::clone(&slots))?);
         }
         wiring.commit(draft);
         let insight = Arc::new(Insight::new(
             Arc::clone(&metrics),
             Arc::clone(&proxy),
-            workers
-                .iter()
-                .map(|worker| Arc::clone(worker.metrics()))
-                .collect(),
+            workers.iter().map(|worker| Arc::clone(worker.metrics())).collect(),
             clock.clone(),
         ));
         let mut server = Self {
@@ -164,10 +156,7 @@ impl Server {
             admin: None,
             insight,
             access_log: None,
-            door: Arc::new(ArcSwap::from_pointee(crate::wire::listener(
-                &config.limits,
-                &clock,
-            ))),
+            door: Arc::new(ArcSwap::from_pointee(crate::wire::listener(&config.limits, &clock))),
             clock,
             config,
         };
@@ -198,14 +187,7 @@ impl Server {
             };
             worker.listen(listener)?;
         }
-        self.listeners.insert(
-            asked,
-            OpenListener {
-                address: bound.address,
-                drain,
-                accepting,
-            },
-        );
+        self.listeners.insert(asked, OpenListener { address: bound.address, drain, accepting });
         Ok(())
     }
 
@@ -225,11 +207,8 @@ impl Server {
         };
         let log = target
             .map(|target| {
-                let options = AccessLogOptions {
-                    format,
-                    workers: self.workers.len(),
-                    ..AccessLogOptions::new(target)
-                };
+                let options =
+                    AccessLogOptions { format, workers: self.workers.len(), ..AccessLogOptions::new(target) };
                 AccessLog::open(&options, self.diagnostics.clone())
             })
             .transpose()?;
@@ -244,11 +223,7 @@ impl Server {
 
     /// Where it listens.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.config
-            .listen
-            .iter()
-            .filter_map(|asked| Some(self.listeners.get(asked)?.address))
-            .collect()
+        self.config.listen.iter().filter_map(|asked| Some(self.listeners.get(asked)?.address)).collect()
     }
 
     /// Where the admin is, if anywhere.
@@ -297,34 +272,23 @@ impl Server {
         // Everything that can fail comes before anything that changes.
         let (settings, draft) = self.wiring.draft(&config);
         let plan = Plan::new(settings).map_err(WireError::from)?;
-        let new: Vec<_> = config
-            .listen
-            .iter()
-            .filter(|address| !self.listeners.contains_key(address))
-            .collect();
+        let new: Vec<_> =
+            config.listen.iter().filter(|address| !self.listeners.contains_key(address)).collect();
         let bound: Vec<_> = new
             .into_iter()
             .map(|address| larder_listen::bind(*address, self.workers.len()).map(|bound| (*address, bound)))
             .collect::<Result<_, _>>()?;
-        let prepared = self
-            .workers
-            .iter()
-            .map(|worker| worker.worker().prepare(Arc::clone(&plan)));
+        let prepared = self.workers.iter().map(|worker| worker.worker().prepare(Arc::clone(&plan)));
         let prepared: Vec<_> = prepared.collect::<Result<_, _>>().map_err(WireError::from)?;
         for (worker, prepared) in self.workers.iter().zip(prepared) {
             worker.worker().adopt(prepared);
         }
         self.wiring.commit(draft);
         let postponed = self.postponed(&config);
-        let gone: Vec<_> = self
-            .listeners
-            .keys()
-            .filter(|address| !config.listen.contains(address))
-            .copied()
-            .collect();
+        let gone: Vec<_> =
+            self.listeners.keys().filter(|address| !config.listen.contains(address)).copied().collect();
         self.config = config;
-        self.door
-            .store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
+        self.door.store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
         self.closing.retain(|listener| !listener.is_drained());
         for address in gone {
             if let Some(listener) = self.listeners.remove(&address) {
@@ -336,8 +300,7 @@ impl Server {
             self.open(asked, bound)?;
         }
         if let Err(error) = self.open_log() {
-            self.diagnostics
-                .warn("access-log", "reload", format_args!("{error}; the old one stays"));
+            self.diagnostics.warn("access-log", "reload", format_args!("{error}; the old one stays"));
         }
         self.refresh_insight();
         Ok(postponed)
@@ -347,10 +310,7 @@ impl Server {
         let mut notes = Vec::new();
         let workers = config.workers.unwrap_or_else(usable_cpus);
         if workers != self.workers.len() {
-            notes.push(format!(
-                "workers: {} run, {workers} after a restart",
-                self.workers.len()
-            ));
+            notes.push(format!("workers: {} run, {workers} after a restart", self.workers.len()));
         }
         if config.admin != self.config.admin || config.admin_token != self.config.admin_token {
             notes.push("admin and admin_token change at a restart".to_owned());

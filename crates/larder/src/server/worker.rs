@@ -36,14 +36,8 @@ impl WorkerHandle {
         counters: Arc<WorkerMetrics>,
         slots: Arc<Semaphore>,
     ) -> Result<Self, ServerError> {
-        let failed = |source| ServerError::Thread {
-            what: "a worker",
-            source,
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(failed)?;
+        let failed = |source| ServerError::Thread { what: "a worker", source };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let tasks = runtime.handle().metrics();
         counters.watch_tasks(move || tasks.num_alive_tasks());
         let worker = Arc::new(worker);
@@ -59,13 +53,7 @@ impl WorkerHandle {
                         listener = opened.recv() => listener,
                         _ = &mut stopped => None,
                     };
-                    let Some(Listener {
-                        socket,
-                        settings,
-                        drain,
-                        accepting,
-                    }) = listener
-                    else {
+                    let Some(Listener { socket, settings, drain, accepting }) = listener else {
                         return;
                     };
                     let accepts = accept_loop(
@@ -85,17 +73,9 @@ impl WorkerHandle {
             // Blocking reads of files that are still running are not waited for.
             runtime.shutdown_background();
         };
-        let thread = std::thread::Builder::new()
-            .name(format!("worker-{index}"))
-            .spawn(run)
-            .map_err(failed)?;
-        Ok(Self {
-            worker,
-            metrics,
-            listeners,
-            thread: Some(thread),
-            stop: Some(stop),
-        })
+        let thread =
+            std::thread::Builder::new().name(format!("worker-{index}")).spawn(run).map_err(failed)?;
+        Ok(Self { worker, metrics, listeners, thread: Some(thread), stop: Some(stop) })
     }
 
     pub(super) fn worker(&self) -> &Arc<Worker> {

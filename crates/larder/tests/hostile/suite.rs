@@ -27,10 +27,7 @@ impl Run {
     where
         F: Future<Output = Outcome> + 'static,
     {
-        Self {
-            name: name.into(),
-            start: Box::new(move || Box::pin(walk())),
-        }
+        Self { name: name.into(), start: Box::new(move || Box::pin(walk())) }
     }
 
     fn run(&self) -> Outcome {
@@ -54,11 +51,7 @@ pub(crate) fn run_all(mut runs: Vec<Run>) {
     // The first runtime of a process opens what all of them share.
     drop(tokio::runtime::Builder::new_current_thread().enable_all().build());
     let before = descriptors();
-    let (next, failures, times) = (
-        AtomicUsize::new(0),
-        Mutex::new(Vec::new()),
-        Mutex::new(Vec::new()),
-    );
+    let (next, failures, times) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..PARALLEL {
             scope.spawn(|| {
@@ -74,12 +67,8 @@ pub(crate) fn run_all(mut runs: Vec<Run>) {
     });
     let mut times = times.into_inner();
     times.sort_unstable();
-    let slowest: Vec<String> = times
-        .iter()
-        .rev()
-        .take(5)
-        .map(|(took, name)| format!("{name} {took:.1?}"))
-        .collect();
+    let slowest: Vec<String> =
+        times.iter().rev().take(5).map(|(took, name)| format!("{name} {took:.1?}")).collect();
     println!("{} cases; the slowest: {}", runs.len(), slowest.join(", "));
     let mut failures = failures.into_inner();
     failures.sort();

@@ -13,13 +13,7 @@ async fn busy() -> (Process, Origin, tempfile::TempDir) {
         cacheable("/a", 1000),
         script("/private", answer_of(&["Cache-Control: private"], 10)),
         script("/form", Answer::new(201, &[], "made")),
-        script(
-            "/dies",
-            Answer {
-                vanish: true,
-                ..Answer::default()
-            },
-        ),
+        script("/dies", Answer { vanish: true, ..Answer::default() }),
     ])
     .unwrap();
     let (directory, path) = written("");
@@ -45,10 +39,7 @@ async fn busy() -> (Process, Origin, tempfile::TempDir) {
     ] {
         connect(larder.addr).await.exchange(&request).await.unwrap();
     }
-    until("all are counted", async || {
-        larder.metrics().await.sum("larder_requests_total") >= 7
-    })
-    .await;
+    until("all are counted", async || larder.metrics().await.sum("larder_requests_total") >= 7).await;
     (larder, origin, directory)
 }
 
@@ -67,10 +58,7 @@ async fn metrics_are_valid_and_no_series_stands_twice() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').unwrap();
             assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
-            assert!(
-                kinds.insert(name, kind).is_none() && helped.contains(name),
-                "{line}"
-            );
+            assert!(kinds.insert(name, kind).is_none() && helped.contains(name), "{line}");
             assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
             continue;
         }
@@ -78,18 +66,11 @@ async fn metrics_are_valid_and_no_series_stands_twice() {
         assert!(value.parse::<f64>().is_ok_and(|value| value >= 0.0), "{line}");
         assert!(series.insert(sample), "it stands twice: {line}");
         let name = sample.split('{').next().unwrap();
-        let histogram = ["_bucket", "_sum", "_count"]
-            .into_iter()
-            .find_map(|end| name.strip_suffix(end));
-        let family = histogram
-            .filter(|family| kinds.get(family) == Some(&"histogram"))
-            .unwrap_or(name);
+        let histogram = ["_bucket", "_sum", "_count"].into_iter().find_map(|end| name.strip_suffix(end));
+        let family = histogram.filter(|family| kinds.get(family) == Some(&"histogram")).unwrap_or(name);
         assert!(kinds.contains_key(family), "no HELP and TYPE before {line}");
         if family != current {
-            assert!(
-                closed.insert(family),
-                "the samples of {family} do not stand together"
-            );
+            assert!(closed.insert(family), "the samples of {family} do not stand together");
             family.clone_into(&mut current);
         }
     }
@@ -105,10 +86,7 @@ async fn metrics_are_valid_and_no_series_stands_twice() {
     ] {
         assert!(series.contains(expected), "no {expected} in {}", metrics.0);
     }
-    assert_eq!(
-        metrics.value("larder_cache_lookups_total{cache=\"default\",status=\"hit\"}"),
-        Some(1.0)
-    );
+    assert_eq!(metrics.value("larder_cache_lookups_total{cache=\"default\",status=\"hit\"}"), Some(1.0));
     assert!(metrics.sum("larder_origin_errors_total") >= 2, "{}", metrics.0);
 }
 
@@ -116,14 +94,7 @@ async fn metrics_are_valid_and_no_series_stands_twice() {
 async fn stats_are_json_and_agree_with_the_metrics() {
     let (larder, _origin, _directory) = busy().await;
     let response = get(larder.admin, "/stats").await;
-    assert!(
-        response
-            .fields
-            .first("content-type")
-            .unwrap()
-            .starts_with("application/json"),
-        "{response}"
-    );
+    assert!(response.fields.first("content-type").unwrap().starts_with("application/json"), "{response}");
     let stats: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
     let metrics = larder.metrics().await;
     assert_eq!(stats["health"], "ok");
@@ -132,26 +103,15 @@ async fn stats_are_json_and_agree_with_the_metrics() {
     let of_kind = |kind: &str| {
         let all = stats["listeners"].as_array().unwrap().iter();
         let addresses = all.filter(|listener| listener["kind"] == kind);
-        addresses
-            .map(|listener| listener["address"].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
+        addresses.map(|listener| listener["address"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(of_kind("admin"), [larder.admin.to_string()]);
-    assert_eq!(
-        (of_kind("http").len(), &of_kind("http")[0]),
-        (2, &larder.addr.to_string())
-    );
-    for (list, names) in [
-        ("origins", ["one", "two"]),
-        ("stores", ["default", "small"]),
-        ("sites", ["*", "two.test"]),
-    ] {
-        let shown: BTreeSet<&str> = stats[list]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(|entry| entry["name"].as_str())
-            .collect();
+    assert_eq!((of_kind("http").len(), &of_kind("http")[0]), (2, &larder.addr.to_string()));
+    for (list, names) in
+        [("origins", ["one", "two"]), ("stores", ["default", "small"]), ("sites", ["*", "two.test"])]
+    {
+        let shown: BTreeSet<&str> =
+            stats[list].as_array().unwrap().iter().filter_map(|entry| entry["name"].as_str()).collect();
         assert!(names.iter().all(|name| shown.contains(name)), "{list}: {shown:?}");
     }
     assert_eq!(stats["workers"].as_array().unwrap().len(), 2);
@@ -167,23 +127,12 @@ async fn only_addresses_and_loopback_names_are_let_in() {
         ("localhost.evil.example".to_owned(), 421),
     ] {
         for target in ["/healthz", "/metrics", "/stats", "/"] {
-            let request = Request {
-                host: Some(host.clone()),
-                ..asking(target)
-            };
+            let request = Request { host: Some(host.clone()), ..asking(target) };
             let response = connect(larder.admin).await.exchange(&request).await.unwrap();
             assert_eq!(response.status, status, "{host} {target}: {response}");
         }
     }
     assert_eq!(get(larder.admin, "/nothing").await.status, 404);
     let posted = Request::new("POST", "/stats", "localhost").body("x");
-    assert_eq!(
-        connect(larder.admin)
-            .await
-            .exchange(&posted)
-            .await
-            .unwrap()
-            .status,
-        405
-    );
+    assert_eq!(connect(larder.admin).await.exchange(&posted).await.unwrap().status, 405);
 }

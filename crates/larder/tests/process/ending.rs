@@ -13,22 +13,14 @@ use crate::support::{
 fn held(at: Option<u64>) -> Answer {
     Answer {
         hold: at.is_none().then(|| "go".to_owned()),
-        holds: at
-            .map(|at| Hold {
-                at,
-                gate: "go".to_owned(),
-            })
-            .into_iter()
-            .collect(),
+        holds: at.map(|at| Hold { at, gate: "go".to_owned() }).into_iter().collect(),
         ..answer_of(&["Cache-Control: max-age=60"], 100_000)
     }
 }
 
 async fn refuses(larder: &Process) {
-    until("connections are refused", async || {
-        tokio::net::TcpStream::connect(larder.addr).await.is_err()
-    })
-    .await;
+    until("connections are refused", async || tokio::net::TcpStream::connect(larder.addr).await.is_err())
+        .await;
 }
 
 #[tokio::test]
@@ -115,35 +107,18 @@ async fn what_does_not_finish_is_cut_after_the_limit() {
         client.write(&asking(target).to_http1()).await.unwrap();
         clients.push(client);
     }
-    within(
-        "the origin's requests",
-        origin.log().until(|log| log.count() == 2),
-    )
-    .await;
+    within("the origin's requests", origin.log().until(|log| log.count() == 2)).await;
     let signalled = Instant::now();
     larder.signal(Signal::TERM);
     assert_eq!(larder.end().await, 0, "{:?}", larder.stderr());
     let took = signalled.elapsed();
-    assert!(
-        took >= Duration::from_millis(400) && took < Duration::from_secs(5),
-        "{took:?}"
-    );
+    assert!(took >= Duration::from_millis(400) && took < Duration::from_secs(5), "{took:?}");
     let said = larder.stderr().join("\n");
-    assert!(
-        said.contains("2 connections were still open and are cut"),
-        "{said}"
-    );
+    assert!(said.contains("2 connections were still open and are cut"), "{said}");
     let mut half = clients.pop().unwrap();
     let cut = half.read_response("GET", &Progress::default()).await.unwrap();
     assert!(matches!(cut.end, End::Broken(_)), "{cut}");
-    assert!(
-        clients
-            .pop()
-            .unwrap()
-            .read_response("GET", &Progress::default())
-            .await
-            .is_err()
-    );
+    assert!(clients.pop().unwrap().read_response("GET", &Progress::default()).await.is_err());
 }
 
 #[tokio::test]
@@ -153,30 +128,14 @@ async fn a_second_signal_ends_at_once() {
         let mut larder = Process::run(&["--origin", &origin.url()]).await;
         let mut client = connect(larder.addr).await;
         client.write(&asking("/slow").to_http1()).await.unwrap();
-        within(
-            "the origin's request",
-            origin.log().until(|log| log.in_flight() == 1),
-        )
-        .await;
+        within("the origin's request", origin.log().until(|log| log.in_flight() == 1)).await;
         larder.signal(first);
         larder.says("finish within 30 s").await;
         let signalled = Instant::now();
         larder.signal(second);
         assert_eq!(larder.end().await, 1);
-        assert!(
-            signalled.elapsed() < Duration::from_secs(5),
-            "{:?}",
-            signalled.elapsed()
-        );
-        assert!(
-            larder.stderr().iter().any(|line| line == "larder: ended at once"),
-            "{:?}",
-            larder.stderr()
-        );
-        within(
-            "the cut connection",
-            origin.log().until(|log| log.in_flight() == 0),
-        )
-        .await;
+        assert!(signalled.elapsed() < Duration::from_secs(5), "{:?}", signalled.elapsed());
+        assert!(larder.stderr().iter().any(|line| line == "larder: ended at once"), "{:?}", larder.stderr());
+        within("the cut connection", origin.log().until(|log| log.in_flight() == 0)).await;
     }
 }

@@ -13,18 +13,11 @@ use crate::support::{
 
 fn lines(path: &Path) -> Vec<String> {
     let text = std::fs::read(path).unwrap_or_default();
-    String::from_utf8(text)
-        .expect("a log is UTF-8")
-        .lines()
-        .map(str::to_owned)
-        .collect()
+    String::from_utf8(text).expect("a log is UTF-8").lines().map(str::to_owned).collect()
 }
 
 async fn until_lines(path: &Path, count: usize) -> Vec<String> {
-    until(&format!("{} has {count} lines", path.display()), async || {
-        lines(path).len() >= count
-    })
-    .await;
+    until(&format!("{} has {count} lines", path.display()), async || lines(path).len() >= count).await;
     let lines = lines(path);
     assert_eq!(lines.len(), count, "{lines:#?}");
     lines
@@ -41,13 +34,7 @@ fn origin() -> Origin {
         script("/private", answer_of(&["Cache-Control: private"], 10)),
         script("/form", Answer::new(201, &[], "made")),
         script("/gone", Answer::new(404, &["Cache-Control: max-age=60"], "gone")),
-        script(
-            "/dies",
-            Answer {
-                vanish: true,
-                ..Answer::default()
-            },
-        ),
+        script("/dies", Answer { vanish: true, ..Answer::default() }),
     ])
     .unwrap()
 }
@@ -65,10 +52,7 @@ async fn visit(larder: &Process) -> Vec<(Request, Response)> {
         Request::new("POST", "/form", "localhost").body("name=x"),
         asking("/gone"),
         asking("/dies"),
-        Request {
-            version: "1.0".to_owned(),
-            ..asking("/a")
-        },
+        Request { version: "1.0".to_owned(), ..asking("/a") },
         Request::raw(&odd[..]),
     ];
     let mut answered = Vec::new();
@@ -101,42 +85,24 @@ async fn json_lines_say_what_the_response_said() {
     let answered = visit(&larder).await;
     let lines = until_lines(&log, answered.len()).await;
     for (line, (request, response)) in lines.iter().zip(&answered) {
-        assert!(
-            !line.contains(|c: char| c.is_control()),
-            "a raw control in {line:?}"
-        );
+        assert!(!line.contains(|c: char| c.is_control()), "a raw control in {line:?}");
         let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert_eq!(line["http.response.status_code"], response.status, "{line}");
         assert_eq!(line["http.request.method"], *request.method, "{line}");
-        assert_eq!(
-            line["larder.cache.status_field"],
-            cache_status(response),
-            "{line}"
-        );
-        assert_eq!(
-            line["larder.cache.status"].as_str(),
-            verdict(cache_status(response)),
-            "{line}"
-        );
-        let stored = cache_status(response)
-            .split(';')
-            .any(|parameter| parameter.trim() == "stored");
+        assert_eq!(line["larder.cache.status_field"], cache_status(response), "{line}");
+        assert_eq!(line["larder.cache.status"].as_str(), verdict(cache_status(response)), "{line}");
+        let stored = cache_status(response).split(';').any(|parameter| parameter.trim() == "stored");
         assert_eq!(line["larder.cache.stored"], stored, "{line}");
         assert_eq!(line["http.response.body.size"], response.body.len(), "{line}");
         assert_eq!(line["larder.complete"], true, "{line}");
         assert_eq!(line["client.address"], "127.0.0.1", "{line}");
         assert!(line["larder.request_time"].as_f64().unwrap() < 20.0, "{line}");
     }
-    let paths: Vec<Value> = lines
-        .iter()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["url.path"].clone())
-        .collect();
+    let paths: Vec<Value> =
+        lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()["url.path"].clone()).collect();
     assert_eq!(paths[4], "/private");
     let odd: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
-    assert_eq!(
-        odd["user_agent.original"], "odd \" \\ \u{fffd}\u{e9} \t end",
-        "{odd}"
-    );
+    assert_eq!(odd["user_agent.original"], "odd \" \\ \u{fffd}\u{e9} \t end", "{odd}");
     assert_eq!(odd["url.query"], "x=%22'", "{odd}");
     assert_eq!(larder.metrics().await.sum("larder_log_dropped_total"), 0);
 }
@@ -149,15 +115,7 @@ fn combined(line: &str) -> Option<[&str; 7]> {
     let (status, rest) = rest.split_once(' ')?;
     let (bytes, rest) = rest.split_once(" \"")?;
     let (referer, rest) = rest.split_once("\" \"")?;
-    Some([
-        address,
-        date,
-        request,
-        status,
-        bytes,
-        referer,
-        rest.strip_suffix('"')?,
-    ])
+    Some([address, date, request, status, bytes, referer, rest.strip_suffix('"')?])
 }
 
 #[tokio::test]
@@ -193,11 +151,7 @@ async fn combined_lines_are_what_log_readers_expect() {
         let Some([address, date, asked, status, bytes, referer, agent]) = combined(line) else {
             panic!("not in the combined format: {line}");
         };
-        assert_eq!(
-            (address, status),
-            ("127.0.0.1", &*response.status.to_string()),
-            "{line}"
-        );
+        assert_eq!((address, status), ("127.0.0.1", &*response.status.to_string()), "{line}");
         assert_eq!(bytes, response.body.len().to_string(), "{line}");
         assert!(asked.starts_with(&format!("{} /", request.method)), "{line}");
         assert!(asked.ends_with(&format!(" HTTP/{}", request.version)), "{line}");
@@ -208,10 +162,7 @@ async fn combined_lines_are_what_log_readers_expect() {
     }
     let odd = lines.last().unwrap();
     assert!(odd.contains(r#""GET /a?x=%22' HTTP/1.1""#), "{odd}");
-    assert!(
-        odd.ends_with(r#""http://r.test/\x22" "odd \x22 \x5C \xFF\xC3\xA9 \x09 end""#),
-        "{odd}"
-    );
+    assert!(odd.ends_with(r#""http://r.test/\x22" "odd \x22 \x5C \xFF\xC3\xA9 \x09 end""#), "{odd}");
 }
 
 #[tokio::test]
@@ -258,10 +209,7 @@ async fn a_full_pipe_never_makes_a_request_wait() {
     // 8 KiB of target and as much of everything else that is logged: some 1000 lines fill pipe and queue.
     let long = "q".repeat(8000);
     let request = asking("/a").field("User-Agent", &long).field("Referer", &long);
-    let request = Request {
-        target: format!("/a?{long}"),
-        ..request
-    };
+    let request = Request { target: format!("/a?{long}"), ..request };
     let mut client = connect(larder.addr).await;
     let mut longest = Duration::ZERO;
     let mut sent = 0;
@@ -281,10 +229,7 @@ async fn a_full_pipe_never_makes_a_request_wait() {
         assert_eq!(client.exchange(&request).await.unwrap().status, 200);
         longest = longest.max(started.elapsed());
     }
-    assert!(
-        longest < Duration::from_secs(2),
-        "a request waited {longest:?} for the log"
-    );
+    assert!(longest < Duration::from_secs(2), "a request waited {longest:?} for the log");
     assert!(larder.metrics().await.sum("larder_log_dropped_total") >= 250);
     drop(client);
     larder.signal(Signal::TERM);

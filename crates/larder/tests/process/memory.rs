@@ -17,10 +17,7 @@ const BODY_BYTES: u64 = 32 * 1024;
 
 fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
 }
 
@@ -51,15 +48,9 @@ async fn a_flood_of_urls_never_exceeds_the_memory_that_was_given() {
             let last = watched.load(Ordering::Relaxed);
             let held = larder.metrics().await.sum("larder_cache_bytes");
             let resident = resident_bytes(larder.pid);
-            assert!(
-                held <= MAX_BYTES,
-                "the store holds {held} bytes after {samples} samples"
-            );
+            assert!(held <= MAX_BYTES, "the store holds {held} bytes after {samples} samples");
             let allowed = MAX_BYTES * 13 / 10 + BESIDE_BYTES;
-            assert!(
-                resident <= allowed,
-                "{resident} bytes are resident, {allowed} allowed"
-            );
+            assert!(resident <= allowed, "{resident} bytes are resident, {allowed} allowed");
             (samples, most_held, most_resident) =
                 (samples + 1, most_held.max(held), most_resident.max(resident));
             if last {
@@ -76,10 +67,7 @@ async fn a_flood_of_urls_never_exceeds_the_memory_that_was_given() {
     };
     tokio::join!(sampling, flooding);
     assert_eq!(served.load(Ordering::Relaxed), CLIENTS * EACH);
-    assert!(
-        most_held > MAX_BYTES / 2,
-        "the flood did not fill the store: {most_held}"
-    );
+    assert!(most_held > MAX_BYTES / 2, "the flood did not fill the store: {most_held}");
     assert!(samples > 10, "{samples} samples");
     let metrics = larder.metrics().await;
     assert!(metrics.sum("larder_cache_evictions_total") > CLIENTS * EACH / 2);

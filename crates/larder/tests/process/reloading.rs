@@ -26,29 +26,16 @@ async fn a_good_file_takes_over_and_cache_and_connections_are_kept() {
     let before = client.exchange(&asking("/a")).await.unwrap();
     assert_whole(&before, "/a", 1000);
     assert!(!before.fields.has("x-config"));
-    until("it is stored", async || {
-        cache_status(&get(larder.addr, "/a").await).contains("; hit")
-    })
-    .await;
+    until("it is stored", async || cache_status(&get(larder.addr, "/a").await).contains("; hit")).await;
     std::fs::write(&path, config(&origin.url(), "", MARKED)).unwrap();
     larder.signal(Signal::HUP);
     larder.says("larder: reloaded").await;
     let after = client.exchange(&asking("/a")).await.unwrap();
     assert_whole(&after, "/a", 1000);
-    assert!(
-        cache_status(&after).contains("; hit"),
-        "the cache is kept: {after}"
-    );
-    assert_eq!(
-        after.fields.first("x-config"),
-        Some("two"),
-        "the new rule is in force: {after}"
-    );
+    assert!(cache_status(&after).contains("; hit"), "the cache is kept: {after}");
+    assert_eq!(after.fields.first("x-config"), Some("two"), "the new rule is in force: {after}");
     assert_eq!(origin.log().count(), 1, "{}", origin.log());
-    assert_eq!(
-        (reloads(&larder, "ok").await, reloads(&larder, "error").await),
-        (1, 0)
-    );
+    assert_eq!((reloads(&larder, "ok").await, reloads(&larder, "error").await), (1, 0));
 }
 
 #[tokio::test]
@@ -58,40 +45,22 @@ async fn a_bad_file_changes_nothing_and_every_error_is_said() {
     let larder = Process::run_config(&path).await;
     let mut client = connect(larder.addr).await;
     assert_whole(&client.exchange(&asking("/a")).await.unwrap(), "/a", 1000);
-    std::fs::write(
-        &path,
-        config(&origin.url(), "workres = 2", "ttl = \"ten\"\norgin = \"x\""),
-    )
-    .unwrap();
+    std::fs::write(&path, config(&origin.url(), "workres = 2", "ttl = \"ten\"\norgin = \"x\"")).unwrap();
     larder.signal(Signal::HUP);
     larder.says("the old one stays in force").await;
     let said = larder.stderr().join("\n");
-    for part in [
-        "unknown key \"workres\"",
-        "found \"ten\"",
-        "unknown key \"orgin\"",
-    ] {
+    for part in ["unknown key \"workres\"", "found \"ten\"", "unknown key \"orgin\""] {
         assert!(said.contains(part), "no {part} in {said}");
     }
     let after = client.exchange(&asking("/a")).await.unwrap();
     assert!(cache_status(&after).contains("; hit"), "{after}");
     assert_eq!(after.fields.first("x-config"), Some("two"), "{after}");
-    assert_eq!(
-        (reloads(&larder, "ok").await, reloads(&larder, "error").await),
-        (0, 1)
-    );
+    assert_eq!((reloads(&larder, "ok").await, reloads(&larder, "error").await), (0, 1));
     // Put right, it is taken.
     std::fs::write(&path, config(&origin.url(), "", "")).unwrap();
     larder.signal(Signal::HUP);
     larder.says("larder: reloaded").await;
-    assert!(
-        !client
-            .exchange(&asking("/a"))
-            .await
-            .unwrap()
-            .fields
-            .has("x-config")
-    );
+    assert!(!client.exchange(&asking("/a")).await.unwrap().fields.has("x-config"));
 }
 
 /// Where larder listens now, as `/stats` says.
@@ -110,10 +79,7 @@ fn listening(origin: &Origin, addresses: &str) -> String {
 
 #[tokio::test]
 async fn a_new_listener_opens_and_one_that_is_gone_drains() {
-    let slow = Answer {
-        hold: Some("go".to_owned()),
-        ..answer_of(&["Cache-Control: max-age=60"], 100_000)
-    };
+    let slow = Answer { hold: Some("go".to_owned()), ..answer_of(&["Cache-Control: max-age=60"], 100_000) };
     let origin = Origin::simple(vec![script("/slow", slow), cacheable("/a", 10)]).unwrap();
     let (_directory, path) = written(&listening(&origin, "\"127.0.0.1:0\""));
     let mut larder = Process::run_config(&path).await;
@@ -122,11 +88,7 @@ async fn a_new_listener_opens_and_one_that_is_gone_drains() {
     assert_eq!(idle.exchange(&asking("/a")).await.unwrap().status, 200);
     let mut busy = connect(old).await;
     busy.write(&asking("/slow").to_http1()).await.unwrap();
-    within(
-        "the origin's request",
-        origin.log().until(|log| log.in_flight() == 1),
-    )
-    .await;
+    within("the origin's request", origin.log().until(|log| log.in_flight() == 1)).await;
     std::fs::write(&path, listening(&origin, "\"127.0.0.2:0\"")).unwrap();
     larder.signal(Signal::HUP);
     larder.says("larder: reloaded").await;
@@ -134,22 +96,13 @@ async fn a_new_listener_opens_and_one_that_is_gone_drains() {
     assert_eq!(now.len(), 1, "{now:?}");
     assert!(now[0].to_string().starts_with("127.0.0.2:"), "{now:?}");
     assert!(cache_status(&get(now[0], "/a").await).contains("; hit"));
-    until("the old one is closed", async || {
-        tokio::net::TcpStream::connect(old).await.is_err()
-    })
-    .await;
-    assert!(
-        idle.ends_within(BOUND).await.unwrap(),
-        "an idle connection of the old listener is closed"
-    );
+    until("the old one is closed", async || tokio::net::TcpStream::connect(old).await.is_err()).await;
+    assert!(idle.ends_within(BOUND).await.unwrap(), "an idle connection of the old listener is closed");
     drop(idle);
     // Its exchange goes on, and the end of larder waits for it as for any other.
     larder.signal(Signal::TERM);
     larder.says("connections finish").await;
-    until("the new one is closed", async || {
-        tokio::net::TcpStream::connect(now[0]).await.is_err()
-    })
-    .await;
+    until("the new one is closed", async || tokio::net::TcpStream::connect(now[0]).await.is_err()).await;
     origin.gates().release("go");
     let response = busy.read_response("GET", &Progress::default()).await.unwrap();
     assert_whole(&response, "/slow", 100_000);
@@ -165,20 +118,14 @@ async fn a_listener_that_cannot_open_keeps_the_old_config() {
     let taken = holder.local_addr().unwrap();
     let (_directory, path) = written(&config(&origin.url(), "", MARKED));
     let larder = Process::run_config(&path).await;
-    std::fs::write(
-        &path,
-        listening(&origin, &format!("\"127.0.0.1:0\", \"127.0.0.2:0\", \"{taken}\"")),
-    )
-    .unwrap();
+    std::fs::write(&path, listening(&origin, &format!("\"127.0.0.1:0\", \"127.0.0.2:0\", \"{taken}\"")))
+        .unwrap();
     larder.signal(Signal::HUP);
     larder.says(&format!("{taken} is in use")).await;
     larder.says("the old config stays in force").await;
     assert_eq!(listeners(&larder).await, [larder.addr]);
     assert_eq!(get(larder.addr, "/a").await.fields.first("x-config"), Some("two"));
-    assert_eq!(
-        (reloads(&larder, "ok").await, reloads(&larder, "error").await),
-        (0, 1)
-    );
+    assert_eq!((reloads(&larder, "ok").await, reloads(&larder, "error").await), (0, 1));
 }
 
 #[tokio::test]
@@ -188,9 +135,7 @@ async fn what_needs_a_restart_is_said() {
     let larder = Process::run_config(&path).await;
     std::fs::write(&path, config(&origin.url(), "workers = 3", MARKED)).unwrap();
     larder.signal(Signal::HUP);
-    larder
-        .says("needs a restart: workers: 2 run, 3 after a restart")
-        .await;
+    larder.says("needs a restart: workers: 2 run, 3 after a restart").await;
     larder.says("larder: reloaded").await;
     assert_eq!(get(larder.addr, "/a").await.fields.first("x-config"), Some("two"));
 }

@@ -17,18 +17,12 @@ async fn run_says_where_it_is_and_what_it_fronts_and_serves() {
     let origin = Origin::simple(vec![cacheable("/a", 1000)]).unwrap();
     let larder = Process::run(&["--origin", &origin.url(), "--workers", "2", "--memory", "8MiB"]).await;
     let said = larder.stdout().join("\n");
-    assert!(
-        said.contains(&format!("every host -> {}", origin.url())),
-        "{said}"
-    );
+    assert!(said.contains(&format!("every host -> {}", origin.url())), "{said}");
     assert!(said.contains("2 workers"), "{said}");
     let miss = get(larder.addr, "/a").await;
     assert_whole(&miss, "/a", 1000);
     assert!(cache_status(&miss).contains("fwd=uri-miss"), "{miss}");
-    until("it is stored", async || {
-        cache_status(&get(larder.addr, "/a").await).contains("; hit")
-    })
-    .await;
+    until("it is stored", async || cache_status(&get(larder.addr, "/a").await).contains("; hit")).await;
     assert_eq!(origin.log().count(), 1, "{}", origin.log());
     let metrics = larder.metrics().await;
     let max = metrics.value("larder_cache_max_bytes{cache=\"default\",tier=\"memory\"}");
@@ -59,24 +53,15 @@ async fn an_origin_behind_a_unix_socket_answers_502_until_it_is_there() {
     assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
     let serving = tokio::spawn(answer_on(UnixListener::bind(&path).unwrap()));
     let answered = get(larder.addr, "/a").await;
-    assert_eq!(
-        (answered.status, &answered.body[..]),
-        (200, &b"unix!"[..]),
-        "{answered}"
-    );
-    until("it is stored", async || {
-        cache_status(&get(larder.addr, "/a").await).contains("; hit")
-    })
-    .await;
+    assert_eq!((answered.status, &answered.body[..]), (200, &b"unix!"[..]), "{answered}");
+    until("it is stored", async || cache_status(&get(larder.addr, "/a").await).contains("; hit")).await;
     serving.abort();
 }
 
 #[tokio::test]
 async fn an_origin_that_does_not_resolve_is_a_warning_and_502_until_it_does() {
     // A mount namespace of its own gives larder a hosts file that the test may change, and no name server.
-    let may = Command::new("unshare")
-        .args(["-rm", "mount", "--bind", "/etc/hosts", "/etc/hosts"])
-        .output();
+    let may = Command::new("unshare").args(["-rm", "mount", "--bind", "/etc/hosts", "/etc/hosts"]).output();
     if !may.is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: this machine gives no mount namespaces");
         return;
@@ -90,35 +75,19 @@ async fn an_origin_that_does_not_resolve_is_a_warning_and_502_until_it_does() {
     let script =
         "mount --bind \"$1\" /etc/hosts && mount --bind \"$2\" /etc/resolv.conf && shift 2 && exec \"$@\"";
     command.args(["-rm", "sh", "-c", script, "sh"]);
-    command
-        .args([file("hosts"), file("resolv.conf")])
-        .arg(env!("CARGO_BIN_EXE_larder"));
+    command.args([file("hosts"), file("resolv.conf")]).arg(env!("CARGO_BIN_EXE_larder"));
     let url = format!("http://app.test:{}", origin.addr().port());
-    command.args([
-        "run",
-        "--origin",
-        &url,
-        "--listen",
-        "127.0.0.1:0",
-        "--admin",
-        "127.0.0.1:0",
-    ]);
+    command.args(["run", "--origin", &url, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
     let mut larder = Process::spawn(command, None);
     larder.greeted().await;
     larder.says("does not resolve").await;
     let warning = larder.stderr().join("\n");
-    assert!(
-        warning.contains("app.test") && warning.starts_with("larder: warning:"),
-        "{warning}"
-    );
+    assert!(warning.contains("app.test") && warning.starts_with("larder: warning:"), "{warning}");
     let refused = get(larder.addr, "/a").await;
     assert_eq!(refused.status, 502, "{refused}");
     assert!(cache_status(&refused).contains("detail=dns"), "{refused}");
     std::fs::write(file("hosts"), "127.0.0.1 localhost app.test\n").unwrap();
-    until("the name resolves", async || {
-        get(larder.addr, "/a").await.status == 200
-    })
-    .await;
+    until("the name resolves", async || get(larder.addr, "/a").await.status == 200).await;
 }
 
 /// Six things are wrong in it.
@@ -128,34 +97,17 @@ const BAD: &str = "listen = [\"127.0.0.1:0\"]\nadmin = \"127.0.0.1:0\"\nworkres 
 
 /// For each: its place, and what has to stand in that line and the hint after it.
 const COMPLAINTS: [(&str, &[&str]); 5] = [
-    (
-        ":3:1: workres:",
-        &["unknown key \"workres\"", "hint: did you mean \"workers\"?"],
-    ),
-    (
-        ":5:12: origins.app.servers[0]:",
-        &["found \"ftp://x\"", "expected a server", "http://127.0.0.1:3000"],
-    ),
-    (
-        ":6:19: origins.app.connect_timeout:",
-        &["found 3", "expected a duration"],
-    ),
-    (
-        ":8:1: site[0].orgin:",
-        &["unknown key \"orgin\"", "hint: did you mean \"origin\"?"],
-    ),
-    (
-        ":10:7: site[0].rule[0].ttl:",
-        &["found \"ten\"", "expected a duration"],
-    ),
+    (":3:1: workres:", &["unknown key \"workres\"", "hint: did you mean \"workers\"?"]),
+    (":5:12: origins.app.servers[0]:", &["found \"ftp://x\"", "expected a server", "http://127.0.0.1:3000"]),
+    (":6:19: origins.app.connect_timeout:", &["found 3", "expected a duration"]),
+    (":8:1: site[0].orgin:", &["unknown key \"orgin\"", "hint: did you mean \"origin\"?"]),
+    (":10:7: site[0].rule[0].ttl:", &["found \"ten\"", "expected a duration"]),
 ];
 
 #[track_caller]
 fn assert_complaints(stderr: &[String], file: &str) {
     for (place, parts) in COMPLAINTS {
-        let at = stderr
-            .iter()
-            .position(|line| line.starts_with(&format!("{file}{place}")));
+        let at = stderr.iter().position(|line| line.starts_with(&format!("{file}{place}")));
         let at = at.unwrap_or_else(|| panic!("nothing about {place} in {stderr:#?}"));
         let said = stderr[at..stderr.len().min(at + 2)].join("\n");
         for part in parts {
@@ -175,11 +127,7 @@ async fn check_prints_every_error_at_once_and_run_prints_the_same_and_does_not_s
     let mut run = Process::start(&["run", "-c", path]);
     assert_eq!(run.end().await, 3);
     assert_eq!(run.stderr(), check.stderr());
-    assert!(
-        run.stdout().is_empty(),
-        "it says that it listens: {:?}",
-        run.stdout()
-    );
+    assert!(run.stdout().is_empty(), "it says that it listens: {:?}", run.stdout());
 }
 
 #[tokio::test]
@@ -193,33 +141,13 @@ async fn exit_codes_tell_a_good_config_a_bad_one_and_a_wrong_command_line_apart(
         (&["check", "-c", good], 0, ""),
         (&["check", "-c", missing], 3, "none.toml: cannot be read"),
         (&["run", "-c", missing], 3, "none.toml: cannot be read"),
-        (
-            &["check", "-c", rootless],
-            3,
-            "root.toml:2:8: site[0].root: found \"/nonexistent/larder\"",
-        ),
-        (
-            &["run", "-c", rootless],
-            3,
-            "root.toml:2:8: site[0].root: found \"/nonexistent/larder\"",
-        ),
+        (&["check", "-c", rootless], 3, "root.toml:2:8: site[0].root: found \"/nonexistent/larder\""),
+        (&["run", "-c", rootless], 3, "root.toml:2:8: site[0].root: found \"/nonexistent/larder\""),
         (&["run", "--origin", "gopher://x"], 3, "--origin"),
-        (
-            &["run", "--origin", "http://127.0.0.1:1", "--memory", "much"],
-            3,
-            "--memory",
-        ),
-        (
-            &["run", "--origin", "http://127.0.0.1:1", "--listen", "here"],
-            3,
-            "--listen",
-        ),
+        (&["run", "--origin", "http://127.0.0.1:1", "--memory", "much"], 3, "--memory"),
+        (&["run", "--origin", "http://127.0.0.1:1", "--listen", "here"], 3, "--listen"),
         (&["run"], 2, "--origin"),
-        (
-            &["run", "-c", good, "--origin", "http://127.0.0.1:1"],
-            2,
-            "cannot be used with",
-        ),
+        (&["run", "-c", good, "--origin", "http://127.0.0.1:1"], 2, "cannot be used with"),
         (&["chekc"], 2, "check"),
     ];
     for (arguments, code, part) in cases {
@@ -246,15 +174,7 @@ async fn a_port_in_use_is_one_clear_line() {
         .map(|t| (t.to_string(), "127.0.0.1:0".to_owned()))
         .chain(taken.iter().map(|t| ("127.0.0.1:0".to_owned(), t.to_string())))
     {
-        let arguments = [
-            "run",
-            "--origin",
-            &origin.url(),
-            "--listen",
-            &listen,
-            "--admin",
-            &admin,
-        ];
+        let arguments = ["run", "--origin", &origin.url(), "--listen", &listen, "--admin", &admin];
         let mut second = Process::start(&arguments);
         assert_eq!(second.end().await, 1, "{arguments:?}: {:?}", second.stderr());
         let used = if listen.ends_with(":0") { &admin } else { &listen };
@@ -272,11 +192,7 @@ async fn a_signal_right_after_the_start_ends_in_good_order() {
         let mut idle = connect(larder.addr).await;
         assert_eq!(idle.exchange(&asking("/a")).await.unwrap().status, 200);
         larder.signal(signal);
-        assert!(
-            within("the idle connection", idle.ends_within(Duration::from_secs(5)))
-                .await
-                .unwrap()
-        );
+        assert!(within("the idle connection", idle.ends_within(Duration::from_secs(5))).await.unwrap());
         assert_eq!(larder.end().await, 0, "{signal:?}");
     }
 }
@@ -294,10 +210,7 @@ async fn a_resolver_that_does_not_answer_holds_neither_start_nor_end_up() {
         command.args(["-rmn", "sh", "-c", script, "sh"]).arg(&resolver);
         command
     };
-    if !inside(network)
-        .output()
-        .is_ok_and(|output| output.status.success())
-    {
+    if !inside(network).output().is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: this machine gives no network namespaces with a tun device");
         return;
     }
@@ -310,9 +223,5 @@ async fn a_resolver_that_does_not_answer_holds_neither_start_nor_end_up() {
     larder.greeted().await;
     larder.signal(Signal::TERM);
     assert_eq!(larder.end().await, 0, "{:?}", larder.stderr());
-    assert!(
-        started.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
 }

@@ -25,69 +25,20 @@ struct Stage {
 }
 
 const STAGES: [Stage; 8] = [
-    Stage {
-        name: "head",
-        method: "GET",
-        after: None,
-        ends_at_once: false,
-    },
+    Stage { name: "head", method: "GET", after: None, ends_at_once: false },
     // Its answer decides what is invalidated, so it is waited for although nobody else does.
-    Stage {
-        name: "post",
-        method: "POST",
-        after: None,
-        ends_at_once: false,
-    },
-    Stage {
-        name: "bypass",
-        method: "GET",
-        after: None,
-        ends_at_once: true,
-    },
-    Stage {
-        name: "upload",
-        method: "PUT",
-        after: None,
-        ends_at_once: true,
-    },
-    Stage {
-        name: "stored",
-        method: "GET",
-        after: Some(HALF),
-        ends_at_once: false,
-    },
-    Stage {
-        name: "private",
-        method: "GET",
-        after: Some(HALF),
-        ends_at_once: true,
-    },
-    Stage {
-        name: "chunked",
-        method: "GET",
-        after: Some(HALF),
-        ends_at_once: true,
-    },
-    Stage {
-        name: "hit",
-        method: "GET",
-        after: Some(10),
-        ends_at_once: true,
-    },
+    Stage { name: "post", method: "POST", after: None, ends_at_once: false },
+    Stage { name: "bypass", method: "GET", after: None, ends_at_once: true },
+    Stage { name: "upload", method: "PUT", after: None, ends_at_once: true },
+    Stage { name: "stored", method: "GET", after: Some(HALF), ends_at_once: false },
+    Stage { name: "private", method: "GET", after: Some(HALF), ends_at_once: true },
+    Stage { name: "chunked", method: "GET", after: Some(HALF), ends_at_once: true },
+    Stage { name: "hit", method: "GET", after: Some(10), ends_at_once: true },
 ];
 
 fn scripts() -> Vec<larder_testkit::origin::PathScript> {
-    let hold = |answer: Answer| Answer {
-        hold: Some("go".to_owned()),
-        ..answer
-    };
-    let half = |answer: Answer| Answer {
-        holds: vec![Hold {
-            at: HALF,
-            gate: "go".to_owned(),
-        }],
-        ..answer
-    };
+    let hold = |answer: Answer| Answer { hold: Some("go".to_owned()), ..answer };
+    let half = |answer: Answer| Answer { holds: vec![Hold { at: HALF, gate: "go".to_owned() }], ..answer };
     let cached = || answer_of(&["Cache-Control: max-age=60"], BODY_BYTES);
     let private = || answer_of(&["Cache-Control: private"], BODY_BYTES);
     vec![
@@ -97,13 +48,7 @@ fn scripts() -> Vec<larder_testkit::origin::PathScript> {
         script("/upload/*", private()),
         script("/stored/*", half(cached())),
         script("/private/*", half(private())),
-        script(
-            "/chunked/*",
-            half(Answer {
-                framing: Some(BodyFraming::Chunked),
-                ..private()
-            }),
-        ),
+        script("/chunked/*", half(Answer { framing: Some(BodyFraming::Chunked), ..private() })),
         cacheable("/hit/*", 8_000_000),
     ]
 }
@@ -160,10 +105,7 @@ async fn clients_that_leave_at_any_stage_leave_nothing() {
             let idle = |log: &larder_testkit::origin::Log| log.in_flight() == 0;
             let ended = tokio::time::timeout(Duration::from_secs(5), origin.log().until(idle)).await;
             let running = origin.log().in_flight();
-            assert!(
-                ended.is_ok(),
-                "{stage:?}: {running} exchanges run on at the origin for nobody"
-            );
+            assert!(ended.is_ok(), "{stage:?}: {running} exchanges run on at the origin for nobody");
         }
         // What somebody may still use ends by itself, once the origin says the rest.
         origin.gates().release("go");
@@ -171,11 +113,7 @@ async fn clients_that_leave_at_any_stage_leave_nothing() {
         let complaints = origin.log().complaints();
         assert!(complaints.is_empty(), "{stage:?}: {complaints:?}");
         if stage.name == "upload" {
-            assert!(
-                origin.log().all().iter().all(|seen| !seen.body_complete),
-                "{}",
-                origin.log()
-            );
+            assert!(origin.log().all().iter().all(|seen| !seen.body_complete), "{}", origin.log());
         }
     }
 }
@@ -187,12 +125,7 @@ async fn a_client_that_leaves_does_not_disturb_one_that_stays() {
     let mut staying = connect(larder.addr).await;
     staying.write(&asking("/stored/0").to_http1()).await.unwrap();
     for _ in 0..TIMES {
-        let stage = Stage {
-            name: "stored",
-            method: "GET",
-            after: Some(HALF),
-            ends_at_once: false,
-        };
+        let stage = Stage { name: "stored", method: "GET", after: Some(HALF), ends_at_once: false };
         drop(until_it_is_there(&larder, &origin, stage, 0).await);
     }
     origin.gates().release("go");

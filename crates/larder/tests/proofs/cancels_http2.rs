@@ -10,22 +10,15 @@ const TIMES: u64 = 50;
 const BODY_BYTES: u64 = 200_000;
 
 fn asking(target: &str) -> http::Request<()> {
-    http::Request::get(format!("http://localhost{target}"))
-        .body(())
-        .unwrap()
+    http::Request::get(format!("http://localhost{target}")).body(()).unwrap()
 }
 
 #[tokio::test]
 async fn streams_that_are_reset_leave_nothing() {
-    let held = Answer {
-        hold: Some("go".to_owned()),
-        ..answer_of(&["Cache-Control: max-age=60"], BODY_BYTES)
-    };
+    let held =
+        Answer { hold: Some("go".to_owned()), ..answer_of(&["Cache-Control: max-age=60"], BODY_BYTES) };
     let half = |fields: &str| Answer {
-        holds: vec![Hold {
-            at: 30_000,
-            gate: "go".to_owned(),
-        }],
+        holds: vec![Hold { at: 30_000, gate: "go".to_owned() }],
         ..answer_of(&[fields], BODY_BYTES)
     };
     let origin = Origin::simple(vec![
@@ -72,10 +65,5 @@ async fn streams_that_are_reset_leave_nothing() {
     drop(client);
     connection.abort();
     larder.comes_back_to(&before).await;
-    assert_eq!(
-        origin.log().count(),
-        3 * TIMES + 1,
-        "{:?}",
-        origin.log().complaints()
-    );
+    assert_eq!(origin.log().count(), 3 * TIMES + 1, "{:?}", origin.log().complaints());
 }

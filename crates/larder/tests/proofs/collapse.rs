@@ -41,19 +41,13 @@ fn read(mut client: Connection) -> Reader {
 
 async fn until_waiting(larder: &Process, count: u64) {
     let what = format!("{count} clients wait");
-    until(&what, async || {
-        larder.metrics().await.sum("larder_flights_waiting") == count
-    })
-    .await;
+    until(&what, async || larder.metrics().await.sum("larder_flights_waiting") == count).await;
 }
 
 async fn one_request_for_all(workers: &str, leaves: FirstLeaves) {
     let slow = Answer {
         hold: Some("head".to_owned()),
-        holds: vec![Hold {
-            at: HALF,
-            gate: "rest".to_owned(),
-        }],
+        holds: vec![Hold { at: HALF, gate: "rest".to_owned() }],
         ..answer_of(&["Cache-Control: max-age=3600"], BODY_BYTES)
     };
     let origin = Origin::simple(vec![script("/cold", slow)]).unwrap();
@@ -95,21 +89,9 @@ async fn one_request_for_all(workers: &str, leaves: FirstLeaves) {
         collapsed += u64::from(cache_status(&response).contains("; collapsed"));
     }
     assert_eq!(collapsed, CLIENTS - 1, "all but the first have joined");
-    until("it is stored", async || {
-        cache_status(&get(larder.addr, "/cold").await).contains("; hit")
-    })
-    .await;
-    assert_eq!(
-        origin.log().count(),
-        1,
-        "workers: {workers}, {leaves:?}: {}",
-        origin.log()
-    );
-    assert!(
-        origin.log().complaints().is_empty(),
-        "{:?}",
-        origin.log().complaints()
-    );
+    until("it is stored", async || cache_status(&get(larder.addr, "/cold").await).contains("; hit")).await;
+    assert_eq!(origin.log().count(), 1, "workers: {workers}, {leaves:?}: {}", origin.log());
+    assert!(origin.log().complaints().is_empty(), "{:?}", origin.log().complaints());
     larder.comes_back_to(&before).await;
 }
 
@@ -136,10 +118,8 @@ async fn one_request_although_the_first_client_leaves_in_the_middle_of_the_body(
 
 #[tokio::test]
 async fn a_fetch_that_everybody_left_ends_by_itself_and_is_stored() {
-    let slow = Answer {
-        hold: Some("head".to_owned()),
-        ..answer_of(&["Cache-Control: max-age=3600"], BODY_BYTES)
-    };
+    let slow =
+        Answer { hold: Some("head".to_owned()), ..answer_of(&["Cache-Control: max-age=3600"], BODY_BYTES) };
     let origin = Origin::simple(vec![script("/cold", slow)]).unwrap();
     let larder = Process::run(&["--origin", &origin.url(), "--workers", "2"]).await;
     let clients = [ask(&larder).await, ask(&larder).await];
@@ -147,10 +127,7 @@ async fn a_fetch_that_everybody_left_ends_by_itself_and_is_stored() {
     drop(clients);
     until_waiting(&larder, 0).await;
     origin.gates().release("head");
-    until("the fetch has ended", async || {
-        larder.metrics().await.sum("larder_flights") == 0
-    })
-    .await;
+    until("the fetch has ended", async || larder.metrics().await.sum("larder_flights") == 0).await;
     let stored = get(larder.addr, "/cold").await;
     assert_whole(&stored, "/cold", BODY_BYTES);
     assert!(cache_status(&stored).contains("; hit"), "{stored}");

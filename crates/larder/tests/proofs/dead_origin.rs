@@ -61,12 +61,7 @@ async fn load(addr: std::net::SocketAddr, client: u64, origins: watch::Receiver<
             (_, 502, Origins::Dying | Origins::Dead | Origins::Over) => {
                 let detail = cache_status(&response);
                 let known = ["connect-refused", "closed", "connect-failed"];
-                assert!(
-                    known
-                        .iter()
-                        .any(|token| detail.contains(&format!("detail={token}"))),
-                    "{response}"
-                );
+                assert!(known.iter().any(|token| detail.contains(&format!("detail={token}"))), "{response}");
                 assert!(response.body.len() < 100, "{response}");
                 if before == Origins::Dead {
                     let took = u64::try_from(took.as_millis()).unwrap();
@@ -87,15 +82,9 @@ async fn load(addr: std::net::SocketAddr, client: u64, origins: watch::Receiver<
 
 #[tokio::test]
 async fn fresh_content_goes_on_and_misses_are_refused_at_once() {
-    let held = Answer {
-        hold: Some("never".to_owned()),
-        ..answer_of(&["Cache-Control: max-age=60"], 10)
-    };
+    let held = Answer { hold: Some("never".to_owned()), ..answer_of(&["Cache-Control: max-age=60"], 10) };
     let half = Answer {
-        holds: vec![Hold {
-            at: 10_000,
-            gate: "never".to_owned(),
-        }],
+        holds: vec![Hold { at: 10_000, gate: "never".to_owned() }],
         ..answer_of(&["Cache-Control: max-age=60"], BODY_BYTES)
     };
     let scripts = vec![
@@ -110,10 +99,8 @@ async fn fresh_content_goes_on_and_misses_are_refused_at_once() {
     let before = larder.idle_usage().await;
     for n in 0..FRESH {
         let target = format!("/fresh/{n}");
-        until("it is stored", async || {
-            cache_status(&get(larder.addr, &target).await).contains("; hit")
-        })
-        .await;
+        until("it is stored", async || cache_status(&get(larder.addr, &target).await).contains("; hit"))
+            .await;
     }
 
     // What is in flight when the origin dies: a head and a body that will not come.
@@ -130,10 +117,7 @@ async fn fresh_content_goes_on_and_misses_are_refused_at_once() {
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| tokio::spawn(load(larder.addr, client, origins.clone(), Arc::clone(&tally))))
         .collect();
-    until("the load runs", async || {
-        tally.fetched.load(Ordering::Relaxed) >= 20 * CLIENTS
-    })
-    .await;
+    until("the load runs", async || tally.fetched.load(Ordering::Relaxed) >= 20 * CLIENTS).await;
     world.send_replace(Origins::Dying);
     within("the end of the origin", origin.stop()).await;
     world.send_replace(Origins::Dead);
@@ -142,11 +126,7 @@ async fn fresh_content_goes_on_and_misses_are_refused_at_once() {
     assert_eq!(refused.status, 502, "{refused}");
     let cut = stuck[1].read_response("GET", &Progress::default()).await.unwrap();
     assert!(matches!(cut.end, larder_testkit::client::End::Broken(_)), "{cut}");
-    assert!(
-        killed.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        killed.elapsed()
-    );
+    assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
     let hits = tally.hits.load(Ordering::Relaxed);
     until("the load goes on", async || {
         let refused = tally.refused.load(Ordering::Relaxed);
@@ -159,10 +139,7 @@ async fn fresh_content_goes_on_and_misses_are_refused_at_once() {
     }
     let longest = tally.longest_refusal_ms.load(Ordering::Relaxed);
     assert!(longest < 1000, "a 502 took {longest} ms");
-    assert!(
-        cache_status(&get(larder.addr, "/half").await).contains("fwd="),
-        "what broke is not stored"
-    );
+    assert!(cache_status(&get(larder.addr, "/half").await).contains("fwd="), "what broke is not stored");
     drop(stuck);
     larder.comes_back_to(&before).await;
     println!(

@@ -37,11 +37,7 @@ async fn a_cut_upload_never_reaches_the_origin_as_whole() {
             let mut client = connect(larder.addr).await;
             let head = format!("POST {target} HTTP/1.1\r\nHost: localhost\r\n{framing}\r\n\r\n{part}");
             client.write(head.as_bytes()).await.unwrap();
-            within(
-                "the origin's request",
-                origin.log().until(|log| log.count() == uploads),
-            )
-            .await;
+            within("the origin's request", origin.log().until(|log| log.count() == uploads)).await;
             match cut {
                 Cut::HalfClose => {
                     client.close_write().await.unwrap();
@@ -52,11 +48,7 @@ async fn a_cut_upload_never_reaches_the_origin_as_whole() {
                 Cut::Close => drop(client),
                 Cut::Reset => client.abort(),
             }
-            within(
-                "its end at the origin",
-                origin.log().until(|log| log.connections_open() == 0),
-            )
-            .await;
+            within("its end at the origin", origin.log().until(|log| log.connections_open() == 0)).await;
             let seen = origin.log().last().unwrap();
             assert_eq!(seen.target, target);
             assert!(!seen.body_complete, "{framing} {part:?} {cut:?}: {seen}");
@@ -71,13 +63,8 @@ async fn whole_uploads_arrive_whole() {
     let larder = Process::run(&["--origin", &origin.url()]).await;
     let body = larder_testkit::seeded::bytes_of("upload", 0, 3_000_000);
     for content in [Content::Length(body.clone()), Content::Chunked(body.clone())] {
-        let request = Request {
-            content,
-            ..Request::new("POST", "/up", "localhost")
-        };
-        let mut client = larder_testkit::client::Connection::open(larder.addr, BOUND)
-            .await
-            .unwrap();
+        let request = Request { content, ..Request::new("POST", "/up", "localhost") };
+        let mut client = larder_testkit::client::Connection::open(larder.addr, BOUND).await.unwrap();
         let response = client.exchange(&request).await.unwrap();
         assert_eq!(response.status, 200, "{response}");
         let seen = origin.log().last().unwrap();

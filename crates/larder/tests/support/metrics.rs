@@ -9,20 +9,14 @@ impl Metrics {
     /// The value of one series, written with its labels.
     pub(crate) fn value(&self, series: &str) -> Option<f64> {
         let samples = self.samples();
-        samples
-            .into_iter()
-            .find(|(name, _)| *name == series)
-            .map(|(_, value)| value)
+        samples.into_iter().find(|(name, _)| *name == series).map(|(_, value)| value)
     }
 
     /// All series of a family, added up.
     pub(crate) fn sum(&self, family: &str) -> u64 {
         let samples = self.samples();
         let of_family = |name: &str| {
-            name == family
-                || name
-                    .strip_prefix(family)
-                    .is_some_and(|rest| rest.starts_with('{'))
+            name == family || name.strip_prefix(family).is_some_and(|rest| rest.starts_with('{'))
         };
         let mut found = samples.into_iter().filter(|(name, _)| of_family(name)).peekable();
         assert!(found.peek().is_some(), "no {family} in {}", self.0);
@@ -31,17 +25,11 @@ impl Metrics {
 
     /// Every sample with its labels.
     pub(crate) fn samples(&self) -> Vec<(&str, f64)> {
-        let lines = self
-            .0
-            .lines()
-            .filter(|line| !line.starts_with('#') && !line.is_empty());
+        let lines = self.0.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         lines
             .map(|line| {
                 let (series, value) = line.rsplit_once(' ').unwrap();
-                (
-                    series,
-                    value.parse().unwrap_or_else(|_| panic!("no number: {line}")),
-                )
+                (series, value.parse().unwrap_or_else(|_| panic!("no number: {line}")))
             })
             .collect()
     }

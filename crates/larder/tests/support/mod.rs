@@ -133,10 +133,7 @@ impl Process {
 
     /// Starts any command that becomes a larder by `exec`.
     pub(crate) fn spawn(mut command: Command, stall_after: Option<&'static str>) -> Self {
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let pid = child.id();
         let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
@@ -144,16 +141,7 @@ impl Process {
         let (err, err_held) = collect(child.stderr.take().unwrap(), None);
         let (exited, exit) = watch::channel(None);
         std::thread::spawn(move || exited.send_replace(child.wait().ok()));
-        Self {
-            pid,
-            handle,
-            exit,
-            out,
-            err,
-            _held: [out_held, err_held],
-            addr: NOWHERE,
-            admin: NOWHERE,
-        }
+        Self { pid, handle, exit, out, err, _held: [out_held, err_held], addr: NOWHERE, admin: NOWHERE }
     }
 
     /// Waits for the end of the greeting and reads the addresses from it.
@@ -161,19 +149,13 @@ impl Process {
         let mut out = self.out.clone();
         let greeted =
             |(lines, ended): &(Vec<String>, bool)| *ended || lines.iter().any(|line| line.contains(GREETED));
-        let lines = within("the greeting", out.wait_for(greeted))
-            .await
-            .unwrap()
-            .0
-            .clone();
+        let lines = within("the greeting", out.wait_for(greeted)).await.unwrap().0.clone();
         let address = |mark: &str| {
             let line = lines.iter().find_map(|line| Some(line.split_once(mark)?.1));
             let line =
                 line.unwrap_or_else(|| panic!("no {mark:?} in {lines:?}; stderr: {:?}", self.stderr()));
             let address = line.split([',', '/']).next().unwrap();
-            address
-                .parse()
-                .unwrap_or_else(|_| panic!("{address:?} is no address"))
+            address.parse().unwrap_or_else(|_| panic!("{address:?} is no address"))
         };
         (self.addr, self.admin) = (address("listens on http://"), address("admin: http://"));
     }
@@ -191,9 +173,7 @@ impl Process {
             let _ =
                 tokio::time::timeout(Duration::from_millis(500), lines.wait_for(|(_, ended)| *ended)).await;
         }
-        status
-            .code()
-            .unwrap_or_else(|| panic!("{status}; stderr: {:?}", self.stderr()))
+        status.code().unwrap_or_else(|| panic!("{status}; stderr: {:?}", self.stderr()))
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -228,10 +208,8 @@ impl Process {
     /// The gauges of [`GAUGES`] and the number of descriptors, once that number has come to rest.
     pub(crate) async fn usage(&self) -> BTreeMap<&'static str, u64> {
         let metrics = self.metrics().await;
-        let mut usage: BTreeMap<_, _> = GAUGES
-            .into_iter()
-            .map(|family| (family, metrics.sum(family)))
-            .collect();
+        let mut usage: BTreeMap<_, _> =
+            GAUGES.into_iter().map(|family| (family, metrics.sum(family))).collect();
         let (mut last, mut times) = (0, 0);
         // The scrape's own connection is being closed meanwhile.
         for _ in 0..400 {
@@ -274,9 +252,7 @@ impl Process {
     }
 
     fn descriptors(&self) -> u64 {
-        std::fs::read_dir(format!("/proc/{}/fd", self.pid))
-            .unwrap()
-            .count() as u64
+        std::fs::read_dir(format!("/proc/{}/fd", self.pid)).unwrap().count() as u64
     }
 }
 
@@ -291,11 +267,7 @@ async fn said(lines: &Lines, text: &str) {
     let has = |(lines, _): &(Vec<String>, bool)| lines.iter().any(|line| line.contains(text));
     let mut watched = lines.clone();
     let told = tokio::time::timeout(BOUND, watched.wait_for(has)).await;
-    assert!(
-        matches!(told, Ok(Ok(_))),
-        "nobody said {text:?}: {:?}",
-        lines.borrow().0
-    );
+    assert!(matches!(told, Ok(Ok(_))), "nobody said {text:?}: {:?}", lines.borrow().0);
 }
 
 /// A connection to larder.
@@ -332,26 +304,15 @@ pub(crate) fn answer_of(fields: &[&str], bytes: u64) -> Answer {
 }
 
 pub(crate) fn script(path: &str, answer: Answer) -> PathScript {
-    PathScript {
-        name: "origin".to_owned(),
-        path: path.to_owned(),
-        answer: vec![answer],
-    }
+    PathScript { name: "origin".to_owned(), path: path.to_owned(), answer: vec![answer] }
 }
 
 /// Whether `response` is the whole body of `bytes` bytes that belongs to `target`.
 #[track_caller]
 pub(crate) fn assert_whole(response: &Response, target: &str, bytes: u64) {
     assert_eq!(response.status, 200, "{target}: {response}");
-    assert_eq!(
-        response.end,
-        larder_testkit::client::End::Complete,
-        "{target}: {response}"
-    );
-    assert!(
-        response.body == seeded::bytes_of(target, 0, bytes),
-        "{target}: another body: {response}"
-    );
+    assert_eq!(response.end, larder_testkit::client::End::Complete, "{target}: {response}");
+    assert!(response.body == seeded::bytes_of(target, 0, bytes), "{target}: another body: {response}");
 }
 
 /// A config with one origin on free ports; `top` are lines before the first table, `site` lines of the site.

@@ -57,11 +57,7 @@ pub(crate) fn cases() -> Vec<Case> {
         "5;\"\n\"",
     ] {
         let content = format!("{size}\r\nhello\r\n0\r\n\r\n");
-        cases.push(Case::broken(
-            &format!("chunk size {size:?}"),
-            400,
-            chunked(&content),
-        ));
+        cases.push(Case::broken(&format!("chunk size {size:?}"), 400, chunked(&content)));
     }
     for (name, content) in [
         ("no line", "hello"),
@@ -82,10 +78,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("LF for the end", "5\r\nhello\r\n0\r\n\n"),
         ("LF LF for the end", "5\r\nhello\r\n0\n\n"),
         ("CR X for the end", "5\r\nhello\r\n0\r\n\rX"),
-        (
-            "a request instead of the end",
-            "0\r\nGET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n",
-        ),
+        ("a request instead of the end", "0\r\nGET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n"),
         ("trailer: no name", "0\r\n: y\r\n\r\n"),
         ("trailer: no colon", "0\r\nX\r\n\r\n"),
         ("trailer: space before the colon", "0\r\nX : y\r\n\r\n"),
@@ -103,30 +96,14 @@ pub(crate) fn cases() -> Vec<Case> {
         ("an extension", "5;a=1\r\nhello\r\n0;b\r\n\r\n", "hello"),
         ("an empty extension", "5;\r\nhello\r\n0;\r\n\r\n", "hello"),
         ("a quoted extension", "5;a=\"b;c\"\r\nhello\r\n0\r\n\r\n", "hello"),
-        (
-            "spaces in an extension",
-            "5; a = 1\r\nhello\r\n0\r\n\r\n",
-            "hello",
-        ),
-        (
-            "an extension that looks like an end",
-            "5;\\r\\n0\\r\\n\r\nhello\r\n0\r\n\r\n",
-            "hello",
-        ),
+        ("spaces in an extension", "5; a = 1\r\nhello\r\n0\r\n\r\n", "hello"),
+        ("an extension that looks like an end", "5;\\r\\n0\\r\\n\r\nhello\r\n0\r\n\r\n", "hello"),
         ("leading zeros", "005\r\nhello\r\n000\r\n\r\n", "hello"),
-        (
-            "sixteen digits",
-            "0000000000000005\r\nhello\r\n0\r\n\r\n",
-            "hello",
-        ),
+        ("sixteen digits", "0000000000000005\r\nhello\r\n0\r\n\r\n", "hello"),
         ("capitals", "A\r\n0123456789\r\n0\r\n\r\n", "0123456789"),
         ("small letters", "a\r\n0123456789\r\n0\r\n\r\n", "0123456789"),
         ("single bytes", "1\r\nh\r\n1\r\ni\r\n0\r\n\r\n", "hi"),
-        (
-            "data that looks like an end",
-            "7\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n",
-            "\r\n0\r\n\r\n",
-        ),
+        ("data that looks like an end", "7\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n", "\r\n0\r\n\r\n"),
         ("a trailer", "5\r\nhello\r\n0\r\nX: y\r\n\r\n", "hello"),
         ("an empty trailer", "5\r\nhello\r\n0\r\nX:\r\n\r\n", "hello"),
         (

@@ -15,42 +15,18 @@ pub(crate) fn cases() -> Vec<Case> {
 
 fn options(cases: &mut Vec<Case>) {
     for (name, lines, left) in [
-        (
-            "keep-alive",
-            "Connection: keep-alive\r\nKeep-Alive: timeout=5\r\n",
-            &[][..],
-        ),
-        (
-            "a field that it names",
-            "Connection: X-A\r\nX-A: 1\r\nX-B: 2\r\n",
-            &["x-b: 2"],
-        ),
+        ("keep-alive", "Connection: keep-alive\r\nKeep-Alive: timeout=5\r\n", &[][..]),
+        ("a field that it names", "Connection: X-A\r\nX-A: 1\r\nX-B: 2\r\n", &["x-b: 2"]),
         ("in any case", "CONNECTION: x-A\r\nx-a: 1\r\nX-A: 2\r\n", &[]),
-        (
-            "several",
-            "Connection: X-A,X-B ,\tX-C\r\nX-A: 1\r\nX-B: 2\r\nX-C: 3\r\n",
-            &[],
-        ),
-        (
-            "several lines",
-            "Connection: X-A\r\nX-A: 1\r\nX-B: 2\r\nConnection: X-B\r\n",
-            &[],
-        ),
+        ("several", "Connection: X-A,X-B ,\tX-C\r\nX-A: 1\r\nX-B: 2\r\nX-C: 3\r\n", &[]),
+        ("several lines", "Connection: X-A\r\nX-A: 1\r\nX-B: 2\r\nConnection: X-B\r\n", &[]),
         ("empty members", "Connection: ,, X-A,,\r\nX-A: 1\r\n", &[]),
         ("an empty value", "Connection:\r\nX-A: 1\r\n", &["x-a: 1"]),
-        (
-            "members that are no names",
-            "Connection: (x), \u{e9}, \"X-A\", X-A\r\nX-A: 1\r\n",
-            &[],
-        ),
+        ("members that are no names", "Connection: (x), \u{e9}, \"X-A\", X-A\r\nX-A: 1\r\n", &[]),
         ("named before it stands", "X-A: 1\r\nConnection: X-A\r\n", &[]),
         ("itself", "Connection: Connection\r\n", &[]),
         ("Cookie", "Connection: Cookie\r\nCookie: a=b\r\n", &[]),
-        (
-            "Authorization",
-            "Connection: Authorization\r\nAuthorization: Basic eA==\r\n",
-            &[],
-        ),
+        ("Authorization", "Connection: Authorization\r\nAuthorization: Basic eA==\r\n", &[]),
         // What decides about sharing stays, whatever a client says.
         (
             "Cache-Control",
@@ -58,48 +34,28 @@ fn options(cases: &mut Vec<Case>) {
             &["cache-control: no-store"],
         ),
         ("Range", "Connection: Range\r\nRange: bytes=0-1\r\n", &[]),
-        (
-            "Accept-Encoding",
-            "Connection: Accept-Encoding\r\nAccept-Encoding: gzip\r\n",
-            &[],
-        ),
+        ("Accept-Encoding", "Connection: Accept-Encoding\r\nAccept-Encoding: gzip\r\n", &[]),
         (
             "what larder adds",
             "Connection: X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host, Via\r\n",
             &[],
         ),
-        (
-            "framing and Host",
-            "Connection: Content-Length, Transfer-Encoding, Host\r\n",
-            &[],
-        ),
+        ("framing and Host", "Connection: Content-Length, Transfer-Encoding, Host\r\n", &[]),
         ("Upgrade", "Connection: Upgrade\r\nUpgrade: foo/2\r\n", &[]),
         (
             "h2c",
             "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n",
             &[],
         ),
-        (
-            "h2c without its settings",
-            "Connection: Upgrade\r\nUpgrade: h2c\r\n",
-            &[],
-        ),
-        (
-            "h2c unannounced",
-            "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n",
-            &[],
-        ),
+        ("h2c without its settings", "Connection: Upgrade\r\nUpgrade: h2c\r\n", &[]),
+        ("h2c unannounced", "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n", &[]),
         ("TLS", "Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n", &[]),
         (
             "websocket among others",
             "Connection: Upgrade\r\nUpgrade: h2c, websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n",
             &["sec-websocket-key: x", "sec-websocket-version: 13"],
         ),
-        (
-            "websocket twice",
-            "Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: websocket\r\n",
-            &[],
-        ),
+        ("websocket twice", "Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: websocket\r\n", &[]),
         (
             "websocket unannounced",
             "Upgrade: websocket\r\nSec-WebSocket-Key: x\r\n",
@@ -124,37 +80,17 @@ fn options(cases: &mut Vec<Case>) {
     }
     let many: String = (0..150).map(|n| format!("x-{n}, ")).collect();
     let lines = format!("Connection: {many}X-A\r\nX-A: 1\r\nX-149: 1\r\n");
-    cases.push(Case::sent(
-        "Connection: a name behind 150 others",
-        get(&lines),
-        LINE,
-    ));
+    cases.push(Case::sent("Connection: a name behind 150 others", get(&lines), LINE));
     let websocket =
         "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n";
     let send = format!("POST / HTTP/1.1\r\nHost: a.test\r\n{websocket}\r\n");
     let left = ["sec-websocket-key: x", "sec-websocket-version: 13"];
-    cases.push(
-        Case::sent("a websocket by POST is none", send, "POST / HTTP/1.1")
-            .length("")
-            .fields(&left),
-    );
+    cases.push(Case::sent("a websocket by POST is none", send, "POST / HTTP/1.1").length("").fields(&left));
     let send = get(&format!("Content-Length: 5\r\n{websocket}")) + "hello";
-    cases.push(
-        Case::sent("a websocket with content is none", send, LINE)
-            .length("hello")
-            .fields(&left),
-    );
+    cases.push(Case::sent("a websocket with content is none", send, LINE).length("hello").fields(&left));
     let send = format!("GET / HTTP/1.0\r\nHost: a.test\r\n{websocket}\r\n");
-    let left = [
-        "sec-websocket-key: x",
-        "sec-websocket-version: 13",
-        "via: 1.0 larder",
-    ];
-    cases.push(
-        Case::sent("a websocket under HTTP/1.0 is none", send, LINE)
-            .fields(&left)
-            .closes(),
-    );
+    let left = ["sec-websocket-key: x", "sec-websocket-version: 13", "via: 1.0 larder"];
+    cases.push(Case::sent("a websocket under HTTP/1.0 is none", send, LINE).fields(&left).closes());
 }
 
 fn dropped(cases: &mut Vec<Case>) {
@@ -203,11 +139,7 @@ fn dropped(cases: &mut Vec<Case>) {
         "X_Original_URL: /admin",
         "X_HTTP_Method_Override: DELETE",
     ] {
-        cases.push(Case::sent(
-            &format!("dropped: {line}"),
-            get(&format!("{line}\r\n")),
-            LINE,
-        ));
+        cases.push(Case::sent(&format!("dropped: {line}"), get(&format!("{line}\r\n")), LINE));
     }
     let twice = "X-Forwarded-Host: a.test\r\nX-Forwarded-Host: evil.test\r\nX-Forwarded-For:\r\nForwarded: x\r\nForwarded: y\r\n";
     cases.push(Case::sent("dropped: every line of them", get(twice), LINE));
@@ -239,35 +171,15 @@ fn expectations(cases: &mut Vec<Case>) {
         "\"100-continue\"",
         "x=y",
     ] {
-        cases.push(Case::refused(
-            &format!("Expect {value:?}"),
-            417,
-            get(&format!("Expect: {value}\r\n")),
-        ));
+        cases.push(Case::refused(&format!("Expect {value:?}"), 417, get(&format!("Expect: {value}\r\n"))));
     }
     cases.extend([
-        Case::refused(
-            "Expect twice",
-            417,
-            get("Expect: 100-continue\r\nExpect: 100-continue\r\n"),
-        ),
-        Case::refused(
-            "Expect twice, one empty",
-            417,
-            get("Expect: 100-continue\r\nExpect:\r\n"),
-        ),
-        Case::refused(
-            "a bad Expect with content",
-            417,
-            post("Expect: x\r\nContent-Length: 5\r\n", "hello"),
-        ),
+        Case::refused("Expect twice", 417, get("Expect: 100-continue\r\nExpect: 100-continue\r\n")),
+        Case::refused("Expect twice, one empty", 417, get("Expect: 100-continue\r\nExpect:\r\n")),
+        Case::refused("a bad Expect with content", 417, post("Expect: x\r\nContent-Length: 5\r\n", "hello")),
         Case::sent("Expect without content", get("Expect: 100-continue\r\n"), LINE),
         Case::sent("Expect in capitals", get("EXPECT: 100-CONTINUE\r\n"), LINE),
-        Case::sent(
-            "Expect named by Connection",
-            get("Connection: Expect\r\nExpect: 100-continue\r\n"),
-            LINE,
-        ),
+        Case::sent("Expect named by Connection", get("Connection: Expect\r\nExpect: 100-continue\r\n"), LINE),
         Case::sent(
             "Expect of length 0",
             post("Expect: 100-continue\r\nContent-Length: 0\r\n", ""),
@@ -282,21 +194,14 @@ fn expectations(cases: &mut Vec<Case>) {
         .length("hello"),
         Case::sent(
             "Expect with chunks sent along",
-            post(
-                "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n",
-                "5\r\nhello\r\n0\r\n\r\n",
-            ),
+            post("Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n"),
             "POST / HTTP/1.1",
         )
         .chunked("hello"),
         // RFC 9110 10.1.1: from an HTTP/1.0 client it means nothing.
-        Case::sent(
-            "Expect under HTTP/1.0",
-            "GET / HTTP/1.0\r\nHost: a.test\r\nExpect: x\r\n\r\n",
-            LINE,
-        )
-        .fields(&["via: 1.0 larder"])
-        .closes(),
+        Case::sent("Expect under HTTP/1.0", "GET / HTTP/1.0\r\nHost: a.test\r\nExpect: x\r\n\r\n", LINE)
+            .fields(&["via: 1.0 larder"])
+            .closes(),
     ]);
 }
 
@@ -312,9 +217,5 @@ fn loops(cases: &mut Vec<Case>) {
         Case::sent("Via is continued", get("Via: 1.0 fred, 1.1 p.test\r\n"), LINE)
             .fields(&["via: 1.0 fred, 1.1 p.test", "via: 1.1 larder"]),
     );
-    cases.push(Case::own(
-        "only-if-cached and not cached",
-        504,
-        get("Cache-Control: only-if-cached\r\n"),
-    ));
+    cases.push(Case::own("only-if-cached and not cached", 504, get("Cache-Control: only-if-cached\r\n")));
 }

@@ -55,10 +55,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("bare LF and a field", "X: y\nContent-Length: 5\r\n"),
         ("bare CR and a field", "X: y\rContent-Length: 5\r\n"),
         ("bare CR and an end", "X: y\r\rGET /smuggled HTTP/1.1\r\n"),
-        (
-            "LF LF as the end of the head",
-            "X: y\n\nGET /smuggled HTTP/1.1\r\nHost: a.test\r\n",
-        ),
+        ("LF LF as the end of the head", "X: y\n\nGET /smuggled HTTP/1.1\r\nHost: a.test\r\n"),
         ("LF CR LF", "X: y\n\r\n"),
         ("a NUL line", "\0\r\n"),
         ("a request line among the fields", "GET /smuggled HTTP/1.1\r\n"),
@@ -70,34 +67,14 @@ pub(crate) fn cases() -> Vec<Case> {
         ("spaces for a value", "X:   \t \r\n", &["x: "]),
         ("spaces around the value", "X:  \t y \t\r\n", &["x: y"]),
         ("tab in the value", "X: y\tz\r\n", &["x: y\tz"]),
-        (
-            "bytes above 0x7f",
-            "X: \u{e9}\u{80}\u{ff}\r\n",
-            &["x: \u{e9}\u{80}\u{ff}"],
-        ),
+        ("bytes above 0x7f", "X: \u{e9}\u{80}\u{ff}\r\n", &["x: \u{e9}\u{80}\u{ff}"]),
         ("colons", "X:: y: z:\r\n", &["x: : y: z:"]),
-        (
-            "the same name twice",
-            "X: 1\r\nx: 2\r\nX: 1\r\n",
-            &["x: 1", "x: 2", "x: 1"],
-        ),
+        ("the same name twice", "X: 1\r\nx: 2\r\nX: 1\r\n", &["x: 1", "x: 2", "x: 1"]),
         ("escaped CRLF", "X: y%0d%0aZ: 1\r\n", &["x: y%0d%0aZ: 1"]),
-        (
-            "all token characters",
-            "!#$%&'*+-.^_`|~09azAZ: y\r\n",
-            &["!#$%&'*+-.^_`|~09azaz: y"],
-        ),
+        ("all token characters", "!#$%&'*+-.^_`|~09azAZ: y\r\n", &["!#$%&'*+-.^_`|~09azaz: y"]),
         ("UTF-8", "X: \u{2603}\r\n", &["x: \u{e2}\u{98}\u{83}"]),
-        (
-            "a bad Range",
-            "Range: bytes=9-1, x-\r\n",
-            &["range: bytes=9-1, x-"],
-        ),
-        (
-            "a bad Accept-Encoding",
-            "Accept-Encoding: ;;,,=;q=9\r\n",
-            &["accept-encoding: ;;,,=;q=9"],
-        ),
+        ("a bad Range", "Range: bytes=9-1, x-\r\n", &["range: bytes=9-1, x-"]),
+        ("a bad Accept-Encoding", "Accept-Encoding: ;;,,=;q=9\r\n", &["accept-encoding: ;;,,=;q=9"]),
     ] {
         cases.push(Case::sent(&format!("field: {name}"), get(lines), "GET / HTTP/1.1").fields(fields));
     }
@@ -126,11 +103,7 @@ fn lengths(cases: &mut Vec<Case>, length: usize, config: &'static str) {
     let wrapped = format!("{prefix}{}", "x".repeat(length - prefix.len()));
     if length < 65_535 {
         let send = get(&format!("{wrapped}: 33\r\n"));
-        let case = Case::sent(
-            &format!("content-length… of {length} bytes"),
-            send,
-            "GET / HTTP/1.1",
-        );
+        let case = Case::sent(&format!("content-length… of {length} bytes"), send, "GET / HTTP/1.1");
         cases.push(case.fields(&[&format!("{wrapped}: 33")]).config(config));
     }
     let value = "v".repeat(length);

@@ -65,11 +65,7 @@ fn lengths(cases: &mut Vec<Case>) {
         "-18446744073709551611",
     ] {
         let lines = format!("Content-Length: {value}\r\n");
-        cases.push(Case::refused(
-            &format!("Content-Length {value:?}"),
-            400,
-            post(&lines, "hello"),
-        ));
+        cases.push(Case::refused(&format!("Content-Length {value:?}"), 400, post(&lines, "hello")));
     }
     for (name, lines) in [
         ("two alike", "Content-Length: 5\r\nContent-Length: 5\r\n"),
@@ -77,21 +73,14 @@ fn lengths(cases: &mut Vec<Case>) {
         ("two, one zero", "Content-Length: 0\r\nContent-Length: 5\r\n"),
         ("two, one empty", "Content-Length: 5\r\nContent-Length:\r\n"),
         ("two, of other case", "Content-Length: 5\r\ncontent-length: 5\r\n"),
-        (
-            "two, far apart",
-            "Content-Length: 5\r\nX: 1\r\nY: 2\r\nContent-Length: 5\r\n",
-        ),
+        ("two, far apart", "Content-Length: 5\r\nX: 1\r\nY: 2\r\nContent-Length: 5\r\n"),
         ("space before the colon", "Content-Length : 5\r\n"),
         ("folded", "Content-Length:\r\n 5\r\n"),
         ("folded digits", "Content-Length: 5\r\n 0\r\n"),
         ("a NUL in the name", "Content-Length\0: 5\r\n"),
         ("after a bare LF", "X: y\nContent-Length: 5\r\n"),
     ] {
-        cases.push(Case::refused(
-            &format!("Content-Length: {name}"),
-            400,
-            post(lines, "hello"),
-        ));
+        cases.push(Case::refused(&format!("Content-Length: {name}"), 400, post(lines, "hello")));
         cases.push(Case::refused(
             &format!("GET, Content-Length: {name}"),
             400,
@@ -99,30 +88,12 @@ fn lengths(cases: &mut Vec<Case>) {
         ));
     }
     cases.extend([
-        Case::sent(
-            "Content-Length with zeros",
-            post("Content-Length: 0005\r\n", "hello"),
-            "POST / HTTP/1.1",
-        )
-        .length("hello"),
-        Case::sent(
-            "Content-Length 0",
-            post("Content-Length: 0\r\n", ""),
-            "POST / HTTP/1.1",
-        )
-        .length(""),
-        Case::sent(
-            "Content-Length 00",
-            post("Content-Length: 00\r\n", ""),
-            "POST / HTTP/1.1",
-        )
-        .length(""),
-        Case::sent(
-            "Content-Length and tabs",
-            post("Content-Length:\t5\t \r\n", "hello"),
-            "POST / HTTP/1.1",
-        )
-        .length("hello"),
+        Case::sent("Content-Length with zeros", post("Content-Length: 0005\r\n", "hello"), "POST / HTTP/1.1")
+            .length("hello"),
+        Case::sent("Content-Length 0", post("Content-Length: 0\r\n", ""), "POST / HTTP/1.1").length(""),
+        Case::sent("Content-Length 00", post("Content-Length: 00\r\n", ""), "POST / HTTP/1.1").length(""),
+        Case::sent("Content-Length and tabs", post("Content-Length:\t5\t \r\n", "hello"), "POST / HTTP/1.1")
+            .length("hello"),
         Case::sent("no Content-Length", post("", ""), "POST / HTTP/1.1").length(""),
         Case::sent(
             "fields that look like framing to a CGI",
@@ -186,37 +157,15 @@ fn codings(cases: &mut Vec<Case>) {
         "chunked/1",
     ] {
         let lines = format!("Transfer-Encoding: {value}\r\n");
-        cases.push(Case::refused(
-            &format!("Transfer-Encoding {value:?}"),
-            400,
-            post(&lines, chunks),
-        ));
+        cases.push(Case::refused(&format!("Transfer-Encoding {value:?}"), 400, post(&lines, chunks)));
     }
     for (name, lines) in [
-        (
-            "two alike",
-            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-        ),
-        (
-            "chunked, then identity",
-            "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
-        ),
-        (
-            "identity, then chunked",
-            "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n",
-        ),
-        (
-            "gzip, then chunked",
-            "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
-        ),
-        (
-            "chunked, then another",
-            "Transfer-Encoding: chunked\r\nTransfer-encoding: cow\r\n",
-        ),
-        (
-            "chunked, then empty",
-            "Transfer-Encoding: chunked\r\nTransfer-Encoding:\r\n",
-        ),
+        ("two alike", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"),
+        ("chunked, then identity", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n"),
+        ("identity, then chunked", "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n"),
+        ("gzip, then chunked", "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"),
+        ("chunked, then another", "Transfer-Encoding: chunked\r\nTransfer-encoding: cow\r\n"),
+        ("chunked, then empty", "Transfer-Encoding: chunked\r\nTransfer-Encoding:\r\n"),
         ("space before the colon", "Transfer-Encoding : chunked\r\n"),
         ("tab before the colon", "Transfer-Encoding\t: chunked\r\n"),
         ("space before the name", " Transfer-Encoding: chunked\r\n"),
@@ -232,11 +181,7 @@ fn codings(cases: &mut Vec<Case>) {
         ("a high byte in the name", "\u{ff}Transfer-Encoding: chunked\r\n"),
         ("an empty name before it", ": x\r\nTransfer-Encoding: chunked\r\n"),
     ] {
-        cases.push(Case::refused(
-            &format!("Transfer-Encoding: {name}"),
-            400,
-            post(lines, chunks),
-        ));
+        cases.push(Case::refused(&format!("Transfer-Encoding: {name}"), 400, post(lines, chunks)));
     }
     let line = "POST / HTTP/1.1";
     cases.extend([
@@ -263,35 +208,14 @@ fn codings(cases: &mut Vec<Case>) {
 fn both(cases: &mut Vec<Case>) {
     let chunks = "5\r\nhello\r\n0\r\n\r\n";
     for (name, lines) in [
-        (
-            "length first",
-            "Content-Length: 15\r\nTransfer-Encoding: chunked\r\n",
-        ),
-        (
-            "coding first",
-            "Transfer-Encoding: chunked\r\nContent-Length: 15\r\n",
-        ),
-        (
-            "length of zero",
-            "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n",
-        ),
-        (
-            "length of a part",
-            "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
-        ),
-        (
-            "unknown coding",
-            "Content-Length: 15\r\nTransfer-Encoding: cow\r\n",
-        ),
-        (
-            "identity",
-            "Content-Length: 15\r\nTransfer-Encoding: identity\r\n",
-        ),
+        ("length first", "Content-Length: 15\r\nTransfer-Encoding: chunked\r\n"),
+        ("coding first", "Transfer-Encoding: chunked\r\nContent-Length: 15\r\n"),
+        ("length of zero", "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n"),
+        ("length of a part", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n"),
+        ("unknown coding", "Content-Length: 15\r\nTransfer-Encoding: cow\r\n"),
+        ("identity", "Content-Length: 15\r\nTransfer-Encoding: identity\r\n"),
         ("empty coding", "Content-Length: 15\r\nTransfer-Encoding:\r\n"),
-        (
-            "bad length",
-            "Content-Length: x\r\nTransfer-Encoding: chunked\r\n",
-        ),
+        ("bad length", "Content-Length: x\r\nTransfer-Encoding: chunked\r\n"),
         (
             "length named by Connection",
             "Connection: Content-Length\r\nContent-Length: 15\r\nTransfer-Encoding: chunked\r\n",
@@ -301,11 +225,7 @@ fn both(cases: &mut Vec<Case>) {
             "Connection: Transfer-Encoding\r\nContent-Length: 15\r\nTransfer-Encoding: chunked\r\n",
         ),
     ] {
-        cases.push(Case::refused(
-            &format!("both framings: {name}"),
-            400,
-            post(lines, chunks),
-        ));
+        cases.push(Case::refused(&format!("both framings: {name}"), 400, post(lines, chunks)));
         cases.push(Case::refused(
             &format!("GET, both framings: {name}"),
             400,
@@ -321,9 +241,7 @@ fn both(cases: &mut Vec<Case>) {
 
 fn content(cases: &mut Vec<Case>) {
     let smuggled = "GET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n";
-    for method in [
-        "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW", "PROPFIND",
-    ] {
+    for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW", "PROPFIND"] {
         let line = format!("{method} / HTTP/1.1");
         let head = format!("{line}\r\nHost: a.test\r\n");
         let by_length = format!("{head}Content-Length: {}\r\n\r\n{smuggled}", smuggled.len());

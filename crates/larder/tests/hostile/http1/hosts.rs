@@ -14,10 +14,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("two that differ", "Host: a.test\r\nHost: b.test\r\n"),
         ("two, one empty", "Host: a.test\r\nHost:\r\n"),
         ("two, of other case", "Host: a.test\r\nhOST: b.test\r\n"),
-        (
-            "two, far apart",
-            "Host: a.test\r\nX: 1\r\nY: 2\r\nHost: b.test\r\n",
-        ),
+        ("two, far apart", "Host: a.test\r\nX: 1\r\nY: 2\r\nHost: b.test\r\n"),
         ("three", "Host: a.test\r\nHost: a.test\r\nHost: a.test\r\n"),
         ("space before the colon", "Host : a.test\r\n"),
         ("tab before the colon", "Host\t: a.test\r\n"),
@@ -29,14 +26,8 @@ pub(crate) fn cases() -> Vec<Case> {
         ("a long s", "Ho\u{17f}t: a.test\r\n"),
         ("a name in brackets", "[Host]: a.test\r\n"),
         ("no colon", "Host a.test\r\n"),
-        (
-            "a second one after a bare LF",
-            "X: y\nHost: b.test\r\nHost: a.test\r\n",
-        ),
-        (
-            "a second one after a bare CR",
-            "X: y\rHost: b.test\r\nHost: a.test\r\n",
-        ),
+        ("a second one after a bare LF", "X: y\nHost: b.test\r\nHost: a.test\r\n"),
+        ("a second one after a bare CR", "X: y\rHost: b.test\r\nHost: a.test\r\n"),
     ] {
         cases.push(Case::refused(&format!("Host: {name}"), 400, request(lines)));
     }
@@ -133,18 +124,10 @@ pub(crate) fn cases() -> Vec<Case> {
         "a.test\r b.test",
         "a.test\n b.test",
     ] {
-        cases.push(Case::refused(
-            &format!("Host {host:?}"),
-            400,
-            request(&format!("Host: {host}\r\n")),
-        ));
+        cases.push(Case::refused(&format!("Host {host:?}"), 400, request(&format!("Host: {host}\r\n"))));
     }
     let long = "a".repeat(256);
-    cases.push(Case::refused(
-        "Host of 256 bytes",
-        400,
-        request(&format!("Host: {long}\r\n")),
-    ));
+    cases.push(Case::refused("Host of 256 bytes", 400, request(&format!("Host: {long}\r\n"))));
     let longest = "a".repeat(255);
     let send = request(&format!("Host: {longest}\r\n"));
     cases.push(Case::sent("Host of 255 bytes", send, "GET / HTTP/1.1").host(&longest));
@@ -170,32 +153,16 @@ pub(crate) fn cases() -> Vec<Case> {
             .push(Case::sent(&format!("Host {host:?} has one form"), send, "GET / HTTP/1.1").host(canonical));
     }
     cases.extend([
-        Case::sent(
-            "Host last, in capitals",
-            request("X: 1\r\nHOST:a.test\r\n"),
-            "GET / HTTP/1.1",
-        )
-        .fields(&["x: 1"]),
+        Case::sent("Host last, in capitals", request("X: 1\r\nHOST:a.test\r\n"), "GET / HTTP/1.1")
+            .fields(&["x: 1"]),
         Case::refused(
             "two Hosts under HTTP/1.0",
             400,
             "GET / HTTP/1.0\r\nHost: a.test\r\nHost: b.test\r\n\r\n",
         ),
-        Case::refused(
-            "a bad Host under HTTP/1.0",
-            400,
-            "GET / HTTP/1.0\r\nHost: a b\r\n\r\n",
-        ),
-        Case::refused(
-            "an empty Host under HTTP/1.0",
-            400,
-            "GET / HTTP/1.0\r\nHost:\r\n\r\n",
-        ),
-        Case::sent(
-            "Host named by Connection",
-            get("Connection: Host\r\n"),
-            "GET / HTTP/1.1",
-        ),
+        Case::refused("a bad Host under HTTP/1.0", 400, "GET / HTTP/1.0\r\nHost: a b\r\n\r\n"),
+        Case::refused("an empty Host under HTTP/1.0", 400, "GET / HTTP/1.0\r\nHost:\r\n\r\n"),
+        Case::sent("Host named by Connection", get("Connection: Host\r\n"), "GET / HTTP/1.1"),
         Case::sent(
             "Host and its kin named by Connection",
             get("Connection: close, Host, X-Forwarded-Host, Via\r\n"),

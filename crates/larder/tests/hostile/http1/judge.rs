@@ -54,47 +54,27 @@ async fn run(case: Arc<Case>, bytewise: bool) -> Outcome {
             }
             Expect::Sent(sent) => {
                 answered(&response, 200)?;
-                same(
-                    "closes",
-                    &response.fields.lists("connection", "close"),
-                    &sent.closes,
-                )?;
-                if sent.closes {
-                    client.closed().await
-                } else {
-                    client.probed().await
-                }
+                same("closes", &response.fields.lists("connection", "close"), &sent.closes)?;
+                if sent.closes { client.closed().await } else { client.probed().await }
             }
         }
     };
     let answered = answered.await.map_err(|why| format!("{why}, after\n{response}"));
     drop(client);
     let seen = stage.end().await?;
-    answered
-        .and_then(|()| origin(&case.expect, &seen))
-        .map_err(|why| {
-            let saw: String = seen
-                .iter()
-                .map(|seen| format!("\n    the origin saw {seen}"))
-                .collect();
-            format!("{why}{saw}")
-        })
+    answered.and_then(|()| origin(&case.expect, &seen)).map_err(|why| {
+        let saw: String = seen.iter().map(|seen| format!("\n    the origin saw {seen}")).collect();
+        format!("{why}{saw}")
+    })
 }
 
 /// A whole answer of larder: says how it came about.
 pub(crate) fn answered(response: &Response, status: u16) -> Outcome {
     same("status", &response.status, &status)?;
     same("end", &response.end, &End::Complete)?;
-    same(
-        "Cache-Status lines",
-        &response.fields.all("cache-status").count(),
-        &1,
-    )?;
+    same("Cache-Status lines", &response.fields.all("cache-status").count(), &1)?;
     same("Date lines", &response.fields.all("date").count(), &1)?;
-    let own = response
-        .fields
-        .first("cache-status")
-        .is_some_and(|value| value.starts_with("larder"));
+    let own = response.fields.first("cache-status").is_some_and(|value| value.starts_with("larder"));
     same("Cache-Status is larder's", &own, &true)
 }
 
@@ -102,11 +82,7 @@ pub(crate) fn answered(response: &Response, status: u16) -> Outcome {
 pub(crate) fn refused(response: &Response, status: u16) -> Outcome {
     answered(response, status)?;
     same("closes", &response.fields.lists("connection", "close"), &true)?;
-    same(
-        "Cache-Control",
-        &response.fields.first("cache-control"),
-        &Some("no-store"),
-    )?;
+    same("Cache-Control", &response.fields.first("cache-control"), &Some("no-store"))?;
     same("is small", &(response.body.len() < 100), &true)
 }
 
@@ -166,21 +142,13 @@ pub(crate) fn invariants(seen: &Seen, may_break: bool) -> Outcome {
         same(name, &count(name), &0)?;
     }
     let upgrade = seen.fields.first("upgrade");
-    same(
-        "upgrade is websocket's",
-        &upgrade.is_none_or(|value| value == "websocket"),
-        &true,
-    )?;
+    same("upgrade is websocket's", &upgrade.is_none_or(|value| value == "websocket"), &true)?;
     let option = seen.fields.first("connection");
     let plain = option.is_none() || (option == Some("upgrade") && upgrade.is_some());
     same("Connection says nothing else", &plain, &true)?;
     let only = |name| {
         let mut values = seen.fields.all(name);
-        values
-            .next()
-            .filter(|_| values.next().is_none())
-            .unwrap_or("not exactly one")
-            .to_owned()
+        values.next().filter(|_| values.next().is_none()).unwrap_or("not exactly one").to_owned()
     };
     same("X-Forwarded-For", only("x-forwarded-for").as_str(), "127.0.0.1")?;
     same("X-Forwarded-Proto", only("x-forwarded-proto").as_str(), "http")?;
@@ -189,17 +157,10 @@ pub(crate) fn invariants(seen: &Seen, may_break: bool) -> Outcome {
 
 fn as_sent(sent: &Sent, seen: &Seen) -> Outcome {
     let head = latin1(&seen.head);
-    same(
-        "request line",
-        head.lines().next().unwrap_or_default(),
-        &sent.line,
-    )?;
+    same("request line", head.lines().next().unwrap_or_default(), &sent.line)?;
     same("Host", seen.fields.first("host").unwrap_or_default(), &sent.host)?;
     let body = latin1(&seen.body);
-    let content = match (
-        seen.fields.first("content-length"),
-        seen.fields.first("transfer-encoding"),
-    ) {
+    let content = match (seen.fields.first("content-length"), seen.fields.first("transfer-encoding")) {
         (None, None) => Content::None,
         (Some(_), None) => Content::Length(body),
         _ => Content::Chunked(body),
@@ -213,11 +174,7 @@ fn as_sent(sent: &Sent, seen: &Seen) -> Outcome {
         "content-length",
         "transfer-encoding",
     ];
-    let others = seen
-        .fields
-        .0
-        .iter()
-        .filter(|(name, _)| !own.contains(&name.as_str()));
+    let others = seen.fields.0.iter().filter(|(name, _)| !own.contains(&name.as_str()));
     let mut fields: Vec<String> = others.map(|(name, value)| format!("{name}: {value}")).collect();
     let mut expected = sent.fields.clone();
     if !expected.iter().any(|line| line.ends_with("larder")) {

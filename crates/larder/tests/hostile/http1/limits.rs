@@ -12,28 +12,12 @@ pub(crate) fn cases() -> Vec<Case> {
     let target = |bytes: usize| format!("/{}", "t".repeat(bytes - 1));
     let asked = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n");
     let longest = target(TARGET_BYTES);
-    cases.push(Case::sent(
-        "target of 8 KiB",
-        asked(&longest),
-        &format!("GET {longest} HTTP/1.1"),
-    ));
+    cases.push(Case::sent("target of 8 KiB", asked(&longest), &format!("GET {longest} HTTP/1.1")));
     for bytes in [TARGET_BYTES + 1, TARGET_BYTES + 100, 65_535, 65_536, 65_537] {
-        cases.push(Case::refused(
-            &format!("target of {bytes} bytes"),
-            414,
-            asked(&target(bytes)),
-        ));
+        cases.push(Case::refused(&format!("target of {bytes} bytes"), 414, asked(&target(bytes))));
     }
-    cases.push(Case::refused(
-        "a request line without an end",
-        414,
-        "x".repeat(100_000),
-    ));
-    cases.push(Case::refused(
-        "a request line of spaces",
-        414,
-        " ".repeat(100_000),
-    ));
+    cases.push(Case::refused("a request line without an end", 414, "x".repeat(100_000)));
+    cases.push(Case::refused("a request line of spaces", 414, " ".repeat(100_000)));
 
     let field = |bytes: usize| format!("X: {}", "v".repeat(bytes - 3));
     let lower = |line: &str| line.replacen('X', "x", 1);
@@ -48,11 +32,7 @@ pub(crate) fn cases() -> Vec<Case> {
             get(&format!("{}\r\n", field(bytes))),
         ));
     }
-    cases.push(Case::refused(
-        "a name without an end",
-        431,
-        format!("{LINE}\r\n{}", "n".repeat(100_000)),
-    ));
+    cases.push(Case::refused("a name without an end", 431, format!("{LINE}\r\n{}", "n".repeat(100_000))));
 
     // Host and others count; two of them fill most of the head, the third is fitted.
     let empty = get("A: \r\nB: \r\nC: \r\n").len();
@@ -67,11 +47,7 @@ pub(crate) fn cases() -> Vec<Case> {
     };
     let (send, [a, b, c]) = head(HEAD_BYTES);
     cases.push(Case::sent("head of 32 KiB", send, LINE).fields(&[&a, &b, &c]));
-    cases.push(Case::refused(
-        "head of 32 KiB and a byte",
-        431,
-        head(HEAD_BYTES + 1).0,
-    ));
+    cases.push(Case::refused("head of 32 KiB and a byte", 431, head(HEAD_BYTES + 1).0));
     cases.push(Case::refused(
         "a head without an end",
         431,
@@ -79,20 +55,11 @@ pub(crate) fn cases() -> Vec<Case> {
     ));
 
     let fields = |count: usize| -> Vec<String> { (1..count).map(|n| format!("x-{n}: y")).collect() };
-    let lines = |fields: &[String]| {
-        get(&fields
-            .iter()
-            .map(|line| format!("{line}\r\n"))
-            .collect::<String>())
-    };
+    let lines = |fields: &[String]| get(&fields.iter().map(|line| format!("{line}\r\n")).collect::<String>());
     let most = fields(100);
     let expected: Vec<&str> = most.iter().map(String::as_str).collect();
     cases.push(Case::sent("a hundred fields, and what larder adds", lines(&most), LINE).fields(&expected));
-    cases.push(Case::refused(
-        "a hundred and one fields",
-        431,
-        lines(&fields(101)),
-    ));
+    cases.push(Case::refused("a hundred and one fields", 431, lines(&fields(101))));
     cases.push(Case::refused("a thousand fields", 431, lines(&fields(1001))));
     cases.push(Case::refused(
         "a hundred and one fields that are dropped",
@@ -118,19 +85,11 @@ pub(crate) fn cases() -> Vec<Case> {
 
     let small = "[limits]\nbody_size = \"10B\"\n";
     cases.extend([
-        Case::sent(
-            "content at the limit",
-            post("Content-Length: 10\r\n", "0123456789"),
-            "POST / HTTP/1.1",
-        )
-        .length("0123456789")
-        .config(small),
-        Case::refused(
-            "content beyond the limit",
-            413,
-            post("Content-Length: 11\r\n", "0123456789a"),
-        )
-        .config(small),
+        Case::sent("content at the limit", post("Content-Length: 10\r\n", "0123456789"), "POST / HTTP/1.1")
+            .length("0123456789")
+            .config(small),
+        Case::refused("content beyond the limit", 413, post("Content-Length: 11\r\n", "0123456789a"))
+            .config(small),
         Case::refused(
             "content far beyond the limit",
             413,
@@ -140,10 +99,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::broken(
             "chunks beyond the limit",
             413,
-            post(
-                "Transfer-Encoding: chunked\r\n",
-                "6\r\n012345\r\n6\r\n678901\r\n0\r\n\r\n",
-            ),
+            post("Transfer-Encoding: chunked\r\n", "6\r\n012345\r\n6\r\n678901\r\n0\r\n\r\n"),
         )
         .config(small),
         Case::refused("a third of a limit: fields", 431, get(&"X: y\r\n".repeat(40)))
@@ -152,12 +108,8 @@ pub(crate) fn cases() -> Vec<Case> {
             .config("[limits]\nfield_size = \"256B\"\n"),
         Case::refused("a smaller limit: target", 414, asked(&target(300)))
             .config("[limits]\ntarget_size = \"256B\"\n"),
-        Case::refused(
-            "a smaller limit: head",
-            431,
-            get(&format!("{}\r\n{}\r\n", field(600), field(600))),
-        )
-        .config("[limits]\nhead_size = \"1KiB\"\nfield_size = \"1KiB\"\ntarget_size = \"1KiB\"\n"),
+        Case::refused("a smaller limit: head", 431, get(&format!("{}\r\n{}\r\n", field(600), field(600))))
+            .config("[limits]\nhead_size = \"1KiB\"\nfield_size = \"1KiB\"\ntarget_size = \"1KiB\"\n"),
     ]);
     cases
 }

@@ -105,9 +105,7 @@ fn reflecting() -> Answer {
     let told = "{field:x-forwarded-host} {field:x-forwarded-proto} {field:x-forwarded-for}";
     Answer {
         fields: vec!["Cache-Control: max-age=60".to_owned()],
-        template: Some(format!(
-            "{{method}} {{target}} of {{field:host}}, told {told};{steering}"
-        )),
+        template: Some(format!("{{method}} {{target}} of {{field:host}}, told {told};{steering}")),
         ..Answer::default()
     }
 }
@@ -140,15 +138,10 @@ async fn run(poison: Poison) -> Outcome {
     judged
         .and_then(|()| seen.iter().try_for_each(|seen| invariants(seen, true)))
         .and_then(|()| {
-            poison.requests.map_or(Ok(()), |count| {
-                same("requests at the origin", &seen.len(), &count)
-            })
+            poison.requests.map_or(Ok(()), |count| same("requests at the origin", &seen.len(), &count))
         })
         .map_err(|why| {
-            let saw: String = seen
-                .iter()
-                .map(|seen| format!("\n    the origin saw {seen}"))
-                .collect();
+            let saw: String = seen.iter().map(|seen| format!("\n    the origin saw {seen}")).collect();
             format!("{why}{saw}")
         })
 }
@@ -156,16 +149,8 @@ async fn run(poison: Poison) -> Outcome {
 fn judge(poison: &Poison, response: &Response) -> Outcome {
     same("status", &response.status, &200)?;
     same("end", &response.end, &End::Complete)?;
-    same(
-        "page",
-        &larder_testkit::wire::latin1(&response.body),
-        &poison.page,
-    )?;
-    same(
-        "Cache-Status lines",
-        &response.fields.all("cache-status").count(),
-        &1,
-    )?;
+    same("page", &larder_testkit::wire::latin1(&response.body), &poison.page)?;
+    same("Cache-Status lines", &response.fields.all("cache-status").count(), &1)?;
     same("Set-Cookie", &response.fields.has("set-cookie"), &false)
 }
 
@@ -229,19 +214,8 @@ fn steering(runs: &mut Vec<Run>) {
 fn hosts(runs: &mut Vec<Run>) {
     let of = |host: &str| format!("GET /page HTTP/1.1\r\nHost: {host}\r\n\r\n");
     // One form for one site: the victim gets the same stored page, made for the canonical name.
-    for host in [
-        "A.TEST",
-        "a.test:80",
-        "a.test.",
-        "a.test:",
-        "a.test:080",
-        " a.test ",
-    ] {
-        runs.push(
-            Poison::new(of(host))
-                .requests(1)
-                .named(&format!("Host {host:?} is the same site")),
-        );
+    for host in ["A.TEST", "a.test:80", "a.test.", "a.test:", "a.test:080", " a.test "] {
+        runs.push(Poison::new(of(host)).requests(1).named(&format!("Host {host:?} is the same site")));
     }
     for host in [
         "evil.test",
@@ -359,9 +333,7 @@ fn targets(runs: &mut Vec<Run>) {
         .victim("GET /page HTTP/1.1\r\nHost: b\r\n\r\n", reflection("/page", "b"));
     runs.push(split.named("host and path do not run together"));
     let sorted = "key = { sort = true, query = \"no-tracking\" }";
-    let poison = Poison::new(plain("/page?utm_source=evil&b=2&a=1"))
-        .site(sorted)
-        .requests(1);
+    let poison = Poison::new(plain("/page?utm_source=evil&b=2&a=1")).site(sorted).requests(1);
     let poison = poison.victim(plain("/page?a=1&b=2"), reflection("/page?a=1&b=2", "a.test"));
     runs.push(poison.named("what is not keyed does not reach the origin"));
     let cookies = "key = { cookies = [\"lang\"] }";
@@ -370,14 +342,8 @@ fn targets(runs: &mut Vec<Run>) {
         template: Some("{field:cookie}".to_owned()),
         ..Answer::default()
     };
-    let poison = Poison::new(with("Cookie: lang=en; lang=evil\r\n"))
-        .site(cookies)
-        .answers(vec![told]);
-    runs.push(
-        poison
-            .victim(with("Cookie: lang=en\r\n"), "lang=en")
-            .named("a second cookie of a keyed name"),
-    );
+    let poison = Poison::new(with("Cookie: lang=en; lang=evil\r\n")).site(cookies).answers(vec![told]);
+    runs.push(poison.victim(with("Cookie: lang=en\r\n"), "lang=en").named("a second cookie of a keyed name"));
 }
 
 fn methods_and_content(runs: &mut Vec<Run>) {
@@ -390,14 +356,8 @@ fn methods_and_content(runs: &mut Vec<Run>) {
     };
     for (name, attack) in [
         ("GET with a length", with("Content-Length: 4\r\n") + "evil"),
-        (
-            "GET with chunks",
-            with("Transfer-Encoding: chunked\r\n") + "4\r\nevil\r\n0\r\n\r\n",
-        ),
-        (
-            "GET with no chunks",
-            with("Transfer-Encoding: chunked\r\n") + "0\r\n\r\n",
-        ),
+        ("GET with chunks", with("Transfer-Encoding: chunked\r\n") + "4\r\nevil\r\n0\r\n\r\n"),
+        ("GET with no chunks", with("Transfer-Encoding: chunked\r\n") + "0\r\n\r\n"),
         (
             "GET with a form",
             with("Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 14\r\n")
@@ -405,14 +365,8 @@ fn methods_and_content(runs: &mut Vec<Run>) {
         ),
         ("POST", post("Content-Length: 4\r\n", "evil")),
         ("POST without content", post("", "")),
-        (
-            "PUT",
-            "PUT /page HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\nevil".to_owned(),
-        ),
-        (
-            "OPTIONS",
-            "OPTIONS /page HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned(),
-        ),
+        ("PUT", "PUT /page HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\nevil".to_owned()),
+        ("OPTIONS", "OPTIONS /page HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned()),
         ("get", "get /page HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned()),
         ("PURGE", "PURGE /page HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned()),
         ("HEAD", "HEAD /page HTTP/1.1\r\nHost: a.test\r\n\r\n".to_owned()),
@@ -421,21 +375,13 @@ fn methods_and_content(runs: &mut Vec<Run>) {
             "HEAD /page HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\nevil".to_owned(),
         ),
     ] {
-        let poison = Poison::new(attack)
-            .answers(vec![numbered()])
-            .page("GET 2")
-            .requests(2);
+        let poison = Poison::new(attack).answers(vec![numbered()]).page("GET 2").requests(2);
         runs.push(poison.named(&format!("{name} fills nothing")));
     }
     let empty = Poison::new(with("Content-Length: 0\r\n")).answers(vec![numbered()]);
     runs.push(empty.page("GET 1").requests(1).named("GET of length 0 is a GET"));
     let trace = "TRACE /page HTTP/1.1\r\nHost: a.test\r\n\r\n";
-    runs.push(
-        Poison::new(trace)
-            .answers(vec![numbered()])
-            .page("GET 1")
-            .named("TRACE"),
-    );
+    runs.push(Poison::new(trace).answers(vec![numbered()]).page("GET 1").named("TRACE"));
 }
 
 fn conditions_and_ranges(runs: &mut Vec<Run>) {
@@ -443,11 +389,7 @@ fn conditions_and_ranges(runs: &mut Vec<Run>) {
         conditional: true,
         ..Answer::new(
             200,
-            &[
-                "Cache-Control: max-age=60",
-                "ETag: \"1\"",
-                "Last-Modified: Sat, 21 Nov 2015 00:00:00 GMT",
-            ],
+            &["Cache-Control: max-age=60", "ETag: \"1\"", "Last-Modified: Sat, 21 Nov 2015 00:00:00 GMT"],
             body,
         )
     };
@@ -469,28 +411,16 @@ fn conditions_and_ranges(runs: &mut Vec<Run>) {
     }
     let part = || Answer {
         when: vec!["range".to_owned()],
-        ..Answer::new(
-            206,
-            &["Cache-Control: max-age=60", "Content-Range: bytes 0-1/4"],
-            "pa",
-        )
+        ..Answer::new(206, &["Cache-Control: max-age=60", "Content-Range: bytes 0-1/4"], "pa")
     };
     // An origin that gives a part of another resource than the whole, or that errs for ranges.
     let unsatisfiable = || Answer {
         when: vec!["range".to_owned()],
-        ..Answer::new(
-            416,
-            &["Cache-Control: max-age=60", "Content-Range: bytes */4"],
-            "evil",
-        )
+        ..Answer::new(416, &["Cache-Control: max-age=60", "Content-Range: bytes */4"], "evil")
     };
     for (name, line, special) in [
         ("a part", "Range: bytes=0-1", part()),
-        (
-            "a part, asked by If-Range",
-            "Range: bytes=0-1\r\nIf-Range: \"1\"",
-            part(),
-        ),
+        ("a part, asked by If-Range", "Range: bytes=0-1\r\nIf-Range: \"1\"", part()),
         ("an unsatisfiable range", "Range: bytes=9-", unsatisfiable()),
         ("a bad range", "Range: bytes=cow", unsatisfiable()),
         ("another unit", "Range: pages=1-2", unsatisfiable()),
@@ -502,10 +432,6 @@ fn conditions_and_ranges(runs: &mut Vec<Run>) {
         ("two Ranges", "Range: bytes=0-0\r\nRange: bytes=1-1", part()),
     ] {
         let poison = Poison::new(with(&format!("{line}\r\n"))).answers(vec![special, cacheable("page")]);
-        runs.push(
-            poison
-                .page("page")
-                .named(&format!("{name} is not stored as the whole")),
-        );
+        runs.push(poison.page("page").named(&format!("{name} is not stored as the whole")));
     }
 }

@@ -22,11 +22,7 @@ fn smuggling(runs: &mut Vec<Run>) {
     let length = hidden.len();
     assert_eq!(length, 41, "the lengths below");
     for (name, lines, content) in [
-        (
-            "CL.TE",
-            "Content-Length: 50\r\nTransfer-Encoding: chunked\r\n",
-            format!("0\r\n\r\n{hidden}"),
-        ),
+        ("CL.TE", "Content-Length: 50\r\nTransfer-Encoding: chunked\r\n", format!("0\r\n\r\n{hidden}")),
         (
             "TE.CL",
             "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
@@ -37,23 +33,11 @@ fn smuggling(runs: &mut Vec<Run>) {
             "Transfer-Encoding: chunked\r\nTransfer-Encoding: cow\r\nContent-Length: 4\r\n",
             format!("{length:x}\r\n{hidden}\r\n0\r\n\r\n"),
         ),
-        (
-            "CL.CL",
-            "Content-Length: 0\r\nContent-Length: 50\r\n",
-            hidden.to_owned(),
-        ),
+        ("CL.CL", "Content-Length: 0\r\nContent-Length: 50\r\n", hidden.to_owned()),
         ("CL.0", "Content-Length: 41\r\n", hidden.to_owned()),
         ("0.CL", "Content-Length : 41\r\n", hidden.to_owned()),
-        (
-            "TE.0",
-            "Transfer-Encoding: chunked\r\n",
-            format!("0\r\n\r\n{hidden}"),
-        ),
-        (
-            "a chunk with a bare LF",
-            "Transfer-Encoding: chunked\r\n",
-            format!("2;\nxx\r\n0\r\n\r\n{hidden}"),
-        ),
+        ("TE.0", "Transfer-Encoding: chunked\r\n", format!("0\r\n\r\n{hidden}")),
+        ("a chunk with a bare LF", "Transfer-Encoding: chunked\r\n", format!("2;\nxx\r\n0\r\n\r\n{hidden}")),
         (
             "a chunk that wraps",
             "Transfer-Encoding: chunked\r\n",
@@ -69,16 +53,8 @@ fn smuggling(runs: &mut Vec<Run>) {
             "Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked\r\n",
             format!("0\r\n\r\n{hidden}"),
         ),
-        (
-            "Expect",
-            "Expect: 100-continue\r\nContent-Length: 41\r\n",
-            hidden.to_owned(),
-        ),
-        (
-            "a bad Expect",
-            "Expect: x\r\nContent-Length: 41\r\n",
-            hidden.to_owned(),
-        ),
+        ("Expect", "Expect: 100-continue\r\nContent-Length: 41\r\n", hidden.to_owned()),
+        ("a bad Expect", "Expect: x\r\nContent-Length: 41\r\n", hidden.to_owned()),
         (
             "Upgrade",
             "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n",
@@ -90,16 +66,8 @@ fn smuggling(runs: &mut Vec<Run>) {
             hidden.to_owned(),
         ),
         ("a bare CR", "X: y\r\rGET /page HTTP/1.1\r\n", hidden.to_owned()),
-        (
-            "a folded length",
-            "X: y\r\n Content-Length: 41\r\n",
-            hidden.to_owned(),
-        ),
-        (
-            "a vertical tab",
-            "Transfer-Encoding: \u{b}chunked\r\n",
-            format!("0\r\n\r\n{hidden}"),
-        ),
+        ("a folded length", "X: y\r\n Content-Length: 41\r\n", hidden.to_owned()),
+        ("a vertical tab", "Transfer-Encoding: \u{b}chunked\r\n", format!("0\r\n\r\n{hidden}")),
     ] {
         for method in ["GET", "POST"] {
             let attack = format!("{method} /page HTTP/1.1\r\nHost: a.test\r\n{lines}\r\n{content}");
@@ -125,16 +93,10 @@ fn errors(runs: &mut Vec<Run>) {
         400_u16, 401, 403, 404, 405, 406, 408, 411, 413, 414, 415, 417, 421, 422, 429, 431, 500, 501, 502,
         503, 504,
     ] {
-        let broken = Answer {
-            when: vec!["x-evil".to_owned()],
-            ..Answer::new(status, &[], "evil")
-        };
+        let broken = Answer { when: vec!["x-evil".to_owned()], ..Answer::new(status, &[], "evil") };
         let poison = Poison::new(with("X-Evil: 1\r\n")).answers(vec![broken, cacheable("page")]);
         runs.push(
-            poison
-                .page("page")
-                .requests(2)
-                .named(&format!("{status} without a lifetime is not stored")),
+            poison.page("page").requests(2).named(&format!("{status} without a lifetime is not stored")),
         );
     }
     for (name, broken) in [
@@ -175,79 +137,27 @@ fn errors(runs: &mut Vec<Run>) {
         ..cacheable("page")
     };
     let poison = Poison::new(plain("/page?attack")).answers(vec![split]);
-    runs.push(
-        poison
-            .page("page")
-            .named("a second answer behind the first is nobody's"),
-    );
+    runs.push(poison.page("page").named("a second answer behind the first is nobody's"));
 }
 
 fn persons(runs: &mut Vec<Run>) {
-    let when = |condition: &str, answer: Answer| Answer {
-        when: vec![condition.to_owned()],
-        ..answer
-    };
+    let when = |condition: &str, answer: Answer| Answer { when: vec![condition.to_owned()], ..answer };
     for (name, line, condition, fields) in [
-        (
-            "Authorization",
-            "Authorization: Basic eA==",
-            "authorization",
-            &["Cache-Control: max-age=60"][..],
-        ),
-        (
-            "Authorization, without a lifetime",
-            "Authorization: Basic eA==",
-            "authorization",
-            &["ETag: \"1\""],
-        ),
-        (
-            "private",
-            "Cookie: a=b",
-            "cookie",
-            &["Cache-Control: private, max-age=60"],
-        ),
+        ("Authorization", "Authorization: Basic eA==", "authorization", &["Cache-Control: max-age=60"][..]),
+        ("Authorization, without a lifetime", "Authorization: Basic eA==", "authorization", &["ETag: \"1\""]),
+        ("private", "Cookie: a=b", "cookie", &["Cache-Control: private, max-age=60"]),
         (
             "private in another line",
             "Cookie: a=b",
             "cookie",
             &["Cache-Control: max-age=60", "Cache-Control: private"],
         ),
-        (
-            "private in capitals",
-            "Cookie: a=b",
-            "cookie",
-            &["CACHE-CONTROL: max-age=60,PRIVATE"],
-        ),
-        (
-            "no-store",
-            "Cookie: a=b",
-            "cookie",
-            &["Cache-Control: no-store, max-age=60"],
-        ),
-        (
-            "no-cache",
-            "Cookie: a=b",
-            "cookie",
-            &["Cache-Control: no-cache, max-age=60"],
-        ),
-        (
-            "Vary: *",
-            "Cookie: a=b",
-            "cookie",
-            &["Cache-Control: max-age=60", "Vary: *"],
-        ),
-        (
-            "Vary: * among others",
-            "Cookie: a=b",
-            "cookie",
-            &["Cache-Control: max-age=60", "Vary: Accept, *"],
-        ),
-        (
-            "Vary: Cookie",
-            "Cookie: a=b",
-            "cookie",
-            &["Cache-Control: max-age=60", "Vary: Cookie"],
-        ),
+        ("private in capitals", "Cookie: a=b", "cookie", &["CACHE-CONTROL: max-age=60,PRIVATE"]),
+        ("no-store", "Cookie: a=b", "cookie", &["Cache-Control: no-store, max-age=60"]),
+        ("no-cache", "Cookie: a=b", "cookie", &["Cache-Control: no-cache, max-age=60"]),
+        ("Vary: *", "Cookie: a=b", "cookie", &["Cache-Control: max-age=60", "Vary: *"]),
+        ("Vary: * among others", "Cookie: a=b", "cookie", &["Cache-Control: max-age=60", "Vary: Accept, *"]),
+        ("Vary: Cookie", "Cookie: a=b", "cookie", &["Cache-Control: max-age=60", "Vary: Cookie"]),
         (
             "Vary: Cookie in a second line",
             "Cookie: a=b",
@@ -258,29 +168,19 @@ fn persons(runs: &mut Vec<Run>) {
             "Set-Cookie of a session",
             "Cookie: a=b",
             "cookie",
-            &[
-                "Cache-Control: max-age=60",
-                "Set-Cookie: PHPSESSID=evil; HttpOnly",
-            ],
+            &["Cache-Control: max-age=60", "Set-Cookie: PHPSESSID=evil; HttpOnly"],
         ),
         (
             "Set-Cookie without a lifetime",
             "Cookie: a=b",
             "cookie",
-            &[
-                "Last-Modified: Sat, 21 Nov 2015 00:00:00 GMT",
-                "Set-Cookie: a=evil",
-            ],
+            &["Last-Modified: Sat, 21 Nov 2015 00:00:00 GMT", "Set-Cookie: a=evil"],
         ),
         (
             "private, named by Connection",
             "Cookie: a=b",
             "cookie",
-            &[
-                "Connection: Cache-Control",
-                "Cache-Control: private",
-                "Expires: {now+60s}",
-            ],
+            &["Connection: Cache-Control", "Cache-Control: private", "Expires: {now+60s}"],
         ),
         (
             "Vary, named by Connection",
@@ -292,10 +192,7 @@ fn persons(runs: &mut Vec<Run>) {
         let own = when(condition, Answer::new(200, fields, "my own page"));
         let poison = Poison::new(with(&format!("{line}\r\n"))).answers(vec![own, cacheable("page")]);
         runs.push(
-            poison
-                .page("page")
-                .requests(2)
-                .named(&format!("{name}: one client's page is not another's")),
+            poison.page("page").requests(2).named(&format!("{name}: one client's page is not another's")),
         );
     }
     // A page of one's own under a name that looks like a file's.
@@ -310,17 +207,10 @@ fn persons(runs: &mut Vec<Run>) {
         "/page%23x.css",
         "/page//x.css",
     ] {
-        let own = when(
-            "cookie",
-            Answer::new(200, &["Cache-Control: private"], "my own page"),
-        );
-        let mut poison = Poison::new(format!(
-            "GET {target} HTTP/1.1\r\nHost: a.test\r\nCookie: session=1\r\n\r\n"
-        ));
-        poison = poison.answers(vec![
-            own,
-            Answer::new(200, &["Cache-Control: private"], "nobody's page"),
-        ]);
+        let own = when("cookie", Answer::new(200, &["Cache-Control: private"], "my own page"));
+        let mut poison =
+            Poison::new(format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nCookie: session=1\r\n\r\n"));
+        poison = poison.answers(vec![own, Answer::new(200, &["Cache-Control: private"], "nobody's page")]);
         runs.push(
             poison
                 .victim(plain(target), "nobody's page")

@@ -49,9 +49,7 @@ fn versions(cases: &mut Vec<Case>) {
         let send = format!("GET / {version}\r\nHost: a.test\r\n\r\n");
         cases.push(Case::refused(&format!("version {version:?}"), 400, send));
     }
-    for version in [
-        "HTTP/1.2", "HTTP/1.9", "HTTP/2.0", "HTTP/3.0", "HTTP/9.9", "HTTP/0.9", "HTTP/0.0",
-    ] {
+    for version in ["HTTP/1.2", "HTTP/1.9", "HTTP/2.0", "HTTP/3.0", "HTTP/9.9", "HTTP/0.9", "HTTP/0.0"] {
         let send = format!("GET / {version}\r\nHost: a.test\r\n\r\n");
         cases.push(Case::refused(&format!("version {version}"), 505, send));
     }
@@ -60,18 +58,10 @@ fn versions(cases: &mut Vec<Case>) {
         Case::refused("HTTP/0.9 with a Host", 400, "GET /\r\nHost: a.test\r\n\r\n"),
         Case::refused("no target", 400, "GET HTTP/1.1\r\nHost: a.test\r\n\r\n"),
         Case::refused("no method", 400, "/ HTTP/1.1\r\nHost: a.test\r\n\r\n"),
-        Case::refused(
-            "an HTTP/2 preface that is none",
-            505,
-            "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n",
-        ),
-        Case::sent(
-            "HTTP/1.0",
-            "GET / HTTP/1.0\r\nHost: a.test\r\n\r\n",
-            "GET / HTTP/1.1",
-        )
-        .fields(&["via: 1.0 larder"])
-        .closes(),
+        Case::refused("an HTTP/2 preface that is none", 505, "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"),
+        Case::sent("HTTP/1.0", "GET / HTTP/1.0\r\nHost: a.test\r\n\r\n", "GET / HTTP/1.1")
+            .fields(&["via: 1.0 larder"])
+            .closes(),
         Case::sent(
             "HTTP/1.0 that stays",
             "GET / HTTP/1.0\r\nHost: a.test\r\nConnection: keep-alive\r\n\r\n",
@@ -102,10 +92,7 @@ fn separators(cases: &mut Vec<Case>) {
         ("bare CR in the target", "GET /\rx HTTP/1.1"),
         ("bare CR before the end", "GET / HTTP/1.1\r"),
         ("bare LF in the target", "GET /\nx HTTP/1.1"),
-        (
-            "a second request line after a bare LF",
-            "GET / HTTP/1.1\nGET /smuggled HTTP/1.1",
-        ),
+        ("a second request line after a bare LF", "GET / HTTP/1.1\nGET /smuggled HTTP/1.1"),
         ("NUL before the method", "\0GET / HTTP/1.1"),
         ("a byte order mark", "\u{ef}\u{bb}\u{bf}GET / HTTP/1.1"),
         ("only a word", "HELLO"),
@@ -113,11 +100,7 @@ fn separators(cases: &mut Vec<Case>) {
         ("a mail server's greeting", "EHLO a.test"),
         ("PROXY protocol", "PROXY TCP4 192.0.2.1 192.0.2.2 1 2"),
     ] {
-        cases.push(Case::refused(
-            name,
-            400,
-            format!("{line}\r\nHost: a.test\r\n\r\n"),
-        ));
+        cases.push(Case::refused(name, 400, format!("{line}\r\nHost: a.test\r\n\r\n")));
     }
     let get = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
     cases.extend([
@@ -127,11 +110,7 @@ fn separators(cases: &mut Vec<Case>) {
         Case::refused("CR before it", 400, format!("\r{get}")),
         Case::refused("CR CR LF before it", 400, format!("\r\r\n{get}")),
         Case::refused("LF line ends", 400, "GET / HTTP/1.1\nHost: a.test\n\n"),
-        Case::refused(
-            "LF after the request line",
-            400,
-            "GET / HTTP/1.1\nHost: a.test\r\n\r\n",
-        ),
+        Case::refused("LF after the request line", 400, "GET / HTTP/1.1\nHost: a.test\r\n\r\n"),
         Case::refused("CR line ends", 400, "GET / HTTP/1.1\rHost: a.test\r\r"),
         Case::refused("LF CR line ends", 400, "GET / HTTP/1.1\n\rHost: a.test\n\r\n\r"),
     ]);
@@ -152,31 +131,14 @@ fn methods(cases: &mut Vec<Case>) {
         ("TRACE of everything", "TRACE *"),
         ("a method of 33 bytes", "ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFG /"),
     ] {
-        cases.push(Case::refused(
-            name,
-            501,
-            format!("{line} HTTP/1.1\r\nHost: a.test\r\n\r\n"),
-        ));
+        cases.push(Case::refused(name, 501, format!("{line} HTTP/1.1\r\nHost: a.test\r\n\r\n")));
     }
     // Methods are case-sensitive: these are methods of their own, passed on as they are.
-    for method in [
-        "get",
-        "Get",
-        "BREW",
-        "M-SEARCH",
-        "PROPFIND",
-        "PURGE",
-        "X",
-        "PRI",
-        "GETGET",
-        "%!#$&'*+-.^_`|~",
-    ] {
+    for method in
+        ["get", "Get", "BREW", "M-SEARCH", "PROPFIND", "PURGE", "X", "PRI", "GETGET", "%!#$&'*+-.^_`|~"]
+    {
         let line = format!("{method} / HTTP/1.1");
-        cases.push(Case::sent(
-            &format!("method {method}"),
-            format!("{line}\r\nHost: a.test\r\n\r\n"),
-            &line,
-        ));
+        cases.push(Case::sent(&format!("method {method}"), format!("{line}\r\nHost: a.test\r\n\r\n"), &line));
     }
 }
 
@@ -208,15 +170,7 @@ fn origin_forms(cases: &mut Vec<Case>) {
         cases.push(Case::refused(&format!("target: {name}"), 400, send));
     }
     // Climbing above the root is larder's own answer: the message is well-formed.
-    for target in [
-        "/..",
-        "/../a",
-        "/a/../../b",
-        "/%2e%2e/a",
-        "/.%2E/a",
-        "//../a",
-        "/./../a",
-    ] {
+    for target in ["/..", "/../a", "/a/../../b", "/%2e%2e/a", "/.%2E/a", "//../a", "/./../a"] {
         let send = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n");
         cases.push(Case::own(&format!("target climbs: {target}"), 400, send));
     }
@@ -263,11 +217,7 @@ fn origin_forms(cases: &mut Vec<Case>) {
         "/.a",
     ] {
         let line = format!("GET {target} HTTP/1.1");
-        cases.push(Case::sent(
-            &format!("target {target}"),
-            format!("{line}\r\nHost: a.test\r\n\r\n"),
-            &line,
-        ));
+        cases.push(Case::sent(&format!("target {target}"), format!("{line}\r\nHost: a.test\r\n\r\n"), &line));
     }
 }
 
@@ -321,11 +271,7 @@ fn other_forms(cases: &mut Vec<Case>) {
         ("http://a.test", "a.test", "/"),
         ("http://a.test/", "a.test", "/"),
         ("http://a.test?x", "a.test", "/?x"),
-        (
-            "http://a.test/x?y=http://c.test/",
-            "a.test",
-            "/x?y=http://c.test/",
-        ),
+        ("http://a.test/x?y=http://c.test/", "a.test", "/x?y=http://c.test/"),
         ("HTTP://A.TEST/X", "a.test", "/X"),
         ("http://b.test/x", "b.test", "/x"),
         ("http://b.test:80/x", "b.test", "/x"),
@@ -336,20 +282,11 @@ fn other_forms(cases: &mut Vec<Case>) {
     ] {
         let send = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n");
         cases.push(
-            Case::sent(
-                &format!("absolute form {target}"),
-                send,
-                &format!("GET {path} HTTP/1.1"),
-            )
-            .host(host),
+            Case::sent(&format!("absolute form {target}"), send, &format!("GET {path} HTTP/1.1")).host(host),
         );
     }
     cases.extend([
-        Case::refused(
-            "absolute form without Host",
-            400,
-            "GET http://a.test/ HTTP/1.1\r\n\r\n",
-        ),
+        Case::refused("absolute form without Host", 400, "GET http://a.test/ HTTP/1.1\r\n\r\n"),
         Case::refused(
             "absolute form with a bad Host",
             400,
@@ -365,14 +302,10 @@ fn other_forms(cases: &mut Vec<Case>) {
             400,
             "GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nHost: a.test\r\n\r\n",
         ),
-        Case::sent(
-            "absolute form under HTTP/1.0",
-            "GET http://b.test/ HTTP/1.0\r\n\r\n",
-            "GET / HTTP/1.1",
-        )
-        .host("b.test")
-        .fields(&["via: 1.0 larder"])
-        .closes(),
+        Case::sent("absolute form under HTTP/1.0", "GET http://b.test/ HTTP/1.0\r\n\r\n", "GET / HTTP/1.1")
+            .host("b.test")
+            .fields(&["via: 1.0 larder"])
+            .closes(),
         Case::sent(
             "OPTIONS of the server",
             "OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n",

@@ -11,48 +11,28 @@ use crate::table::post;
 
 pub(crate) fn runs() -> Vec<Run> {
     vec![
-        Run::new("a head that does not come", || {
-            slow_head("GET / HTTP/1.1\r\nHost: a.test\r\n")
-        }),
+        Run::new("a head that does not come", || slow_head("GET / HTTP/1.1\r\nHost: a.test\r\n")),
         Run::new("a request line that does not come", || slow_head("GE")),
-        Run::new("an HTTP/2 preface that does not come", || {
-            slow_head("PRI * HTTP/2.0\r\n\r\nSM")
+        Run::new("an HTTP/2 preface that does not come", || slow_head("PRI * HTTP/2.0\r\n\r\nSM")),
+        Run::new("a request line of no HTTP/1 is refused before its head ends", || {
+            early_line("GET /\r\n", 400)
         }),
-        Run::new(
-            "a request line of no HTTP/1 is refused before its head ends",
-            || early_line("GET /\r\n", 400),
-        ),
-        Run::new("a version is refused before its head ends", || {
-            early_line("GET / HTTP/1.2\r\nHo", 505)
-        }),
+        Run::new("a version is refused before its head ends", || early_line("GET / HTTP/1.2\r\nHo", 505)),
         Run::new("a head that trickles", trickle),
         Run::new("a connection that says nothing", mute),
         Run::new("a connection that says nothing more", idle),
-        Run::new("an upload that stalls", || {
-            slow_body(post("Content-Length: 10\r\n", "hello"))
-        }),
-        Run::new("chunks that stall", || {
-            slow_body(post("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n"))
-        }),
+        Run::new("an upload that stalls", || slow_body(post("Content-Length: 10\r\n", "hello"))),
+        Run::new("chunks that stall", || slow_body(post("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n"))),
         Run::new("a chunk size that stalls", || {
             slow_body(post("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n5"))
         }),
         Run::new("trailers that stall", || {
-            slow_body(post(
-                "Transfer-Encoding: chunked\r\n",
-                "5\r\nhello\r\n0\r\nX: y\r\n",
-            ))
+            slow_body(post("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\nX: y\r\n"))
         }),
         Run::new("an upload below the least rate", slow_rate),
-        Run::new("an upload cut by its length", || {
-            cut(post("Content-Length: 10\r\n", "hello"))
-        }),
-        Run::new("an upload cut before its first byte", || {
-            cut(post("Content-Length: 10\r\n", ""))
-        }),
-        Run::new("an upload cut in a chunk", || {
-            cut(post("Transfer-Encoding: chunked\r\n", "5\r\nhel"))
-        }),
+        Run::new("an upload cut by its length", || cut(post("Content-Length: 10\r\n", "hello"))),
+        Run::new("an upload cut before its first byte", || cut(post("Content-Length: 10\r\n", ""))),
+        Run::new("an upload cut in a chunk", || cut(post("Transfer-Encoding: chunked\r\n", "5\r\nhel"))),
         Run::new("an upload cut between chunks", || {
             cut(post("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n"))
         }),
@@ -60,10 +40,7 @@ pub(crate) fn runs() -> Vec<Run> {
             cut(post("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n"))
         }),
         Run::new("an upload cut in its trailers", || {
-            cut(post(
-                "Transfer-Encoding: chunked\r\n",
-                "5\r\nhello\r\n0\r\nX: y\r\n",
-            ))
+            cut(post("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\nX: y\r\n"))
         }),
         Run::new("an upload that is reset", reset),
         Run::new("half a head, then the end", half_a_head),
@@ -185,9 +162,7 @@ async fn cut(send: String) -> Outcome {
 async fn reset() -> Outcome {
     let stage = Stage::new(Vec::new(), "", "").await?;
     let mut client = stage.connect().await?;
-    client
-        .write(&post("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n"))
-        .await?;
+    client.write(&post("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n")).await?;
     stage.received(1).await?;
     client.abort();
     aborted(stage).await

@@ -39,20 +39,13 @@ pub(crate) const PROBE: &str = "GET /probe HTTP/1.1\r\nHost: probe.test\r\n\r\n"
 
 /// One path with answers.
 pub(crate) fn script(path: &str, answer: Vec<Answer>) -> PathScript {
-    PathScript {
-        name: "origin".to_owned(),
-        path: path.to_owned(),
-        answer,
-    }
+    PathScript { name: "origin".to_owned(), path: path.to_owned(), answer }
 }
 
 /// What every origin answers: `probe` to the probe, `ok`, not to be stored, to everything else.
 fn standard() -> Vec<PathScript> {
     vec![
-        script(
-            "/probe",
-            vec![Answer::new(200, &["Cache-Control: no-store"], "probe")],
-        ),
+        script("/probe", vec![Answer::new(200, &["Cache-Control: no-store"], "probe")]),
         script("*", vec![Answer::new(200, &["Cache-Control: no-store"], "ok")]),
     ]
 }
@@ -117,15 +110,11 @@ impl Stage {
         drop(self.server);
         let sentinel = Connection::open(self.origin.addr(), LIMIT).await;
         let mut sentinel = sentinel.map_err(|error| error.to_string())?;
-        let asked = sentinel
-            .exchange(&Request::new("GET", SENTINEL, "end.test"))
-            .await;
+        let asked = sentinel.exchange(&Request::new("GET", SENTINEL, "end.test")).await;
         asked.map_err(|error| format!("sentinel: {error}"))?;
         drop(sentinel);
         let closed = self.origin.log().until(|log| log.connections_open() == 0);
-        tokio::time::timeout(LIMIT, closed)
-            .await
-            .map_err(|_| "the origin's connections stay open")?;
+        tokio::time::timeout(LIMIT, closed).await.map_err(|_| "the origin's connections stay open")?;
         let mut seen = self.origin.log().all();
         seen.retain(|seen| seen.target != SENTINEL);
         Ok(seen)
@@ -195,11 +184,7 @@ impl Client {
 
     /// So many bytes, as text.
     pub(crate) async fn exact(&mut self, count: u64) -> Result<String, String> {
-        let bytes = self
-            .0
-            .read_exact(count)
-            .await
-            .map_err(|error| error.to_string())?;
+        let bytes = self.0.read_exact(count).await.map_err(|error| error.to_string())?;
         Ok(larder_testkit::wire::latin1(&bytes))
     }
 
@@ -212,11 +197,7 @@ impl Client {
     /// The answer to a probe that was sent before.
     pub(crate) async fn probed(&mut self) -> Outcome {
         let response = self.read("GET").await.map_err(|why| format!("probe: {why}"))?;
-        same(
-            "the probe's answer",
-            response.body.escape_ascii().to_string().as_str(),
-            "probe",
-        )
+        same("the probe's answer", response.body.escape_ascii().to_string().as_str(), "probe")
     }
 }
 

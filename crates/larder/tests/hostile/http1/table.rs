@@ -73,12 +73,7 @@ impl Case {
     }
 
     fn new(name: &str, send: impl Into<String>, expect: Expect) -> Self {
-        Self {
-            name: name.to_owned(),
-            send: send.into(),
-            expect,
-            config: "",
-        }
+        Self { name: name.to_owned(), send: send.into(), expect, config: "" }
     }
 
     fn having(mut self, change: impl FnOnce(&mut Sent)) -> Self {

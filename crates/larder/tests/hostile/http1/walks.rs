@@ -15,12 +15,8 @@ pub(crate) fn runs() -> Vec<Run> {
     vec![
         Run::new("an answer before the content", early_answer),
         Run::new("content for a stored response", || content_for_a_hit(false)),
-        Run::new("content for a stored response, in chunks", || {
-            content_for_a_hit(true)
-        }),
-        Run::new("content for larder's own answer", || {
-            content_for_nobody("POST /../a")
-        }),
+        Run::new("content for a stored response, in chunks", || content_for_a_hit(true)),
+        Run::new("content for larder's own answer", || content_for_nobody("POST /../a")),
         Run::new("content for a host that is not served", || {
             content_for_nobody("POST http://unknown.test/a")
         }),
@@ -44,10 +40,7 @@ pub(crate) fn runs() -> Vec<Run> {
 
 /// The origin answers without reading: the client's connection ends after the answer, the origin's is not used again.
 async fn early_answer() -> Outcome {
-    let answer = Answer {
-        ignore_body: true,
-        ..Answer::new(403, &["Cache-Control: no-store"], "no")
-    };
+    let answer = Answer { ignore_body: true, ..Answer::new(403, &["Cache-Control: no-store"], "no") };
     let stage = Stage::new(vec![script("/early", vec![answer])], "", "").await?;
     let mut client = stage.connect().await?;
     let head = "POST /early HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n";
@@ -62,11 +55,7 @@ async fn early_answer() -> Outcome {
     let seen = stage.end().await?;
     same("requests at the origin", &seen.len(), &2)?;
     let connections: Vec<u64> = seen.iter().map(|seen| seen.connection).collect();
-    same(
-        "a connection of its own",
-        &(connections.first() != connections.last()),
-        &true,
-    )
+    same("a connection of its own", &(connections.first() != connections.last()), &true)
 }
 
 /// A hit is not looked for where there is content, and content is never read as a request.
@@ -88,11 +77,7 @@ async fn content_for_a_hit(in_a_chunk: bool) -> Outcome {
     client.probed().await?;
     drop(client);
     let hit = stage.ask(&format!("{head}\r\n")).await?;
-    same(
-        "still a hit",
-        &hit.fields.all("cache-status").any(|value| value.contains("hit")),
-        &true,
-    )?;
+    same("still a hit", &hit.fields.all("cache-status").any(|value| value.contains("hit")), &true)?;
     let seen = stage.end().await?;
     let targets: Vec<&str> = seen.iter().map(|seen| seen.target.as_str()).collect();
     same("targets", targets.as_slice(), &["/stored", "/stored", "/probe"])?;
@@ -105,15 +90,9 @@ async fn content_for_nobody(line: &'static str) -> Outcome {
     let sites = "hosts = [\"a.test\", \"probe.test\"]";
     for (framing, content) in [
         (format!("Content-Length: {}", hidden.len()), hidden.to_owned()),
-        (
-            "Transfer-Encoding: chunked".to_owned(),
-            format!("{:x}\r\n{hidden}\r\n0\r\n\r\n", hidden.len()),
-        ),
+        ("Transfer-Encoding: chunked".to_owned(), format!("{:x}\r\n{hidden}\r\n0\r\n\r\n", hidden.len())),
         ("Content-Length: 1000000".to_owned(), hidden.repeat(10)),
-        (
-            "Transfer-Encoding: chunked".to_owned(),
-            format!("fffff\r\n{}", hidden.repeat(10)),
-        ),
+        ("Transfer-Encoding: chunked".to_owned(), format!("fffff\r\n{}", hidden.repeat(10))),
     ] {
         for at_once in [true, false] {
             let stage = Stage::new(Vec::new(), "", sites).await?;
@@ -140,11 +119,7 @@ async fn content_for_nobody(line: &'static str) -> Outcome {
             }
             drop(client);
             let seen = stage.end().await?;
-            same(
-                "nothing hidden",
-                &seen.iter().any(|seen| seen.target != "/probe"),
-                &false,
-            )?;
+            same("nothing hidden", &seen.iter().any(|seen| seen.target != "/probe"), &false)?;
             all_well(&seen, usize::from(!closes))?;
         }
     }
@@ -158,37 +133,17 @@ async fn trusted() -> Outcome {
         template: Some("{field:host} {field:x-forwarded-host} {field:x-forwarded-proto}".to_owned()),
         ..Answer::default()
     };
-    let stage = Stage::new(
-        vec![script("/page", vec![page])],
-        "trusted = [\"127.0.0.0/8\"]",
-        "",
-    )
-    .await?;
+    let stage = Stage::new(vec![script("/page", vec![page])], "trusted = [\"127.0.0.0/8\"]", "").await?;
     for (lines, expected) in [
         ("X-Forwarded-Host: evil.test\r\n", "evil.test evil.test http"),
         ("X-Forwarded-Proto: https\r\n", "a.test a.test https"),
-        (
-            "X-Forwarded-Host: evil.test\r\nX-Forwarded-Proto: https\r\n",
-            "evil.test evil.test https",
-        ),
-        (
-            "X-Forwarded-Host: e vil\r\nX-Forwarded-Proto: gopher\r\n",
-            "a.test a.test http",
-        ),
-        (
-            "X-Original-URL: /evil\r\nX-Host: evil.test\r\n",
-            "a.test a.test http",
-        ),
+        ("X-Forwarded-Host: evil.test\r\nX-Forwarded-Proto: https\r\n", "evil.test evil.test https"),
+        ("X-Forwarded-Host: e vil\r\nX-Forwarded-Proto: gopher\r\n", "a.test a.test http"),
+        ("X-Original-URL: /evil\r\nX-Host: evil.test\r\n", "a.test a.test http"),
         ("", "a.test a.test http"),
     ] {
-        let asked = stage
-            .ask(&format!("GET /page HTTP/1.1\r\nHost: a.test\r\n{lines}\r\n"))
-            .await?;
-        same(
-            lines,
-            &asked.body.escape_ascii().to_string(),
-            &expected.to_owned(),
-        )?;
+        let asked = stage.ask(&format!("GET /page HTTP/1.1\r\nHost: a.test\r\n{lines}\r\n")).await?;
+        same(lines, &asked.body.escape_ascii().to_string(), &expected.to_owned())?;
     }
     let seen = stage.end().await?;
     same("one page for each key", &seen.len(), &4)
@@ -211,11 +166,7 @@ async fn tunnel() -> Outcome {
     };
     let stage = Stage::new(vec![script("/ws", vec![answer])], "", "websocket = true").await?;
     let mut client = stage.connect().await?;
-    client
-        .write(&format!(
-            "GET /ws HTTP/1.1\r\nHost: a.test\r\n{WEBSOCKET}\r\nahead"
-        ))
-        .await?;
+    client.write(&format!("GET /ws HTTP/1.1\r\nHost: a.test\r\n{WEBSOCKET}\r\nahead")).await?;
     stage.received(1).await?;
     client.silent().await?;
     stage.origin.gates().release("accept");
@@ -226,9 +177,7 @@ async fn tunnel() -> Outcome {
     same("echo", client.exact(4).await?.as_str(), "more")?;
     drop(client);
     let seen = stage.end().await?;
-    let upgrade = seen
-        .first()
-        .and_then(|seen| seen.fields.first("upgrade").map(str::to_owned));
+    let upgrade = seen.first().and_then(|seen| seen.fields.first("upgrade").map(str::to_owned));
     same("upgrade", &upgrade.as_deref(), &Some("websocket"))?;
     all_well(&seen, 1)
 }
@@ -242,31 +191,16 @@ async fn no_tunnel() -> Outcome {
     client.probed().await?;
     drop(client);
     let seen = stage.end().await?;
-    same(
-        "no upgrade",
-        &seen.iter().any(|seen| seen.fields.has("upgrade")),
-        &false,
-    )?;
+    same("no upgrade", &seen.iter().any(|seen| seen.fields.has("upgrade")), &false)?;
     all_well(&seen, 2)
 }
 
 async fn refused_tunnel(status: u16) -> Outcome {
-    let answer = Answer::new(
-        status,
-        &[
-            "Cache-Control: no-store",
-            "Connection: upgrade",
-            "Upgrade: websocket",
-        ],
-        "no",
-    );
+    let answer =
+        Answer::new(status, &["Cache-Control: no-store", "Connection: upgrade", "Upgrade: websocket"], "no");
     let stage = Stage::new(vec![script("/ws", vec![answer])], "", "websocket = true").await?;
     let mut client = stage.connect().await?;
-    client
-        .write(&format!(
-            "GET /ws HTTP/1.1\r\nHost: a.test\r\n{WEBSOCKET}\r\n{PROBE}"
-        ))
-        .await?;
+    client.write(&format!("GET /ws HTTP/1.1\r\nHost: a.test\r\n{WEBSOCKET}\r\n{PROBE}")).await?;
     let response = client.read("GET").await?;
     answered(&response, status)?;
     same("upgrade", &response.fields.has("upgrade"), &false)?;
@@ -292,43 +226,27 @@ async fn h2c() -> Outcome {
     let mut client = stage.connect().await?;
     let lines =
         "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n";
-    client
-        .write(&format!("{}PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n{PROBE}", get(lines)))
-        .await?;
+    client.write(&format!("{}PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n{PROBE}", get(lines))).await?;
     answered(&client.read("GET").await?, 200)?;
     refused(&client.read("GET").await?, 505)?;
     client.closed().await?;
     drop(client);
     let seen = stage.end().await?;
-    same(
-        "no upgrade",
-        &seen.iter().any(|seen| seen.fields.has("upgrade")),
-        &false,
-    )?;
+    same("no upgrade", &seen.iter().any(|seen| seen.fields.has("upgrade")), &false)?;
     all_well(&seen, 1)
 }
 
 async fn expect() -> Outcome {
     let stage = Stage::new(Vec::new(), "", "").await?;
     let mut client = stage.connect().await?;
-    client
-        .write(&post("Expect: 100-continue\r\nContent-Length: 5\r\n", ""))
-        .await?;
-    same(
-        "100 comes first",
-        client.exact(25).await?.as_str(),
-        "HTTP/1.1 100 Continue\r\n\r\n",
-    )?;
+    client.write(&post("Expect: 100-continue\r\nContent-Length: 5\r\n", "")).await?;
+    same("100 comes first", client.exact(25).await?.as_str(), "HTTP/1.1 100 Continue\r\n\r\n")?;
     client.write("hello").await?;
     answered(&client.read("POST").await?, 200)?;
     client.probe().await?;
     drop(client);
     let seen = stage.end().await?;
-    same(
-        "no Expect",
-        &seen.iter().any(|seen| seen.fields.has("expect")),
-        &false,
-    )?;
+    same("no Expect", &seen.iter().any(|seen| seen.fields.has("expect")), &false)?;
     all_well(&seen, 2)
 }
 
@@ -437,9 +355,7 @@ async fn redirect() -> Outcome {
         ("/./docs", "/docs/"),
         ("/%64ocs", "/docs/"),
     ] {
-        let response = stage
-            .ask(&format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"))
-            .await?;
+        let response = stage.ask(&format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n")).await?;
         answered(&response, 301).map_err(|why| format!("{target}: {why}"))?;
         same(target, &response.fields.first("location"), &Some(location))?;
     }

@@ -38,34 +38,14 @@ fn sizes() -> Vec<Case> {
         out
     };
     vec![
-        Case::status(
-            "a crumb 98 times from the table is too many",
-            431,
-            bomb("cookie", "a", 100),
-        ),
+        Case::status("a crumb 98 times from the table is too many", 431, bomb("cookie", "a", 100)),
         Case::status("a crumb 5000 times from the table", 431, bomb("cookie", "", 1000)),
-        Case::goaway(
-            "a crumb 16000 times from the table",
-            ENHANCE_YOUR_CALM,
-            bomb("cookie", "", 16_000),
-        ),
-        Case::goaway(
-            "a field of 4000 bytes 10000 times",
-            ENHANCE_YOUR_CALM,
-            bomb("x", &big, 10_000),
-        ),
+        Case::goaway("a crumb 16000 times from the table", ENHANCE_YOUR_CALM, bomb("cookie", "", 16_000)),
+        Case::goaway("a field of 4000 bytes 10000 times", ENHANCE_YOUR_CALM, bomb("x", &big, 10_000)),
         Case::status("a list of 40 KB", 431, list(10)),
         Case::goaway("a list of 1 MB", ENHANCE_YOUR_CALM, list(250)),
-        Case::goaway(
-            "CONTINUATION without end, all empty",
-            ENHANCE_YOUR_CALM,
-            flood(b""),
-        ),
-        Case::goaway(
-            "CONTINUATION without end, a field each",
-            ENHANCE_YOUR_CALM,
-            flood(b"\0\x01x\x01y"),
-        ),
+        Case::goaway("CONTINUATION without end, all empty", ENHANCE_YOUR_CALM, flood(b"")),
+        Case::goaway("CONTINUATION without end, a field each", ENHANCE_YOUR_CALM, flood(b"\0\x01x\x01y")),
         Case::goaway("CONTINUATION of a string without end", ENHANCE_YOUR_CALM, {
             let mut out = frame(HEADERS, END_STREAM, STREAM, b"\0\x7f\xff\xff\xff\x01");
             for _ in 0..64 {
@@ -81,15 +61,9 @@ fn broken() -> Vec<Case> {
     for (name, tail) in [
         ("index 0", &b"\x80"[..]),
         ("an index beyond the table", b"\xff\x80\x80\x01"),
-        (
-            "an index without end",
-            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
-        ),
+        ("an index without end", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
         ("a string that ends early", b"\0\x05ab"),
-        (
-            "a string of an absurd length",
-            b"\0\x7f\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
-        ),
+        ("a string of an absurd length", b"\0\x7f\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),
         ("a name that is not in the table", b"\x7f\x80\x10\x01a"),
         ("Huffman padding of zeroes", b"\0\x81\x00\x01a"),
         ("the end mark in a Huffman string", b"\0\x84\xff\xff\xff\xff\x01a"),
@@ -104,11 +78,7 @@ fn broken() -> Vec<Case> {
             frame(HEADERS, WHOLE, STREAM, &block),
         ));
     }
-    cases.push(Case::reset(
-        "HPACK: an empty block",
-        PROTOCOL_ERROR,
-        frame(HEADERS, WHOLE, STREAM, b""),
-    ));
+    cases.push(Case::reset("HPACK: an empty block", PROTOCOL_ERROR, frame(HEADERS, WHOLE, STREAM, b"")));
     let mut table = vec![0x20];
     table.extend(request("GET", "/", &[]));
     cases.push(Case::sent(

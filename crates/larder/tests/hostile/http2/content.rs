@@ -15,44 +15,20 @@ fn lengths() -> Vec<Case> {
     let length = |value: &str, pieces: &[&str]| post(&[("content-length", value)], pieces);
     let whole = |value: &str| headers(WHOLE, &request("POST", "/", &[("content-length", value)]));
     let mut cases = vec![
-        Case::sent(
-            "content of the announced length",
-            "POST / HTTP/1.1",
-            length("5", &["he", "llo"]),
-        )
-        .content("hello"),
-        Case::sent(
-            "content of no announced length",
-            "POST / HTTP/1.1",
-            post(&[], &["he", "llo"]),
-        )
-        .content("hello"),
+        Case::sent("content of the announced length", "POST / HTTP/1.1", length("5", &["he", "llo"]))
+            .content("hello"),
+        Case::sent("content of no announced length", "POST / HTTP/1.1", post(&[], &["he", "llo"]))
+            .content("hello"),
         Case::sent("no content, announced", "POST / HTTP/1.1", whole("0")).content(""),
-        Case::reset(
-            "less content than announced",
-            PROTOCOL_ERROR,
-            length("6", &["hello"]),
-        ),
-        Case::reset(
-            "less content, then an empty end",
-            PROTOCOL_ERROR,
-            length("6", &["hello", ""]),
-        ),
-        Case::reset(
-            "more content than announced",
-            PROTOCOL_ERROR,
-            length("4", &["hello"]),
-        ),
+        Case::reset("less content than announced", PROTOCOL_ERROR, length("6", &["hello"])),
+        Case::reset("less content, then an empty end", PROTOCOL_ERROR, length("6", &["hello", ""])),
+        Case::reset("more content than announced", PROTOCOL_ERROR, length("4", &["hello"])),
         Case::reset(
             "more content than announced, in the second piece",
             PROTOCOL_ERROR,
             length("4", &["hell", "GET /evil HTTP/1.1\r\n\r\n"]),
         ),
-        Case::reset(
-            "content where none was announced",
-            PROTOCOL_ERROR,
-            length("0", &["hello"]),
-        ),
+        Case::reset("content where none was announced", PROTOCOL_ERROR, length("0", &["hello"])),
         Case::reset("a length and no content", PROTOCOL_ERROR, whole("5")),
         Case::reset(
             "a length and trailers at once",
@@ -70,23 +46,10 @@ fn lengths() -> Vec<Case> {
             post(&[("content-length", "5"), ("content-length", "5")], &["hello"]),
         ),
     ];
-    for value in [
-        "",
-        "+5",
-        "-5",
-        "5,5",
-        "5, 5",
-        "0x5",
-        "5 5",
-        "five",
-        "99999999999999999999",
-        "18446744073709551616",
-    ] {
-        cases.push(Case::reset(
-            format!("length {value:?}"),
-            PROTOCOL_ERROR,
-            length(value, &["hello"]),
-        ));
+    for value in
+        ["", "+5", "-5", "5,5", "5, 5", "0x5", "5 5", "five", "99999999999999999999", "18446744073709551616"]
+    {
+        cases.push(Case::reset(format!("length {value:?}"), PROTOCOL_ERROR, length(value, &["hello"])));
     }
     cases
 }
@@ -99,11 +62,7 @@ fn ends() -> Vec<Case> {
         Case::sent(
             "trailers cannot say what a request is",
             "POST / HTTP/1.1",
-            trailers(&[
-                ("host", "evil.test"),
-                ("content-length", "1"),
-                ("authorization", "x"),
-            ]),
+            trailers(&[("host", "evil.test"), ("content-length", "1"), ("authorization", "x")]),
         )
         .content("hello"),
         // The layer below drops them unseen, and larder all of the trailers: nothing of it travels.
@@ -121,21 +80,13 @@ fn ends() -> Vec<Case> {
         Case::reset(
             "trailers that do not end the stream",
             PROTOCOL_ERROR,
-            [
-                post(&[], &[]),
-                data(0, "hello"),
-                frame(HEADERS, END_HEADERS, STREAM, &block(&[("x", "y")])),
-            ]
-            .concat(),
+            [post(&[], &[]), data(0, "hello"), frame(HEADERS, END_HEADERS, STREAM, &block(&[("x", "y")]))]
+                .concat(),
         ),
         Case::reset(
             "a second head in place of content",
             PROTOCOL_ERROR,
-            [
-                post(&[], &[]),
-                headers(END_HEADERS, &request("GET", "/evil", &[])),
-            ]
-            .concat(),
+            [post(&[], &[]), headers(END_HEADERS, &request("GET", "/evil", &[]))].concat(),
         ),
     ]
 }

@@ -25,13 +25,7 @@ fn of_the_connection() -> Vec<Case> {
         ("te", ""),
     ]
     .into_iter()
-    .map(|(name, value)| {
-        Case::reset(
-            format!("{name}: {value}"),
-            PROTOCOL_ERROR,
-            get("/", &[(name, value)]),
-        )
-    })
+    .map(|(name, value)| Case::reset(format!("{name}: {value}"), PROTOCOL_ERROR, get("/", &[(name, value)])))
     .collect();
     for (name, value) in [
         ("te", "trailers"),
@@ -50,11 +44,7 @@ fn of_the_connection() -> Vec<Case> {
             get("/", &[(name, value)]),
         ));
     }
-    cases.push(Case::status(
-        "an unknown expectation",
-        417,
-        get("/", &[("expect", "200-ok")]),
-    ));
+    cases.push(Case::status("an unknown expectation", 417, get("/", &[("expect", "200-ok")])));
     cases
 }
 
@@ -75,11 +65,7 @@ fn names_and_values() -> Vec<Case> {
         "transfer-encoding ",
         "a(b",
     ] {
-        cases.push(Case::goaway(
-            format!("a field name {name:?}"),
-            PROTOCOL_ERROR,
-            get("/", &[(name, "v")]),
-        ));
+        cases.push(Case::goaway(format!("a field name {name:?}"), PROTOCOL_ERROR, get("/", &[(name, "v")])));
     }
     for value in [
         "a\r\nx: y",
@@ -98,32 +84,15 @@ fn names_and_values() -> Vec<Case> {
         ));
     }
     for value in [" a", "a ", "\ta", "a\t", " "] {
-        cases.push(Case::status(
-            format!("a field value {value:?}"),
-            400,
-            get("/", &[("x", value)]),
-        ));
+        cases.push(Case::status(format!("a field value {value:?}"), 400, get("/", &[("x", value)])));
     }
     cases.extend([
         Case::sent("an empty value", "GET / HTTP/1.1", get("/", &[("x", "")])).fields(&["x: "]),
-        Case::sent(
-            "a tab inside a value",
-            "GET / HTTP/1.1",
-            get("/", &[("x", "a\tb")]),
-        )
-        .fields(&["x: a\tb"]),
-        Case::sent(
-            "a value above 127",
-            "GET / HTTP/1.1",
-            get("/", &[("x", "\u{e9}")]),
-        )
-        .fields(&["x: \u{e9}"]),
-        Case::sent(
-            "a line of a name",
-            "GET / HTTP/1.1",
-            get("/", &[("x", "1"), ("x", "2")]),
-        )
-        .fields(&["x: 1", "x: 2"]),
+        Case::sent("a tab inside a value", "GET / HTTP/1.1", get("/", &[("x", "a\tb")])).fields(&["x: a\tb"]),
+        Case::sent("a value above 127", "GET / HTTP/1.1", get("/", &[("x", "\u{e9}")]))
+            .fields(&["x: \u{e9}"]),
+        Case::sent("a line of a name", "GET / HTTP/1.1", get("/", &[("x", "1"), ("x", "2")]))
+            .fields(&["x: 1", "x: 2"]),
     ]);
     cases
 }
@@ -141,10 +110,7 @@ fn cookies_and_counts() -> Vec<Case> {
         Case::sent(
             "cookie crumbs are joined",
             "GET / HTTP/1.1",
-            get(
-                "/",
-                &[("cookie", "a=1"), ("x", "y"), ("cookie", "b=2"), ("cookie", "c")],
-            ),
+            get("/", &[("cookie", "a=1"), ("x", "y"), ("cookie", "b=2"), ("cookie", "c")]),
         )
         .fields(&["cookie: a=1; b=2; c", "x: y"]),
         Case::sent("100 cookie crumbs", "GET / HTTP/1.1", crumbs(100)).fields(&[joined.as_str()]),

@@ -89,20 +89,13 @@ fn string(text: &str) -> Vec<u8> {
 
 /// A field block.
 pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
-    fields
-        .iter()
-        .flat_map(|(name, value)| field(name, value))
-        .collect()
+    fields.iter().flat_map(|(name, value)| field(name, value)).collect()
 }
 
 /// The block of a request for `path` at `a.test`, with further fields.
 pub fn request(method: &str, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
-    let mut out = block(&[
-        (":method", method),
-        (":scheme", "http"),
-        (":authority", "a.test"),
-        (":path", path),
-    ]);
+    let mut out =
+        block(&[(":method", method), (":scheme", "http"), (":authority", "a.test"), (":path", path)]);
     out.extend(block(fields));
     out
 }
@@ -119,18 +112,9 @@ pub fn headers_on(stream: u32, flags: u8, block: &[u8]) -> Vec<u8> {
         return frame(HEADERS, flags, stream, block);
     }
     let mut pieces = block.chunks(MOST).peekable();
-    let mut out = frame(
-        HEADERS,
-        flags & !END_HEADERS,
-        stream,
-        pieces.next().unwrap_or_default(),
-    );
+    let mut out = frame(HEADERS, flags & !END_HEADERS, stream, pieces.next().unwrap_or_default());
     while let Some(piece) = pieces.next() {
-        let flags = if pieces.peek().is_none() {
-            flags & END_HEADERS
-        } else {
-            0
-        };
+        let flags = if pieces.peek().is_none() { flags & END_HEADERS } else { 0 };
         out.extend(frame(CONTINUATION, flags, stream, piece));
     }
     out

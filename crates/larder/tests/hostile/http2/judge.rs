@@ -47,12 +47,7 @@ pub struct Sent {
 
 impl Case {
     fn new(name: impl Into<String>, send: Vec<u8>, expect: Expect) -> Self {
-        Self {
-            name: name.into(),
-            send,
-            expect,
-            config: "",
-        }
+        Self { name: name.into(), send, expect, config: "" }
     }
 
     pub fn reset(name: impl Into<String>, code: u32, send: Vec<u8>) -> Self {
@@ -69,11 +64,7 @@ impl Case {
 
     /// Expects `line` at the origin, for `a.test`, without fields or content unless they are added.
     pub fn sent(name: impl Into<String>, line: &str, send: Vec<u8>) -> Self {
-        let sent = Sent {
-            line: line.to_owned(),
-            fields: Vec::new(),
-            content: None,
-        };
+        let sent = Sent { line: line.to_owned(), fields: Vec::new(), content: None };
         Self::new(name, send, Expect::Sent(sent))
     }
 
@@ -105,10 +96,7 @@ async fn run(case: Arc<Case>) -> Outcome {
     drop(peer);
     let seen = stage.end().await?;
     client.and_then(|()| origin(&case.expect, &seen)).map_err(|why| {
-        let saw: String = seen
-            .iter()
-            .map(|seen| format!("\n    the origin saw {seen}"))
-            .collect();
+        let saw: String = seen.iter().map(|seen| format!("\n    the origin saw {seen}")).collect();
         format!("{why}{saw}")
     })
 }
@@ -192,11 +180,7 @@ fn as_sent(sent: &Sent, seen: &Seen) -> Outcome {
     same("complete", &seen.body_complete, &true)?;
     same("Via", &seen.fields.first("via"), &Some("2 larder"))?;
     let head = latin1(&seen.head);
-    same(
-        "request line",
-        head.lines().next().unwrap_or_default(),
-        &sent.line,
-    )?;
+    same("request line", head.lines().next().unwrap_or_default(), &sent.line)?;
     same("Host", seen.fields.first("host").unwrap_or_default(), "a.test")?;
     let framed = seen.fields.has("content-length") || seen.fields.has("transfer-encoding");
     same("content", &framed.then(|| latin1(&seen.body)), &sent.content)?;
@@ -209,11 +193,7 @@ fn as_sent(sent: &Sent, seen: &Seen) -> Outcome {
         "content-length",
         "transfer-encoding",
     ];
-    let others = seen
-        .fields
-        .0
-        .iter()
-        .filter(|(name, _)| !own.contains(&name.as_str()));
+    let others = seen.fields.0.iter().filter(|(name, _)| !own.contains(&name.as_str()));
     let mut fields: Vec<String> = others.map(|(name, value)| format!("{name}: {value}")).collect();
     let mut expected = sent.fields.clone();
     fields.sort();

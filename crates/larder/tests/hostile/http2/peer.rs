@@ -51,9 +51,7 @@ impl Received {
 
     /// The stream came to an end of either kind.
     pub fn is_over(&self, stream: u32) -> bool {
-        self.streams
-            .get(&stream)
-            .is_some_and(|answer| answer.ended || answer.reset.is_some())
+        self.streams.get(&stream).is_some_and(|answer| answer.ended || answer.reset.is_some())
     }
 }
 
@@ -67,16 +65,9 @@ pub struct Peer {
 impl Peer {
     /// Connects and says nothing.
     pub async fn silent(addr: SocketAddr) -> Result<Self, String> {
-        let stream = TcpStream::connect(addr)
-            .await
-            .map_err(|error| error.to_string())?;
+        let stream = TcpStream::connect(addr).await.map_err(|error| error.to_string())?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        Ok(Self {
-            stream,
-            ahead: BytesMut::new(),
-            acknowledges: true,
-            got: Received::default(),
-        })
+        Ok(Self { stream, ahead: BytesMut::new(), acknowledges: true, got: Received::default() })
     }
 
     /// Connects, with the preface and SETTINGS, and `more` in the same write.
@@ -171,8 +162,7 @@ impl Peer {
             frames::SETTINGS => {
                 for setting in payload.chunks_exact(6) {
                     if let Some(&[a, b, c, d, e, f]) = setting.first_chunk::<6>() {
-                        got.settings
-                            .insert(u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]));
+                        got.settings.insert(u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]));
                     }
                 }
             }
@@ -202,8 +192,7 @@ impl Peer {
 
     /// The stream is reset with this code.
     pub async fn is_reset(&mut self, stream: u32, code: u32) -> Outcome {
-        self.until("reset of the stream", |got| got.is_over(stream))
-            .await?;
+        self.until("reset of the stream", |got| got.is_over(stream)).await?;
         crate::stage::same("reset", &self.got.reset(stream), &Some(code))
     }
 
@@ -224,10 +213,8 @@ impl Peer {
             (":authority", "probe.test"),
             (":path", "/probe"),
         ]);
-        self.send(&frames::headers_on(stream, frames::WHOLE, &block))
-            .await?;
-        self.until("answer to the probe", |got| got.is_over(stream))
-            .await?;
+        self.send(&frames::headers_on(stream, frames::WHOLE, &block)).await?;
+        self.until("answer to the probe", |got| got.is_over(stream)).await?;
         match self.got.streams.get(&stream) {
             Some(answer) if answer.status == Some(200) && answer.content == b"probe" => Ok(()),
             found => Err(format!("the probe got {found:?}")),
@@ -258,9 +245,7 @@ fn status(mut block: &[u8]) -> Option<u16> {
             } else {
                 huffman_digits(value)
             };
-            <[u16; 3]>::try_from(digits)
-                .ok()
-                .map(|[a, b, c]| a * 100 + b * 10 + c)
+            <[u16; 3]>::try_from(digits).ok().map(|[a, b, c]| a * 100 + b * 10 + c)
         }
         _ => None,
     }
@@ -268,18 +253,12 @@ fn status(mut block: &[u8]) -> Option<u16> {
 
 /// Three digits in the code of RFC 7541 appendix B: 0 to 2 take five bits (0 to 2), 3 to 9 six (0x19 to 0x1f).
 fn huffman_digits(bytes: &[u8]) -> Vec<u16> {
-    let mut bits = bytes
-        .iter()
-        .flat_map(|byte| (0..8).rev().map(move |shift| u16::from(byte >> shift & 1)));
+    let mut bits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |shift| u16::from(byte >> shift & 1)));
     let mut digits = Vec::new();
     while digits.len() < 3 {
         let mut take = |count: usize| bits.by_ref().take(count).fold(0, |sum, bit| sum << 1 | bit);
         let five = take(5);
-        digits.push(if five < 3 {
-            five
-        } else {
-            (five << 1 | take(1)).wrapping_sub(0x16)
-        });
+        digits.push(if five < 3 { five } else { (five << 1 | take(1)).wrapping_sub(0x16) });
     }
     digits
 }

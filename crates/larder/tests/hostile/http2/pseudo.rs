@@ -14,12 +14,7 @@ fn whole(fields: Fields<'_>) -> Vec<u8> {
 
 /// A GET whose four pseudo-fields are these.
 fn four(method: &str, scheme: &str, authority: &str, path: &str) -> Vec<u8> {
-    whole(&[
-        (":method", method),
-        (":scheme", scheme),
-        (":authority", authority),
-        (":path", path),
-    ])
+    whole(&[(":method", method), (":scheme", scheme), (":authority", authority), (":path", path)])
 }
 
 fn authority(authority: &str) -> Vec<u8> {
@@ -54,50 +49,21 @@ fn authorities() -> Vec<Case> {
     };
     let mut cases = vec![
         Case::status(":authority and host differ", 400, get("/", &[("host", "b.test")])),
-        Case::status(
-            ":authority and host differ by port",
-            400,
-            get("/", &[("host", "a.test:81")]),
-        ),
-        Case::sent(
-            ":authority and host agree",
-            "GET / HTTP/1.1",
-            get("/", &[("host", "A.test:80")]),
-        ),
-        Case::status(
-            "two hosts beside :authority",
-            400,
-            get("/", &[("host", "a.test"), ("host", "a.test")]),
-        ),
+        Case::status(":authority and host differ by port", 400, get("/", &[("host", "a.test:81")])),
+        Case::sent(":authority and host agree", "GET / HTTP/1.1", get("/", &[("host", "A.test:80")])),
+        Case::status("two hosts beside :authority", 400, get("/", &[("host", "a.test"), ("host", "a.test")])),
         Case::status("an empty host beside :authority", 400, get("/", &[("host", "")])),
         Case::status("a list as host", 400, get("/", &[("host", "a.test, b.test")])),
         Case::sent("host alone", "GET / HTTP/1.1", without(&[("host", "a.test")])),
-        Case::status(
-            "two hosts alone",
-            400,
-            without(&[("host", "a.test"), ("host", "a.test")]),
-        ),
-        Case::status(
-            "two different hosts alone",
-            400,
-            without(&[("host", "a.test"), ("host", "b.test")]),
-        ),
+        Case::status("two hosts alone", 400, without(&[("host", "a.test"), ("host", "a.test")])),
+        Case::status("two different hosts alone", 400, without(&[("host", "a.test"), ("host", "b.test")])),
         Case::status("neither :authority nor host", 400, without(&[])),
         Case::status("an empty host alone", 400, without(&[("host", "")])),
-        Case::sent(
-            "an empty port in :authority",
-            "GET / HTTP/1.1",
-            authority("a.test:"),
-        ),
+        Case::sent("an empty port in :authority", "GET / HTTP/1.1", authority("a.test:")),
         Case::sent(
             "without :authority the scheme is that of the connection",
             "GET / HTTP/1.1",
-            whole(&[
-                (":method", "GET"),
-                (":scheme", "https"),
-                (":path", "/"),
-                ("host", "a.test"),
-            ]),
+            whole(&[(":method", "GET"), (":scheme", "https"), (":path", "/"), ("host", "a.test")]),
         ),
         Case::sent(":authority in capitals", "GET / HTTP/1.1", authority("A.TEST")),
         Case::status("user information in :authority", 400, authority("u@a.test")),
@@ -129,12 +95,7 @@ fn authorities() -> Vec<Case> {
 }
 
 fn presence() -> Vec<Case> {
-    let all = [
-        (":method", "GET"),
-        (":scheme", "http"),
-        (":authority", "a.test"),
-        (":path", "/"),
-    ];
+    let all = [(":method", "GET"), (":scheme", "http"), (":authority", "a.test"), (":path", "/")];
     let reset = |name: String, fields: Vec<(&str, &str)>| Case::reset(name, PROTOCOL_ERROR, whole(&fields));
     let mut cases = Vec::new();
     for (n, (name, value)) in all.into_iter().enumerate() {
@@ -182,22 +143,10 @@ fn paths() -> Vec<Case> {
     let mut cases = vec![
         Case::reset("an empty :path", PROTOCOL_ERROR, path("")),
         Case::status("* with GET", 400, path("*")),
-        Case::sent(
-            "* with OPTIONS",
-            "OPTIONS * HTTP/1.1",
-            four("OPTIONS", "http", "a.test", "*"),
-        ),
-        Case::status(
-            "a :path beyond the limit",
-            414,
-            path(&format!("/{}", "a".repeat(8192))),
-        ),
+        Case::sent("* with OPTIONS", "OPTIONS * HTTP/1.1", four("OPTIONS", "http", "a.test", "*")),
+        Case::status("a :path beyond the limit", 414, path(&format!("/{}", "a".repeat(8192)))),
         Case::status("a :path that climbs above the root", 400, path("/a/../../b")),
-        Case::sent(
-            "a :path that begins with two slashes",
-            "GET //b.test/x HTTP/1.1",
-            path("//b.test/x"),
-        ),
+        Case::sent("a :path that begins with two slashes", "GET //b.test/x HTTP/1.1", path("//b.test/x")),
         // The layer below cuts there; what is left is at once what is keyed and what is sent.
         Case::sent("a fragment in :path", "GET /a HTTP/1.1", path("/a#b")),
     ];
@@ -224,11 +173,7 @@ fn paths() -> Vec<Case> {
         Case::goaway("a :path that is no UTF-8", PROTOCOL_ERROR, path("/\u{e9}")),
         Case::status("a :path above 127", 400, path("/\u{c3}\u{a9}")),
         Case::reset("angle brackets in :path", PROTOCOL_ERROR, path("/a<b>")),
-        Case::sent(
-            "a quote and a backslash in :path",
-            "GET /a\"\\b HTTP/1.1",
-            path("/a\"\\b"),
-        ),
+        Case::sent("a quote and a backslash in :path", "GET /a\"\\b HTTP/1.1", path("/a\"\\b")),
     ]);
     cases
 }
@@ -238,38 +183,18 @@ fn methods_and_schemes() -> Vec<Case> {
     let scheme = |scheme: &str| four("GET", scheme, "a.test", "/");
     let mut cases = vec![
         Case::status("TRACE", 501, method("TRACE")),
-        Case::reset(
-            "CONNECT with :scheme and :path",
-            PROTOCOL_ERROR,
-            method("CONNECT"),
-        ),
-        Case::status(
-            "CONNECT",
-            501,
-            whole(&[(":method", "CONNECT"), (":authority", "a.test:443")]),
-        ),
-        Case::sent(
-            "a method in small letters is another one",
-            "get / HTTP/1.1",
-            method("get"),
-        ),
+        Case::reset("CONNECT with :scheme and :path", PROTOCOL_ERROR, method("CONNECT")),
+        Case::status("CONNECT", 501, whole(&[(":method", "CONNECT"), (":authority", "a.test:443")])),
+        Case::sent("a method in small letters is another one", "get / HTTP/1.1", method("get")),
         Case::status("https without TLS", 400, scheme("https")),
         Case::status("another scheme", 400, scheme("ftp")),
     ];
     for bad in ["", "GET /x", "GET\r\nx: y", "GET\0", "G\u{1}T", "G:T"] {
-        cases.push(Case::goaway(
-            format!(":method is {bad:?}"),
-            PROTOCOL_ERROR,
-            method(bad),
-        ));
+        cases.push(Case::goaway(format!(":method is {bad:?}"), PROTOCOL_ERROR, method(bad)));
     }
     cases.push(Case::status("an empty :scheme", 400, scheme("")));
     for bad in ["http://b.test/", "ht tp", "http\r\nx: y", "http:"] {
-        cases.push(Case::reset(
-            format!(":scheme is {bad:?}"),
-            PROTOCOL_ERROR,
-            scheme(bad),
-        ));
+        cases.push(Case::reset(format!(":scheme is {bad:?}"), PROTOCOL_ERROR, scheme(bad)));
     }
     cases
 }

@@ -20,38 +20,23 @@ pub fn runs() -> Vec<Run> {
         Run::new("a flood of resets in one write", resets_at_once),
         Run::new("resets one after the other", resets_one_by_one),
         Run::new("a flood of streams that larder has to reset", forced_resets),
-        Run::new("a flood of SETTINGS that nobody reads", || {
-            control_flood(setting(4, 65_535), false)
-        }),
-        Run::new("a flood of PING that nobody reads", || {
-            control_flood(frame(PING, 0, 0, &[7; 8]), false)
-        }),
-        Run::new("a flood of PRIORITY", || {
-            control_flood(frame(PRIORITY, 0, 1, &[0, 0, 0, 7, 255]), true)
-        }),
-        Run::new("a flood of WINDOW_UPDATE", || {
-            control_flood(window_update(0, 1), true)
-        }),
+        Run::new("a flood of SETTINGS that nobody reads", || control_flood(setting(4, 65_535), false)),
+        Run::new("a flood of PING that nobody reads", || control_flood(frame(PING, 0, 0, &[7; 8]), false)),
+        Run::new("a flood of PRIORITY", || control_flood(frame(PRIORITY, 0, 1, &[0, 0, 0, 7, 255]), true)),
+        Run::new("a flood of WINDOW_UPDATE", || control_flood(window_update(0, 1), true)),
         Run::new("a flood of empty DATA", empty_data),
         Run::new("more streams than agreed", too_many_streams),
         Run::new("more content than its window takes", beyond_the_window),
         Run::new("a window that stays closed", closed_window),
-        Run::new(
-            "a connection's window that stays closed",
-            closed_connection_window,
-        ),
+        Run::new("a connection's window that stays closed", closed_connection_window),
         Run::new("a window opened byte by byte", dripping_window),
         Run::new("content that stalls", stalled_content),
         Run::new("content beyond the limit", too_much_content),
         Run::new("content beyond the limit, announced", too_much_announced),
         Run::new("a reset and content in one packet", reset_then_data),
         Run::new("a connection that ends inside content", || cut(false)),
-        Run::new("a connection that ends inside content of a known length", || {
-            cut(true)
-        }),
-        Run::new("DATA behind the end of a stream", || {
-            behind_the_end(data(END_STREAM, "x"))
-        }),
+        Run::new("a connection that ends inside content of a known length", || cut(true)),
+        Run::new("DATA behind the end of a stream", || behind_the_end(data(END_STREAM, "x"))),
         Run::new("HEADERS behind the end of a stream", || {
             behind_the_end(headers(WHOLE, &request("GET", "/evil", &[])))
         }),
@@ -71,37 +56,17 @@ pub fn runs() -> Vec<Run> {
         Run::new("half a preface", || silence(PREFACE[..9].to_vec())),
         Run::new("a preface and nothing", || silence(PREFACE.to_vec())),
         Run::new("a head without an end", || {
-            silence(
-                [
-                    PREFACE,
-                    &frame(SETTINGS, 0, 0, b""),
-                    &frame(HEADERS, 0, 1, b"\0\x01x"),
-                ]
-                .concat(),
-            )
+            silence([PREFACE, &frame(SETTINGS, 0, 0, b""), &frame(HEADERS, 0, 1, b"\0\x01x")].concat())
         }),
         Run::new("half a frame", || {
-            silence(
-                [
-                    PREFACE,
-                    &frame(SETTINGS, 0, 0, b""),
-                    &lying_frame(99, HEADERS, 4, 1, b"\0"),
-                ]
-                .concat(),
-            )
+            silence([PREFACE, &frame(SETTINGS, 0, 0, b""), &lying_frame(99, HEADERS, 4, 1, b"\0")].concat())
         }),
     ]
 }
 
 fn held(path: &str) -> PathScript {
     let answer = Answer::new(200, &["Cache-Control: no-store"], "held");
-    script(
-        path,
-        vec![Answer {
-            hold: Some(GATE.to_owned()),
-            ..answer
-        }],
-    )
+    script(path, vec![Answer { hold: Some(GATE.to_owned()), ..answer }])
 }
 
 fn big() -> PathScript {
@@ -171,11 +136,7 @@ async fn resets_one_by_one() -> Outcome {
     }
     peer.goes_away(ENHANCE_YOUR_CALM).await?;
     still_serves(&stage).await?;
-    same(
-        "counted",
-        &stage.metric("larder_limit_reached_total{limit=\"resets\"}"),
-        &1.0,
-    )?;
+    same("counted", &stage.metric("larder_limit_reached_total{limit=\"resets\"}"), &1.0)?;
     drop(peer);
     stage.end().await.map(drop)
 }
@@ -246,21 +207,13 @@ async fn too_many_streams() -> Outcome {
 
 async fn beyond_the_window() -> Outcome {
     // An origin that reads nothing: what larder may take is its window and what the kernels hold.
-    let unread = Answer {
-        hold: Some(GATE.to_owned()),
-        ignore_body: true,
-        ..Answer::new(200, &[], "")
-    };
+    let unread = Answer { hold: Some(GATE.to_owned()), ignore_body: true, ..Answer::new(200, &[], "") };
     let stage = Stage::new(vec![script("/unread", vec![unread])], "", "").await?;
     let head = headers(END_HEADERS, &request("POST", "/unread", &[]));
     let mut peer = Peer::open(stage.addr, &head).await?;
     let piece = frame(DATA, 0, STREAM, &[b'a'; 16 * 1024]);
     let sent = peer.send(&piece.repeat(2048)).await;
-    let told = peer
-        .until("end", |got| {
-            got.is_over(STREAM) || got.goaway.is_some() || got.closed
-        })
-        .await;
+    let told = peer.until("end", |got| got.is_over(STREAM) || got.goaway.is_some() || got.closed).await;
     let code = peer.got.goaway.map(|(_, code)| code).or(peer.got.reset(STREAM));
     told.and(sent)?;
     same("code", &code, &Some(FLOW_CONTROL_ERROR))?;
@@ -281,11 +234,7 @@ async fn closed_window() -> Outcome {
     peer.send(&setting(4, 65_535)).await?;
     peer.probe(21).await?;
     same("in flight", &stage.metric("larder_flights"), &0.0)?;
-    same(
-        "counted",
-        &stage.metric("larder_limit_reached_total{limit=\"write_idle\"}"),
-        &10.0,
-    )?;
+    same("counted", &stage.metric("larder_limit_reached_total{limit=\"write_idle\"}"), &10.0)?;
     drop(peer);
     stage.end().await.map(drop)
 }
@@ -366,11 +315,7 @@ async fn reset_then_data() -> Outcome {
 
 async fn cut(is_announced: bool) -> Outcome {
     let stage = Stage::new(Vec::new(), "", "").await?;
-    let fields: &[(&str, &str)] = if is_announced {
-        &[("content-length", "5")]
-    } else {
-        &[]
-    };
+    let fields: &[(&str, &str)] = if is_announced { &[("content-length", "5")] } else { &[] };
     let peer = Peer::open(stage.addr, &[post(fields, &[]), data(0, "hel")].concat()).await?;
     stage.origin.log().until(|log| log.count() == 1).await;
     let seen = end(stage, peer, &[]).await?;
@@ -382,8 +327,7 @@ async fn behind_the_end(frames: Vec<u8>) -> Outcome {
     let mut peer = Peer::open(stage.addr, &get("/held", &[])).await?;
     stage.origin.log().until(|log| log.count() == 1).await;
     peer.send(&frames).await?;
-    peer.until("error", |got| got.is_over(STREAM) || got.closed)
-        .await?;
+    peer.until("error", |got| got.is_over(STREAM) || got.closed).await?;
     let code = peer.got.goaway.map(|(_, code)| code).or(peer.got.reset(STREAM));
     let is_right = matches!(code, Some(STREAM_CLOSED | PROTOCOL_ERROR));
     same("an error", &(is_right, peer.got.status(STREAM)), &(true, None))?;
@@ -398,14 +342,9 @@ async fn headers_behind_trailers() -> Outcome {
         headers(WHOLE, &block(&[("x", "y")])),
     ];
     let mut peer = Peer::open(stage.addr, &upload.concat()).await?;
-    stage
-        .origin
-        .log()
-        .until(|log| log.all().iter().any(|seen| seen.body_complete))
-        .await;
+    stage.origin.log().until(|log| log.all().iter().any(|seen| seen.body_complete)).await;
     peer.send(&headers(WHOLE, &block(&[("x", "z")]))).await?;
-    peer.until("error", |got| got.is_over(STREAM) || got.closed)
-        .await?;
+    peer.until("error", |got| got.is_over(STREAM) || got.closed).await?;
     same("status", &peer.got.status(STREAM), &None)?;
     end(stage, peer, &["/held"]).await.map(drop)
 }
@@ -425,10 +364,7 @@ async fn number_again(stream: u32) -> Outcome {
 
 async fn table_in_step() -> Outcome {
     let stage = Stage::new(Vec::new(), "", "").await?;
-    let refused = [
-        request("GET", "/evil", &[("connection", "x")]),
-        indexed_field("x-kept", "yes"),
-    ];
+    let refused = [request("GET", "/evil", &[("connection", "x")]), indexed_field("x-kept", "yes")];
     let mut peer = Peer::open(stage.addr, &headers(WHOLE, &refused.concat())).await?;
     peer.is_reset(STREAM, PROTOCOL_ERROR).await?;
     // The newest entry of the table, and nothing else, says x-kept.
@@ -499,10 +435,7 @@ async fn drained() -> Outcome {
 async fn early_hints() -> Outcome {
     let hint = |status| Interim {
         status,
-        fields: vec![
-            "Link: </a.css>; rel=preload".to_owned(),
-            "Connection: x".to_owned(),
-        ],
+        fields: vec!["Link: </a.css>; rel=preload".to_owned(), "Connection: x".to_owned()],
     };
     let answer = Answer {
         // 102 goes on as well; a 100 that nobody asked for does not, and 16 are enough.
@@ -521,12 +454,7 @@ async fn early_hints() -> Outcome {
 async fn expectation() -> Outcome {
     let stage = Stage::new(Vec::new(), "", "").await?;
     let mut peer = Peer::open(stage.addr, &post(&[("expect", "100-continue")], &[])).await?;
-    peer.until("100", |got| {
-        got.streams
-            .get(&STREAM)
-            .is_some_and(|answer| answer.interim == [100])
-    })
-    .await?;
+    peer.until("100", |got| got.streams.get(&STREAM).is_some_and(|answer| answer.interim == [100])).await?;
     peer.send(&data(END_STREAM, "hello")).await?;
     peer.answered(STREAM, 200, b"ok").await?;
     end(stage, peer, &["/"]).await.map(drop)
@@ -579,8 +507,7 @@ async fn bad_preface() -> Outcome {
 async fn preface_then_http1() -> Outcome {
     let stage = Stage::new(Vec::new(), "", "").await?;
     let mut peer = Peer::silent(stage.addr).await?;
-    peer.send(&[PREFACE, b"GET /evil HTTP/1.1\r\nHost: a.test\r\n\r\n"].concat())
-        .await?;
+    peer.send(&[PREFACE, b"GET /evil HTTP/1.1\r\nHost: a.test\r\n\r\n"].concat()).await?;
     peer.until("end of the connection", |got| got.closed).await?;
     end(stage, peer, &[]).await.map(drop)
 }

@@ -78,11 +78,7 @@ fn lengths() -> Vec<Case> {
         "head-too-large",
         with("Content-Length: 18446744073709551615\r\n", "hello"),
     ));
-    cases.push(Case::whole(
-        "a length of 0",
-        "",
-        with("Content-Length: 0\r\n", ""),
-    ));
+    cases.push(Case::whole("a length of 0", "", with("Content-Length: 0\r\n", "")));
     cases
 }
 
@@ -113,10 +109,7 @@ fn codings() -> Vec<Case> {
         Case::failed(
             "transfer-encoding on HTTP/1.0",
             "bad-response",
-            send(format!(
-                "{}Transfer-Encoding: chunked\r\n\r\n{hello}",
-                HEAD.replace("1.1", "1.0")
-            )),
+            send(format!("{}Transfer-Encoding: chunked\r\n\r\n{hello}", HEAD.replace("1.1", "1.0"))),
         ),
         Case::failed(
             "transfer-encoding with a length on HTTP/1.0",
@@ -128,11 +121,7 @@ fn codings() -> Vec<Case> {
         ),
         Case::whole("chunks", "hello", chunked(hello)).hides(&["transfer-encoding-x"]),
         Case::whole("Chunked", "hello", with("Transfer-Encoding: Chunked\r\n", hello)),
-        Case::whole(
-            "chunked with spaces",
-            "hello",
-            with("Transfer-Encoding: \t chunked \t\r\n", hello),
-        ),
+        Case::whole("chunked with spaces", "hello", with("Transfer-Encoding: \t chunked \t\r\n", hello)),
         Case::whole(
             "chunks and a length: the chunks count, and the connection is not used again",
             "hello",
@@ -180,35 +169,21 @@ fn chunks() -> Vec<Case> {
         ("a line feed behind the data", "5\r\nhello\n0\r\n\r\n"),
         ("no line end behind the data", "5\r\nhello0\r\n\r\n"),
         ("a last chunk of no digit", "5\r\nhello\r\nz\r\n\r\n"),
-        (
-            "an extension of 1 MB",
-            &format!("5;{}\r\nhello\r\n0\r\n\r\n", "a".repeat(1 << 20)),
-        ),
-        (
-            "trailers of 1 MB",
-            &format!("5\r\nhello\r\n0\r\n{}\r\n", "X: a\r\n".repeat(1 << 18)),
-        ),
+        ("an extension of 1 MB", &format!("5;{}\r\nhello\r\n0\r\n\r\n", "a".repeat(1 << 20))),
+        ("trailers of 1 MB", &format!("5\r\nhello\r\n0\r\n{}\r\n", "X: a\r\n".repeat(1 << 18))),
     ]
     .into_iter()
     .map(|(name, content)| Case::cut(format!("chunks: {name}"), "hello", chunked(content)))
     .collect();
     cases.extend([
         // What a size promises is content, whatever it looks like.
-        Case::cut(
-            "chunks: less data than the size",
-            "hello\r",
-            chunked("6\r\nhello\r\n0\r\n\r\n"),
-        ),
+        Case::cut("chunks: less data than the size", "hello\r", chunked("6\r\nhello\r\n0\r\n\r\n")),
         Case::cut(
             "chunks: a size of all ones",
             "hello\r\n0\r\n\r\n",
             chunked("ffffffffffffffff\r\nhello\r\n0\r\n\r\n"),
         ),
-        Case::cut(
-            "chunks: a size without end",
-            "",
-            and(chunked(""), &[Step::Flood(vec![b'0'; 1024])]),
-        ),
+        Case::cut("chunks: a size without end", "", and(chunked(""), &[Step::Flood(vec![b'0'; 1024])])),
         Case::cut(
             "chunks: an extension without end",
             "",
@@ -217,26 +192,15 @@ fn chunks() -> Vec<Case> {
         Case::cut(
             "chunks: trailers without end",
             "hello",
-            and(
-                chunked("5\r\nhello\r\n0\r\n"),
-                &[Step::Flood(b"X: a\r\n".to_vec())],
-            ),
+            and(chunked("5\r\nhello\r\n0\r\n"), &[Step::Flood(b"X: a\r\n".to_vec())]),
         ),
         Case::whole(
             "chunks: 1000 zeroes in front",
             "hello",
             chunked(&format!("{}5\r\nhello\r\n0\r\n\r\n", "0".repeat(1000))),
         ),
-        Case::whole(
-            "chunks: an extension",
-            "hello",
-            chunked("5;a=\"b\"\r\nhello\r\n0;c\r\n\r\n"),
-        ),
-        Case::whole(
-            "chunks: zeroes in front",
-            "hello",
-            chunked("0005\r\nhello\r\n000\r\n\r\n"),
-        ),
+        Case::whole("chunks: an extension", "hello", chunked("5;a=\"b\"\r\nhello\r\n0;c\r\n\r\n")),
+        Case::whole("chunks: zeroes in front", "hello", chunked("0005\r\nhello\r\n000\r\n\r\n")),
         Case::whole(
             "chunks: trailers go no further",
             "hello",
@@ -289,11 +253,7 @@ fn early_ends() -> Vec<Case> {
         ("in the last line", chunks("5\r\nhello\r\n0\r\n\r"), "hello"),
     ] {
         cases.push(Case::cut(format!("a close {name}"), content, send(&sent)));
-        cases.push(Case::cut(
-            format!("a reset {name}"),
-            content,
-            and(send(&sent), &[apart(), Step::Reset]),
-        ));
+        cases.push(Case::cut(format!("a reset {name}"), content, and(send(&sent), &[apart(), Step::Reset])));
     }
     for (name, sent) in [
         ("before the first byte", ""),
@@ -301,14 +261,8 @@ fn early_ends() -> Vec<Case> {
         ("in the status", "HTTP/1.1 20"),
         ("behind the status line", "HTTP/1.1 200 OK\r\n"),
         ("in a field", "HTTP/1.1 200 OK\r\nX: a"),
-        (
-            "before the head's last line",
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n",
-        ),
-        (
-            "in the head's last line",
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r",
-        ),
+        ("before the head's last line", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"),
+        ("in the head's last line", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r"),
     ] {
         cases.push(Case::failed(format!("a close {name}"), "closed", send(sent)));
         cases.push(Case::failed(
@@ -324,18 +278,11 @@ fn early_ends() -> Vec<Case> {
             "hello",
             send(format!("{}\r\nhello", HEAD.replace("1.1", "1.0"))),
         ),
-        Case::cut(
-            "content up to a reset",
-            "hello",
-            and(with("", "hello"), &[apart(), Step::Reset]),
-        ),
+        Case::cut("content up to a reset", "hello", and(with("", "hello"), &[apart(), Step::Reset])),
         Case::cut(
             "content up to a reset, HTTP/1.0",
             "hello",
-            and(
-                send(format!("{}\r\nhello", HEAD.replace("1.1", "1.0"))),
-                &[apart(), Step::Reset],
-            ),
+            and(send(format!("{}\r\nhello", HEAD.replace("1.1", "1.0"))), &[apart(), Step::Reset]),
         ),
     ]);
     cases
@@ -383,11 +330,7 @@ fn extra_bytes() -> Vec<Case> {
         &hello,
         "HTTP/1.1 103 Early Hints\r\n\r\n",
     ));
-    cases.extend(with_extra(
-        "half a response behind a length",
-        &hello,
-        "HTTP/1.1 200 OK\r\nCont",
-    ));
+    cases.extend(with_extra("half a response behind a length", &hello, "HTTP/1.1 200 OK\r\nCont"));
     cases.extend([
         Case::whole("content of HEAD", "", and(send(none("200 OK")), &[Step::Keep])).method("HEAD").not_shared(),
         Case::whole("chunks of HEAD", "", and(chunked("4\r\nevil\r\n0\r\n\r\n"), &[Step::Keep])).method("HEAD").not_shared(),
@@ -416,43 +359,17 @@ fn waits() -> Vec<Case> {
         Case::failed(
             "a head that drips",
             "first-byte-timeout",
-            vec![Step::Drip(
-                b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n".to_vec(),
-                pause,
-            )],
+            vec![Step::Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n".to_vec(), pause)],
         ),
-        Case::cut(
-            "content that stalls",
-            "hel",
-            and(with("Content-Length: 5\r\n", "hel"), &[Step::Stay]),
-        ),
-        Case::cut(
-            "content that never begins",
-            "",
-            and(with("Content-Length: 5\r\n", ""), &[Step::Stay]),
-        ),
-        Case::cut(
-            "a chunk that stalls",
-            "hel",
-            and(chunked("5\r\nhel"), &[Step::Stay]),
-        ),
-        Case::cut(
-            "a last chunk that never comes",
-            "hello",
-            and(chunked("5\r\nhello\r\n"), &[Step::Stay]),
-        ),
-        Case::cut(
-            "content up to a close that never comes",
-            "hello",
-            and(with("", "hello"), &[Step::Stay]),
-        ),
+        Case::cut("content that stalls", "hel", and(with("Content-Length: 5\r\n", "hel"), &[Step::Stay])),
+        Case::cut("content that never begins", "", and(with("Content-Length: 5\r\n", ""), &[Step::Stay])),
+        Case::cut("a chunk that stalls", "hel", and(chunked("5\r\nhel"), &[Step::Stay])),
+        Case::cut("a last chunk that never comes", "hello", and(chunked("5\r\nhello\r\n"), &[Step::Stay])),
+        Case::cut("content up to a close that never comes", "hello", and(with("", "hello"), &[Step::Stay])),
         Case::whole(
             "content that drips, but within the limit",
             "hello",
-            and(
-                with("Content-Length: 5\r\n", ""),
-                &[Step::Drip(b"hello".to_vec(), pause)],
-            ),
+            and(with("Content-Length: 5\r\n", ""), &[Step::Drip(b"hello".to_vec(), pause)]),
         ),
     ]
 }

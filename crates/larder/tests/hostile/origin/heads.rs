@@ -5,16 +5,12 @@ use crate::raw::Step;
 
 /// A storable answer with these lines, each ended by CRLF, and `hello`.
 fn with(lines: &str) -> Vec<Step> {
-    send(format!(
-        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n{lines}\r\nhello"
-    ))
+    send(format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n{lines}\r\nhello"))
 }
 
 /// The same under another status line.
 fn under(status_line: &str) -> Vec<Step> {
-    send(format!(
-        "{status_line}\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nhello"
-    ))
+    send(format!("{status_line}\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nhello"))
 }
 
 pub fn cases() -> Vec<Case> {
@@ -55,29 +51,13 @@ fn status_lines() -> Vec<Case> {
     .map(|line| Case::failed(format!("status line {line:?}"), "bad-response", under(line)))
     .collect();
     cases.extend([
-        Case::failed(
-            "no status line at all",
-            "bad-response",
-            send("Content-Length: 5\r\n\r\nhello"),
-        ),
-        Case::failed(
-            "content without a head",
-            "bad-response",
-            send("<html>hello</html>"),
-        ),
-        Case::failed(
-            "a TLS alert",
-            "bad-response",
-            send("\u{15}\u{3}\u{3}\0\u{2}\u{2}\u{46}"),
-        ),
+        Case::failed("no status line at all", "bad-response", send("Content-Length: 5\r\n\r\nhello")),
+        Case::failed("content without a head", "bad-response", send("<html>hello</html>")),
+        Case::failed("a TLS alert", "bad-response", send("\u{15}\u{3}\u{3}\0\u{2}\u{2}\u{46}")),
         Case::failed("HTTP/2 frames", "bad-response", send("\0\0\0\u{4}\0\0\0\0\0")),
         Case::whole("a status without a reason", "hello", under("HTTP/1.1 200")),
         Case::whole("a reason above 127", "hello", under("HTTP/1.1 200 \u{e9}\u{ff}")),
-        Case::whole(
-            "a reason of 8 KiB",
-            "hello",
-            under(&format!("HTTP/1.1 200 {}", "a".repeat(8192))),
-        ),
+        Case::whole("a reason of 8 KiB", "hello", under(&format!("HTTP/1.1 200 {}", "a".repeat(8192)))),
         Case::whole("an empty line in front", "hello", under("\r\nHTTP/1.1 200 OK")),
         Case::whole("status 999", "hello", under("HTTP/1.1 999 Odd")).status(999),
         Case::whole("status 600", "hello", under("HTTP/1.1 600 Odd")).status(600),
@@ -140,9 +120,7 @@ fn field_lines() -> Vec<Case> {
 fn sizes() -> Vec<Case> {
     let fields = |count: usize| (0..count).map(|n| format!("X{n}: v\r\n")).collect::<String>();
     let many = |bytes: usize| {
-        (0..bytes / 1024)
-            .map(|n| format!("X{n}: {}\r\n", "v".repeat(1017)))
-            .collect::<String>()
+        (0..bytes / 1024).map(|n| format!("X{n}: {}\r\n", "v".repeat(1017))).collect::<String>()
     };
     vec![
         Case::whole("a head of 64 KiB", "hello", with(&many(64 * 1024))),
@@ -150,40 +128,23 @@ fn sizes() -> Vec<Case> {
         Case::failed(
             "a head without end",
             "head-too-large",
-            vec![
-                Step::Send(b"HTTP/1.1 200 OK\r\n".to_vec()),
-                Step::Flood(b"X: a\r\n".to_vec()),
-            ],
+            vec![Step::Send(b"HTTP/1.1 200 OK\r\n".to_vec()), Step::Flood(b"X: a\r\n".to_vec())],
         ),
         Case::failed(
             "a field without end",
             "head-too-large",
-            vec![
-                Step::Send(b"HTTP/1.1 200 OK\r\nX: ".to_vec()),
-                Step::Flood(vec![b'a'; 1024]),
-            ],
+            vec![Step::Send(b"HTTP/1.1 200 OK\r\nX: ".to_vec()), Step::Flood(vec![b'a'; 1024])],
         ),
         Case::failed(
             "a reason without end",
             "head-too-large",
-            vec![
-                Step::Send(b"HTTP/1.1 200 ".to_vec()),
-                Step::Flood(vec![b'a'; 1024]),
-            ],
+            vec![Step::Send(b"HTTP/1.1 200 ".to_vec()), Step::Flood(vec![b'a'; 1024])],
         ),
-        Case::failed(
-            "nothing but empty lines",
-            "head-too-large",
-            vec![Step::Flood(b"\r\n".repeat(512))],
-        ),
+        Case::failed("nothing but empty lines", "head-too-large", vec![Step::Flood(b"\r\n".repeat(512))]),
         Case::whole("254 fields beside two", "hello", with(&fields(254))),
         Case::failed("255 fields beside two", "head-too-large", with(&fields(255))),
         Case::failed("1000 fields", "head-too-large", with(&fields(1000))),
-        Case::whole(
-            "a field of 63 KiB",
-            "hello",
-            with(&format!("X: {}\r\n", "v".repeat(63 * 1024))),
-        ),
+        Case::whole("a field of 63 KiB", "hello", with(&format!("X: {}\r\n", "v".repeat(63 * 1024)))),
         Case::failed(
             "a field of 65 KiB",
             "head-too-large",
@@ -201,43 +162,20 @@ fn interims() -> Vec<Case> {
     };
     let hint = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: x\r\nX: a\r\n\r\n";
     vec![
-        Case::whole(
-            "100 that nobody asked for",
-            "hello",
-            after("HTTP/1.1 100 Continue\r\n\r\n", 1),
-        ),
-        Case::whole(
-            "100 ten times",
-            "hello",
-            after("HTTP/1.1 100 Continue\r\n\r\n", 10),
-        ),
+        Case::whole("100 that nobody asked for", "hello", after("HTTP/1.1 100 Continue\r\n\r\n", 1)),
+        Case::whole("100 ten times", "hello", after("HTTP/1.1 100 Continue\r\n\r\n", 10)),
         Case::whole("102 once", "hello", after("HTTP/1.1 102 Processing\r\n\r\n", 1)).interims(1),
         Case::whole("103 once", "hello", after(hint, 1)).interims(1),
         Case::whole("103 forty times", "hello", after(hint, 40)).interims(16),
         Case::failed("103 a hundred times", "bad-response", after(hint, 100)),
-        Case::failed(
-            "100 a hundred times",
-            "bad-response",
-            after("HTTP/1.1 100 Continue\r\n\r\n", 100),
-        ),
-        Case::failed(
-            "103 without end",
-            "bad-response",
-            vec![Step::Flood(hint.as_bytes().to_vec())],
-        ),
+        Case::failed("100 a hundred times", "bad-response", after("HTTP/1.1 100 Continue\r\n\r\n", 100)),
+        Case::failed("103 without end", "bad-response", vec![Step::Flood(hint.as_bytes().to_vec())]),
         Case::failed("103 and then a close", "closed", send(hint)),
-        Case::failed(
-            "103 and then silence",
-            "first-byte-timeout",
-            [send(hint), vec![Step::Stay]].concat(),
-        ),
+        Case::failed("103 and then silence", "first-byte-timeout", [send(hint), vec![Step::Stay]].concat()),
         Case::failed(
             "100 and then a switch",
             "unexpected-upgrade",
-            after(
-                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 101 Switching Protocols\r\n\r\n",
-                1,
-            ),
+            after("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 101 Switching Protocols\r\n\r\n", 1),
         ),
     ]
 }

@@ -125,23 +125,15 @@ impl House {
             let request = Request::new("GET", &format!("/clean/{n}"), HOST);
             let response = self.ask(Kind::Http11, &request).await?;
             same("clean status", &response.status, &200)?;
-            same(
-                "clean content",
-                response.body.escape_ascii().to_string().as_str(),
-                CLEAN,
-            )?;
+            same("clean content", response.body.escape_ascii().to_string().as_str(), CLEAN)?;
         }
         Ok(())
     }
 
     /// Every gauge is back to nothing, and so is what the origin sees.
     pub async fn is_quiet(&self) -> Outcome {
-        self.until("every gauge is 0", |house| {
-            GAUGES.iter().all(|name| house.metric(name) == 0.0)
-        })
-        .await?;
-        self.until("the origin has no connection", |house| house.origin.open() == 0)
-            .await
+        self.until("every gauge is 0", |house| GAUGES.iter().all(|name| house.metric(name) == 0.0)).await?;
+        self.until("the origin has no connection", |house| house.origin.open() == 0).await
     }
 
     /// Ends it. Clients have to be gone.

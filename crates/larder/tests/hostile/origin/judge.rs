@@ -148,26 +148,16 @@ async fn run(case: Arc<Case>) -> Outcome {
     }
     same("times the origin was asked", &house.origin.asked(), &case.asked)?;
     // Bytes that come while a request waits for its answer are that answer; before, they are nobody's.
-    house
-        .until("the script has ended", |house| {
-            house.origin.played() == case.asked
-        })
-        .await?;
+    house.until("the script has ended", |house| house.origin.played() == case.asked).await?;
     house.still_serves().await?;
-    again(&case, &house)
-        .await
-        .map_err(|why| format!("afterwards: {why}"))?;
+    again(&case, &house).await.map_err(|why| format!("afterwards: {why}"))?;
     house.still_serves().await?;
     house.end().await
 }
 
 fn judge(case: &Case, kind: Kind, response: &Response) -> Outcome {
     same("Date lines", &response.fields.all("date").count(), &1)?;
-    same(
-        "Cache-Status lines",
-        &response.fields.all("cache-status").count(),
-        &1,
-    )?;
+    same("Cache-Status lines", &response.fields.all("cache-status").count(), &1)?;
     if let (Expect::Cut(_), 502) = (&case.expect, response.status) {
         return failed(response, 502, "body-broken");
     }
@@ -192,11 +182,7 @@ fn judge(case: &Case, kind: Kind, response: &Response) -> Outcome {
     same("interim responses", &response.interim.len(), &interims)?;
     for line in &case.shows {
         let (name, _) = line.split_once(": ").ok_or("not a field line")?;
-        let found: Vec<String> = response
-            .fields
-            .all(name)
-            .map(|value| format!("{name}: {value}"))
-            .collect();
+        let found: Vec<String> = response.fields.all(name).map(|value| format!("{name}: {value}")).collect();
         let expected: Vec<&String> = case
             .shows
             .iter()
@@ -218,11 +204,7 @@ fn failed(response: &Response, status: u16, detail: &str) -> Outcome {
     let told = response.fields.first("cache-status").unwrap_or_default();
     let is_told = told.ends_with(&format!("detail={detail}"));
     same("the detail is told", &is_told, &true)?;
-    same(
-        "Cache-Control",
-        &response.fields.first("cache-control"),
-        &Some("no-store"),
-    )?;
+    same("Cache-Control", &response.fields.first("cache-control"), &Some("no-store"))?;
     same("is small", &(response.body.len() < 100), &true)
 }
 
@@ -239,11 +221,7 @@ async fn again(case: &Case, house: &House) -> Outcome {
         _ => {
             same("status", &response.status, &200)?;
             same("content", content.as_str(), SECOND)?;
-            same(
-                "times the origin was asked",
-                &house.origin.asked(),
-                &(case.asked + 1),
-            )
+            same("times the origin was asked", &house.origin.asked(), &(case.asked + 1))
         }
     }
 }

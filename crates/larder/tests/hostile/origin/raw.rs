@@ -67,15 +67,9 @@ pub struct RawOrigin {
 impl RawOrigin {
     /// Starts on a free port. `scripts` are the answers to [`EVIL`], in order.
     pub async fn start(scripts: Vec<Vec<Step>>) -> Result<Self, String> {
-        let listener = TcpListener::bind("127.0.0.1:0")
-            .await
-            .map_err(|error| error.to_string())?;
+        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| error.to_string())?;
         let addr = listener.local_addr().map_err(|error| error.to_string())?;
-        let shared = Arc::new(Shared {
-            scripts,
-            record: Mutex::default(),
-            gate: watch::Sender::new(false),
-        });
+        let shared = Arc::new(Shared { scripts, record: Mutex::default(), gate: watch::Sender::new(false) });
         let for_all = Arc::clone(&shared);
         let accept = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -132,11 +126,7 @@ impl Shared {
                 record.asked += usize::from(is_evil);
                 record.asked
             };
-            let script = if is_evil {
-                self.scripts.get(number - 1)
-            } else {
-                None
-            };
+            let script = if is_evil { self.scripts.get(number - 1) } else { None };
             let kept = match script {
                 Some(steps) => {
                     // The sender lives as long as `self`.

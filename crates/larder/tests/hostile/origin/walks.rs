@@ -20,12 +20,8 @@ const SMALL_STORE: &str = "[stores.default]\nmemory = \"1MiB\"\nmax_object = \"6
 
 pub fn runs() -> Vec<Run> {
     vec![
-        Run::new("413 before the content was read, and a close", || {
-            early_answer(false)
-        }),
-        Run::new("413 before the content was read, and the connection kept", || {
-            early_answer(true)
-        }),
+        Run::new("413 before the content was read, and a close", || early_answer(false)),
+        Run::new("413 before the content was read, and the connection kept", || early_answer(true)),
         Run::new("an upload that nobody reads", unread_upload),
         Run::new("a POST is asked once, whatever came of it", post_once),
         Run::new("a kept connection that closes at a GET", kept_and_closed),
@@ -40,29 +36,15 @@ pub fn runs() -> Vec<Run> {
         Run::new("a storable body without end and a client that leaves", || {
             endless(ENDLESS_STORABLE, Kind::Http11, SMALL_STORE)
         }),
-        Run::new(
-            "a body that passes and falls silent, and a client that leaves",
-            passing_and_silent,
-        ),
+        Run::new("a body that passes and falls silent, and a client that leaves", passing_and_silent),
         Run::new("silence and a client that leaves", silent_and_left),
-        Run::new(
-            "a client that leaves a storable body costs nobody the whole",
-            left_and_stored,
-        ),
-        Run::new("a client that does not read a body without end", || {
-            unread(ENDLESS, "")
-        }),
+        Run::new("a client that leaves a storable body costs nobody the whole", left_and_stored),
+        Run::new("a client that does not read a body without end", || unread(ENDLESS, "")),
         Run::new("a client that does not read a storable body without end", || {
             unread(ENDLESS_STORABLE, SMALL_STORE)
         }),
-        Run::new(
-            "a slow reader is dropped, the others get the whole",
-            slow_among_fast,
-        ),
-        Run::new(
-            "a client that joins half-way is cut with the others",
-            joined_and_cut,
-        ),
+        Run::new("a slow reader is dropped, the others get the whole", slow_among_fast),
+        Run::new("a client that joins half-way is cut with the others", joined_and_cut),
         Run::new("304 with content", || {
             validation(
                 "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nContent-Length: 4\r\n\r\nevil",
@@ -76,16 +58,10 @@ pub fn runs() -> Vec<Run> {
             )
         }),
         Run::new("304 with a length of its own changes nothing", || {
-            validation(
-                "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nContent-Length: 3\r\n\r\n",
-                Then::Served,
-            )
+            validation("HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nContent-Length: 3\r\n\r\n", Then::Served)
         }),
         Run::new("304 for something else", || {
-            validation(
-                "HTTP/1.1 304 Not Modified\r\nETag: \"b\"\r\n\r\n",
-                Then::AskedAgain,
-            )
+            validation("HTTP/1.1 304 Not Modified\r\nETag: \"b\"\r\n\r\n", Then::AskedAgain)
         }),
         Run::new("a cut answer in place of a 304", || {
             validation(
@@ -97,29 +73,15 @@ pub fn runs() -> Vec<Run> {
             part("", "Content-Range: bytes 0-4/9\r\nContent-Length: 5\r\n", true)
         }),
         Run::new("206 with a range behind its end", || {
-            part(
-                "bytes=0-4",
-                "Content-Range: bytes 5-2/9\r\nContent-Length: 5\r\n",
-                true,
-            )
+            part("bytes=0-4", "Content-Range: bytes 5-2/9\r\nContent-Length: 5\r\n", true)
         }),
         Run::new("206 beyond its whole", || {
-            part(
-                "bytes=0-4",
-                "Content-Range: bytes 0-4/3\r\nContent-Length: 5\r\n",
-                true,
-            )
+            part("bytes=0-4", "Content-Range: bytes 0-4/3\r\nContent-Length: 5\r\n", true)
         }),
         Run::new("206 of nothing known", || {
-            part(
-                "bytes=0-4",
-                "Content-Range: lines 1-5/9\r\nContent-Length: 5\r\n",
-                true,
-            )
+            part("bytes=0-4", "Content-Range: lines 1-5/9\r\nContent-Length: 5\r\n", true)
         }),
-        Run::new("206 without a range", || {
-            part("bytes=0-4", "Content-Length: 5\r\n", true)
-        }),
+        Run::new("206 without a range", || part("bytes=0-4", "Content-Length: 5\r\n", true)),
         Run::new("206 with numbers beyond 64 bits", || {
             part(
                 "bytes=0-4",
@@ -128,18 +90,10 @@ pub fn runs() -> Vec<Run> {
             )
         }),
         Run::new("206 shorter than its range", || {
-            part(
-                "bytes=0-8",
-                "Content-Range: bytes 0-8/9\r\nContent-Length: 5\r\n",
-                true,
-            )
+            part("bytes=0-8", "Content-Range: bytes 0-8/9\r\nContent-Length: 5\r\n", true)
         }),
         Run::new("206 that breaks off", || {
-            part(
-                "bytes=0-8",
-                "Content-Range: bytes 0-8/9\r\nContent-Length: 9\r\n",
-                false,
-            )
+            part("bytes=0-8", "Content-Range: bytes 0-8/9\r\nContent-Length: 9\r\n", false)
         }),
         Run::new("200 in place of a tunnel", || {
             tunnel(
@@ -148,22 +102,14 @@ pub fn runs() -> Vec<Run> {
             )
         }),
         Run::new("101 for another protocol", || {
-            tunnel(
-                "HTTP/1.1 101 x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\nevil",
-                502,
-            )
+            tunnel("HTTP/1.1 101 x\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\nevil", 502)
         }),
-        Run::new("101 without Upgrade", || {
-            tunnel("HTTP/1.1 101 x\r\nConnection: upgrade\r\n\r\nevil", 502)
-        }),
+        Run::new("101 without Upgrade", || tunnel("HTTP/1.1 101 x\r\nConnection: upgrade\r\n\r\nevil", 502)),
         Run::new("101 without Connection", || {
             tunnel("HTTP/1.1 101 x\r\nUpgrade: websocket\r\n\r\nevil", 502)
         }),
         Run::new("101 without an accepted key", || {
-            tunnel(
-                "HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\nevil",
-                502,
-            )
+            tunnel("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\nevil", 502)
         }),
     ]
 }
@@ -213,10 +159,7 @@ async fn unread_upload() -> Outcome {
 
 async fn post_once() -> Outcome {
     for (answer, detail) in [
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
-            "bad-response",
-        ),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "bad-response"),
         ("HTTP/1.1 20", "closed"),
         ("", "closed"),
     ] {
@@ -224,11 +167,7 @@ async fn post_once() -> Outcome {
         house.origin.release();
         for kind in [Kind::Http11, Kind::Http2] {
             let response = house.ask(kind, &evil("POST").body("hello")).await?;
-            let status = response
-                .fields
-                .first("cache-status")
-                .unwrap_or_default()
-                .to_owned();
+            let status = response.fields.first("cache-status").unwrap_or_default().to_owned();
             if kind == Kind::Http2 {
                 // The script has ended: this one is answered.
                 same("status", &response.status, &200)?;
@@ -247,9 +186,7 @@ async fn post_once() -> Outcome {
 async fn with_kept(scripts: Vec<Vec<Step>>) -> Result<House, String> {
     let house = House::new(scripts, "", "").await?;
     house.origin.release();
-    let response = house
-        .ask(Kind::Http11, &Request::new("GET", "/first", "a.test"))
-        .await?;
+    let response = house.ask(Kind::Http11, &Request::new("GET", "/first", "a.test")).await?;
     same("first", &response.status, &200)?;
     same("kept", &house.origin.open(), &1)?;
     Ok(house)
@@ -287,10 +224,7 @@ async fn reading(house: &House, kind: Kind, bytes: u64) -> Result<impl Sized + u
     if kind == Kind::Http10 {
         request.version = "1.0".to_owned();
     }
-    connection
-        .write(&request.to_http1())
-        .await
-        .map_err(|error| error.to_string())?;
+    connection.write(&request.to_http1()).await.map_err(|error| error.to_string())?;
     let progress = Progress::default().pause_at(bytes);
     let watched = progress.clone();
     let reader = tokio::spawn(async move { connection.read_response("GET", &progress).await.map(drop) });
@@ -338,11 +272,7 @@ async fn passing_and_silent() -> Outcome {
     let client = reading(&house, Kind::Http11, 100_000).await?;
     drop(client);
     let began = std::time::Instant::now();
-    house
-        .until("the origin's connection is closed", |house| {
-            house.origin.open() == 0
-        })
-        .await?;
+    house.until("the origin's connection is closed", |house| house.origin.open() == 0).await?;
     let is_soon = began.elapsed() < Duration::from_secs(3);
     same("closed soon", &is_soon, &true)?;
     afterwards(house).await
@@ -354,9 +284,7 @@ async fn silent_and_left() -> Outcome {
     let mut connection = house.connect().await?;
     let sent = connection.write(&evil("GET").to_http1()).await;
     sent.map_err(|error| error.to_string())?;
-    house
-        .until("the origin is asked", |house| house.origin.asked() == 1)
-        .await?;
+    house.until("the origin is asked", |house| house.origin.asked() == 1).await?;
     connection.abort();
     house.is_quiet().await?;
     afterwards(house).await
@@ -364,11 +292,7 @@ async fn silent_and_left() -> Outcome {
 
 async fn left_and_stored() -> Outcome {
     let mut steps = send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\nhello");
-    steps.extend([
-        Step::Pause(Duration::from_millis(200)),
-        Step::Send(b"world".to_vec()),
-        Step::Keep,
-    ]);
+    steps.extend([Step::Pause(Duration::from_millis(200)), Step::Send(b"world".to_vec()), Step::Keep]);
     let house = House::new(vec![steps], "", "").await?;
     house.origin.release();
     drop(reading(&house, Kind::Http11, 5).await?);
@@ -385,20 +309,15 @@ async fn unread(head: &str, store: &str) -> Outcome {
     house.origin.release();
     let client = reading(&house, Kind::Http11, 1000).await?;
     house.is_quiet().await?;
-    same(
-        "counted",
-        &house.metric("larder_limit_reached_total{limit=\"write_idle\"}"),
-        &1.0,
-    )?;
+    same("counted", &house.metric("larder_limit_reached_total{limit=\"write_idle\"}"), &1.0)?;
     drop(client);
     afterwards(house).await
 }
 
 async fn slow_among_fast() -> Outcome {
     const LENGTH: usize = 24 << 20;
-    let mut steps = send(format!(
-        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: {LENGTH}\r\n\r\n"
-    ));
+    let mut steps =
+        send(format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: {LENGTH}\r\n\r\n"));
     steps.extend([Step::Send(vec![b'a'; LENGTH]), Step::Keep]);
     let top = format!("{SMALL_STORE}\n[limits]\nwrite_idle = \"300ms\"");
     let house = House::patient(vec![steps], &top).await?;
@@ -406,9 +325,7 @@ async fn slow_among_fast() -> Outcome {
     let request = evil("GET");
     let fast = house.ask(Kind::Http11, &request);
     let release = async {
-        let waited = house
-            .until("both wait", |house| house.metric("larder_flights_waiting") == 2.0)
-            .await;
+        let waited = house.until("both wait", |house| house.metric("larder_flights_waiting") == 2.0).await;
         house.origin.release();
         waited
     };
@@ -427,9 +344,7 @@ async fn reading_when_released(house: &House) -> Result<Connection, String> {
     let mut connection = house.connect().await?;
     let sent = connection.write(&evil("GET").to_http1()).await;
     sent.map_err(|error| error.to_string())?;
-    house
-        .until("the origin is asked", |house| house.origin.asked() == 1)
-        .await?;
+    house.until("the origin is asked", |house| house.origin.asked() == 1).await?;
     Ok(connection)
 }
 
