@@ -1,7 +1,7 @@
 //! The rooms of larder-proxy never import each other.
 //!
 //! In: the sources below crates/larder-proxy/src. Out: every path by which one room names another. A room is a folder
-//! or a top file with the name of a step of a request's way. Top files that name rooms, `serve.rs` and `forward.rs`
+//! or a top file with the name of a step of a request's way. What names rooms, `serve` and `forward`
 //! before all, are the hall between them: they may name rooms, and no room may name them, for a room that could name
 //! the hall would have a back door to all others. Top files that name no room are ground for everybody.
 //! Deliberately absent: a parser for Rust. Comments are cut, and paths are read as text: `crate::a::b`,
@@ -64,6 +64,8 @@ fn breaches(files: &[Source]) -> Vec<String> {
     rooms.extend(
         files.iter().filter(|f| f.module.len() > 1).filter_map(|f| f.module.first()).map(String::as_str),
     );
+    // A part of the hall may be a folder too; that makes it no room.
+    rooms.retain(|name| !HALL.contains(name));
     let named: Vec<(&Source, &str, BTreeSet<String>)> = files
         .iter()
         .filter_map(|file| {

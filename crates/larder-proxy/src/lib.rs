@@ -6,8 +6,8 @@
 //!                                                       fetch, fill
 //! ```
 //! In: requests that a listener validated. Out: responses, each with its `Cache-Status`. Each step is a room (a
-//! folder); rooms never import each other. Two files hand values from room to room: `serve.rs` for a client's
-//! exchange, `forward.rs` for an origin fetch, which outlives it. Deliberately absent: sockets, the config's text, and
+//! folder); rooms never import each other. Two places hand values from room to room: `serve` for a client's
+//! exchange, `forward` for an origin fetch, which outlives it. Deliberately absent: sockets, the config's text, and
 //! every rule of caching (that is `larder-cache`).
 
 mod collapse;

@@ -1,0 +1,129 @@
+//! A client's exchange, from door to door: where the way of a request branches between the rooms.
+//!
+//! In: a request. Out: the response. Each step below is a room's; what is decided here is only which comes next:
+//! route and rule, static files, then [`cached`] or [`pass`], and [`reply`] for what is said. The future is dropped when
+//! the client leaves: nothing it waits for depends on it, since a fetch is a task of its own ([`crate::forward`]); only
+//! what nobody else can use (an upload, a bypass) ends with it.
+
+mod cached;
+mod pass;
+mod reply;
+
+use std::sync::Arc;
+
+use http::header::VIA;
+use larder_http::body::Body;
+use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
+use larder_http::message::{Request, Response};
+use larder_listen::Interims;
+use larder_observe::RouteId;
+
+use crate::exchange::{Exchange, Reply};
+use crate::failure::Failure;
+use crate::fetch::{self, Hop};
+use crate::proxy::{Furnished, Worker};
+use crate::root::Found as File;
+use crate::{key, respond, route};
+
+/// Serves one request.
+pub(crate) async fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Response {
+    let furnished = worker.furnished.load_full();
+    match enter(worker, &furnished, request) {
+        Ok((mut exchange, inside)) => {
+            let reply = decide(worker, &furnished, &mut exchange, inside, interims).await;
+            if let (Outcome::Forwarded(_), Some(origin)) =
+                (reply.status.outcome, exchange.site.settings.origin)
+            {
+                exchange.origin = furnished.origin(origin).map(|(choice, _)| Arc::clone(&choice.name));
+            }
+            exchange.close(worker, reply)
+        }
+        Err((failure, method)) => {
+            worker.metrics.request(RouteId::default(), &method, failure.status);
+            let mut response = respond::failure(failure);
+            let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
+            response.head.fields.append(CACHE_STATUS, status.value());
+            response
+        }
+    }
+}
+
+/// What a request carries beside its head.
+struct Inside {
+    site: usize,
+    body: Body,
+    websocket: bool,
+}
+
+type Refused = (Failure, http::Method);
+
+/// Route: who asks, which site, which rule; then the head as it will be keyed.
+fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Exchange, Inside), Refused> {
+    let Request { mut head, body, websocket, peer } = request;
+    let plan = &furnished.plan;
+    let trusted = (plan.trusted)(peer.remote.ip());
+    if trusted {
+        route::believe_forwarded(&mut head);
+    }
+    route::drop_unkeyed_fields(&mut head, trusted);
+    let Some((index, site)) = plan.router.site(head.authority.host()) else {
+        return Err((Failure::UNKNOWN_HOST, head.method));
+    };
+    let Ok(settings) = site.settings_for(&head) else {
+        return Err((Failure::CLIMBING_PATH, head.method));
+    };
+    if head.fields.contains_key(VIA) && fetch::is_looping(&head.fields) {
+        return Err((Failure::LOOP, head.method));
+    }
+    let raw_target = head.target.clone();
+    settings.request.apply(&mut head.fields);
+    if let Some(target) = key::normalise(&head.target, &settings.key) {
+        head.target = target;
+    }
+    let exchange = Exchange {
+        raw_target,
+        client: route::client_of(&head, peer.remote.ip(), |address| (plan.trusted)(address)),
+        origin: None,
+        hop: Hop { client: peer.remote.ip(), trusted },
+        site: Arc::clone(site),
+        settings: Arc::clone(settings),
+        started: worker.proxy.clock.now(),
+        collapse_wait: None,
+        origin_time: None,
+        head,
+    };
+    Ok((exchange, Inside { site: index, body, websocket }))
+}
+
+async fn decide(
+    worker: &Arc<Worker>,
+    furnished: &Arc<Furnished>,
+    exchange: &mut Exchange,
+    inside: Inside,
+    interims: &Interims,
+) -> Reply {
+    if let Some(Some(root)) = furnished.plan.roots.get(inside.site) {
+        match root.find(&exchange.head).await {
+            File::File(file) => return reply::static_file(exchange, file),
+            File::Directory(location) => return reply::redirect(&location),
+            File::Nothing => {}
+        }
+    }
+    let Some(origin) = exchange.site.settings.origin.filter(|origin| furnished.origin(*origin).is_some())
+    else {
+        let known = fetch::is_cacheable_method(&exchange.head.method);
+        return reply::failed(Outcome::Own, if known { Failure::NO_SUCH_FILE } else { Failure::METHOD });
+    };
+    let cacheable = fetch::is_cacheable_method(&exchange.head.method);
+    let (reason, detail) = match () {
+        () if !cacheable => (Forward::Method, None),
+        () if !exchange.settings.cache => (Forward::Bypass, None),
+        () if inside.websocket && exchange.site.settings.websocket => (Forward::Bypass, Some("upgrade")),
+        () if !inside.body.is_empty() => (Forward::Bypass, Some("request-body")),
+        () => return cached::cached(worker, furnished, exchange, origin, interims).await,
+    };
+    let mut reply = pass::pass(worker, furnished, exchange, origin, inside, interims).await;
+    reply.status.outcome = Outcome::Forwarded(reason);
+    reply.status.detail = reply.status.detail.or(detail);
+    reply
+}

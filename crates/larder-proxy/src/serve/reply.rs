@@ -1,0 +1,119 @@
+//! What is said in the end, and the Cache-Status that goes with it.
+//!
+//! In: what the rooms brought. Out: a [`Reply`]. No decision about whom to ask is made here any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use larder_cache::{Answer, StaleCause};
+use larder_http::body::Body;
+use larder_http::fields::age;
+use larder_http::fields::cache_status::{CacheStatus, Outcome};
+use larder_http::message::{Response, ResponseHead};
+use larder_http::time::Now;
+use larder_store::StoredResponse;
+
+use crate::exchange::{Exchange, Reply};
+use crate::failure::Failure;
+use crate::lookup::Ask;
+use crate::proxy::Worker;
+use crate::respond::{self, Content, Represented};
+use crate::root;
+
+/// No answer from the origin: what is stale where nothing forbids it, else the failure.
+pub(super) fn stale_or_failed(
+    worker: &Arc<Worker>,
+    exchange: &Exchange,
+    ask: &Ask,
+    failure: Failure,
+    mut status: CacheStatus,
+) -> Reply {
+    let now = worker.proxy.clock.now();
+    status.detail = Some(failure.detail);
+    let cause = StaleCause::OriginDead;
+    let stale = ask.selected.as_ref().filter(|stored| {
+        failure.dead
+            && larder_cache::may_serve_stale(&stored.head, now, cause, &exchange.settings.policy).is_ok()
+    });
+    match stale {
+        Some(stored) => {
+            status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
+            from_stored(exchange, stored, stored.head.freshness.age(now), now, status)
+        }
+        None => Reply { response: respond::failure(failure), status },
+    }
+}
+
+/// A stored response, as far as the request asks for it.
+pub(super) fn from_stored(
+    exchange: &Exchange,
+    stored: &Arc<StoredResponse>,
+    current_age: Duration,
+    now: Now,
+    status: CacheStatus,
+) -> Reply {
+    let content = Content::Stored(Arc::clone(&stored.body));
+    let of = Represented { status: stored.head.status, fields: &stored.head.fields, content };
+    let response = respond::represent(&exchange.head, &of, now.wall);
+    // A body that is whole always takes another reader.
+    let mut response = response.unwrap_or_else(|| respond::failure(Failure::FETCH_LOST));
+    response.head.fields.insert(http::header::AGE, age::format(current_age));
+    Reply { response, status }
+}
+
+/// The origin's answer as it came.
+pub(super) fn passed(
+    exchange: &Exchange,
+    status: StatusCode,
+    fields: HeaderMap,
+    body: Body,
+    content_length: Option<u64>,
+) -> Response {
+    let is_head = exchange.head.method == http::Method::HEAD;
+    let body = if is_head { respond::unsent(content_length) } else { body };
+    Response::new(ResponseHead::new(status, fields), body)
+}
+
+/// Conditions that were kept from the origin are answered from what it sent. The answer is for this client alone, so
+/// everything that it may say to it stays (a cookie that it sets above all): only what describes content goes.
+pub(super) fn conditionally(exchange: &Exchange, response: Response, now: Now) -> Response {
+    let head = &response.head;
+    match larder_cache::answer(&exchange.head, head.status, &head.fields, None, now.wall) {
+        Answer::NotModified => {
+            let mut fields = response.head.fields;
+            for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE] {
+                fields.remove(name);
+            }
+            Response::new(ResponseHead::new(StatusCode::NOT_MODIFIED, fields), Body::Empty)
+        }
+        _ => response,
+    }
+}
+
+/// Nothing better than a failure.
+pub(super) fn failed(outcome: Outcome, failure: Failure) -> Reply {
+    let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(outcome) };
+    Reply { response: respond::failure(failure), status }
+}
+
+/// A static file.
+pub(super) fn static_file(exchange: &Exchange, file: root::StaticFile) -> Reply {
+    let fields = root::fields(&file);
+    let (size, now) = (file.size(), exchange.started.wall);
+    let response = respond::file(&exchange.head, fields, size, now, |range| file.body(range));
+    let status = CacheStatus { detail: Some("static-file"), ..CacheStatus::new(Outcome::Own) };
+    Reply { response, status }
+}
+
+/// To a directory's own path, with its slash.
+pub(super) fn redirect(location: &str) -> Reply {
+    let mut fields = HeaderMap::new();
+    if let Ok(location) = HeaderValue::from_str(location) {
+        fields.insert(LOCATION, location);
+    }
+    let status = CacheStatus { detail: Some("static-directory"), ..CacheStatus::new(Outcome::Own) };
+    let head = ResponseHead::new(StatusCode::MOVED_PERMANENTLY, fields);
+    Reply { response: Response::new(head, Body::Empty), status }
+}
