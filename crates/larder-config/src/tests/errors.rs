@@ -188,7 +188,7 @@ fn what_is_named_on_this_machine_exists() {
     check(
         "[[site]]\nroot = \"missing\"",
         &format!(
-            "larder.toml:2:8: site[0].root: found \"missing\", expected a directory that exists\n  hint: {}: entity not found",
+            "larder.toml:2:8: site[0].root: found \"missing\", expected a directory that exists\n  hint: there is no {}",
             beside.display()
         ),
     );

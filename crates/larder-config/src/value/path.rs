@@ -70,6 +70,9 @@ fn existing(
     let hint = match std::fs::metadata(path) {
         Ok(_) if is => return Some(()),
         Ok(_) => format!("{} is something else", path.display()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            format!("there is no {}", path.display())
+        }
         Err(error) => format!("{}: {}", path.display(), error.kind()),
     };
     reading.refuse_value(node, at, wanted, Some(hint));
