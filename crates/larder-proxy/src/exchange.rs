@@ -194,6 +194,8 @@ pub(crate) enum NotStored {
     NoRoom,
     /// It was invalidated while it was fetched.
     Invalidated,
+    /// A later one was stored while its body arrived.
+    Superseded,
     /// It outgrew its room, or nobody was left, or it broke.
     Incomplete,
 }
@@ -210,14 +212,15 @@ pub(crate) struct NotStoredLabel(pub(crate) NotStored);
 impl Label for NotStoredLabel {
     const NAME: &'static str = "reason";
     const TOKENS: &'static [&'static str] = &{
-        let mut tokens = ["no-room"; NotStorable::ALL.len() + 3];
+        let mut tokens = ["no-room"; NotStorable::ALL.len() + 4];
         let mut index = 0;
         while index < NotStorable::ALL.len() {
             tokens[index] = NotStorable::ALL[index].token();
             index += 1;
         }
         tokens[index + 1] = "invalidated";
-        tokens[index + 2] = "incomplete";
+        tokens[index + 2] = "superseded";
+        tokens[index + 3] = "incomplete";
         tokens
     };
 
@@ -227,7 +230,8 @@ impl Label for NotStoredLabel {
             NotStored::Rule(reason) => reason as usize,
             NotStored::NoRoom => rules,
             NotStored::Invalidated => rules + 1,
-            NotStored::Incomplete => rules + 2,
+            NotStored::Superseded => rules + 2,
+            NotStored::Incomplete => rules + 3,
         }
     }
 }

@@ -404,7 +404,8 @@ fn keep(
     if stored {
         worker.metrics.stored(settings.store_id);
     } else {
-        worker.metrics.not_stored(&NotStoredLabel(NotStored::Invalidated));
+        let reason = if guard.is_valid() { NotStored::Superseded } else { NotStored::Invalidated };
+        worker.metrics.not_stored(&NotStoredLabel(reason));
     }
 }
 

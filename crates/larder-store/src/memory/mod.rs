@@ -209,7 +209,8 @@ impl MemoryStore {
 
     /// Puts a response into the index, in place of every response of the same variant for which `replaces` holds, and
     /// of marks for that variant; unless `valid` says no. `valid` is asked under the shard's lock: an invalidation
-    /// that marks its fetches before it calls [`Self::invalidate`] can therefore never be overtaken.
+    /// that marks its fetches before it calls [`Self::invalidate`] can therefore never be overtaken. Nor is it stored
+    /// where one that it would replace was received later: its body took long to arrive, and time went on without it.
     /// Returns whether it was stored.
     pub fn insert(
         &self,
@@ -220,8 +221,13 @@ impl MemoryStore {
     ) -> bool {
         let mut dropped = Vec::new();
         let goes = |item: &Item| item.is_mark() || item.response().is_some_and(|old| replaces(old));
+        let received = response.head.freshness.received.monotonic;
+        let is_newer = |item: &Item| {
+            item.response()
+                .is_some_and(|old| old.head.freshness.received.monotonic > received && replaces(old))
+        };
         let capped = self.place(key.hash()).change(|shard| {
-            if !valid() {
+            if !valid() || shard.has(key, is_newer) {
                 return None;
             }
             shard.remove(key, goes, &mut dropped);

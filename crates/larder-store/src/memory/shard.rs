@@ -190,6 +190,12 @@ impl Shard {
         Some(Arc::clone(old))
     }
 
+    /// Whether there is an item under this key that `which` names.
+    pub(super) fn has(&self, key: &CacheKey, which: impl Fn(&Item) -> bool) -> bool {
+        let slots = self.key(key).into_iter().flat_map(|own| &own.slots);
+        slots.filter_map(|slot| self.entries.get(*slot)).any(|entry| which(&entry.item))
+    }
+
     /// Takes out the items under this key that `which` names.
     pub(super) fn remove(&mut self, key: &CacheKey, which: impl Fn(&Item) -> bool, dropped: &mut Vec<Item>) {
         let Some(own) = self.key(key) else { return };

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
 use larder_http::authority::Authority;
 use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
-use larder_http::time::Clock;
+use larder_http::time::{Clock, Now};
 use proptest::prelude::*;
 
 use super::*;
@@ -17,6 +17,8 @@ use crate::growing::Growing;
 use crate::stored::StoredBody;
 
 const NOW: Duration = Duration::from_secs(100);
+/// One for all: what was received when is compared.
+static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::default);
 
 fn store(memory: u64) -> Arc<MemoryStore> {
     MemoryStore::new(&MemoryStoreSettings { memory, max_object: memory })
@@ -40,7 +42,10 @@ fn request(fields: &[(&'static str, &'static str)]) -> RequestHead {
 }
 
 fn head(request: &RequestHead, vary: Option<&'static str>) -> Arc<StoredHead> {
-    let now = Clock::default().now();
+    head_received(request, vary, CLOCK.now())
+}
+
+fn head_received(request: &RequestHead, vary: Option<&'static str>, now: Now) -> Arc<StoredHead> {
     let times = ExchangeTimes { request: now, response: now };
     let mut fields = HeaderMap::new();
     fields.insert("cache-control", HeaderValue::from_static("max-age=60"));
@@ -110,6 +115,25 @@ fn an_invalidated_fetch_is_not_stored() {
     assert!(!store.insert(&key, response, |_| true, || false));
     assert!(!finds(&store, "/a"));
     assert_eq!(store.usage().bytes, 0, "its room is free again");
+}
+
+#[test]
+fn a_fetch_that_ends_late_does_not_undo_a_later_one() {
+    let store = store(1 << 20);
+    let key = key("/a");
+    let clock = Clock::default();
+    let old = head_received(&request(&[]), None, clock.now());
+    clock.advance(Duration::from_secs(1));
+    let new = head_received(&request(&[]), None, clock.now());
+    let put = |head: &Arc<StoredHead>, bytes, replaces: bool| {
+        let response = response(&store, &key, Arc::clone(head), bytes).unwrap();
+        store.insert(&key, response, |_| replaces, || true)
+    };
+    assert!(put(&new, 20, true));
+    assert!(!put(&old, 10, true));
+    assert!(put(&old, 10, false), "another variant is no matter of time");
+    assert!(put(&new, 30, true), "of two at the same time the last stays");
+    assert_eq!(store.usage().objects, 1);
 }
 
 #[test]
