@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use http_body_util::BodyExt;

@@ -16,8 +16,12 @@
 //! reader per worker, and that reader wakes its neighbours, so that a producer never pays for the readers of other
 //! workers one by one.
 
+mod reader;
+mod state;
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -26,31 +30,13 @@ use larder_http::body::BodyError;
 use parking_lot::Mutex;
 use slab::Slab;
 
-use crate::budget::Reservation;
 use crate::memory::MemoryStore;
 use crate::stored::StoredBody;
+pub use reader::Reader;
+use state::{COMPACT_BELOW_BYTES, Mode, PIECE_OVERHEAD_BYTES, Slot, State};
 
 /// How far the fastest reader of a passing body may be ahead of the slowest.
 pub const WINDOW_BYTES: u64 = 1024 * 1024;
-
-/// What a piece costs beside its bytes: the handle, its shared count, the allocator's rounding.
-const PIECE_OVERHEAD_BYTES: u64 = 96;
-
-/// Bodies that arrived in pieces smaller than this on average are put together when they are whole.
-const COMPACT_BELOW_BYTES: u64 = 16 * 1024;
-
-/// The size of the pieces that putting together makes.
-const COMPACT_PIECE_BYTES: usize = 256 * 1024;
-
-/// Larger bodies are left as they came: the copy is made under the lock, and what it saves is small there.
-const COMPACT_MAX_BYTES: u64 = 1024 * 1024;
-
-thread_local! {
-    static WORKER: usize = {
-        static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
-    };
-}
 
 /// Why a push did not take the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,44 +44,6 @@ pub enum PushError {
     /// A passing body that nobody reads any more: stop the fetch.
     #[error("nobody reads any more")]
     NoReaders,
-}
-
-enum Mode {
-    Keeping {
-        room: Reservation,
-    },
-    Passing {
-        room: Option<Reservation>,
-    },
-    Whole(Arc<StoredBody>),
-    /// What had come by then stays for those who read it.
-    Broken {
-        error: BodyError,
-        _room: Option<Reservation>,
-    },
-}
-
-struct Piece {
-    start: u64,
-    bytes: Bytes,
-}
-
-struct Slot {
-    position: u64,
-    waker: Option<Waker>,
-    worker: usize,
-    signalled: bool,
-}
-
-struct State {
-    mode: Mode,
-    pieces: VecDeque<Piece>,
-    length: u64,
-    ended: bool,
-    readers: Slab<Slot>,
-    /// Slots waiting for bytes, by worker.
-    parked: Vec<Vec<usize>>,
-    producer: Option<Waker>,
 }
 
 /// A body while it arrives. Owned by the fetch that fills it and by its readers.
@@ -352,204 +300,3 @@ impl Growing {
         wakers.into_iter().for_each(Waker::wake);
     }
 }
-
-/// Puts many small pieces together, where there is room for the copy.
-fn compact(pieces: Vec<Bytes>, length: u64, store: &MemoryStore) -> Vec<Bytes> {
-    if pieces.len() < 2 || length > COMPACT_MAX_BYTES || length / pieces.len() as u64 >= COMPACT_BELOW_BYTES {
-        return pieces;
-    }
-    let Some(_copy_room) = store.reserve_free(length) else {
-        return pieces;
-    };
-    let mut whole = Vec::new();
-    let mut buffer = Vec::with_capacity(COMPACT_PIECE_BYTES.min(usize::try_from(length).unwrap_or(0)));
-    for piece in pieces {
-        let mut rest = &piece[..];
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(COMPACT_PIECE_BYTES - buffer.len()));
-            buffer.extend_from_slice(now);
-            rest = later;
-            if buffer.len() == COMPACT_PIECE_BYTES {
-                whole.push(Bytes::from(std::mem::take(&mut buffer)));
-            }
-        }
-    }
-    if !buffer.is_empty() {
-        buffer.shrink_to_fit();
-        whole.push(buffer.into());
-    }
-    whole
-}
-
-impl State {
-    fn add(&mut self, bytes: Bytes) {
-        let start = self.length;
-        self.length += bytes.len() as u64;
-        self.pieces.push_back(Piece { start, bytes });
-    }
-
-    /// Turns a body of which everything was kept into a whole one.
-    fn take_whole(&mut self, store: &MemoryStore) -> Option<Arc<StoredBody>> {
-        if !matches!(self.mode, Mode::Keeping { .. }) {
-            return None;
-        }
-        let lost = Mode::Broken { error: BodyError::Lost, _room: None };
-        let Mode::Keeping { mut room } = std::mem::replace(&mut self.mode, lost) else {
-            return None;
-        };
-        let pieces: Vec<Bytes> = self.pieces.drain(..).map(|piece| piece.bytes).collect();
-        let pieces = compact(pieces, self.length, store);
-        room.shrink_to(self.length + pieces.len() as u64 * PIECE_OVERHEAD_BYTES);
-        let body = Arc::new(StoredBody::new(pieces, room));
-        self.mode = Mode::Whole(Arc::clone(&body));
-        Some(body)
-    }
-
-    /// One waker per worker that has parked readers; each of those wakes its neighbours when it runs.
-    fn signal(&mut self) -> Vec<Waker> {
-        let mut wakers = Vec::new();
-        for parked in &mut self.parked {
-            if let Some(slot) = parked.pop().and_then(|slot| self.readers.get_mut(slot)) {
-                slot.signalled = true;
-                wakers.extend(slot.waker.take());
-            }
-        }
-        wakers
-    }
-
-    /// The neighbours that a signalled reader has to wake.
-    fn pass_on(&mut self, slot: usize) -> Vec<Waker> {
-        let Some(own) = self.readers.get_mut(slot) else {
-            return Vec::new();
-        };
-        if !std::mem::take(&mut own.signalled) {
-            return Vec::new();
-        }
-        let worker = own.worker;
-        let parked = self.parked.get_mut(worker).map(std::mem::take).unwrap_or_default();
-        let waker = |slot| self.readers.get_mut(slot).and_then(|slot| slot.waker.take());
-        parked.into_iter().filter_map(waker).collect()
-    }
-
-    /// Takes a reader out of the list it is parked in. Slots are used again: one that stayed in the list would stand
-    /// for its successor there, which may be parked with another worker.
-    fn unpark(&mut self, slot: usize) {
-        let worker = self.readers.get(slot).map_or(0, |own| own.worker);
-        if let Some(parked) = self.parked.get_mut(worker) {
-            parked.retain(|other| *other != slot);
-        }
-    }
-
-    fn park(&mut self, slot: usize, waker: &Waker) {
-        let worker = WORKER.with(|worker| *worker);
-        if self.parked.len() <= worker {
-            self.parked.resize_with(worker + 1, Vec::new);
-        }
-        if self.readers.get(slot).is_some_and(|own| own.waker.is_some() && own.worker != worker) {
-            self.unpark(slot);
-            if let Some(own) = self.readers.get_mut(slot) {
-                own.waker = None;
-            }
-        }
-        let Some(own) = self.readers.get_mut(slot) else {
-            return;
-        };
-        let is_parked = own.waker.replace(waker.clone()).is_some();
-        own.worker = worker;
-        if !is_parked && let Some(parked) = self.parked.get_mut(worker) {
-            parked.push(slot);
-        }
-    }
-
-    /// Drops what every reader of a passing body has read.
-    fn trim(&mut self) {
-        let slowest = self.readers.iter().map(|(_, slot)| slot.position).min();
-        let Mode::Passing { room } = &mut self.mode else {
-            return;
-        };
-        let keep_from = slowest.unwrap_or(u64::MAX);
-        while self.pieces.front().is_some_and(|piece| piece.start + piece.bytes.len() as u64 <= keep_from) {
-            self.pieces.pop_front();
-        }
-        if let Some(room) = room {
-            room.shrink_to(self.pieces.iter().map(|piece| piece.bytes.len() as u64).sum());
-        }
-    }
-
-    /// Bytes in the pieces held now.
-    fn held(&self) -> u64 {
-        self.pieces.iter().map(|piece| piece.bytes.len() as u64).sum()
-    }
-
-    /// The bytes from `position` on that lie in one piece.
-    fn at(&self, position: u64) -> Option<Bytes> {
-        if let Mode::Whole(body) = &self.mode {
-            return body.at(position);
-        }
-        let index = self.pieces.partition_point(|piece| piece.start + piece.bytes.len() as u64 <= position);
-        let piece = self.pieces.get(index)?;
-        Some(piece.bytes.slice(usize::try_from(position.checked_sub(piece.start)?).ok()?..))
-    }
-}
-
-/// One reader of a [`Growing`] body. Dropping it lets a passing body move on.
-#[derive(Debug)]
-pub struct Reader {
-    growing: Arc<Growing>,
-    slot: usize,
-    position: u64,
-    end: u64,
-}
-
-impl http_body::Body for Reader {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
-        let this = &mut *self;
-        let mut state = this.growing.state.lock();
-        let neighbours = state.pass_on(this.slot);
-        let poll = if this.position >= this.end {
-            Poll::Ready(None)
-        } else if let Some(mut bytes) = state.at(this.position) {
-            let left = usize::try_from(this.end - this.position).unwrap_or(usize::MAX);
-            bytes.truncate(left);
-            this.position += bytes.len() as u64;
-            Poll::Ready(Some(Ok(http_body::Frame::data(bytes))))
-        } else if let Mode::Broken { error, .. } = state.mode {
-            Poll::Ready(Some(Err(error)))
-        } else if state.ended {
-            Poll::Ready(None)
-        } else {
-            state.park(this.slot, cx.waker());
-            Poll::Pending
-        };
-        if let Some(slot) = state.readers.get_mut(this.slot) {
-            slot.position = this.position;
-        }
-        let producer = matches!(state.mode, Mode::Passing { .. }).then(|| state.producer.take()).flatten();
-        drop(state);
-        neighbours.into_iter().chain(producer).for_each(Waker::wake);
-        poll
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        let mut state = self.growing.state.lock();
-        // A reader that was signalled and is dropped before it ran still owes its neighbours their wake.
-        let neighbours = state.pass_on(self.slot);
-        state.unpark(self.slot);
-        state.readers.remove(self.slot);
-        let producer = state.producer.take();
-        drop(state);
-        neighbours.into_iter().chain(producer).for_each(Waker::wake);
-    }
-}
-
-#[cfg(test)]
-#[path = "growing_tests.rs"]
-mod tests;
