@@ -53,13 +53,8 @@ impl Exchange {
         let edits = &self.settings.response;
         if !edits.is_empty() {
             let mut fields = response.head.stored.take().map(|stored| stored.map.clone()).unwrap_or_default();
-            let own = std::mem::take(&mut response.head.fields);
-            let mut name_now = None;
-            for (name, value) in own {
-                name_now = name.or(name_now);
-                if let Some(name) = &name_now {
-                    fields.append(name.clone(), value);
-                }
+            for (name, value) in &response.head.fields {
+                fields.append(name, value.clone());
             }
             edits.apply(&mut fields);
             response.head.fields = fields;
