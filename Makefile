@@ -6,7 +6,7 @@ NAME  ?= hit
 XTASK := cargo run -q -p xtask --
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check audit fmt reference fuzz-smoke h2spec bench realapp
+.PHONY: help demo test check audit fmt reference fuzz-smoke h2spec conformance bench realapp
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
@@ -15,10 +15,11 @@ demo: ## a slow app, larder in front of it, load on both, a table
 	cargo build --release -p larder
 	target/release/larder demo
 
-test: ## every test: units, properties, scenarios, HTTP/2 conformance, fuzz smoke, the pages' commands
+test: ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, fuzz smoke, the pages' commands
 	$(XTASK) need test
 	cargo test --workspace --locked
 	$(XTASK) h2spec
+	$(XTASK) conformance
 	$(XTASK) fuzz
 	$(XTASK) readme run
 
@@ -49,6 +50,10 @@ fuzz-smoke: ## every fuzz target for a short time
 
 h2spec: ## HTTP/2 conformance against the committed list of failures
 	$(XTASK) h2spec
+
+conformance: ## the public HTTP cache suite; WRITE=1 commits the run, ONLY=id shows a test
+	$(XTASK) need conformance
+	$(XTASK) conformance $(if $(WRITE),--write) $(if $(ONLY),--only $(ONLY))
 
 bench: ## measure beside the peers: make bench NAME=hit
 	$(XTASK) bench $(NAME)

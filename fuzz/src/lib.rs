@@ -3,7 +3,8 @@
 //! In: bytes as a client could send them. Out: what larder's front door handed to its service and what hyper's server
 //! handed to its own, in one form. larder may be stricter than hyper, by the written list in DIFFERENCES.md and
 //! [`judge`]; reading a request in another way, or reading one where hyper reads none, is a finding.
-//! Time stands still and jumps when nothing else can happen, so time limits cost nothing.
+//! Time stands still and jumps when nothing else can happen, so time limits cost nothing. The targets for field values
+//! need none of that: they take their input for the lines of a field.
 
 pub mod hypers;
 pub mod judge;
@@ -12,6 +13,7 @@ pub mod seen;
 
 use std::future::Future;
 
+use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 /// More than either side buffers at once, so that nobody waits for a reader.
@@ -37,4 +39,22 @@ pub fn converse<F: Future<Output = ()>>(input: &[u8], server: impl FnOnce(Duplex
         };
         tokio::join!(talk, server(served)).0
     })
+}
+
+/// Lines beyond which an input is cut.
+const LINES_MAX: usize = 8;
+
+/// The lines of a field that `input` holds, one to a line, without those that no head can contain.
+pub fn lines(input: &[u8]) -> Vec<HeaderValue> {
+    let lines = input.split(|byte| *byte == b'\n').take(LINES_MAX);
+    lines.filter_map(|line| HeaderValue::from_bytes(line).ok()).collect()
+}
+
+/// Fields of which all have the same name.
+pub fn named<'a>(name: &HeaderName, lines: impl IntoIterator<Item = &'a HeaderValue>) -> HeaderMap {
+    let mut fields = HeaderMap::new();
+    for line in lines {
+        fields.append(name, line.clone());
+    }
+    fields
 }

@@ -6,6 +6,7 @@
 
 mod bench;
 mod children;
+mod conformance;
 mod h2spec;
 mod layers;
 mod libraries;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use conformance::Purpose;
 
 /// The house's own tools; each is behind a make target.
 #[derive(Parser)]
@@ -53,7 +55,7 @@ enum Task {
     },
     /// Makes sure that a target's tools are there: installs them, or names what is missing
     Need {
-        /// check, test, fuzz or bench
+        /// check, test, conformance, fuzz or bench
         target: String,
     },
     /// `cargo deny check advisories`, or the reason why the database could not be fetched
@@ -61,7 +63,7 @@ enum Task {
     /// Every fuzz target for a short time
     Fuzz {
         /// Seconds for each target
-        #[arg(long, default_value_t = 25)]
+        #[arg(long, default_value_t = 30)]
         seconds: u32,
     },
     /// HTTP/2 conformance against the committed list of failures
@@ -69,6 +71,15 @@ enum Task {
         /// Rewrite the list from this run
         #[arg(long)]
         write: bool,
+    },
+    /// The public HTTP cache suite against the committed outcomes
+    Conformance {
+        /// Rewrite the outcomes and the page from this run
+        #[arg(long, conflicts_with = "only")]
+        write: bool,
+        /// One test, by its id, with every message of both sides
+        #[arg(long)]
+        only: Option<String>,
     },
     /// A measurement beside the peers
     Bench {
@@ -94,6 +105,9 @@ fn main() -> ExitCode {
         Task::Audit => tools::audit(&root),
         Task::Fuzz { seconds } => smoke::run(&root, seconds),
         Task::H2spec { write } => h2spec::run(&root, write),
+        Task::Conformance { only: Some(id), .. } => conformance::run(&root, Purpose::Show(id)),
+        Task::Conformance { write: true, .. } => conformance::run(&root, Purpose::Write),
+        Task::Conformance { .. } => conformance::run(&root, Purpose::Compare),
         Task::Bench { .. } => bench::hit::run(&root),
         Task::Realapp => realapp::run(&root),
     };

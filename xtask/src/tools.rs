@@ -32,6 +32,8 @@ const TOOLS: &[Tool] = &[
     Tool { program: "cargo-clippy", from: From::Rustup("clippy"), targets: &["check"] },
     Tool { program: "cargo-deny", from: From::Cargo("cargo-deny", "0.18.9"), targets: &["check", "audit"] },
     Tool { program: "curl", from: From::Apt("curl"), targets: &["test"] },
+    Tool { program: "node", from: From::Apt("nodejs"), targets: &["test", "conformance"] },
+    Tool { program: "npm", from: From::Apt("npm"), targets: &["test", "conformance"] },
     Tool { program: "cargo-fuzz", from: From::Cargo("cargo-fuzz", "0.13.2"), targets: &["fuzz"] },
     // libFuzzer is C++.
     Tool { program: "c++", from: From::Apt("g++"), targets: &["fuzz"] },

@@ -1,10 +1,13 @@
 //! What a client is sent of the representation that its request selects (RFC 9110 13.2.2 and 14.2).
 //!
 //! In: the request as the client sent it, and a complete response, stored or just arriving. Out: the whole, a 304, one
-//! range of it, or a 416, and the fields that each of them carries. If-None-Match beats If-Modified-Since, both beat
-//! Range; If-Range switches Range off when the client's part is of something else.
-//! Deliberately absent: If-Match and If-Unmodified-Since, which a cache may ignore (13.1.1, 13.1.4), and answers of
-//! several ranges, which are the whole instead.
+//! range of it or several, or a 416, and the fields that each of them carries. If-None-Match beats If-Modified-Since,
+//! both beat Range; If-Range switches Range off when the client's part is of something else.
+//! Ranges that overlap or nearly touch become one (15.3.7.2), and several that would cost as much as the whole are the
+//! whole: no list of ranges, however hostile, makes an answer larger than what it is cut from.
+//! QUERY has conditions like GET, on the result of the query (RFC 10008); its ranges, which a server may ignore, are.
+//! Deliberately absent: If-Match and If-Unmodified-Since, which a cache may ignore (13.1.1, 13.1.4), and the body of an
+//! answer of several ranges.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,6 +35,14 @@ pub enum Answer {
         /// The length of the whole.
         complete: u64,
     },
+    /// 206 with several ranges: `multipart/byteranges`.
+    Multiple {
+        /// The bytes to send; at least two, in the order in which the client first asked for any of each; apart from
+        /// each other, and together with their part heads less than `complete`.
+        ranges: Vec<Range<u64>>,
+        /// The length of the whole.
+        complete: u64,
+    },
     /// 416: no byte of what is asked exists.
     Unsatisfiable {
         /// The length of the whole.
@@ -49,7 +60,7 @@ pub fn answer(
     now: WallTime,
 ) -> Answer {
     let is_get = request.method == Method::GET;
-    if !is_get && request.method != Method::HEAD {
+    if !is_get && request.method != Method::HEAD && request.method.as_str() != "QUERY" {
         return Answer::Whole;
     }
     if status.is_success() && is_not_modified(&request.fields, fields, now) {
@@ -63,7 +74,8 @@ pub fn answer(
     }
 }
 
-fn is_not_modified(request: &HeaderMap, fields: &HeaderMap, now: WallTime) -> bool {
+/// Whether the conditions of `request` say that the client has the response with `fields`.
+pub(crate) fn is_not_modified(request: &HeaderMap, fields: &HeaderMap, now: WallTime) -> bool {
     match none_match(request, EntityTag::of(fields)) {
         NoneMatch::Listed => true,
         NoneMatch::Unlisted => false,
@@ -93,16 +105,44 @@ fn ranged(request: &HeaderMap, fields: &HeaderMap, complete: u64, now: WallTime)
     if complete == 0 && specs.iter().any(|spec| matches!(spec, RangeSpec::Suffix(length) if *length > 0)) {
         return Answer::Whole;
     }
-    let mut ranges = specs.iter().filter_map(|spec| spec.within(complete));
-    match (ranges.next(), ranges.next()) {
-        (None, _) => Answer::Unsatisfiable { complete },
-        (Some(range), None) => Answer::Partial { range, complete },
-        (Some(_), Some(_)) => Answer::Whole,
+    let mut ranges = coalesced(specs.iter().filter_map(|spec| spec.within(complete)));
+    match ranges.len() {
+        0 => Answer::Unsatisfiable { complete },
+        1 => ranges.pop().map_or(Answer::Whole, |range| Answer::Partial { range, complete }),
+        _ => {
+            let cost = ranges.iter().map(|range| (range.end - range.start).saturating_add(PART_BYTES));
+            match cost.fold(0, u64::saturating_add) < complete {
+                true => Answer::Multiple { ranges, complete },
+                false => Answer::Whole,
+            }
+        }
     }
 }
 
+/// What a part of a multipart answer costs besides its bytes: delimiter and fields, roughly.
+const PART_BYTES: u64 = 128;
+
+/// Joins ranges that overlap, touch, or lie closer together than a further part would cost. Each range stands where the
+/// first of those that it is made of stood.
+pub(crate) fn coalesced(asked: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut sorted: Vec<(usize, Range<u64>)> = asked.enumerate().collect();
+    sorted.sort_unstable_by_key(|(place, range)| (range.start, *place));
+    let mut joined: Vec<(usize, Range<u64>)> = Vec::with_capacity(sorted.len());
+    for (place, range) in sorted {
+        match joined.last_mut() {
+            Some((first, before)) if range.start < before.end.saturating_add(PART_BYTES) => {
+                before.end = before.end.max(range.end);
+                *first = place.min(*first);
+            }
+            _ => joined.push((place, range)),
+        }
+    }
+    joined.sort_unstable_by_key(|(place, _)| *place);
+    joined.into_iter().map(|(_, range)| range).collect()
+}
+
 /// Evaluates If-Range (RFC 9110 13.1.5): true where it is absent, or the client's part is of this representation.
-fn has_the_rest(request: &HeaderMap, fields: &HeaderMap, now: WallTime) -> bool {
+pub(crate) fn has_the_rest(request: &HeaderMap, fields: &HeaderMap, now: WallTime) -> bool {
     let mut lines = request.get_all(header::IF_RANGE).iter();
     let value = match (lines.next(), lines.next()) {
         (None, _) => return true,
@@ -168,127 +208,4 @@ pub fn unsatisfiable_fields(complete: u64) -> HeaderMap {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::example::{DATE, at_ms, fields, request};
-
-    type Lines<'a> = &'a [(&'a str, &'a str)];
-
-    const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
-    const SAID: Lines<'_> = &[("etag", "\"a\""), ("last-modified", BEFORE), ("date", DATE)];
-
-    fn check(asked: Lines<'_>, said: Lines<'_>, expected: Answer) {
-        let found = answer(&request("GET", asked), StatusCode::OK, &fields(said), Some(10), at_ms(0).wall);
-        assert_eq!(found, expected, "{asked:?} {said:?}");
-    }
-
-    fn partial(range: Range<u64>) -> Answer {
-        Answer::Partial { range, complete: 10 }
-    }
-
-    #[test]
-    fn conditions_are_answered_in_the_rfcs_order() {
-        use Answer::{NotModified, Whole};
-        check(&[], SAID, Whole);
-        check(&[("if-none-match", "\"b\", W/\"a\"")], SAID, NotModified);
-        check(&[("if-none-match", "\"b\"")], SAID, Whole);
-        check(&[("if-none-match", "\"b\""), ("if-modified-since", DATE)], SAID, Whole);
-        check(&[("if-none-match", "\"a\""), ("range", "bytes=0-1")], SAID, NotModified);
-        check(&[("if-modified-since", BEFORE)], SAID, NotModified);
-        check(&[("if-modified-since", "Sunday, 06-Nov-94 08:49:36 GMT")], SAID, NotModified);
-        check(&[("if-modified-since", DATE)], SAID, NotModified);
-        check(&[("if-modified-since", "Sun, 06 Nov 1994 08:49:35 GMT")], SAID, Whole);
-        check(&[("if-modified-since", "yesterday")], SAID, Whole);
-        check(&[("if-modified-since", DATE)], &[("date", DATE)], NotModified);
-        check(&[("if-modified-since", BEFORE)], &[("date", DATE)], Whole);
-        check(&[("if-modified-since", BEFORE)], &[], Whole);
-        check(
-            &[("if-match", "\"b\""), ("if-unmodified-since", "Sun, 06 Nov 1984 08:49:35 GMT")],
-            SAID,
-            Whole,
-        );
-    }
-
-    #[test]
-    fn one_range_is_answered_and_several_are_the_whole() {
-        let range = |value, expected| check(&[("range", value)], SAID, expected);
-        range("bytes=0-1", partial(0..2));
-        range("bytes=1-", partial(1..10));
-        range("bytes=-1", partial(9..10));
-        range("bytes=0-", partial(0..10));
-        range("bytes=8-99", partial(8..10));
-        range("bytes=10-", Answer::Unsatisfiable { complete: 10 });
-        range("bytes=-0", Answer::Unsatisfiable { complete: 10 });
-        range("bytes=20-, 30-", Answer::Unsatisfiable { complete: 10 });
-        range("bytes=20-, 3-4", partial(3..5));
-        range("bytes=0-1, 3-4", Answer::Whole);
-        range("lines=0-1", Answer::Whole);
-    }
-
-    #[test]
-    fn if_range_needs_the_same_representation() {
-        let check = |value, said, ranged| {
-            let expected = if ranged { partial(5..10) } else { Answer::Whole };
-            check(&[("range", "bytes=5-"), ("if-range", value)], said, expected);
-        };
-        check("\"a\"", SAID, true);
-        check("\"b\"", SAID, false);
-        check("W/\"a\"", SAID, false);
-        check("\"a\"", &[("etag", "W/\"a\"")], false);
-        check(BEFORE, SAID, true);
-        check(DATE, SAID, false);
-        check(DATE, &[("last-modified", DATE), ("date", DATE)], false);
-        check("", SAID, false);
-    }
-
-    #[test]
-    fn only_what_can_be_conditional_is() {
-        let asked: Lines<'_> = &[("if-none-match", "*"), ("range", "bytes=0-1")];
-        let found = |method, status: u16, complete| {
-            let status = StatusCode::from_u16(status).unwrap_or_default();
-            answer(&request(method, asked), status, &fields(SAID), complete, at_ms(0).wall)
-        };
-        assert_eq!(found("HEAD", 200, Some(10)), Answer::NotModified);
-        assert_eq!(found("POST", 200, Some(10)), Answer::Whole);
-        assert_eq!(found("GET", 404, Some(10)), Answer::Whole);
-        let ranged = |method, status: u16, complete| {
-            let status = StatusCode::from_u16(status).unwrap_or_default();
-            let asked = request(method, &[("range", "bytes=-1")]);
-            answer(&asked, status, &fields(SAID), complete, at_ms(0).wall)
-        };
-        assert_eq!(ranged("GET", 200, None), Answer::Whole);
-        assert_eq!(ranged("GET", 203, Some(10)), Answer::Whole);
-        assert_eq!(ranged("HEAD", 200, Some(10)), Answer::Whole);
-        assert_eq!(ranged("GET", 200, Some(0)), Answer::Whole);
-    }
-
-    #[test]
-    fn a_304_carries_what_guides_caches() {
-        let said = fields(&[
-            ("content-type", "text/plain"),
-            ("etag", "\"a\""),
-            ("last-modified", BEFORE),
-            ("vary", "a"),
-            ("vary", "b"),
-            ("set-cookie", "a=b"),
-            ("date", DATE),
-        ]);
-        let expected = fields(&[("etag", "\"a\""), ("vary", "a"), ("vary", "b"), ("date", DATE)]);
-        assert_eq!(not_modified_fields(&said), expected);
-        let dated = fields(&[("last-modified", BEFORE), ("x", "1")]);
-        assert_eq!(not_modified_fields(&dated), fields(&[("last-modified", BEFORE)]));
-    }
-
-    #[test]
-    fn a_206_shares_the_stored_fields_unless_content_range_is_among_them() {
-        let plain = Arc::new(PreparedFields::new(fields(&[("x", "1")])));
-        let (shared, own) = partial_fields(&plain, &(2..5), 10);
-        assert!(shared.is_some_and(|shared| Arc::ptr_eq(&shared, &plain)));
-        assert_eq!(own, fields(&[("content-range", "bytes 2-4/10")]));
-        let odd = Arc::new(PreparedFields::new(fields(&[("x", "1"), ("content-range", "odd")])));
-        let (shared, own) = partial_fields(&odd, &(2..5), 10);
-        assert!(shared.is_none());
-        assert_eq!(own, fields(&[("x", "1"), ("content-range", "bytes 2-4/10")]));
-        assert_eq!(unsatisfiable_fields(10), fields(&[("content-range", "bytes */10")]));
-    }
-}
+mod tests;

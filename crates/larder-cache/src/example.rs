@@ -58,7 +58,9 @@ pub(crate) fn request(method: &str, lines: &[(&str, &str)]) -> RequestHead {
 pub(crate) fn stored(asked: &[(&str, &str)], said: &[(&str, &str)], policy: &CachePolicy) -> StoredHead {
     let (request, said) = (request("GET", asked), fields(said));
     match storable(&request, StatusCode::OK, &said, at_once(), policy) {
-        Storability::Storable(freshness) => StoredHead::new(&request, StatusCode::OK, said, freshness),
+        Storability::Storable(freshness) => {
+            StoredHead::new(&request, StatusCode::OK, said, freshness, policy)
+        }
         Storability::NotStorable(reason) => panic!("{reason:?}: {said:?}"),
     }
 }

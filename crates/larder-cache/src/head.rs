@@ -4,8 +4,9 @@
 //! In: the head of a response that may be stored. Out: a [`StoredHead`], owned by the store and shared by answers;
 //! it never changes, a validation makes a new one. Field values are copied into one piece of exactly their size,
 //! so that nothing keeps a read buffer alive; the map and the HTTP/1 lines are two views of it.
-//! Left out: Age and Cache-Status, made anew for each answer; Content-Length, which is the listener's; and what a
-//! qualified `no-cache` or `private` names. A missing Date is added (RFC 9110 6.6.1).
+//! Left out: Age, made anew for each answer; Content-Length, which is the listener's; what a qualified `no-cache` or
+//! `private` names; Set-Cookie where the rule strips it. Fields that only this cache is told lie apart, so that a
+//! validation can judge the response anew. A missing Date is added (RFC 9110 6.6.1).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,15 +14,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::cache_control::ResponseDirectives;
-use larder_http::fields::cache_status::CACHE_STATUS;
 use larder_http::fields::date::{self, DateField};
 use larder_http::fields::etag::EntityTag;
 use larder_http::message::{PreparedFields, RequestHead};
 use larder_http::time::WallTime;
 
+use crate::directives::{self, Directives};
 use crate::freshness::{Freshness, LifetimeSource};
-use crate::storable::is_left_out;
-use crate::vary::{Selecting, VaryNames};
+use crate::groups::GroupTags;
+use crate::part::Part;
+use crate::policy::{CachePolicy, SetCookie};
+use crate::storable::{is_left_out, selecting_names};
+use crate::vary::Selecting;
 
 /// A stored response without its body.
 #[derive(Clone, Debug)]
@@ -38,6 +42,12 @@ pub struct StoredHead {
     pub validators: Validators,
     /// What was said about its use when stale.
     pub stale: StaleDirectives,
+    /// Which bytes it holds, where it is a 206.
+    pub part: Option<Part>,
+    /// With which responses of its origin it becomes outdated.
+    pub groups: GroupTags,
+    /// The fields that only this cache is told; never sent.
+    pub controls: Option<Box<HeaderMap>>,
 }
 
 /// What a stored response can be validated with.
@@ -88,21 +98,41 @@ impl StaleDirectives {
 }
 
 impl StoredHead {
-    /// Prepares a response for the store. `freshness` comes from [`storable`](fn@crate::storable), which has refused
-    /// whatever has no usable Vary; such a response selects as if it did not vary.
-    pub fn new(request: &RequestHead, status: StatusCode, fields: HeaderMap, freshness: Freshness) -> Self {
-        let directives = ResponseDirectives::read(&fields);
-        let names = VaryNames::of(&fields);
+    /// Prepares a response for the store, with all fields that the origin sent. `freshness` comes from
+    /// [`storable`](fn@crate::storable) under the same policy, which has refused whatever has no usable Vary; such a
+    /// response would select as if it did not vary.
+    pub fn new(
+        request: &RequestHead,
+        status: StatusCode,
+        fields: HeaderMap,
+        freshness: Freshness,
+        policy: &CachePolicy,
+    ) -> Self {
+        let directives = Directives::read(&fields, policy).said;
+        let names = selecting_names(&fields, policy);
         debug_assert!(names.is_some(), "a response with Vary: * is not storable");
-        let prepared = prepare(&fields, &directives, freshness.received.wall);
+        let prepared = prepare(&fields, &directives, freshness.received.wall, policy);
+        let language = prepared.map.get(header::CONTENT_LANGUAGE).filter(|_| policy.language_selection);
         Self {
             status,
             validators: Validators::of(&prepared.map, freshness.received.wall),
+            vary: Selecting::new(names.unwrap_or_default(), &request.fields, language),
+            stale: StaleDirectives::of(&directives, freshness.source),
+            part: (status == StatusCode::PARTIAL_CONTENT).then(|| Part::of(&fields)).flatten(),
+            groups: GroupTags::of(request.scheme, &request.authority, &fields),
+            controls: controls(&fields, policy),
             fields: Arc::new(prepared),
             freshness,
-            vary: Selecting::new(names.unwrap_or_default(), &request.fields),
-            stale: StaleDirectives::of(&directives, freshness.source),
         }
+    }
+
+    /// The stored fields and those that only this cache was told: what the response is judged by.
+    pub fn all_fields(&self) -> HeaderMap {
+        let mut all = self.fields.map.clone();
+        for (name, value) in self.controls.iter().flat_map(|controls| controls.iter()) {
+            all.append(name, value.clone());
+        }
+        all
     }
 
     /// Bytes in memory, the struct itself included: an upper estimate for the weight of a stored response.
@@ -113,26 +143,64 @@ impl StoredHead {
         const EXTRA: usize = 72;
         /// Reference counts of the shared pieces.
         const SHARED: usize = 64;
-        let map = &self.fields.map;
-        let entries = map.capacity() * ENTRY + (map.len() - map.keys_len()) * EXTRA;
-        let own_names: usize = map.keys().map(|name| name.as_str().len() + 16).sum();
+        let fields_bytes = |map: &HeaderMap| {
+            let own_names: usize = map.keys().map(|name| name.as_str().len() + 16).sum();
+            map.capacity() * ENTRY + (map.len() - map.keys_len()) * EXTRA + own_names
+        };
+        let controls_bytes = |controls: &HeaderMap| {
+            let values: usize = controls.values().map(|value| value.len() + SHARED).sum();
+            size_of::<HeaderMap>() + fields_bytes(controls) + values
+        };
         size_of::<Self>()
             + size_of::<PreparedFields>()
             + SHARED
-            + entries
-            + own_names
+            + fields_bytes(&self.fields.map)
             + self.fields.http1.len()
             + self.vary.memory_bytes()
+            + self.groups.memory_bytes()
+            + self.controls.as_deref().map_or(0, controls_bytes)
     }
 }
 
+/// The private fields of a response, copied.
+fn controls(fields: &HeaderMap, policy: &CachePolicy) -> Option<Box<HeaderMap>> {
+    let mut controls = HeaderMap::new();
+    for name in directives::private(&policy.controls) {
+        for value in fields.get_all(name) {
+            let value = HeaderValue::from_bytes(value.as_bytes());
+            controls.append(name, value.expect("these bytes were a field value before"));
+        }
+    }
+    (!controls.is_empty()).then(|| Box::new(controls))
+}
+
+/// The lines of an answer that are for the client alone that caused it: those that a qualified `no-cache` or `private`
+/// keeps from being stored (RFC 9111 5.2.2.4, 5.2.2.7). What the rule strips, nobody gets.
+pub fn withheld(fields: &HeaderMap, policy: &CachePolicy) -> HeaderMap {
+    let directives = Directives::read(fields, policy).said;
+    let names = directives.no_cache.fields().iter().chain(directives.private.fields());
+    let stripped = |name: &HeaderName| policy.set_cookie == SetCookie::Strip && *name == header::SET_COOKIE;
+    let mut withheld = HeaderMap::new();
+    for name in names.filter(|name| !stripped(name)) {
+        if !withheld.contains_key(name) {
+            withheld.extend(fields.get_all(name).iter().map(|value| (name.clone(), value.clone())));
+        }
+    }
+    withheld
+}
+
 /// Copies what is to be stored into one piece.
-fn prepare(fields: &HeaderMap, directives: &ResponseDirectives, received: WallTime) -> PreparedFields {
+fn prepare(
+    fields: &HeaderMap,
+    directives: &ResponseDirectives,
+    received: WallTime,
+    policy: &CachePolicy,
+) -> PreparedFields {
     let is_kept = |name: &HeaderName| {
         *name != header::AGE
             && *name != header::CONTENT_LENGTH
-            && *name != CACHE_STATUS
-            && !is_left_out(directives, name)
+            && !is_left_out(directives, policy, name)
+            && !directives::private(&policy.controls).any(|private| private == name)
     };
     let added_date = (!fields.contains_key(header::DATE)).then(|| date::format(received));
     let kept = || {
@@ -169,11 +237,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::example::{DATE, fields, stored};
-    use crate::policy::CachePolicy;
+    use crate::example::{DATE, at_ms, fields, request, stored};
+    use crate::policy::{Controls, Ignored};
 
     fn lines(said: &[(&str, &str)]) -> String {
-        let head = stored(&[], said, &CachePolicy::default());
+        lines_under(&CachePolicy::default(), said)
+    }
+
+    fn lines_under(policy: &CachePolicy, said: &[(&str, &str)]) -> String {
+        let head = stored(&[], said, policy);
         let mut again = Vec::new();
         larder_http::message::write_http1_fields(&head.fields.map, &mut again);
         assert_eq!(head.fields.http1, again, "the map and the lines say the same");
@@ -193,7 +265,8 @@ mod tests {
             ("content-range", "odd"),
         ];
         let kept = format!(
-            "cache-control: max-age=60\r\ndate: {DATE}\r\nx-a: 1\r\nx-a: 2\r\ncontent-range: odd\r\n"
+            "cache-control: max-age=60\r\ndate: {DATE}\r\nx-a: 1\r\nx-a: 2\r\ncache-status: other; hit\r\n\
+             content-range: odd\r\n"
         );
         assert_eq!(lines(&said), kept);
     }
@@ -211,6 +284,86 @@ mod tests {
         assert_eq!(lines(&said), format!("cache-control: {cc}\r\ndate: {DATE}\r\n"));
     }
 
+    #[test]
+    fn cookies_are_stripped_where_the_rule_says_so() {
+        let said = [("cache-control", "max-age=60"), ("date", DATE), ("set-cookie", "sid=1")];
+        let strip = CachePolicy { set_cookie: SetCookie::Strip, ..CachePolicy::default() };
+        assert_eq!(lines_under(&strip, &said), format!("cache-control: max-age=60\r\ndate: {DATE}\r\n"));
+        let keep = CachePolicy { set_cookie: SetCookie::Store, ..CachePolicy::default() };
+        assert!(lines_under(&keep, &said).contains("set-cookie: sid=1\r\n"));
+    }
+
+    #[test]
+    fn private_fields_lie_apart_and_targeted_ones_do_not() {
+        let said = [
+            ("cdn-cache-control", "max-age=60"),
+            ("surrogate-control", "max-age=9"),
+            ("x-accel-expires", "9"),
+            ("date", DATE),
+        ];
+        assert_eq!(lines(&said), format!("cdn-cache-control: max-age=60\r\ndate: {DATE}\r\n"));
+        let head = stored(&[], &said, &CachePolicy::default());
+        let all = head.all_fields();
+        for (name, value) in said {
+            assert_eq!(all.get(name).map(HeaderValue::as_bytes), Some(value.as_bytes()), "{name}");
+        }
+        assert_eq!(all.len(), said.len());
+        let controls = Controls { surrogate_control: false, ..Controls::default() };
+        let deaf = CachePolicy { controls, ..CachePolicy::default() };
+        assert!(lines_under(&deaf, &said).contains("surrogate-control: max-age=9\r\n"));
+        assert!(stored(&[], &said[..1], &deaf).controls.is_none());
+    }
+
+    #[test]
+    fn parts_and_groups_are_read_once() {
+        let cc = ("cache-control", "max-age=60");
+        let range = ("content-range", "bytes 4-9/10");
+        assert_eq!(stored(&[], &[cc, range], &CachePolicy::default()).part, None, "a 200 is whole");
+        let said = fields(&[cc, range, ("cache-groups", "\"a\", \"b\"")]);
+        let freshness = stored(&[], &[cc], &CachePolicy::default()).freshness;
+        let request = request("GET", &[("range", "bytes=4-")]);
+        let status = StatusCode::PARTIAL_CONTENT;
+        let head = StoredHead::new(&request, status, said, freshness, &CachePolicy::default());
+        assert_eq!(head.part, Some(Part { range: 4..10, complete: Some(10) }));
+        assert_eq!(head.groups.iter().count(), 2);
+        assert!(head.fields.map.contains_key(header::CONTENT_RANGE));
+    }
+
+    #[test]
+    fn a_language_selects_only_where_the_rule_says_so() {
+        let said = [("cache-control", "max-age=60"), ("vary", "accept-language"), ("content-language", "de")];
+        let selects = |language_selection| {
+            let policy = CachePolicy { language_selection, ..CachePolicy::default() };
+            stored(&[("accept-language", "en, de")], &said, &policy)
+                .vary
+                .selects(&fields(&[("accept-language", "fr;q=0.5, de;q=1.0")]))
+        };
+        assert_eq!((selects(false), selects(true)), (false, true));
+    }
+
+    #[test]
+    fn names_beside_an_ignored_star_still_select() {
+        let ignore = Ignored { vary: true, ..Ignored::default() };
+        let policy = CachePolicy { ignore, ..CachePolicy::default() };
+        let said = [("cache-control", "max-age=60"), ("vary", "foo, *")];
+        let head = stored(&[("foo", "1")], &said, &policy);
+        assert!(head.vary.selects(&fields(&[("foo", "1"), ("bar", "2")])));
+        assert!(!head.vary.selects(&fields(&[("foo", "2")])));
+        assert!(head.freshness.is_fresh(at_ms(0)));
+    }
+
+    #[test]
+    fn what_is_not_stored_is_for_the_client_that_caused_it() {
+        let cc = "max-age=60, private=\"x-p\", no-cache=\"set-cookie, x-p\"";
+        let said = [("cache-control", cc), ("x-p", "1"), ("x-p", "2"), ("set-cookie", "a=1"), ("x-q", "3")];
+        let kept_back = |policy: &CachePolicy| withheld(&fields(&said), policy);
+        let both = fields(&[("x-p", "1"), ("x-p", "2"), ("set-cookie", "a=1")]);
+        assert_eq!(kept_back(&CachePolicy::default()), both);
+        let strip = CachePolicy { set_cookie: SetCookie::Strip, ..CachePolicy::default() };
+        assert_eq!(kept_back(&strip), fields(&[("x-p", "1"), ("x-p", "2")]));
+        assert!(withheld(&fields(&[("cache-control", "max-age=60")]), &CachePolicy::default()).is_empty());
+    }
+
     proptest! {
         #[test]
         fn nothing_keeps_a_read_buffer_alive(values in proptest::collection::vec("[!-~]{1,30}", 1..20)) {
@@ -221,12 +374,14 @@ mod tests {
                 let slice = buffer.slice(at..at + value.len());
                 at += value.len();
                 if let Ok(value) = HeaderValue::from_maybe_shared(slice) {
-                    said.append("x-a", value);
+                    said.append("x-a", value.clone());
+                    said.append("x-accel-expires", value);
                 }
             }
             let request = crate::example::request("GET", &[]);
             let freshness = stored(&[], &[("cache-control", "max-age=60")], &CachePolicy::default()).freshness;
-            let head = StoredHead::new(&request, StatusCode::OK, said, freshness);
+            let policy = CachePolicy::default();
+            let head = StoredHead::new(&request, StatusCode::OK, said, freshness, &policy);
             prop_assert!(buffer.is_unique());
             prop_assert!(head.memory_bytes() >= head.fields.http1.len() + size_of::<StoredHead>());
         }

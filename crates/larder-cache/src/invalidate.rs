@@ -3,6 +3,8 @@
 //! In: a request and the final answer to it. Out: the targets whose stored responses have to go: the request's own,
 //! and those that Location and Content-Location name at the same origin, so that nobody can clear another site's
 //! cache. An answer that is an error (4xx, 5xx) changed nothing and invalidates nothing.
+//! The same resolving says whether an answer is the representation of the request's own target, which makes one to POST
+//! good for later GETs (RFC 9110 9.3.3).
 //! References are resolved as RFC 3986 5.2 says; those that cannot be a target are left out.
 
 use bytes::Bytes;
@@ -35,6 +37,18 @@ pub fn invalidates(request: &RequestHead, status: StatusCode, fields: &HeaderMap
         }
     }
     targets
+}
+
+/// Whether Content-Location says that the response with `fields` is a representation of the request's own target
+/// (RFC 9110 6.4.2): one line, not empty, that resolves to it.
+pub fn names_own_target(request: &RequestHead, fields: &HeaderMap) -> bool {
+    let mut lines = fields.get_all(header::CONTENT_LOCATION).iter();
+    match (lines.next(), lines.next()) {
+        (Some(reference), None) if !reference.is_empty() => {
+            resolve(request, reference).is_some_and(|target| target == request.target)
+        }
+        _ => false,
+    }
 }
 
 /// The target that `reference` names, if it lies at the request's own origin.
@@ -128,7 +142,7 @@ mod tests {
                 check(method, status, &[("location", "/x")], &[]);
             }
         }
-        for method in ["GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND"] {
+        for method in ["GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "QUERY"] {
             check(method, 200, &[("location", "/x")], &[]);
         }
     }
@@ -172,6 +186,31 @@ mod tests {
         check("PUT", 204, &[("location", "/x"), ("content-location", "/y")], &["/a/b?q", "/x", "/y"]);
         check("PUT", 204, &[("location", "/x"), ("content-location", "/x")], &["/a/b?q", "/x"]);
         check("PUT", 204, &[("location", "/x"), ("location", "/y")], &["/a/b?q"]);
+    }
+
+    #[test]
+    fn content_location_may_name_the_requests_own_target() {
+        for (reference, expected) in [
+            ("/a/b?q", true),
+            ("b?q", true),
+            ("./b?q", true),
+            ("?q", true),
+            ("http://example.org/a/b?q", true),
+            ("//EXAMPLE.org:80/a/b?q#f", true),
+            ("", false),
+            ("/a/b", false),
+            ("/a/B?q", false),
+            ("/a/b?q=", false),
+            ("https://example.org/a/b?q", false),
+            ("http://example.net/a/b?q", false),
+            ("mailto:a@b", false),
+        ] {
+            let said = fields(&[("content-location", reference)]);
+            assert_eq!(names_own_target(&request("POST", &[]), &said), expected, "{reference}");
+        }
+        let twice = fields(&[("content-location", "/a/b?q"), ("content-location", "/a/b?q")]);
+        assert!(!names_own_target(&request("POST", &[]), &twice));
+        assert!(!names_own_target(&request("POST", &[]), &fields(&[("location", "/a/b?q")])));
     }
 
     proptest! {

@@ -5,16 +5,21 @@
 //! ([`larder_http::time::Now`] is an argument), no store and no keys: which responses are candidates is found
 //! elsewhere, and whether the best of them may be used is decided here.
 //!
-//! One file per concern, in the RFC's order: [`storable`](mod@storable) (3, 3.5), [`reuse`](mod@reuse) (4),
-//! [`vary`] (4.1), [`freshness`] and [`age`] (4.2), [`stale`] (4.2.4), [`validate`] (4.3), [`update`](mod@update)
-//! (3.2, 4.3.4), [`invalidate`] (4.4), and [`answer`](mod@answer) for what a client is sent (RFC 9110 13 and 14).
-//! [`policy`] holds the settings, [`head`] what is kept.
+//! One file per concern, in the RFC's order: [`storable`](mod@storable) (3, 3.5), [`part`] (3.3, 3.4),
+//! [`reuse`](mod@reuse) (4), [`vary`] (4.1), [`freshness`] and [`age`] (4.2), [`stale`] (4.2.4), [`validate`] (4.3),
+//! [`update`](mod@update) (3.2, 4.3.4, 4.3.5), [`invalidate`] (4.4) and [`groups`] (RFC 9875), [`directives`] (5.2,
+//! RFC 9213), and [`answer`](mod@answer) for what a client is sent (RFC 9110 13 and 14). [`policy`] holds the settings,
+//! [`head`] what is kept, [`explain`] the words for people.
 
 pub mod age;
 pub mod answer;
+pub mod directives;
+pub mod explain;
 pub mod freshness;
+pub mod groups;
 pub mod head;
 pub mod invalidate;
+pub mod part;
 pub mod policy;
 pub mod reuse;
 pub mod stale;
@@ -27,13 +32,16 @@ pub mod vary;
 mod example;
 
 pub use answer::{Answer, answer, not_modified_fields, partial_fields, unsatisfiable_fields};
+pub use directives::{Directives, Said};
 pub use freshness::{ExchangeTimes, Freshness, LifetimeSource};
-pub use head::StoredHead;
-pub use invalidate::{invalidates, is_safe};
-pub use policy::{CachePolicy, Lifetimes, SessionNames, SetCookie};
+pub use groups::{GroupTag, GroupTags};
+pub use head::{StoredHead, withheld};
+pub use invalidate::{invalidates, is_safe, names_own_target};
+pub use part::{Gap, Part, PartAnswer};
+pub use policy::{CachePolicy, Controls, Ignored, Lifetimes, SessionNames, SetCookie, Wishes};
 pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};
-pub use stale::{StaleCause, StaleForbidden, StaleReason, may_serve_stale};
+pub use stale::{StaleCause, StaleForbidden, StaleReason, may_refresh_behind, may_serve_stale};
 pub use storable::{NotStorable, Storability, is_personal, storable};
-pub use update::{Updated, update};
+pub use update::{HeadUpdate, Updated, update, update_by_head};
 pub use validate::{Confirmed, Offered, conditional_fields, drop_conditionals, matches_304};
 pub use vary::{SecondaryKey, Selecting, VaryNames};

@@ -1,12 +1,12 @@
 //! What a rule's settings say about caching. The default is plain RFC behaviour with the Set-Cookie guard.
 //!
 //! In: nothing; the binary maps the configuration to these types. Out: answers to "which lifetime", "is this a
-//! session". Settings never lift what the origin forbids: `private`, `no-store`, `Vary: *`, the Authorization rule
-//! and the Set-Cookie guard hold under every policy that can be written here.
+//! session". What the origin forbids is lifted by [`Ignored`] alone, one rule by one word: no lifetime, and nothing
+//! said about cookies or clients' wishes, lifts `private`, `no-store`, `Vary: *` or the Authorization rule.
 
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderName, StatusCode, header};
 use larder_http::fields::cookie;
 
 /// The settings of one rule.
@@ -24,8 +24,17 @@ pub struct CachePolicy {
     pub ignore_cookies: bool,
     /// How long after its lifetime a response may stand in for a dead origin. Default 24 h.
     pub stale_if_dead: Duration,
-    /// What to do with responses that set cookies.
+    /// What to do with responses that set cookies. Default [`SetCookie::Guard`].
     pub set_cookie: SetCookie,
+    /// Which fields beside Cache-Control and Expires an origin may speak with.
+    pub controls: Controls,
+    /// Which of a client's directives are heard. Default [`Wishes::Guarded`].
+    pub request_directives: Wishes,
+    /// Rules of the origin that do not hold here. Default: none.
+    pub ignore: Ignored,
+    /// Let a response that varies by Accept-Language also answer requests that like its Content-Language best. Default
+    /// no: RFC 9111 4.1 wants the same preferences.
+    pub language_selection: bool,
 }
 
 impl Default for CachePolicy {
@@ -38,6 +47,10 @@ impl Default for CachePolicy {
             ignore_cookies: false,
             stale_if_dead: Duration::from_secs(24 * 60 * 60),
             set_cookie: SetCookie::Guard,
+            controls: Controls::default(),
+            request_directives: Wishes::Guarded,
+            ignore: Ignored::default(),
+            language_selection: false,
         }
     }
 }
@@ -50,9 +63,14 @@ impl CachePolicy {
             .any(|said| said.any.is_some() || !said.by_status.is_empty())
     }
 
+    /// Whether a request has credentials that matter.
+    pub(crate) fn is_authorized(&self, request: &HeaderMap) -> bool {
+        !self.ignore.authorization && request.contains_key(header::AUTHORIZATION)
+    }
+
     /// Why a request may neither fill nor use a response that lives by a configured lifetime, if it may not.
     pub(crate) fn personal(&self, request: &HeaderMap) -> Option<Personal> {
-        if request.contains_key(header::AUTHORIZATION) {
+        if self.is_authorized(request) {
             return Some(Personal::Authorization);
         }
         if self.ignore_cookies || !request.contains_key(header::COOKIE) {
@@ -75,18 +93,19 @@ pub(crate) enum Personal {
 /// Configured lifetimes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// For 200, 203, 301 and 308; all others have to be named.
+    /// For 200, its parts (206), 203, 301 and 308; all others have to be named.
     pub any: Option<Duration>,
     /// By status; the first entry of a status decides, also over `any`.
     pub by_status: Vec<(u16, Duration)>,
 }
 
 impl Lifetimes {
-    /// The lifetime configured for `status`.
+    /// The lifetime configured for `status`. A part that is not named is as the whole, which it may become.
     pub fn for_status(&self, status: StatusCode) -> Option<Duration> {
         let named = self.by_status.iter().find(|(named, _)| *named == status.as_u16());
         match named {
             Some((_, lifetime)) => Some(*lifetime),
+            None if status == StatusCode::PARTIAL_CONTENT => self.for_status(StatusCode::OK),
             None if matches!(status.as_u16(), 200 | 203 | 301 | 308) => self.any,
             None => None,
         }
@@ -128,9 +147,69 @@ impl SessionNames {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SetCookie {
     /// Store them only with an explicit lifetime of the origin, and those that set a session only where the origin
-    /// also says that they are shared (`public` or `s-maxage`); never through a configured lifetime.
+    /// also says that they are shared (`public`, `s-maxage`, or a field that is meant for shared caches); never through
+    /// a configured lifetime.
     #[default]
     Guard,
+    /// Store them like all others, cookies included.
+    Store,
+    /// Store them like all others, without the cookies: the client whose request fetched them does not get them either.
+    Strip,
+    /// Never store them.
+    Bypass,
+}
+
+/// Fields that speak to this cache beside Cache-Control and Expires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Controls {
+    /// Targeted fields (RFC 9213), the most specific first; the first usable one replaces Cache-Control and Expires.
+    /// They are passed on. Default `CDN-Cache-Control`.
+    pub targets: Vec<HeaderName>,
+    /// Understand Surrogate-Control and take it out. Default yes, as for the two below.
+    pub surrogate_control: bool,
+    /// Understand X-Accel-Expires and take it out.
+    pub x_accel_expires: bool,
+    /// Understand X-Reverse-Proxy-TTL and take it out.
+    pub x_reverse_proxy_ttl: bool,
+}
+
+impl Default for Controls {
+    fn default() -> Self {
+        Self {
+            targets: vec![HeaderName::from_static("cdn-cache-control")],
+            surrogate_control: true,
+            x_accel_expires: true,
+            x_reverse_proxy_ttl: true,
+        }
+    }
+}
+
+/// Which directives of a request's Cache-Control are heard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wishes {
+    /// `no-cache`, `max-age` and `min-fresh` cause one validation per second at most; `no-store` and `only-if-cached`
+    /// hold.
+    #[default]
+    Guarded,
+    /// All of them, each time, `max-stale` included.
+    Honour,
+    /// None of them.
+    Ignore,
+}
+
+/// Rules of the origin that do not hold: each lifts exactly what it names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ignored {
+    /// `private` in a response, for some fields or all of it.
+    pub private: bool,
+    /// `no-store` in a response.
+    pub no_store: bool,
+    /// The `*` in Vary; names beside it still select.
+    pub vary: bool,
+    /// That a response to a request with Authorization is its client's own.
+    pub authorization: bool,
+    /// [`SetCookie::Guard`]. It does not lift [`SetCookie::Bypass`].
+    pub set_cookie: bool,
 }
 
 #[cfg(test)]
@@ -138,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scalar_lifetime_holds_for_four_statuses_and_named_ones_win() {
+    fn a_scalar_lifetime_holds_for_few_statuses_and_named_ones_win() {
         let any = Some(Duration::from_secs(1));
         let lifetimes = Lifetimes {
             any,
@@ -148,6 +227,7 @@ mod tests {
             (200, Some(1)),
             (203, Some(1)),
             (204, None),
+            (206, Some(1)),
             (301, Some(20)),
             (302, None),
             (308, Some(1)),
@@ -157,6 +237,8 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap_or_default();
             assert_eq!(lifetimes.for_status(status), seconds.map(Duration::from_secs), "{status}");
         }
+        let parts = Lifetimes { any, by_status: vec![(206, Duration::from_secs(3))] };
+        assert_eq!(parts.for_status(StatusCode::PARTIAL_CONTENT), Some(Duration::from_secs(3)));
     }
 
     #[test]

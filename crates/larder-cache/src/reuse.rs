@@ -1,22 +1,24 @@
 //! Whether a stored response may answer a request (RFC 9111 4), once the request selects it (see [`crate::vary`]).
 //!
-//! In: what is stored, the request, the moment, the rule's settings. Out: use it, validate it first, or leave it
-//! alone, each with its reason. This is the path of a hit: it allocates nothing and parses nothing but the request's
-//! own Cache-Control, and its cookies where a configured lifetime makes them matter.
+//! In: what is stored, the request, the moment, the rule's settings. Out: use it, use it and refresh it behind, validate
+//! it first, or leave it alone, each with its reason. This is the path of a hit: it allocates nothing and parses nothing
+//! but the request's own Cache-Control, and its cookies where a configured lifetime makes them matter.
 //! A client's wishes (`no-cache`, `max-age`, `min-fresh`) cause one validation, and none where the response was
 //! fetched or validated less than [`WISH_GUARD`] ago or lives by a configured lifetime: no client can make the
-//! origin work for every request. `max-stale` is not a reason to serve stale; Pragma means nothing.
+//! origin work for every request. A rule may honour them without that guard, and `max-stale` with them (RFC 9111
+//! 5.2.1.2), or ignore them all. Pragma means nothing.
 
 use std::time::Duration;
 
-use http::header;
-use larder_http::fields::cache_control::RequestDirectives;
+use http::{HeaderMap, header};
+use larder_http::fields::cache_control::{Argument, Directives, RequestDirectives};
 use larder_http::fields::cache_status::Forward;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 
 use crate::head::StoredHead;
-use crate::policy::{CachePolicy, Personal};
+use crate::policy::{CachePolicy, Personal, Wishes};
+use crate::stale::{StaleCause, may_refresh_behind, may_serve_stale};
 
 /// How recent a response has to be to be used against a client's wish for a fresher one.
 pub const WISH_GUARD: Duration = Duration::from_secs(1);
@@ -28,8 +30,15 @@ pub enum Reuse {
     Fresh {
         /// For the field Age.
         age: Duration,
-        /// What is left of its lifetime.
+        /// What is left of its lifetime; zero where it is stale and the client's `max-stale` is honoured.
         ttl: Duration,
+    },
+    /// Yes, at once, and it is to be refreshed behind: it is stale within its stale-while-revalidate (RFC 5861 3).
+    Refresh {
+        /// For the field Age.
+        age: Duration,
+        /// How long it has been stale.
+        staleness: Duration,
     },
     /// Only after asking the origin.
     Validate(ValidateReason),
@@ -110,48 +119,101 @@ pub fn reuse(stored: &StoredHead, request: &RequestHead, now: Now, policy: &Cach
     }
     let ttl = freshness.remaining(now);
     if ttl.is_zero() {
-        return Reuse::Validate(ValidateReason::Stale);
+        return stale(stored, request, now, policy);
     }
     if freshness.no_cache {
         return Reuse::Validate(ValidateReason::NoCache);
     }
     let age = freshness.age(now);
-    match wish(stored, request, now, age, ttl) {
+    match wish(stored, request, now, policy) {
         Some(reason) => Reuse::Validate(reason),
         None => Reuse::Fresh { age, ttl },
     }
 }
 
+/// What is stale is used where the response itself allows it for a while, or the client does.
+fn stale(stored: &StoredHead, request: &RequestHead, now: Now, policy: &CachePolicy) -> Reuse {
+    let (age, staleness) = (stored.freshness.age(now), stored.freshness.staleness(now));
+    // Nobody's credentials are used for a request that nobody waits for.
+    if may_refresh_behind(stored, now)
+        && !request.fields.contains_key(header::AUTHORIZATION)
+        && wish(stored, request, now, policy).is_none()
+    {
+        return Reuse::Refresh { age, staleness };
+    }
+    if policy.request_directives == Wishes::Honour
+        && max_stale(&request.fields).is_some_and(|wished| staleness <= wished)
+        && may_serve_stale(stored, now, StaleCause::OriginDead, policy).is_ok()
+        && wish(stored, request, now, policy).is_none()
+    {
+        return Reuse::Fresh { age, ttl: Duration::ZERO };
+    }
+    Reuse::Validate(ValidateReason::Stale)
+}
+
+/// Which wish of the client, of those that the rule hears, keeps the response from being used as it is.
 fn wish(
     stored: &StoredHead,
     request: &RequestHead,
     now: Now,
-    age: Duration,
-    ttl: Duration,
+    policy: &CachePolicy,
 ) -> Option<ValidateReason> {
     let freshness = &stored.freshness;
-    if !request.fields.contains_key(header::CACHE_CONTROL)
-        || freshness.source.is_configured()
-        || freshness.resident(now) < WISH_GUARD
-    {
+    if !request.fields.contains_key(header::CACHE_CONTROL) || freshness.source.is_configured() {
         return None;
+    }
+    match policy.request_directives {
+        Wishes::Ignore => return None,
+        Wishes::Guarded if freshness.resident(now) < WISH_GUARD => return None,
+        Wishes::Guarded | Wishes::Honour => {}
     }
     let wishes = RequestDirectives::read(&request.fields);
     if wishes.no_cache {
         Some(ValidateReason::RequestNoCache)
-    } else if wishes.max_age.is_some_and(|max_age| age > max_age) {
+    } else if wishes.max_age.is_some_and(|max_age| freshness.age(now) > max_age) {
         Some(ValidateReason::RequestMaxAge)
-    } else if wishes.min_fresh.is_some_and(|min_fresh| ttl < min_fresh) {
+    } else if wishes.min_fresh.is_some_and(|min_fresh| freshness.remaining(now) < min_fresh) {
         Some(ValidateReason::RequestMinFresh)
     } else {
         None
     }
 }
 
+/// For how long past its lifetime the client takes a response: the shortest that it names; without a number for any
+/// time. One that is not a number is ignored.
+fn max_stale(request: &HeaderMap) -> Option<Duration> {
+    let mut shortest: Option<Duration> = None;
+    for line in request.get_all(header::CACHE_CONTROL) {
+        for (name, argument) in Directives::new(line.as_bytes()) {
+            if !name.eq_ignore_ascii_case(b"max-stale") {
+                continue;
+            }
+            let said = match argument {
+                Argument::None => Duration::MAX,
+                Argument::Token(text) | Argument::Quoted(text) => match seconds(text) {
+                    Some(said) => said,
+                    None => continue,
+                },
+                Argument::Malformed => continue,
+            };
+            shortest = Some(shortest.map_or(said, |before| before.min(said)));
+        }
+    }
+    shortest
+}
+
+/// A number of seconds; one that is too large to hold saturates.
+fn seconds(digits: &[u8]) -> Option<Duration> {
+    let text = std::str::from_utf8(digits).ok()?;
+    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    is_number.then(|| Duration::from_secs(text.parse().unwrap_or(u64::MAX)))
+}
+
 /// Whether the client wants an answer without the origin or none: 504 where nothing usable is stored
-/// (RFC 9111 5.2.1.7).
-pub fn only_if_cached(request: &RequestHead) -> bool {
-    request.fields.contains_key(header::CACHE_CONTROL)
+/// (RFC 9111 5.2.1.7). Never where the rule ignores what clients wish.
+pub fn only_if_cached(request: &RequestHead, policy: &CachePolicy) -> bool {
+    policy.request_directives != Wishes::Ignore
+        && request.fields.contains_key(header::CACHE_CONTROL)
         && RequestDirectives::read(&request.fields).only_if_cached
 }
 
@@ -163,8 +225,22 @@ mod tests {
 
     type Lines<'a> = &'a [(&'a str, &'a str)];
 
+    fn under(wishes: Wishes) -> CachePolicy {
+        CachePolicy { request_directives: wishes, ..CachePolicy::default() }
+    }
+
     fn check(said: Lines<'_>, asked: Lines<'_>, ms: u64, reason: Option<ValidateReason>) {
-        let policy = CachePolicy::default();
+        check_under(Wishes::Guarded, said, asked, ms, reason);
+    }
+
+    fn check_under(
+        wishes: Wishes,
+        said: Lines<'_>,
+        asked: Lines<'_>,
+        ms: u64,
+        reason: Option<ValidateReason>,
+    ) {
+        let policy = under(wishes);
         let found = reuse(&stored(&[], said, &policy), &request("GET", asked), at_ms(ms), &policy);
         match (found, reason) {
             (Reuse::Fresh { age, .. }, None) => assert!(age <= Duration::from_millis(ms)),
@@ -214,6 +290,78 @@ mod tests {
     }
 
     #[test]
+    fn wishes_are_honoured_at_once_or_ignored_where_the_rule_says_so() {
+        for (value, reason) in [
+            ("no-cache", Some(ValidateReason::RequestNoCache)),
+            ("max-age=0", Some(ValidateReason::RequestMaxAge)),
+            ("min-fresh=60", Some(ValidateReason::RequestMinFresh)),
+            ("max-stale", None),
+        ] {
+            check_under(Wishes::Honour, &[FRESH], &[("cache-control", value)], 500, reason);
+            check_under(Wishes::Ignore, &[FRESH], &[("cache-control", value)], 5_000, None);
+        }
+    }
+
+    #[test]
+    fn max_stale_is_heard_where_wishes_are_honoured_and_nothing_forbids_stale() {
+        let stale = Some(ValidateReason::Stale);
+        for (wishes, said, asked, reason) in [
+            (Wishes::Honour, "max-age=60", "max-stale", None),
+            (Wishes::Honour, "max-age=60", "max-stale=5", None),
+            (Wishes::Honour, "max-age=60", "max-stale=\"5\"", None),
+            (Wishes::Honour, "max-age=60", "max-stale=99999999999999999999", None),
+            (Wishes::Honour, "max-age=60", "max-stale=4", stale),
+            (Wishes::Honour, "max-age=60", "max-stale, max-stale=4", stale),
+            (Wishes::Honour, "max-age=60", "max-stale=-1", stale),
+            (Wishes::Honour, "max-age=60", "max-stale, no-cache", stale),
+            (Wishes::Honour, "max-age=60", "max-stale, max-age=64", stale),
+            (Wishes::Honour, "max-age=60", "", stale),
+            (Wishes::Honour, "max-age=60, must-revalidate", "max-stale", stale),
+            (Wishes::Honour, "max-age=60, proxy-revalidate", "max-stale", stale),
+            (Wishes::Honour, "s-maxage=60", "max-stale", stale),
+            (Wishes::Guarded, "max-age=60", "max-stale", stale),
+            (Wishes::Ignore, "max-age=60", "max-stale", stale),
+        ] {
+            check_under(wishes, &[("cache-control", said)], &[("cache-control", asked)], 65_000, reason);
+        }
+    }
+
+    #[test]
+    fn stale_while_revalidate_is_used_at_once_and_refreshed_behind() {
+        let found = |wishes, said, asked: Lines<'_>, ms| {
+            let policy = under(wishes);
+            let said = [("cache-control", said), ("etag", "\"a\"")];
+            reuse(&stored(&[], &said, &policy), &request("GET", asked), at_ms(ms), &policy)
+        };
+        let said = "max-age=60, stale-while-revalidate=10";
+        let refresh = |seconds| Reuse::Refresh {
+            age: Duration::from_secs(60 + seconds),
+            staleness: Duration::from_secs(seconds),
+        };
+        let stale = Reuse::Validate(ValidateReason::Stale);
+        assert_eq!(found(Wishes::Guarded, said, &[], 60_000), refresh(0));
+        assert_eq!(found(Wishes::Guarded, said, &[], 65_000), refresh(5));
+        assert_eq!(found(Wishes::Guarded, said, &[], 71_000), stale);
+        assert_eq!(found(Wishes::Guarded, said, &[("authorization", "x")], 65_000), stale);
+        for (value, hears) in
+            [("no-cache", true), ("max-age=1", true), ("min-fresh=1", true), ("max-stale", false)]
+        {
+            let asked = [("cache-control", value)];
+            let expected = if hears { stale } else { refresh(5) };
+            assert_eq!(found(Wishes::Guarded, said, &asked, 65_000), expected, "{value}");
+            assert_eq!(found(Wishes::Honour, said, &asked, 65_000), expected, "{value}");
+            assert_eq!(found(Wishes::Ignore, said, &asked, 65_000), refresh(5), "{value}");
+        }
+        for said in [
+            "max-age=60, stale-while-revalidate=10, must-revalidate",
+            "max-age=60, stale-while-revalidate=10, no-cache",
+            "max-age=0, stale-while-revalidate=100",
+        ] {
+            assert_eq!(found(Wishes::Guarded, said, &[], 65_000), stale, "{said}");
+        }
+    }
+
+    #[test]
     fn configured_lifetimes_hear_no_wish_and_are_not_for_persons() {
         let lifetimes = Lifetimes { any: Some(Duration::from_secs(7)), by_status: Vec::new() };
         let policy = CachePolicy { ttl: lifetimes, ..CachePolicy::default() };
@@ -228,7 +376,10 @@ mod tests {
 
     #[test]
     fn only_if_cached_is_heard() {
-        assert!(only_if_cached(&request("GET", &[("cache-control", "a, Only-If-Cached")])));
-        assert!(!only_if_cached(&request("GET", &[])));
+        let asked = request("GET", &[("cache-control", "a, Only-If-Cached")]);
+        assert!(only_if_cached(&asked, &under(Wishes::Guarded)));
+        assert!(only_if_cached(&asked, &under(Wishes::Honour)));
+        assert!(!only_if_cached(&asked, &under(Wishes::Ignore)));
+        assert!(!only_if_cached(&request("GET", &[]), &under(Wishes::Guarded)));
     }
 }

@@ -4,20 +4,24 @@
 //! rule that forbids storing. Everything that could show one client's response to another is decided here: private,
 //! no-store, Authorization, cookies, Vary. A response without lifetime is stored when it can be validated, since
 //! then the origin is asked each time; one with neither is of no use.
-//! Deliberately absent: storing partial content, responses to POST, and anything about size.
+//! A 206 is judged like the 200 that it is a part of; where the part lies is [`crate::part`]'s. A response to POST is
+//! kept for later GETs where it says that it is what they would get. Deliberately absent: anything about size.
 
 use std::time::Duration;
 
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::cache_control::{RequestDirectives, ResponseDirectives};
 use larder_http::fields::cookie;
 use larder_http::fields::date::DateField;
 use larder_http::fields::etag::EntityTag;
-use larder_http::fields::vary::Vary;
 use larder_http::message::RequestHead;
 
-use crate::freshness::{ExchangeTimes, Freshness, freshness};
-use crate::policy::{CachePolicy, Personal, SetCookie};
+use crate::directives::Directives;
+use crate::freshness::{ExchangeTimes, Freshness, LifetimeSource, freshness, is_heuristically_cacheable};
+use crate::invalidate::names_own_target;
+use crate::part::Part;
+use crate::policy::{CachePolicy, Personal, SetCookie, Wishes};
+use crate::vary::VaryNames;
 
 /// May it be stored?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +35,11 @@ pub enum Storability {
 /// The rule that forbids storing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotStorable {
-    /// Only answers to GET are stored.
+    /// Only answers to GET and QUERY are stored, and those to POST that are explicitly what a GET would bring.
     Method,
     /// An interim response is not final.
     Interim,
-    /// 206: a part is not stored as the whole.
+    /// 206 to a request without Range, with several parts, or without a usable Content-Range.
     PartialContent,
     /// 304 updates what is stored and is nothing by itself.
     NotModified,
@@ -61,6 +65,8 @@ pub enum NotStorable {
     SetCookie,
     /// Set-Cookie that starts a session, and nothing says that it is shared.
     SetSessionCookie,
+    /// Set-Cookie, and the rule says that such responses are never stored.
+    SetCookieBypass,
     /// `no-cache` without a validator: nothing could ever be used.
     NoCache,
     /// Neither a lifetime nor a validator.
@@ -69,7 +75,7 @@ pub enum NotStorable {
 
 impl NotStorable {
     /// All reasons, in the order of the enum, so that a counter's place is the variant's.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Method,
         Self::Interim,
         Self::PartialContent,
@@ -85,6 +91,7 @@ impl NotStorable {
         Self::VaryAny,
         Self::SetCookie,
         Self::SetSessionCookie,
+        Self::SetCookieBypass,
         Self::NoCache,
         Self::NoLifetime,
     ];
@@ -107,6 +114,7 @@ impl NotStorable {
             Self::VaryAny => "vary-any",
             Self::SetCookie => "set-cookie",
             Self::SetSessionCookie => "set-session-cookie",
+            Self::SetCookieBypass => "set-cookie-bypass",
             Self::NoCache => "no-cache",
             Self::NoLifetime => "no-lifetime",
         }
@@ -131,6 +139,7 @@ impl NotStorable {
             | Self::VaryAny
             | Self::SetCookie
             | Self::SetSessionCookie
+            | Self::SetCookieBypass
             | Self::NoCache
             | Self::NoLifetime => false,
         }
@@ -140,12 +149,19 @@ impl NotStorable {
 /// Whether what a request brings is for its own client, whatever the response will say: nobody should wait for it.
 pub fn is_personal(request: &RequestHead, policy: &CachePolicy) -> bool {
     let fields = &request.fields;
-    fields.contains_key(header::AUTHORIZATION)
-        || (fields.contains_key(header::CACHE_CONTROL) && RequestDirectives::read(fields).no_store)
+    policy.is_authorized(fields)
+        || wants_no_store(fields, policy)
         || (policy.has_lifetimes() && policy.personal(fields).is_some())
 }
 
-/// Decides whether the response with `status` and `fields` to `request` may be stored.
+fn wants_no_store(request: &HeaderMap, policy: &CachePolicy) -> bool {
+    policy.request_directives != Wishes::Ignore
+        && request.contains_key(header::CACHE_CONTROL)
+        && RequestDirectives::read(request).no_store
+}
+
+/// Decides whether the response with `status` and `fields` to `request` may be stored. `fields` are all that the origin
+/// sent, the private ones included (see [`crate::directives`]).
 pub fn storable(
     request: &RequestHead,
     status: StatusCode,
@@ -153,10 +169,24 @@ pub fn storable(
     times: ExchangeTimes,
     policy: &CachePolicy,
 ) -> Storability {
-    if request.method != Method::GET {
-        return Storability::NotStorable(NotStorable::Method);
+    let judged = || storable_as_get(&request.fields, status, fields, times, policy);
+    let is_part = status == StatusCode::PARTIAL_CONTENT;
+    match request.method.as_str() {
+        "GET" if is_part && !request.fields.contains_key(header::RANGE) => {
+            Storability::NotStorable(NotStorable::PartialContent)
+        }
+        "QUERY" if is_part => Storability::NotStorable(NotStorable::PartialContent),
+        "GET" | "QUERY" => judged(),
+        "POST" if status == StatusCode::OK && names_own_target(request, fields) => match judged() {
+            Storability::Storable(freshness)
+                if !(freshness.source.is_explicit() && freshness.is_shareable()) =>
+            {
+                Storability::NotStorable(NotStorable::Method)
+            }
+            judged => judged,
+        },
+        _ => Storability::NotStorable(NotStorable::Method),
     }
-    storable_as_get(&request.fields, status, fields, times, policy)
 }
 
 /// [`storable`], whatever the method: a HEAD may validate what a GET stored.
@@ -167,21 +197,21 @@ pub(crate) fn storable_as_get(
     times: ExchangeTimes,
     policy: &CachePolicy,
 ) -> Storability {
-    let directives = ResponseDirectives::read(fields);
+    let directives = Directives::read(fields, policy);
     let freshness = freshness(status, fields, &directives, times, policy);
-    let forbidden = by_status(status)
-        .or_else(|| by_directives(request, status, &directives))
-        .or_else(|| by_person(request, &directives, &freshness, policy))
-        .or_else(|| (Vary::read(fields) == Vary::Any).then_some(NotStorable::VaryAny))
+    let forbidden = by_status(status, fields)
+        .or_else(|| by_directives(request, status, &directives.said, policy))
+        .or_else(|| by_person(request, &directives.said, &freshness, policy))
+        .or_else(|| selecting_names(fields, policy).is_none().then_some(NotStorable::VaryAny))
         .or_else(|| by_set_cookie(fields, &directives, &freshness, policy))
-        .or_else(|| by_usefulness(fields, &freshness));
+        .or_else(|| by_usefulness(status, fields, &directives.said, &freshness));
     forbidden.map_or(Storability::Storable(freshness), Storability::NotStorable)
 }
 
-fn by_status(status: StatusCode) -> Option<NotStorable> {
+fn by_status(status: StatusCode, fields: &HeaderMap) -> Option<NotStorable> {
     match status {
         status if status.is_informational() => Some(NotStorable::Interim),
-        StatusCode::PARTIAL_CONTENT => Some(NotStorable::PartialContent),
+        StatusCode::PARTIAL_CONTENT => Part::of(fields).is_none().then_some(NotStorable::PartialContent),
         StatusCode::NOT_MODIFIED => Some(NotStorable::NotModified),
         StatusCode::PRECONDITION_FAILED => Some(NotStorable::PreconditionFailed),
         StatusCode::RANGE_NOT_SATISFIABLE => Some(NotStorable::RangeNotSatisfiable),
@@ -193,7 +223,7 @@ fn by_status(status: StatusCode) -> Option<NotStorable> {
 fn is_understood(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),
-        200..=205 | 300..=303 | 305 | 307 | 308 | 400..=411 | 413..=415 | 417 | 421 | 422 | 426 | 500..=505
+        200..=206 | 300..=303 | 305 | 307 | 308 | 400..=411 | 413..=415 | 417 | 421 | 422 | 426 | 500..=505
     )
 }
 
@@ -201,6 +231,7 @@ fn by_directives(
     request: &HeaderMap,
     status: StatusCode,
     directives: &ResponseDirectives,
+    policy: &CachePolicy,
 ) -> Option<NotStorable> {
     if directives.must_understand && !is_understood(status) {
         return Some(NotStorable::MustUnderstand);
@@ -213,7 +244,7 @@ fn by_directives(
         return Some(NotStorable::Private);
     }
     // After what the response says, which holds for all requests and is the better reason to tell.
-    RequestDirectives::read(request).no_store.then_some(NotStorable::RequestNoStore)
+    wants_no_store(request, policy).then_some(NotStorable::RequestNoStore)
 }
 
 fn by_person(
@@ -222,8 +253,8 @@ fn by_person(
     freshness: &Freshness,
     policy: &CachePolicy,
 ) -> Option<NotStorable> {
-    let says_shared = directives.public || directives.must_revalidate || directives.s_maxage.is_some();
-    if request.contains_key(header::AUTHORIZATION) && !says_shared {
+    let lifts = directives.public || directives.must_revalidate || directives.s_maxage.is_some();
+    if policy.is_authorized(request) && !lifts {
         return Some(NotStorable::Authorization);
     }
     if !freshness.source.is_configured() {
@@ -235,16 +266,39 @@ fn by_person(
     })
 }
 
+/// The request fields that select the response; `None` where nothing can select it again.
+pub(crate) fn selecting_names(fields: &HeaderMap, policy: &CachePolicy) -> Option<VaryNames> {
+    let names = VaryNames::of(fields);
+    if names.is_some() || !policy.ignore.vary {
+        return names;
+    }
+    let is_name = |member: &&[u8]| *member != b"*";
+    let lines = fields.get_all(header::VARY).iter().map(|line| {
+        let members = line.as_bytes().split(|b| *b == b',').map(<[u8]>::trim_ascii);
+        members.filter(is_name).collect::<Vec<_>>().join(&b","[..])
+    });
+    let mut starless = HeaderMap::new();
+    for line in lines {
+        starless.append(header::VARY, HeaderValue::from_bytes(&line).ok()?);
+    }
+    VaryNames::of(&starless)
+}
+
 fn by_set_cookie(
     fields: &HeaderMap,
-    directives: &ResponseDirectives,
+    directives: &Directives,
     freshness: &Freshness,
     policy: &CachePolicy,
 ) -> Option<NotStorable> {
-    let SetCookie::Guard = policy.set_cookie;
-    let kept = |name| !is_left_out(directives, &name);
-    if !fields.contains_key(header::SET_COOKIE) || !kept(header::SET_COOKIE) {
+    if !fields.contains_key(header::SET_COOKIE) || is_left_out(&directives.said, policy, &header::SET_COOKIE)
+    {
         return None;
+    }
+    match policy.set_cookie {
+        SetCookie::Bypass => return Some(NotStorable::SetCookieBypass),
+        SetCookie::Store | SetCookie::Strip => return None,
+        SetCookie::Guard if policy.ignore.set_cookie => return None,
+        SetCookie::Guard => {}
     }
     // What has to be validated each time is not meant for others, however long it calls itself fresh.
     let explicit =
@@ -252,20 +306,31 @@ fn by_set_cookie(
     if !explicit {
         return Some(NotStorable::SetCookie);
     }
-    let says_shared = directives.public || directives.s_maxage.is_some();
     let starts_session = || {
         cookie::set_cookies(fields)
             .any(|cookie| cookie.http_only || policy.session_cookies.matches(cookie.name))
     };
-    (!says_shared && starts_session()).then_some(NotStorable::SetSessionCookie)
+    (!directives.means_shared_caches() && starts_session()).then_some(NotStorable::SetSessionCookie)
 }
 
-/// Whether a qualified `no-cache` or `private` keeps the field `name` from being stored.
-pub(crate) fn is_left_out(directives: &ResponseDirectives, name: &http::HeaderName) -> bool {
-    directives.no_cache.fields().contains(name) || directives.private.fields().contains(name)
+/// Whether a qualified `no-cache` or `private`, or the rule, keeps the field `name` from being stored.
+pub(crate) fn is_left_out(directives: &ResponseDirectives, policy: &CachePolicy, name: &HeaderName) -> bool {
+    directives.no_cache.fields().contains(name)
+        || directives.private.fields().contains(name)
+        || (policy.set_cookie == SetCookie::Strip && *name == header::SET_COOKIE)
 }
 
-fn by_usefulness(fields: &HeaderMap, freshness: &Freshness) -> Option<NotStorable> {
+/// What nobody could use: neither a lifetime nor a validator. And what says nothing about caching with a status that does
+/// not allow it by itself (RFC 9111 3): an error that has a tag must not take the place of a page that went stale.
+fn by_usefulness(
+    status: StatusCode,
+    fields: &HeaderMap,
+    said: &ResponseDirectives,
+    freshness: &Freshness,
+) -> Option<NotStorable> {
+    if freshness.source == LifetimeSource::Nothing && !said.public && !is_heuristically_cacheable(status) {
+        return Some(NotStorable::NoLifetime);
+    }
     let now = freshness.received.wall;
     let can_be_validated = EntityTag::of(fields).is_some()
         || DateField::read(fields, &header::LAST_MODIFIED, now).at().is_some();

@@ -114,12 +114,16 @@ fn tag_of(stored: &StoredHead) -> Option<EntityTag<'_>> {
     EntityTag::new(value.as_bytes())
 }
 
+fn has_validator(fields: &HeaderMap) -> bool {
+    fields.contains_key(header::ETAG) || fields.contains_key(header::LAST_MODIFIED)
+}
+
 /// Which of the offered responses a 304 confirms (RFC 9111 4.3.4). A tag names its representation: where none has it, the
 /// 304 may update nothing and the request has to be repeated without conditions. That of the selected response is
 /// compared weakly, as the origin compared it: a server that weakens the tags of what it compresses sends the strong
 /// form with its 304. That of another variant has to be strong: weak ones may be the same for all codings of a page.
-/// Without a tag, a 304 can only mean the selected response; and where several were offered and it has no validator
-/// at all, none.
+/// Without a tag, a 304 can only mean the selected response, or where that was not there the one tag that was offered; and
+/// where several were offered and it has no validator at all, none.
 pub fn matches_304(offered: Offered<'_>, not_modified: &HeaderMap) -> Option<Confirmed> {
     if let Some(tag) = EntityTag::of(not_modified) {
         if offered.selected.and_then(tag_of).is_some_and(|own| tag.equals_weakly(&own)) {
@@ -127,6 +131,12 @@ pub fn matches_304(offered: Offered<'_>, not_modified: &HeaderMap) -> Option<Con
         }
         let has_it = |other: &StoredHead| tag_of(other).is_some_and(|own| tag.equals_strongly(&own));
         return offered.others.iter().position(|other| has_it(other)).map(Confirmed::Other);
+    }
+    if offered.selected.is_none() && !has_validator(not_modified) {
+        let is_offered = |other: &&StoredHead| tag_of(other).is_some_and(|tag| tag.is_strong());
+        let mut places =
+            (0..).zip(offered.others).filter(|(_, other)| is_offered(other)).map(|(place, _)| place);
+        return places.next().filter(|_| places.next().is_none()).map(Confirmed::Other);
     }
     let selected = offered.selected.filter(|_| !not_modified.contains_key(header::ETAG))?;
     let confirmed = if not_modified.contains_key(header::LAST_MODIFIED) {
@@ -245,6 +255,11 @@ mod tests {
             |said: &[(&str, &str)]| matches_304(Offered { selected: None, others: &[&a] }, &fields(said));
         assert_eq!(of_others(&[("etag", "\"a\"")]), other);
         assert_eq!(of_others(&[("last-modified", DATE)]), None, "a date names no variant");
-        assert_eq!(of_others(&[]), None);
+        assert_eq!(of_others(&[]), other, "there is but one that it can mean");
+        let (b, undated) = (with(&[("etag", "\"b\"")]), with(&[]));
+        let of = |others: &[&StoredHead]| matches_304(Offered { selected: None, others }, &fields(&[]));
+        assert_eq!(of(&[&undated, &weak, &a]), Some(Confirmed::Other(2)));
+        assert_eq!(of(&[&a, &b]), None);
+        assert_eq!(of(&[&weak]), None);
     }
 }

@@ -48,8 +48,10 @@ pub use value::path::{AccessLog, Directory, ExistingFile};
 pub use value::query::QueryChoice;
 pub use value::secret::Secret;
 pub use value::server::Server;
+pub use value::session::{SESSION_COOKIES, SessionCookie};
 pub use value::size::ByteSize;
-pub use value::words::{CacheMode, Cookies, LogFormat};
+pub use value::target::TargetField;
+pub use value::words::{CacheMode, Cookies, Ignored, LogFormat, RequestDirectives, SetCookie};
 
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ use larder_http::time::Now;
 use larder_observe::{Label, LogRecord, Served, Text, Vocabulary};
 
 use crate::fetch::Hop;
+use crate::key;
 use crate::proxy::Worker;
 use crate::route::Site;
 use crate::settings::RuleSettings;
@@ -34,6 +35,8 @@ pub(crate) struct Exchange {
     pub(crate) origin: Option<Arc<str>>,
     pub(crate) site: Arc<Site>,
     pub(crate) settings: Arc<RuleSettings>,
+    /// Whether it was looked up under a key.
+    pub(crate) keyed: bool,
     pub(crate) started: Now,
     /// How long it waited for somebody else's fetch.
     pub(crate) collapse_wait: Option<Duration>,
@@ -59,7 +62,10 @@ impl Exchange {
             edits.apply(&mut fields);
             response.head.fields = fields;
         }
-        let value = status.value();
+        let value = match self.settings.debug && self.keyed {
+            true => status.value_with_key(&key::text(&self.head, &self.settings.key)),
+            false => status.value(),
+        };
         worker.count(&self, response.head.status, &status);
         let record = worker.proxy.access_log.load().as_ref().map(|_| {
             let mut record = self.record(response.head.status, &status);

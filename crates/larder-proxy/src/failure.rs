@@ -3,6 +3,8 @@
 //! The word goes into `Cache-Status` (detail), the log and the metrics; the page says no more than the status does.
 
 use http::StatusCode;
+use larder_http::body::BodyError;
+use larder_origin::OriginError;
 
 /// An outcome that is not a response of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,12 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) const fn new(status: StatusCode, detail: &'static str) -> Self {
         Self { status, detail, dead: false, acted: false }
+    }
+
+    /// A client's content that broke off before it was passed on.
+    pub(crate) fn of_content(error: BodyError) -> Self {
+        let error = OriginError::ClientBody(error);
+        Self::new(error.status(), error.token())
     }
 
     /// The fetch task ended without a word, twice.

@@ -37,6 +37,8 @@ impl ProxySettings {
     pub const HIT_FOR_MISS: Duration = Duration::from_secs(10);
     /// 10 000.
     pub const WAITERS_PER_KEY: usize = 10_000;
+    /// The longest content of a QUERY that can be part of a key, in bytes: 64 KiB.
+    pub const QUERY_CONTENT_MAX: usize = 64 * 1024;
 }
 
 /// An origin and its number in the metrics.
@@ -108,6 +110,8 @@ pub struct RuleSettings {
     pub store: Arc<MemoryStore>,
     /// What belongs to the key.
     pub key: KeySettings,
+    /// Whether Cache-Status tells the key.
+    pub debug: bool,
     /// Edits of what the origin receives.
     pub request: FieldEdits,
     /// Edits of what the client receives.

@@ -38,6 +38,14 @@ impl CacheKey {
         self.bytes.extend_from_slice(part);
     }
 
+    /// The key under which parts of this key's response are kept (206), apart from whole ones: a look-up for a whole
+    /// never meets them, and an invalidation of the base takes both. No part that a rule adds begins like this.
+    pub fn of_parts(&self) -> Self {
+        let mut parts = self.clone();
+        parts.push_part(b"parts");
+        parts
+    }
+
     /// Authority, path and query.
     pub fn base(&self) -> &[u8] {
         self.bytes.get(..self.base_len).unwrap_or_default()
@@ -84,6 +92,15 @@ mod tests {
         assert_ne!(key(&["ab", "c"]), key(&["a", "bc"]));
         assert_ne!(key(&["", "a"]), key(&["a", ""]));
         assert_eq!(key(&["a", "b"]), key(&["a", "b"]));
+    }
+
+    #[test]
+    fn parts_lie_under_the_same_base_and_another_key() {
+        let mut key = CacheKey::new("a", "/x");
+        key.push_part(b"http");
+        let parts = key.of_parts();
+        assert_eq!((parts.base(), parts.hash()), (key.base(), key.hash()));
+        assert_ne!(parts, key);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Head and body are shared apart from each other: a 304 replaces the head and keeps the body.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +10,10 @@ use larder_cache::StoredHead;
 use larder_http::body::Pieces;
 
 use crate::budget::Reservation;
+use crate::memory::MemoryStore;
+
+/// What a piece costs beside its bytes: the handle, its shared count, the allocator's rounding.
+pub(crate) const PIECE_OVERHEAD_BYTES: u64 = 96;
 
 /// A whole body in memory. Whoever holds it keeps its bytes counted against the cap.
 #[derive(Debug)]
@@ -27,6 +32,28 @@ impl StoredBody {
             Some(*end)
         });
         Self { ends: ends.collect(), pieces, _room: Some(room) }
+    }
+
+    /// Ranges of bodies, one after the other, as one body: a joined part of a representation. Pieces are shared, not
+    /// copied; they are counted for both bodies as long as both are there, and one that is cut with its full length,
+    /// since its other bytes stay in memory as well. `None` where there is no room.
+    pub fn joined(store: &MemoryStore, from: &[(&Self, Range<u64>)]) -> Option<Self> {
+        let mut pieces = Vec::new();
+        let mut bytes = 0;
+        for (body, range) in from {
+            let starts = std::iter::once(0).chain(body.ends.iter().copied());
+            for ((piece, start), end) in body.pieces.iter().zip(starts).zip(body.ends.iter().copied()) {
+                let (first, last) = (range.start.max(start), range.end.min(end));
+                if first < last {
+                    let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
+                    pieces.push(piece.slice(within(first)..within(last)));
+                    bytes += piece.len() as u64 + PIECE_OVERHEAD_BYTES;
+                }
+            }
+        }
+        let length: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let room = (length <= store.max_object()).then(|| store.reserve(bytes)).flatten()?;
+        Some(Self::new(pieces, room))
     }
 
     /// No content; needs no room.

@@ -2,7 +2,8 @@
 //!
 //! `{now}`, `{now+60s}`, `{now-1d}` are HTTP dates by the clock that `advance` moves; `{start-1d}` counts from the
 //! beginning of the scenario, so that it is the same text in every step. In an origin's answer there are also
-//! `{n}` (the number of this request among those for its path), `{target}`, `{method}` and `{field:name}`.
+//! `{n}` (the number of this request among those for its path), `{target}`, `{method}`, `{body}` and
+//! `{field:name}`.
 //! Anything else in braces stays as it is: it may be JSON.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -58,6 +59,7 @@ fn value_of(name: &str, context: &Context<'_>) -> Option<String> {
         "n" => Some(number.to_string()),
         "target" => Some(seen.target.clone()),
         "method" => Some(seen.method.clone()),
+        "body" => Some(crate::wire::latin1(&seen.body)),
         _ => {
             let field = name.strip_prefix("field:")?;
             Some(seen.fields.first(field).unwrap_or_default().to_owned())

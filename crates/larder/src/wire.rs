@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use larder_cache::{CachePolicy, Lifetimes};
-use larder_config::{CacheMode, Config, Cookies, PathRegex, Resolved, Settings};
+use larder_cache::{CachePolicy, Controls, Ignored, Lifetimes, SessionNames, SetCookie, Wishes};
+use larder_config::{
+    CacheMode, Config, Cookies, PathRegex, RequestDirectives, Resolved, SessionCookie, Settings,
+};
 use larder_http::time::Clock;
 use larder_observe::Metrics;
 use larder_origin::{OriginSettings, ServerAddress, Timeouts, TlsSettings};
@@ -160,17 +162,9 @@ impl Wiring {
     fn rule(&self, resolved: Resolved, draft: &Draft) -> RuleSettings {
         let name = resolved.store.as_str();
         let declared = draft.stores.iter().find(|(other, _, _)| other == name);
-        let keyed_cookies: Vec<String> =
-            resolved.key.cookies.iter().map(|cookie| cookie.as_str().to_owned()).collect();
+        let policy = policy(&resolved);
         RuleSettings {
             cache: resolved.cache == CacheMode::Auto,
-            policy: CachePolicy {
-                ttl: lifetimes(&resolved.ttl),
-                override_ttl: lifetimes(&resolved.override_ttl),
-                keyed_cookies: keyed_cookies.clone(),
-                ignore_cookies: resolved.cookies == Cookies::Ignore,
-                ..CachePolicy::default()
-            },
             store_id: self.metrics.cache(name),
             // A checked config names declared stores only; an empty one would store nothing and break nothing.
             store: declared.map_or_else(
@@ -185,12 +179,66 @@ impl Wiring {
                     larder_config::QueryParts::Except(names) => QueryParts::Except(names),
                 },
                 sort: resolved.key.sort,
-                cookies: keyed_cookies,
+                cookies: policy.keyed_cookies.clone(),
                 fields: resolved.key.fields,
             },
+            policy,
+            debug: resolved.debug,
             request: edits(resolved.request),
             response: edits(resolved.response),
         }
+    }
+}
+
+fn policy(resolved: &Resolved) -> CachePolicy {
+    CachePolicy {
+        ttl: lifetimes(&resolved.ttl),
+        override_ttl: lifetimes(&resolved.override_ttl),
+        session_cookies: session_names(&resolved.session_cookies),
+        keyed_cookies: resolved.key.cookies.iter().map(|cookie| cookie.as_str().to_owned()).collect(),
+        ignore_cookies: resolved.cookies == Cookies::Ignore,
+        stale_if_dead: resolved.stale_if_dead,
+        set_cookie: match resolved.set_cookie {
+            larder_config::SetCookie::Guard => SetCookie::Guard,
+            larder_config::SetCookie::Store => SetCookie::Store,
+            larder_config::SetCookie::Strip => SetCookie::Strip,
+            larder_config::SetCookie::Bypass => SetCookie::Bypass,
+        },
+        controls: Controls {
+            targets: resolved.targets.iter().map(|target| target.name().clone()).collect(),
+            surrogate_control: resolved.surrogate_control,
+            x_accel_expires: resolved.x_accel_expires,
+            x_reverse_proxy_ttl: resolved.x_reverse_proxy_ttl,
+        },
+        request_directives: match resolved.request_directives {
+            RequestDirectives::Guarded => Wishes::Guarded,
+            RequestDirectives::Honour => Wishes::Honour,
+            RequestDirectives::Ignore => Wishes::Ignore,
+        },
+        ignore: ignored(&resolved.ignore),
+        language_selection: resolved.language_selection,
+    }
+}
+
+fn session_names(cookies: &[SessionCookie]) -> SessionNames {
+    let mut names = SessionNames { exact: Vec::new(), containing: Vec::new() };
+    for cookie in cookies {
+        match cookie {
+            SessionCookie::Whole(name) => names.exact.push(name.clone()),
+            SessionCookie::Part(part) => names.containing.push(part.clone()),
+        }
+    }
+    names
+}
+
+fn ignored(words: &[larder_config::Ignored]) -> Ignored {
+    let is_there = |word| words.contains(&word);
+    Ignored {
+        private: is_there(larder_config::Ignored::Private),
+        no_store: is_there(larder_config::Ignored::NoStore),
+        vary: is_there(larder_config::Ignored::Vary),
+        authorization: is_there(larder_config::Ignored::Authorization),
+        set_cookie: is_there(larder_config::Ignored::SetCookie),
     }
 }
 
@@ -268,5 +316,82 @@ pub(crate) fn listener(limits: &larder_config::Limits, clock: &Clock) -> larder_
             ..defaults
         },
         ..larder_listen::Settings::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+    use std::time::Duration;
+
+    use http::HeaderName;
+
+    use super::*;
+
+    /// The policy of a site that says `lines`.
+    fn policy_of(lines: &str) -> CachePolicy {
+        let text =
+            format!("[origins.a]\nservers = \"http://127.0.0.1:1\"\n[[site]]\norigin = \"a\"\n{lines}\n");
+        let config = larder_config::parse(&text, "larder.toml", Path::new(".")).unwrap().config;
+        policy(&Settings::resolve(None, &config.sites[0].settings, &config.defaults))
+    }
+
+    #[test]
+    fn a_site_that_says_nothing_has_the_cache_s_own_defaults() {
+        assert_eq!(policy_of(""), CachePolicy::default());
+    }
+
+    #[test]
+    fn every_word_about_caching_reaches_the_cache() {
+        let said = policy_of(
+            r#"
+ttl = "1s"
+override_ttl = { 404 = "2s" }
+stale_if_dead = "3s"
+targets = ["A-Cache-Control"]
+surrogate_control = false
+x_accel_expires = false
+x_reverse_proxy_ttl = false
+request_directives = "honour"
+ignore = ["private", "vary", "set-cookie"]
+set_cookie = "bypass"
+cookies = "ignore"
+session_cookies = ["id", "*x*"]
+language_selection = true
+key.cookies = "theme""#,
+        );
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let expected = CachePolicy {
+            ttl: Lifetimes { any: Some(Duration::from_secs(1)), by_status: Vec::new() },
+            override_ttl: Lifetimes { any: None, by_status: vec![(404, Duration::from_secs(2))] },
+            session_cookies: SessionNames { exact: names(&["id"]), containing: names(&["x"]) },
+            keyed_cookies: names(&["theme"]),
+            ignore_cookies: true,
+            stale_if_dead: Duration::from_secs(3),
+            set_cookie: SetCookie::Bypass,
+            controls: Controls {
+                targets: vec![HeaderName::from_static("a-cache-control")],
+                surrogate_control: false,
+                x_accel_expires: false,
+                x_reverse_proxy_ttl: false,
+            },
+            request_directives: Wishes::Honour,
+            ignore: Ignored {
+                private: true,
+                no_store: false,
+                vary: true,
+                authorization: false,
+                set_cookie: true,
+            },
+            language_selection: true,
+        };
+        assert_eq!(said, expected);
+        let others = policy_of("ignore = [\"no-store\", \"authorization\"]\nset_cookie = \"store\"");
+        assert!(others.ignore.no_store && others.ignore.authorization && !others.ignore.private);
+        assert_eq!(others.set_cookie, SetCookie::Store);
+        assert_eq!(policy_of("set_cookie = \"strip\"").set_cookie, SetCookie::Strip);
+        assert_eq!(policy_of("request_directives = \"ignore\"").request_directives, Wishes::Ignore);
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::example::{DATE, at_once, fields, request};
 use crate::freshness::LifetimeSource;
-use crate::policy::Lifetimes;
+use crate::policy::{Ignored, Lifetimes};
 
 type Lines<'a> = &'a [(&'a str, &'a str)];
 
@@ -33,10 +33,12 @@ fn check_under(
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
 #[test]
-fn only_get_and_only_final_complete_answers() {
+fn only_get_and_query_and_only_final_answers() {
     check(&[], 200, &[FRESH], None);
-    for method in ["HEAD", "POST", "PUT", "get", "M-SEARCH"] {
-        let found = decide(&CachePolicy::default(), method, &[], 200, &[FRESH]);
+    let plain = CachePolicy::default();
+    assert!(matches!(decide(&plain, "QUERY", &[], 200, &[FRESH]), Storability::Storable(_)));
+    for method in ["HEAD", "POST", "PUT", "get", "M-SEARCH", "OPTIONS", "TRACE", "CONNECT"] {
+        let found = decide(&plain, method, &[], 200, &[FRESH]);
         assert_eq!(found, Storability::NotStorable(NotStorable::Method), "{method}");
     }
     check(&[], 103, &[FRESH], Some(NotStorable::Interim));
@@ -46,6 +48,84 @@ fn only_get_and_only_final_complete_answers() {
     check(&[], 416, &[FRESH], Some(NotStorable::RangeNotSatisfiable));
     for status in [204, 299, 301, 302, 307, 400, 404, 410, 499, 500, 502, 503, 504, 599, 999] {
         check(&[], status, &[FRESH], None);
+    }
+}
+
+#[test]
+fn an_answer_to_post_is_stored_where_it_is_explicitly_what_a_get_would_bring() {
+    let post = |status, said: Lines<'_>, policy: &CachePolicy| match decide(policy, "POST", &[], status, said)
+    {
+        Storability::Storable(_) => None,
+        Storability::NotStorable(reason) => Some(reason),
+    };
+    let plain = CachePolicy::default();
+    let own = ("content-location", "/a/b?q");
+    assert_eq!(post(200, &[FRESH, own], &plain), None);
+    assert_eq!(post(200, &[FRESH, ("content-location", "http://example.org/a/b?q")], &plain), None);
+    assert_eq!(post(200, &[("cdn-cache-control", "max-age=9"), own], &plain), None);
+    let modified = ("last-modified", "Sat, 05 Nov 1994 08:49:37 GMT");
+    for said in [
+        &[FRESH][..],
+        &[FRESH, ("content-location", "/a/c")],
+        &[FRESH, ("content-location", "http://example.net/a/b?q")],
+        &[own, modified],
+        &[own, modified, ("cache-control", "max-age=0")],
+        &[own, modified, FRESH, ("cache-control", "no-cache")],
+    ] {
+        assert_eq!(post(200, said, &plain), Some(NotStorable::Method), "{said:?}");
+    }
+    for status in [201, 204, 206, 303, 404] {
+        assert_eq!(post(status, &[FRESH, own], &plain), Some(NotStorable::Method), "{status}");
+    }
+    let lifetimes = || Lifetimes { any: Some(Duration::from_secs(7)), by_status: Vec::new() };
+    let configured = CachePolicy { ttl: lifetimes(), ..CachePolicy::default() };
+    assert_eq!(post(200, &[own], &configured), Some(NotStorable::Method));
+    assert_eq!(post(200, &[FRESH, own, ("vary", "*")], &plain), Some(NotStorable::VaryAny));
+}
+
+#[test]
+fn a_part_is_judged_like_its_whole() {
+    let (asked, lies) = (&[("range", "bytes=4-")], ("content-range", "bytes 4-9/10"));
+    check(asked, 206, &[FRESH, lies], None);
+    check(asked, 206, &[("last-modified", "Sat, 05 Nov 1994 08:49:37 GMT"), lies], None);
+    check(asked, 206, &[("cache-control", "no-store"), lies], Some(NotStorable::NoStore));
+    check(asked, 206, &[FRESH, ("cache-control", "no-store, must-understand"), lies], None);
+    check(asked, 206, &[lies], Some(NotStorable::NoLifetime));
+    let lifetimes = Lifetimes { any: Some(Duration::from_secs(7)), by_status: Vec::new() };
+    check_under(&CachePolicy { ttl: lifetimes, ..CachePolicy::default() }, asked, 206, &[lies], None);
+    check(&[], 206, &[FRESH, lies], Some(NotStorable::PartialContent));
+    check(asked, 206, &[FRESH], Some(NotStorable::PartialContent));
+    check(asked, 206, &[FRESH, ("content-range", "bytes 4-3/10")], Some(NotStorable::PartialContent));
+    let several = ("content-type", "multipart/byteranges; boundary=x");
+    check(asked, 206, &[FRESH, lies, several], Some(NotStorable::PartialContent));
+    let query = decide(&CachePolicy::default(), "QUERY", asked, 206, &[FRESH, lies]);
+    assert_eq!(query, Storability::NotStorable(NotStorable::PartialContent));
+}
+
+#[test]
+fn a_field_for_this_cache_decides_alone() {
+    let cdn = |value| ("cdn-cache-control", value);
+    let expires = ("expires", "Sun, 06 Nov 1994 09:49:37 GMT");
+    check(&[], 200, &[FRESH, expires, cdn("private")], Some(NotStorable::Private));
+    check(&[], 200, &[FRESH, expires, cdn("no-store")], Some(NotStorable::NoStore));
+    check(&[], 200, &[FRESH, expires, cdn("no-cache")], Some(NotStorable::NoCache));
+    check(&[], 200, &[FRESH, expires, cdn("public")], Some(NotStorable::NoLifetime));
+    check(&[], 200, &[("cache-control", "no-store"), cdn("max-age=60")], None);
+    check(&[], 200, &[("cache-control", "private"), cdn("max-age=60")], None);
+    check(&[], 200, &[("cache-control", "no-store"), cdn("max-age=60, &&")], Some(NotStorable::NoStore));
+    check(&[], 200, &[("cache-control", "private"), ("surrogate-control", "max-age=60")], None);
+    check(&[], 200, &[FRESH, ("surrogate-control", "no-store")], Some(NotStorable::NoStore));
+}
+
+#[test]
+fn a_private_lifetime_lifts_nothing() {
+    for name in ["x-accel-expires", "x-reverse-proxy-ttl"] {
+        check(&[], 200, &[(name, "60")], None);
+        check(&[], 200, &[FRESH, (name, "0")], Some(NotStorable::NoLifetime));
+        check(&[], 200, &[FRESH, (name, "0"), ("etag", "\"a\"")], None);
+        check(&[], 200, &[("cache-control", "private"), (name, "60")], Some(NotStorable::Private));
+        check(&[], 200, &[("cache-control", "no-store"), (name, "60")], Some(NotStorable::NoStore));
+        check(&[], 200, &[("cache-control", "no-cache"), (name, "60")], Some(NotStorable::NoCache));
     }
 }
 
@@ -65,6 +145,18 @@ fn directives_forbid() {
 }
 
 #[test]
+fn a_status_that_says_nothing_needs_a_word_about_caching() {
+    let tagged = ("etag", "\"a\"");
+    check(&[], 200, &[tagged], None);
+    check(&[], 404, &[tagged], None);
+    for status in [201, 302, 403, 500, 503] {
+        check(&[], status, &[tagged], Some(NotStorable::NoLifetime));
+        check(&[], status, &[tagged, ("cache-control", "public")], None);
+        check(&[], status, &[tagged, ("cache-control", "max-age=0")], None);
+    }
+}
+
+#[test]
 fn vary_star_forbids() {
     check(&[], 200, &[FRESH, ("vary", "foo")], None);
     check(&[], 200, &[FRESH, ("vary", ""), ("vary", "*")], Some(NotStorable::VaryAny));
@@ -78,6 +170,12 @@ fn authorization_needs_a_word_that_the_response_is_shared() {
     for word in ["public", "must-revalidate", "s-maxage=60"] {
         check(with, 200, &[FRESH, ("cache-control", word)], None);
     }
+    for word in ["max-age=60, public", "max-age=60, must-revalidate", "s-maxage=60"] {
+        check(with, 200, &[("cdn-cache-control", word)], None);
+    }
+    let replaced = &[("cache-control", "public"), ("cdn-cache-control", "max-age=60")];
+    check(with, 200, replaced, Some(NotStorable::Authorization));
+    check(with, 200, &[("surrogate-control", "max-age=60")], Some(NotStorable::Authorization));
     check(with, 200, &[FRESH, ("cache-control", "proxy-revalidate")], Some(NotStorable::Authorization));
     check(with, 200, &[FRESH, ("cache-control", "public=1")], Some(NotStorable::Authorization));
 }
@@ -105,6 +203,90 @@ fn set_cookie_needs_explicit_freshness_and_a_session_needs_more() {
     check(&[], 200, &[("cache-control", "s-maxage=60"), session], None);
     check(&[], 200, &[("cache-control", "max-age=60, no-cache=\"Set-Cookie\""), session], None);
     check(&[("cookie", "PHPSESSID=1")], 200, &[FRESH], None);
+}
+
+#[test]
+fn a_field_for_shared_caches_says_that_a_session_is_shared() {
+    let session = ("set-cookie", "PHPSESSID=1; HttpOnly");
+    check(&[], 200, &[("cdn-cache-control", "max-age=60"), session], None);
+    check(&[], 200, &[("surrogate-control", "max-age=60"), session], None);
+    check(&[], 200, &[("x-accel-expires", "60"), session], Some(NotStorable::SetSessionCookie));
+    check(&[], 200, &[("x-accel-expires", "60"), ("set-cookie", "lang=de")], None);
+    check(&[], 200, &[("cdn-cache-control", "max-age=0"), session], Some(NotStorable::SetCookie));
+    check(&[], 200, &[FRESH, ("cdn-cache-control", "&"), session], Some(NotStorable::SetSessionCookie));
+}
+
+#[test]
+fn the_rule_says_what_becomes_of_responses_with_cookies() {
+    let session = ("set-cookie", "PHPSESSID=1");
+    let modified = ("last-modified", "Sat, 05 Nov 1994 08:49:37 GMT");
+    let lifetimes = || Lifetimes { any: Some(Duration::from_secs(7)), by_status: Vec::new() };
+    for (set_cookie, expected) in [
+        (SetCookie::Store, None),
+        (SetCookie::Strip, None),
+        (SetCookie::Bypass, Some(NotStorable::SetCookieBypass)),
+    ] {
+        let policy = CachePolicy { set_cookie, ..CachePolicy::default() };
+        check_under(&policy, &[], 200, &[FRESH, session], expected);
+        check_under(&policy, &[], 200, &[modified, session], expected);
+        check_under(&policy, &[], 200, &[FRESH, ("cache-control", "public"), session], expected);
+        check_under(&policy, &[], 200, &[FRESH], None);
+        check_under(&policy, &[], 200, &[("cache-control", "private"), session], Some(NotStorable::Private));
+        check_under(&CachePolicy { ttl: lifetimes(), ..policy }, &[], 200, &[session], expected);
+    }
+}
+
+#[test]
+fn what_is_ignored_is_lifted_and_nothing_else() {
+    let none = Ignored::default();
+    let auth: Lines<'_> = &[("authorization", "Basic eDp5")];
+    let cases: [(Ignored, Lines<'_>, Lines<'_>, NotStorable); 5] = [
+        (
+            Ignored { private: true, ..none },
+            &[],
+            &[("cache-control", "private, max-age=60")],
+            NotStorable::Private,
+        ),
+        (
+            Ignored { no_store: true, ..none },
+            &[],
+            &[("cache-control", "no-store, max-age=60")],
+            NotStorable::NoStore,
+        ),
+        (Ignored { vary: true, ..none }, &[], &[FRESH, ("vary", "foo, *")], NotStorable::VaryAny),
+        (Ignored { authorization: true, ..none }, auth, &[FRESH], NotStorable::Authorization),
+        (
+            Ignored { set_cookie: true, ..none },
+            &[],
+            &[FRESH, ("set-cookie", "sid=1")],
+            NotStorable::SetSessionCookie,
+        ),
+    ];
+    for (ignore, ..) in cases {
+        for (lifted, asked, said, reason) in cases {
+            let policy = CachePolicy { ignore, ..CachePolicy::default() };
+            check_under(&policy, asked, 200, said, (ignore != lifted).then_some(reason));
+        }
+    }
+    let vary = CachePolicy { ignore: Ignored { vary: true, ..none }, ..CachePolicy::default() };
+    check_under(&vary, &[], 200, &[FRESH, ("vary", "a b")], Some(NotStorable::VaryAny));
+    let cookies = Ignored { set_cookie: true, ..none };
+    let bypass = CachePolicy { ignore: cookies, set_cookie: SetCookie::Bypass, ..CachePolicy::default() };
+    check_under(&bypass, &[], 200, &[FRESH, ("set-cookie", "a=b")], Some(NotStorable::SetCookieBypass));
+}
+
+#[test]
+fn a_request_is_personal_where_its_words_are_heard() {
+    let auth: Lines<'_> = &[("authorization", "x")];
+    let no_store: Lines<'_> = &[("cache-control", "no-store")];
+    let personal = |asked, policy: &CachePolicy| is_personal(&request("GET", asked), policy);
+    let plain = CachePolicy::default();
+    assert!(personal(auth, &plain) && personal(no_store, &plain) && !personal(&[], &plain));
+    let ignore = Ignored { authorization: true, ..Ignored::default() };
+    assert!(!personal(auth, &CachePolicy { ignore, ..CachePolicy::default() }));
+    let deaf = CachePolicy { request_directives: Wishes::Ignore, ..CachePolicy::default() };
+    assert!(!personal(no_store, &deaf));
+    check_under(&deaf, no_store, 200, &[FRESH], None);
 }
 
 #[test]
@@ -149,4 +331,37 @@ fn without_lifetime_a_validator_is_needed() {
     check(&[], 200, &[("last-modified", "yesterday")], Some(NotStorable::NoLifetime));
     let found = decide(&CachePolicy::default(), "GET", &[], 200, &[("etag", "W/\"a\"")]);
     assert!(matches!(found, Storability::Storable(Freshness { source: LifetimeSource::Nothing, .. })));
+}
+
+#[test]
+fn places_in_all_are_those_of_the_enum() {
+    for (place, reason) in NotStorable::ALL.into_iter().enumerate() {
+        assert_eq!(reason as usize, place, "{reason:?}");
+    }
+}
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// What no field lifts: whatever else an origin says, a response that its own field calls private is not kept.
+        #[test]
+        fn nothing_beside_it_lifts_private(
+            before in "[a-z0-9=, -]{0,20}", accel in "[0-9@]{0,5}", cookie in "[a-z]{1,5}=1",
+        ) {
+            let cc = format!("{before}, private");
+            let lines = [
+                ("cache-control", cc.as_str()), ("x-accel-expires", &accel), ("x-reverse-proxy-ttl", "9"),
+                ("cdn-cache-control", "&"), ("set-cookie", &cookie), ("etag", "\"a\""),
+            ];
+            for set_cookie in [SetCookie::Guard, SetCookie::Store, SetCookie::Strip, SetCookie::Bypass] {
+                let lifetimes = Lifetimes { any: Some(Duration::from_secs(7)), by_status: Vec::new() };
+                let policy = CachePolicy { set_cookie, override_ttl: lifetimes, ..CachePolicy::default() };
+                let found = decide(&policy, "GET", &[], 200, &lines);
+                prop_assert!(matches!(found, Storability::NotStorable(_)), "{:?}", found);
+            }
+        }
+    }
 }

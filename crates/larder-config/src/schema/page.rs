@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use crate::schema::{Fallback, Key, SectionDoc, Shape, Text, all_sections};
 use crate::sections::key::TRACKING_PARAMETERS;
+use crate::value::session::SESSION_COOKIES;
 
 const HEAD: &str = "\
 # The config file
@@ -32,9 +33,13 @@ pub fn reference_markdown() -> String {
         let noun = capitalised(text.noun);
         let _ = write!(page, "\n### {noun}\n\n{}\n\n{}\n", text.about, example(text.examples));
     }
-    page.push_str("\n### What `query = \"no-tracking\"` leaves out\n\n");
-    let names: Vec<_> = TRACKING_PARAMETERS.iter().map(|name| format!("`{name}`")).collect();
-    let _ = writeln!(page, "{}.", names.join(", "));
+    for (heading, names) in [
+        ("What `query = \"no-tracking\"` leaves out", TRACKING_PARAMETERS),
+        ("What `session_cookies` is by default", SESSION_COOKIES),
+    ] {
+        let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+        let _ = write!(page, "\n### {heading}\n\n{}.\n", names.join(", "));
+    }
     page
 }
 

@@ -21,7 +21,7 @@ section! {
         /// Regular expressions for the path; a path may match either these or `path`.
         path_regex: Vec<PathRegex> = ("none"), why "For what a glob cannot say.";
         /// Methods.
-        methods: Vec<Method> = ("any method"), why "GET and HEAD alone are ever cached, so few rules need it.";
+        methods: Vec<Method> = ("any method"), why "Little but answers to GET is ever stored, so few rules need it.";
         /// Fields: a pattern for the value, or `true` for there and `false` for not there.
         header: Vec<(HeaderName, ValueMatch)> = ("any fields"), why "Whatever the rule decides has to be in the key too.";
         /// Cookies, likewise.

@@ -1,43 +1,82 @@
 //! What a rule, a site and `[defaults]` can all say, and how one answer comes of the three.
 
+use std::time::Duration;
+
 use crate::document::{Table, Value};
 use crate::reading::{At, Reading};
 use crate::schema::section::section;
 use crate::schema::{Consistent, TextSetting};
 use crate::sections::edits::FieldEdits;
 use crate::sections::key::KeySettings;
+use crate::sections::origin::item;
 use crate::sections::store::DEFAULT_STORE;
 use crate::value::lifetimes::Lifetimes;
 use crate::value::name::Name;
-use crate::value::words::{CacheMode, Cookies};
+use crate::value::session::SessionCookie;
+use crate::value::target::TargetField;
+use crate::value::words::{CacheMode, Cookies, Ignored, RequestDirectives, SetCookie};
 use http::HeaderName;
 
 section! {
     /// These keys stand in a rule, in a site and in `[defaults]`. Each is looked for by itself: in the first rule that
-    /// matches, then in the site, then in `[defaults]`. Tables are taken whole, never merged.
+    /// matches, then in the site, then in `[defaults]`. Tables and lists are taken whole, never merged.
     pub struct Settings in "`[defaults]`, `[[site]]` and `[[site.rule]]`: settings" {
         /// `"auto"` follows the origin's fields and these settings; `"off"` neither looks up nor stores.
         cache: Option<CacheMode> = ("`\"auto\"`"), why "What an origin says in its fields is what happens (RFC 9111).";
         /// How long a response lives where the origin gives it neither a lifetime nor a restriction: a duration, for
         /// 200, 203, 301 and 308, or one by status. It beats heuristics, and never lifts `private`, `no-store`,
-        /// `Vary: *`, the rules for Authorization, or the guard for Set-Cookie.
+        /// `Vary: *`, the rules for Authorization, or the guard for Set-Cookie; only `ignore` does.
         ttl: Option<Lifetimes> = ("none"), why "Without it, a response without a lifetime gets a heuristic one (RFC 9111 4.2.2).";
         /// The same in place of the lifetime that the origin gave, and of `no-cache` and the revalidate directives.
         override_ttl: Option<Lifetimes> = ("none"), why "The origin knows best, unless it cannot be taught.";
+        /// For how long past its lifetime a response may stand in for an origin that gives no answer at all, where the
+        /// response has no `stale-if-error` of its own and nothing in it forbids stale use.
+        stale_if_dead: Option<Duration> = ("`\"24h\"`"), why "Yesterday's page is better than none, and a dead origin is noticed within a day. `\"0s\"` is never.";
+        /// Targeted fields (RFC 9213), the most specific first. The first one that can be read replaces Cache-Control
+        /// and Expires wholly, even their `no-store`; it is passed on. `[]` is none.
+        targets: Option<Vec<TargetField>> = ("`[\"CDN-Cache-Control\"]`"), why "An origin that sends it means caches like this one. A name of larder's own, such as `Larder-Cache-Control`, goes before it.";
+        /// Understand `max-age` and `no-store` in Surrogate-Control, which replace Cache-Control and Expires where no
+        /// targeted field does, and take the field out. `false` passes it on unread, as for the two below.
+        surrogate_control: Option<bool> = ("`true`"), why "It is meant for the cache in front of the origin, and for nobody behind that.";
+        /// Understand X-Accel-Expires (seconds, or `@` and a time), a lifetime in place of Cache-Control's and Expires',
+        /// and take the field out.
+        x_accel_expires: Option<bool> = ("`true`"), why "Applications that were written for nginx send it.";
+        /// Understand X-Reverse-Proxy-TTL (seconds), likewise, where there is no X-Accel-Expires.
+        x_reverse_proxy_ttl: Option<bool> = ("`true`"), why "Symfony applications with FOSHttpCache send it.";
+        /// Which directives in a request's Cache-Control are heard. `"guarded"`: `no-cache`, `max-age` and `min-fresh`
+        /// cause one validation, and none where the response came or was validated less than a second ago or lives by
+        /// `ttl` or `override_ttl`; `no-store` and `only-if-cached` hold. `"honour"`: each time, without that second, and
+        /// `max-stale` too. `"ignore"`: none of them.
+        request_directives: Option<RequestDirectives> = ("`\"guarded\"`"), why "A reload shows what is new, and nobody can make the origin work for every request.";
+        /// Rules that do not hold: `private` and `no-store` in responses, the `*` of Vary, that a response to a request
+        /// with Authorization is its client's own, the guard for Set-Cookie. Each word lifts one rule and nothing else.
+        /// It is warned about.
+        ignore: Option<Vec<Ignored>> = ("`[]`"), why "Each of them keeps one visitor's page from another. Better teach the origin.";
+        /// What becomes of a response that sets cookies. `"guard"` stores it only with a lifetime that the origin gave,
+        /// and one with an HttpOnly cookie or a session cookie only under `public`, `s-maxage`, a targeted field or
+        /// Surrogate-Control; never through `ttl` or `override_ttl`. `"store"` stores it like any other, and everybody
+        /// is sent its cookies; `"strip"` stores it without them, and nobody is; `"bypass"` never stores it.
+        set_cookie: Option<SetCookie> = ("`\"guard\"`"), why "It stores what RFC 9111 says, but for a session that the origin shares by mistake.";
+        /// What cookies mean where `ttl` or `override_ttl` decides. With `"respect"`, a request with Authorization, or
+        /// with a session cookie that is not in the key, neither fills nor uses such a response; with `"ignore"`,
+        /// cookies mean nothing.
+        cookies: Option<Cookies> = ("`\"respect\"`"), why "A page made for one visitor must not reach another.";
+        /// The cookies that mean a session, for `cookies` and `set_cookie`. `[]` is none.
+        session_cookies: Option<Vec<SessionCookie>> = ("the list below"), why "Well-known names, and words that are in most others.";
+        /// Let a response that varies by Accept-Language also answer requests that like its Content-Language best of all,
+        /// whatever else they would take.
+        language_selection: Option<bool> = ("`false`"), why "RFC 9111 wants the same preferences: the origin might have something better for the others.";
         /// The name of the store.
         store: Option<Name> = ("`\"default\"`"), why "One store is enough for most.";
         /// What belongs to the cache key besides scheme, host and path.
         key: Option<KeySettings> = ("the whole query, no cookies, no fields"), why "Nothing that may change the answer is left out.";
-        /// What cookies mean where `ttl` or `override_ttl` decides. With `"respect"`, a request with Authorization, or
-        /// with a session cookie that is not in the key, neither fills nor uses such a response; with `"ignore"`,
-        /// cookies mean nothing. Names that contain sess, auth, token, login or csrf, and a few well-known ones, mean
-        /// a session.
-        cookies: Option<Cookies> = ("`\"respect\"`"), why "A page made for one visitor must not reach another.";
         /// Changes to the request, before the cache looks at it: what is set counts for the key, for `Vary` and for
         /// cookies, and what is removed does not.
         request: Option<FieldEdits> = ("none"), why "Requests go on as they came. The cache sees what the origin will see.";
         /// Changes to the response on its way to the client. What is stored stays as it came.
         response: Option<FieldEdits> = ("none"), why "Responses go on as they came.";
+        /// Say the cache key in the answer's Cache-Status.
+        debug: Option<bool> = ("`false`"), why "It repeats keyed cookies and fields, in the access log too.";
     }
 }
 
@@ -46,6 +85,9 @@ impl Default for Settings {
         crate::schema::Fallback::Absent.value()
     }
 }
+
+/// How long a response may stand in for a dead origin unless the config says otherwise.
+const STALE_IF_DEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What holds for a request: every setting with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,16 +98,38 @@ pub struct Resolved {
     pub ttl: Lifetimes,
     /// See [`Settings::override_ttl`]; empty where none is set.
     pub override_ttl: Lifetimes,
+    /// See [`Settings::stale_if_dead`].
+    pub stale_if_dead: Duration,
+    /// See [`Settings::targets`].
+    pub targets: Vec<TargetField>,
+    /// See [`Settings::surrogate_control`].
+    pub surrogate_control: bool,
+    /// See [`Settings::x_accel_expires`].
+    pub x_accel_expires: bool,
+    /// See [`Settings::x_reverse_proxy_ttl`].
+    pub x_reverse_proxy_ttl: bool,
+    /// See [`Settings::request_directives`].
+    pub request_directives: RequestDirectives,
+    /// See [`Settings::ignore`].
+    pub ignore: Vec<Ignored>,
+    /// See [`Settings::set_cookie`].
+    pub set_cookie: SetCookie,
+    /// See [`Settings::cookies`].
+    pub cookies: Cookies,
+    /// See [`Settings::session_cookies`].
+    pub session_cookies: Vec<SessionCookie>,
+    /// See [`Settings::language_selection`].
+    pub language_selection: bool,
     /// See [`Settings::store`]. It is declared in a checked config.
     pub store: Name,
     /// See [`Settings::key`].
     pub key: KeySettings,
-    /// See [`Settings::cookies`].
-    pub cookies: Cookies,
     /// See [`Settings::request`].
     pub request: FieldEdits,
     /// See [`Settings::response`].
     pub response: FieldEdits,
+    /// See [`Settings::debug`].
+    pub debug: bool,
 }
 
 impl Settings {
@@ -80,11 +144,23 @@ impl Settings {
             cache: first(layers, |layer| &layer.cache).unwrap_or_default(),
             ttl: first(layers, |layer| &layer.ttl).unwrap_or_default(),
             override_ttl: first(layers, |layer| &layer.override_ttl).unwrap_or_default(),
+            stale_if_dead: first(layers, |layer| &layer.stale_if_dead).unwrap_or(STALE_IF_DEAD),
+            targets: first(layers, |layer| &layer.targets).unwrap_or_else(TargetField::defaults),
+            surrogate_control: first(layers, |layer| &layer.surrogate_control).unwrap_or(true),
+            x_accel_expires: first(layers, |layer| &layer.x_accel_expires).unwrap_or(true),
+            x_reverse_proxy_ttl: first(layers, |layer| &layer.x_reverse_proxy_ttl).unwrap_or(true),
+            request_directives: first(layers, |layer| &layer.request_directives).unwrap_or_default(),
+            ignore: first(layers, |layer| &layer.ignore).unwrap_or_default(),
+            set_cookie: first(layers, |layer| &layer.set_cookie).unwrap_or_default(),
+            cookies: first(layers, |layer| &layer.cookies).unwrap_or_default(),
+            session_cookies: first(layers, |layer| &layer.session_cookies)
+                .unwrap_or_else(SessionCookie::defaults),
+            language_selection: first(layers, |layer| &layer.language_selection).unwrap_or_default(),
             store: first(layers, |layer| &layer.store).unwrap_or_else(|| Name::declared(DEFAULT_STORE)),
             key: first(layers, |layer| &layer.key).unwrap_or_default(),
-            cookies: first(layers, |layer| &layer.cookies).unwrap_or_default(),
             request: first(layers, |layer| &layer.request).unwrap_or_default(),
             response: first(layers, |layer| &layer.response).unwrap_or_default(),
+            debug: first(layers, |layer| &layer.debug).unwrap_or_default(),
         }
     }
 }
@@ -110,15 +186,38 @@ impl Consistent for Settings {
                 .then_some("other caches and clients count on it: it goes on as it is")
         });
         if self.cache == Some(CacheMode::Off) {
-            for name in ["ttl", "override_ttl", "key", "cookies"] {
+            for name in UNUSED_WHERE_OFF {
                 if let Some(node) = table.get(name) {
                     let problem = reading.problem(&node.place, &At::Key(at, name), "it is not used");
                     reading.warn(problem.hint("`cache` is \"off\" here"));
                 }
             }
+        } else {
+            let here = At::Key(at, "ignore");
+            for (word, place, index) in reading.located::<Ignored>(table, "ignore") {
+                let said = format!("the rule for \"{}\" does not hold here", word.word());
+                let problem = reading.problem(&place, &item(&here, index), said);
+                reading.warn(problem.hint(word.risk()));
+            }
         }
     }
 }
+
+/// Keys that say nothing where nothing is looked up or stored.
+const UNUSED_WHERE_OFF: [&str; 12] = [
+    "ttl",
+    "override_ttl",
+    "stale_if_dead",
+    "targets",
+    "request_directives",
+    "ignore",
+    "set_cookie",
+    "cookies",
+    "session_cookies",
+    "language_selection",
+    "key",
+    "debug",
+];
 
 /// Refuses edits of fields for which `reason` has a reason.
 fn check_edits(

@@ -9,7 +9,7 @@ fn check(text: &str, expected: &str) {
 
 /// `lines` in a rule, which begins on line 6.
 #[track_caller]
-fn check_rule(lines: &str, expected: &str) {
+pub(super) fn check_rule(lines: &str, expected: &str) {
     check(&format!("{SITE}[[site.rule]]\n{lines}\n"), expected);
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod caching;
 mod committed;
 mod errors;
 mod flags;

@@ -30,6 +30,9 @@ fn line() -> impl Strategy<Value = String> {
         Just("memory"),
         Just("fields"),
         Just("query"),
+        Just("ignore"),
+        Just("targets"),
+        Just("session_cookies"),
         Just("x"),
     ];
     let value = prop_oneof![

@@ -13,7 +13,7 @@ impl TextSetting for Method {
     };
 
     fn from_text(text: &str) -> Result<Self, Option<String>> {
-        let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
+        let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "QUERY"];
         if let Some(upper) = known.iter().find(|known| **known != text && known.eq_ignore_ascii_case(text)) {
             return Err(Some(format!("methods are case-sensitive: did you mean \"{upper}\"?")));
         }

@@ -15,5 +15,7 @@ pub(crate) mod path;
 pub(crate) mod query;
 pub(crate) mod secret;
 pub(crate) mod server;
+pub(crate) mod session;
 pub(crate) mod size;
+pub(crate) mod target;
 pub(crate) mod words;

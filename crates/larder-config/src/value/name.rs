@@ -66,10 +66,13 @@ name! {
         about: "Letters, digits and ``!#$%&'*+-.^_`|~``. Letter case matters.",
         pattern: Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"),
     },
-    |text| {
-        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        ((1..=256).contains(&text.len()) && text.bytes().all(is_token)).then_some(()).ok_or(None)
-    }
+    |text| is_cookie_name(text).then_some(()).ok_or(None)
+}
+
+/// Whether a cookie may have this name: a token (RFC 6265 4.1.1) of at most 256 bytes.
+pub(crate) fn is_cookie_name(text: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    (1..=256).contains(&text.len()) && text.bytes().all(is_token)
 }
 
 name! {

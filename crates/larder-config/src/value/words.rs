@@ -6,12 +6,21 @@ use crate::schema::{Setting, Shape};
 
 macro_rules! words {
     (
-        $(#[doc = $about:expr])+
-        pub enum $name:ident { $($(#[doc = $doc:expr])+ $(#[$default:ident])? $variant:ident = $word:literal,)+ }
+        $(#[$about:meta])+
+        pub enum $name:ident { $($(#[$doc:meta])+ $variant:ident = $word:literal,)+ }
     ) => {
-        $(#[doc = $about])+
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub enum $name { $($(#[doc = $doc])+ $(#[$default])? $variant,)+ }
+        $(#[$about])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$doc])+ $variant,)+ }
+
+        impl $name {
+            /// As it is written.
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
 
         impl Setting for $name {
             fn shape() -> Shape {
@@ -38,6 +47,7 @@ macro_rules! words {
 
 words! {
     /// Whether the cache has a part in an exchange.
+    #[derive(Default)]
     pub enum CacheMode {
         /// The origin's fields and the rule's settings decide.
         #[default]
@@ -49,6 +59,7 @@ words! {
 
 words! {
     /// What cookies mean where `ttl` or `override_ttl` decides.
+    #[derive(Default)]
     pub enum Cookies {
         /// A request with a session cookie that is not in the key neither fills nor uses such a response.
         #[default]
@@ -59,7 +70,72 @@ words! {
 }
 
 words! {
+    /// What becomes of a response that sets cookies.
+    #[derive(Default)]
+    pub enum SetCookie {
+        /// Stored only with a lifetime that the origin gave, and one that starts a session only where the origin also
+        /// says that it is shared.
+        #[default]
+        Guard = "guard",
+        /// Stored like any other, cookies included.
+        Store = "store",
+        /// Stored like any other, and nobody is sent the cookies.
+        Strip = "strip",
+        /// Never stored.
+        Bypass = "bypass",
+    }
+}
+
+words! {
+    /// Which directives in a request's Cache-Control are heard.
+    #[derive(Default)]
+    pub enum RequestDirectives {
+        /// Those that want a fresher response cause one validation per second at most.
+        #[default]
+        Guarded = "guarded",
+        /// All of them, each time, `max-stale` included.
+        Honour = "honour",
+        /// None of them.
+        Ignore = "ignore",
+    }
+}
+
+words! {
+    /// A rule of the origin, or of caching, that can be made not to hold.
+    pub enum Ignored {
+        /// `private` in a response.
+        Private = "private",
+        /// `no-store` in a response.
+        NoStore = "no-store",
+        /// The `*` in Vary.
+        Vary = "vary",
+        /// That a response to a request with Authorization is its client's own.
+        Authorization = "authorization",
+        /// The guard for Set-Cookie.
+        SetCookie = "set-cookie",
+    }
+}
+
+impl Ignored {
+    /// What may come of it, for the warning.
+    pub(crate) const fn risk(self) -> &'static str {
+        match self {
+            Self::Private => "what the origin made for one visitor is stored, and given to others",
+            Self::NoStore => "what the origin wants kept nowhere is stored, and given to others",
+            Self::Vary => "more than the request's fields decided what was sent: others get it all the same",
+            Self::Authorization => {
+                "what one client may see by its credentials is stored, and given to others"
+            }
+            Self::SetCookie => {
+                "a cookie that starts a session may be given to others, who are then in it together"
+            }
+        }
+    }
+}
+
+words! {
     /// How a line of the access log looks.
+    #[derive(Default)]
     pub enum LogFormat {
         /// One JSON object per line.
         #[default]

@@ -1,7 +1,7 @@
 //! Age (RFC 9111 5.1): how old a response says it is.
 //!
-//! The first member of the first line decides, whatever follows; anything but a non-negative integer there makes the
-//! field absent. That errs towards fresh, on purpose and against the habit of the lifetime parsers: Age comes from
+//! The first member of the first line decides, whatever follows; anything but a non-negative integer there, with or
+//! without parameters behind it, makes the field absent. That errs towards fresh, on purpose and against the habit of the lifetime parsers: Age comes from
 //! caches on the way, not from the origin's author, and the lifetime still bounds the response.
 
 use std::time::Duration;
@@ -12,7 +12,8 @@ use super::digits::delta_seconds;
 
 /// The Age of a response; `None` where it is absent or not usable.
 pub fn parse(fields: &HeaderMap) -> Option<Duration> {
-    let first = fields.get(header::AGE)?.as_bytes().split(|b| *b == b',').next()?;
+    // Age has no parameters, but a number that carries some is still a number, and the older reading is the safe one.
+    let first = fields.get(header::AGE)?.as_bytes().split(|b| matches!(b, b',' | b';')).next()?;
     delta_seconds(first.trim_ascii())
 }
 
@@ -45,7 +46,9 @@ mod tests {
         check(&["0", "7200"], Some(0));
         check(&["2147483647"], Some(2_147_483_647));
         check(&["99999999999999999999"], Some(DELTA_MAX.as_secs()));
-        for invalid in ["", "abc", "-7200", "7200.0", "7200;foo", "7200;foo=111", ",7200", "72 00"] {
+        check(&["7200;foo=bar"], Some(7200));
+        check(&["7200 ; foo, 0"], Some(7200));
+        for invalid in ["", "abc", "-7200", "7200.0", ";7200", ",7200", "72 00"] {
             check(&[invalid], None);
         }
     }

@@ -62,7 +62,7 @@ pub(super) fn member_end(line: &[u8]) -> usize {
     line.len()
 }
 
-const fn is_tchar(byte: u8) -> bool {
+pub(super) const fn is_tchar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
 }
@@ -152,7 +152,7 @@ impl Reach {
         }
     }
 
-    fn extend(&mut self, argument: Argument<'_>) {
+    pub(super) fn extend(&mut self, argument: Argument<'_>) {
         let list = match argument {
             Argument::Token(list) | Argument::Quoted(list) => list,
             Argument::None | Argument::Malformed => return *self = Self::Whole,

@@ -2,12 +2,18 @@
 //!
 //! In: an outcome and its parameters. Out: one member of the field, `larder; hit; ttl=376` or
 //! `larder; fwd=stale; fwd-status=304; stored; ttl=60; detail=...`. Parameters come in that fixed order; `detail` is a
-//! fixed token, never free text, so nothing that a peer sent can get in. Written on the stack, allocated once.
+//! fixed token, never free text, so nothing that a peer sent can get in. Written on the stack, allocated once. Only
+//! where debugging is allowed does a member say the key as well, which holds what a client asked for, escaped.
 
 use http::{HeaderName, HeaderValue, StatusCode};
 
 /// The field's name.
 pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+/// Bytes of a cache key that are told; the rest of a longer one is cut off.
+pub const KEY_MAX: usize = 1024;
+
+const DETAIL: &str = "; detail=";
 
 /// Why a request went to the origin. The variants are RFC 9211's own words (section 2.2), and at once the labels of
 /// metrics and the words of the log.
@@ -102,7 +108,52 @@ impl CacheStatus {
 
     /// The field value.
     pub fn value(&self) -> HeaderValue {
-        let mut line = Line { bytes: [0; 160], length: 0 };
+        let mut line = Line::new();
+        self.write_front(&mut line);
+        if let Some(detail) = self.detail {
+            debug_assert!(is_token(detail), "{detail} is not an sf-token");
+            // One that does not fit is left out whole: half a token would be another token.
+            if line.left() >= DETAIL.len() + detail.len() {
+                line.push(DETAIL);
+                line.push(detail);
+            }
+        }
+        field_value(line.written())
+    }
+
+    /// The field value with the cache key in it, for debugging: the `key` of RFC 9211 2.6, an sf-string that stands
+    /// before `detail`. What an sf-string cannot hold is percent-encoded; of a key longer than [`KEY_MAX`] bytes only
+    /// the beginning is told.
+    pub fn value_with_key(&self, key: &str) -> HeaderValue {
+        let key = key.get(..key.floor_char_boundary(KEY_MAX)).unwrap_or(key);
+        let mut front = Line::new();
+        self.write_front(&mut front);
+        let mut line = Vec::with_capacity(front.written().len() + key.len() + 64);
+        line.extend_from_slice(front.written());
+        line.extend_from_slice(b"; key=\"");
+        for byte in key.bytes() {
+            match byte {
+                b'"' | b'\\' => line.extend_from_slice(&[b'\\', byte]),
+                b' '..=b'~' => line.push(byte),
+                _ => {
+                    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+                    let digit = |nibble: u8| HEX[usize::from(nibble & 15)];
+                    line.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte)]);
+                }
+            }
+        }
+        line.push(b'"');
+        if let Some(detail) = self.detail {
+            debug_assert!(is_token(detail), "{detail} is not an sf-token");
+            line.extend_from_slice(DETAIL.as_bytes());
+            line.extend_from_slice(detail.as_bytes());
+        }
+        field_value(&line)
+    }
+
+    /// Writes the member up to where `key` or `detail` would stand. In place and inlined: every answer pays for it.
+    #[inline(always)]
+    fn write_front(&self, line: &mut Line) {
         line.push("larder");
         match self.outcome {
             Outcome::Hit => line.push("; hit"),
@@ -128,16 +179,11 @@ impl CacheStatus {
             line.push("; ttl=");
             line.push(itoa::Buffer::new().format(ttl.clamp(-MOST, MOST)));
         }
-        if let Some(detail) = self.detail {
-            debug_assert!(is_token(detail), "{detail} is not an sf-token");
-            // One that does not fit is left out whole: half a token would be another token.
-            if line.left() >= "; detail=".len() + detail.len() {
-                line.push("; detail=");
-                line.push(detail);
-            }
-        }
-        HeaderValue::from_bytes(line.written()).unwrap_or_else(|_| HeaderValue::from_static("larder"))
     }
+}
+
+fn field_value(line: &[u8]) -> HeaderValue {
+    HeaderValue::from_bytes(line).unwrap_or_else(|_| HeaderValue::from_static("larder"))
 }
 
 fn is_token(text: &str) -> bool {
@@ -152,6 +198,10 @@ struct Line {
 }
 
 impl Line {
+    const fn new() -> Self {
+        Self { bytes: [0; 160], length: 0 }
+    }
+
     fn push(&mut self, text: &str) {
         if let Some(room) = self.bytes.get_mut(self.length..self.length + text.len()) {
             room.copy_from_slice(text.as_bytes());
@@ -170,6 +220,11 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::convert::Infallible;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn check(status: CacheStatus, expected: &str) {
@@ -223,6 +278,93 @@ mod tests {
             assert!(value.to_str().is_ok_and(|text| {
                 text.ends_with("ttl=-999999999999999; detail=a-detail-of-forty-bytes-is-a-long-detail")
             }));
+        }
+    }
+
+    fn check_key(key: &str, expected: &str) {
+        let status =
+            CacheStatus { ttl_seconds: Some(5), detail: Some("x"), ..CacheStatus::new(Outcome::Hit) };
+        assert_eq!(status.value_with_key(key), format!("larder; hit; ttl=5; key=\"{expected}\"; detail=x"));
+    }
+
+    #[test]
+    fn a_key_is_a_string_and_what_no_string_can_hold_is_percent_encoded() {
+        check_key("", "");
+        check_key("https://a.example/b?c=d", "https://a.example/b?c=d");
+        check_key("a\"b\\c", "a\\\"b\\\\c");
+        check_key("a\r\nb\0\x7f", "a%0D%0Ab%00%7F");
+        check_key("\u{e9}", "%C3%A9");
+        check_key(&"k".repeat(KEY_MAX + 1), &"k".repeat(KEY_MAX));
+        let cut_inside_a_letter = format!("{}\u{e9}", "k".repeat(KEY_MAX - 1));
+        check_key(&cut_inside_a_letter, &"k".repeat(KEY_MAX - 1));
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_cannot_add_a_parameter(key in any::<String>()) {
+            let value = CacheStatus::new(Outcome::Own).value_with_key(&key);
+            prop_assert!(value.len() <= 3 * KEY_MAX + 32);
+            let mut parameters = Vec::new();
+            sfv::Parser::new(value.as_bytes()).parse_list_with_visitor(Parameters(&mut parameters)).unwrap();
+            prop_assert_eq!(parameters, ["key"]);
+        }
+    }
+
+    /// Collects the names of a member's parameters.
+    struct Parameters<'a>(&'a mut Vec<String>);
+
+    impl<'de> sfv::visitor::ListVisitor<'de> for Parameters<'_> {
+        type Out = ();
+        type Error = Infallible;
+
+        fn entry(&mut self) -> Result<impl sfv::visitor::EntryVisitor<'de>, Infallible> {
+            Ok(Parameters(self.0))
+        }
+
+        fn finish(self) -> Result<(), Infallible> {
+            Ok(())
+        }
+    }
+
+    impl<'de> sfv::visitor::EntryVisitor<'de> for Parameters<'_> {
+        type Error = Infallible;
+
+        fn item(self) -> Result<impl sfv::visitor::ItemVisitor<'de>, Infallible> {
+            Ok(self)
+        }
+
+        fn inner_list(self) -> Result<impl sfv::visitor::InnerListVisitor<'de>, Infallible> {
+            Ok(sfv::visitor::Ignored)
+        }
+    }
+
+    impl<'de> sfv::visitor::ItemVisitor<'de> for Parameters<'_> {
+        type Out = ();
+        type Error = Infallible;
+
+        fn bare_item(
+            self,
+            _: sfv::BareItemFromInput<'de>,
+        ) -> Result<impl sfv::visitor::ParameterVisitor<'de, Out = ()>, Infallible> {
+            Ok(self)
+        }
+    }
+
+    impl<'de> sfv::visitor::ParameterVisitor<'de> for Parameters<'_> {
+        type Out = ();
+        type Error = Infallible;
+
+        fn parameter(
+            &mut self,
+            key: &'de sfv::KeyRef,
+            _: sfv::BareItemFromInput<'de>,
+        ) -> Result<(), Infallible> {
+            self.0.push(key.as_str().to_owned());
+            Ok(())
+        }
+
+        fn finish(self) -> Result<(), Infallible> {
+            Ok(())
         }
     }
 }

@@ -7,11 +7,33 @@
 
 pub mod age;
 pub mod cache_control;
+pub mod cache_groups;
 pub mod cache_status;
 pub mod content_range;
 pub mod cookie;
 pub mod date;
 pub mod digits;
 pub mod etag;
+pub mod preference;
 pub mod range;
+pub mod surrogate;
+pub mod targeted;
 pub mod vary;
+
+use std::borrow::Cow;
+
+use http::{HeaderMap, HeaderName};
+
+/// All lines of a list-like field as one value, as RFC 9110 5.3 joins them; `None` where there is no line. Borrowed
+/// where there is only one.
+fn joined<'a>(fields: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
+    let mut lines = fields.get_all(name).iter();
+    let first = lines.next()?.as_bytes();
+    let mut all = Cow::Borrowed(first);
+    for line in lines {
+        let all = all.to_mut();
+        all.extend_from_slice(b", ");
+        all.extend_from_slice(line.as_bytes());
+    }
+    Some(all)
+}

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use http::Method;
+use http::{Method, StatusCode};
 use larder_cache::{StoredHead, VaryNames};
 use larder_http::message::{Interim, RequestHead};
 use larder_store::{CacheKey, Growing, StoredResponse};
@@ -26,6 +26,10 @@ pub(crate) struct Landing {
     pub(crate) body: Arc<Growing>,
     /// Whether it will be in the index once it is whole.
     pub(crate) stored: bool,
+    /// What the origin answered: 206 where that completed what was there.
+    pub(crate) forward_status: StatusCode,
+    /// The last invalidation before the fetch began.
+    pub(crate) number: u64,
 }
 
 /// Where a flight is.
@@ -34,6 +38,7 @@ pub(crate) enum Phase {
     Flying,
     Landed(Arc<Landing>),
     Confirmed(Arc<StoredResponse>),
+    StandIn(Arc<StoredResponse>, StatusCode),
     Unshared,
     NotForOthers,
     Failed(Failure),
@@ -51,6 +56,8 @@ pub(crate) enum Event {
     Interim(Interim),
     Landed(Arc<Landing>),
     Confirmed(Arc<StoredResponse>),
+    /// The origin answered with an error of this status, and the stored response may stand in for it.
+    StandIn(Arc<StoredResponse>, StatusCode),
     Unshared,
     NotForOthers,
     Failed(Failure),
@@ -106,7 +113,7 @@ impl Flight {
         let same_method = self.request.method == request.method
             || (self.request.method == Method::GET && request.method == Method::HEAD);
         let own_range = range_of(&self.request);
-        let same_range = own_range.is_none() || own_range == range_of(request);
+        let same_range = own_range.0.is_none() || own_range == range_of(request);
         if !same_method || !same_range {
             return false;
         }
@@ -234,6 +241,7 @@ impl Follower {
                     Phase::Flying => {}
                     Phase::Landed(landing) => return Event::Landed(Arc::clone(landing)),
                     Phase::Confirmed(stored) => return Event::Confirmed(Arc::clone(stored)),
+                    Phase::StandIn(stored, status) => return Event::StandIn(Arc::clone(stored), *status),
                     Phase::Unshared => return Event::Unshared,
                     Phase::NotForOthers => return Event::NotForOthers,
                     Phase::Failed(failure) => return Event::Failed(*failure),

@@ -7,6 +7,7 @@
 //!   Flying --interim--> Flying
 //!     |---- Landed      a shareable response: everyone reads the same body
 //!     |---- Confirmed   the origin said 304: everyone uses the stored response
+//!     |---- StandIn     the origin said 5xx, and what is stored says that it may stand in for that
 //!     |---- Unshared    what comes is for nobody but who asks: the leader has it, everyone else goes alone
 //!     |---- NotForOthers  only the leader's request made it so: the next follower leads
 //!     |---- Failed      everyone gets the same outcome
@@ -96,7 +97,7 @@ impl Flights {
             return Seat::LookAgain;
         }
         // What HEAD brings is not stored, so it is of no use to others.
-        let shared = trip.request.method == Method::GET;
+        let shared = trip.request.method != Method::HEAD;
         let (guard, follower) = self.register(&mut shard, trip, shared);
         Seat::Lead(guard, follower)
     }
@@ -158,7 +159,7 @@ impl Flights {
     }
 }
 
-/// The Range of a request that a flight is told apart by.
-fn range_of(request: &RequestHead) -> Option<&HeaderValue> {
-    request.fields.get(http::header::RANGE)
+/// The Range of a request that a flight is told apart by, and the condition that it is under.
+fn range_of(request: &RequestHead) -> (Option<&HeaderValue>, Option<&HeaderValue>) {
+    (request.fields.get(http::header::RANGE), request.fields.get(http::header::IF_RANGE))
 }

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use http::header::{DATE, HOST, RANGE, VIA};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use larder_http::body::Body;
 use larder_http::fields::date;
 use larder_http::fields::range::RangeField;
@@ -118,11 +118,6 @@ pub(crate) fn varies_on_ours(fields: &HeaderMap) -> bool {
     names
         .map(<[u8]>::trim_ascii)
         .any(|name| ours.iter().any(|own| name.eq_ignore_ascii_case(own.as_str().as_bytes())))
-}
-
-/// Whether a request may have a body that nobody could find again: GET and HEAD with content are passed on.
-pub(crate) fn is_cacheable_method(method: &Method) -> bool {
-    method == Method::GET || method == Method::HEAD
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 //!
 //! In: a stream and a [`Growing`] that has room. Out: the whole body, or nothing when it broke, outgrew its room, or
 //! nobody was left. While everything is kept this runs at the origin's pace, clients or none; once it passes through a
-//! window, the slowest reader sets the pace.
+//! window, the slowest reader sets the pace. A part that is stored already goes in front or behind ([`mod@completed`]).
+
+mod completed;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +14,8 @@ use bytes::Bytes;
 use futures_util::future::poll_immediate;
 use larder_http::body::{Body, BodyError, Stream};
 use larder_store::{Growing, PushError, StoredBody};
+
+pub(crate) use completed::completed;
 
 /// How often a fill that waits for the origin looks whether anybody is left.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -2,26 +2,46 @@
 //!
 //! Every invalidation has a number from one counter. A fetch notes the counter when it begins; an invalidation with a
 //! higher number forbids it to store its result, and nobody who arrives later joins it. The order here is what makes
-//! that hold: first the number, then the fetches in flight, then the index.
+//! that hold: first the number, then the fetches in flight, then the index. Groups (RFC 9875) are in [`groups`].
+
+mod groups;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use larder_cache::groups::GroupTags;
 use larder_http::target::Target;
 use larder_store::{CacheKey, MemoryStore};
 
-/// The counter.
+pub(crate) use groups::GroupInvalidations;
+
+/// The counter, and what was invalidated without being looked for.
 #[derive(Debug, Default)]
-pub(crate) struct Numbering(AtomicU64);
+pub(crate) struct Numbering {
+    last: AtomicU64,
+    groups: GroupInvalidations,
+}
 
 impl Numbering {
     /// The number of the last invalidation.
     pub(crate) fn current(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
+        self.last.load(Ordering::Acquire)
     }
 
     /// The number of a new one.
     fn next(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::AcqRel) + 1
+        self.last.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Which groups went when.
+    pub(crate) fn groups(&self) -> &GroupInvalidations {
+        &self.groups
+    }
+
+    /// Invalidates every stored response that is in one of these groups.
+    pub(crate) fn invalidate_groups(&self, tags: &GroupTags) {
+        if !tags.is_empty() {
+            self.groups.note(tags, self.next());
+        }
     }
 }
 

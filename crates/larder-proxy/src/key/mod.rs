@@ -3,10 +3,12 @@
 //! Key = canonical authority, raw path, raw query (the base), then scheme and the parts that the rule adds (the
 //! variant). A rule that leaves parameters out of the key, or sorts them, changes the target itself: the origin
 //! receives exactly what was keyed, so a page made for one query is never found under another.
+//! A QUERY (RFC 10008) adds its content, by a digest that nobody can make collide, and what says how to read it.
 
 mod query;
 
-use http::HeaderValue;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
 use larder_http::fields::cookie;
 use larder_http::message::RequestHead;
 use larder_http::target::Target;
@@ -41,6 +43,34 @@ pub(crate) fn key(head: &RequestHead, settings: &KeySettings) -> CacheKey {
     key
 }
 
+/// Adds the content of a QUERY to its key, with its type and coding (RFC 10008 2.7).
+pub(crate) fn push_content(key: &mut CacheKey, fields: &HeaderMap, content: &[u8]) {
+    key.push_part(b"query");
+    key.push_part(ring::digest::digest(&ring::digest::SHA256, content).as_ref());
+    for name in [CONTENT_TYPE, CONTENT_ENCODING] {
+        push_all(key, fields.get_all(name).iter().map(HeaderValue::as_bytes));
+    }
+}
+
+/// The key as people read it: what `key` in Cache-Status says.
+pub(crate) fn text(head: &RequestHead, settings: &KeySettings) -> String {
+    let mut text = format!("{}://{}{}", head.scheme.as_str(), head.authority.as_str(), head.target.as_str());
+    let mut push = |kind: &str, name: &str, value: &[u8]| {
+        text.push_str(&format!(" {kind} {name}={}", String::from_utf8_lossy(value)));
+    };
+    for name in &settings.cookies {
+        for (_, value) in cookie::pairs(&head.fields).filter(|(other, _)| *other == name.as_bytes()) {
+            push("cookie", name, value);
+        }
+    }
+    for name in &settings.fields {
+        for value in head.fields.get_all(name) {
+            push("field", name.as_str(), value.as_bytes());
+        }
+    }
+    text
+}
+
 fn push_all<'a>(key: &mut CacheKey, values: impl Iterator<Item = &'a [u8]>) {
     let mut values = values.peekable();
     if values.peek().is_none() {
@@ -68,6 +98,34 @@ mod tests {
     use http::header::COOKIE;
 
     use super::*;
+
+    #[test]
+    fn the_content_of_a_query_and_how_it_is_to_be_read_count() {
+        let key_of = |content: &str, media: Option<&'static str>, coding: Option<&'static str>| {
+            let mut head = crate::testing::request("/");
+            let fields = [(CONTENT_TYPE, media), (CONTENT_ENCODING, coding)];
+            head.fields.extend(
+                fields
+                    .into_iter()
+                    .filter_map(|(name, value)| value.map(|value| (name, HeaderValue::from_static(value)))),
+            );
+            let mut key = key(&head, &KeySettings::default());
+            push_content(&mut key, &head.fields, content.as_bytes());
+            key
+        };
+        let one = key_of("q=1", Some("text/plain"), None);
+        assert_eq!(one, key_of("q=1", Some("text/plain"), None));
+        for other in [
+            key_of("q=2", Some("text/plain"), None),
+            key_of("q=1", Some("text/html"), None),
+            key_of("q=1", None, None),
+            key_of("q=1", Some("text/plain"), Some("gzip")),
+            key_of("q=1", None, Some("text/plain")),
+            key(&crate::testing::request("/"), &KeySettings::default()),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
 
     #[test]
     fn every_cookie_of_a_keyed_name_counts() {

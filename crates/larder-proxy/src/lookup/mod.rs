@@ -1,23 +1,32 @@
 //! What the index has for a request, and whether it may be used.
 //!
 //! In: key and request. Out: a stored response that may be used as it is, or what stands in the way, in RFC 9211's
-//! words. A look-up never waits; all judgement is `larder-cache`'s.
+//! words. Whole responses come first; parts of one (206) lie under a key of their own, which is looked at only where no
+//! whole one is selected. A look-up never waits; all judgement is `larder-cache`'s.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Method;
+use larder_cache::part::{Gap, answer_part};
 use larder_cache::{CachePolicy, Reuse, VaryNames};
 use larder_http::fields::cache_status::Forward;
+use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_store::{CacheKey, Lookup, MemoryStore, StoredResponse};
 use smallvec::SmallVec;
+
+/// Responses that were invalidated without being looked for, taken out in one look-up.
+const GONE_MAX: usize = 64;
 
 /// What was found.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// May be used as it is.
     Fresh { stored: Arc<StoredResponse>, age: Duration, ttl: Duration },
+    /// May be used at once, while it is refreshed behind (RFC 5861 3).
+    Refresh { stored: Arc<StoredResponse>, age: Duration },
     /// The origin has to be asked.
     Ask(Ask),
 }
@@ -30,6 +39,8 @@ pub(crate) struct Ask {
     pub(crate) selected: Option<Arc<StoredResponse>>,
     /// Responses of other requests to the same key; the origin may confirm one of them.
     pub(crate) others: SmallVec<[Arc<StoredResponse>; 4]>,
+    /// A part of what is asked, and what of it is missing.
+    pub(crate) part: Option<(Arc<StoredResponse>, Gap)>,
     /// Queueing is no use: what comes is for this client alone.
     pub(crate) alone: bool,
     /// There is a mark: lately nothing that could be shared came for this key.
@@ -37,43 +48,115 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
+    fn new(forward: Forward) -> Self {
+        Self { forward, selected: None, others: SmallVec::new(), part: None, alone: false, marked: false }
+    }
+
     /// The Vary of what is stored under the key, as far as it is known.
     pub(crate) fn expected(&self) -> Option<VaryNames> {
-        let newest = self.selected.as_ref().or(self.others.first());
+        let part = self.part.as_ref().map(|(part, _)| part);
+        let newest = self.selected.as_ref().or(self.others.first()).or(part);
         newest.map(|stored| stored.head.vary.names().clone())
     }
 
     /// Whether another look found the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let selected = |ask: &Self| ask.selected.as_ref().map(Arc::as_ptr);
-        selected(self) == selected(other) && self.forward == other.forward && self.alone == other.alone
+        let part = |ask: &Self| ask.part.as_ref().map(|(part, _)| Arc::as_ptr(part));
+        selected(self) == selected(other)
+            && part(self) == part(other)
+            && self.forward == other.forward
+            && self.alone == other.alone
     }
 }
 
-/// Looks.
-pub(crate) fn look_up(
-    store: &MemoryStore,
-    key: &CacheKey,
-    request: &RequestHead,
-    policy: &CachePolicy,
-    now: Now,
-) -> Found {
-    let ask = |forward| Ask { forward, selected: None, others: SmallVec::new(), alone: false, marked: false };
-    let selects = |response: &StoredResponse| response.head.vary.selects(&request.fields);
-    match store.lookup(key, now.monotonic, selects) {
-        Lookup::Absent => Found::Ask(ask(Forward::UriMiss)),
-        Lookup::OtherVariant => Found::Ask(ask(Forward::Miss)),
-        Lookup::VaryMiss(others) => Found::Ask(Ask { others, ..ask(Forward::VaryMiss) }),
-        Lookup::HitForMiss => Found::Ask(Ask { alone: true, marked: true, ..ask(Forward::UriMiss) }),
-        Lookup::Selected(stored) => match larder_cache::reuse(&stored.head, request, now, policy) {
+/// What to look for, and where.
+pub(crate) struct Sought<'a, H> {
+    pub(crate) store: &'a MemoryStore,
+    pub(crate) key: &'a CacheKey,
+    pub(crate) request: &'a RequestHead,
+    pub(crate) policy: &'a CachePolicy,
+    /// Whether nothing has invalidated a response that is still in the index.
+    pub(crate) holds: H,
+}
+
+impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
+    /// Looks.
+    pub(crate) fn look_up(&self, now: Now) -> Found {
+        let selects = |response: &StoredResponse| response.head.vary.selects(&self.request.fields);
+        for _ in 0..GONE_MAX {
+            let ask = match self.store.lookup(self.key, now.monotonic, selects) {
+                Lookup::Selected(stored) if (self.holds)(&stored) => return self.judge(stored, now),
+                Lookup::Selected(gone) => {
+                    self.store.remove(self.key, &gone);
+                    continue;
+                }
+                Lookup::HitForMiss => {
+                    // A mark keeps nobody from what is there already.
+                    return match self.look_for_parts(Ask::new(Forward::UriMiss), now) {
+                        Found::Ask(_) => {
+                            Found::Ask(Ask { alone: true, marked: true, ..Ask::new(Forward::UriMiss) })
+                        }
+                        usable => usable,
+                    };
+                }
+                Lookup::Absent => Ask::new(Forward::UriMiss),
+                Lookup::OtherVariant => Ask::new(Forward::Miss),
+                Lookup::VaryMiss(mut others) => {
+                    others.retain(|other| (self.holds)(other));
+                    Ask { others, ..Ask::new(Forward::VaryMiss) }
+                }
+            };
+            return self.look_for_parts(ask, now);
+        }
+        Found::Ask(Ask { alone: true, ..Ask::new(Forward::Miss) })
+    }
+
+    fn judge(&self, stored: Arc<StoredResponse>, now: Now) -> Found {
+        match larder_cache::reuse(&stored.head, self.request, now, self.policy) {
             Reuse::Fresh { age, ttl } => Found::Fresh { stored, age, ttl },
+            Reuse::Refresh { age, .. } => Found::Refresh { stored, age },
             Reuse::Validate(reason) => {
                 // What lives no time at all may be somebody's own: nobody waits for somebody else's.
                 let alone = !stored.head.freshness.is_shareable();
-                let selected = Some(stored);
-                Found::Ask(Ask { selected, alone, ..ask(reason.forward()) })
+                Found::Ask(Ask { selected: Some(stored), alone, ..Ask::new(reason.forward()) })
             }
-            Reuse::Unusable(reason) => Found::Ask(Ask { alone: true, ..ask(reason.forward()) }),
-        },
+            Reuse::Unusable(reason) => Found::Ask(Ask { alone: true, ..Ask::new(reason.forward()) }),
+        }
+    }
+
+    /// No whole response is selected: a part may be enough, or be completed (RFC 9111 3.3, 3.4).
+    fn look_for_parts(&self, ask: Ask, now: Now) -> Found {
+        if self.request.method != Method::GET {
+            return Found::Ask(ask);
+        }
+        let is_ours =
+            |part: &StoredResponse| part.head.vary.selects(&self.request.fields) && (self.holds)(part);
+        let answers = |stored: &StoredResponse| {
+            let answer = |part| answer_part(self.request, &stored.head, part, stored.body.length(), now.wall);
+            is_ours(stored) && stored.head.part.as_ref().and_then(answer).is_some()
+        };
+        let others = match self.store.lookup(&self.key.of_parts(), now.monotonic, answers) {
+            Lookup::Selected(part) => return self.judge(part, now),
+            Lookup::VaryMiss(others) => others,
+            Lookup::HitForMiss | Lookup::OtherVariant | Lookup::Absent => return Found::Ask(ask),
+        };
+        let is_fresh = |stored: &Arc<StoredResponse>| {
+            let reuse = larder_cache::reuse(&stored.head, self.request, now, self.policy);
+            matches!(reuse, Reuse::Fresh { .. })
+        };
+        let mut parts = others.into_iter().filter(|part| is_ours(part) && is_fresh(part)).peekable();
+        if parts.peek().is_none() {
+            return Found::Ask(ask);
+        }
+        // What a client asks a range of is forwarded as it is; only the whole is completed.
+        let range = RangeField::read(&self.request.fields);
+        let whole = range == RangeField::Absent || range.is_everything();
+        let with_gap = |stored: Arc<StoredResponse>| {
+            let gap = stored.head.part.as_ref()?.gap(stored.body.length())?;
+            Some((stored, gap))
+        };
+        let part = whole.then(|| parts.find_map(with_gap)).flatten();
+        Found::Ask(Ask { forward: Forward::Partial, part, ..ask })
     }
 }

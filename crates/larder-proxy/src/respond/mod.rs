@@ -5,7 +5,8 @@
 //! has the right to answer (RFC 9110 13.2.2 and 14), by the pure rules of `larder-cache`.
 
 mod error;
+mod multipart;
 mod represent;
 
 pub(crate) use error::failure;
-pub(crate) use represent::{Content, Represented, file, represent, unsent};
+pub(crate) use represent::{Content, Represented, file, has_what_is_asked, represent, unsent};

@@ -1,4 +1,4 @@
-//! A whole representation to the part of it that a request asks for.
+//! From a representation, or a stored part of one, to what a request asks for of it.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -7,11 +7,14 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use larder_cache::Answer;
-use larder_http::body::{Body, BodyError};
+use larder_cache::part::{Part, PartAnswer, answer_part};
+use larder_cache::{Answer, StoredHead};
+use larder_http::body::{Body, BodyError, Pieces};
 use larder_http::message::{PreparedFields, RequestHead, Response, ResponseHead};
 use larder_http::time::WallTime;
-use larder_store::{Growing, StoredBody};
+use larder_store::{Growing, StoredBody, StoredResponse};
+
+use super::multipart::multipart;
 
 /// Where the content of a representation is.
 pub(crate) enum Content {
@@ -21,10 +24,9 @@ pub(crate) enum Content {
     Growing(Arc<Growing>),
 }
 
-/// A representation to answer from.
+/// A representation to answer from, or a part of one.
 pub(crate) struct Represented<'a> {
-    pub(crate) status: StatusCode,
-    pub(crate) fields: &'a Arc<PreparedFields>,
+    pub(crate) head: &'a StoredHead,
     pub(crate) content: Content,
 }
 
@@ -56,34 +58,80 @@ impl Content {
 /// Answers a request from a representation. `None` where its body takes no new readers.
 pub(crate) fn represent(request: &RequestHead, of: &Represented<'_>, now: WallTime) -> Option<Response> {
     let is_head = request.method == Method::HEAD;
-    let fields = &of.fields.map;
+    let (head, fields) = (of.head, &of.head.fields);
+    if let (Some(part), Content::Stored(body)) = (&head.part, &of.content) {
+        return part_of(request, head, part, body, now);
+    }
     let whole = || {
         let body = of.content.body(None, is_head)?;
-        let head = ResponseHead {
-            status: of.status,
-            stored: Some(Arc::clone(of.fields)),
-            fields: HeaderMap::with_capacity(4),
-        };
+        let stored = Some(Arc::clone(fields));
+        let head = ResponseHead { status: head.status, stored, fields: HeaderMap::with_capacity(4) };
         Some(Response::new(head, body))
     };
-    match larder_cache::answer(request, of.status, fields, of.content.length(), now) {
+    match larder_cache::answer(request, head.status, &fields.map, of.content.length(), now) {
         Answer::Whole => whole(),
-        Answer::NotModified => {
-            let fields = larder_cache::not_modified_fields(fields);
-            Some(Response::new(ResponseHead::new(StatusCode::NOT_MODIFIED, fields), Body::Empty))
-        }
+        Answer::NotModified => Some(not_modified(&fields.map)),
         Answer::Partial { range, complete } => {
             let body = of.content.body(Some(range.clone()), is_head)?;
-            let (stored, fields) = larder_cache::partial_fields(of.fields, &range, complete);
+            let (stored, fields) = larder_cache::partial_fields(fields, &range, complete);
             let head = ResponseHead { status: StatusCode::PARTIAL_CONTENT, stored, fields };
             Some(Response::new(head, body))
         }
-        Answer::Unsatisfiable { complete } => {
-            let fields = larder_cache::unsatisfiable_fields(complete);
-            let head = ResponseHead::new(StatusCode::RANGE_NOT_SATISFIABLE, fields);
-            Some(Response::new(head, Body::Empty))
-        }
+        Answer::Multiple { ranges, complete } => match &of.content {
+            Content::Stored(body) => {
+                let bytes = |range| Body::Pieces { owner: Arc::clone(body) as Arc<dyn Pieces>, range };
+                Some(several(fields.map.clone(), &ranges, complete, bytes))
+            }
+            // Of an arriving body several readers at once could keep each other waiting.
+            Content::Growing(_) => whole(),
+        },
+        Answer::Unsatisfiable { complete } => Some(unsatisfiable(complete)),
     }
+}
+
+/// Whether a stored response is enough for a request: a whole one always is, a part where it has all that is asked for.
+pub(crate) fn has_what_is_asked(request: &RequestHead, stored: &StoredResponse, now: WallTime) -> bool {
+    let answer = |part| answer_part(request, &stored.head, part, stored.body.length(), now);
+    stored.head.part.as_ref().is_none_or(|part| answer(part).is_some())
+}
+
+/// Answers a request from a part, which the look-up has found to be enough.
+fn part_of(
+    request: &RequestHead,
+    head: &StoredHead,
+    part: &Part,
+    body: &Arc<StoredBody>,
+    now: WallTime,
+) -> Option<Response> {
+    Some(match answer_part(request, head, part, body.length(), now)? {
+        PartAnswer::NotModified => not_modified(&head.fields.map),
+        PartAnswer::Partial { body: range, content_range } => {
+            let mut fields = head.fields.map.clone();
+            fields.insert(http::header::CONTENT_RANGE, content_range);
+            let head = ResponseHead::new(StatusCode::PARTIAL_CONTENT, fields);
+            Response::new(head, Body::Pieces { owner: Arc::clone(body) as Arc<dyn Pieces>, range })
+        }
+    })
+}
+
+fn not_modified(fields: &HeaderMap) -> Response {
+    let fields = larder_cache::not_modified_fields(fields);
+    Response::new(ResponseHead::new(StatusCode::NOT_MODIFIED, fields), Body::Empty)
+}
+
+fn unsatisfiable(complete: u64) -> Response {
+    let fields = larder_cache::unsatisfiable_fields(complete);
+    Response::new(ResponseHead::new(StatusCode::RANGE_NOT_SATISFIABLE, fields), Body::Empty)
+}
+
+fn several(
+    fields: HeaderMap,
+    ranges: &[Range<u64>],
+    complete: u64,
+    bytes: impl FnMut(Range<u64>) -> Body,
+) -> Response {
+    let (fields, body) = multipart(fields, ranges, complete, bytes);
+    Response::new(ResponseHead::new(StatusCode::PARTIAL_CONTENT, fields), body)
 }
 
 /// Answers a request from a file of `size` bytes, which `body` opens at a range.
@@ -92,7 +140,7 @@ pub(crate) fn file(
     fields: HeaderMap,
     size: u64,
     now: WallTime,
-    body: impl FnOnce(Range<u64>) -> Body,
+    body: impl Fn(Range<u64>) -> Body,
 ) -> Response {
     let is_head = request.method == Method::HEAD;
     let sent = |range: Range<u64>| {
@@ -100,20 +148,15 @@ pub(crate) fn file(
     };
     match larder_cache::answer(request, StatusCode::OK, &fields, Some(size), now) {
         Answer::Whole => Response::new(ResponseHead::new(StatusCode::OK, fields), sent(0..size)),
-        Answer::NotModified => {
-            let fields = larder_cache::not_modified_fields(&fields);
-            Response::new(ResponseHead::new(StatusCode::NOT_MODIFIED, fields), Body::Empty)
-        }
+        Answer::NotModified => not_modified(&fields),
         Answer::Partial { range, complete } => {
             let shared = Arc::new(PreparedFields::new(fields));
             let (stored, fields) = larder_cache::partial_fields(&shared, &range, complete);
             let head = ResponseHead { status: StatusCode::PARTIAL_CONTENT, stored, fields };
             Response::new(head, sent(range))
         }
-        Answer::Unsatisfiable { complete } => {
-            let fields = larder_cache::unsatisfiable_fields(complete);
-            Response::new(ResponseHead::new(StatusCode::RANGE_NOT_SATISFIABLE, fields), Body::Empty)
-        }
+        Answer::Multiple { ranges, complete } => several(fields, &ranges, complete, sent),
+        Answer::Unsatisfiable { complete } => unsatisfiable(complete),
     }
 }
 

@@ -77,15 +77,15 @@ impl StaticFile {
     }
 
     /// The bytes of `range`, which lies within the file as it was opened.
-    pub(crate) fn body(self, range: std::ops::Range<u64>) -> Body {
-        if let Some(whole) = self.whole {
+    pub(crate) fn body(&self, range: std::ops::Range<u64>) -> Body {
+        if let Some(whole) = &self.whole {
             let bounds = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
             let cut = bounds.filter(|(start, end)| start <= end && *end <= whole.len());
             return cut.map(|(start, end)| whole.slice(start..end)).unwrap_or_default().into();
         }
         let length = Some(range.end.saturating_sub(range.start));
-        let stream =
-            Pieces { file: self.file, version: self.version, at: range.start, end: range.end, reading: None };
+        let file = Arc::clone(&self.file);
+        let stream = Pieces { file, version: self.version, at: range.start, end: range.end, reading: None };
         Body::Stream { length, stream: Box::pin(stream) }
     }
 }

@@ -1,28 +1,31 @@
-//! GET and HEAD on a site that caches: from the index where that is enough, else from a fetch that all who ask share.
+//! GET, HEAD and QUERY on a site that caches: from the index where that is enough, else from a fetch that all who ask
+//! share. What is stale and may be used all the same is used at once, and refreshed behind.
 //!
 //! In: an exchange. Out: its reply. The loop ends: a request looks so often and outlives so many lost fetches, then goes
 //! alone or gives up.
 
 use std::sync::Arc;
 
-use http::StatusCode;
-use larder_cache::StoredHead;
+use bytes::Bytes;
+use http::header::AGE;
+use http::{HeaderMap, Method, StatusCode};
+use larder_cache::{StaleCause, StaleReason, StoredHead};
 use larder_http::fields::age;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::time::Now;
 use larder_listen::Interims;
 use larder_origin::OriginResponse;
+use larder_store::{CacheKey, StoredResponse};
 use tokio::sync::oneshot;
 
 use super::reply;
 use crate::collapse::{Event, Follower, Seat, Trip};
-use crate::exchange::{Exchange, NotStored, Reply};
+use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
-use crate::forward::{self, Candidates, Flown, Job, Share};
-use crate::lookup::{Ask, Found, look_up};
+use crate::forward::{self, Candidates, Flown, Job, Kept, Share};
+use crate::lookup::{Ask, Found, Sought};
 use crate::proxy::{Furnished, Worker};
-use crate::respond::{self, Content, Represented};
-use crate::{fetch, key};
+use crate::{fetch, key, respond};
 
 /// Looks at the index before a request stops hoping that somebody else's fetch will do.
 const LOOKS_MAX: usize = 6;
@@ -30,17 +33,51 @@ const LOOKS_MAX: usize = 6;
 /// Lost fetches that a request outlives.
 const LOST_MAX: usize = 2;
 
-/// GET and HEAD on a site that caches: look, and where that is not enough, ask the origin once for all who wait.
-pub(super) async fn cached(
-    worker: &Arc<Worker>,
-    furnished: &Arc<Furnished>,
-    exchange: &mut Exchange,
-    origin: usize,
-    interims: &Interims,
-) -> Reply {
+/// What a request asks for, and who asks the origin for it.
+pub(super) struct Quest<'a> {
+    pub(super) worker: &'a Arc<Worker>,
+    pub(super) furnished: &'a Arc<Furnished>,
+    pub(super) origin: usize,
+    /// The content of a QUERY, which is part of its key; else nothing.
+    pub(super) content: Bytes,
+}
+
+impl Quest<'_> {
+    fn key(&self, exchange: &Exchange) -> CacheKey {
+        let mut key = key::key(&exchange.head, &exchange.settings.key);
+        if exchange.head.method.as_str() == "QUERY" {
+            key::push_content(&mut key, &exchange.head.fields, &self.content);
+        }
+        key
+    }
+
+    fn job(&self, exchange: &Exchange, offered: Candidates, leader: oneshot::Sender<Share>) -> Job {
+        Job {
+            worker: Arc::clone(self.worker),
+            furnished: Arc::clone(self.furnished),
+            settings: Arc::clone(&exchange.settings),
+            origin: self.origin,
+            hop: exchange.hop,
+            content: self.content.clone(),
+            offered,
+            completing: None,
+            leader,
+        }
+    }
+}
+
+/// Looks, and where that is not enough, asks the origin once for all who wait.
+pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: &Interims) -> Reply {
+    let worker = quest.worker;
     let settings = Arc::clone(&exchange.settings);
-    let key = key::key(&exchange.head, &settings.key);
-    let look = |head: &_, now| look_up(&settings.store, &key, head, &settings.policy, now);
+    let key = quest.key(exchange);
+    exchange.keyed = true;
+    let groups = worker.proxy.numbering.groups();
+    let look = |request: &_, now| {
+        let holds = |stored: &StoredResponse| groups.hold(&stored.head.groups, stored.number);
+        let (store, policy) = (&*settings.store, &settings.policy);
+        Sought { store, key: &key, request, policy, holds }.look_up(now)
+    };
     let mut alone = larder_cache::is_personal(&exchange.head, &settings.policy);
     let (mut looks, mut lost) = (0, 0);
     loop {
@@ -48,14 +85,29 @@ pub(super) async fn cached(
         let ask = match look(&exchange.head, now) {
             Found::Fresh { stored, age, ttl } => {
                 let status = CacheStatus {
-                    ttl_seconds: Some(i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX)),
+                    ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
+                    detail: ttl.is_zero().then_some(StaleReason::MaxStale.token()),
+                    ..CacheStatus::new(Outcome::Hit)
+                };
+                return reply::from_stored(exchange, &stored, age, now, status);
+            }
+            Found::Refresh { stored, age } => {
+                refresh(&quest, exchange, &key, &stored, || {
+                    match look(&exchange.head, worker.proxy.clock.now()) {
+                        Found::Refresh { stored: again, .. } => Arc::ptr_eq(&again, &stored),
+                        Found::Fresh { .. } | Found::Ask(_) => false,
+                    }
+                });
+                let status = CacheStatus {
+                    ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
+                    detail: Some(StaleReason::WhileRevalidate.token()),
                     ..CacheStatus::new(Outcome::Hit)
                 };
                 return reply::from_stored(exchange, &stored, age, now, status);
             }
             Found::Ask(ask) => ask,
         };
-        if larder_cache::only_if_cached(&exchange.head) {
+        if larder_cache::only_if_cached(&exchange.head, &settings.policy) {
             return reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED);
         }
         looks += 1;
@@ -79,7 +131,7 @@ pub(super) async fn cached(
         } else {
             let usable = |head: &StoredHead| is_usable(exchange, head, now);
             let unchanged = || match look(&exchange.head, worker.proxy.clock.now()) {
-                Found::Fresh { .. } => false,
+                Found::Fresh { .. } | Found::Refresh { .. } => false,
                 Found::Ask(again) => again.is_same(&ask),
             };
             flights.board(trip, usable, unchanged)
@@ -87,15 +139,8 @@ pub(super) async fn cached(
         let (follower, share) = match seat {
             Seat::Lead(guard, follower) => {
                 let (give, take) = oneshot::channel();
-                let job = Job {
-                    worker: Arc::clone(worker),
-                    furnished: Arc::clone(furnished),
-                    settings: Arc::clone(&settings),
-                    origin,
-                    hop: exchange.hop,
-                    offered: Candidates { selected: ask.selected.clone(), others: ask.others.clone() },
-                    leader: give,
-                };
+                let offered = Candidates { selected: ask.selected.clone(), others: ask.others.clone() };
+                let job = Job { completing: ask.part.clone(), ..quest.job(exchange, offered, give) };
                 tokio::spawn(forward::fly(job, guard));
                 (follower, Some(take))
             }
@@ -121,6 +166,38 @@ pub(super) async fn cached(
     }
 }
 
+/// Starts a fetch that nobody waits for, unless one is on its way or has ended since the look (RFC 5861 3).
+fn refresh(
+    quest: &Quest<'_>,
+    exchange: &Exchange,
+    key: &CacheKey,
+    stored: &Arc<StoredResponse>,
+    unchanged: impl FnOnce() -> bool,
+) {
+    let proxy = &quest.worker.proxy;
+    let mut head = fetch::for_everyone(&exchange.head);
+    if head.method == Method::HEAD {
+        // What everyone will use is refreshed, whoever causes it.
+        head.method = Method::GET;
+    }
+    if stored.head.part.is_none() {
+        head.fields.remove(http::header::RANGE);
+        head.fields.remove(http::header::IF_RANGE);
+    }
+    let trip = Trip {
+        key,
+        rule: Arc::as_ptr(&exchange.settings).addr(),
+        request: &Arc::new(head),
+        expected: Some(stored.head.vary.names().clone()),
+        number: proxy.numbering.current(),
+    };
+    if let Seat::Lead(guard, _) = proxy.flights.board(trip, |_| true, unchanged) {
+        let offered = Candidates { selected: Some(Arc::clone(stored)), ..Candidates::default() };
+        let (leader, _) = oneshot::channel();
+        tokio::spawn(forward::fly(quest.job(exchange, offered, leader), guard));
+    }
+}
+
 /// What a follower, or the leader, was told in the end.
 enum Told {
     Share(Share),
@@ -143,9 +220,10 @@ async fn wait(mut follower: Follower, share: Option<oneshot::Receiver<Share>>, i
         (Event::Lost, _) => Told::Lost,
         (_, Some(share)) => share.await.map_or(Told::Lost, Told::Share),
         (Event::Landed(landing), None) => {
-            Told::Share(Share::Landing { landing, origin_age: None, seat: None })
+            Told::Share(Share::Landing { landing, own: HeaderMap::new(), seat: None })
         }
         (Event::Confirmed(stored), None) => Told::Share(Share::Confirmed(stored)),
+        (Event::StandIn(stored, status), None) => Told::Share(Share::StandIn(stored, status)),
         (Event::NotForOthers, None) => Told::NotForOthers,
         (Event::Unshared | Event::Interim(_), None) => Told::Unshared,
     }
@@ -167,31 +245,43 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
         Told::NotForOthers => return Landed::LookAgain,
         Told::Lost => return Landed::Lost,
         Told::Failed(failure) => reply::stale_or_failed(worker, exchange, ask, failure, status),
-        Told::Share(Share::Passed(Flown { answer, forward_status, delay, detail })) => {
+        Told::Share(Share::Passed(Flown { answer, forward_status, delay, kept })) => {
             status.forward_status = Some(forward_status);
-            status.detail = Some(detail);
+            match kept {
+                Kept::Nothing(reason) => status.detail = Some(reason.token()),
+                Kept::Updated(freshness) => status.ttl_seconds = Some(freshness.ttl_seconds(now)),
+            }
             exchange.origin_time = Some(delay);
             let OriginResponse { status: code, fields, body, content_length, .. } = *answer;
             let response = reply::passed(exchange, code, fields, body, content_length);
             Reply { response: reply::conditionally(exchange, response, now), status }
         }
         Told::Share(Share::Confirmed(stored)) => {
-            let head = &stored.head;
-            if collapsed && !(head.vary.selects(&exchange.head.fields) && is_usable(exchange, head, now)) {
+            let is_ours = is_for(worker, exchange, (&stored.head, stored.number), now);
+            if collapsed && !(is_ours && respond::has_what_is_asked(&exchange.head, &stored, now.wall)) {
                 return Landed::LookAgain;
             }
             status.forward_status = Some(StatusCode::NOT_MODIFIED);
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             reply::from_stored(exchange, &stored, stored.head.freshness.age(now), now, status)
         }
-        Told::Share(Share::Landing { landing, origin_age, seat }) => {
-            let head = &landing.head;
-            if collapsed && !(head.vary.selects(&exchange.head.fields) && is_usable(exchange, head, now)) {
+        Told::Share(Share::StandIn(stored, error)) => {
+            let (head, cause) = (&stored.head, StaleCause::OriginError);
+            let allowed = larder_cache::may_serve_stale(head, now, cause, &exchange.settings.policy);
+            if collapsed && !(head.vary.selects(&exchange.head.fields) && allowed.is_ok()) {
                 return Landed::LookAgain;
             }
-            let content = Content::Growing(Arc::clone(&landing.body));
-            let of = Represented { status: head.status, fields: &head.fields, content };
-            let Some(mut response) = respond::represent(&exchange.head, &of, now.wall) else {
+            status.forward_status = Some(error);
+            status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
+            status.detail = Some(allowed.unwrap_or(StaleReason::StaleIfError).token());
+            reply::from_stored(exchange, &stored, head.freshness.age(now), now, status)
+        }
+        Told::Share(Share::Landing { landing, mut own, seat }) => {
+            let head = &landing.head;
+            if collapsed && !is_for(worker, exchange, (head, landing.number), now) {
+                return Landed::LookAgain;
+            }
+            let Some(mut response) = reply::from_landing(exchange, &landing, &mut status, now) else {
                 // Nobody asks again: the origin has had its request, and what it made of it is known.
                 return if landing.body.is_broken() {
                     Landed::Reply(Box::new(reply::stale_or_failed(
@@ -207,21 +297,25 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
             };
             // The leader's place was held for it until here.
             drop(seat);
-            status.forward_status = Some(head.status);
-            status.stored = landing.stored;
-            status.detail = (!landing.stored).then_some(NotStored::NoRoom.token());
-            status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
-            let age = if collapsed { Some(age::format(head.freshness.age(now))) } else { origin_age };
-            if let Some(age) = age {
-                response.head.fields.insert(http::header::AGE, age);
+            if collapsed {
+                own.insert(AGE, age::format(head.freshness.age(now)));
             }
+            response.head.fields.extend(own);
             Reply { response, status }
         }
     };
     Landed::Reply(Box::new(reply))
 }
 
-/// Whether a follower may use what somebody else's request brought.
+/// Whether what somebody else's request brought is for a follower too: its Vary selects it, no invalidation since the
+/// fetch began names one of its groups, and it may be used as it is.
+fn is_for(worker: &Worker, exchange: &Exchange, (head, number): (&StoredHead, u64), now: Now) -> bool {
+    head.vary.selects(&exchange.head.fields)
+        && worker.proxy.numbering.groups().hold(&head.groups, number)
+        && is_usable(exchange, head, now)
+}
+
+/// Whether it may be used as it is.
 fn is_usable(exchange: &Exchange, head: &larder_cache::StoredHead, now: Now) -> bool {
     matches!(
         larder_cache::reuse(head, &exchange.head, now, &exchange.settings.policy),

@@ -1,16 +1,19 @@
 //! A client's exchange, from door to door: where the way of a request branches between the rooms.
 //!
 //! In: a request. Out: the response. Each step below is a room's; what is decided here is only which comes next:
-//! route and rule, static files, then [`cached`] or [`pass`], and [`reply`] for what is said. The future is dropped when
+//! route and rule, static files, then [`cached`] or [`pass`], and [`reply`] for what is said. Of requests with content only
+//! QUERY may be answered from what is stored; its content is read first ([`content`]), for it belongs to the key. The future is dropped when
 //! the client leaves: nothing it waits for depends on it, since a fetch is a task of its own ([`crate::forward`]); only
 //! what nobody else can use (an upload, a bypass) ends with it.
 
 mod cached;
+mod content;
 mod pass;
 mod reply;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::VIA;
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
@@ -23,7 +26,10 @@ use crate::failure::Failure;
 use crate::fetch::{self, Hop};
 use crate::proxy::{Furnished, Worker};
 use crate::root::Found as File;
+use crate::settings::ProxySettings;
 use crate::{key, respond, route};
+use cached::Quest;
+use content::Taken;
 
 /// Serves one request.
 pub(crate) async fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Response {
@@ -87,6 +93,7 @@ fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Ex
         hop: Hop { client: peer.remote.ip(), trusted },
         site: Arc::clone(site),
         settings: Arc::clone(settings),
+        keyed: false,
         started: worker.proxy.clock.now(),
         collapse_wait: None,
         origin_time: None,
@@ -99,7 +106,7 @@ async fn decide(
     worker: &Arc<Worker>,
     furnished: &Arc<Furnished>,
     exchange: &mut Exchange,
-    inside: Inside,
+    mut inside: Inside,
     interims: &Interims,
 ) -> Reply {
     if let Some(Some(root)) = furnished.plan.roots.get(inside.site) {
@@ -109,18 +116,28 @@ async fn decide(
             File::Nothing => {}
         }
     }
+    let is_get = matches!(exchange.head.method, http::Method::GET | http::Method::HEAD);
     let Some(origin) = exchange.site.settings.origin.filter(|origin| furnished.origin(*origin).is_some())
     else {
-        let known = fetch::is_cacheable_method(&exchange.head.method);
-        return reply::failed(Outcome::Own, if known { Failure::NO_SUCH_FILE } else { Failure::METHOD });
+        return reply::failed(Outcome::Own, if is_get { Failure::NO_SUCH_FILE } else { Failure::METHOD });
     };
-    let cacheable = fetch::is_cacheable_method(&exchange.head.method);
-    let (reason, detail) = match () {
-        () if !cacheable => (Forward::Method, None),
-        () if !exchange.settings.cache => (Forward::Bypass, None),
-        () if inside.websocket && exchange.site.settings.websocket => (Forward::Bypass, Some("upgrade")),
-        () if !inside.body.is_empty() => (Forward::Bypass, Some("request-body")),
-        () => return cached::cached(worker, furnished, exchange, origin, interims).await,
+    let quest = |content| Quest { worker, furnished, origin, content };
+    let (reason, detail) = match exchange.head.method.as_str() {
+        method if !matches!(method, "GET" | "HEAD" | "QUERY") => (Forward::Method, None),
+        _ if !exchange.settings.cache => (Forward::Bypass, None),
+        _ if inside.websocket && exchange.site.settings.websocket => (Forward::Bypass, Some("upgrade")),
+        _ if is_get && inside.body.is_empty() => {
+            return cached::cached(quest(Bytes::new()), exchange, interims).await;
+        }
+        _ if is_get => (Forward::Bypass, Some("request-body")),
+        _ => match content::take(inside.body, ProxySettings::QUERY_CONTENT_MAX).await {
+            Ok(Taken::All(content)) => return cached::cached(quest(content), exchange, interims).await,
+            Ok(Taken::TooLong(body)) => {
+                inside.body = body;
+                (Forward::Bypass, Some("query-too-large"))
+            }
+            Err(error) => return reply::failed(Outcome::Own, Failure::of_content(error)),
+        },
     };
     let mut reply = pass::pass(worker, furnished, exchange, origin, inside, interims).await;
     reply.status.outcome = Outcome::Forwarded(reason);

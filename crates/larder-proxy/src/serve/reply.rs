@@ -15,7 +15,8 @@ use larder_http::message::{Response, ResponseHead};
 use larder_http::time::Now;
 use larder_store::StoredResponse;
 
-use crate::exchange::{Exchange, Reply};
+use crate::collapse::Landing;
+use crate::exchange::{Exchange, NotStored, Reply};
 use crate::failure::Failure;
 use crate::lookup::Ask;
 use crate::proxy::Worker;
@@ -55,12 +56,29 @@ pub(super) fn from_stored(
     status: CacheStatus,
 ) -> Reply {
     let content = Content::Stored(Arc::clone(&stored.body));
-    let of = Represented { status: stored.head.status, fields: &stored.head.fields, content };
+    let of = Represented { head: &stored.head, content };
     let response = respond::represent(&exchange.head, &of, now.wall);
     // A body that is whole always takes another reader.
     let mut response = response.unwrap_or_else(|| respond::failure(Failure::FETCH_LOST));
     response.head.fields.insert(http::header::AGE, age::format(current_age));
     Reply { response, status }
+}
+
+/// A response that is arriving, as far as the request asks for it. `None` where its body takes no new readers.
+pub(super) fn from_landing(
+    exchange: &Exchange,
+    landing: &Landing,
+    status: &mut CacheStatus,
+    now: Now,
+) -> Option<Response> {
+    let head = &landing.head;
+    let of = Represented { head, content: Content::Growing(Arc::clone(&landing.body)) };
+    let response = respond::represent(&exchange.head, &of, now.wall)?;
+    status.forward_status = Some(landing.forward_status);
+    status.stored = landing.stored;
+    status.detail = (!landing.stored).then_some(NotStored::NoRoom.token());
+    status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
+    Some(response)
 }
 
 /// The origin's answer as it came.

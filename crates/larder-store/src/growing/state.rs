@@ -13,10 +13,7 @@ use slab::Slab;
 
 use crate::budget::Reservation;
 use crate::memory::MemoryStore;
-use crate::stored::StoredBody;
-
-/// What a piece costs beside its bytes: the handle, its shared count, the allocator's rounding.
-pub(super) const PIECE_OVERHEAD_BYTES: u64 = 96;
+use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody};
 
 /// Bodies that arrived in pieces smaller than this on average are put together when they are whole.
 pub(super) const COMPACT_BELOW_BYTES: u64 = 16 * 1024;

@@ -260,6 +260,19 @@ impl MemoryStore {
         self.place(key.hash()).change(|shard| shard.remove(key, is_it, &mut dropped));
     }
 
+    /// Takes the responses under `key` for which `which` holds out of the index. Calls `which` under the shard's lock.
+    pub fn discard(&self, key: &CacheKey, which: impl Fn(&StoredResponse) -> bool) {
+        let mut dropped = Vec::new();
+        let is_named = |item: &Item| item.response().is_some_and(|response| which(response));
+        self.place(key.hash()).change(|shard| shard.remove(key, is_named, &mut dropped));
+    }
+
+    /// The responses under `key`, newest first, and whether there is a mark at `now` (monotonic). Looking does not count
+    /// as use.
+    pub fn responses(&self, key: &CacheKey, now: Duration) -> (SmallVec<[Arc<StoredResponse>; 4]>, bool) {
+        self.place(key.hash()).shard.read().responses_of(key, now)
+    }
+
     /// Remembers until `until` (monotonic) that requests for `key` need not queue. Costs a few hundred bytes of room;
     /// where there is none, nothing is remembered.
     pub fn mark_hit_for_miss(&self, key: &CacheKey, until: Duration) {

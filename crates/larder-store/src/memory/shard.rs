@@ -140,6 +140,24 @@ impl Shard {
         }
     }
 
+    /// What lies under a key, newest first, and whether a mark is among it.
+    pub(super) fn responses_of(
+        &self,
+        key: &CacheKey,
+        now: Duration,
+    ) -> (SmallVec<[Arc<StoredResponse>; 4]>, bool) {
+        let mut responses = SmallVec::new();
+        let mut marked = false;
+        let slots = self.key(key).into_iter().flat_map(|own| own.slots.iter().rev());
+        for entry in slots.filter_map(|slot| self.entries.get(*slot)) {
+            match &entry.item {
+                Item::Response(response) => responses.push(Arc::clone(response)),
+                Item::Mark { until, .. } => marked |= now < *until,
+            }
+        }
+        (responses, marked)
+    }
+
     pub(super) fn insert(&mut self, key: &CacheKey, item: Item) {
         let (base_hash, key_hash) = (key.hash(), key.full_hash());
         let queue = if self.queues.ghost.recall(key_hash) { Queue::Main } else { Queue::Small };

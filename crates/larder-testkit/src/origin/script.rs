@@ -82,6 +82,9 @@ pub struct Answer {
     pub holds: Vec<Hold>,
     /// Answer 304 where If-None-Match or If-Modified-Since match the ETag or Last-Modified among `fields`.
     pub conditional: bool,
+    /// Answer a single byte range with 206 and Content-Range, unless If-Range is another thing than the ETag among
+    /// `fields`.
+    pub ranges: bool,
     /// The body ends here with an orderly close of the connection.
     pub cut_at: Option<u64>,
     /// The body ends here with a reset.
@@ -135,6 +138,16 @@ impl Content {
         match self {
             Self::Literal(bytes) => bytes.len() as u64,
             Self::Derived { length, .. } => *length,
+        }
+    }
+
+    /// Bytes `from..to` as content of its own, both within the length.
+    pub(super) fn part(&self, from: u64, to: u64) -> Self {
+        match self {
+            Self::Literal(_) => Self::Literal(self.slice(from, to)),
+            Self::Derived { seed, first, .. } => {
+                Self::Derived { seed: seed.clone(), first: first + from, length: to.saturating_sub(from) }
+            }
         }
     }
 

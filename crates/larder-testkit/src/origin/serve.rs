@@ -42,7 +42,7 @@ pub(super) async fn connection(stream: TcpStream, number: u64, shared: &Shared) 
 }
 
 async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared) -> Result<Then, Error> {
-    let (seen, framing) = read_request(head, connection);
+    let (mut seen, framing) = read_request(head, connection);
     let (at, _in_flight) = shared.log.request(seen.clone());
     let mut framing = match framing {
         Ok(framing) => framing,
@@ -65,7 +65,7 @@ async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared
         if seen.fields.lists("expect", "100-continue") {
             wire.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
-        read_body(wire, &mut framing, at, shared).await?;
+        seen.body = read_body(wire, &mut framing, at, shared).await?;
     }
     if let Some(delay) = answer.delay.as_deref().and_then(template::duration) {
         tokio::time::sleep(delay).await;
@@ -133,7 +133,12 @@ fn read_request(head: Bytes, connection: u64) -> (Seen, Result<Framing, Error>) 
     (seen, framing)
 }
 
-async fn read_body(wire: &mut Wire, framing: &mut Framing, at: usize, shared: &Shared) -> Result<(), Error> {
+async fn read_body(
+    wire: &mut Wire,
+    framing: &mut Framing,
+    at: usize,
+    shared: &Shared,
+) -> Result<Bytes, Error> {
     let mut body = BytesMut::new();
     let mut trailers = Fields::default();
     loop {
@@ -141,8 +146,9 @@ async fn read_body(wire: &mut Wire, framing: &mut Framing, at: usize, shared: &S
             Ok(Some(piece)) if body.len() + piece.len() <= BODY_BYTES_MAX => body.extend_from_slice(&piece),
             Ok(Some(piece)) => return Err(Error::malformed("size of a request's body", &piece)),
             Ok(None) => {
-                shared.log.body(at, body.freeze(), true);
-                return Ok(());
+                let body = body.freeze();
+                shared.log.body(at, body.clone(), true);
+                return Ok(body);
             }
             Err(error) => {
                 if matches!(error, Error::Malformed { .. }) {
@@ -207,15 +213,23 @@ async fn respond(
     shared: &Shared,
 ) -> Result<Then, Error> {
     let filled = answer.template.as_ref().map(|text| template::expand(text, context));
-    let content = answer.content(seen, filled);
+    let mut content = answer.content(seen, filled);
     let version = answer.version.as_deref().unwrap_or("1.1");
     let not_modified = answer.conditional && matches_stored(answer, seen, context);
-    let status = if not_modified { 304 } else { answer.status.unwrap_or(200) };
+    let mut status = if not_modified { 304 } else { answer.status.unwrap_or(200) };
+    let mut fields = answer.fields.clone();
+    if answer.ranges
+        && status == 200
+        && let Some((from, to)) = range_asked(answer, seen, context, content.length())
+    {
+        fields.push(format!("Content-Range: bytes {from}-{}/{}", to - 1, content.length()));
+        (status, content) = (206, content.part(from, to));
+    }
     let bodiless = seen.method == "HEAD" || matches!(status, 100..=199 | 204 | 304);
     let default = if version == "1.0" { BodyFraming::UntilClose } else { BodyFraming::Length };
     let framing = answer.framing.unwrap_or(default);
 
-    let mut head = response_head(version, status, answer.reason.as_deref(), &answer.fields, context);
+    let mut head = response_head(version, status, answer.reason.as_deref(), &fields, context);
     match framing {
         BodyFraming::Length if !matches!(status, 100..=199 | 204 | 304) => {
             head.push_str(&format!("Content-Length: {}\r\n", content.length()));
@@ -294,6 +308,22 @@ fn matches_stored(answer: &Answer, seen: &Seen, context: &Context<'_>) -> bool {
         (Some(asked), Some((_, modified))) => asked == modified.trim(),
         _ => false,
     }
+}
+
+/// The one range that the request asks for, as `from..to` within `length`; `None` where the whole is due.
+fn range_asked(answer: &Answer, seen: &Seen, context: &Context<'_>, length: u64) -> Option<(u64, u64)> {
+    let spec = seen.fields.first("range").filter(|_| seen.method == "GET")?.strip_prefix("bytes=")?;
+    if let Some(asked) = seen.fields.first("if-range") {
+        let lines = answer.fields.iter().map(|line| template::expand(line, context));
+        let mut tags = lines.filter_map(|line| Some(line.strip_prefix("ETag: ")?.to_owned()));
+        tags.find(|tag| tag == asked)?;
+    }
+    let (from, to) = match spec.split_once('-')? {
+        ("", suffix) => (length.saturating_sub(suffix.parse().ok()?), length),
+        (from, "") => (from.parse().ok()?, length),
+        (from, last) => (from.parse().ok()?, last.parse::<u64>().ok()?.saturating_add(1).min(length)),
+    };
+    (from < to).then_some((from, to))
 }
 
 async fn echo(wire: &mut Wire) -> Result<Then, Error> {

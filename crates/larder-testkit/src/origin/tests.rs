@@ -140,6 +140,30 @@ async fn misbehaviour_is_seen_as_what_it_is() {
 }
 
 #[tokio::test]
+async fn a_range_is_answered_where_the_script_says_so() {
+    let answers = "[[answer]]\nfields = ['ETag: \"a\"']\nbody = \"0123456789\"\nranges = true\n";
+    let origin = Origin::simple(vec![script("/a", answers)]).unwrap();
+    for (range, if_range, status, body) in [
+        ("bytes=2-3", None, 206, "23"),
+        ("bytes=8-99", None, 206, "89"),
+        ("bytes=-2", None, 206, "89"),
+        ("bytes=7-", Some("\"a\""), 206, "789"),
+        ("bytes=7-", Some("\"b\""), 200, "0123456789"),
+        ("bytes=10-", None, 200, "0123456789"),
+        ("bytes=0-1,3-4", None, 200, "0123456789"),
+    ] {
+        let mut request = get("/a").field("Range", range);
+        if let Some(tag) = if_range {
+            request = request.field("If-Range", tag);
+        }
+        let answer = ask(&origin, &request).await.unwrap();
+        assert_eq!((answer.status, &*answer.body), (status, body.as_bytes()), "{range} {if_range:?}");
+        let said = answer.fields.first("content-range").map(|said| said.ends_with("/10"));
+        assert_eq!(said, (status == 206).then_some(true), "{range}");
+    }
+}
+
+#[tokio::test]
 async fn interim_responses_and_switched_protocols_are_told_apart() {
     let hints =
         script("/a", "[[answer]]\ninterim = [{ status = 103, fields = [\"Link: </s>\"] }]\nbody = \"x\"\n");

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::cache_status;
-use super::format::{BodyOf, Expect, Looser, Saw, Want};
+use super::format::{BodyOf, Expect, Looser, PartOf, Saw, Want};
 use super::report::Mismatch;
+use super::{cache_status, multipart};
 use crate::client::{End, Response};
 use crate::origin::Seen;
 use crate::seeded;
@@ -44,6 +44,9 @@ pub(super) fn response(expect: &Expect, response: &Response, context: &Context<'
     {
         out.push(Mismatch::new("body", format!("... {part} ..."), shown(&response.body)));
     }
+    if let Some(wanted) = &expect.multipart {
+        out.extend(several(wanted, response, context));
+    }
     fields(&expect.fields, &expect.absent, &response.fields, "", context, &mut out);
     fields(&BTreeMap::new(), &expect.absent, &response.trailers, " among the trailers", context, &mut out);
     if let Some(wanted) = &expect.cache_status {
@@ -59,6 +62,24 @@ pub(super) fn response(expect: &Expect, response: &Response, context: &Context<'
         if interim != &found {
             out.push(Mismatch::new("interim", format!("{interim:?}"), format!("{found:?}")));
         }
+    }
+    out
+}
+
+/// Looks at the parts of a multipart/byteranges.
+fn several(wanted: &[PartOf], response: &Response, context: &Context<'_>) -> Vec<Mismatch> {
+    let parts = match multipart::parts(response.fields.first("content-type"), &response.body) {
+        Ok(parts) => parts,
+        Err(why) => return vec![Mismatch::new("multipart", "well-formed", why)],
+    };
+    let mut out = Vec::new();
+    if parts.len() != wanted.len() {
+        out.push(Mismatch::new("number of parts", wanted.len().to_string(), parts.len().to_string()));
+    }
+    for (n, (wanted, part)) in wanted.iter().zip(&parts).enumerate() {
+        let whose = format!(" of part {}", n + 1);
+        fields(&wanted.fields, &wanted.absent, &part.fields, &whose, context, &mut out);
+        body(&wanted.body, &wanted.body_of, &part.body, &format!("body{whose}"), &mut out);
     }
     out
 }

@@ -80,6 +80,9 @@ pub struct Step {
     pub start: Option<String>,
     /// How many clients send it at the same time.
     pub clients: Option<usize>,
+    /// Send it this many times, one after the other; `{i}` in target, fields and body is the number of each, from 1.
+    /// What is expected of a response is expected of each, what is expected of origins and metrics holds at the end.
+    pub times: Option<u64>,
     /// The client stops reading after this many bytes of body, until `resume`.
     pub pause_at: Option<u64>,
     /// Instead of reading an answer: `close`, `half-close` (and read), or `abort`.
@@ -206,6 +209,8 @@ pub struct Expect {
     pub body_of: Option<BodyOf>,
     /// A part of the body.
     pub body_contains: Option<String>,
+    /// The whole body is multipart/byteranges of exactly these parts, in this order.
+    pub multipart: Option<Vec<PartOf>>,
     /// Fields by name.
     pub fields: BTreeMap<String, Want>,
     /// Fields that must not be there.
@@ -265,6 +270,20 @@ pub struct BodyOf {
     pub first: u64,
     /// How long it is.
     pub bytes: u64,
+}
+
+/// One part of a body that has several.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PartOf {
+    /// Its fields by name.
+    pub fields: BTreeMap<String, Want>,
+    /// Fields that must not be there.
+    pub absent: Vec<String>,
+    /// Its content.
+    pub body: Option<String>,
+    /// Its content is a range of a derived body.
+    pub body_of: Option<BodyOf>,
 }
 
 /// What a field is to be.

@@ -168,6 +168,16 @@ fn check_step(step: &Step, said: &mut dyn FnMut(&str)) {
     if step.version.as_deref() == Some("h2") && (step.on.is_some() || step.after.is_some()) {
         said("an h2 request has a connection of its own");
     }
+    if step.times.is_some()
+        && (!step.is_request()
+            || step.raw.is_some()
+            || step.start.is_some()
+            || step.clients.is_some()
+            || step.on.is_some()
+            || unread)
+    {
+        said("`times` is for a plain request in the foreground");
+    }
     if unread && (step.start.is_some() || step.clients.is_some()) {
         said("`after` is for a single request in the foreground");
     }

@@ -5,7 +5,7 @@
 //! larder and the scripted origin share with the scenario, never by waiting.
 //!
 //! `format` holds the words of a file, `load` reads and refuses, `run` goes through a file, `steps` does what a
-//! step says, `send` is its clients, `expect` compares, `report` tells.
+//! step says, `send` is its clients, `expect` compares (`multipart` reads what several ranges bring), `report` tells.
 //!
 //! Deliberately absent: larder. Who tests it implements [`Larder`], in one process or around the binary.
 
@@ -13,6 +13,7 @@ pub mod cache_status;
 mod expect;
 pub mod format;
 mod load;
+mod multipart;
 mod report;
 mod run;
 mod send;

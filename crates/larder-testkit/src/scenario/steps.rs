@@ -24,7 +24,16 @@ impl World<'_> {
         self.last_response.clear();
         let expect = step.expect.clone().unwrap_or_default();
         let mut out = Vec::new();
-        if step.is_request() {
+        if let Some(times) = step.times {
+            for number in 1..=times {
+                out = self.request(&numbered(step, number), &expect)?;
+                // One that is wrong is enough to read about.
+                if !out.is_empty() {
+                    out.iter_mut().for_each(|m| m.what = format!("time {number}: {}", m.what));
+                    return Ok(out);
+                }
+            }
+        } else if step.is_request() {
             out = self.request(step, &expect)?;
         } else if !step.pipeline.is_empty() {
             out = self.pipeline(step)?;
@@ -255,6 +264,17 @@ impl World<'_> {
             self.within(async { tokio::time::sleep(LOOK_EVERY).await })?;
         }
     }
+}
+
+/// The step with its number in the place of `{i}`.
+fn numbered(step: &Step, number: u64) -> Step {
+    let put = |text: &String| text.replace("{i}", &number.to_string());
+    let mut step = step.clone();
+    for text in [&mut step.get, &mut step.head, &mut step.post, &mut step.request, &mut step.body] {
+        *text = text.as_ref().map(put);
+    }
+    step.fields = step.fields.iter().map(put).collect();
+    step
 }
 
 fn nothing_after(connection: &Connection) -> Option<Mismatch> {

@@ -227,6 +227,42 @@ expect = { origin_requests = 11 }
 }
 
 #[test]
+fn a_request_may_be_sent_many_times_and_answered_in_parts() {
+    let text = r#"
+rule = "numbered requests, what they carried, several ranges"
+[[origin]]
+path = "/n*"
+[[origin.answer]]
+fields = ["ETag: {field:x-n}"]
+template = "{target} {body}"
+[[origin]]
+path = "/parts"
+[[origin.answer]]
+status = 206
+fields = ["Content-Type: multipart/byteranges; boundary=b"]
+body = "--b\r\nContent-Range: bytes 0-1/9\r\n\r\nab\r\n--b\r\nContent-Range: bytes 4-4/9\r\n\r\ne\r\n--b--\r\n"
+[[step]]
+request = "QUERY /n{i}"
+times = 7
+fields = ["X-N: {i}"]
+body = "i={i}"
+expect = { cache_status = "absent", origin_requests = 7, origin_saw = { target = "/n7", body = "i=7" } }
+[[step]]
+request = "QUERY /n"
+body = "x"
+expect = { body = "/n x", cache_status = "absent", origin_requests = 8 }
+[[step]]
+get = "/parts"
+expect = { multipart = [{ fields = { content-range = "bytes 0-1/9" }, body = "ab" }, { absent = ["etag"], body = "e" }], cache_status = "absent", origin_requests = 9 }
+"#;
+    passes(text);
+    fails(&text.replace("\"ab\" }", "\"x\" }"), &["body of part 1", "2 bytes: ab"]);
+    fails(&text.replace("{ absent = [\"etag\"], body = \"e\" }", ""), &["number of parts"]);
+    fails(&text.replace("requests = 7", "requests = 6"), &["expected: 6\n    got:      7"]);
+    fails(&text.replace("times = 7", "times = 7\nstart = \"x\""), &["`times` is for a plain request"]);
+}
+
+#[test]
 fn many_files_run_at_once_and_all_failures_are_told() {
     let dir = tempfile::tempdir().unwrap();
     for n in 0..12 {

@@ -1,0 +1,402 @@
+//! The decisions of this crate in words for people, for `larder explain`.
+//!
+//! In: a reason, or a response whose lifetime is asked for. Out: one sentence with the section that it rests on, and
+//! all lifetimes that a response was given, the one that decided first. They come from the table that
+//! [`freshness`](crate::freshness) itself walks, so what is told is what was done.
+//! Nothing here is on the path of an answer. Deliberately absent: order and layout, which are the command's own.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use larder_http::fields::surrogate::{SURROGATE_CONTROL, X_ACCEL_EXPIRES, X_REVERSE_PROXY_TTL};
+
+use crate::directives::{Directives, Said};
+use crate::freshness::{Asked, ExchangeTimes, LifetimeSource};
+use crate::policy::CachePolicy;
+use crate::reuse::{UnusableReason, ValidateReason};
+use crate::stale::{StaleForbidden, StaleReason};
+use crate::storable::NotStorable;
+
+/// A lifetime that a response was given, and by what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LifetimeCandidate {
+    /// Where it comes from.
+    pub source: LifetimeSource,
+    /// How long.
+    pub lifetime: Duration,
+    /// The field or setting as it stands, such as `cache-control: max-age=60` or `ttl = 60s`; empty for
+    /// [`LifetimeSource::Nothing`]. Cut after [`FIELD_MAX`] bytes, and without anything that is not printable.
+    pub field: String,
+}
+
+/// Longest text of a field.
+pub const FIELD_MAX: usize = 256;
+
+/// All lifetimes that the response was given. The first decides, and is what [`storable`](fn@crate::storable) finds;
+/// then come those that lost, in order of precedence, and last those in fields that another field replaces. Never empty.
+pub fn lifetimes(
+    status: StatusCode,
+    fields: &HeaderMap,
+    times: ExchangeTimes,
+    policy: &CachePolicy,
+) -> Vec<LifetimeCandidate> {
+    let received = times.response.wall;
+    let mut candidates = Vec::new();
+    for (place, directives) in Directives::all(fields, policy).enumerate() {
+        let asked = Asked { status, fields, directives: &directives, received, policy };
+        let given = asked.lifetimes().filter(|(source, _)| place == 0 || is_by(*source, directives.by));
+        candidates.extend(given.map(|(source, lifetime)| {
+            let field = text(source, lifetime, directives.by, fields, policy);
+            LifetimeCandidate { source, lifetime, field }
+        }));
+        if candidates.is_empty() {
+            candidates.push(LifetimeCandidate {
+                source: LifetimeSource::Nothing,
+                lifetime: Duration::ZERO,
+                field: String::new(),
+            });
+        }
+    }
+    candidates
+}
+
+/// Whether a lifetime of this kind is `said`'s own.
+fn is_by(source: LifetimeSource, said: Said) -> bool {
+    match source {
+        LifetimeSource::Targeted => matches!(said, Said::Target(_)),
+        LifetimeSource::SurrogateControl => said == Said::SurrogateControl,
+        LifetimeSource::SMaxage | LifetimeSource::MaxAge | LifetimeSource::Expires => {
+            said == Said::CacheControl
+        }
+        LifetimeSource::OverrideTtl
+        | LifetimeSource::XAccelExpires
+        | LifetimeSource::XReverseProxyTtl
+        | LifetimeSource::Ttl
+        | LifetimeSource::Heuristic
+        | LifetimeSource::Nothing => false,
+    }
+}
+
+fn text(
+    source: LifetimeSource,
+    lifetime: Duration,
+    said: Said,
+    fields: &HeaderMap,
+    policy: &CachePolicy,
+) -> String {
+    let line = |name: &HeaderName| field_text(fields, name);
+    match (source, said) {
+        (LifetimeSource::OverrideTtl, _) => format!("override_ttl = {lifetime:?}"),
+        (LifetimeSource::Ttl, _) => format!("ttl = {lifetime:?}"),
+        (LifetimeSource::Targeted, Said::Target(place)) => {
+            policy.controls.targets.get(place).map(line).unwrap_or_default()
+        }
+        (LifetimeSource::SurrogateControl, _) => line(&SURROGATE_CONTROL),
+        (LifetimeSource::XAccelExpires, _) => line(&X_ACCEL_EXPIRES),
+        (LifetimeSource::XReverseProxyTtl, _) => line(&X_REVERSE_PROXY_TTL),
+        (LifetimeSource::SMaxage | LifetimeSource::MaxAge, _) => line(&header::CACHE_CONTROL),
+        (LifetimeSource::Expires, _) => line(&header::EXPIRES),
+        (LifetimeSource::Heuristic, _) => line(&header::LAST_MODIFIED),
+        (LifetimeSource::Targeted | LifetimeSource::Nothing, _) => String::new(),
+    }
+}
+
+/// All lines of `name` as one, printable.
+fn field_text(fields: &HeaderMap, name: &HeaderName) -> String {
+    let lines = fields.get_all(name).iter().map(HeaderValue::as_bytes).map(String::from_utf8_lossy);
+    let joined = lines.collect::<Vec<Cow<'_, str>>>().join(", ");
+    let printable = |c: char| if c.is_control() { ' ' } else { c };
+    let mut text: String = format!("{name}: {joined}").chars().map(printable).collect();
+    if let Some((end, _)) = text.char_indices().find(|(at, c)| at + c.len_utf8() > FIELD_MAX) {
+        text.truncate(end);
+    }
+    text
+}
+
+impl LifetimeSource {
+    /// What gave the lifetime.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::OverrideTtl => "The rule's override_ttl replaces what the origin says.",
+            Self::Targeted => "A targeted field replaces Cache-Control and Expires.",
+            Self::SurrogateControl => "Surrogate-Control replaces Cache-Control and Expires.",
+            Self::XAccelExpires => "X-Accel-Expires replaces max-age, s-maxage and Expires.",
+            Self::XReverseProxyTtl => "X-Reverse-Proxy-TTL replaces max-age, s-maxage and Expires.",
+            Self::SMaxage => "s-maxage is the lifetime for shared caches.",
+            Self::MaxAge => "max-age is the lifetime.",
+            Self::Expires => "The lifetime is Expires less Date.",
+            Self::Ttl => "The origin gives no lifetime, so the rule's ttl does.",
+            Self::Heuristic => "Nothing gives a lifetime, so it is a tenth of the time since Last-Modified.",
+            Self::Nothing => "Nothing gives a lifetime, so it is zero.",
+        }
+    }
+
+    /// On what that rests.
+    pub const fn section(self) -> &'static str {
+        match self {
+            Self::OverrideTtl | Self::Ttl => "configuration",
+            Self::Targeted => "RFC 9213 2.2",
+            Self::SurrogateControl => "Edge Architecture 2.2",
+            Self::XAccelExpires | Self::XReverseProxyTtl => "RFC 9111 4.2.1, by a private field",
+            Self::SMaxage => "RFC 9111 5.2.2.10",
+            Self::MaxAge => "RFC 9111 5.2.2.1",
+            Self::Expires => "RFC 9111 5.3",
+            Self::Heuristic => "RFC 9111 4.2.2",
+            Self::Nothing => "RFC 9111 4.2.1",
+        }
+    }
+}
+
+impl NotStorable {
+    /// Why it is not stored.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Method => {
+                "Answers to GET and QUERY are stored, and those to POST only with a lifetime of their own and a \
+                 Content-Location that is the request's target."
+            }
+            Self::Interim => "An interim response is not final.",
+            Self::PartialContent => {
+                "A 206 is stored only as one part that says where it lies, in answer to a GET with Range."
+            }
+            Self::NotModified => "A 304 updates what is stored and is nothing by itself.",
+            Self::PreconditionFailed => "A 412 answers the conditions of one request.",
+            Self::RangeNotSatisfiable => "A 416 answers the Range of one request.",
+            Self::RequestNoStore => "The request says no-store.",
+            Self::MustUnderstand => {
+                "It says must-understand, and the rules of its status are not known here."
+            }
+            Self::NoStore => "It says no-store.",
+            Self::Private => "It says private: it is for one client.",
+            Self::Authorization => {
+                "The request has Authorization, and nothing says that all may see the response."
+            }
+            Self::SessionCookie => {
+                "The request has a session cookie, and only the rule's ttl or override_ttl gives a lifetime."
+            }
+            Self::VaryAny => "It varies by more than request fields, so no later request can select it.",
+            Self::SetCookie => "It sets a cookie, and the origin gives it no lifetime.",
+            Self::SetSessionCookie => {
+                "It sets a cookie that looks like a session, and nothing says that it is shared."
+            }
+            Self::SetCookieBypass => "It sets a cookie, and the rule stores no such response.",
+            Self::NoCache => "It says no-cache and has no validator: it could never be used.",
+            Self::NoLifetime => "It has neither a lifetime nor a validator: it could never be used.",
+        }
+    }
+
+    /// On what that rests.
+    pub const fn section(self) -> &'static str {
+        match self {
+            Self::Method => "RFC 9110 9.2.3, 9.3.3",
+            Self::Interim => "RFC 9111 3",
+            Self::PartialContent => "RFC 9111 3.3",
+            Self::NotModified => "RFC 9111 4.3.4",
+            Self::PreconditionFailed => "RFC 9110 15.5.13",
+            Self::RangeNotSatisfiable => "RFC 9110 15.5.17",
+            Self::RequestNoStore => "RFC 9111 5.2.1.5",
+            Self::MustUnderstand => "RFC 9111 5.2.2.3",
+            Self::NoStore => "RFC 9111 5.2.2.5",
+            Self::Private => "RFC 9111 5.2.2.7",
+            Self::Authorization => "RFC 9111 3.5",
+            Self::SessionCookie | Self::SetCookieBypass => "configuration",
+            Self::VaryAny => "RFC 9111 4.1",
+            Self::SetCookie | Self::SetSessionCookie => "RFC 9111 7.3",
+            Self::NoCache => "RFC 9111 5.2.2.4",
+            Self::NoLifetime => "RFC 9111 3",
+        }
+    }
+}
+
+impl ValidateReason {
+    /// Why the origin has to be asked first.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Stale => "Its lifetime has passed.",
+            Self::NoCache => "It says no-cache: each use has to be validated.",
+            Self::RequestNoCache => "The request says no-cache.",
+            Self::RequestMaxAge => "It is older than the request's max-age.",
+            Self::RequestMinFresh => "It is not fresh for as long as the request's min-fresh.",
+        }
+    }
+
+    /// On what that rests.
+    pub const fn section(self) -> &'static str {
+        match self {
+            Self::Stale => "RFC 9111 4.2",
+            Self::NoCache => "RFC 9111 5.2.2.4",
+            Self::RequestNoCache => "RFC 9111 5.2.1.4",
+            Self::RequestMaxAge => "RFC 9111 5.2.1.1",
+            Self::RequestMinFresh => "RFC 9111 5.2.1.3",
+        }
+    }
+}
+
+impl UnusableReason {
+    /// Why it is not for this request.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Authorization => {
+                "The request has Authorization, and what is stored lives by a configured lifetime."
+            }
+            Self::SessionCookie => {
+                "The request has a session cookie, and what is stored lives by a configured lifetime."
+            }
+        }
+    }
+
+    /// On what that rests.
+    pub const fn section(self) -> &'static str {
+        match self {
+            Self::Authorization => "RFC 9111 3.5",
+            Self::SessionCookie => "configuration",
+        }
+    }
+}
+
+impl StaleReason {
+    /// On what ground it is served.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::OriginDead => "The origin gave no answer, and nothing forbids to serve it stale.",
+            Self::StaleIfError => "It says stale-if-error, and the origin failed.",
+            Self::StillFresh => "It is fresh: only the request wanted it validated.",
+            Self::MaxStale => "The request accepts it stale (max-stale), and the rule honours that.",
+            Self::WhileRevalidate => {
+                "It says stale-while-revalidate: it is used at once and refreshed behind."
+            }
+        }
+    }
+
+    /// On what that rests.
+    pub const fn section(self) -> &'static str {
+        match self {
+            Self::OriginDead => "RFC 9111 4.2.4",
+            Self::StaleIfError => "RFC 5861 4",
+            Self::StillFresh => "RFC 9111 5.2.1",
+            Self::WhileRevalidate => "RFC 5861 3",
+            Self::MaxStale => "RFC 9111 5.2.1.2",
+        }
+    }
+}
+
+impl StaleForbidden {
+    /// Why it is not served stale.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::NoCache => "It says no-cache.",
+            Self::MustRevalidate => "It says must-revalidate or proxy-revalidate.",
+            Self::SMaxage => "It says s-maxage, which forbids stale use, and nothing about stale use.",
+            Self::NeverFresh => "It never was fresh.",
+            Self::TooOld => "It has been stale for too long.",
+            Self::NotOnError => "The origin answered with an error, and it has no stale-if-error.",
+        }
+    }
+
+    /// On what that rests.
+    pub const fn section(self) -> &'static str {
+        match self {
+            Self::NoCache => "RFC 9111 5.2.2.4",
+            Self::MustRevalidate => "RFC 9111 5.2.2.2, 5.2.2.8",
+            Self::SMaxage => "RFC 9111 5.2.2.10",
+            Self::NeverFresh | Self::TooOld => "RFC 9111 4.2.4",
+            Self::NotOnError => "RFC 5861 4",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::example::{DATE, at_once, fields};
+    use crate::freshness::freshness;
+    use crate::policy::Lifetimes;
+
+    fn check(policy: &CachePolicy, lines: &[(&str, &str)], expected: &[(&str, u64, &str)]) {
+        let found = lifetimes(StatusCode::OK, &fields(lines), at_once(), policy);
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.source.token(), one.lifetime.as_secs(), one.field.as_str()))
+            .collect();
+        assert_eq!(found, expected, "{lines:?}");
+    }
+
+    #[test]
+    fn the_lifetime_that_decides_comes_first_and_those_that_lost_follow() {
+        let plain = CachePolicy::default();
+        let cc = ("cache-control", "max-age=60, s-maxage=30");
+        let line = "cache-control: max-age=60, s-maxage=30";
+        let expires = ("expires", "Sun, 06 Nov 1994 09:49:37 GMT");
+        let expires_line = "expires: Sun, 06 Nov 1994 09:49:37 GMT";
+        check(&plain, &[], &[("nothing", 0, "")]);
+        check(
+            &plain,
+            &[cc, expires, ("date", DATE)],
+            &[("s-maxage", 30, line), ("max-age", 60, line), ("expires", 3600, expires_line)],
+        );
+        check(
+            &plain,
+            &[cc, ("x-accel-expires", "9"), ("cdn-cache-control", "max-age=5")],
+            &[
+                ("targeted", 5, "cdn-cache-control: max-age=5"),
+                ("x-accel-expires", 9, "x-accel-expires: 9"),
+                ("s-maxage", 30, line),
+                ("max-age", 60, line),
+            ],
+        );
+        check(
+            &plain,
+            &[("cache-control", "max-age=60"), ("cdn-cache-control", "public")],
+            &[("nothing", 0, ""), ("max-age", 60, "cache-control: max-age=60")],
+        );
+        let policy = CachePolicy {
+            override_ttl: Lifetimes { any: Some(Duration::from_secs(7)), by_status: Vec::new() },
+            ttl: Lifetimes { any: Some(Duration::from_millis(1500)), by_status: Vec::new() },
+            ..plain
+        };
+        check(
+            &policy,
+            &[("cache-control", "max-age=60")],
+            &[
+                ("override-ttl", 7, "override_ttl = 7s"),
+                ("max-age", 60, "cache-control: max-age=60"),
+                ("ttl", 1, "ttl = 1.5s"),
+            ],
+        );
+    }
+
+    #[test]
+    fn texts_are_sentences_and_sections_are_named() {
+        for reason in NotStorable::ALL {
+            assert!(reason.sentence().ends_with('.') && !reason.section().is_empty(), "{reason:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_told_is_what_was_done(
+            cc in "(max-age=[0-9x]{1,3}|s-maxage=9|public|no-cache|, ){0,5}",
+            cdn in "(max-age=[0-9]{1,3}|public|&|, ){0,3}",
+            surrogate in "(max-age=[0-9]{1,3}|no-store|, ){0,2}",
+            accel in "[0-9@x]{0,4}", status in 100..999_u16, ttl in any::<bool>(), bytes in "\\PC{0,300}",
+        ) {
+            let mut said = fields(&[
+                ("cache-control", &cc), ("cdn-cache-control", &cdn), ("surrogate-control", &surrogate),
+                ("x-accel-expires", &accel), ("date", DATE), ("last-modified", "Sat, 05 Nov 1994 08:49:37 GMT"),
+            ]);
+            if let Ok(value) = HeaderValue::from_bytes(bytes.as_bytes()) {
+                said.append(header::EXPIRES, value);
+            }
+            let any = ttl.then_some(Duration::from_secs(7));
+            let policy = CachePolicy { ttl: Lifetimes { any, by_status: Vec::new() }, ..CachePolicy::default() };
+            let status = StatusCode::from_u16(status).unwrap_or_default();
+            let told = lifetimes(status, &said, at_once(), &policy);
+            let done = freshness(status, &said, &Directives::read(&said, &policy), at_once(), &policy);
+            prop_assert_eq!((told[0].source, told[0].lifetime), (done.source, done.lifetime));
+            prop_assert!(told.iter().all(|one| one.field.len() <= FIELD_MAX));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What is said about caching: how it resolves, what is refused, what is warned about.
+
+use std::time::Duration;
+
+use super::errors::check_rule;
+use super::*;
+use crate::{Ignored, RequestDirectives, SessionCookie, SetCookie, Settings};
+
+#[test]
+fn what_is_said_about_caching_resolves_key_by_key_and_lists_are_taken_whole() {
+    let config = good(
+        r#"[defaults]
+stale_if_dead = "1h"
+targets = ["Larder-Cache-Control", "CDN-Cache-Control"]
+surrogate_control = false
+debug = true
+[origins.app]
+servers = "http://127.0.0.1:3000"
+[[site]]
+origin = "app"
+set_cookie = "strip"
+session_cookies = ["sid", "*sess*", "wp_*"]
+ignore = ["vary", "no-store"]
+[[site.rule]]
+path = "/a"
+targets = []
+ignore = []
+session_cookies = "id"
+request_directives = "honour"
+language_selection = true
+x_accel_expires = false
+x_reverse_proxy_ttl = false
+stale_if_dead = "0s"
+"#,
+    )
+    .config;
+    let site = &config.sites[0];
+    let names = |resolved: &crate::Resolved| {
+        resolved.targets.iter().map(|target| target.name().as_str().to_owned()).collect::<Vec<_>>()
+    };
+    let otherwise = Settings::resolve(None, &site.settings, &config.defaults);
+    assert_eq!(names(&otherwise), ["larder-cache-control", "cdn-cache-control"]);
+    assert_eq!(otherwise.ignore, [Ignored::Vary, Ignored::NoStore]);
+    assert_eq!(
+        otherwise.session_cookies,
+        [
+            SessionCookie::Whole("sid".to_owned()),
+            SessionCookie::Part("sess".to_owned()),
+            SessionCookie::Part("wp_".to_owned())
+        ]
+    );
+    assert_eq!((otherwise.set_cookie, otherwise.debug), (SetCookie::Strip, true));
+    assert_eq!(otherwise.stale_if_dead, Duration::from_secs(3600));
+    assert_eq!(
+        [otherwise.surrogate_control, otherwise.x_accel_expires, otherwise.x_reverse_proxy_ttl],
+        [false, true, true]
+    );
+    assert_eq!(otherwise.request_directives, RequestDirectives::Guarded);
+    let own = Settings::resolve(Some(&site.rules[0].settings), &site.settings, &config.defaults);
+    assert!(own.targets.is_empty() && own.ignore.is_empty() && own.language_selection);
+    assert_eq!(own.session_cookies, [SessionCookie::Whole("id".to_owned())]);
+    assert_eq!((own.set_cookie, own.request_directives), (SetCookie::Strip, RequestDirectives::Honour));
+    assert_eq!(own.stale_if_dead, Duration::ZERO);
+    assert_eq!([own.surrogate_control, own.x_accel_expires, own.x_reverse_proxy_ttl], [false, false, false]);
+}
+
+#[test]
+fn unknown_words_name_the_nearest() {
+    check_rule(
+        "set_cookie = \"gaurd\"\nrequest_directives = \"honor\"\nignore = [\"no_store\", \"expires\"]",
+        "larder.toml:6:14: site[0].rule[0].set_cookie: found \"gaurd\", expected \"guard\" or \"store\" or \"strip\" or \
+         \"bypass\"\n  hint: did you mean \"guard\"?\n\
+         larder.toml:7:22: site[0].rule[0].request_directives: found \"honor\", expected \"guarded\" or \"honour\" or \
+         \"ignore\"\n  hint: did you mean \"honour\"?\n\
+         larder.toml:8:11: site[0].rule[0].ignore[0]: found \"no_store\", expected \"private\" or \"no-store\" or \"vary\" \
+         or \"authorization\" or \"set-cookie\"\n  hint: did you mean \"no-store\"?\n\
+         larder.toml:8:23: site[0].rule[0].ignore[1]: found \"expires\", expected \"private\" or \"no-store\" or \"vary\" or \
+         \"authorization\" or \"set-cookie\"",
+    );
+    check_rule(
+        "setcookie = \"guard\"\nx_accel_expire = false\nstale_if_dead = 5\nlanguage_selection = \"true\"",
+        "larder.toml:6:1: site[0].rule[0].setcookie: unknown key \"setcookie\"\n  hint: did you mean \"set_cookie\"?\n\
+         larder.toml:7:1: site[0].rule[0].x_accel_expire: unknown key \"x_accel_expire\"\n  hint: did you mean \
+         \"x_accel_expires\"?\n\
+         larder.toml:8:17: site[0].rule[0].stale_if_dead: found 5, expected a duration such as \"10s\", \"500ms\", \
+         \"5m\", \"24h\"\n  hint: add a unit: \"5s\"\n\
+         larder.toml:9:22: site[0].rule[0].language_selection: found \"true\", expected true or false\n  hint: leave \
+         the quotes out",
+    );
+}
+
+#[test]
+fn a_target_and_a_session_cookie_have_names_that_can_be_meant() {
+    check_rule(
+        "targets = [\"Cache-Control\", \"Set-Cookie\", \"Surrogate-Control\"]\nsession_cookies = [\"a*b\", \"a b\"]",
+        "larder.toml:6:12: site[0].rule[0].targets[0]: found \"Cache-Control\", expected a targeted field's name such as \
+         \"CDN-Cache-Control\", \"Larder-Cache-Control\"\n  hint: it is what a targeted field replaces, and is read \
+         anyway\n\
+         larder.toml:6:29: site[0].rule[0].targets[1]: found \"Set-Cookie\", expected a targeted field's name such as \
+         \"CDN-Cache-Control\", \"Larder-Cache-Control\"\n  hint: it means something else: a targeted field has the \
+         directives of Cache-Control under its own name\n\
+         larder.toml:6:43: site[0].rule[0].targets[2]: found \"Surrogate-Control\", expected a targeted field's name such \
+         as \"CDN-Cache-Control\", \"Larder-Cache-Control\"\n  hint: it has a key of its own: `surrogate_control`\n\
+         larder.toml:7:20: site[0].rule[0].session_cookies[0]: found \"a*b\", expected a session cookie's name such as \
+         \"PHPSESSID\", \"*sess*\"\n  hint: a `*` stands at the ends only\n\
+         larder.toml:7:27: site[0].rule[0].session_cookies[1]: found \"a b\", expected a session cookie's name such as \
+         \"PHPSESSID\", \"*sess*\"",
+    );
+}
+
+#[test]
+fn each_rule_that_is_ignored_is_warned_about_where_it_is() {
+    let checked = good(&format!(
+        "[defaults]\nignore = \"vary\"\n{SITE}ignore = []\n[[site.rule]]\npath = \"/a\"\nignore = [\"private\", \
+         \"no-store\", \"authorization\", \"set-cookie\"]\n[[site.rule]]\ncache = \"off\"\nignore = \"private\"\n"
+    ));
+    let warnings: Vec<_> = checked.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings.join("\n"),
+        "larder.toml:2:10: defaults.ignore: the rule for \"vary\" does not hold here\n  hint: more than the request's \
+         fields decided what was sent: others get it all the same\n\
+         larder.toml:10:11: site[0].rule[0].ignore[0]: the rule for \"private\" does not hold here\n  hint: what the \
+         origin made for one visitor is stored, and given to others\n\
+         larder.toml:10:22: site[0].rule[0].ignore[1]: the rule for \"no-store\" does not hold here\n  hint: what the \
+         origin wants kept nowhere is stored, and given to others\n\
+         larder.toml:10:34: site[0].rule[0].ignore[2]: the rule for \"authorization\" does not hold here\n  hint: what \
+         one client may see by its credentials is stored, and given to others\n\
+         larder.toml:10:51: site[0].rule[0].ignore[3]: the rule for \"set-cookie\" does not hold here\n  hint: a cookie \
+         that starts a session may be given to others, who are then in it together\n\
+         larder.toml:13:10: site[0].rule[1].ignore: it is not used\n  hint: `cache` is \"off\" here"
+    );
+}

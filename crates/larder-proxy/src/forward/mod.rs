@@ -1,0 +1,279 @@
+//! An origin fetch: a task of its own, which outlives the client that caused it.
+//!
+//! In: a [`Job`] and the guard of its flight. Out: what the leader gets ([`Share`]), what the followers hear, and what
+//! is stored. Once a response is known to be storable and its room is reserved, the fetch ends by itself; anything
+//! else ends with its last reader. However this task ends, the guard tells the followers.
+//!
+//! What comes back is confirmed (304, and 200 to HEAD: [`mod@confirm`]) or received ([`mod@receive`]), and in the end kept
+//! ([`mod@keep`]).
+
+mod confirm;
+mod keep;
+mod receive;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use larder_cache::part::Gap;
+use larder_cache::{Confirmed, ExchangeTimes, Freshness, NotStorable, Offered, StaleCause, StoredHead};
+use larder_http::message::RequestHead;
+use larder_origin::{OriginError, OriginRequest, OriginResponse};
+use larder_store::{Reader, StoredResponse};
+use smallvec::SmallVec;
+use tokio::sync::oneshot;
+
+use crate::collapse::{FlightGuard, Landing, Phase};
+use crate::failure::Failure;
+use crate::fetch::{self, Hop};
+use crate::proxy::{Furnished, Worker};
+use crate::settings::RuleSettings;
+use confirm::{confirm, update_by_head};
+use receive::pass;
+pub(crate) use receive::receive;
+
+/// What a fetch needs.
+pub(crate) struct Job {
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) furnished: Arc<Furnished>,
+    pub(crate) settings: Arc<RuleSettings>,
+    pub(crate) origin: usize,
+    pub(crate) hop: Hop,
+    /// The content of a QUERY.
+    pub(crate) content: Bytes,
+    /// What the origin may confirm.
+    pub(crate) offered: Candidates,
+    /// A stored part, and what of the whole is asked for: only the rest.
+    pub(crate) completing: Option<(Arc<StoredResponse>, Gap)>,
+    pub(crate) leader: oneshot::Sender<Share>,
+}
+
+/// Stored responses that the origin may confirm.
+#[derive(Clone, Default)]
+pub(crate) struct Candidates {
+    /// The one that the request selects.
+    pub(crate) selected: Option<Arc<StoredResponse>>,
+    /// Those of other requests to the same key, newest first.
+    pub(crate) others: SmallVec<[Arc<StoredResponse>; 4]>,
+}
+
+impl Candidates {
+    fn is_empty(&self) -> bool {
+        self.selected.is_none() && self.others.is_empty()
+    }
+
+    /// Lets `look` see them as the rules do.
+    fn offered<R>(&self, look: impl FnOnce(Offered<'_>) -> R) -> R {
+        let others: SmallVec<[&StoredHead; 4]> = self.others.iter().map(|stored| &*stored.head).collect();
+        let selected = self.selected.as_ref().map(|stored| &*stored.head);
+        look(Offered { selected, others: &others })
+    }
+
+    /// The one that a 304 with these fields confirms.
+    fn confirmed_by(&self, fields: &HeaderMap) -> Option<Arc<StoredResponse>> {
+        match self.offered(|offered| larder_cache::matches_304(offered, fields))? {
+            Confirmed::Selected => self.selected.clone(),
+            Confirmed::Other(index) => self.others.get(index).cloned(),
+        }
+    }
+}
+
+/// What the client that caused the fetch gets.
+pub(crate) enum Share {
+    /// A response that is being stored, or at least shared; `seat` holds its place among the readers.
+    Landing {
+        landing: Arc<Landing>,
+        /// What is not stored of the head and is for the leader all the same: Age as the origin sent it, and the fields
+        /// that a qualified directive keeps from others.
+        own: HeaderMap,
+        seat: Option<Reader>,
+    },
+    /// A stored response that the origin has confirmed.
+    Confirmed(Arc<StoredResponse>),
+    /// A stored response in place of the origin's error of this status.
+    StandIn(Arc<StoredResponse>, StatusCode),
+    /// The origin's answer as it is.
+    Passed(Flown),
+}
+
+/// An answer on its way to one client.
+pub(crate) struct Flown {
+    pub(crate) answer: Box<OriginResponse>,
+    pub(crate) delay: Duration,
+    /// What the origin said, where that was a 304 to larder's own conditions and so is not the answer's status.
+    pub(crate) forward_status: StatusCode,
+    pub(crate) kept: Kept,
+}
+
+/// What an answer that goes to one client did to what is stored.
+#[derive(Clone, Copy)]
+pub(crate) enum Kept {
+    /// Nothing, for this reason.
+    Nothing(NotStorable),
+    /// An answer to HEAD brought a stored response up to date.
+    Updated(Freshness),
+}
+
+/// Asks an origin, counting. The fields of the answer are completed.
+pub(crate) async fn ask(
+    worker: &Arc<Worker>,
+    furnished: &Furnished,
+    origin: usize,
+    request: OriginRequest,
+) -> Result<(OriginResponse, ExchangeTimes), Failure> {
+    // Sites name origins of their own plan.
+    let Some((choice, origin)) = furnished.origin(origin) else {
+        return Err(Failure::FETCH_LOST);
+    };
+    let sent = worker.proxy.clock.now();
+    match origin.send(request).await {
+        Ok(mut answer) => {
+            let times = ExchangeTimes { request: sent, response: worker.proxy.clock.now() };
+            worker.metrics.origin_answered(choice.id, times.delay());
+            fetch::complete(&mut answer.fields, times.response);
+            Ok((answer, times))
+        }
+        Err(error) => {
+            worker.proxy.complain(&choice.settings.name, &error);
+            Err(Failure {
+                status: error.status(),
+                detail: error.token(),
+                dead: error.is_dead(),
+                acted: matches!(
+                    error,
+                    OriginError::Closed
+                        | OriginError::FirstByteTimeout
+                        | OriginError::BadResponse(_)
+                        | OriginError::HeadTooLarge
+                        | OriginError::UnexpectedUpgrade
+                ),
+            })
+        }
+    }
+}
+
+/// An unsafe request: a task of its own, because its answer says what has to go from the cache, whether its client is
+/// still there to hear it or not. An upload that is cut ends it, as everywhere. `settle` is called once with what the
+/// origin answered, or with nothing where it may have acted and did not say.
+pub(crate) fn act(
+    worker: &Arc<Worker>,
+    furnished: &Arc<Furnished>,
+    origin: usize,
+    request: OriginRequest,
+    settle: impl FnOnce(Option<&OriginResponse>) + Send + 'static,
+) -> oneshot::Receiver<Result<(OriginResponse, ExchangeTimes), Failure>> {
+    let (give, take) = oneshot::channel();
+    let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
+    tokio::spawn(async move {
+        let answered = ask(&worker, &furnished, origin, request).await;
+        match &answered {
+            Ok((answer, _)) => settle(Some(answer)),
+            Err(failure) if failure.acted => settle(None),
+            Err(_) => {}
+        }
+        // Where the client has left, the answer is dropped, and with it the origin's connection.
+        let _ = give.send(answered);
+    });
+    take
+}
+
+/// Flies: asks, judges, fills, stores.
+pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
+    let orphan_time = job.furnished.plan.orphan_time;
+    loop {
+        let request = request(&job, &guard);
+        let conditional = CONDITIONS.iter().any(|name| request.fields.contains_key(name));
+        let asked = ask(&job.worker, &job.furnished, job.origin, request);
+        let answered = tokio::select! {
+            answered = asked => answered,
+            () = abandoned(&mut job.leader, &guard, orphan_time) => return,
+        };
+        let (answer, times) = match answered {
+            Ok(answered) => answered,
+            Err(failure) => return guard.tell(Phase::Failed(failure)),
+        };
+        if let Some((part, gap)) = job.completing.take() {
+            match answer.status {
+                StatusCode::PARTIAL_CONTENT if gap.filled_by(&part.head, &answer.fields) => {
+                    return receive::receive_rest(job, guard, (&part, &gap), answer, times).await;
+                }
+                // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
+                StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
+                    job.settings.store.remove(&guard.key().of_parts(), &part);
+                    continue;
+                }
+                _ => {}
+            }
+        }
+        if answer.status != StatusCode::NOT_MODIFIED {
+            if let Some(stored) = stand_in(&job, answer.status) {
+                let _ = job.leader.send(Share::StandIn(Arc::clone(&stored), answer.status));
+                return guard.tell(Phase::StandIn(stored, answer.status));
+            }
+            if let Some(freshness) = update_by_head(&job, &guard, &answer, times) {
+                let answer = (answer.status, answer);
+                return pass((job.leader, &job.settings), &guard, answer, times, Kept::Updated(freshness));
+            }
+            return receive(job, guard, answer, times).await;
+        }
+        if job.offered.is_empty() {
+            // Under a mark the conditions are the client's own, and so is the answer to them.
+            return match conditional {
+                true => receive(job, guard, answer, times).await,
+                false => guard.tell(Phase::Failed(Failure::UNASKED_NOT_MODIFIED)),
+            };
+        }
+        if let Some(stored) = job.offered.confirmed_by(&answer.fields)
+            && !fetch::varies_on_ours(&answer.fields)
+        {
+            match confirm(job, guard, &stored, answer, times) {
+                None => return,
+                Some(again) => (job, guard) = again,
+            }
+        }
+        // It confirms something that is not here, or cannot be used: once more, without conditions.
+        job.offered = Candidates::default();
+    }
+}
+
+const CONDITIONS: [http::HeaderName; 4] = [
+    http::header::IF_NONE_MATCH,
+    http::header::IF_MODIFIED_SINCE,
+    http::header::IF_MATCH,
+    http::header::IF_UNMODIFIED_SINCE,
+];
+
+fn request(job: &Job, guard: &FlightGuard) -> OriginRequest {
+    let head: &RequestHead = guard.request();
+    let sink = Arc::new(guard.interim_sink());
+    let mut request = fetch::outgoing(head, job.content.clone().into(), false, job.hop, Some(sink));
+    match &job.completing {
+        Some((part, gap)) => gap.request_fields(&part.head, &mut request.fields),
+        None => job.offered.offered(|offered| larder_cache::conditional_fields(offered, &mut request.fields)),
+    }
+    request
+}
+
+/// The stored response that may stand in for an error of the origin (RFC 5861 4).
+fn stand_in(job: &Job, status: StatusCode) -> Option<Arc<StoredResponse>> {
+    let cause = StaleCause::of_status(status)?;
+    let stored = job.offered.selected.as_ref()?;
+    let now = job.worker.proxy.clock.now();
+    let allowed = larder_cache::may_serve_stale(&stored.head, now, cause, &job.settings.policy);
+    allowed.is_ok().then(|| Arc::clone(stored))
+}
+
+/// Resolves when there is nobody left to fetch for: at once where nobody but the leader could want it, else when nobody
+/// has been waiting for `orphan_time`.
+async fn abandoned(leader: &mut oneshot::Sender<Share>, guard: &FlightGuard, orphan_time: Duration) {
+    if !guard.is_shared() {
+        return leader.closed().await;
+    }
+    loop {
+        tokio::time::sleep(orphan_time).await;
+        if guard.waiters() == 0 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A whole answer: is it for everybody, for the store, or for its client alone?
+//!
+//! In: the origin's answer to a flight. Out: everybody who waits is told, the body flows, and what may be kept is kept at
+//! its end. A 206 is judged and shared like a 200; it is what it says, a part, and lies apart from whole responses.
+
+use std::sync::Arc;
+
+use http::header::AGE;
+use http::{HeaderMap, Method, StatusCode};
+use larder_cache::part::{Gap, Part, whole_fields};
+use larder_cache::{ExchangeTimes, Freshness, NotStorable, Storability, StoredHead, directives};
+use larder_http::body::BodyError;
+use larder_origin::OriginResponse;
+use larder_store::{Growing, Reservation, StoredBody, StoredResponse};
+use tokio::sync::oneshot;
+
+use super::{Flown, Job, Kept, Share, keep};
+use crate::collapse::{FlightGuard, Landing, Phase};
+use crate::exchange::{NotStored, NotStoredLabel};
+use crate::fetch;
+use crate::fill::{Around, Filled, completed, fill};
+use crate::proxy::{Furnished, Worker};
+use crate::settings::RuleSettings;
+
+/// The answer is for the leader alone. Followers go alone as well, or, where only the leader's request is why, the next
+/// of them leads.
+pub(super) fn pass(
+    (leader, settings): (oneshot::Sender<Share>, &RuleSettings),
+    guard: &FlightGuard,
+    (forward_status, mut answer): (StatusCode, OriginResponse),
+    times: ExchangeTimes,
+    kept: Kept,
+) {
+    directives::strip(&mut answer.fields, &settings.policy.controls);
+    let answer = Box::new(answer);
+    let _ = leader.send(Share::Passed(Flown { answer, forward_status, delay: times.delay(), kept }));
+    // What a range brings is no use to anybody else with the same one either.
+    let has_range = guard.request().fields.contains_key(http::header::RANGE);
+    let its_own = matches!(kept, Kept::Nothing(reason) if reason.lies_in_request() && !has_range);
+    guard.tell(if its_own { Phase::NotForOthers } else { Phase::Unshared });
+}
+
+/// Judges an answer and lets it land.
+pub(crate) async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: ExchangeTimes) {
+    let forward_status = answer.status;
+    land(job, guard, forward_status, answer, times).await;
+}
+
+/// The rest of what is stored in part: with that part it is the whole, as if the origin had sent it (RFC 9111 3.4).
+pub(super) async fn receive_rest(
+    job: Job,
+    guard: FlightGuard,
+    (part, gap): (&StoredResponse, &Gap),
+    answer: OriginResponse,
+    times: ExchangeTimes,
+) {
+    let OriginResponse { status: forward_status, fields, body, .. } = answer;
+    let answer = OriginResponse {
+        status: StatusCode::OK,
+        fields: whole_fields(&part.head.all_fields(), &fields),
+        body: completed(Arc::clone(&part.body), &gap.missing, gap.complete, body),
+        content_length: Some(gap.complete),
+        ..answer
+    };
+    land(job, guard, forward_status, answer, times).await;
+}
+
+fn judge(job: &Job, guard: &FlightGuard, answer: &OriginResponse, times: ExchangeTimes) -> Storability {
+    if fetch::varies_on_ours(&answer.fields) {
+        return Storability::NotStorable(NotStorable::VaryAny);
+    }
+    let policy = &job.settings.policy;
+    let judged = larder_cache::storable(guard.request(), answer.status, &answer.fields, times, policy);
+    let announced = answer.body.length().or(answer.content_length);
+    let is_longer = |part: Part| announced > Some(part.range.end - part.range.start);
+    match answer.status == StatusCode::PARTIAL_CONTENT && Part::of(&answer.fields).is_some_and(is_longer) {
+        true => Storability::NotStorable(NotStorable::PartialContent),
+        false => judged,
+    }
+}
+
+async fn land(
+    job: Job,
+    guard: FlightGuard,
+    forward_status: StatusCode,
+    answer: OriginResponse,
+    times: ExchangeTimes,
+) {
+    let freshness = match judge(&job, &guard, &answer, times) {
+        Storability::Storable(freshness) => freshness,
+        Storability::NotStorable(reason) => {
+            job.worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
+            if guard.is_shared() && !reason.lies_in_request() {
+                mark(&job.worker, &job.furnished, &job.settings, &guard);
+            }
+            return pass(
+                (job.leader, &job.settings),
+                &guard,
+                (forward_status, answer),
+                times,
+                Kept::Nothing(reason),
+            );
+        }
+    };
+    let Job { worker, furnished, settings, leader, .. } = job;
+    let shareable = freshness.is_shareable();
+    if !shareable && guard.is_shared() {
+        mark(&worker, &furnished, &settings, &guard);
+    }
+    let OriginResponse { status, fields, body, content_length, .. } = answer;
+    let mut own = larder_cache::withheld(&fields, &settings.policy);
+    own.extend(fields.get(AGE).map(|age| (AGE, age.clone())));
+    let (head, room) = prepare(&settings, &guard, status, fields, freshness);
+    let declared = body.length().or(content_length);
+    let growing = room.is_some().then(|| Growing::keep(&settings.store, declared)).flatten();
+    let stored = growing.is_some();
+    let growing = growing.unwrap_or_else(|| Growing::pass(&settings.store, declared));
+    let landing = Arc::new(Landing {
+        head: Arc::clone(&head),
+        body: Arc::clone(&growing),
+        stored,
+        forward_status,
+        number: guard.number(),
+    });
+    let seat = growing.reader(None);
+    // A leader that has left leaves its place as well.
+    let _ = leader.send(Share::Landing { landing: Arc::clone(&landing), own, seat });
+    if shareable {
+        if !stored {
+            guard.close();
+        }
+        guard.tell(Phase::Landed(landing));
+    } else {
+        guard.tell(Phase::Unshared);
+    }
+    let _cut = AbortOnDrop(&growing);
+    let around = Around {
+        waiters: || guard.waiters(),
+        passing: || guard.close(),
+        orphan_time: furnished.plan.orphan_time,
+    };
+    let commit = |body: &Arc<StoredBody>| {
+        if let Some(room) = room {
+            keep::keep(&worker, &settings, &guard, head, Arc::clone(body), room);
+        }
+    };
+    match fill(&growing, body, around, commit).await {
+        Filled::Kept => {}
+        Filled::Passed => worker.metrics.not_stored(&NotStoredLabel(NotStored::NoRoom)),
+        Filled::Broken | Filled::Abandoned => {
+            worker.metrics.not_stored(&NotStoredLabel(NotStored::Incomplete));
+        }
+    }
+}
+
+/// The head for store and clients, with room for it and its index entry where there is some.
+fn prepare(
+    settings: &RuleSettings,
+    guard: &FlightGuard,
+    status: StatusCode,
+    fields: HeaderMap,
+    freshness: Freshness,
+) -> (Arc<StoredHead>, Option<Reservation>) {
+    let head = Arc::new(StoredHead::new(guard.request(), status, fields, freshness, &settings.policy));
+    let room = settings.store.reserve(StoredResponse::overhead_bytes(&head, guard.key()));
+    (head, room)
+}
+
+fn mark(worker: &Worker, furnished: &Furnished, settings: &RuleSettings, guard: &FlightGuard) {
+    // What a range or HEAD brings says nothing about the whole.
+    let request = guard.request();
+    if request.method != Method::HEAD && !request.fields.contains_key(http::header::RANGE) {
+        let until = worker.proxy.clock.now().monotonic + furnished.plan.hit_for_miss;
+        settings.store.mark_hit_for_miss(guard.key(), until);
+    }
+}
+
+/// Cuts the readers of a fill whose task is dropped before its end; after the end it changes nothing.
+struct AbortOnDrop<'a>(&'a Growing);
+
+impl Drop for AbortOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.abort(BodyError::Lost);
+    }
+}
