@@ -76,7 +76,7 @@ fn write(name: &[u8], argument: Argument<'_>) -> Vec<u8> {
         Argument::None => name.to_vec(),
         Argument::Token(token) => [name, b"=", token].concat(),
         Argument::Quoted(inside) => [name, b"=\"", inside, b"\""].concat(),
-        Argument::Malformed => [name, b"="].concat(),
+        Argument::Malformed(tail) => [name, tail].concat(),
     }
 }
 

@@ -8,6 +8,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_http::body::Body;
 use larder_http::message::{Response, ResponseHead};
 
+use crate::larder::Unexplained;
+
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 pub(crate) const JSON: &str = "application/json";
@@ -40,6 +42,10 @@ pub(crate) enum Refused {
     Path,
     /// Neither GET nor HEAD.
     Method,
+    /// A page of another site sent it.
+    Page,
+    /// A query that cannot be read.
+    Query,
     /// Statistics that cannot be written as JSON.
     Broken,
 }
@@ -60,6 +66,14 @@ pub(crate) fn refusal(refused: Refused) -> Response {
             StatusCode::METHOD_NOT_ALLOWED,
             r#"{"error":"method","message":"only GET and HEAD are answered"}"#,
         ),
+        Refused::Page => (
+            StatusCode::FORBIDDEN,
+            r#"{"error":"page","message":"no page of another site may have something explained"}"#,
+        ),
+        Refused::Query => (
+            StatusCode::BAD_REQUEST,
+            r#"{"error":"query","message":"ask for /explain?url=URL, with method=, field=Name:%20value, content=, offline=true"}"#,
+        ),
         Refused::Broken => {
             (StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"broken","message":"see the log"}"#)
         }
@@ -73,7 +87,13 @@ pub(crate) fn refusal(refused: Refused) -> Response {
         Refused::Method => {
             response.head.fields.insert(ALLOW, HeaderValue::from_static(METHODS));
         }
-        Refused::Host | Refused::Path | Refused::Broken => {}
+        Refused::Host | Refused::Path | Refused::Page | Refused::Query | Refused::Broken => {}
     }
     response
+}
+
+/// The answer to a question that has no explanation.
+pub(crate) fn unexplained(why: &Unexplained) -> Response {
+    let json = serde_json::json!({ "error": why.token, "message": why.message });
+    content(StatusCode::UNPROCESSABLE_ENTITY, JSON, json.to_string())
 }

@@ -67,6 +67,13 @@ impl Guard {
             || self.hosts.iter().any(|known| known == host)
     }
 
+    /// Whether a browser says that a page of another site makes it ask (Fetch Metadata). Such a page cannot read the
+    /// answer, but asking alone may do something.
+    pub(crate) fn is_foreign_page(fields: &HeaderMap) -> bool {
+        let mut sites = fields.get_all("sec-fetch-site").iter();
+        !sites.all(|site| matches!(site.as_bytes(), b"none" | b"same-origin"))
+    }
+
     /// Whether the token is shown, where one is asked for. Two Authorization fields show nothing.
     pub(crate) fn is_authorized(&self, fields: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
@@ -139,6 +146,25 @@ mod tests {
             }
             assert_eq!(guard.is_authorized(&fields), authorized, "{values:?}");
             assert!(Guard::default().is_authorized(&fields));
+        }
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_told_by_what_their_browser_says() {
+        for (said, foreign) in [
+            (&[][..], false),
+            (&["none"], false),
+            (&["same-origin"], false),
+            (&["same-site"], true),
+            (&["cross-site"], true),
+            (&["none", "cross-site"], true),
+            (&[""], true),
+        ] {
+            let mut fields = HeaderMap::new();
+            for value in said {
+                fields.append("sec-fetch-site", value.parse().unwrap());
+            }
+            assert_eq!(Guard::is_foreign_page(&fields), foreign, "{said:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The admin address: health, metrics, statistics.
+//! The admin address: health, metrics, statistics, explanations.
 //!
 //! In: requests on an address of its own, as a [`larder_listen::Service`]; what to say comes from the [`Larder`]
 //! trait, which the binary implements. Out: small answers that no cache may keep.
@@ -11,12 +11,13 @@ mod answer;
 mod error;
 mod guard;
 mod larder;
+mod query;
 mod service;
 mod stats;
 
 pub use error::AdminError;
 pub use guard::{Guard, Token};
-pub use larder::{Health, Larder};
+pub use larder::{Explaining, Health, Larder, Question, Unexplained};
 pub use service::Admin;
 pub use stats::{
     Counts, LatencyStats, ListenerStats, LogStats, OriginStats, SiteStats, Stats, StoreStats, TierStats,

@@ -2,7 +2,7 @@
 //!
 //! The order is fixed: a request that is not let in learns nothing, not even which paths exist.
 
-use std::future::{Future, ready};
+use std::future::Future;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
@@ -10,14 +10,16 @@ use larder_http::message::{Request, RequestHead, Response};
 use larder_listen::{Interims, Service};
 use larder_observe::{Exposition, exposition};
 
-use crate::answer::{HTML, JSON, Refused, TEXT, content, refusal};
+use crate::answer::{HTML, JSON, Refused, TEXT, content, refusal, unexplained};
 use crate::guard::Guard;
 use crate::larder::{Health, Larder};
+use crate::query;
 
 const INDEX: &str = "<!doctype html>\n<title>larder</title>\n<h1>larder</h1>\n<ul>\n\
     <li><a href=\"/healthz\">/healthz</a>: 200 while new work is welcome, 503 while draining\n\
     <li><a href=\"/metrics\">/metrics</a>: Prometheus text\n\
-    <li><a href=\"/stats\">/stats</a>: statistics as JSON\n</ul>\n";
+    <li><a href=\"/stats\">/stats</a>: statistics as JSON\n\
+    <li>/explain?url=URL: why a request is answered as it is, as JSON; <code>larder explain</code> asks here\n</ul>\n";
 
 /// The service of the admin address. Cloning shares it.
 #[derive(Clone)]
@@ -42,6 +44,7 @@ enum Endpoint {
     Health,
     Metrics,
     Stats,
+    Explain,
 }
 
 impl Endpoint {
@@ -51,6 +54,7 @@ impl Endpoint {
             "/healthz" => Some(Self::Health),
             "/metrics" => Some(Self::Metrics),
             "/stats" => Some(Self::Stats),
+            "/explain" => Some(Self::Explain),
             _ => None,
         }
     }
@@ -63,8 +67,12 @@ impl Admin {
     }
 
     /// Answers a request by its head. To HEAD it gives what GET would get; the listener does not send the content.
-    pub fn answer(&self, head: &RequestHead) -> Response {
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time: what is asked for an explanation is given up.
+    pub async fn answer(&self, head: &RequestHead) -> Response {
         match self.admit(head) {
+            Ok(Endpoint::Explain) => self.explain(head).await,
             Ok(endpoint) => self.show(endpoint),
             Err(refused) => refusal(refused),
         }
@@ -83,13 +91,27 @@ impl Admin {
         if head.method != Method::GET && head.method != Method::HEAD {
             return Err(Refused::Method);
         }
+        // All others only show what is there; this one may send a request.
+        if matches!(endpoint, Endpoint::Explain) && Guard::is_foreign_page(&head.fields) {
+            return Err(Refused::Page);
+        }
         Ok(endpoint)
+    }
+
+    async fn explain(&self, head: &RequestHead) -> Response {
+        let Some(question) = query::question(head.target.query().unwrap_or_default()) else {
+            return refusal(Refused::Query);
+        };
+        match self.shared.larder.explain(question).await {
+            Ok(json) => content(StatusCode::OK, JSON, json),
+            Err(why) => unexplained(&why),
+        }
     }
 
     fn show(&self, endpoint: Endpoint) -> Response {
         let larder = &*self.shared.larder;
         match endpoint {
-            Endpoint::Index => content(StatusCode::OK, HTML, INDEX),
+            Endpoint::Index | Endpoint::Explain => content(StatusCode::OK, HTML, INDEX),
             Endpoint::Health => {
                 let health = larder.health();
                 let status = match health {
@@ -113,10 +135,13 @@ impl Admin {
 
 impl Service for Admin {
     fn call(&self, request: Request, _interims: &Interims) -> impl Future<Output = Response> + Send {
-        let mut response = self.answer(&request.head);
-        // Content is never read here, so nothing can follow it on this connection.
-        response.close = !request.body.is_empty();
-        ready(response)
+        let admin = self.clone();
+        async move {
+            let mut response = admin.answer(&request.head).await;
+            // Content is never read here, so nothing can follow it on this connection.
+            response.close = !request.body.is_empty();
+            response
+        }
     }
 }
 

@@ -75,10 +75,10 @@ impl Directives {
         Self { said, by }
     }
 
-    /// Whether the origin thought of a cache between itself and its clients: `public`, `s-maxage`, or a field that only
-    /// such caches read.
+    /// Whether the origin thought of a cache between itself and its clients: `public`, a well-formed `s-maxage`, or a field
+    /// that only such caches read.
     pub(crate) fn means_shared_caches(&self) -> bool {
-        self.by != Said::CacheControl || self.said.public || self.said.s_maxage.is_some()
+        self.by != Said::CacheControl || self.said.public || self.said.permits.s_maxage
     }
 }
 

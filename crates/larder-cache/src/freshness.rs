@@ -165,7 +165,7 @@ impl Freshness {
 const HEURISTIC_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Statuses that may be given a heuristic lifetime (RFC 9110 15.1).
-pub(crate) const fn is_heuristically_cacheable(status: StatusCode) -> bool {
+const fn is_heuristically_cacheable(status: StatusCode) -> bool {
     matches!(status.as_u16(), 200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
@@ -244,6 +244,8 @@ fn surrogate_control(of: &Asked<'_>) -> Option<Duration> {
     of.directives.said.max_age.filter(|_| of.is_by(Said::SurrogateControl))
 }
 
+/// An instant (`@`) becomes a lifetime from the arrival, against which the age on arrival counts as well, though the
+/// instant has that in it: behind another cache the response is stale too early, never too late.
 fn x_accel_expires(of: &Asked<'_>) -> Option<Duration> {
     let heard = of.policy.controls.x_accel_expires;
     heard.then(|| surrogate::accel_expires(of.fields, of.received)).flatten()

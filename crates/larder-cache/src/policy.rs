@@ -20,7 +20,8 @@ pub struct CachePolicy {
     pub session_cookies: SessionNames,
     /// Cookies that are part of the cache key, so that their owners have their own stored responses.
     pub keyed_cookies: Vec<String>,
-    /// Let requests with session cookies fill and use responses that live by a configured lifetime.
+    /// Let requests with session cookies fill and use responses that live by a configured lifetime, and fill those that
+    /// live by a heuristic one.
     pub ignore_cookies: bool,
     /// How long after its lifetime a response may stand in for a dead origin. Default 24 h.
     pub stale_if_dead: Duration,
@@ -73,13 +74,16 @@ impl CachePolicy {
         if self.is_authorized(request) {
             return Some(Personal::Authorization);
         }
+        self.has_session(request).then_some(Personal::SessionCookie)
+    }
+
+    /// Whether a request has a session cookie that matters: one that is not part of the cache key.
+    pub(crate) fn has_session(&self, request: &HeaderMap) -> bool {
         if self.ignore_cookies || !request.contains_key(header::COOKIE) {
-            return None;
+            return false;
         }
         let is_keyed = |name: &[u8]| self.keyed_cookies.iter().any(|keyed| keyed.as_bytes() == name);
-        cookie::pairs(request)
-            .any(|(name, _)| self.session_cookies.matches(name) && !is_keyed(name))
-            .then_some(Personal::SessionCookie)
+        cookie::pairs(request).any(|(name, _)| self.session_cookies.matches(name) && !is_keyed(name))
     }
 }
 
@@ -95,17 +99,18 @@ pub(crate) enum Personal {
 pub struct Lifetimes {
     /// For 200, its parts (206), 203, 301 and 308; all others have to be named.
     pub any: Option<Duration>,
-    /// By status; the first entry of a status decides, also over `any`.
+    /// By status; the first entry of a status decides, also over `any`. 206 is none of its own: see
+    /// [`for_status`](Self::for_status).
     pub by_status: Vec<(u16, Duration)>,
 }
 
 impl Lifetimes {
-    /// The lifetime configured for `status`. A part that is not named is as the whole, which it may become.
+    /// The lifetime configured for `status`. A part has that of the whole, which it may become.
     pub fn for_status(&self, status: StatusCode) -> Option<Duration> {
+        let status = if status == StatusCode::PARTIAL_CONTENT { StatusCode::OK } else { status };
         let named = self.by_status.iter().find(|(named, _)| *named == status.as_u16());
         match named {
             Some((_, lifetime)) => Some(*lifetime),
-            None if status == StatusCode::PARTIAL_CONTENT => self.for_status(StatusCode::OK),
             None if matches!(status.as_u16(), 200 | 203 | 301 | 308) => self.any,
             None => None,
         }
@@ -237,8 +242,9 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap_or_default();
             assert_eq!(lifetimes.for_status(status), seconds.map(Duration::from_secs), "{status}");
         }
-        let parts = Lifetimes { any, by_status: vec![(206, Duration::from_secs(3))] };
-        assert_eq!(parts.for_status(StatusCode::PARTIAL_CONTENT), Some(Duration::from_secs(3)));
+        let named = [206, 200].map(|status| (status, Duration::from_secs(u64::from(status))));
+        let parts = Lifetimes { any, by_status: named.to_vec() };
+        assert_eq!(parts.for_status(StatusCode::PARTIAL_CONTENT), Some(Duration::from_secs(200)));
     }
 
     #[test]

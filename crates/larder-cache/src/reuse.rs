@@ -194,7 +194,7 @@ fn max_stale(request: &HeaderMap) -> Option<Duration> {
                     Some(said) => said,
                     None => continue,
                 },
-                Argument::Malformed => continue,
+                Argument::Malformed(_) => continue,
             };
             shortest = Some(shortest.map_or(said, |before| before.min(said)));
         }

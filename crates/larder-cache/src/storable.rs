@@ -3,7 +3,7 @@
 //! In: a request, the response's head, when both happened, the rule's settings. Out: a [`Freshness`], or the first
 //! rule that forbids storing. Everything that could show one client's response to another is decided here: private,
 //! no-store, Authorization, cookies, Vary. A response without lifetime is stored when it can be validated, since
-//! then the origin is asked each time; one with neither is of no use.
+//! then the origin is asked each time; one with neither is of no use. Errors cannot be validated.
 //! A 206 is judged like the 200 that it is a part of; where the part lies is [`crate::part`]'s. A response to POST is
 //! kept for later GETs where it says that it is what they would get. Deliberately absent: anything about size.
 
@@ -12,12 +12,11 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::cache_control::{RequestDirectives, ResponseDirectives};
 use larder_http::fields::cookie;
-use larder_http::fields::date::DateField;
-use larder_http::fields::etag::EntityTag;
 use larder_http::message::RequestHead;
 
 use crate::directives::Directives;
-use crate::freshness::{ExchangeTimes, Freshness, LifetimeSource, freshness, is_heuristically_cacheable};
+use crate::freshness::{ExchangeTimes, Freshness, LifetimeSource, freshness};
+use crate::head::Validators;
 use crate::invalidate::names_own_target;
 use crate::part::Part;
 use crate::policy::{CachePolicy, Personal, SetCookie, Wishes};
@@ -55,21 +54,22 @@ pub enum NotStorable {
     NoStore,
     /// `private`
     Private,
-    /// The request has Authorization, and nothing says that its response is shared.
+    /// The request has Authorization, and the origin does not say that its response is shared, or gives it no lifetime
+    /// where the rule does.
     Authorization,
-    /// The request has a session cookie, and the response would live by a configured lifetime.
+    /// The request has a session cookie, and the response would live by a configured lifetime or a heuristic one.
     SessionCookie,
     /// `Vary: *`
     VaryAny,
-    /// Set-Cookie without an explicit lifetime.
+    /// Set-Cookie without an explicit lifetime that holds without validation.
     SetCookie,
     /// Set-Cookie that starts a session, and nothing says that it is shared.
     SetSessionCookie,
     /// Set-Cookie, and the rule says that such responses are never stored.
     SetCookieBypass,
-    /// `no-cache` without a validator: nothing could ever be used.
+    /// `no-cache`, and it cannot be validated: nothing could ever be used.
     NoCache,
-    /// Neither a lifetime nor a validator.
+    /// No lifetime, and it cannot be validated.
     NoLifetime,
 }
 
@@ -189,6 +189,26 @@ pub fn storable(
     }
 }
 
+/// How long a response is fresh that is not as it came: a whole, or a larger part, that was put together from parts.
+/// `status` and `fields` are its own; `before` is the freshness of the part that arrived last, whose age and arrival it
+/// keeps, since Age is not among stored fields. `None` where a rule forbids storing it; the parts may stay what they were.
+///
+/// A part has the lifetimes of its whole, so that nothing differs from `before` unless the fields do: what only the older
+/// part said holds for both (RFC 9111 3.4), its `no-cache` or `max-age` as well.
+pub fn rejudge(
+    request: &RequestHead,
+    status: StatusCode,
+    fields: &HeaderMap,
+    before: &Freshness,
+    policy: &CachePolicy,
+) -> Option<Freshness> {
+    let times = ExchangeTimes { request: before.received, response: before.received };
+    match storable(request, status, fields, times, policy) {
+        Storability::Storable(anew) => Some(Freshness { initial_age: before.initial_age, ..anew }),
+        Storability::NotStorable(_) => None,
+    }
+}
+
 /// [`storable`], whatever the method: a HEAD may validate what a GET stored.
 pub(crate) fn storable_as_get(
     request: &HeaderMap,
@@ -204,7 +224,7 @@ pub(crate) fn storable_as_get(
         .or_else(|| by_person(request, &directives.said, &freshness, policy))
         .or_else(|| selecting_names(fields, policy).is_none().then_some(NotStorable::VaryAny))
         .or_else(|| by_set_cookie(fields, &directives, &freshness, policy))
-        .or_else(|| by_usefulness(status, fields, &directives.said, &freshness));
+        .or_else(|| by_usefulness(status, fields, &freshness));
     forbidden.map_or(Storability::Storable(freshness), Storability::NotStorable)
 }
 
@@ -253,9 +273,12 @@ fn by_person(
     freshness: &Freshness,
     policy: &CachePolicy,
 ) -> Option<NotStorable> {
-    let lifts = directives.public || directives.must_revalidate || directives.s_maxage.is_some();
+    let lifts = directives.public || directives.permits.must_revalidate || directives.permits.s_maxage;
     if policy.is_authorized(request) && !lifts {
         return Some(NotStorable::Authorization);
+    }
+    if is_its_clients_alone(request, freshness, policy) {
+        return Some(NotStorable::SessionCookie);
     }
     if !freshness.source.is_configured() {
         return None;
@@ -264,6 +287,12 @@ fn by_person(
         Personal::Authorization => NotStorable::Authorization,
         Personal::SessionCookie => NotStorable::SessionCookie,
     })
+}
+
+/// Whether a response may well be its client's own page: the request has a session cookie, and that others may see the
+/// page is a guess, since even its lifetime is. What nobody's session brought may still be used by all (RFC 9111 4.2.2).
+pub(crate) fn is_its_clients_alone(request: &HeaderMap, freshness: &Freshness, policy: &CachePolicy) -> bool {
+    freshness.source == LifetimeSource::Heuristic && policy.has_session(request)
 }
 
 /// The request fields that select the response; `None` where nothing can select it again.
@@ -290,8 +319,7 @@ fn by_set_cookie(
     freshness: &Freshness,
     policy: &CachePolicy,
 ) -> Option<NotStorable> {
-    if !fields.contains_key(header::SET_COOKIE) || is_left_out(&directives.said, policy, &header::SET_COOKIE)
-    {
+    if !fields.contains_key(header::SET_COOKIE) {
         return None;
     }
     match policy.set_cookie {
@@ -310,7 +338,11 @@ fn by_set_cookie(
         cookie::set_cookies(fields)
             .any(|cookie| cookie.http_only || policy.session_cookies.matches(cookie.name))
     };
-    (!directives.means_shared_caches() && starts_session()).then_some(NotStorable::SetSessionCookie)
+    // Left out of what is stored, a cookie hands no session on; but the page may greet whose session it started, so
+    // that only the origin's own lifetime, above, lets all see it.
+    let is_shared =
+        directives.means_shared_caches() || is_left_out(&directives.said, policy, &header::SET_COOKIE);
+    (!is_shared && starts_session()).then_some(NotStorable::SetSessionCookie)
 }
 
 /// Whether a qualified `no-cache` or `private`, or the rule, keeps the field `name` from being stored.
@@ -320,24 +352,13 @@ pub(crate) fn is_left_out(directives: &ResponseDirectives, policy: &CachePolicy,
         || (policy.set_cookie == SetCookie::Strip && *name == header::SET_COOKIE)
 }
 
-/// What nobody could use: neither a lifetime nor a validator. And what says nothing about caching with a status that does
-/// not allow it by itself (RFC 9111 3): an error that has a tag must not take the place of a page that went stale.
-fn by_usefulness(
-    status: StatusCode,
-    fields: &HeaderMap,
-    said: &ResponseDirectives,
-    freshness: &Freshness,
-) -> Option<NotStorable> {
-    if freshness.source == LifetimeSource::Nothing && !said.public && !is_heuristically_cacheable(status) {
-        return Some(NotStorable::NoLifetime);
-    }
-    let now = freshness.received.wall;
-    let can_be_validated = EntityTag::of(fields).is_some()
-        || DateField::read(fields, &header::LAST_MODIFIED, now).at().is_some();
-    match can_be_validated {
-        true => None,
-        false if freshness.no_cache => Some(NotStorable::NoCache),
-        false => freshness.lifetime.is_zero().then_some(NotStorable::NoLifetime),
+/// What nobody could use: neither a lifetime nor a way to validate it. An error has no such way, whatever its fields say:
+/// with a lifetime of zero it must not take the place of a page that went stale and may stand in for it.
+fn by_usefulness(status: StatusCode, fields: &HeaderMap, freshness: &Freshness) -> Option<NotStorable> {
+    match Validators::of(status, fields, freshness.received.wall).is_empty() {
+        false => None,
+        true if freshness.no_cache => Some(NotStorable::NoCache),
+        true => freshness.lifetime.is_zero().then_some(NotStorable::NoLifetime),
     }
 }
 

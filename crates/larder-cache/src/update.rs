@@ -12,11 +12,11 @@ use larder_http::fields::date::{self, DateField};
 use larder_http::fields::etag::EntityTag;
 use larder_http::message::RequestHead;
 
-use crate::directives::strip;
+use crate::directives::{Directives, strip};
 use crate::freshness::ExchangeTimes;
-use crate::head::StoredHead;
+use crate::head::{StoredHead, kept_back};
 use crate::policy::CachePolicy;
-use crate::storable::{NotStorable, Storability, storable_as_get};
+use crate::storable::{NotStorable, Storability, is_its_clients_alone, is_personal, storable_as_get};
 
 /// Fields of one response, as towards origins.
 const FIELDS_MAX: usize = 256;
@@ -64,6 +64,15 @@ pub fn update(
     }
 }
 
+/// The lines of a 304 that are for the client alone that caused the validation of `stored`: those that the directives in
+/// force after the update keep from being stored. They are the 304's own where it has any, else the stored ones, and
+/// those of the field that decides. [`withheld`](crate::withheld) is the same for a whole response. Empty where the update is
+/// [`TooLarge`](Updated::TooLarge); what is [no longer storable](Updated::NoLongerStorable) has them among its fields.
+pub fn withheld_by_update(stored: &StoredHead, not_modified: &HeaderMap, policy: &CachePolicy) -> HeaderMap {
+    let after = merged(&stored.all_fields(), not_modified, |_| true).unwrap_or_default();
+    kept_back(&Directives::read(&after, policy).said, not_modified, policy)
+}
+
 /// What a 200 to HEAD makes of a stored response.
 #[derive(Clone, Debug)]
 pub enum HeadUpdate {
@@ -78,7 +87,7 @@ pub enum HeadUpdate {
 /// Updates `stored`, a whole response that `request`, a HEAD, selects and that was answered by 200 with `fields`. What
 /// the HEAD names of ETag and Last-Modified has to be what is stored; a stored response with another status is not what
 /// a GET would get any more. Its Content-Length, which is not kept among a response's fields, is for the caller to
-/// compare with the body.
+/// compare with the body. A HEAD that is somebody's own says nothing about what all others get.
 pub fn update_by_head(
     stored: &StoredHead,
     request: &RequestHead,
@@ -86,7 +95,9 @@ pub fn update_by_head(
     times: ExchangeTimes,
     policy: &CachePolicy,
 ) -> HeadUpdate {
-    if stored.part.is_some() {
+    let is_own =
+        is_personal(request, policy) || is_its_clients_alone(&request.fields, &stored.freshness, policy);
+    if stored.part.is_some() || is_own {
         return HeadUpdate::Unchanged;
     }
     if stored.status != StatusCode::OK || !is_described_by(stored, fields) {
@@ -105,7 +116,9 @@ pub fn update_by_head(
 }
 
 /// Whether the validators in `fields` are those of what is stored. Tags are compared weakly, as for a 304: a server that
-/// compresses weakens them.
+/// compresses weakens them. Where the HEAD names none, or nothing is stored to compare it with, it describes what is stored:
+/// RFC 9111 4.3.5 asks that the validators received have matching ones, and a page without any would otherwise never be
+/// brought up to date.
 fn is_described_by(stored: &StoredHead, fields: &HeaderMap) -> bool {
     let validators = &stored.validators;
     let same_tag = !fields.contains_key(header::ETAG) || {
@@ -274,6 +287,35 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_a_304_that_are_not_stored_are_for_its_client() {
+        let policy = CachePolicy::default();
+        let check = |was: &str, said: &[(&str, &str)], expected: &[(&str, &str)]| {
+            let was = stored(&[], &[("cache-control", was), ("etag", "\"a\""), ("x-a", "0")], &policy);
+            assert_eq!(withheld_by_update(&was, &fields(said), &policy), fields(expected), "{said:?}");
+        };
+        let (own, a) = (("set-cookie", "sid=2"), ("x-a", "1"));
+        check("max-age=2", &[own, a], &[]);
+        check("max-age=2, no-cache=\"set-cookie\"", &[own, a], &[own]);
+        check("max-age=2, no-cache=\"x-a\", private=\"set-cookie, x-a\"", &[own, a, own], &[a, own, own]);
+        check("max-age=2, no-cache=\"x-a\"", &[own], &[]);
+        check("max-age=2, no-cache=\"x-a\"", &[a, ("cache-control", "max-age=9")], &[]);
+        check("max-age=2", &[own, a, ("cache-control", "private=x-a")], &[a]);
+        check("max-age=2, private=\"x-a\"", &[own, a, ("cdn-cache-control", "private=set-cookie")], &[own]);
+        let targeted = [("cdn-cache-control", "max-age=2, private=x-a"), ("etag", "\"a\"")];
+        let found = withheld_by_update(
+            &stored(&[], &targeted, &policy),
+            &fields(&[own, a, ("cache-control", "private=\"set-cookie\"")]),
+            &policy,
+        );
+        assert_eq!(found, fields(&[a]));
+        let long = "v".repeat(BYTES_MAX);
+        check("max-age=2, private=\"x-a\"", &[("x-a", &long)], &[]);
+        let strip = CachePolicy { set_cookie: crate::SetCookie::Strip, ..policy };
+        let was = stored(&[], &[("cache-control", "max-age=2, private=\"set-cookie\"")], &strip);
+        assert!(withheld_by_update(&was, &fields(&[own]), &strip).is_empty());
+    }
+
+    #[test]
     fn all_rules_of_storing_are_asked_again() {
         let check =
             |asked: &[(&str, &str)], said: &[(&str, &str)], expected: NotStorable| match updated(asked, said)
@@ -331,6 +373,16 @@ mod tests {
         }
         let own = [("authorization", "x")];
         assert!(matches!(updated(&tagged, &own, FOR_LONG), HeadUpdate::Unchanged));
+        let other_tag = [("etag", "\"b\"")];
+        for own in [("authorization", "x"), ("cache-control", "no-store")] {
+            let found = updated(&tagged, &[own], &other_tag);
+            assert!(matches!(found, HeadUpdate::Unchanged), "nobody ends by it what others get: {own:?}");
+        }
+        let session = [("cookie", "sid=1")];
+        assert!(matches!(updated(&tagged, &session, &other_tag), HeadUpdate::Outdated));
+        let guessed = [("last-modified", "Sat, 05 Nov 1994 08:49:37 GMT"), ("date", DATE)];
+        assert!(matches!(updated(&guessed, &session, &other_tag), HeadUpdate::Unchanged));
+        assert!(matches!(updated(&guessed, &[], &other_tag), HeadUpdate::Outdated));
         let long = "v".repeat(BYTES_MAX);
         assert!(matches!(updated(&tagged, &[], &[("x-long", &long)]), HeadUpdate::Unchanged));
     }

@@ -2,10 +2,10 @@
 //! conditions out of that.
 //!
 //! In: stored responses and field maps. Out: the conditions of a forward request, and which stored response a 304
-//! speaks of. A client's conditions are dropped from a request that may fill the cache: a 304 or 412 meant for that
+//! speaks of. Only 200, 203 and 206 are validated: a 304 means that a 200 would have been sent. A client's conditions are dropped from a request that may fill the cache: a 304 or 412 meant for that
 //! client is nothing to store. They are evaluated later, by [`answer`](fn@crate::answer), on what arrives.
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::date::DateField;
 use larder_http::fields::etag::EntityTag;
 use larder_http::fields::range::RangeField;
@@ -16,6 +16,12 @@ use crate::head::StoredHead;
 pub const TAGS_MAX: usize = 16;
 /// Bytes of If-None-Match beyond which no further tag is offered.
 const TAGS_BYTES_MAX: usize = 4096;
+
+/// Whether a 304 can confirm a response with `status`. It stands for a 200 (RFC 9110 15.4.5), of which 203 is a version
+/// changed on the way and 206 a part. A stored 404 whose page exists by now would live on by a date that is older.
+pub(crate) const fn can_be_confirmed(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 200 | 203 | 206)
+}
 
 /// Stored responses whose validators a request offers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,7 +129,7 @@ fn has_validator(fields: &HeaderMap) -> bool {
 /// compared weakly, as the origin compared it: a server that weakens the tags of what it compresses sends the strong
 /// form with its 304. That of another variant has to be strong: weak ones may be the same for all codings of a page.
 /// Without a tag, a 304 can only mean the selected response, or where that was not there the one tag that was offered; and
-/// where several were offered and it has no validator at all, none.
+/// where several were offered and it has no validator at all, none. Errors and redirects are never confirmed.
 pub fn matches_304(offered: Offered<'_>, not_modified: &HeaderMap) -> Option<Confirmed> {
     if let Some(tag) = EntityTag::of(not_modified) {
         if offered.selected.and_then(tag_of).is_some_and(|own| tag.equals_weakly(&own)) {
@@ -138,7 +144,10 @@ pub fn matches_304(offered: Offered<'_>, not_modified: &HeaderMap) -> Option<Con
             (0..).zip(offered.others).filter(|(_, other)| is_offered(other)).map(|(place, _)| place);
         return places.next().filter(|_| places.next().is_none()).map(Confirmed::Other);
     }
-    let selected = offered.selected.filter(|_| !not_modified.contains_key(header::ETAG))?;
+    let is_meant = |selected: &&StoredHead| {
+        can_be_confirmed(selected.status) && !not_modified.contains_key(header::ETAG)
+    };
+    let selected = offered.selected.filter(is_meant)?;
     let confirmed = if not_modified.contains_key(header::LAST_MODIFIED) {
         selected.validators.last_modified.as_ref().is_some_and(|(value, modified)| {
             let now = selected.freshness.received.wall;
@@ -201,6 +210,33 @@ mod tests {
         check(&[&odd, &a], &[("if-none-match", "odd")]);
         // Other variants' tags alone would hide the selected one's date.
         check(&[&dated, &a], &[("if-modified-since", DATE)]);
+    }
+
+    #[test]
+    fn errors_and_redirects_are_neither_validated_nor_confirmed() {
+        let lines = [("cache-control", "max-age=1"), ("etag", "\"a\""), ("last-modified", DATE)];
+        for (status, validated) in
+            [(200, true), (203, true), (206, true), (204, false), (301, false), (404, false), (503, false)]
+        {
+            let status = StatusCode::from_u16(status).unwrap_or_default();
+            let freshness = stored(&[], &lines, &CachePolicy::default()).freshness;
+            let (request, policy) = (crate::example::request("GET", &[]), CachePolicy::default());
+            let head = StoredHead::new(&request, status, fields(&lines), freshness, &policy);
+            let (selected, other) = (
+                Offered { selected: Some(&head), others: &[] },
+                Offered { selected: None, others: &[&head] },
+            );
+            for offered in [selected, other] {
+                let mut out = HeaderMap::new();
+                conditional_fields(offered, &mut out);
+                assert_eq!(!out.is_empty(), validated, "{status}");
+            }
+            let not_modified: [&[(&str, &str)]; 3] = [&[], &[("last-modified", DATE)], &[("etag", "\"a\"")]];
+            for said in not_modified {
+                assert_eq!(matches_304(selected, &fields(said)).is_some(), validated, "{status} {said:?}");
+            }
+            assert_eq!(matches_304(other, &fields(&lines)).is_some(), validated, "{status}");
+        }
     }
 
     #[test]

@@ -219,6 +219,18 @@ impl Selecting {
         &self.key
     }
 
+    /// What the request that made the response had for each name, in words for people: normalised, escaped where it is not
+    /// printable ASCII, and `None` where it had no such field.
+    pub fn told(&self) -> Vec<(HeaderName, Option<String>)> {
+        let mut rest = &*self.key.0;
+        let value = |name: &HeaderName| {
+            let (value, behind) = first_value(rest);
+            rest = behind;
+            (name.clone(), value_told(value))
+        };
+        self.names.names().iter().map(value).collect()
+    }
+
     /// Bytes in memory, not counting the struct itself.
     pub fn memory_bytes(&self) -> usize {
         let language = self.language.as_ref().map_or(0, |tag| tag.len());
@@ -231,6 +243,28 @@ fn first_value(written: &[u8]) -> (&[u8], &[u8]) {
     let end = written.iter().position(|byte| *byte == 0).unwrap_or(written.len());
     let (value, rest) = written.split_at(end);
     (value, rest.strip_prefix(END).unwrap_or_default())
+}
+
+/// A value as it was written by [`write_value`], without its end.
+fn value_told(value: &[u8]) -> Option<String> {
+    if value == ABSENT {
+        return None;
+    }
+    let Some(mut rest) = value.strip_prefix(PREFERENCES) else {
+        return Some(value.escape_ascii().to_string());
+    };
+    let mut told = Vec::new();
+    while let Some(end) = rest.iter().position(|byte| *byte == b';') {
+        let (member, behind) = rest.split_at(end);
+        let (weight, behind) = behind.split_at_checked(5).unwrap_or((behind, &[]));
+        rest = behind;
+        let member = member.escape_ascii();
+        told.push(match weight {
+            b";1000" => member.to_string(),
+            weight => format!("{member};q=0.{}", weight.get(2..).unwrap_or_default().escape_ascii()),
+        });
+    }
+    Some(told.join(", "))
 }
 
 /// Whether `text` is one language tag, as far as its characters say (RFC 5646 2.1).
@@ -252,6 +286,22 @@ mod tests {
         let selecting = Selecting::new(names.clone(), &made, None);
         assert_eq!(selecting.selects(&asked), expected, "vary {vary}: {made:?} {asked:?}");
         assert_eq!(names.secondary(&made) == names.secondary(&asked), expected, "the keys say the same");
+    }
+
+    #[test]
+    fn values_are_told_in_words() {
+        let names = VaryNames::of(&fields(&[("vary", "accept-language, foo, x-b, x-c")])).unwrap();
+        let made = [("accept-language", "en;q=0.5, DE"), ("foo", "1 ,  2"), ("x-c", "")];
+        let told = Selecting::new(names, &fields(&made), None).told();
+        let told: Vec<_> = told.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect();
+        let expected = [
+            ("accept-language", Some("de, en;q=0.500")),
+            ("foo", Some("1,2")),
+            ("x-b", None),
+            ("x-c", Some("")),
+        ];
+        assert_eq!(told, expected);
+        assert!(Selecting::default().told().is_empty());
     }
 
     #[test]

@@ -111,7 +111,7 @@ pub fn write_http1_fields(fields: &HeaderMap, out: &mut Vec<u8>) {
 }
 
 /// A final response head on its way to a client. The fields sent are `stored`, where present, followed by `fields`;
-/// no name stands in both. Content-Length, Transfer-Encoding, Connection and Date (where missing) are the
+/// no name stands in both but Cache-Status, of which the last line is ours. Content-Length, Transfer-Encoding, Connection and Date (where missing) are the
 /// listener's own affair.
 #[derive(Debug)]
 pub struct ResponseHead {
@@ -127,6 +127,17 @@ impl ResponseHead {
     /// A head with its own fields only.
     pub fn new(status: StatusCode, fields: HeaderMap) -> Self {
         Self { status, stored: None, fields }
+    }
+
+    /// Every field, in the order in which they are sent.
+    pub fn into_fields(self) -> HeaderMap {
+        let Some(stored) = self.stored else { return self.fields };
+        let mut all = stored.map.clone();
+        all.reserve(self.fields.len() + 2);
+        for (name, value) in &self.fields {
+            all.append(name, value.clone());
+        }
+        all
     }
 
     /// The first value of `name`, wherever it stands.

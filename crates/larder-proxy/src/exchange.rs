@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use http::header::{REFERER, USER_AGENT};
+use http::{HeaderMap, StatusCode};
 use larder_cache::NotStorable;
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
-use larder_http::message::{RequestHead, Response};
+use larder_http::message::{RequestHead, Response, ResponseHead};
 use larder_http::target::Target;
 use larder_http::time::Now;
 use larder_observe::{Label, LogRecord, Served, Text, Vocabulary};
@@ -55,12 +55,10 @@ impl Exchange {
         let Reply { mut response, status } = served;
         let edits = &self.settings.response;
         if !edits.is_empty() {
-            let mut fields = response.head.stored.take().map(|stored| stored.map.clone()).unwrap_or_default();
-            for (name, value) in &response.head.fields {
-                fields.append(name, value.clone());
-            }
-            edits.apply(&mut fields);
-            response.head.fields = fields;
+            let status = response.head.status;
+            let before = std::mem::replace(&mut response.head, ResponseHead::new(status, HeaderMap::new()));
+            response.head.fields = before.into_fields();
+            edits.apply(&mut response.head.fields);
         }
         let value = match self.settings.debug && self.keyed {
             true => status.value_with_key(&key::text(&self.head, &self.settings.key)),

@@ -12,6 +12,7 @@
 
 mod collapse;
 mod exchange;
+pub mod explain;
 mod failure;
 mod fetch;
 mod fill;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method};
 use larder_cache::CachePolicy;
+use larder_http::fields::cache_status::Forward;
 use larder_observe::{CacheId, OriginId, RouteId};
 use larder_origin::OriginSettings;
 use larder_store::MemoryStore;
@@ -116,6 +117,16 @@ pub struct RuleSettings {
     pub request: FieldEdits,
     /// Edits of what the client receives.
     pub response: FieldEdits,
+}
+
+impl RuleSettings {
+    /// Why requests of this method go past the cache, where they do.
+    pub(crate) fn passes_by(&self, method: &Method) -> Option<Forward> {
+        match method.as_str() {
+            "GET" | "HEAD" | "QUERY" => (!self.cache).then_some(Forward::Bypass),
+            _ => Some(Forward::Method),
+        }
+    }
 }
 
 /// What belongs to the key beyond scheme, host and path.

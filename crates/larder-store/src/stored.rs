@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use larder_cache::StoredHead;
@@ -14,6 +16,15 @@ use crate::memory::MemoryStore;
 
 /// What a piece costs beside its bytes: the handle, its shared count, the allocator's rounding.
 pub(crate) const PIECE_OVERHEAD_BYTES: u64 = 96;
+
+/// Bodies that arrived in pieces smaller than this on average are put together when they are whole.
+pub(crate) const COMPACT_BELOW_BYTES: u64 = 16 * 1024;
+
+/// The size of the pieces that putting together makes.
+const COMPACT_PIECE_BYTES: usize = 256 * 1024;
+
+/// Larger bodies are left as they came: the copy is made under a lock, and what it saves is small there.
+const COMPACT_MAX_BYTES: u64 = 1024 * 1024;
 
 /// A whole body in memory. Whoever holds it keeps its bytes counted against the cap.
 #[derive(Debug)]
@@ -34,26 +45,34 @@ impl StoredBody {
         Self { ends: ends.collect(), pieces, _room: Some(room) }
     }
 
-    /// Ranges of bodies, one after the other, as one body: a joined part of a representation. Pieces are shared, not
-    /// copied; they are counted for both bodies as long as both are there, and one that is cut with its full length,
-    /// since its other bytes stay in memory as well. `None` where there is no room.
+    /// Ranges of bodies, one after the other, as one body: a joined part of a representation. Whole pieces are shared and
+    /// counted for both bodies while both are there; what is cut is copied, since a slice would keep the whole of its
+    /// piece in memory. `None` where there is no room without evicting: what is joined is stored already.
     pub fn joined(store: &MemoryStore, from: &[(&Self, Range<u64>)]) -> Option<Self> {
-        let mut pieces = Vec::new();
-        let mut bytes = 0;
-        for (body, range) in from {
-            let starts = std::iter::once(0).chain(body.ends.iter().copied());
-            for ((piece, start), end) in body.pieces.iter().zip(starts).zip(body.ends.iter().copied()) {
-                let (first, last) = (range.start.max(start), range.end.min(end));
-                if first < last {
-                    let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
-                    pieces.push(piece.slice(within(first)..within(last)));
-                    bytes += piece.len() as u64 + PIECE_OVERHEAD_BYTES;
-                }
-            }
-        }
-        let length: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
-        let room = (length <= store.max_object()).then(|| store.reserve(bytes)).flatten()?;
+        let pieces = || from.iter().flat_map(|(body, range)| body.within(range.clone()));
+        let length: u64 = pieces().map(|(_, within)| (within.end - within.start) as u64).sum();
+        let overhead = pieces().count() as u64 * PIECE_OVERHEAD_BYTES;
+        let mut room =
+            (length <= store.max_object()).then(|| store.reserve_free(length + overhead)).flatten()?;
+        let shared_or_copied = pieces().map(|(piece, within)| match within.len() == piece.len() {
+            true => piece.clone(),
+            false => Bytes::copy_from_slice(piece.get(within).unwrap_or_default()),
+        });
+        let pieces = compact(shared_or_copied.collect(), length, store);
+        room.shrink_to(length + pieces.len() as u64 * PIECE_OVERHEAD_BYTES);
         Some(Self::new(pieces, room))
+    }
+
+    /// The pieces that `range` touches, and what of each lies within it.
+    fn within(&self, range: Range<u64>) -> impl Iterator<Item = (&Bytes, Range<usize>)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        self.pieces.iter().zip(starts).zip(self.ends.iter().copied()).filter_map(
+            move |((piece, start), end)| {
+                let (first, last) = (range.start.max(start), range.end.min(end));
+                let at = |position: u64| usize::try_from(position - start).ok();
+                (first < last).then(|| Some((piece, at(first)?..at(last)?))).flatten()
+            },
+        )
     }
 
     /// No content; needs no room.
@@ -81,6 +100,34 @@ impl Pieces for StoredBody {
     }
 }
 
+/// Puts many small pieces together, where there is room for the copy.
+pub(crate) fn compact(pieces: Vec<Bytes>, length: u64, store: &MemoryStore) -> Vec<Bytes> {
+    if pieces.len() < 2 || length > COMPACT_MAX_BYTES || length / pieces.len() as u64 >= COMPACT_BELOW_BYTES {
+        return pieces;
+    }
+    let Some(_copy_room) = store.reserve_free(length) else {
+        return pieces;
+    };
+    let mut whole = Vec::new();
+    let mut buffer = Vec::with_capacity(COMPACT_PIECE_BYTES.min(usize::try_from(length).unwrap_or(0)));
+    for piece in pieces {
+        let mut rest = &piece[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(COMPACT_PIECE_BYTES - buffer.len()));
+            buffer.extend_from_slice(now);
+            rest = later;
+            if buffer.len() == COMPACT_PIECE_BYTES {
+                whole.push(Bytes::from(std::mem::take(&mut buffer)));
+            }
+        }
+    }
+    if !buffer.is_empty() {
+        buffer.shrink_to_fit();
+        whole.push(buffer.into());
+    }
+    whole
+}
+
 /// A stored response, as the index hands it out.
 #[derive(Debug)]
 pub struct StoredResponse {
@@ -92,9 +139,32 @@ pub struct StoredResponse {
     pub number: u64,
     /// Room for head, key and index entry.
     pub room: Reservation,
+    /// When somebody last began to refresh it behind an answer.
+    pub refreshing: Refreshing,
+}
+
+/// When a stored response was last begun to be refreshed behind an answer, so that an origin that fails its refreshes is
+/// not asked again by the next hit.
+#[derive(Debug, Default)]
+pub struct Refreshing(AtomicU64);
+
+impl Refreshing {
+    /// Whether a refresh may begin at `now` (monotonic): none has begun within `pause`. If so, it is noted.
+    pub fn may_begin(&self, now: Duration, pause: Duration) -> bool {
+        // Zero is "never"; the clock may well stand at zero.
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX - 1) + 1;
+        let last = self.0.load(Ordering::Relaxed);
+        let is_due = last == 0 || ms(now) >= last.saturating_add(ms(pause) - 1);
+        is_due && self.0.compare_exchange(last, ms(now), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
 }
 
 impl StoredResponse {
+    /// A response as it will lie in the index.
+    pub fn new(head: Arc<StoredHead>, body: Arc<StoredBody>, number: u64, room: Reservation) -> Self {
+        Self { head, body, number, room, refreshing: Refreshing::default() }
+    }
+
     /// Bytes to reserve for everything but the body: head, key, and the index's own records.
     pub fn overhead_bytes(head: &StoredHead, key: &crate::key::CacheKey) -> u64 {
         (INDEX_ENTRY_BYTES + key.base().len() + key.variant().len() + head.memory_bytes()) as u64
@@ -104,3 +174,6 @@ impl StoredResponse {
 /// What an entry costs beside its key, head and body: the item, its slot in a queue and in the table, two
 /// allocations for the shared handles, and the allocator's rounding.
 pub(crate) const INDEX_ENTRY_BYTES: usize = 320;
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::guard::Token;
+use crate::larder::{Explaining, Question, Unexplained};
 use crate::stats::Stats;
 use bytes::Bytes;
 use http::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
@@ -30,6 +31,14 @@ impl Larder for Running {
     fn stats(&self) -> Stats {
         Stats::of(&self.metrics.snapshot(), self.health, WallTime(0))
     }
+
+    fn explain(&self, question: Question) -> Explaining {
+        let told = match question.url.as_str() {
+            "http://a/" => Ok(Bytes::from(format!("[\"{}\"]", question.method))),
+            url => Err(Unexplained { token: "url", message: format!("\"{url}\" is none") }),
+        };
+        Box::pin(std::future::ready(told))
+    }
 }
 
 fn admin(health: Health, token: Option<&str>) -> Admin {
@@ -49,6 +58,15 @@ fn head(method: &str, host: &str, target: &str) -> RequestHead {
         },
         version: Version::HTTP_11,
         fields: HeaderMap::new(),
+    }
+}
+
+/// Nothing in these tests waits.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).poll(&mut context) {
+        std::task::Poll::Ready(value) => value,
+        std::task::Poll::Pending => panic!("it waits"),
     }
 }
 
@@ -79,6 +97,11 @@ fn each_request_gets_the_answer_of_its_endpoint() {
             "larder_build_info",
         ),
         ("GET", "127.0.0.1:8081", "/stats", 200, "application/json", "\"version\": \"1.2.3\""),
+        ("GET", "127.0.0.1:8081", "/explain?url=http://a/", 200, "application/json", "[\"GET\"]"),
+        ("GET", "127.0.0.1:8081", "/explain?url=x%22", 422, "application/json", "\\\"x\\\"\\\" is none"),
+        ("GET", "127.0.0.1:8081", "/explain", 400, "application/json", "\"query\""),
+        ("POST", "127.0.0.1:8081", "/explain?url=x", 405, "application/json", "\"method\""),
+        ("GET", "evil.example:8081", "/explain?url=x", 421, "application/json", "\"host\""),
         ("GET", "127.0.0.1:8081", "/", 200, "text/html; charset=utf-8", "/metrics"),
         ("GET", "127.0.0.1:8081", "/nothing", 404, "application/json", "\"not-found\""),
         ("GET", "127.0.0.1:8081", "/healthz/", 404, "application/json", "\"not-found\""),
@@ -90,7 +113,7 @@ fn each_request_gets_the_answer_of_its_endpoint() {
         ("GET", "evil.example:8081", "/healthz", 421, "application/json", "\"host\""),
     ];
     for (method, host, target, status, form, part) in cases {
-        let response = admin.answer(&head(method, host, target));
+        let response = now(admin.answer(&head(method, host, target)));
         let name = format!("{method} {host}{target}");
         assert_eq!(response.head.status, status, "{name}");
         assert_eq!(field(&response, CONTENT_TYPE), Some(form), "{name}");
@@ -106,7 +129,7 @@ fn each_request_gets_the_answer_of_its_endpoint() {
 
 #[test]
 fn draining_is_503() {
-    let response = admin(Health::Draining, None).answer(&head("GET", "127.0.0.1", "/healthz"));
+    let response = now(admin(Health::Draining, None).answer(&head("GET", "127.0.0.1", "/healthz")));
     assert_eq!(
         (response.head.status, body(&response).as_str()),
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
@@ -120,16 +143,17 @@ fn without_the_token_nothing_but_health_is_told() {
         ("GET", "/healthz", 200, 200),
         ("GET", "/metrics", 401, 200),
         ("GET", "/stats", 401, 200),
+        ("GET", "/explain?url=http://a/", 401, 200),
         ("GET", "/", 401, 200),
         ("GET", "/nothing", 401, 404),
         ("POST", "/stats", 401, 405),
     ] {
         let mut head = head(method, "127.0.0.1", target);
-        let response = admin.answer(&head);
+        let response = now(admin.answer(&head));
         assert_eq!(response.head.status, without, "{method} {target}");
         assert_eq!(field(&response, WWW_AUTHENTICATE).is_some(), without == 401, "{method} {target}");
         head.fields.insert(AUTHORIZATION, "Bearer s3cret".parse().unwrap());
-        assert_eq!(admin.answer(&head).head.status, with, "{method} {target} with token");
+        assert_eq!(now(admin.answer(&head)).head.status, with, "{method} {target} with token");
     }
 }
 
@@ -145,11 +169,19 @@ fn a_request_with_content_ends_its_connection() {
             peer: Peer { remote: address, local: address },
         };
         let interims = Interims::default();
-        let call = std::pin::pin!(admin.call(request, &interims));
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match call.poll(&mut context) {
-            std::task::Poll::Ready(response) => assert_eq!(response.close, close),
-            std::task::Poll::Pending => panic!("the admin never waits"),
+        assert_eq!(now(admin.call(request, &interims)).close, close);
+    }
+}
+
+#[test]
+fn a_page_of_another_site_has_nothing_explained() {
+    let admin = admin(Health::Ok, None);
+    for (site, explained, shown) in [("none", 200, 200), ("same-origin", 200, 200), ("cross-site", 403, 200)]
+    {
+        for (target, status) in [("/explain?url=http://a/", explained), ("/stats", shown)] {
+            let mut head = head("GET", "127.0.0.1", target);
+            head.fields.insert("sec-fetch-site", site.parse().unwrap());
+            assert_eq!(now(admin.answer(&head)).head.status, status, "{site} {target}");
         }
     }
 }

@@ -31,6 +31,7 @@ fn check_under(
 }
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+const DAY_BEFORE: &str = "Sat, 05 Nov 1994 08:49:37 GMT";
 
 #[test]
 fn only_get_and_query_and_only_final_answers() {
@@ -145,15 +146,30 @@ fn directives_forbid() {
 }
 
 #[test]
-fn a_status_that_says_nothing_needs_a_word_about_caching() {
-    let tagged = ("etag", "\"a\"");
-    check(&[], 200, &[tagged], None);
-    check(&[], 404, &[tagged], None);
-    for status in [201, 302, 403, 500, 503] {
-        check(&[], status, &[tagged], Some(NotStorable::NoLifetime));
-        check(&[], status, &[tagged, ("cache-control", "public")], None);
+fn what_cannot_be_validated_needs_a_lifetime() {
+    let (tagged, modified) = (("etag", "\"a\""), ("last-modified", DATE));
+    for status in [200, 203] {
+        check(&[], status, &[tagged], None);
+        check(&[], status, &[modified], None);
         check(&[], status, &[tagged, ("cache-control", "max-age=0")], None);
+        check(&[], status, &[tagged, ("cache-control", "no-cache")], None);
     }
+    for status in [201, 204, 301, 302, 403, 404, 410, 500, 503] {
+        check(&[], status, &[FRESH, tagged], None);
+        for said in [
+            &[tagged][..],
+            &[modified],
+            &[tagged, ("cache-control", "public")],
+            &[tagged, ("cache-control", "max-age=0")],
+            &[tagged, ("expires", "0")],
+            &[modified, ("x-accel-expires", "0")],
+        ] {
+            check(&[], status, said, Some(NotStorable::NoLifetime));
+        }
+        check(&[], status, &[FRESH, tagged, ("cache-control", "no-cache")], Some(NotStorable::NoCache));
+    }
+    check(&[], 404, &[("last-modified", DAY_BEFORE), ("date", DATE)], None);
+    check(&[], 503, &[("last-modified", DAY_BEFORE), ("date", DATE)], Some(NotStorable::NoLifetime));
 }
 
 #[test]
@@ -178,6 +194,76 @@ fn authorization_needs_a_word_that_the_response_is_shared() {
     check(with, 200, &[("surrogate-control", "max-age=60")], Some(NotStorable::Authorization));
     check(with, 200, &[FRESH, ("cache-control", "proxy-revalidate")], Some(NotStorable::Authorization));
     check(with, 200, &[FRESH, ("cache-control", "public=1")], Some(NotStorable::Authorization));
+    for word in ["must-revalidate=x", "must-revalidate; public", "s-maxage=x", "s-maxage=60; public"] {
+        check(with, 200, &[FRESH, ("cache-control", word)], Some(NotStorable::Authorization));
+    }
+    for word in ["max-age=60, must-revalidate=1", "max-age=60, s-maxage=x", "s-maxage=\"60\""] {
+        check(with, 200, &[("cdn-cache-control", word)], Some(NotStorable::Authorization));
+    }
+}
+
+#[test]
+fn a_malformed_member_hides_no_restriction() {
+    let with: Lines<'_> = &[("authorization", "Basic eDp5")];
+    let typo = ("cache-control", "max-age=60, must-revalidate; private");
+    check(with, 200, &[typo], Some(NotStorable::Private));
+    check(&[], 200, &[typo], Some(NotStorable::Private));
+    check(&[], 200, &[("cache-control", "max-age=60; no-store")], Some(NotStorable::NoStore));
+    check(&[], 200, &[FRESH, ("cache-control", "x=\"open, no-cache")], Some(NotStorable::NoCache));
+    check(&[], 200, &[("cdn-cache-control", "max-age=60, public;private")], Some(NotStorable::Private));
+    let any = Some(Duration::from_secs(7));
+    let ttl = CachePolicy { ttl: Lifetimes { any, by_status: Vec::new() }, ..CachePolicy::default() };
+    for value in ["must-revalidate; private", "x=\"open, private", "; private"] {
+        check_under(&ttl, &[], 200, &[("cache-control", value)], Some(NotStorable::Private));
+    }
+}
+
+#[test]
+fn a_session_fills_nothing_that_lives_by_a_guess() {
+    let session: Lines<'_> = &[("cookie", "a=b; PHPSESSID=1")];
+    let (modified, date) = (("last-modified", DAY_BEFORE), ("date", DATE));
+    for said in [&[modified, date][..], &[modified, date, ("cache-control", "public")]] {
+        check(&[], 200, said, None);
+        check(&[("cookie", "theme=dark")], 200, said, None);
+        check(session, 200, said, Some(NotStorable::SessionCookie));
+        let both = &[("cookie", "PHPSESSID=1"), ("authorization", "x")];
+        let forbidden = if said.len() > 2 { NotStorable::SessionCookie } else { NotStorable::Authorization };
+        check(both, 200, said, Some(forbidden));
+        let keyed = CachePolicy { keyed_cookies: vec!["PHPSESSID".to_owned()], ..CachePolicy::default() };
+        check_under(&keyed, session, 200, said, None);
+        check_under(&CachePolicy { ignore_cookies: true, ..keyed }, session, 200, said, None);
+    }
+    check(session, 200, &[FRESH, modified], None);
+    check(session, 200, &[("last-modified", DATE), date], None);
+    assert!(
+        !is_personal(&request("GET", session), &CachePolicy::default()),
+        "the origin may give a lifetime"
+    );
+}
+
+#[test]
+fn what_is_put_together_is_judged_by_the_fields_of_both() {
+    let plain = CachePolicy::default();
+    let tagged = ("etag", "\"a\"");
+    let newer: Lines<'_> =
+        &[tagged, ("content-range", "bytes 5-9/10"), ("age", "5"), ("last-modified", DATE)];
+    let asked = [("range", "bytes=0-")];
+    let Storability::Storable(before) = decide(&plain, "GET", &asked, 206, newer) else {
+        panic!("not stored")
+    };
+    assert_eq!(before.initial_age, Duration::from_secs(5));
+    let anew =
+        |status, said: Lines<'_>| rejudge(&request("GET", &asked), status, &fields(said), &before, &plain);
+    let lies = ("content-range", "bytes 0-9/10");
+    assert_eq!(anew(StatusCode::OK, &[tagged]), Some(before));
+    assert_eq!(anew(StatusCode::PARTIAL_CONTENT, &[tagged, lies]), Some(before));
+    let lifetime = Duration::from_secs(60);
+    let explicit = Freshness { lifetime, source: LifetimeSource::MaxAge, ..before };
+    assert_eq!(anew(StatusCode::OK, &[tagged, FRESH]), Some(explicit));
+    assert_eq!(anew(StatusCode::PARTIAL_CONTENT, &[tagged, FRESH, lies]), Some(explicit));
+    let no_cache = [tagged, ("cache-control", "no-cache")];
+    assert_eq!(anew(StatusCode::OK, &no_cache), Some(Freshness { no_cache: true, ..before }));
+    assert_eq!(anew(StatusCode::OK, &[tagged, ("cache-control", "private")]), None);
 }
 
 #[test]
@@ -202,6 +288,18 @@ fn set_cookie_needs_explicit_freshness_and_a_session_needs_more() {
     check(&[], 200, &[FRESH, shared, session, hidden], None);
     check(&[], 200, &[("cache-control", "s-maxage=60"), session], None);
     check(&[], 200, &[("cache-control", "max-age=60, no-cache=\"Set-Cookie\""), session], None);
+    for left_out in ["no-cache=\"Set-Cookie\"", "private=\"set-cookie\""] {
+        let left_out = ("cache-control", left_out);
+        check(&[], 200, &[left_out, modified, session], Some(NotStorable::SetCookie));
+        check(&[], 200, &[left_out, modified, plain], Some(NotStorable::SetCookie));
+        let any = Some(Duration::from_secs(7));
+        let ttl = CachePolicy { ttl: Lifetimes { any, by_status: Vec::new() }, ..CachePolicy::default() };
+        check_under(&ttl, &[], 200, &[left_out, session], Some(NotStorable::SetCookie));
+        let bypass = CachePolicy { set_cookie: SetCookie::Bypass, ..CachePolicy::default() };
+        check_under(&bypass, &[], 200, &[FRESH, left_out, session], Some(NotStorable::SetCookieBypass));
+        let store = CachePolicy { set_cookie: SetCookie::Store, ..ttl };
+        check_under(&store, &[], 200, &[left_out, session], None);
+    }
     check(&[("cookie", "PHPSESSID=1")], 200, &[FRESH], None);
 }
 
@@ -212,6 +310,10 @@ fn a_field_for_shared_caches_says_that_a_session_is_shared() {
     check(&[], 200, &[("surrogate-control", "max-age=60"), session], None);
     check(&[], 200, &[("x-accel-expires", "60"), session], Some(NotStorable::SetSessionCookie));
     check(&[], 200, &[("x-accel-expires", "60"), ("set-cookie", "lang=de")], None);
+    let accel = ("x-accel-expires", "60");
+    check(&[], 200, &[accel, ("cache-control", "s-maxage=9"), session], None);
+    let broken = [accel, ("cache-control", "s-maxage=x"), session];
+    check(&[], 200, &broken, Some(NotStorable::SetSessionCookie));
     check(&[], 200, &[("cdn-cache-control", "max-age=0"), session], Some(NotStorable::SetCookie));
     check(&[], 200, &[FRESH, ("cdn-cache-control", "&"), session], Some(NotStorable::SetSessionCookie));
 }

@@ -3,7 +3,9 @@
 //! In: all lines of the field. Out: one value with everything larder acts on. Members are split with regard to quoted
 //! strings, names compare without regard to case, arguments may be tokens or quoted strings.
 //! What is malformed errs towards caution: a lifetime that is not one is zero (stale), the shortest of several wins,
-//! a restricting directive counts whatever hangs behind it, a permitting one counts only when it stands alone.
+//! a restricting directive counts whatever hangs behind it, a permitting one counts only when it stands alone, and one
+//! that does both restricts in any form and permits in its own. Where a member is malformed, its end is a guess, so
+//! that `private`, `no-store` and `no-cache` count wherever they stand in it (`max-age=60; private`).
 //! Reading a request's directives allocates nothing. Unknown directives are ignored, as the RFC asks.
 
 use std::time::Duration;
@@ -21,20 +23,21 @@ pub enum Argument<'a> {
     Token(&'a [u8]),
     /// The inside of a quoted string; escapes are left as they are.
     Quoted(&'a [u8]),
-    /// Something that is none of these.
-    Malformed,
+    /// Something that is none of these, as it stands.
+    Malformed(&'a [u8]),
 }
 
 impl Argument<'_> {
     fn seconds(self) -> Option<Duration> {
         match self {
             Self::Token(text) | Self::Quoted(text) => delta_seconds(text),
-            Self::None | Self::Malformed => None,
+            Self::None | Self::Malformed(_) => None,
         }
     }
 }
 
-/// Iterates over the directives of one line: name as sent, argument.
+/// Iterates over the directives of one line: name as sent, argument. A member that starts with no name has an empty one
+/// and is malformed as a whole.
 #[derive(Clone, Debug)]
 pub struct Directives<'a> {
     rest: &'a [u8],
@@ -75,12 +78,15 @@ impl<'a> Iterator for Directives<'a> {
             let (member, rest) = self.rest.split_at(member_end(self.rest));
             self.rest = rest.get(1..).unwrap_or_default();
             let member = member.trim_ascii();
-            let name_end = member.iter().position(|b| !is_tchar(*b)).unwrap_or(member.len());
-            if name_end == 0 {
+            if member.is_empty() {
                 continue;
             }
+            let name_end = member.iter().position(|b| !is_tchar(*b)).unwrap_or(member.len());
             let (name, tail) = member.split_at(name_end);
-            return Some((name, argument(tail)));
+            return Some(match name {
+                [] => (name, Argument::Malformed(tail)),
+                _ => (name, argument(tail)),
+            });
         }
         None
     }
@@ -93,7 +99,7 @@ fn argument(tail: &[u8]) -> Argument<'_> {
         [b'=', token @ ..] if !token.is_empty() && token.iter().all(|b| is_tchar(*b)) => {
             Argument::Token(token)
         }
-        _ => Argument::Malformed,
+        _ => Argument::Malformed(tail),
     }
 }
 
@@ -138,6 +144,10 @@ const INDISPENSABLE: [HeaderName; 10] = [
     header::VARY,
 ];
 
+/// Most fields that a qualified directive may name; with more it is taken as unqualified. Each of them is compared with
+/// all fields of a response, and no application names half as many.
+pub const NAMES_MAX: usize = 64;
+
 impl Reach {
     /// Whether the whole response is meant.
     pub fn is_whole(&self) -> bool {
@@ -155,23 +165,25 @@ impl Reach {
     pub(super) fn extend(&mut self, argument: Argument<'_>) {
         let list = match argument {
             Argument::Token(list) | Argument::Quoted(list) => list,
-            Argument::None | Argument::Malformed => return *self = Self::Whole,
+            Argument::None | Argument::Malformed(_) => return *self = Self::Whole,
         };
         let mut names = match std::mem::replace(self, Self::Whole) {
             Self::Whole => return,
             Self::Nothing => Vec::new(),
             Self::Fields(names) => names,
         };
-        let before = names.len();
+        let mut any = false;
         for name in list.split(|b| *b == b',').map(<[u8]>::trim_ascii).filter(|name| !name.is_empty()) {
             match HeaderName::from_bytes(name) {
-                Ok(name) if !INDISPENSABLE.contains(&name) => names.push(name),
+                Ok(name) if names.contains(&name) => {}
+                Ok(name) if names.len() < NAMES_MAX && !INDISPENSABLE.contains(&name) => names.push(name),
                 // `Whole` was left in place above.
                 Ok(_) | Err(_) => return,
             }
+            any = true;
         }
         // An argument without names means the whole response, also behind one that had some.
-        if names.len() > before {
+        if any {
             *self = Self::Fields(names);
         }
     }
@@ -196,12 +208,51 @@ pub struct ResponseDirectives {
     pub must_revalidate: bool,
     /// `proxy-revalidate`
     pub proxy_revalidate: bool,
+    /// Which of the above permit something as well.
+    pub permits: Permits,
     /// `must-understand`
     pub must_understand: bool,
     /// `stale-while-revalidate`; zero where it is not a time.
     pub stale_while_revalidate: Option<Duration>,
     /// `stale-if-error`; zero where it is not a time.
     pub stale_if_error: Option<Duration>,
+}
+
+/// Directives that restrict the use of a response in whatever form they come, and that also say that it may be shared
+/// (RFC 9111 3.5), which takes a well-formed one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Permits {
+    /// `must-revalidate`, standing alone.
+    pub must_revalidate: bool,
+    /// `s-maxage` with a number.
+    pub s_maxage: bool,
+}
+
+/// Restricting directives that stand where no directive can: inside a malformed member, or as a parameter. Whoever wrote
+/// a semicolon for a comma meant them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Strays {
+    no_cache: bool,
+    private: bool,
+    no_store: bool,
+}
+
+impl Strays {
+    pub(super) fn add(&mut self, word: &[u8]) {
+        self.no_cache |= word.eq_ignore_ascii_case(b"no-cache");
+        self.private |= word.eq_ignore_ascii_case(b"private");
+        self.no_store |= word.eq_ignore_ascii_case(b"no-store");
+    }
+
+    pub(super) fn restrict(self, said: &mut ResponseDirectives) {
+        if self.no_cache {
+            said.no_cache = Reach::Whole;
+        }
+        if self.private {
+            said.private = Reach::Whole;
+        }
+        said.no_store |= self.no_store;
+    }
 }
 
 /// The shorter of what was said before and what is said now; unusable is zero.
@@ -213,12 +264,18 @@ fn shortest(slot: &mut Option<Duration>, argument: Argument<'_>) {
 impl ResponseDirectives {
     /// Reads all Cache-Control lines of a response.
     pub fn read(fields: &HeaderMap) -> Self {
-        let mut all = Self::default();
+        let (mut all, mut strays) = (Self::default(), Strays::default());
         for line in fields.get_all(header::CACHE_CONTROL) {
             for (name, argument) in Directives::new(line.as_bytes()) {
                 all.add(name, argument);
+                if let Argument::Malformed(tail) = argument {
+                    // Single quotes are part of a token, and often meant as the other ones.
+                    let words = tail.split(|b| !is_tchar(*b) || *b == b'\'');
+                    words.for_each(|word| strays.add(word));
+                }
             }
         }
+        strays.restrict(&mut all);
         all
     }
 
@@ -229,6 +286,7 @@ impl ResponseDirectives {
             shortest(&mut self.max_age, argument);
         } else if is("s-maxage") {
             shortest(&mut self.s_maxage, argument);
+            self.permits.s_maxage |= argument.seconds().is_some();
         } else if is("no-cache") {
             self.no_cache.extend(argument);
         } else if is("private") {
@@ -239,6 +297,7 @@ impl ResponseDirectives {
             self.public |= alone;
         } else if is("must-revalidate") {
             self.must_revalidate = true;
+            self.permits.must_revalidate |= alone;
         } else if is("proxy-revalidate") {
             self.proxy_revalidate = true;
         } else if is("must-understand") {
@@ -293,134 +352,4 @@ impl RequestDirectives {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use http::HeaderValue;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn fields(lines: &[&str]) -> HeaderMap {
-        let mut fields = HeaderMap::new();
-        for line in lines {
-            fields.append(header::CACHE_CONTROL, HeaderValue::from_str(line).unwrap());
-        }
-        fields
-    }
-
-    fn response(line: &str) -> ResponseDirectives {
-        ResponseDirectives::read(&fields(&[line]))
-    }
-
-    fn seconds(seconds: u64) -> Option<Duration> {
-        Some(Duration::from_secs(seconds))
-    }
-
-    #[test]
-    fn a_lifetime_that_is_not_one_is_zero() {
-        for (line, expected) in [
-            ("", None),
-            ("nothing-to-see-here", None),
-            ("max-age=3600", seconds(3600)),
-            ("MaX-aGe=3600", seconds(3600)),
-            ("foobar, max-age=3600", seconds(3600)),
-            ("max-age=003600", seconds(3600)),
-            ("max-age=\"3600\"", seconds(3600)),
-            ("max-age=99999999999", seconds(1 << 31)),
-            ("max-age", seconds(0)),
-            ("max-age=", seconds(0)),
-            ("max-age='3600'", seconds(0)),
-            ("max-age=-3600", seconds(0)),
-            ("max-age=3600.0", seconds(0)),
-            ("max-age=a100", seconds(0)),
-            ("max-age=100a", seconds(0)),
-            ("max-age =100", seconds(0)),
-            ("max-age= 100", seconds(0)),
-            ("max-age=\"100", seconds(0)),
-            ("max-age=100;foo", seconds(0)),
-            ("max-age=1, max-age=3600", seconds(1)),
-            ("max-age=3600, max-age=1", seconds(1)),
-            ("extension=\"max-age=3600\"", None),
-            ("extension=\"max-age=3600\", max-age=1", seconds(1)),
-            ("max-age=1, extension=\"max-age=3600\"", seconds(1)),
-            ("extension=\"a\\\", max-age=3600\", max-age=1", seconds(1)),
-            (",,, max-age=5 ,", seconds(5)),
-        ] {
-            assert_eq!(response(line).max_age, expected, "{line:?}");
-        }
-    }
-
-    #[test]
-    fn all_lines_count() {
-        let all = ResponseDirectives::read(&fields(&["max-age=5", "S-MAXAGE=7", "", "No-Store, public"]));
-        assert_eq!((all.max_age, all.s_maxage), (seconds(5), seconds(7)));
-        assert!(all.no_store && all.public);
-    }
-
-    #[test]
-    fn restricting_directives_count_whatever_follows_them_and_permitting_ones_only_alone() {
-        assert!(response("private; max-age=0").private.is_whole());
-        assert!(response("no-store foo").no_store);
-        assert!(response("no-cache=\"unclosed").no_cache.is_whole());
-        assert!(response("must-revalidate=1").must_revalidate);
-        assert!(!response("public=1").public);
-        assert!(!response("must-understand=1").must_understand);
-        assert!(!response("xno-store, no-storex").no_store);
-    }
-
-    #[test]
-    fn qualified_forms_name_fields() {
-        let names = |line: &str| response(line).no_cache;
-        assert_eq!(
-            names("no-cache=\"a, B\""),
-            Reach::Fields(vec!["a".parse().unwrap(), "b".parse().unwrap()])
-        );
-        assert_eq!(names("no-cache=a"), Reach::Fields(vec!["a".parse().unwrap()]));
-        assert_eq!(names("no-cache=\"a\", no-cache=b").fields().len(), 2);
-        for whole in [
-            "no-cache=\"a\", no-cache=\"\"",
-            "no-cache=\"\", no-cache=\"a\"",
-            "no-cache",
-            "no-cache=\"a\", no-cache",
-            "no-cache, no-cache=\"a\"",
-            "no-cache=\"\"",
-            "no-cache=\",\"",
-            "no-cache=\"a b\"",
-            "no-cache=\"vary\"",
-            "no-cache=\"x, Cache-Control\"",
-        ] {
-            assert_eq!(names(whole), Reach::Whole, "{whole}");
-        }
-    }
-
-    #[test]
-    fn unusable_wishes_are_ignored() {
-        let request = |line: &str| RequestDirectives::read(&fields(&[line]));
-        assert_eq!(request("max-age=abc, min-fresh=-1"), RequestDirectives::default());
-        assert_eq!(request("nothing-to-see-here, max-age=0").max_age, seconds(0));
-        assert_eq!(request("max-age=abc, max-age=3").max_age, seconds(3));
-        assert_eq!(request("max-age=4, max-age=3, max-age=x").max_age, seconds(3));
-        assert_eq!(request("min-fresh=4, min-fresh=5").min_fresh, seconds(5));
-        assert!(request("ONLY-IF-CACHED").only_if_cached);
-        assert!(request("no-cache, no-store").no_cache);
-    }
-
-    proptest! {
-        #[test]
-        fn no_value_panics(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
-            if let Ok(value) = HeaderValue::from_bytes(&bytes) {
-                let mut fields = HeaderMap::new();
-                fields.insert(header::CACHE_CONTROL, value);
-                let _ = (ResponseDirectives::read(&fields), RequestDirectives::read(&fields));
-            }
-        }
-
-        #[test]
-        fn no_quoted_text_hides_a_directive_behind_it_or_becomes_one(inside in "[ -~]{0,20}", age in 0..1000_u64) {
-            let escaped = inside.replace('\\', "\\\\").replace('"', "\\\"");
-            let line = format!("x=\"{escaped}\", max-age={age}, y=\"{escaped}\"");
-            let expected = ResponseDirectives { max_age: seconds(age), ..ResponseDirectives::default() };
-            prop_assert_eq!(response(&line), expected);
-        }
-    }
-}
+mod tests;

@@ -4,8 +4,10 @@
 //! where the field is absent, empty, or not a Dictionary of RFC 9651: a field that is broken anywhere says nothing at
 //! all, and Cache-Control decides. Unlike there, names are lower case and the last of several wins, as Structured Fields
 //! have it. A type that does not fit errs towards caution: a lifetime that is no non-negative Integer is zero, a
-//! restricting directive counts whatever hangs on it except `?0`, a permitting one counts only as `?1`.
-//! Parameters and unknown keys are ignored. Deliberately absent: which field comes first, and what it replaces.
+//! restricting directive counts whatever hangs on it except `?0`, a permitting one counts only as `?1`, and one that does
+//! both restricts in any form and permits in its own. Unknown keys are ignored, and so are parameters (RFC 9213 2.1) but
+//! for `private`, `no-store` and `no-cache`: those are directives behind a semicolon that was meant as a comma.
+//! Deliberately absent: which field comes first, and what it replaces.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,7 +18,7 @@ use sfv::visitor::{
 };
 use sfv::{BareItemFromInput, KeyRef, Parser};
 
-use super::cache_control::{Argument, Reach, ResponseDirectives};
+use super::cache_control::{Argument, Reach, ResponseDirectives, Strays};
 use super::digits::DELTA_MAX;
 
 /// Reads the directives of the field `name`; `None` where it is absent, empty or not valid.
@@ -30,14 +32,28 @@ pub fn read(fields: &HeaderMap, name: &HeaderName) -> Option<ResponseDirectives>
 #[derive(Default)]
 struct Members {
     directives: ResponseDirectives,
+    strays: Strays,
     any: bool,
 }
+
+/// A member: the slot of its key, if that is known, and where its parameters go.
+struct Member<'a> {
+    slot: Option<Slot<'a>>,
+    parameters: Parameters<'a>,
+}
+
+/// Reads the parameters of a member. Unlike those of a key, all of several count.
+struct Parameters<'a>(&'a mut Strays);
 
 /// The slot that a known key fills. A later member replaces what an earlier one said.
 enum Slot<'a> {
     Lifetime(&'a mut Option<Duration>),
+    /// `s-maxage`, and whether it permits.
+    SharedLifetime(&'a mut Option<Duration>, &'a mut bool),
     Reach(&'a mut Reach),
     Restricting(&'a mut bool),
+    /// `must-revalidate`, and whether it permits.
+    Both(&'a mut bool, &'a mut bool),
     Permitting(&'a mut bool),
 }
 
@@ -48,23 +64,27 @@ impl<'de> DictionaryVisitor<'de> for Members {
     fn entry(&mut self, key: &'de KeyRef) -> Result<impl EntryVisitor<'de>, Infallible> {
         self.any = true;
         let said = &mut self.directives;
-        Ok(match key.as_str() {
+        let slot = match key.as_str() {
             "max-age" => Some(Slot::Lifetime(&mut said.max_age)),
-            "s-maxage" => Some(Slot::Lifetime(&mut said.s_maxage)),
+            "s-maxage" => Some(Slot::SharedLifetime(&mut said.s_maxage, &mut said.permits.s_maxage)),
             "stale-while-revalidate" => Some(Slot::Lifetime(&mut said.stale_while_revalidate)),
             "stale-if-error" => Some(Slot::Lifetime(&mut said.stale_if_error)),
             "no-cache" => Some(Slot::Reach(&mut said.no_cache)),
             "private" => Some(Slot::Reach(&mut said.private)),
             "no-store" => Some(Slot::Restricting(&mut said.no_store)),
-            "must-revalidate" => Some(Slot::Restricting(&mut said.must_revalidate)),
+            "must-revalidate" => {
+                Some(Slot::Both(&mut said.must_revalidate, &mut said.permits.must_revalidate))
+            }
             "proxy-revalidate" => Some(Slot::Restricting(&mut said.proxy_revalidate)),
             "public" => Some(Slot::Permitting(&mut said.public)),
             "must-understand" => Some(Slot::Permitting(&mut said.must_understand)),
             _ => None,
-        })
+        };
+        Ok(Member { slot, parameters: Parameters(&mut self.strays) })
     }
 
-    fn finish(self) -> Result<Self, Infallible> {
+    fn finish(mut self) -> Result<Self, Infallible> {
+        self.strays.restrict(&mut self.directives);
         Ok(self)
     }
 }
@@ -73,11 +93,14 @@ impl Slot<'_> {
     /// Takes the value of a member; `None` stands for an inner list.
     fn fill(self, item: Option<&BareItemFromInput<'_>>) {
         let boolean = item.and_then(BareItemFromInput::as_boolean);
+        let seconds =
+            || item.and_then(BareItemFromInput::as_integer).and_then(|seconds| u64::try_from(seconds).ok());
+        let lifetime = |seconds: Option<u64>| Duration::from_secs(seconds.unwrap_or(0)).min(DELTA_MAX);
         match self {
-            Self::Lifetime(slot) => {
-                let seconds =
-                    item.and_then(BareItemFromInput::as_integer).and_then(|n| u64::try_from(n).ok());
-                *slot = Some(Duration::from_secs(seconds.unwrap_or(0)).min(DELTA_MAX));
+            Self::Lifetime(slot) => *slot = Some(lifetime(seconds())),
+            Self::SharedLifetime(slot, permits) => {
+                *slot = Some(lifetime(seconds()));
+                *permits = seconds().is_some();
             }
             Self::Reach(slot) => {
                 *slot = Reach::Nothing;
@@ -90,16 +113,20 @@ impl Slot<'_> {
                     Some(BareItemFromInput::Token(name)) => {
                         slot.extend(Argument::Token(name.as_str().as_bytes()));
                     }
-                    _ => slot.extend(Argument::Malformed),
+                    _ => slot.extend(Argument::Malformed(b"")),
                 }
             }
             Self::Restricting(slot) => *slot = boolean != Some(false),
+            Self::Both(slot, permits) => {
+                *slot = boolean != Some(false);
+                *permits = boolean == Some(true);
+            }
             Self::Permitting(slot) => *slot = boolean == Some(true),
         }
     }
 }
 
-impl<'de> EntryVisitor<'de> for Slot<'_> {
+impl<'de> EntryVisitor<'de> for Member<'_> {
     type Error = Infallible;
 
     fn item(self) -> Result<impl ItemVisitor<'de>, Infallible> {
@@ -107,12 +134,14 @@ impl<'de> EntryVisitor<'de> for Slot<'_> {
     }
 
     fn inner_list(self) -> Result<impl InnerListVisitor<'de>, Infallible> {
-        self.fill(None);
-        Ok(Ignored)
+        if let Some(slot) = self.slot {
+            slot.fill(None);
+        }
+        Ok(self.parameters)
     }
 }
 
-impl<'de> ItemVisitor<'de> for Slot<'_> {
+impl<'de> ItemVisitor<'de> for Member<'_> {
     type Out = ();
     type Error = Infallible;
 
@@ -120,8 +149,38 @@ impl<'de> ItemVisitor<'de> for Slot<'_> {
         self,
         item: BareItemFromInput<'de>,
     ) -> Result<impl ParameterVisitor<'de, Out = ()>, Infallible> {
-        self.fill(Some(&item));
+        if let Some(slot) = self.slot {
+            slot.fill(Some(&item));
+        }
+        Ok(self.parameters)
+    }
+}
+
+impl<'de> InnerListVisitor<'de> for Parameters<'_> {
+    type Error = Infallible;
+
+    fn item(&mut self) -> Result<impl ItemVisitor<'de>, Infallible> {
         Ok(Ignored)
+    }
+
+    fn finish(self) -> Result<impl ParameterVisitor<'de>, Infallible> {
+        Ok(self)
+    }
+}
+
+impl<'de> ParameterVisitor<'de> for Parameters<'_> {
+    type Out = ();
+    type Error = Infallible;
+
+    fn parameter(&mut self, key: &'de KeyRef, value: BareItemFromInput<'de>) -> Result<(), Infallible> {
+        if value.as_boolean() != Some(false) {
+            self.0.add(key.as_str().as_bytes());
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Infallible> {
+        Ok(())
     }
 }
 
@@ -132,7 +191,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fields::cache_control::Directives;
+    use crate::fields::cache_control::{Directives, Permits};
 
     const NAME: HeaderName = HeaderName::from_static("cdn-cache-control");
 
@@ -207,6 +266,7 @@ mod tests {
             s_maxage: seconds(1),
             stale_while_revalidate: seconds(2),
             stale_if_error: seconds(3),
+            permits: Permits { s_maxage: true, ..Permits::default() },
             ..ResponseDirectives::default()
         };
         assert_eq!(all, expected);
@@ -226,6 +286,44 @@ mod tests {
         assert!(one("public").public && one("must-understand;x=1").must_understand);
         for line in ["public=?0", "public=1", "public=(a)", "public, public=x"] {
             assert!(!one(line).public, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_restricts_and_permits_permits_only_where_it_is_well_formed() {
+        for (line, must_revalidate, s_maxage) in [
+            ("must-revalidate", true, false),
+            ("must-revalidate=?1;x", true, false),
+            ("must-revalidate=1", false, false),
+            ("must-revalidate=?0", false, false),
+            ("must-revalidate=(a)", false, false),
+            ("must-revalidate, must-revalidate=1", false, false),
+            ("s-maxage=60", false, true),
+            ("s-maxage=0", false, true),
+            ("s-maxage=x", false, false),
+            ("s-maxage=-1", false, false),
+            ("s-maxage=60, s-maxage", false, false),
+        ] {
+            let found = read_lines(&[line]).unwrap();
+            assert_eq!(found.permits, Permits { must_revalidate, s_maxage }, "{line}");
+        }
+    }
+
+    #[test]
+    fn restricting_words_count_as_parameters_too() {
+        for (line, expected) in [
+            ("must-revalidate;private", (true, false, false)),
+            ("max-age=60; no-store, no-store=?0", (false, true, false)),
+            ("unknown;no-cache=1", (false, false, true)),
+            ("private=?0;private, private=?0", (true, false, false)),
+            ("max-age=(1 2);private", (true, false, false)),
+            ("max-age=60;private=?0", (false, false, false)),
+            ("max-age=60;x=private;xprivate", (false, false, false)),
+            ("x=private, y=\"no-store\", z=(no-cache a;private)", (false, false, false)),
+        ] {
+            let found = read_lines(&[line]).unwrap();
+            let found = (found.private.is_whole(), found.no_store, found.no_cache.is_whole());
+            assert_eq!(found, expected, "{line}");
         }
     }
 

@@ -182,13 +182,8 @@ async fn answer<S>(
     }
     let may_have_content = head.status != StatusCode::NO_CONTENT && head.status != StatusCode::NOT_MODIFIED;
     let length = body.length().filter(|_| may_have_content && head.field(&CONTENT_LENGTH).is_none());
-    let ResponseHead { status, stored, mut fields } = head;
-    if let Some(stored) = stored {
-        fields.reserve(stored.map.len() + 2);
-        for (name, value) in &stored.map {
-            fields.append(name, value.clone());
-        }
-    }
+    let status = head.status;
+    let mut fields = head.into_fields();
     if let Some(length) = length {
         fields.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }

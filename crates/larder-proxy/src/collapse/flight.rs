@@ -102,7 +102,7 @@ impl Flight {
 
     /// Whether a request may follow. A HEAD may follow a GET, and a range the whole; not the other way round. `usable`
     /// says whether a response that has landed may answer it now.
-    pub(super) fn takes(&self, trip: &Trip<'_>, usable: impl FnOnce(&StoredHead) -> bool) -> bool {
+    pub(super) fn takes(&self, trip: &Trip<'_>, usable: impl FnOnce(&Landing) -> bool) -> bool {
         if self.invalidated.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
             return false;
         }
@@ -118,7 +118,7 @@ impl Flight {
             return false;
         }
         if let Phase::Landed(landing) = &self.view.borrow().phase {
-            return landing.head.vary.selects(&request.fields) && usable(&landing.head);
+            return landing.head.vary.selects(&request.fields) && usable(landing);
         }
         let secondary =
             |names: &VaryNames| names.secondary(&self.request.fields) == names.secondary(&request.fields);
@@ -132,6 +132,7 @@ pub(crate) struct FlightGuard {
     sender: Arc<watch::Sender<View>>,
     table: Arc<Flights>,
     shared: bool,
+    number: u64,
 }
 
 impl FlightGuard {
@@ -141,7 +142,12 @@ impl FlightGuard {
         table: Arc<Flights>,
         shared: bool,
     ) -> Self {
-        Self { flight, sender: Arc::new(sender), table, shared }
+        let number = flight.number;
+        Self { flight, sender: Arc::new(sender), table, shared, number }
+    }
+
+    pub(super) fn is_of(&self, flight: &Arc<Flight>) -> bool {
+        Arc::ptr_eq(&self.flight, flight)
     }
 
     /// Whether others could join.
@@ -153,12 +159,26 @@ impl FlightGuard {
         &self.flight.key
     }
 
+    /// The key that a response to this flight lies under: parts have one of their own.
+    pub(crate) fn place_of(&self, head: &StoredHead) -> CacheKey {
+        match head.part {
+            Some(_) => self.key().of_parts(),
+            None => self.key().clone(),
+        }
+    }
+
     pub(crate) fn request(&self) -> &Arc<RequestHead> {
         &self.flight.request
     }
 
+    /// The last invalidation that does not concern what this flight brings.
     pub(crate) fn number(&self) -> u64 {
-        self.flight.number
+        self.number
+    }
+
+    /// What the flight brings is not concerned by invalidation `number` either: it was caused by its own request.
+    pub(crate) fn is_newer_than(&mut self, number: u64) {
+        self.number = self.number.max(number);
     }
 
     /// Whether an invalidation since its start forbids storing. Asked again under the store's lock.

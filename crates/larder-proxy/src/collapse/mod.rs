@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
 use http::{HeaderValue, Method};
-use larder_cache::{StoredHead, VaryNames};
+use larder_cache::VaryNames;
 use larder_http::message::RequestHead;
 use larder_store::CacheKey;
 use parking_lot::Mutex;
@@ -81,7 +81,7 @@ impl Flights {
     pub(crate) fn board(
         self: &Arc<Self>,
         trip: Trip<'_>,
-        usable: impl Fn(&StoredHead) -> bool,
+        usable: impl Fn(&Landing) -> bool,
         unchanged: impl FnOnce() -> bool,
     ) -> Seat {
         let hash = trip.key.hash();
@@ -123,10 +123,12 @@ impl Flights {
 
     /// Forbids every flight for the base of `key` that began before invalidation `number` to store its result, and
     /// keeps later requests from joining it.
-    pub(crate) fn invalidate(&self, key: &CacheKey, number: u64) {
+    /// The flight of the request that causes it is left alone.
+    pub(crate) fn invalidate(&self, key: &CacheKey, number: u64, cause: Option<&FlightGuard>) {
         let shard = self.shard(key.hash()).lock();
         for flight in shard.get(&key.hash()).into_iter().flatten() {
-            if flight.key.base() == key.base() && flight.number < number {
+            let is_cause = cause.is_some_and(|cause| cause.is_of(flight));
+            if flight.key.base() == key.base() && flight.number < number && !is_cause {
                 flight.invalidated.store(true, Ordering::Release);
             }
         }

@@ -5,12 +5,13 @@
 //! (Date, Via), ready to be judged, stored or passed on.
 
 use std::net::IpAddr;
+use std::ops::Range;
 
-use http::header::{DATE, HOST, RANGE, VIA};
-use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use http::header::{CACHE_CONTROL, DATE, HOST, IF_RANGE, RANGE, VIA};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
+use larder_cache::Part;
 use larder_http::body::Body;
 use larder_http::fields::date;
-use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_origin::{InterimSink, OriginRequest};
@@ -38,10 +39,34 @@ pub(crate) struct Hop {
 pub(crate) fn for_everyone(head: &RequestHead) -> RequestHead {
     let mut shared = head.clone();
     larder_cache::drop_conditionals(&mut shared.fields);
-    if RangeField::read(&shared.fields).is_everything() {
-        shared.fields.remove(RANGE);
+    // HEAD knows no ranges, and several lines contradict each other (RFC 9110 14.2).
+    let lines = shared.fields.get_all(RANGE).iter().count();
+    if head.method == Method::HEAD || lines > 1 {
+        drop_range(&mut shared.fields);
     }
     shared
+}
+
+/// The request for a refresh that no client waits for: for all of what is stored, whoever caused it, and with nobody's
+/// wishes. A part is refreshed as the part that it is.
+pub(crate) fn for_refresh(head: &RequestHead, part: Option<&Part>) -> RequestHead {
+    let mut shared = for_everyone(head);
+    if shared.method == Method::HEAD {
+        shared.method = Method::GET;
+    }
+    drop_range(&mut shared.fields);
+    shared.fields.remove(CACHE_CONTROL);
+    if let Some(Range { start, end }) = part.map(|part| part.range.clone())
+        && let Ok(range) = HeaderValue::try_from(format!("bytes={start}-{}", end.saturating_sub(1)))
+    {
+        shared.fields.insert(RANGE, range);
+    }
+    shared
+}
+
+fn drop_range(fields: &mut HeaderMap) {
+    fields.remove(RANGE);
+    fields.remove(IF_RANGE);
 }
 
 /// Builds the request.

@@ -20,6 +20,9 @@ pub(crate) use completed::completed;
 /// How often a fill that waits for the origin looks whether anybody is left.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// A fill lets others run after so many bytes, where nothing else makes it wait.
+const YIELD_AFTER_BYTES: usize = 512 * 1024;
+
 /// How a fill ended.
 #[derive(Debug)]
 pub(crate) enum Filled {
@@ -28,7 +31,7 @@ pub(crate) enum Filled {
     /// It went by; nothing is kept.
     Passed,
     /// The origin's body broke; readers have been cut.
-    Broken,
+    Broken(BodyError),
     /// Nobody was left for too long, or nobody at all while passing.
     Abandoned,
 }
@@ -59,6 +62,8 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn()>(
         Body::Empty | Body::Pieces { .. } => return finished(growing, None, commit).await,
     };
     let mut orphan_since = None;
+    // What is in memory already comes without ever waiting: others on this worker get their turn all the same.
+    let mut unyielding_bytes = 0;
     // Bytes wait here until it is known whether they are the last ones, as far as that is known without waiting.
     let mut held = None;
     loop {
@@ -93,6 +98,11 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn()>(
         };
         match next {
             Some(Ok(bytes)) => {
+                unyielding_bytes += bytes.len();
+                if unyielding_bytes >= YIELD_AFTER_BYTES {
+                    unyielding_bytes = 0;
+                    tokio::task::yield_now().await;
+                }
                 if let Some(before) = held.replace(bytes)
                     && publish(growing, before, &around).await.is_err()
                 {
@@ -105,7 +115,7 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn()>(
                     let _ = publish(growing, bytes, &around).await;
                 }
                 growing.abort(error);
-                return Filled::Broken;
+                return Filled::Broken(error);
             }
             None => return finished(growing, held, commit).await,
         }

@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
+use larder_cache::part::{Part, PartAnswer, answer_part};
 use larder_cache::{ExchangeTimes, Freshness, HeadUpdate, StoredHead, Updated};
-use larder_http::body::Body;
+use larder_http::body::{Body, Pieces};
+use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, StoredResponse};
 
@@ -15,14 +17,6 @@ use super::receive::pass;
 use super::{Job, Kept, Share};
 use crate::collapse::{FlightGuard, Phase};
 use crate::exchange::{NotStored, NotStoredLabel};
-
-/// The key that a stored response lies under: parts have one of their own.
-fn place(guard: &FlightGuard, stored: &StoredResponse) -> CacheKey {
-    match stored.head.part {
-        Some(_) => guard.key().of_parts(),
-        None => guard.key().clone(),
-    }
-}
 
 /// A 304: the stored response is good again. Gives everything back where it cannot be used.
 pub(super) fn confirm(
@@ -35,7 +29,7 @@ pub(super) fn confirm(
     let (worker, store) = (&job.worker, &job.settings.store);
     let request = guard.request();
     let selected = stored.head.vary.selects(&request.fields);
-    let key = place(&guard, stored);
+    let key = guard.place_of(&stored.head);
     match larder_cache::update(&stored.head, request, &answer.fields, times, &job.settings.policy) {
         Updated::TooLarge => return Some((job, guard)),
         Updated::Stored(head) => {
@@ -59,7 +53,8 @@ pub(super) fn confirm(
                 true => Phase::Confirmed(Arc::clone(&renewed)),
                 false => Phase::Unshared,
             };
-            let _ = job.leader.send(Share::Confirmed(renewed));
+            let own = larder_cache::withheld_by_update(&stored.head, &answer.fields, &job.settings.policy);
+            let _ = job.leader.send(Share::Confirmed { stored: renewed, own });
             guard.tell(phase);
         }
         Updated::NoLongerStorable { fields, reason } => {
@@ -67,23 +62,35 @@ pub(super) fn confirm(
             if selected && !reason.lies_in_request() {
                 store.remove(&key, stored);
             }
-            let owner = Arc::clone(&stored.body);
-            let body = match owner.length() {
-                0 => Body::Empty,
-                length => Body::Pieces { owner, range: 0..length },
-            };
-            let answer = OriginResponse {
-                status: stored.head.status,
-                fields,
-                body,
-                content_length: Some(stored.body.length()),
-                ..answer
-            };
+            let answer = once_more(stored, request, fields, answer);
             let answer = (StatusCode::NOT_MODIFIED, answer);
             pass((job.leader, &job.settings), &guard, answer, times, Kept::Nothing(reason));
         }
     }
     None
+}
+
+/// What was stored until now, as the answer to one more request.
+fn once_more(
+    stored: &StoredResponse,
+    request: &RequestHead,
+    mut fields: HeaderMap,
+    answer: OriginResponse,
+) -> OriginResponse {
+    let mut range = 0..stored.body.length();
+    let slice = |part: &Part| {
+        answer_part(request, &stored.head, part, stored.body.length(), stored.head.freshness.received.wall)
+    };
+    if let Some(PartAnswer::Partial { body, content_range }) = stored.head.part.as_ref().and_then(slice) {
+        range = body;
+        fields.insert(http::header::CONTENT_RANGE, content_range);
+    }
+    let content_length = Some(range.end - range.start);
+    let body = match range.is_empty() {
+        true => Body::Empty,
+        false => Body::Pieces { owner: Arc::clone(&stored.body) as Arc<dyn Pieces>, range },
+    };
+    OriginResponse { status: stored.head.status, fields, body, content_length, ..answer }
 }
 
 struct Renewed {
@@ -106,7 +113,7 @@ fn renew(
         None => (false, store.reserve_free(0)?),
     };
     let body = Arc::clone(&stored.body);
-    let response = StoredResponse { head: Arc::new(head), body, number: guard.number(), room };
+    let response = StoredResponse::new(Arc::new(head), body, guard.number(), room);
     Some(Renewed { response: Arc::new(response), kept })
 }
 
@@ -122,6 +129,10 @@ pub(super) fn update_by_head(
     let is_head = request.method == Method::HEAD && answer.status == StatusCode::OK;
     let stored = job.offered.selected.as_ref().filter(|stored| is_head && stored.head.part.is_none())?;
     let (store, policy) = (&job.settings.store, &job.settings.policy);
+    if larder_cache::is_personal(request, policy) {
+        // What one client's credentials bring says nothing about what is shared.
+        return None;
+    }
     // The length that HEAD announces is not among its fields here.
     if answer.content_length.is_some_and(|length| length != stored.body.length()) {
         store.remove(guard.key(), stored);

@@ -30,7 +30,7 @@ pub(super) fn keep(
     let kept = match &head.part {
         None => keep_whole(settings, guard, head, body, room),
         Some(part) if body.length() > part.range.end - part.range.start => Err(NotStored::Incomplete),
-        Some(_) => keep_part(settings, guard, head, body, room),
+        Some(_) => keep_part(worker, settings, guard, (head, body, room)),
     };
     match kept {
         Ok(()) => worker.metrics.stored(settings.store_id),
@@ -53,17 +53,25 @@ fn keep_whole(
 }
 
 fn keep_part(
+    worker: &Worker,
     settings: &RuleSettings,
     guard: &FlightGuard,
-    head: Arc<StoredHead>,
-    body: Arc<StoredBody>,
-    room: Reservation,
+    part: Kept,
 ) -> Result<(), NotStored> {
     let key = guard.key().of_parts();
-    let received = head.freshness.received.monotonic;
+    let (received, groups) = (part.0.freshness.received.monotonic, worker.proxy.numbering.groups());
+    let is_selected = |other: &StoredResponse| other.head.vary.selects(&guard.request().fields);
+    // A whole response of another representation is outdated by what is known now.
+    settings.store.discard(guard.key(), |whole| {
+        is_selected(whole)
+            && are_different(&whole.head, &part.0)
+            && whole.head.freshness.received.monotonic <= received
+    });
     let (there, _) = settings.store.responses(&key, received);
-    let mut joined = (head, body, room);
-    for other in there.iter().filter(|other| other.head.vary.selects(&guard.request().fields)) {
+    let mut joined = part;
+    for other in
+        there.iter().filter(|other| is_selected(other) && groups.hold(&other.head.groups, other.number))
+    {
         if let Some(both) = join(settings, guard, &joined, other) {
             joined = both;
         }
@@ -107,7 +115,7 @@ fn whole_of(settings: &RuleSettings, guard: &FlightGuard, (head, body, _): &Kept
     Some((head.0, Arc::clone(body), head.1))
 }
 
-/// A new head in place of `before`, with room for it.
+/// A new head in place of `before`, judged anew by its fields, with room for it. `None` where it may not be kept.
 fn as_kept(
     settings: &RuleSettings,
     guard: &FlightGuard,
@@ -115,8 +123,10 @@ fn as_kept(
     fields: HeaderMap,
     before: &StoredHead,
 ) -> Option<(Arc<StoredHead>, Reservation)> {
-    let head = StoredHead::new(guard.request(), status, fields, before.freshness, &settings.policy);
-    let room = settings.store.reserve(StoredResponse::overhead_bytes(&head, guard.key()))?;
+    let (request, policy) = (guard.request(), &settings.policy);
+    let freshness = larder_cache::rejudge(request, status, &fields, &before.freshness, policy)?;
+    let head = StoredHead::new(request, status, fields, freshness, policy);
+    let room = settings.store.reserve(StoredResponse::overhead_bytes(&head, &guard.place_of(&head)))?;
     Some((Arc::new(head), room))
 }
 
@@ -156,7 +166,7 @@ fn insert(
     (head, body, room): Kept,
     outdates: impl Fn(&StoredResponse) -> bool,
 ) -> Result<(), NotStored> {
-    let response = StoredResponse { head, body, number: guard.number(), room };
+    let response = StoredResponse::new(head, body, guard.number(), room);
     let replaces = |old: &StoredResponse| old.head.vary.selects(&guard.request().fields) && outdates(old);
     match settings.store.insert(key, Arc::new(response), replaces, || guard.is_valid()) {
         true => Ok(()),

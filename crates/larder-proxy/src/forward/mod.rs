@@ -31,7 +31,7 @@ use crate::proxy::{Furnished, Worker};
 use crate::settings::RuleSettings;
 use confirm::{confirm, update_by_head};
 use receive::pass;
-pub(crate) use receive::receive;
+pub(crate) use receive::{judge, receive};
 
 /// What a fetch needs.
 pub(crate) struct Job {
@@ -89,8 +89,8 @@ pub(crate) enum Share {
         own: HeaderMap,
         seat: Option<Reader>,
     },
-    /// A stored response that the origin has confirmed.
-    Confirmed(Arc<StoredResponse>),
+    /// A stored response that the origin has confirmed, and what of the 304 is for the leader alone.
+    Confirmed { stored: Arc<StoredResponse>, own: HeaderMap },
     /// A stored response in place of the origin's error of this status.
     StandIn(Arc<StoredResponse>, StatusCode),
     /// The origin's answer as it is.
@@ -153,27 +153,36 @@ pub(crate) async fn ask(
     }
 }
 
+/// What a request that was sent brought, and what was made of it at once.
+pub(crate) type Acted<S> = Result<(OriginResponse, ExchangeTimes, S), Failure>;
+
 /// An unsafe request: a task of its own, because its answer says what has to go from the cache, whether its client is
 /// still there to hear it or not. An upload that is cut ends it, as everywhere. `settle` is called once with what the
 /// origin answered, or with nothing where it may have acted and did not say.
-pub(crate) fn act(
+pub(crate) fn act<S: Send + 'static>(
     worker: &Arc<Worker>,
     furnished: &Arc<Furnished>,
     origin: usize,
     request: OriginRequest,
-    settle: impl FnOnce(Option<&OriginResponse>) + Send + 'static,
-) -> oneshot::Receiver<Result<(OriginResponse, ExchangeTimes), Failure>> {
+    settle: impl FnOnce(Option<&OriginResponse>) -> S + Send + 'static,
+) -> oneshot::Receiver<Acted<S>> {
     let (give, take) = oneshot::channel();
     let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
     tokio::spawn(async move {
-        let answered = ask(&worker, &furnished, origin, request).await;
-        match &answered {
-            Ok((answer, _)) => settle(Some(answer)),
-            Err(failure) if failure.acted => settle(None),
-            Err(_) => {}
-        }
+        let acted = match ask(&worker, &furnished, origin, request).await {
+            Ok((answer, times)) => {
+                let settled = settle(Some(&answer));
+                Ok((answer, times, settled))
+            }
+            Err(failure) => {
+                if failure.acted {
+                    settle(None);
+                }
+                Err(failure)
+            }
+        };
         // Where the client has left, the answer is dropped, and with it the origin's connection.
-        let _ = give.send(answered);
+        let _ = give.send(acted);
     });
     take
 }
@@ -195,7 +204,7 @@ pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
         };
         if let Some((part, gap)) = job.completing.take() {
             match answer.status {
-                StatusCode::PARTIAL_CONTENT if gap.filled_by(&part.head, &answer.fields) => {
+                StatusCode::PARTIAL_CONTENT if fills(&gap, &part, &answer) => {
                     return receive::receive_rest(job, guard, (&part, &gap), answer, times).await;
                 }
                 // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
@@ -253,6 +262,13 @@ fn request(job: &Job, guard: &FlightGuard) -> OriginRequest {
         None => job.offered.offered(|offered| larder_cache::conditional_fields(offered, &mut request.fields)),
     }
     request
+}
+
+/// Whether an answer is the rest of a part, as far as its head tells.
+fn fills(gap: &Gap, part: &StoredResponse, answer: &OriginResponse) -> bool {
+    let announced = answer.body.length().or(answer.content_length);
+    let fits = announced.is_none_or(|length| length == gap.missing.end - gap.missing.start);
+    fits && gap.filled_by(&part.head, &answer.fields)
 }
 
 /// The stored response that may stand in for an error of the origin (RFC 5861 4).

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use http::header::AGE;
 use http::{HeaderMap, Method, StatusCode};
 use larder_cache::part::{Gap, Part, whole_fields};
-use larder_cache::{ExchangeTimes, Freshness, NotStorable, Storability, StoredHead, directives};
+use larder_cache::{CachePolicy, ExchangeTimes, Freshness, NotStorable, Storability, StoredHead, directives};
 use larder_http::body::BodyError;
+use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
 use larder_store::{Growing, Reservation, StoredBody, StoredResponse};
 use tokio::sync::oneshot;
@@ -34,16 +35,21 @@ pub(super) fn pass(
     directives::strip(&mut answer.fields, &settings.policy.controls);
     let answer = Box::new(answer);
     let _ = leader.send(Share::Passed(Flown { answer, forward_status, delay: times.delay(), kept }));
-    // What a range brings is no use to anybody else with the same one either.
-    let has_range = guard.request().fields.contains_key(http::header::RANGE);
-    let its_own = matches!(kept, Kept::Nothing(reason) if reason.lies_in_request() && !has_range);
-    guard.tell(if its_own { Phase::NotForOthers } else { Phase::Unshared });
+    guard.tell(if is_leaders_own(kept) { Phase::NotForOthers } else { Phase::Unshared });
+}
+
+/// Whether the answer is not for others because of the request that the leader made, so that the next of them may lead.
+/// A 206 or 304 that nobody asked for is the origin's habit instead, and a 206 to a range is as useless to the next
+/// one with the same range.
+fn is_leaders_own(kept: Kept) -> bool {
+    use NotStorable::{NotModified, PartialContent};
+    matches!(kept, Kept::Nothing(reason) if reason.lies_in_request() && !matches!(reason, NotModified | PartialContent))
 }
 
 /// Judges an answer and lets it land.
 pub(crate) async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: ExchangeTimes) {
     let forward_status = answer.status;
-    land(job, guard, forward_status, answer, times).await;
+    let _ = land(job, guard, forward_status, answer, times).await;
 }
 
 /// The rest of what is stored in part: with that part it is the whole, as if the origin had sent it (RFC 9111 3.4).
@@ -62,15 +68,24 @@ pub(super) async fn receive_rest(
         content_length: Some(gap.complete),
         ..answer
     };
-    land(job, guard, forward_status, answer, times).await;
+    let (store, key) = (Arc::clone(&job.settings.store), guard.key().of_parts());
+    if let Some(Filled::Broken(BodyError::Framing)) = land(job, guard, forward_status, answer, times).await {
+        // It was not what it said: the next request shall not be completed from it again.
+        store.discard(&key, |other| Arc::ptr_eq(&other.body, &part.body));
+    }
 }
 
-fn judge(job: &Job, guard: &FlightGuard, answer: &OriginResponse, times: ExchangeTimes) -> Storability {
+/// Whether an answer may be kept, and for how long it is fresh.
+pub(crate) fn judge(
+    request: &RequestHead,
+    answer: &OriginResponse,
+    times: ExchangeTimes,
+    policy: &CachePolicy,
+) -> Storability {
     if fetch::varies_on_ours(&answer.fields) {
         return Storability::NotStorable(NotStorable::VaryAny);
     }
-    let policy = &job.settings.policy;
-    let judged = larder_cache::storable(guard.request(), answer.status, &answer.fields, times, policy);
+    let judged = larder_cache::storable(request, answer.status, &answer.fields, times, policy);
     let announced = answer.body.length().or(answer.content_length);
     let is_longer = |part: Part| announced > Some(part.range.end - part.range.start);
     match answer.status == StatusCode::PARTIAL_CONTENT && Part::of(&answer.fields).is_some_and(is_longer) {
@@ -85,21 +100,17 @@ async fn land(
     forward_status: StatusCode,
     answer: OriginResponse,
     times: ExchangeTimes,
-) {
-    let freshness = match judge(&job, &guard, &answer, times) {
+) -> Option<Filled> {
+    let freshness = match judge(guard.request(), &answer, times, &job.settings.policy) {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
             job.worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
-            if guard.is_shared() && !reason.lies_in_request() {
+            let kept = Kept::Nothing(reason);
+            if guard.is_shared() && !is_leaders_own(kept) {
                 mark(&job.worker, &job.furnished, &job.settings, &guard);
             }
-            return pass(
-                (job.leader, &job.settings),
-                &guard,
-                (forward_status, answer),
-                times,
-                Kept::Nothing(reason),
-            );
+            pass((job.leader, &job.settings), &guard, (forward_status, answer), times, kept);
+            return None;
         }
     };
     let Job { worker, furnished, settings, leader, .. } = job;
@@ -144,13 +155,16 @@ async fn land(
             keep::keep(&worker, &settings, &guard, head, Arc::clone(body), room);
         }
     };
-    match fill(&growing, body, around, commit).await {
-        Filled::Kept => {}
-        Filled::Passed => worker.metrics.not_stored(&NotStoredLabel(NotStored::NoRoom)),
-        Filled::Broken | Filled::Abandoned => {
-            worker.metrics.not_stored(&NotStoredLabel(NotStored::Incomplete));
-        }
+    let filled = fill(&growing, body, around, commit).await;
+    let lost = match filled {
+        Filled::Kept => None,
+        Filled::Passed => Some(NotStored::NoRoom),
+        Filled::Broken(_) | Filled::Abandoned => Some(NotStored::Incomplete),
+    };
+    if let Some(reason) = lost {
+        worker.metrics.not_stored(&NotStoredLabel(reason));
     }
+    Some(filled)
 }
 
 /// The head for store and clients, with room for it and its index entry where there is some.
@@ -162,7 +176,7 @@ fn prepare(
     freshness: Freshness,
 ) -> (Arc<StoredHead>, Option<Reservation>) {
     let head = Arc::new(StoredHead::new(guard.request(), status, fields, freshness, &settings.policy));
-    let room = settings.store.reserve(StoredResponse::overhead_bytes(&head, guard.key()));
+    let room = settings.store.reserve(StoredResponse::overhead_bytes(&head, &guard.place_of(&head)));
     (head, room)
 }
 

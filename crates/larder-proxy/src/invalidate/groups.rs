@@ -34,14 +34,14 @@ impl GroupInvalidations {
         if tags.is_empty() || self.latest.load(Ordering::Acquire) <= number {
             return true;
         }
-        let noted = self.noted.read();
-        let later = |tag: &GroupTag| noted.numbers.get(tag).is_some_and(|last| *last > number);
-        noted.floor <= number && !tags.iter().any(|tag| later(&tag))
+        self.noted.read().hold(tags, number)
     }
 
-    /// Invalidates the groups under `number`.
-    pub(super) fn note(&self, tags: &GroupTags, number: u64) {
+    /// Invalidates the groups under `number`. Says whether the groups of `own`, a response fetched after the number that
+    /// stands with it, held until then.
+    pub(super) fn note(&self, tags: &GroupTags, number: u64, own: (&GroupTags, u64)) -> bool {
         let mut noted = self.noted.write();
+        let held = noted.hold(own.0, own.1);
         for tag in tags.iter() {
             if noted.numbers.len() >= GROUPS_MAX && !noted.numbers.contains_key(&tag) {
                 let highest = noted.numbers.drain().map(|(_, number)| number).max();
@@ -51,6 +51,14 @@ impl GroupInvalidations {
             *last = number.max(*last);
         }
         self.latest.fetch_max(number, Ordering::AcqRel);
+        held
+    }
+}
+
+impl Noted {
+    fn hold(&self, tags: &GroupTags, number: u64) -> bool {
+        let later = |tag: GroupTag| self.numbers.get(&tag).is_some_and(|last| *last > number);
+        tags.is_empty() || (self.floor <= number && !tags.iter().any(later))
     }
 }
 
@@ -69,10 +77,10 @@ mod tests {
 
     #[test]
     fn what_was_fetched_before_its_groups_invalidation_does_not_hold() {
-        let groups = GroupInvalidations::default();
+        let (groups, none) = (GroupInvalidations::default(), GroupTags::default());
         let (both, other) = (tags("\"a\", \"b\""), tags("\"c\""));
         assert!(groups.hold(&both, 0));
-        groups.note(&tags("\"b\""), 5);
+        groups.note(&tags("\"b\""), 5, (&none, 0));
         for (tags, number, holds) in [
             (&both, 4, false),
             (&both, 5, true),
@@ -82,15 +90,24 @@ mod tests {
         ] {
             assert_eq!(groups.hold(tags, number), holds, "{number}");
         }
-        groups.note(&tags("\"b\""), 4);
+        groups.note(&tags("\"b\""), 4, (&none, 0));
         assert!(!groups.hold(&both, 4), "a later invalidation is not undone by an earlier one");
     }
 
     #[test]
-    fn too_many_groups_become_one_floor() {
+    fn an_answer_that_invalidates_its_own_group_is_newer_than_that() {
         let groups = GroupInvalidations::default();
+        let own = tags("\"a\"");
+        assert!(groups.note(&own, 3, (&own, 2)));
+        assert!(groups.hold(&own, 3));
+        assert!(!groups.note(&own, 5, (&own, 2)), "another came first");
+    }
+
+    #[test]
+    fn too_many_groups_become_one_floor() {
+        let (groups, none) = (GroupInvalidations::default(), GroupTags::default());
         for number in 0..=GROUPS_MAX as u64 {
-            groups.note(&tags(&format!("\"g{number}\"")), number + 1);
+            groups.note(&tags(&format!("\"g{number}\"")), number + 1, (&none, 0));
         }
         assert!(groups.noted.read().numbers.len() <= 1);
         let never_named = tags("\"other\"");

@@ -37,11 +37,14 @@ impl Numbering {
         &self.groups
     }
 
-    /// Invalidates every stored response that is in one of these groups.
-    pub(crate) fn invalidate_groups(&self, tags: &GroupTags) {
-        if !tags.is_empty() {
-            self.groups.note(tags, self.next());
+    /// Invalidates every stored response that is in one of these groups, and gives the number of that; `None` where a
+    /// response in the groups `own`, fetched after `since`, was invalidated already.
+    pub(crate) fn invalidate_groups(&self, tags: &GroupTags, own: &GroupTags, since: u64) -> Option<u64> {
+        if tags.is_empty() {
+            return self.groups.hold(own, since).then_some(since);
         }
+        let number = self.next();
+        self.groups.note(tags, number, (own, since)).then_some(number)
     }
 }
 

@@ -5,6 +5,7 @@
 //! receives exactly what was keyed, so a page made for one query is never found under another.
 //! A QUERY (RFC 10008) adds its content, by a digest that nobody can make collide, and what says how to read it.
 
+mod describe;
 mod query;
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -15,6 +16,7 @@ use larder_http::target::Target;
 use larder_store::CacheKey;
 
 use crate::settings::KeySettings;
+pub(crate) use describe::{describe, describe_content, query_changes};
 
 /// The target with the rule's normalisation of the query applied; `None` where it changes nothing.
 pub(crate) fn normalise(target: &Target, settings: &KeySettings) -> Option<Target> {
@@ -28,8 +30,8 @@ pub(crate) fn normalise(target: &Target, settings: &KeySettings) -> Option<Targe
     Target::parse(text.into()).ok()
 }
 
-/// The key of a request whose target is already normalised.
-pub(crate) fn key(head: &RequestHead, settings: &KeySettings) -> CacheKey {
+/// The key of a request whose target is already normalised. `content` is that of a QUERY; no other method has any here.
+pub(crate) fn key(head: &RequestHead, settings: &KeySettings, content: &[u8]) -> CacheKey {
     let mut key = CacheKey::new(head.authority.as_str(), head.target.as_str());
     key.push_part(head.scheme.as_str().as_bytes());
     for name in &settings.cookies {
@@ -40,11 +42,14 @@ pub(crate) fn key(head: &RequestHead, settings: &KeySettings) -> CacheKey {
     for name in &settings.fields {
         push_all(&mut key, head.fields.get_all(name).iter().map(HeaderValue::as_bytes));
     }
+    if head.method.as_str() == "QUERY" {
+        push_content(&mut key, &head.fields, content);
+    }
     key
 }
 
 /// Adds the content of a QUERY to its key, with its type and coding (RFC 10008 2.7).
-pub(crate) fn push_content(key: &mut CacheKey, fields: &HeaderMap, content: &[u8]) {
+fn push_content(key: &mut CacheKey, fields: &HeaderMap, content: &[u8]) {
     key.push_part(b"query");
     key.push_part(ring::digest::digest(&ring::digest::SHA256, content).as_ref());
     for name in [CONTENT_TYPE, CONTENT_ENCODING] {
@@ -103,15 +108,14 @@ mod tests {
     fn the_content_of_a_query_and_how_it_is_to_be_read_count() {
         let key_of = |content: &str, media: Option<&'static str>, coding: Option<&'static str>| {
             let mut head = crate::testing::request("/");
+            head.method = http::Method::from_bytes(b"QUERY").unwrap_or_default();
             let fields = [(CONTENT_TYPE, media), (CONTENT_ENCODING, coding)];
             head.fields.extend(
                 fields
                     .into_iter()
                     .filter_map(|(name, value)| value.map(|value| (name, HeaderValue::from_static(value)))),
             );
-            let mut key = key(&head, &KeySettings::default());
-            push_content(&mut key, &head.fields, content.as_bytes());
-            key
+            key(&head, &KeySettings::default(), content.as_bytes())
         };
         let one = key_of("q=1", Some("text/plain"), None);
         assert_eq!(one, key_of("q=1", Some("text/plain"), None));
@@ -121,7 +125,7 @@ mod tests {
             key_of("q=1", None, None),
             key_of("q=1", Some("text/plain"), Some("gzip")),
             key_of("q=1", None, Some("text/plain")),
-            key(&crate::testing::request("/"), &KeySettings::default()),
+            key(&crate::testing::request("/"), &KeySettings::default(), b""),
         ] {
             assert_ne!(one, other);
         }
@@ -134,7 +138,7 @@ mod tests {
         let key_of = |cookies: &'static str| {
             let mut head = crate::testing::request("/");
             head.fields.insert(COOKIE, HeaderValue::from_static(cookies));
-            key(&head, &settings)
+            key(&head, &settings, b"")
         };
         assert_eq!(key_of("lang=en; x=1"), key_of("y=2; lang=en"));
         for other in ["lang=en; lang=de", "lang=de; lang=en", "lang=", "x=1", "theme=en", "lang=en; theme=en"]

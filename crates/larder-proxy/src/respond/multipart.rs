@@ -47,7 +47,7 @@ pub(super) fn multipart(
         fields.insert(CONTENT_TYPE, said);
     }
     fields.remove(CONTENT_RANGE);
-    let stream = Segments { segments };
+    let stream = Segments { segments, cursor: None };
     (fields, Body::Stream { length: Some(length), stream: Box::pin(stream) })
 }
 
@@ -75,19 +75,33 @@ fn part_head(
 /// Bodies, one after the other.
 struct Segments {
     segments: VecDeque<Body>,
+    /// The piece that the first segment goes on in, and where that begins; looked for once per segment.
+    cursor: Option<(usize, u64)>,
 }
 
-/// The bytes at `position` of what `owner` keeps.
-fn at(owner: &dyn Pieces, position: u64) -> Option<Bytes> {
-    let mut start = 0;
-    for piece in owner.pieces() {
-        let end = start + piece.len() as u64;
-        if position < end {
-            return Some(piece.slice(usize::try_from(position - start).ok()?..));
-        }
-        start = end;
+impl Segments {
+    /// The next bytes of the first segment, where that lies in memory.
+    fn next_in_memory(&mut self) -> Option<Bytes> {
+        let Some(Body::Pieces { owner, range }) = self.segments.front_mut() else { return None };
+        let left = usize::try_from(range.end.checked_sub(range.start)?).ok().filter(|left| *left > 0)?;
+        let (index, start) = self.cursor.or_else(|| place_of(&**owner, range.start))?;
+        let piece = owner.pieces().get(index)?;
+        let mut bytes = piece.slice(usize::try_from(range.start.checked_sub(start)?).ok()?..);
+        bytes.truncate(left);
+        range.start += bytes.len() as u64;
+        self.cursor = Some((index + 1, start + piece.len() as u64));
+        Some(bytes)
     }
-    None
+}
+
+/// The piece that `position` lies in, and where it begins.
+fn place_of(owner: &dyn Pieces, position: u64) -> Option<(usize, u64)> {
+    let mut start = 0;
+    owner.pieces().iter().enumerate().find_map(|(index, piece)| {
+        let begins = start;
+        start += piece.len() as u64;
+        (position < start).then_some((index, begins))
+    })
 }
 
 impl http_body::Body for Segments {
@@ -104,15 +118,7 @@ impl http_body::Body for Segments {
                 None => return Poll::Ready(None),
                 Some(Body::Empty) => None,
                 Some(Body::Full(bytes)) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
-                Some(Body::Pieces { owner, range }) => {
-                    let bytes = at(&**owner, range.start).filter(|_| range.start < range.end);
-                    bytes.map(|mut bytes| {
-                        let left = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-                        bytes.truncate(left);
-                        range.start += bytes.len() as u64;
-                        bytes
-                    })
-                }
+                Some(Body::Pieces { .. }) => this.next_in_memory(),
                 Some(Body::Stream { stream, .. }) => match ready!(stream.as_mut().poll_frame(cx)) {
                     Some(Ok(frame)) => match frame.into_data() {
                         Ok(bytes) => Some(bytes),
@@ -124,8 +130,11 @@ impl http_body::Body for Segments {
             };
             match next {
                 Some(bytes) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                None => this.segments.pop_front(),
-            };
+                None => {
+                    this.segments.pop_front();
+                    this.cursor = None;
+                }
+            }
         }
     }
 }

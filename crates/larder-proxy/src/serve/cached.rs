@@ -5,30 +5,33 @@
 //! alone or gives up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::AGE;
-use http::{HeaderMap, Method, StatusCode};
+use http::header::{AGE, CACHE_CONTROL};
+use http::{HeaderMap, StatusCode};
 use larder_cache::{StaleCause, StaleReason, StoredHead};
 use larder_http::fields::age;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::time::Now;
 use larder_listen::Interims;
-use larder_origin::OriginResponse;
 use larder_store::{CacheKey, StoredResponse};
 use tokio::sync::oneshot;
 
 use super::reply;
-use crate::collapse::{Event, Follower, Seat, Trip};
+use crate::collapse::{Event, Follower, Landing, Seat, Trip};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
-use crate::forward::{self, Candidates, Flown, Job, Kept, Share};
+use crate::forward::{self, Candidates, Job, Share};
 use crate::lookup::{Ask, Found, Sought};
 use crate::proxy::{Furnished, Worker};
 use crate::{fetch, key, respond};
 
 /// Looks at the index before a request stops hoping that somebody else's fetch will do.
 const LOOKS_MAX: usize = 6;
+
+/// How long after one refresh behind an answer another may begin, where the first brought nothing.
+const REFRESH_PAUSE: Duration = Duration::from_secs(1);
 
 /// Lost fetches that a request outlives.
 const LOST_MAX: usize = 2;
@@ -43,14 +46,6 @@ pub(super) struct Quest<'a> {
 }
 
 impl Quest<'_> {
-    fn key(&self, exchange: &Exchange) -> CacheKey {
-        let mut key = key::key(&exchange.head, &exchange.settings.key);
-        if exchange.head.method.as_str() == "QUERY" {
-            key::push_content(&mut key, &exchange.head.fields, &self.content);
-        }
-        key
-    }
-
     fn job(&self, exchange: &Exchange, offered: Candidates, leader: oneshot::Sender<Share>) -> Job {
         Job {
             worker: Arc::clone(self.worker),
@@ -70,7 +65,7 @@ impl Quest<'_> {
 pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: &Interims) -> Reply {
     let worker = quest.worker;
     let settings = Arc::clone(&exchange.settings);
-    let key = quest.key(exchange);
+    let key = key::key(&exchange.head, &settings.key, &quest.content);
     exchange.keyed = true;
     let groups = worker.proxy.numbering.groups();
     let look = |request: &_, now| {
@@ -92,12 +87,15 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
                 return reply::from_stored(exchange, &stored, age, now, status);
             }
             Found::Refresh { stored, age } => {
-                refresh(&quest, exchange, &key, &stored, || {
-                    match look(&exchange.head, worker.proxy.clock.now()) {
-                        Found::Refresh { stored: again, .. } => Arc::ptr_eq(&again, &stored),
-                        Found::Fresh { .. } | Found::Ask(_) => false,
-                    }
-                });
+                // What is somebody's own would be fetched for nobody.
+                if !alone && stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE) {
+                    refresh(&quest, exchange, &key, &stored, || {
+                        match look(&exchange.head, worker.proxy.clock.now()) {
+                            Found::Refresh { stored: again, .. } => Arc::ptr_eq(&again, &stored),
+                            Found::Fresh { .. } | Found::Ask(_) => false,
+                        }
+                    });
+                }
                 let status = CacheStatus {
                     ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
                     detail: Some(StaleReason::WhileRevalidate.token()),
@@ -129,7 +127,9 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
             let (guard, follower) = flights.alone(trip);
             Seat::Lead(guard, follower)
         } else {
-            let usable = |head: &StoredHead| is_usable(exchange, head, now);
+            let usable = |landing: &Landing| {
+                groups.hold(&landing.head.groups, landing.number) && is_usable(exchange, &landing.head, now)
+            };
             let unchanged = || match look(&exchange.head, worker.proxy.clock.now()) {
                 Found::Fresh { .. } | Found::Refresh { .. } => false,
                 Found::Ask(again) => again.is_same(&ask),
@@ -175,15 +175,7 @@ fn refresh(
     unchanged: impl FnOnce() -> bool,
 ) {
     let proxy = &quest.worker.proxy;
-    let mut head = fetch::for_everyone(&exchange.head);
-    if head.method == Method::HEAD {
-        // What everyone will use is refreshed, whoever causes it.
-        head.method = Method::GET;
-    }
-    if stored.head.part.is_none() {
-        head.fields.remove(http::header::RANGE);
-        head.fields.remove(http::header::IF_RANGE);
-    }
+    let head = fetch::for_refresh(&exchange.head, stored.head.part.as_ref());
     let trip = Trip {
         key,
         rule: Arc::as_ptr(&exchange.settings).addr(),
@@ -222,7 +214,7 @@ async fn wait(mut follower: Follower, share: Option<oneshot::Receiver<Share>>, i
         (Event::Landed(landing), None) => {
             Told::Share(Share::Landing { landing, own: HeaderMap::new(), seat: None })
         }
-        (Event::Confirmed(stored), None) => Told::Share(Share::Confirmed(stored)),
+        (Event::Confirmed(stored), None) => Told::Share(Share::Confirmed { stored, own: HeaderMap::new() }),
         (Event::StandIn(stored, status), None) => Told::Share(Share::StandIn(stored, status)),
         (Event::NotForOthers, None) => Told::NotForOthers,
         (Event::Unshared | Event::Interim(_), None) => Told::Unshared,
@@ -245,30 +237,33 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
         Told::NotForOthers => return Landed::LookAgain,
         Told::Lost => return Landed::Lost,
         Told::Failed(failure) => reply::stale_or_failed(worker, exchange, ask, failure, status),
-        Told::Share(Share::Passed(Flown { answer, forward_status, delay, kept })) => {
-            status.forward_status = Some(forward_status);
-            match kept {
-                Kept::Nothing(reason) => status.detail = Some(reason.token()),
-                Kept::Updated(freshness) => status.ttl_seconds = Some(freshness.ttl_seconds(now)),
-            }
-            exchange.origin_time = Some(delay);
-            let OriginResponse { status: code, fields, body, content_length, .. } = *answer;
-            let response = reply::passed(exchange, code, fields, body, content_length);
-            Reply { response: reply::conditionally(exchange, response, now), status }
+        Told::Share(Share::Passed(flown)) => {
+            exchange.origin_time = Some(flown.delay);
+            reply::flown(exchange, flown, status, now)
         }
-        Told::Share(Share::Confirmed(stored)) => {
-            let is_ours = is_for(worker, exchange, (&stored.head, stored.number), now);
-            if collapsed && !(is_ours && respond::has_what_is_asked(&exchange.head, &stored, now.wall)) {
+        Told::Share(Share::Confirmed { stored, own }) => {
+            // A 304 may bring fields that a condition of the client does not hold for any more: then it wants the
+            // whole, which a part is not.
+            let is_enough = respond::has_what_is_asked(&exchange.head, &stored, now.wall);
+            if !is_enough || collapsed && !is_for(worker, exchange, (&stored.head, stored.number), now) {
                 return Landed::LookAgain;
             }
             status.forward_status = Some(StatusCode::NOT_MODIFIED);
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
-            reply::from_stored(exchange, &stored, stored.head.freshness.age(now), now, status)
+            let age = stored.head.freshness.age(now);
+            let mut reply = reply::from_stored(exchange, &stored, age, now, status);
+            reply.response.head.fields.extend(own);
+            reply
         }
         Told::Share(Share::StandIn(stored, error)) => {
             let (head, cause) = (&stored.head, StaleCause::OriginError);
             let allowed = larder_cache::may_serve_stale(head, now, cause, &exchange.settings.policy);
-            if collapsed && !(head.vary.selects(&exchange.head.fields) && allowed.is_ok()) {
+            let is_ours = || {
+                head.vary.selects(&exchange.head.fields)
+                    && worker.proxy.numbering.groups().hold(&head.groups, stored.number)
+                    && respond::has_what_is_asked(&exchange.head, &stored, now.wall)
+            };
+            if collapsed && !(allowed.is_ok() && is_ours()) {
                 return Landed::LookAgain;
             }
             status.forward_status = Some(error);
@@ -315,10 +310,17 @@ fn is_for(worker: &Worker, exchange: &Exchange, (head, number): (&StoredHead, u6
         && is_usable(exchange, head, now)
 }
 
-/// Whether it may be used as it is.
-fn is_usable(exchange: &Exchange, head: &larder_cache::StoredHead, now: Now) -> bool {
-    matches!(
-        larder_cache::reuse(head, &exchange.head, now, &exchange.settings.policy),
-        larder_cache::Reuse::Fresh { .. }
-    )
+/// Whether it may be used as it is. What came after this request did is as new as any wish could ask for.
+fn is_usable(exchange: &Exchange, head: &StoredHead, now: Now) -> bool {
+    let (policy, request) = (&exchange.settings.policy, &exchange.head);
+    let is_fresh = |request| {
+        matches!(larder_cache::reuse(head, request, now, policy), larder_cache::Reuse::Fresh { .. })
+    };
+    let came_after = head.freshness.received.monotonic >= exchange.started.monotonic;
+    if came_after && request.fields.contains_key(CACHE_CONTROL) {
+        let mut wishless = request.clone();
+        wishless.fields.remove(CACHE_CONTROL);
+        return is_fresh(&wishless);
+    }
+    is_fresh(request)
 }

@@ -3,7 +3,6 @@
 //! In: a request's body and a bound. Out: all of it; or, where it is longer, a body that says the same again, for a
 //! request that is passed on. How long a client may take is the listener's affair.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -33,29 +32,23 @@ pub(super) async fn take(body: Body, most: usize) -> Result<Taken, BodyError> {
         Body::Full(bytes) => return Ok(Taken::All(bytes)),
         Body::Empty | Body::Pieces { .. } => return Ok(Taken::All(Bytes::new())),
     };
-    let mut read = VecDeque::new();
-    let mut bytes = 0;
+    let mut read = BytesMut::new();
     loop {
-        if bytes > most || length.is_some_and(|length| length > most as u64) {
-            return Ok(Taken::TooLong(Body::Stream {
-                length,
-                stream: Box::pin(Again { read, rest: stream }),
-            }));
+        if read.len() > most || length.is_some_and(|length| length > most as u64) {
+            let again = Again { read: read.freeze(), rest: stream };
+            return Ok(Taken::TooLong(Body::Stream { length, stream: Box::pin(again) }));
         }
         let Some(frame) = std::future::poll_fn(|cx| stream.as_mut().poll_frame(cx)).await else { break };
         if let Ok(data) = frame?.into_data() {
-            bytes += data.len();
-            read.push_back(data);
+            read.extend_from_slice(&data);
         }
     }
-    let mut all = BytesMut::with_capacity(bytes);
-    read.iter().for_each(|piece| all.extend_from_slice(piece));
-    Ok(Taken::All(all.freeze()))
+    Ok(Taken::All(read.freeze()))
 }
 
 /// What was read already, then the rest.
 struct Again {
-    read: VecDeque<Bytes>,
+    read: Bytes,
     rest: Stream,
 }
 
@@ -67,9 +60,9 @@ impl http_body::Body for Again {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match self.read.pop_front() {
-            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-            None => self.rest.as_mut().poll_frame(cx),
+        match std::mem::take(&mut self.read) {
+            read if read.is_empty() => self.rest.as_mut().poll_frame(cx),
+            read => Poll::Ready(Some(Ok(Frame::data(read)))),
         }
     }
 }

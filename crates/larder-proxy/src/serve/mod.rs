@@ -9,6 +9,7 @@
 mod cached;
 mod content;
 mod pass;
+mod post;
 mod reply;
 
 use std::sync::Arc;
@@ -122,9 +123,8 @@ async fn decide(
         return reply::failed(Outcome::Own, if is_get { Failure::NO_SUCH_FILE } else { Failure::METHOD });
     };
     let quest = |content| Quest { worker, furnished, origin, content };
-    let (reason, detail) = match exchange.head.method.as_str() {
-        method if !matches!(method, "GET" | "HEAD" | "QUERY") => (Forward::Method, None),
-        _ if !exchange.settings.cache => (Forward::Bypass, None),
+    let (reason, detail) = match exchange.settings.passes_by(&exchange.head.method) {
+        Some(reason) => (reason, None),
         _ if inside.websocket && exchange.site.settings.websocket => (Forward::Bypass, Some("upgrade")),
         _ if is_get && inside.body.is_empty() => {
             return cached::cached(quest(Bytes::new()), exchange, interims).await;

@@ -13,11 +13,13 @@ use larder_http::fields::age;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{Response, ResponseHead};
 use larder_http::time::Now;
+use larder_origin::OriginResponse;
 use larder_store::StoredResponse;
 
 use crate::collapse::Landing;
 use crate::exchange::{Exchange, NotStored, Reply};
 use crate::failure::Failure;
+use crate::forward::{Flown, Kept};
 use crate::lookup::Ask;
 use crate::proxy::Worker;
 use crate::respond::{self, Content, Represented};
@@ -94,9 +96,22 @@ pub(super) fn passed(
     Response::new(ResponseHead::new(status, fields), body)
 }
 
+/// The origin's answer for this client alone, and what it did to what is stored.
+pub(super) fn flown(exchange: &Exchange, flown: Flown, mut status: CacheStatus, now: Now) -> Reply {
+    let Flown { answer, forward_status, kept, .. } = flown;
+    status.forward_status = Some(forward_status);
+    match kept {
+        Kept::Nothing(reason) => status.detail = Some(reason.token()),
+        Kept::Updated(freshness) => status.ttl_seconds = Some(freshness.ttl_seconds(now)),
+    }
+    let OriginResponse { status: code, fields, body, content_length, .. } = *answer;
+    let response = passed(exchange, code, fields, body, content_length);
+    Reply { response: conditionally(exchange, response, now), status }
+}
+
 /// Conditions that were kept from the origin are answered from what it sent. The answer is for this client alone, so
 /// everything that it may say to it stays (a cookie that it sets above all): only what describes content goes.
-pub(super) fn conditionally(exchange: &Exchange, response: Response, now: Now) -> Response {
+fn conditionally(exchange: &Exchange, response: Response, now: Now) -> Response {
     let head = &response.head;
     match larder_cache::answer(&exchange.head, head.status, &head.fields, None, now.wall) {
         Answer::NotModified => {

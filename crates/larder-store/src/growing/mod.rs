@@ -31,9 +31,9 @@ use parking_lot::Mutex;
 use slab::Slab;
 
 use crate::memory::MemoryStore;
-use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody};
+use crate::stored::{COMPACT_BELOW_BYTES, PIECE_OVERHEAD_BYTES, StoredBody};
 pub use reader::Reader;
-use state::{COMPACT_BELOW_BYTES, Mode, Slot, State};
+use state::{Mode, Slot, State};
 
 /// How far the fastest reader of a passing body may be ahead of the slowest.
 pub const WINDOW_BYTES: u64 = 1024 * 1024;

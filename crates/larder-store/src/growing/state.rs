@@ -13,16 +13,7 @@ use slab::Slab;
 
 use crate::budget::Reservation;
 use crate::memory::MemoryStore;
-use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody};
-
-/// Bodies that arrived in pieces smaller than this on average are put together when they are whole.
-pub(super) const COMPACT_BELOW_BYTES: u64 = 16 * 1024;
-
-/// The size of the pieces that putting together makes.
-const COMPACT_PIECE_BYTES: usize = 256 * 1024;
-
-/// Larger bodies are left as they came: the copy is made under the lock, and what it saves is small there.
-const COMPACT_MAX_BYTES: u64 = 1024 * 1024;
+use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, compact};
 
 thread_local! {
     static WORKER: usize = {
@@ -182,32 +173,4 @@ impl State {
         let piece = self.pieces.get(index)?;
         Some(piece.bytes.slice(usize::try_from(position.checked_sub(piece.start)?).ok()?..))
     }
-}
-
-/// Puts many small pieces together, where there is room for the copy.
-fn compact(pieces: Vec<Bytes>, length: u64, store: &MemoryStore) -> Vec<Bytes> {
-    if pieces.len() < 2 || length > COMPACT_MAX_BYTES || length / pieces.len() as u64 >= COMPACT_BELOW_BYTES {
-        return pieces;
-    }
-    let Some(_copy_room) = store.reserve_free(length) else {
-        return pieces;
-    };
-    let mut whole = Vec::new();
-    let mut buffer = Vec::with_capacity(COMPACT_PIECE_BYTES.min(usize::try_from(length).unwrap_or(0)));
-    for piece in pieces {
-        let mut rest = &piece[..];
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(COMPACT_PIECE_BYTES - buffer.len()));
-            buffer.extend_from_slice(now);
-            rest = later;
-            if buffer.len() == COMPACT_PIECE_BYTES {
-                whole.push(Bytes::from(std::mem::take(&mut buffer)));
-            }
-        }
-    }
-    if !buffer.is_empty() {
-        buffer.shrink_to_fit();
-        whole.push(buffer.into());
-    }
-    whole
 }

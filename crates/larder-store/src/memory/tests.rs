@@ -67,7 +67,7 @@ fn response(
 ) -> Option<Arc<StoredResponse>> {
     let body = StoredBody::new(vec![Bytes::from(vec![b'x'; bytes])], store.reserve(bytes as u64)?);
     let room = store.reserve(StoredResponse::overhead_bytes(&head, key))?;
-    Some(Arc::new(StoredResponse { head, body: Arc::new(body), number: 0, room }))
+    Some(Arc::new(StoredResponse::new(head, Arc::new(body), 0, room)))
 }
 
 fn put(store: &Arc<MemoryStore>, path: &str, bytes: usize) -> bool {

@@ -50,7 +50,7 @@ async fn exchange_on(
     let mut sender = sender.ready().await?;
     let body = match &request.content {
         Content::None => None,
-        Content::Length(body) | Content::Chunked(body) => Some(body.clone()),
+        Content::Length(body) | Content::Chunked(body) | Content::Chunks(body, _) => Some(body.clone()),
     };
     let (mut answer, mut stream) = sender.send_request(head_of(request)?, body.is_none())?;
     if let Some(body) = body {

@@ -17,6 +17,8 @@ pub enum Content {
     Length(Bytes),
     /// In one chunk.
     Chunked(Bytes),
+    /// In chunks of at most so many bytes.
+    Chunks(Bytes, usize),
 }
 
 /// A request. All parts are sent as they stand here.
@@ -92,22 +94,26 @@ impl Request {
         match &self.content {
             Content::None => {}
             Content::Length(body) => line("Content-Length", &body.len().to_string()),
-            Content::Chunked(_) => line("Transfer-Encoding", "chunked"),
+            Content::Chunked(_) | Content::Chunks(..) => line("Transfer-Encoding", "chunked"),
         }
         head.push_str("\r\n");
         let mut out = to_bytes(&head);
         match &self.content {
             Content::None => {}
             Content::Length(body) => out.extend_from_slice(body),
-            Content::Chunked(body) => {
-                if !body.is_empty() {
-                    out.extend_from_slice(format!("{:x}\r\n", body.len()).as_bytes());
-                    out.extend_from_slice(body);
-                    out.extend_from_slice(b"\r\n");
-                }
-                out.extend_from_slice(b"0\r\n\r\n");
-            }
+            Content::Chunked(body) => chunks(body, body.len(), &mut out),
+            Content::Chunks(body, most) => chunks(body, *most, &mut out),
         }
         out.into()
     }
+}
+
+/// `body` in chunks of at most `most` bytes, and the last chunk.
+fn chunks(body: &[u8], most: usize, out: &mut Vec<u8>) {
+    for chunk in body.chunks(most.max(1)) {
+        out.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        out.extend_from_slice(chunk);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"0\r\n\r\n");
 }

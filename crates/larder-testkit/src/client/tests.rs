@@ -35,6 +35,22 @@ async fn only_well_formed_answers_are_accepted() {
     check("HTTP/2 200\r\n\r\n", false).await;
 }
 
+#[test]
+fn content_goes_in_the_chunks_that_are_asked_for() {
+    for (content, sent) in [
+        (Content::Chunked("abc".into()), "3\r\nabc\r\n0\r\n\r\n"),
+        (Content::Chunked("".into()), "0\r\n\r\n"),
+        (Content::Chunks("abc".into(), 2), "2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"),
+        (Content::Chunks("".into(), 2), "0\r\n\r\n"),
+    ] {
+        let request = Request { content, ..Request::new("POST", "/", "example.test") }.to_http1();
+        assert!(
+            request.ends_with(format!("\r\nTransfer-Encoding: chunked\r\n\r\n{sent}").as_bytes()),
+            "{sent:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn http2_gives_the_same_response() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

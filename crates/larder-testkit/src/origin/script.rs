@@ -54,7 +54,7 @@ pub struct Answer {
     pub delay: Option<String>,
     /// The gate that must be released before the first byte of the final head.
     pub hold: Option<String>,
-    /// Interim responses, sent before the gate.
+    /// Interim responses, sent before the gate; each may have one of its own.
     pub interim: Vec<Interim>,
     /// 200 where not given.
     pub status: Option<u16>,
@@ -111,6 +111,8 @@ pub struct Answer {
 pub struct Interim {
     /// 100 to 199.
     pub status: u16,
+    /// The gate that must be released before it.
+    pub hold: Option<String>,
     /// Lines of `Name: value`.
     #[serde(default)]
     pub fields: Vec<String>,

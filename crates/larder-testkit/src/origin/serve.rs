@@ -75,6 +75,9 @@ async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared
     }
     let context = Context { clock: &shared.clock, start: shared.start, request: Some((&seen, number)) };
     for interim in &answer.interim {
+        if let Some(gate) = &interim.hold {
+            pass(gate, wire, shared).await?;
+        }
         let head = response_head("1.1", interim.status, None, &interim.fields, &context);
         wire.write(&to_bytes(&(head + "\r\n"))).await?;
     }

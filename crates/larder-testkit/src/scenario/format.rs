@@ -70,8 +70,10 @@ pub struct Step {
     pub body: Option<String>,
     /// Content of this many bytes, derived from the target.
     pub body_bytes: Option<u64>,
-    /// Send the content in chunks.
+    /// Send the content in one chunk.
     pub chunked: bool,
+    /// Send the content in chunks of at most so many bytes.
+    pub chunk_bytes: Option<usize>,
     /// Send it on this kept connection, opening it where it is new.
     pub on: Option<String>,
     /// Send it to the admin address.

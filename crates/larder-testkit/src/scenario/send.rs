@@ -64,10 +64,11 @@ pub(super) fn request_of(step: &Step, context: &Context<'_>) -> Request {
         (None, Some(length)) => Some(seeded::bytes_of(target, 0, length)),
         (None, None) => None,
     };
-    request.content = match body {
-        None => Content::None,
-        Some(body) if step.chunked => Content::Chunked(body),
-        Some(body) => Content::Length(body),
+    request.content = match (body, step.chunk_bytes) {
+        (None, _) => Content::None,
+        (Some(body), Some(most)) => Content::Chunks(body, most),
+        (Some(body), None) if step.chunked => Content::Chunked(body),
+        (Some(body), None) => Content::Length(body),
     };
     request
 }

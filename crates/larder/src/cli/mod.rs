@@ -4,6 +4,7 @@
 
 mod check;
 mod demo;
+mod explain;
 mod run;
 mod signals;
 
@@ -15,8 +16,7 @@ use clap::{Parser, Subcommand};
 pub(crate) mod exit {
     /// Something went wrong while running.
     pub(crate) const FAILURE: u8 = 1;
-    /// The command line itself is wrong (clap's own code).
-    #[allow(dead_code, reason = "documents what clap uses")]
+    /// The command line itself is wrong (clap's own code as well).
     pub(crate) const USAGE: u8 = 2;
     /// The config has errors.
     pub(crate) const CONFIG: u8 = 3;
@@ -36,6 +36,8 @@ enum Command {
     Run(run::RunArguments),
     /// Check a config file and print every error at once
     Check(check::CheckArguments),
+    /// Tell why a request is answered as it is: rule, key, freshness, stored or not, and what would remove it
+    Explain(explain::ExplainArguments),
     /// A slow demo app, larder in front of it, load on both, and a table of what it made of it
     Demo(demo::DemoArguments),
 }
@@ -45,6 +47,7 @@ pub fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),
     }
 }

@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use larder_admin::{Admin, Guard, Health, Larder, ListenerStats, LogStats, Stats, TierStats, Token};
+use bytes::Bytes;
+use larder_admin::{
+    Admin, Explaining, Guard, Health, Larder, ListenerStats, LogStats, Stats, TierStats, Token, Unexplained,
+};
 use larder_config::Config;
 use larder_http::time::Clock;
 use larder_listen::{Drain, Metrics as ListenMetrics, Settings};
 use larder_observe::{AccessLog, Exposition, Kind, Metrics, family};
 use larder_origin::OriginError;
-use larder_proxy::Proxy;
+use larder_proxy::explain::{ExplainError, Question};
+use larder_proxy::{Proxy, Worker};
 use larder_store::MemoryStore;
 use parking_lot::RwLock;
 use tokio::sync::{Semaphore, oneshot};
@@ -28,6 +32,8 @@ pub struct Insight {
     listening: Vec<Arc<ListenMetrics>>,
     clock: Clock,
     draining: AtomicBool,
+    /// Whose plan explanations go by.
+    worker: Arc<Worker>,
     /// What a reload changes; held for the length of a look.
     view: RwLock<View>,
 }
@@ -46,9 +52,11 @@ impl Insight {
         metrics: Arc<Metrics>,
         proxy: Arc<Proxy>,
         listening: Vec<Arc<ListenMetrics>>,
+        worker: Arc<Worker>,
         clock: Clock,
     ) -> Self {
-        Self { metrics, proxy, listening, clock, draining: AtomicBool::new(false), view: RwLock::default() }
+        let (draining, view) = (AtomicBool::new(false), RwLock::default());
+        Self { metrics, proxy, listening, clock, draining, worker, view }
     }
 
     pub(super) fn refresh(
@@ -176,6 +184,21 @@ impl Larder for Insight {
         stats.log = view.log.as_ref().map(|log| LogStats { written: log.written(), dropped: log.dropped() });
         stats
     }
+
+    fn explain(&self, asked: larder_admin::Question) -> Explaining {
+        let worker = Arc::clone(&self.worker);
+        Box::pin(async move { explain(worker, &asked).await })
+    }
+}
+
+async fn explain(worker: Arc<Worker>, asked: &larder_admin::Question) -> Result<Bytes, Unexplained> {
+    let unexplained = |error: ExplainError| Unexplained { token: error.token(), message: error.to_string() };
+    let fields = asked.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let content = Bytes::copy_from_slice(asked.content.as_bytes());
+    let question = Question::parse(&asked.method, &asked.url, fields, content, asked.offline);
+    let explanation = worker.explain(question.map_err(unexplained)?, true).await.map_err(unexplained)?;
+    let broken = |error: serde_json::Error| Unexplained { token: "broken", message: error.to_string() };
+    serde_json::to_vec_pretty(&explanation).map(Bytes::from).map_err(broken)
 }
 
 type Visit<'a> = &'a mut dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64);

@@ -139,10 +139,12 @@ impl Server {
             workers.push(WorkerHandle::start(index, worker, metrics.worker(index), Arc::clone(&slots))?);
         }
         wiring.commit(draft);
+        let explaining = workers.first().ok_or(ServerError::WorkerGone)?;
         let insight = Arc::new(Insight::new(
             Arc::clone(&metrics),
             Arc::clone(&proxy),
             workers.iter().map(|worker| Arc::clone(worker.metrics())).collect(),
+            Arc::clone(explaining.worker()),
             clock.clone(),
         ));
         let mut server = Self {

@@ -8,6 +8,7 @@ mod support;
 
 mod admin;
 mod ending;
+mod explaining;
 mod logging;
 mod memory;
 mod reloading;

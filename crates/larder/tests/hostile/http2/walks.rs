@@ -436,6 +436,7 @@ async fn early_hints() -> Outcome {
     let hint = |status| Interim {
         status,
         fields: vec!["Link: </a.css>; rel=preload".to_owned(), "Connection: x".to_owned()],
+        hold: None,
     };
     let answer = Answer {
         // 102 goes on as well; a 100 that nobody asked for does not, and 16 are enough.

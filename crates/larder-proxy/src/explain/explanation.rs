@@ -1,0 +1,299 @@
+//! What `larder explain` tells, as values: the one shape that the admin address sends, `--json` prints, and the command
+//! line renders as text. docs/reference/explain.md describes it key by key.
+//!
+//! In order of the decision. Durations are seconds, sizes bytes; what does not apply is null or an empty list. Tokens
+//! are those of Cache-Status, log and metrics.
+
+use serde::{Deserialize, Serialize};
+
+/// The whole decision about one request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// What was asked.
+    pub request: AskedRequest,
+    /// Site and rule.
+    pub route: Route,
+    /// The cache key; null where nothing is looked up.
+    pub key: Option<Key>,
+    /// What lies under the key.
+    pub stored: Stored,
+    /// What happens to the request.
+    pub decision: Decision,
+    /// What the origin answers, and whether that may be stored; null where it is not needed to know.
+    pub origin: Option<OriginAnswer>,
+    /// What would take out, replace or renew what is stored, or would be.
+    pub removal: Vec<Reason>,
+    /// The field that such a request gets; what only the origin could tell is left out.
+    pub cache_status: String,
+}
+
+/// A rule that decided something: a fixed word, a sentence, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// The fixed word.
+    pub token: String,
+    /// In plain words.
+    pub sentence: String,
+    /// Such as `RFC 9111 3.5`; empty where larder's own settings are the source.
+    pub section: String,
+}
+
+impl Reason {
+    pub(super) fn new(
+        token: impl Into<String>,
+        sentence: impl Into<String>,
+        section: impl Into<String>,
+    ) -> Self {
+        Self { token: token.into(), sentence: sentence.into(), section: section.into() }
+    }
+}
+
+/// A field line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// In lower case.
+    pub name: String,
+    /// What is not ASCII is escaped.
+    pub value: String,
+}
+
+/// What was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedRequest {
+    /// The method.
+    pub method: String,
+    /// Scheme, canonical host, raw path and query.
+    pub url: String,
+    /// Its fields, after those that nobody may supply were dropped and the rule's edits made.
+    pub fields: Vec<Field>,
+    /// Names of fields that were dropped, because only a trusted peer may send them, or nobody.
+    pub dropped_fields: Vec<String>,
+    /// Whether a running larder was asked; else the config alone, with empty stores.
+    pub running: bool,
+}
+
+/// Site and rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// The site's name.
+    pub site: String,
+    /// Which of its host patterns took the request; null where it takes every host.
+    pub host_pattern: Option<String>,
+    /// The path as rules see it.
+    pub canonical_path: String,
+    /// The number of the first rule that matches, from 1; null where none does.
+    pub rule: Option<usize>,
+    /// What that rule asks for; empty where it takes every request.
+    pub conditions: Vec<String>,
+    /// The rules before it, which do not match; all of them where none does.
+    pub passed_over: Vec<PassedOver>,
+    /// How many rules the site has.
+    pub rules: usize,
+    /// Whether the rule lets responses be stored (`cache = "auto"`).
+    pub cache: bool,
+    /// The origin's name; null for a site of files alone.
+    pub origin: Option<String>,
+}
+
+/// A rule that does not match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedOver {
+    /// From 1.
+    pub rule: usize,
+    /// What it asks for.
+    pub conditions: Vec<String>,
+}
+
+/// The cache key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// In one line, as `key` in Cache-Status.
+    pub text: String,
+    /// Its parts, in order.
+    pub parts: Vec<KeyPart>,
+    /// Parameters that the rule leaves out: of the key, and of what the origin is sent.
+    pub dropped_parameters: Vec<String>,
+    /// Whether the rule put the parameters into another order.
+    pub reordered: bool,
+}
+
+/// A part of the key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyPart {
+    /// `scheme`, `host`, `path`, `query`, `cookie NAME`, `field NAME`, `content`.
+    pub name: String,
+    /// Null where the request has none, which is another key than an empty one.
+    pub value: Option<String>,
+}
+
+/// What lies under the key.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stored {
+    /// Whole responses, newest first, then parts (206).
+    pub responses: Vec<StoredResponse>,
+    /// Lately nothing that could be shared came for this key: for some seconds nobody waits for anybody.
+    pub hit_for_miss: bool,
+}
+
+/// A stored response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredResponse {
+    /// Whether the request's fields select it.
+    pub selected: bool,
+    /// Whether one of its cache groups was invalidated, so that it is as good as gone.
+    pub invalidated: bool,
+    /// Its status.
+    pub status: u16,
+    /// The length of its content.
+    pub body_bytes: u64,
+    /// Which bytes it holds, where it is a part.
+    pub part: Option<Part>,
+    /// Which request fields it varies by.
+    pub vary: Vec<VaryField>,
+    /// Its entity tag.
+    pub etag: Option<String>,
+    /// Its Last-Modified.
+    pub last_modified: Option<String>,
+    /// How long it is fresh, and how old it is.
+    pub freshness: Freshness,
+    /// The cache groups it is in.
+    pub groups: Vec<String>,
+}
+
+/// A part of a representation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The position of its first byte.
+    pub first: u64,
+    /// The position of its last byte.
+    pub last: u64,
+    /// The length of the whole, where it is known.
+    pub complete: Option<u64>,
+}
+
+/// A field that a response varies by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VaryField {
+    /// The request field.
+    pub name: String,
+    /// The value of the request that made the response, as it is compared; null where it had none.
+    pub stored: Option<String>,
+    /// The value of the request that was asked about; null where it has none.
+    pub asked: Option<String>,
+}
+
+/// How long a response is fresh, and how old it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Freshness {
+    /// The lifetime.
+    pub lifetime_seconds: f64,
+    /// Where it comes from.
+    pub source: Reason,
+    /// Everything that gives a lifetime, in order of precedence; the first decides.
+    pub candidates: Vec<Candidate>,
+    /// The current age.
+    pub age_seconds: f64,
+    /// What is left of the lifetime; negative for how long it has been stale.
+    pub ttl_seconds: i64,
+    /// Whether it has to be validated before every use.
+    pub no_cache: bool,
+    /// What it says about its use when stale.
+    pub stale: Vec<String>,
+}
+
+/// Something that gives a lifetime.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Where it comes from.
+    pub source: Reason,
+    /// As it was said, such as `cache-control: max-age=60`.
+    pub field: String,
+    /// The lifetime.
+    pub lifetime_seconds: f64,
+    /// Whether it decides.
+    pub decides: bool,
+}
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Answered from what is stored.
+    Hit,
+    /// Answered from what is stored, which is refreshed behind.
+    Refresh,
+    /// The origin is asked whether what is stored still holds.
+    Validate,
+    /// The origin is asked for the rest of what is stored in part.
+    Complete,
+    /// The origin is asked, and its answer may be stored.
+    Fetch,
+    /// Passed to the origin and back.
+    Pass,
+    /// Answered by a static file, or a redirect to a directory of them.
+    File,
+    /// Refused by larder itself.
+    Refuse,
+}
+
+/// What happens to the request, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// What happens.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: Reason,
+    /// Whether the request goes to the origin alone, without waiting for another's fetch.
+    pub alone: bool,
+    /// Fields that are added to the request to the origin.
+    pub conditions: Vec<Field>,
+    /// May what is stored be used in these cases: now, or for a hit as soon as it is stale?
+    pub stale_use: Vec<StaleUse>,
+}
+
+/// May a stale response be used?
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StaleUse {
+    /// `origin-dead`, `origin-error` or `while-revalidate`.
+    pub cause: String,
+    /// Whether.
+    pub allowed: bool,
+    /// On what ground, or what forbids it.
+    pub reason: Reason,
+}
+
+/// What the origin answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OriginAnswer {
+    /// Its name.
+    pub origin: String,
+    /// Why it was not asked; null where it was.
+    pub not_asked: Option<String>,
+    /// Why there is no answer; null where there is one.
+    pub failed: Option<Reason>,
+    /// The status.
+    pub status: Option<u16>,
+    /// How long it took to the end of the head.
+    pub seconds: Option<f64>,
+    /// The fields that matter to caching.
+    pub fields: Vec<Field>,
+    /// Whether it would be stored.
+    pub judgement: Option<Judgement>,
+}
+
+/// Whether an answer would be stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// Whether.
+    pub stored: bool,
+    /// Whether those who wait for the same get it too.
+    pub shared: bool,
+    /// Why (not).
+    pub reason: Reason,
+    /// What would let it be stored.
+    pub help: Option<String>,
+    /// How long it would be fresh, also where it is not stored.
+    pub freshness: Freshness,
+    /// The request fields that it varies by; `*` where nothing selects it again.
+    pub vary: Vec<String>,
+}

@@ -1,0 +1,392 @@
+//! Why a request is answered as it is: `larder explain`.
+//!
+//! In: a [`Question`]. Out: an [`Explanation`]. It walks the rooms that a request walks, in the same order and by the
+//! same calls, and tells what each of them said; nothing is decided here, and nothing is stored. An expired mark or an
+//! invalidated response that the look-up clears away on its walk is all that it ever changes.
+//! Where nothing usable is stored the origin is asked once, over a connection of its own that ends with the head, unless
+//! the question says not to. Only GET and HEAD are ever sent, and the worker's own connections are not touched.
+//! The request counts as one of a client that is not trusted. Deliberately absent: any text beyond single sentences;
+//! layout is the command line's.
+
+mod explanation;
+mod origin;
+mod question;
+mod removal;
+mod route;
+mod stored;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, Method};
+use larder_cache::{Offered, Reuse, StaleReason, StoredHead};
+use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
+use larder_http::message::RequestHead;
+use larder_http::time::Now;
+use smallvec::SmallVec;
+
+use crate::failure::Failure;
+use crate::lookup::{Ask, Found, Sought};
+use crate::plan::Plan;
+use crate::proxy::Worker;
+use crate::root::Found as File;
+use crate::route::Site;
+use crate::settings::RuleSettings;
+use crate::{fetch, key, route as rooms_route};
+pub use explanation::{
+    AskedRequest, Candidate, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart, OriginAnswer,
+    Part, PassedOver, Reason, Route, StaleUse, Stored, StoredResponse, VaryField, Verdict,
+};
+pub use question::Question;
+use stored::Under;
+
+/// Why there is nothing to explain.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// Not an absolute `http://` or `https://` URL.
+    #[error("{0:?} is not an absolute URL such as http://example.com/path")]
+    Url(String),
+    /// Not a method.
+    #[error("{0:?} is not a method")]
+    Method(String),
+    /// Not a field line, or one too many.
+    #[error("{0:?} is not a field, or one more than a request may have")]
+    Field(String),
+    /// No site takes the host: such a request is answered 421.
+    #[error("no site takes the host {0:?}: it is answered 421 (RFC 9110 15.5.20)")]
+    UnknownHost(String),
+    /// The path climbs above the root: such a request is answered 400.
+    #[error("the path climbs above the root: it is answered 400")]
+    ClimbingPath,
+}
+
+impl ExplainError {
+    /// The fixed word.
+    pub const fn token(&self) -> &'static str {
+        match self {
+            Self::Url(_) => "url",
+            Self::Method(_) => "request-method",
+            Self::Field(_) => "field",
+            Self::UnknownHost(_) => "unknown-host",
+            Self::ClimbingPath => "climbing-path",
+        }
+    }
+}
+
+/// A request on its walk.
+struct Walk<'a> {
+    worker: &'a Worker,
+    plan: &'a Plan,
+    site: &'a Arc<Site>,
+    settings: &'a Arc<RuleSettings>,
+    question: Question,
+    now: Now,
+}
+
+/// What the walk came to.
+struct Outlook {
+    decision: Decision,
+    status: CacheStatus,
+    /// Whether only the origin's answer tells what comes of it.
+    needs_origin: bool,
+    /// There is a mark, so the client's own conditions and range go out.
+    marked: bool,
+}
+
+impl Worker {
+    /// Explains what would become of a request that came now. `running` is passed on in the answer.
+    ///
+    /// Takes as long as the origin takes for a head, where it is asked, within the limits of that origin.
+    ///
+    /// # Errors
+    /// The request would be refused before anything about caching is decided.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time; a connection to the origin is closed then.
+    pub async fn explain(
+        self: Arc<Self>,
+        mut question: Question,
+        running: bool,
+    ) -> Result<Explanation, ExplainError> {
+        let plan = Arc::clone(&self.furnished.load().plan);
+        let head = &mut question.head;
+        let before = head.fields.clone();
+        rooms_route::drop_unkeyed_fields(head, false);
+        let unknown = |head: &RequestHead| ExplainError::UnknownHost(head.authority.host().to_owned());
+        let (index, site) = plan.router.site(head.authority.host()).ok_or_else(|| unknown(head))?;
+        let settings = site.settings_for(head).map_err(|_| ExplainError::ClimbingPath)?;
+        let raw_target = head.target.clone();
+        let route = route::told(&plan, site, settings, head);
+        let dropped_fields =
+            before.keys().filter(|name| !head.fields.contains_key(*name)).map(ToString::to_string).collect();
+        settings.request.apply(&mut head.fields);
+        if let Some(target) = key::normalise(&head.target, &settings.key) {
+            head.target = target;
+        }
+        let request = AskedRequest {
+            method: head.method.to_string(),
+            url: format!("{}://{}{raw_target}", head.scheme.as_str(), head.authority.as_str()),
+            fields: fields_of(&head.fields),
+            dropped_fields,
+            running,
+        };
+        let now = self.proxy.clock.now();
+        let walk = Walk { worker: &self, plan: &plan, site, settings, question, now };
+        if let Some(refused) = walk.before_the_cache(index).await {
+            return Ok(walk.told(request, route, None, Stored::default(), refused, None));
+        }
+        let key = walk.key();
+        let under = Under::look(&walk, &key);
+        let outlook = walk.look_up(&key, &under);
+        let told = route::key_told(&walk, &raw_target);
+        let answer = match outlook.needs_origin {
+            true => walk.ask_origin(outlook.marked).await,
+            false => None,
+        };
+        let stored = under.told(&walk);
+        Ok(walk.told(request, route, Some(told), stored, outlook, answer))
+    }
+}
+
+impl Walk<'_> {
+    fn head(&self) -> &RequestHead {
+        &self.question.head
+    }
+
+    /// What becomes of a request that is not looked up, in the order of [`crate::serve`].
+    async fn before_the_cache(&self, site: usize) -> Option<Outlook> {
+        let head = self.head();
+        if let Some(Some(root)) = self.plan.roots.get(site) {
+            let (token, sentence) = match root.find(head).await {
+                File::File(_) => ("static-file", "A file below the site's root answers it."),
+                File::Directory(_) => ("static-directory", "It is redirected to the directory's own path."),
+                File::Nothing => ("", ""),
+            };
+            if !token.is_empty() {
+                let status = CacheStatus { detail: Some(token), ..CacheStatus::new(Outcome::Own) };
+                return Some(self.settled(
+                    Verdict::File,
+                    Reason::new(token, sentence, CONFIGURATION),
+                    status,
+                ));
+            }
+        }
+        if self.site.settings.origin.is_none_or(|origin| origin >= self.plan.origins.len()) {
+            let failure = match head.method {
+                Method::GET | Method::HEAD => Failure::NO_SUCH_FILE,
+                _ => Failure::METHOD,
+            };
+            let sentence = format!("The site has no origin and no such file: {}.", failure.status.as_u16());
+            let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
+            let reason = Reason::new(failure.detail, sentence, CONFIGURATION);
+            return Some(self.settled(Verdict::Refuse, reason, status));
+        }
+        let forward = self.settings.passes_by(&head.method)?;
+        let (sentence, section) = match forward {
+            Forward::Method => (
+                format!("{} is never answered from what is stored: it goes to the origin.", head.method),
+                "RFC 9111 4, RFC 9211 2.2",
+            ),
+            _ => (
+                "The rule says cache = \"off\": it goes to the origin, and nothing is stored.".to_owned(),
+                "configuration, RFC 9211 2.2",
+            ),
+        };
+        let reason = Reason::new(forward.token(), sentence, section);
+        Some(self.settled(Verdict::Pass, reason, CacheStatus::new(Outcome::Forwarded(forward))))
+    }
+
+    fn key(&self) -> larder_store::CacheKey {
+        key::key(self.head(), &self.settings.key, &self.question.content)
+    }
+
+    /// What the look-up says, in words.
+    fn look_up(&self, key: &larder_store::CacheKey, under: &Under) -> Outlook {
+        let groups = self.worker.proxy.numbering.groups();
+        let holds = |stored: &larder_store::StoredResponse| groups.hold(&stored.head.groups, stored.number);
+        let (store, policy) = (&*self.settings.store, &self.settings.policy);
+        let sought = Sought { store, key, request: self.head(), policy, holds };
+        match sought.look_up(self.now) {
+            Found::Fresh { stored, ttl, .. } => self.hit(&stored.head, ttl.is_zero()),
+            Found::Refresh { stored, .. } => {
+                let reason = StaleReason::WhileRevalidate;
+                let status = CacheStatus {
+                    ttl_seconds: Some(stored.head.freshness.ttl_seconds(self.now)),
+                    detail: Some(reason.token()),
+                    ..CacheStatus::new(Outcome::Hit)
+                };
+                let reason = Reason::new(reason.token(), reason.sentence(), reason.section());
+                let outlook = self.settled(Verdict::Refresh, reason, status);
+                self.with_stored(outlook, &stored.head, &[])
+            }
+            Found::Ask(_) if larder_cache::only_if_cached(self.head(), policy) => {
+                let Failure { status: code, detail, .. } = Failure::ONLY_IF_CACHED;
+                let status = CacheStatus { detail: Some(detail), ..CacheStatus::new(Outcome::Own) };
+                let sentence = format!(
+                    "The request says only-if-cached, and nothing usable is stored: {}.",
+                    code.as_u16()
+                );
+                let reason = Reason::new(detail, sentence, "RFC 9111 5.2.1.7");
+                self.settled(Verdict::Refuse, reason, status)
+            }
+            Found::Ask(ask) => self.asking(ask, under),
+        }
+    }
+
+    fn hit(&self, stored: &StoredHead, is_stale: bool) -> Outlook {
+        let sentence = match (is_stale, stored.part.is_some()) {
+            (true, _) => "What is stored is stale, and the request's max-stale takes it as it is.",
+            (false, true) => "A stored part holds all that is asked, and it is fresh.",
+            (false, false) => "What is stored is fresh.",
+        };
+        let section = if is_stale { "RFC 9111 5.2.1.2" } else { "RFC 9111 4" };
+        let ttl = stored.freshness.ttl_seconds(self.now).max(0);
+        let status = CacheStatus { ttl_seconds: Some(ttl), ..CacheStatus::new(Outcome::Hit) };
+        let outlook = self.settled(Verdict::Hit, Reason::new("hit", sentence, section), status);
+        self.with_stored(outlook, stored, &[])
+    }
+
+    fn asking(&self, ask: Ask, under: &Under) -> Outlook {
+        let status = CacheStatus::new(Outcome::Forwarded(ask.forward));
+        let personal = larder_cache::is_personal(self.head(), &self.settings.policy);
+        let (verdict, reason) = self.why_ask(&ask, under);
+        let mut outlook = self.settled(verdict, reason, status);
+        outlook.decision.alone = ask.alone || personal;
+        outlook.needs_origin = verdict == Verdict::Fetch;
+        outlook.marked = ask.marked;
+        let others: SmallVec<[&StoredHead; 4]> = ask.others.iter().map(|other| &*other.head).collect();
+        match (&ask.part, &ask.selected) {
+            (Some((part, gap)), _) => {
+                let mut fields = HeaderMap::new();
+                gap.request_fields(&part.head, &mut fields);
+                outlook.decision.conditions = fields_of(&fields);
+                outlook
+            }
+            (None, Some(selected)) => self.with_stored(outlook, &selected.head, &others),
+            (None, None) => {
+                outlook.decision.conditions = conditions(Offered { selected: None, others: &others });
+                outlook
+            }
+        }
+    }
+
+    fn why_ask(&self, ask: &Ask, under: &Under) -> (Verdict, Reason) {
+        let policy = &self.settings.policy;
+        let judged = |stored: &StoredHead| larder_cache::reuse(stored, self.head(), self.now, policy);
+        if let Some(Reuse::Validate(reason)) = ask.selected.as_ref().map(|stored| judged(&stored.head)) {
+            let reason = Reason::new(reason.token(), reason.sentence(), reason.section());
+            return (Verdict::Validate, reason);
+        }
+        if ask.part.is_some() {
+            let sentence = "Of what is asked only a part is stored; the rest of it is asked for.";
+            return (Verdict::Complete, Reason::new(ask.forward.token(), sentence, "RFC 9111 3.4"));
+        }
+        if ask.marked {
+            let sentence =
+                "Lately nothing that could be shared came for this key: it goes alone, as it came.";
+            return (Verdict::Fetch, Reason::new("hit-for-miss", sentence, "RFC 9211 2.2"));
+        }
+        if let Some(Reuse::Unusable(reason)) = under.selected().map(|stored| judged(&stored.head)) {
+            let reason = Reason::new(reason.token(), reason.sentence(), reason.section());
+            return (Verdict::Fetch, reason);
+        }
+        let (sentence, section) = match ask.forward {
+            Forward::UriMiss => ("Nothing is stored under this URL.", "RFC 9111 4"),
+            Forward::VaryMiss => (
+                "What is stored under this key was made for other values of the fields that it varies by.",
+                "RFC 9111 4.1",
+            ),
+            Forward::Partial => ("Only parts are stored, and none has what is asked.", "RFC 9111 3.3"),
+            _ => (
+                "What is stored under this URL has another key: scheme, or what the rule adds.",
+                "RFC 9111 2",
+            ),
+        };
+        (Verdict::Fetch, Reason::new(ask.forward.token(), sentence, section))
+    }
+
+    /// Adds what may be done with a stored response when it is stale, and with what it is validated.
+    fn with_stored(&self, mut outlook: Outlook, stored: &StoredHead, others: &[&StoredHead]) -> Outlook {
+        let decision = &mut outlook.decision;
+        if matches!(decision.verdict, Verdict::Validate | Verdict::Refresh) {
+            decision.conditions = conditions(Offered { selected: Some(stored), others });
+        }
+        // Of what is used as it is, it is told what will hold.
+        let wait = match decision.verdict {
+            Verdict::Hit => stored.freshness.remaining(self.now),
+            _ => Duration::ZERO,
+        };
+        decision.stale_use = stored::stale_use(stored, stored::after(self.now, wait), &self.settings.policy);
+        outlook
+    }
+
+    fn settled(&self, verdict: Verdict, reason: Reason, status: CacheStatus) -> Outlook {
+        let decision =
+            Decision { verdict, reason, alone: false, conditions: Vec::new(), stale_use: Vec::new() };
+        Outlook { decision, status, needs_origin: false, marked: false }
+    }
+
+    /// Puts everything together.
+    fn told(
+        &self,
+        request: AskedRequest,
+        route: Route,
+        key: Option<Key>,
+        stored: Stored,
+        outlook: Outlook,
+        answer: Option<(OriginAnswer, CacheStatus)>,
+    ) -> Explanation {
+        let Outlook { decision, mut status, .. } = outlook;
+        let origin = answer.map(|(answer, said)| {
+            status = CacheStatus { outcome: status.outcome, ..said };
+            answer
+        });
+        let line = match self.settings.debug && key.is_some() {
+            true => status.value_with_key(&key::text(self.head(), &self.settings.key)),
+            false => status.value(),
+        };
+        let removal = match key {
+            Some(_) => self.removal(&stored, origin.as_ref()),
+            None => self.removed_by_it(),
+        };
+        Explanation { request, route, key, stored, decision, origin, removal, cache_status: printable(&line) }
+    }
+}
+
+/// Where larder's own settings decide.
+const CONFIGURATION: &str = "configuration";
+
+/// The fields that validate what is offered.
+fn conditions(offered: Offered<'_>) -> Vec<Field> {
+    let mut fields = HeaderMap::new();
+    larder_cache::conditional_fields(offered, &mut fields);
+    fields_of(&fields)
+}
+
+fn fields_of(fields: &HeaderMap) -> Vec<Field> {
+    let field = |(name, value): (&http::HeaderName, &HeaderValue)| Field {
+        name: name.to_string(),
+        value: printable(value),
+    };
+    fields.iter().map(field).collect()
+}
+
+/// A value with nothing in it that a terminal could take for a command.
+fn printable(value: &HeaderValue) -> String {
+    let text = value.as_bytes();
+    match value.to_str() {
+        Ok(text) => text.to_owned(),
+        Err(_) => text.escape_ascii().to_string(),
+    }
+}
+
+/// The request that is sent where the origin has to be asked.
+fn outgoing(head: &RequestHead, marked: bool) -> RequestHead {
+    match marked {
+        true => head.clone(),
+        false => fetch::for_everyone(head),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! What the origin answers, where only that tells what becomes of a request, and whether it would be stored.
+//!
+//! One request, over a connection of its own; the content is never read, and nothing is stored. The conditions that
+//! larder would add are left out, so that the answer shows all of its fields.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use http::{HeaderMap, Method};
+use larder_cache::directives::Directives;
+use larder_cache::{ExchangeTimes, NotStorable, Storability, VaryNames};
+use larder_http::body::Body;
+use larder_http::fields::cache_status::{CacheStatus, Outcome};
+use larder_http::message::RequestHead;
+use larder_origin::{Origin, OriginResponse};
+
+use super::stored::{candidates_of, freshness};
+use super::{Candidate, Field, Freshness, Judgement, OriginAnswer, Reason, Walk, outgoing, printable};
+use crate::fetch::{self, Hop};
+
+/// Response fields that caching looks at; others are not told.
+const TOLD: [&str; 15] = [
+    "age",
+    "cache-control",
+    "cache-groups",
+    "cdn-cache-control",
+    "content-language",
+    "content-range",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "set-cookie",
+    "surrogate-control",
+    "vary",
+    "x-accel-expires",
+    "x-reverse-proxy-ttl",
+];
+
+impl Walk<'_> {
+    /// Asks, and judges as the answer to a fetch is judged. With the answer, what Cache-Status says of it.
+    pub(super) async fn ask_origin(&self, marked: bool) -> Option<(OriginAnswer, CacheStatus)> {
+        let choice = self.site.settings.origin.and_then(|origin| self.plan.origins.get(origin))?;
+        let mut told = OriginAnswer {
+            origin: choice.name.to_string(),
+            not_asked: None,
+            failed: None,
+            status: None,
+            seconds: None,
+            fields: Vec::new(),
+            judgement: None,
+        };
+        let mut status = CacheStatus::new(Outcome::Own);
+        let head = self.head();
+        if self.question.offline || !matches!(head.method, Method::GET | Method::HEAD) {
+            let why = match self.question.offline {
+                true => "asking was switched off",
+                false => "only GET and HEAD are sent to explain something",
+            };
+            told.not_asked = Some(why.to_owned());
+            return Some((told, status));
+        }
+        let request = outgoing(head, marked);
+        let clock = &self.worker.proxy.clock;
+        let sent = clock.now();
+        let answered = match Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.shared)) {
+            Ok(origin) => {
+                let hop = Hop { client: IpAddr::V4(Ipv4Addr::LOCALHOST), trusted: false };
+                origin
+                    .send(fetch::outgoing(&request, Body::Empty, false, hop, None))
+                    .await
+                    .map_err(|error| (error.token(), error.to_string()))
+            }
+            Err(error) => Err(("setup", error.to_string())),
+        };
+        match answered {
+            Ok(mut answer) => {
+                let times = ExchangeTimes { request: sent, response: clock.now() };
+                fetch::complete(&mut answer.fields, times.response);
+                status.forward_status = Some(answer.status);
+                told.status = Some(answer.status.as_u16());
+                told.seconds = Some(times.delay().as_secs_f64());
+                told.fields = self.fields_told(&answer.fields);
+                told.judgement = Some(self.judge(&request, &answer, times, &mut status));
+            }
+            Err((token, sentence)) => {
+                status.detail = Some(token);
+                told.failed = Some(Reason::new(token, sentence, "RFC 9110 15.6"));
+            }
+        }
+        Some((told, status))
+    }
+
+    fn fields_told(&self, fields: &HeaderMap) -> Vec<Field> {
+        let targets = &self.settings.policy.controls.targets;
+        let is_told = |name: &http::HeaderName| TOLD.contains(&name.as_str()) || targets.contains(name);
+        let told = fields.iter().filter(|(name, _)| is_told(name));
+        told.map(|(name, value)| Field { name: name.to_string(), value: printable(value) }).collect()
+    }
+
+    fn judge(
+        &self,
+        request: &RequestHead,
+        answer: &OriginResponse,
+        times: ExchangeTimes,
+        status: &mut CacheStatus,
+    ) -> Judgement {
+        let (policy, fields) = (&self.settings.policy, &answer.fields);
+        let judged = match fetch::varies_on_ours(fields) {
+            true => Storability::NotStorable(NotStorable::VaryAny),
+            false => larder_cache::storable(request, answer.status, fields, times, policy),
+        };
+        let candidates = candidates_of(answer.status, fields, times, policy);
+        let vary = VaryNames::of(fields).map_or_else(
+            || vec!["*".to_owned()],
+            |names| names.names().iter().map(ToString::to_string).collect(),
+        );
+        match judged {
+            Storability::Storable(found) => {
+                status.stored = true;
+                status.ttl_seconds = Some(found.ttl_seconds(times.response));
+                let sentence = match found.is_shareable() {
+                    true => "It is stored, and shared with all who ask for the same meanwhile.",
+                    false => "It is stored to be validated; each request asks the origin.",
+                };
+                Judgement {
+                    stored: true,
+                    shared: found.is_shareable(),
+                    reason: Reason::new("stored", sentence, "RFC 9111 3"),
+                    help: None,
+                    freshness: freshness(&found, candidates, times.response),
+                    vary,
+                }
+            }
+            Storability::NotStorable(reason) => {
+                status.detail = Some(reason.token());
+                Judgement {
+                    stored: false,
+                    shared: false,
+                    reason: Reason::new(reason.token(), reason.sentence(), reason.section()),
+                    help: help(reason).map(str::to_owned),
+                    freshness: self.lifetime_of_nothing(fields, candidates, times),
+                    vary,
+                }
+            }
+        }
+    }
+
+    /// How long it would be fresh if it were stored: what is told where it is not.
+    fn lifetime_of_nothing(
+        &self,
+        fields: &HeaderMap,
+        candidates: Vec<Candidate>,
+        times: ExchangeTimes,
+    ) -> Freshness {
+        let first = candidates.first();
+        let lifetime_seconds = first.map_or(0.0, |first| first.lifetime_seconds);
+        let source = first.map(|first| first.source.clone());
+        let age = larder_cache::age::initial_age(fields, times);
+        Freshness {
+            lifetime_seconds,
+            source: source.unwrap_or_else(|| Reason::new("nothing", "", "")),
+            candidates,
+            age_seconds: age.as_secs_f64(),
+            ttl_seconds: (lifetime_seconds - age.as_secs_f64()) as i64,
+            no_cache: Directives::read(fields, &self.settings.policy).said.no_cache.is_whole(),
+            stale: Vec::new(),
+        }
+    }
+}
+
+/// What the app or the config would have to say for such an answer to be stored, where that can be sensible.
+const fn help(reason: NotStorable) -> Option<&'static str> {
+    match reason {
+        NotStorable::Method => Some("Ask with GET to see whether that is stored."),
+        NotStorable::PartialContent => Some("Ask without Range: larder answers ranges from the whole."),
+        NotStorable::RangeNotSatisfiable => Some("Ask for a range that lies within the content."),
+        NotStorable::RequestNoStore => {
+            Some("Leave no-store out of the request, or set request_directives = \"ignore\".")
+        }
+        NotStorable::MustUnderstand => {
+            Some("Leave must-understand out, or answer with a status of RFC 9110.")
+        }
+        NotStorable::NoStore => Some(
+            "Leave no-store out, or let CDN-Cache-Control say what holds here and Cache-Control what holds elsewhere.",
+        ),
+        NotStorable::Private => {
+            Some("Say public or s-maxage instead, if it really is the same for everybody.")
+        }
+        NotStorable::Authorization => {
+            Some("Say public, s-maxage or must-revalidate, if it is the same for all who may see it.")
+        }
+        NotStorable::SessionCookie => Some(
+            "Let the app say max-age, put the cookie into the key, or say cookies = \"ignore\" for these paths.",
+        ),
+        NotStorable::VaryAny => Some(
+            "Name in Vary the request fields that matter, and none that a proxy writes, such as X-Forwarded-For.",
+        ),
+        NotStorable::SetCookie => Some(
+            "Set the cookie elsewhere, or say max-age if all may have it; set_cookie = \"strip\" takes it out.",
+        ),
+        NotStorable::SetSessionCookie => Some(
+            "Set the cookie elsewhere; set_cookie = \"strip\" takes it out, public or s-maxage says that all may have it.",
+        ),
+        NotStorable::SetCookieBypass => Some("Set another set_cookie for these paths."),
+        NotStorable::NoCache => Some("Add an ETag or Last-Modified, so that it can be validated."),
+        NotStorable::NoLifetime => Some("Say max-age, add an ETag, or set ttl for these paths."),
+        NotStorable::Interim | NotStorable::NotModified | NotStorable::PreconditionFailed => None,
+    }
+}

@@ -1,0 +1,98 @@
+//! What takes a stored response out, replaces it, or makes larder ask the origin about it.
+
+use larder_cache::is_safe;
+use larder_cache::policy::Wishes;
+
+use super::{Freshness, OriginAnswer, Reason, Stored, Walk};
+use crate::key;
+
+/// What the end of its lifetime means for the response that the request selects.
+fn expiry(stored: &Stored) -> String {
+    let Some(selected) = stored.responses.iter().find(|response| response.selected) else {
+        return "Once stale it is validated: a 304 makes it fresh, any other answer replaces it.".to_owned();
+    };
+    let Freshness { ttl_seconds, stale, .. } = &selected.freshness;
+    if *ttl_seconds < 0 {
+        return "It is stale already; a 304 makes it fresh, any other answer replaces it.".to_owned();
+    }
+    let behind = stale.iter().any(|said| said.starts_with("stale-while-revalidate"));
+    let then = match behind {
+        true => "for a while it is still used, and refreshed behind; later it is validated first",
+        false => "it is validated before it is used",
+    };
+    format!("In {ttl_seconds} s it is stale: then {then}.")
+}
+
+impl Walk<'_> {
+    /// What ends or renews what is stored under the request's key, or would be if its answer were stored.
+    pub(super) fn removal(&self, stored: &Stored, origin: Option<&OriginAnswer>) -> Vec<Reason> {
+        let would_be = origin.and_then(|origin| origin.judgement.as_ref()).is_some_and(|told| told.stored);
+        let mut told = Vec::new();
+        if stored.responses.is_empty() && !would_be {
+            return told;
+        }
+        let forms = self.site.forms(&self.head().target, key::normalise);
+        told.push(Reason::new(
+            "unsafe-method",
+            format!(
+                "A POST, PUT, PATCH, DELETE or other unsafe request to {} that is answered 2xx or 3xx takes out \
+                 everything under that URL{}.",
+                self.head().target,
+                if forms.len() > 1 { ", in each form in which a rule may key it" } else { "" },
+            ),
+            "RFC 9111 4.4",
+        ));
+        told.push(Reason::new(
+            "location",
+            "So does one to another URL of this host whose answer names this one in Location or Content-Location.",
+            "RFC 9111 4.4",
+        ));
+        let groups: Vec<&str> =
+            stored.responses.iter().flat_map(|response| &response.groups).map(String::as_str).collect();
+        if !groups.is_empty() {
+            let names = groups.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+            told.push(Reason::new(
+                "cache-group",
+                format!("So does an answer to one that has Cache-Group-Invalidation with one of {names}."),
+                "RFC 9875 3",
+            ));
+        }
+        told.push(Reason::new("expiry", expiry(stored), "RFC 9111 4.2, 4.3.4"));
+        told.extend(self.by_wish());
+        told.push(Reason::new(
+            "eviction",
+            "It is evicted when its store needs the room.",
+            super::CONFIGURATION,
+        ));
+        told
+    }
+
+    /// What a client's `no-cache` does.
+    fn by_wish(&self) -> Option<Reason> {
+        let sentence = match self.settings.policy.request_directives {
+            Wishes::Guarded => {
+                "A client's no-cache, max-age or min-fresh removes nothing: it causes one validation, unless \
+                 the last was less than a second ago."
+            }
+            Wishes::Honour => {
+                "A client's no-cache, max-age or min-fresh removes nothing: it causes a validation."
+            }
+            Wishes::Ignore => return None,
+        };
+        Some(Reason::new("request-directives", sentence, "RFC 9111 5.2.1"))
+    }
+
+    /// What the request itself takes out, where it is an unsafe one.
+    pub(super) fn removed_by_it(&self) -> Vec<Reason> {
+        let head = self.head();
+        if is_safe(&head.method) {
+            return Vec::new();
+        }
+        let sentence = format!(
+            "Answered 2xx or 3xx, it takes out everything under {}, and under what Location and Content-Location of \
+             the answer name at this host.",
+            head.target
+        );
+        vec![Reason::new("unsafe-method", sentence, "RFC 9111 4.4")]
+    }
+}

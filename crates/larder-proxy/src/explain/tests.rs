@@ -1,0 +1,254 @@
+//! What is told of requests to a site with a few rules and a store with known content; the origin is left alone.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use http::{HeaderName, StatusCode};
+use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
+use larder_http::time::Clock;
+use larder_observe::{CacheId, Diagnostics, Metrics, OriginId, RouteId};
+use larder_origin::{OriginSettings, ServerAddress};
+use larder_store::{MemoryStore, MemoryStoreSettings, StoredBody};
+
+use super::*;
+use crate::proxy::Proxy;
+use crate::settings::{
+    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, SiteSettings,
+};
+
+/// `example.com` and all below it, with rules for `/off*` and `/keyed*`, and the methods to look into its store.
+struct House {
+    worker: Arc<Worker>,
+    store: Arc<MemoryStore>,
+    clock: Clock,
+}
+
+fn rule(store: &Arc<MemoryStore>, cache: bool, key: KeySettings) -> Arc<RuleSettings> {
+    Arc::new(RuleSettings {
+        cache,
+        policy: CachePolicy::default(),
+        store_id: CacheId::default(),
+        store: Arc::clone(store),
+        key,
+        debug: false,
+        request: FieldEdits::default(),
+        response: FieldEdits::default(),
+    })
+}
+
+impl House {
+    fn new() -> Self {
+        let clock = Clock::default();
+        let store = MemoryStore::new(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 });
+        let path =
+            |path: &str| RuleMatch { paths: vec![format!("^(?s-u){path}.*$")], ..RuleMatch::default() };
+        let keyed = KeySettings {
+            query: QueryParts::Except(vec!["utm_*".to_owned()]),
+            sort: true,
+            cookies: vec!["lang".to_owned()],
+            fields: vec![HeaderName::from_static("x-a")],
+        };
+        let site = SiteSettings {
+            name: "example.com".into(),
+            route: RouteId::default(),
+            hosts: vec!["example.com".to_owned(), "*.example.com".to_owned()],
+            origin: Some(0),
+            root: None,
+            websocket: false,
+            rules: vec![
+                (path("/off"), rule(&store, false, KeySettings::default())),
+                (path("/keyed"), rule(&store, true, keyed)),
+            ],
+            otherwise: rule(&store, true, KeySettings::default()),
+        };
+        let address = ServerAddress::Http { host: "127.0.0.1".to_owned(), port: 1 };
+        let origin = OriginChoice {
+            name: "app".into(),
+            settings: Arc::new(OriginSettings::new("app", vec![address])),
+            shared: larder_origin::Shared::new(),
+            id: OriginId::default(),
+        };
+        let plan = Plan::new(ProxySettings {
+            sites: vec![site],
+            origins: vec![origin],
+            stores: vec![Arc::clone(&store)],
+            trusted: Arc::new(|_| false),
+            orphan_time: ProxySettings::ORPHAN_TIME,
+            hit_for_miss: ProxySettings::HIT_FOR_MISS,
+        });
+        let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
+        let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
+        let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
+        Self { worker: Arc::new(proxy.worker(0, plan.unwrap()).unwrap()), store, clock }
+    }
+
+    fn question(method: &str, target: &str, fields: &[(&str, &str)]) -> Question {
+        let url = format!("http://example.com{target}");
+        Question::parse(method, &url, fields.iter().copied(), Bytes::new(), true).unwrap()
+    }
+
+    async fn explain(&self, method: &str, target: &str, fields: &[(&str, &str)]) -> Explanation {
+        let question = Self::question(method, target, fields);
+        Arc::clone(&self.worker).explain(question, true).await.unwrap()
+    }
+
+    /// Stores what the origin says to `GET target`.
+    fn keep(&self, target: &str, asked: &[(&str, &str)], said: &[(&'static str, &'static str)]) {
+        let request = Self::question("GET", target, asked).head;
+        let now = self.clock.now();
+        let (times, policy) = (ExchangeTimes { request: now, response: now }, CachePolicy::default());
+        let fields: HeaderMap = said
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect();
+        let status = match fields.contains_key("content-range") {
+            true => StatusCode::PARTIAL_CONTENT,
+            false => StatusCode::OK,
+        };
+        let judged = larder_cache::storable(&request, status, &fields, times, &policy);
+        let Storability::Storable(freshness) = judged else { panic!("{judged:?}") };
+        let head = StoredHead::new(&request, status, fields, freshness, &policy);
+        let key = key::key(&request, &KeySettings::default(), b"");
+        let key = if head.part.is_some() { key.of_parts() } else { key };
+        let body = StoredBody::new(vec![Bytes::from_static(b"0123")], self.store.reserve(100).unwrap());
+        let room = self.store.reserve(1000).unwrap();
+        let response = larder_store::StoredResponse::new(Arc::new(head), Arc::new(body), 0, room);
+        assert!(self.store.insert(&key, Arc::new(response), |_| false, || true));
+    }
+}
+
+/// The verdict, its word, and the line.
+fn verdict(told: &Explanation) -> (Verdict, &str, &str) {
+    (told.decision.verdict, &told.decision.reason.token, &told.cache_status)
+}
+
+#[tokio::test]
+async fn each_way_that_a_request_can_go_is_told_by_its_own_reason() {
+    let house = House::new();
+    house.keep("/fresh", &[], &[("cache-control", "max-age=100")]);
+    house.keep("/no-cache", &[], &[("cache-control", "max-age=9, no-cache"), ("etag", "\"a\"")]);
+    house.keep("/vary", &[("x-b", "1")], &[("cache-control", "max-age=100"), ("vary", "x-b")]);
+    let part = [("cache-control", "max-age=100"), ("content-range", "bytes 0-3/9"), ("etag", "\"p\"")];
+    house.keep("/part", &[("range", "bytes=0-3")], &part);
+    house.store.mark_hit_for_miss(
+        &key::key(&House::question("GET", "/marked", &[]).head, &KeySettings::default(), b""),
+        house.clock.now().monotonic + Duration::from_secs(9),
+    );
+    let only = [("cache-control", "only-if-cached")];
+    for (method, target, fields, expected) in [
+        ("GET", "/fresh", &[][..], (Verdict::Hit, "hit", "larder; hit; ttl=99")),
+        ("HEAD", "/fresh", &[], (Verdict::Hit, "hit", "larder; hit; ttl=99")),
+        ("GET", "/fresh?", &[], (Verdict::Fetch, "uri-miss", "larder; fwd=uri-miss")),
+        ("GET", "/no-cache", &[], (Verdict::Validate, "no-cache", "larder; fwd=stale")),
+        ("GET", "/vary", &[("x-b", "1")], (Verdict::Hit, "hit", "larder; hit; ttl=99")),
+        ("GET", "/vary", &[("x-b", "2")], (Verdict::Fetch, "vary-miss", "larder; fwd=vary-miss")),
+        ("GET", "/part", &[("range", "bytes=1-2")], (Verdict::Hit, "hit", "larder; hit; ttl=99")),
+        ("GET", "/part", &[], (Verdict::Complete, "partial", "larder; fwd=partial")),
+        ("GET", "/marked", &[], (Verdict::Fetch, "hit-for-miss", "larder; fwd=uri-miss")),
+        ("GET", "/x", &only, (Verdict::Refuse, "only-if-cached", "larder; detail=only-if-cached")),
+        ("GET", "/off/x", &[], (Verdict::Pass, "bypass", "larder; fwd=bypass")),
+        ("POST", "/fresh", &[], (Verdict::Pass, "method", "larder; fwd=method")),
+        ("QUERY", "/fresh", &[], (Verdict::Fetch, "miss", "larder; fwd=miss")),
+    ] {
+        let told = house.explain(method, target, fields).await;
+        let (verdict, token, line) = verdict(&told);
+        let line = line.replace("ttl=100", "ttl=99");
+        assert_eq!((verdict, token, line.as_str()), expected, "{method} {target} {fields:?}");
+        assert!(!told.decision.reason.sentence.is_empty() && !told.decision.reason.section.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn stale_responses_are_told_with_their_conditions_and_what_the_origins_failure_would_mean() {
+    let house = House::new();
+    let said = [("cache-control", "max-age=10, stale-while-revalidate=5"), ("etag", "\"a\"")];
+    house.keep("/a", &[], &said);
+    let uses = |told: &Explanation| {
+        let uses = told.decision.stale_use.iter();
+        uses.map(|of| (of.cause.clone(), of.allowed, of.reason.token.clone())).collect::<Vec<_>>()
+    };
+    let expected = |behind: bool| {
+        [
+            ("origin-dead", true, "stale-origin-dead"),
+            ("origin-error", false, "stale-not-on-error"),
+            ("while-revalidate", behind, "stale-while-revalidate"),
+        ]
+        .map(|(cause, allowed, token)| (cause.to_owned(), allowed, token.to_owned()))
+    };
+    let fresh = house.explain("GET", "/a", &[]).await;
+    assert_eq!((fresh.decision.verdict, &uses(&fresh)[..]), (Verdict::Hit, &expected(true)[..]));
+    house.clock.advance(Duration::from_secs(12));
+    let behind = house.explain("GET", "/a", &[]).await;
+    assert_eq!(verdict(&behind).0, Verdict::Refresh);
+    assert!(behind.cache_status.contains("hit; ttl=-2; detail="), "{}", behind.cache_status);
+    assert_eq!(uses(&behind), expected(true));
+    house.clock.advance(Duration::from_secs(5));
+    let stale = house.explain("GET", "/a", &[]).await;
+    assert_eq!(verdict(&stale).0, Verdict::Validate);
+    assert_eq!(uses(&stale), expected(false));
+    let tag = Field { name: "if-none-match".to_owned(), value: "\"a\"".to_owned() };
+    assert_eq!(stale.decision.conditions, [tag]);
+    assert_eq!(stale.stored.responses[0].freshness.ttl_seconds, -7);
+}
+
+#[tokio::test]
+async fn rule_and_key_are_told_part_by_part() {
+    let house = House::new();
+    let fields = [("cookie", "lang=de"), ("x-forwarded-for", "192.0.2.1"), ("host", "WWW.example.com")];
+    let told = house.explain("GET", "/keyed/../keyed?b=1&utm_x=2&a", &fields).await;
+    assert_eq!(told.request.dropped_fields, ["x-forwarded-for"]);
+    assert_eq!(told.request.url, "http://www.example.com/keyed/../keyed?b=1&utm_x=2&a");
+    let route = &told.route;
+    assert_eq!(route.host_pattern.as_deref(), Some("*.example.com"));
+    assert_eq!((route.canonical_path.as_str(), route.rule, route.rules), ("/keyed", Some(2), 2));
+    assert_eq!(route.conditions, ["path /keyed*"]);
+    assert_eq!(route.passed_over, [PassedOver { rule: 1, conditions: vec!["path /off*".to_owned()] }]);
+    let key = told.key.unwrap();
+    assert_eq!((key.dropped_parameters, key.reordered), (vec!["utm_x=2".to_owned()], true));
+    let parts: Vec<_> = key.parts.iter().map(|part| (part.name.as_str(), part.value.as_deref())).collect();
+    let expected = [
+        ("scheme", Some("http")),
+        ("host", Some("www.example.com")),
+        ("path", Some("/keyed/../keyed")),
+        ("query", Some("a&b=1")),
+        ("cookie lang", Some("de")),
+        ("field x-a", None),
+    ];
+    assert_eq!(parts, expected);
+    let none = house.explain("GET", "/other", &[]).await.route;
+    assert_eq!((none.rule, none.passed_over.len(), none.conditions.len()), (None, 2, 0));
+}
+
+#[tokio::test]
+async fn explaining_stores_nothing_and_asks_nobody_when_told_so() {
+    let house = House::new();
+    house.keep("/vary", &[], &[("cache-control", "max-age=100"), ("vary", "x-b")]);
+    let before = house.store.usage().objects;
+    for target in ["/vary", "/missing"] {
+        let told = house.explain("GET", target, &[("x-b", "9")]).await;
+        assert!(told.origin.unwrap().not_asked.is_some());
+    }
+    assert_eq!(house.store.usage().objects, before);
+    assert_eq!(house.worker.proxy.gauges().flights, 0);
+}
+
+#[tokio::test]
+async fn what_is_refused_before_the_cache_is_an_error_with_its_word() {
+    let house = House::new();
+    for (url, token) in [("http://other.org/", "unknown-host"), ("http://example.com/../x", "climbing-path")]
+    {
+        let question = Question::parse("GET", url, [], Bytes::new(), true).unwrap();
+        let error = Arc::clone(&house.worker).explain(question, true).await.unwrap_err();
+        assert_eq!(error.token(), token, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_explanation_survives_its_way_as_json() {
+    let house = House::new();
+    house.keep("/a", &[], &[("cache-control", "max-age=10"), ("vary", "x-b"), ("cache-groups", "\"g\"")]);
+    for (method, target) in [("GET", "/a"), ("GET", "/keyed"), ("POST", "/a")] {
+        let told = house.explain(method, target, &[]).await;
+        let json = serde_json::to_string(&told).unwrap();
+        assert_eq!(serde_json::from_str::<Explanation>(&json).unwrap(), told);
+    }
+}

@@ -1,0 +1,116 @@
+//! An answer to POST that says of itself that it is what a GET would bring: kept for GET (RFC 9110 9.3.3).
+//!
+//! In: a POST before it is sent, and its answer. Out: the answer on its way to the client and into the index. The flight
+//! is registered before the request goes out, so that whatever is invalidated meanwhile, by a later POST above all, keeps
+//! an answer that was overtaken from being stored. Nobody else waits for it.
+//! Only where the origin was asked for exactly what a GET would ask: the same target, under the same edits.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use larder_cache::{ExchangeTimes, Storability};
+use larder_http::fields::cache_status::{CacheStatus, Outcome};
+use larder_origin::OriginResponse;
+use tokio::sync::oneshot;
+
+use super::reply;
+use crate::collapse::{FlightGuard, Trip};
+use crate::exchange::{Exchange, Reply};
+use crate::failure::Failure;
+use crate::forward::{self, Candidates, Job, Share};
+use crate::key;
+use crate::proxy::{Furnished, Worker};
+use crate::settings::RuleSettings;
+
+/// A POST whose answer may be kept for GET, and the settings that a GET would have.
+pub(super) struct Kept {
+    settings: Arc<RuleSettings>,
+    guard: FlightGuard,
+}
+
+impl Kept {
+    /// Registers the flight of a POST that is about to be sent; `None` where its answer would not be for GET.
+    pub(super) fn before_sending(worker: &Worker, exchange: &Exchange) -> Option<Self> {
+        if exchange.head.method != Method::POST {
+            return None;
+        }
+        let mut get = exchange.head.clone();
+        get.method = Method::GET;
+        get.target = exchange.raw_target.clone();
+        let settings = exchange.site.settings_for(&get).ok().filter(|settings| settings.cache)?;
+        if let Some(target) = key::normalise(&get.target, &settings.key) {
+            get.target = target;
+        }
+        let same_edits = Arc::ptr_eq(settings, &exchange.settings)
+            || (settings.request.is_empty() && exchange.settings.request.is_empty());
+        if get.target != exchange.head.target || !same_edits {
+            return None;
+        }
+        let key = key::key(&get, &settings.key, b"");
+        let (guard, _) = worker.proxy.flights.alone(Trip {
+            key: &key,
+            rule: Arc::as_ptr(settings).addr(),
+            request: &Arc::new(exchange.head.clone()),
+            expected: None,
+            number: worker.proxy.numbering.current(),
+        });
+        Some(Self { settings: Arc::clone(settings), guard })
+    }
+
+    /// The flight, which the invalidation that this very POST causes leaves alone.
+    pub(super) fn guard(&self) -> &FlightGuard {
+        &self.guard
+    }
+
+    /// The answer invalidated what is older than `number`; `None` where it was overtaken itself.
+    pub(super) fn after_invalidating(mut self, number: Option<u64>) -> Option<Self> {
+        self.guard.is_newer_than(number?);
+        Some(self)
+    }
+
+    /// Whether the answer may be kept: nothing has overtaken it, and no rule forbids it.
+    pub(super) fn takes(&self, exchange: &Exchange, answer: &OriginResponse, times: ExchangeTimes) -> bool {
+        let judged = || forward::judge(&exchange.head, answer, times, &self.settings.policy);
+        self.guard.is_valid() && matches!(judged(), Storability::Storable(_))
+    }
+
+    /// Sends the answer to the client while it is stored.
+    pub(super) async fn keep(
+        self,
+        worker: &Arc<Worker>,
+        furnished: &Arc<Furnished>,
+        exchange: &Exchange,
+        origin: usize,
+        (answer, times): (OriginResponse, ExchangeTimes),
+    ) -> Reply {
+        let (leader, share) = oneshot::channel();
+        let job = Job {
+            worker: Arc::clone(worker),
+            furnished: Arc::clone(furnished),
+            settings: self.settings,
+            origin,
+            hop: exchange.hop,
+            content: Bytes::new(),
+            offered: Candidates::default(),
+            completing: None,
+            leader,
+        };
+        tokio::spawn(forward::receive(job, self.guard, answer, times));
+        let mut status = CacheStatus::new(Outcome::Own);
+        let now = worker.proxy.clock.now();
+        match share.await {
+            Ok(Share::Landing { landing, own, seat }) => {
+                let response = reply::from_landing(exchange, &landing, &mut status, now);
+                drop(seat);
+                if let Some(mut response) = response {
+                    response.head.fields.extend(own);
+                    return Reply { response, status };
+                }
+            }
+            Ok(Share::Passed(flown)) => return reply::flown(exchange, flown, status, now),
+            Ok(Share::Confirmed { .. } | Share::StandIn(..)) | Err(_) => {}
+        }
+        reply::failed(Outcome::Own, Failure::BODY_BROKEN)
+    }
+}

@@ -1,0 +1,119 @@
+//! `larder explain`: why a request is answered as it is.
+//!
+//! In: a URL and what else a request may have. Out: an explanation on standard output, as text or as JSON; or one line
+//! on standard error. Nothing is decided here: a running larder explains itself, and a config is explained by the same
+//! code.
+
+mod ask;
+mod columns;
+mod text;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use larder_proxy::explain::Explanation;
+
+use super::{complain, exit};
+use ask::{AskError, Asked};
+
+/// Where the token is looked for when it is not given.
+const TOKEN_VARIABLE: &str = "LARDER_ADMIN_TOKEN";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ExplainArguments {
+    /// The URL as a client asks for it: http://HOST/PATH
+    url: String,
+    /// A field of the request, "Name: value"; may be given several times
+    #[arg(short = 'H', long = "field", value_name = "FIELD", value_parser = field)]
+    fields: Vec<(String, String)>,
+    /// The method
+    #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
+    method: String,
+    /// The content of a QUERY, which is part of its key
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    content: String,
+    /// Ask no running larder: explain by this config, with nothing stored
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["admin", "token"])]
+    config: Option<PathBuf>,
+    /// The admin address of the larder to ask
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    admin: String,
+    /// Its admin_token [default: what LARDER_ADMIN_TOKEN says, which no list of processes shows]
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+    /// Never ask the origin, not even where nothing is stored
+    #[arg(long)]
+    offline: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn field(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("expected \"Name: value\"")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+pub(super) fn explain(arguments: &ExplainArguments) -> ExitCode {
+    let asked = Asked {
+        method: &arguments.method,
+        url: &arguments.url,
+        fields: &arguments.fields,
+        content: &arguments.content,
+        offline: arguments.offline,
+    };
+    let question = match asked.question() {
+        Ok(question) => question,
+        Err(error) => {
+            complain(&error);
+            return ExitCode::from(exit::USAGE);
+        }
+    };
+    let checked = match arguments.config.as_deref().map(ask::load).transpose() {
+        Ok(checked) => checked,
+        Err(errors) => {
+            eprintln!("{errors}");
+            return ExitCode::from(exit::CONFIG);
+        }
+    };
+    let token = arguments.token.clone().or_else(|| std::env::var(TOKEN_VARIABLE).ok());
+    let token = token.as_deref().filter(|token| !token.is_empty());
+    let explained = run(async {
+        match &checked {
+            Some(checked) => ask::from_config(question, &checked.config).await,
+            None => ask::running(&asked, &arguments.admin, token).await,
+        }
+    });
+    match explained {
+        Ok(explanation) => print(&explanation, arguments.json),
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(exit::FAILURE)
+        }
+    }
+}
+
+fn run(explaining: impl Future<Output = Result<Explanation, AskError>>) -> Result<Explanation, AskError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| AskError::Start(error.into()))?;
+    let explained = runtime.block_on(explaining);
+    // A look-up of a name may be stuck in the system's resolver: the end does not wait for it.
+    runtime.shutdown_background();
+    explained
+}
+
+fn print(explanation: &Explanation, json: bool) -> ExitCode {
+    let out = match json {
+        true => serde_json::to_string_pretty(explanation).map(|json| json + "\n"),
+        false => Ok(text::text(explanation)),
+    };
+    // A reader that has seen enough, such as `head`, is no failure.
+    match out.map_err(std::io::Error::from).and_then(|out| std::io::stdout().write_all(out.as_bytes())) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            complain(&error);
+            ExitCode::from(exit::FAILURE)
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,293 @@
+//! An explanation as text for a terminal: numbered parts in the order of the decision, labels to the left.
+//!
+//! In: the same value that `--json` prints. Out: lines of at most `WIDTH` columns, but for a word that is longer.
+//! What came over the network is printed without anything that a terminal could take for a command.
+
+use larder_proxy::explain::{
+    Candidate, Explanation, Freshness, Judgement, OriginAnswer, Reason, Route, StoredResponse, Verdict,
+};
+
+use super::columns::{Columns, tied};
+
+/// Variants that are shown one by one.
+const VARIANTS_MAX: usize = 16;
+
+/// Writes an explanation.
+pub(super) fn text(of: &Explanation) -> String {
+    let mut out = Columns::default();
+    request(&mut out, of);
+    route(&mut out, &of.route);
+    key(&mut out, of);
+    if of.key.is_some() {
+        stored(&mut out, of);
+    }
+    decision(&mut out, of);
+    if let Some(origin) = &of.origin {
+        answer(&mut out, origin);
+    }
+    removal(&mut out, of);
+    out.part("Cache-Status");
+    out.row("", &of.cache_status);
+    out.finish()
+}
+
+fn cited(reason: &Reason) -> String {
+    match reason.section.as_str() {
+        "" => reason.sentence.clone(),
+        section => format!("{} {}", reason.sentence, tied(&format!("[{section}]"))),
+    }
+}
+
+fn request(out: &mut Columns, of: &Explanation) {
+    let request = &of.request;
+    out.line(0, &format!("{} {}", request.method, request.url));
+    for field in &request.fields {
+        out.line(2, &format!("{}: {}", field.name, field.value));
+    }
+    if !request.dropped_fields.is_empty() {
+        let names = request.dropped_fields.join(", ");
+        out.line(2, &format!("({names}: dropped, since only a trusted peer may send it, or nobody)"));
+    }
+    if !request.running {
+        out.line(2, "(from the config alone: no larder was asked, so nothing is stored)");
+    }
+}
+
+fn route(out: &mut Columns, route: &Route) {
+    out.part("Site and rule");
+    let by = match &route.host_pattern {
+        Some(pattern) => format!("{}, by its host {pattern}", route.site),
+        None => format!("{}, which takes every host", route.site),
+    };
+    out.row("site", &by);
+    out.row("path", &route.canonical_path);
+    let all = |conditions: &[String]| match conditions {
+        [] => "every request".to_owned(),
+        conditions => conditions.join(", "),
+    };
+    let rule = match (route.rule, route.rules) {
+        (Some(rule), rules) => format!("{rule} of {rules}: {}", all(&route.conditions)),
+        (None, 0) => "none: the site has no rules".to_owned(),
+        (None, rules) => format!("none of {rules} matches: the site's own settings hold"),
+    };
+    out.row("rule", &rule);
+    for passed in &route.passed_over {
+        out.row("passed over", &format!("rule {}: {}", passed.rule, all(&passed.conditions)));
+    }
+    if let Some(origin) = &route.origin {
+        out.row("origin", origin);
+    }
+}
+
+fn key(out: &mut Columns, of: &Explanation) {
+    let Some(key) = &of.key else { return };
+    out.part("Cache key [RFC 9111 2]");
+    for part in &key.parts {
+        out.row(&part.name, part.value.as_deref().unwrap_or("(none)"));
+    }
+    if !key.dropped_parameters.is_empty() {
+        let dropped = key.dropped_parameters.join(", ");
+        out.row("left out", &format!("{dropped}: not in the key, nor sent to the origin"));
+    }
+    if key.reordered {
+        out.row("sorted", "parameters are put in order, for the key and the origin");
+    }
+}
+
+fn stored(out: &mut Columns, of: &Explanation) {
+    out.part("Stored under it");
+    let stored = &of.stored;
+    if stored.hit_for_miss {
+        out.row("mark", "lately nothing that could be shared came: nobody waits for anybody's fetch");
+    }
+    if stored.responses.is_empty() {
+        out.row("", "nothing");
+    }
+    let chosen = chosen(of);
+    for (place, response) in stored.responses.iter().enumerate().take(VARIANTS_MAX) {
+        let is_chosen = chosen.is_some_and(|chosen| std::ptr::eq(chosen, response));
+        variant(out, place, response, is_chosen);
+    }
+    let more = stored.responses.len().saturating_sub(VARIANTS_MAX);
+    if more > 0 {
+        out.row("", &format!("and {more} more: --json shows all of them"));
+    }
+    if let Some(response) = chosen {
+        out.part("Freshness");
+        freshness(out, &response.freshness);
+    }
+}
+
+/// The response that the decision speaks of.
+fn chosen(of: &Explanation) -> Option<&StoredResponse> {
+    of.stored.responses.iter().find(|response| response.selected && !response.invalidated)
+}
+
+fn variant(out: &mut Columns, place: usize, response: &StoredResponse, is_chosen: bool) {
+    let form = match &response.part {
+        None => format!("{}, {} bytes", response.status, response.body_bytes),
+        Some(part) => {
+            let complete = part.complete.map_or_else(|| "unknown".to_owned(), |length| length.to_string());
+            format!("{}, bytes {}-{} of {complete}", response.status, part.first, part.last)
+        }
+    };
+    let state = match response {
+        StoredResponse { invalidated: true, .. } => "gone: one of its cache groups was invalidated",
+        StoredResponse { selected: true, .. } if is_chosen => "selected by this request",
+        StoredResponse { selected: true, .. } => "selected too",
+        _ => "not selected: it is for other values",
+    };
+    out.row(&format!("response {}", place + 1), &format!("{form}; {state}"));
+    for vary in &response.vary {
+        let quoted =
+            |value: Option<&str>| value.map_or_else(|| "none".to_owned(), |value| format!("\"{value}\""));
+        let (stored, asked) = (quoted(vary.stored.as_deref()), quoted(vary.asked.as_deref()));
+        let section = tied("[RFC 9111 4.1]");
+        out.row("  varies by", &format!("{}: stored for {stored}, asked for {asked} {section}", vary.name));
+    }
+    if let Some(tag) = &response.etag {
+        out.row("  etag", tag);
+    }
+    if let Some(date) = &response.last_modified {
+        out.row("  modified", date);
+    }
+    if !response.groups.is_empty() {
+        out.row("  groups", &response.groups.join(", "));
+    }
+    if !is_chosen {
+        out.row("  freshness", &left(&response.freshness));
+    }
+}
+
+fn left(freshness: &Freshness) -> String {
+    let span = span(freshness.ttl_seconds.unsigned_abs() as f64);
+    match freshness.ttl_seconds {
+        1.. => format!("fresh for {span} more"),
+        0 => "at its end".to_owned(),
+        _ => format!("stale for {span}"),
+    }
+}
+
+fn freshness(out: &mut Columns, of: &Freshness) {
+    lifetimes(out, of);
+    out.row("age", &format!("{}; {} {}", span(of.age_seconds), left(of), tied("[RFC 9111 4.2.3]")));
+    if of.no_cache {
+        out.row("no-cache", &format!("each use has to be validated {}", tied("[RFC 9111 5.2.2.4]")));
+    }
+    if !of.stale.is_empty() {
+        out.row("on stale use", &of.stale.join(", "));
+    }
+}
+
+/// The lifetime, what gives it, and what would have given another.
+fn lifetimes(out: &mut Columns, of: &Freshness) {
+    let lifetime = span(of.lifetime_seconds);
+    let from = of.candidates.iter().find(|one| one.decides && !one.field.is_empty());
+    out.row(
+        "lifetime",
+        &from.map_or_else(|| lifetime.clone(), |one| format!("{lifetime}, from {}", one.field)),
+    );
+    out.row("", &cited(&of.source));
+    for lost in of.candidates.iter().filter(|one| !one.decides && !one.field.is_empty()) {
+        let Candidate { field, lifetime_seconds, source, .. } = lost;
+        let section = tied(&format!("[{}]", source.section));
+        out.row("  loses", &format!("{field} ({} {}) {section}", tied("would be"), span(*lifetime_seconds)));
+    }
+}
+
+fn decision(out: &mut Columns, of: &Explanation) {
+    out.part("Decision");
+    let decision = &of.decision;
+    let verdict = match decision.verdict {
+        Verdict::Hit => "hit",
+        Verdict::Refresh => "hit, stale",
+        Verdict::Validate => "validate",
+        Verdict::Complete => "complete",
+        Verdict::Fetch => "ask origin",
+        Verdict::Pass => "pass",
+        Verdict::File => "static file",
+        Verdict::Refuse => "refuse",
+    };
+    out.row(verdict, &cited(&decision.reason));
+    if decision.alone {
+        out.row("alone", "it waits for nobody else's fetch, and nobody waits for its");
+    }
+    for field in &decision.conditions {
+        out.row("with", &format!("{}: {}", field.name, field.value));
+    }
+    for stale in &decision.stale_use {
+        let label = match stale.cause.as_str() {
+            "origin-dead" => "origin dead",
+            "origin-error" => "origin 5xx",
+            _ => "meanwhile",
+        };
+        let used = if stale.allowed { "stale use allowed." } else { "no stale use." };
+        out.row(label, &format!("{used} {}", cited(&stale.reason)));
+    }
+}
+
+fn answer(out: &mut Columns, of: &OriginAnswer) {
+    out.part("The origin's answer");
+    if let Some(why) = &of.not_asked {
+        return out.row("", &format!("not asked: {why}"));
+    }
+    if let Some(failed) = &of.failed {
+        return out.row("none", &format!("{}: {}", of.origin, cited(failed)));
+    }
+    let took = of.seconds.map(|seconds| format!(" after {:.0} ms", seconds * 1000.0)).unwrap_or_default();
+    let status = of.status.map(|status| status.to_string()).unwrap_or_default();
+    out.row("status", &format!("{status} from {}{took}; nothing of it was stored", of.origin));
+    for field in &of.fields {
+        out.row("", &format!("{}: {}", field.name, field.value));
+    }
+    if let Some(judgement) = &of.judgement {
+        judged(out, judgement);
+    }
+}
+
+fn judged(out: &mut Columns, of: &Judgement) {
+    out.row(if of.stored { "stored" } else { "not stored" }, &cited(&of.reason));
+    if let Some(help) = &of.help {
+        out.row("what helps", help);
+    }
+    if !of.vary.is_empty() {
+        out.row("varies by", &format!("{} {}", of.vary.join(", "), tied("[RFC 9111 4.1]")));
+    }
+    match of.stored {
+        true => freshness(out, &of.freshness),
+        false => lifetimes(out, &of.freshness),
+    }
+}
+
+fn removal(out: &mut Columns, of: &Explanation) {
+    if of.removal.is_empty() {
+        return;
+    }
+    out.part("What removes or renews it");
+    for reason in &of.removal {
+        out.item(&cited(reason));
+    }
+}
+
+/// A number of seconds as people read it.
+fn span(seconds: f64) -> String {
+    let whole = seconds.round();
+    if seconds < 10.0 && (seconds - whole).abs() >= 0.05 {
+        return format!("{seconds:.1} s");
+    }
+    let plain = format!("{whole} s");
+    let units = [("d", 86_400.0), ("h", 3_600.0), ("min", 60.0)];
+    let Some((unit, length)) = units.into_iter().find(|(_, length)| whole >= *length) else {
+        return plain;
+    };
+    let count = whole / length;
+    let about = if count >= 100.0 || (count - count.round()).abs() < 0.05 {
+        format!("{count:.0}")
+    } else {
+        format!("{count:.1}")
+    };
+    format!("{plain} ({about} {unit})")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Whole pages of text, from values made by hand.
+
+use larder_proxy::explain::{
+    AskedRequest, Candidate, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart, OriginAnswer,
+    PassedOver, Reason, Route, StaleUse, Stored, StoredResponse, VaryField, Verdict,
+};
+
+use super::super::columns::WIDTH;
+use super::{span, text};
+
+fn reason(token: &str, sentence: &str, section: &str) -> Reason {
+    Reason { token: token.to_owned(), sentence: sentence.to_owned(), section: section.to_owned() }
+}
+
+fn field(name: &str, value: &str) -> Field {
+    Field { name: name.to_owned(), value: value.to_owned() }
+}
+
+fn candidate(field: &str, lifetime_seconds: f64, decides: bool) -> Candidate {
+    let source = reason("x", "Something gives it.", if decides { "RFC 1" } else { "RFC 2" });
+    Candidate { source, field: field.to_owned(), lifetime_seconds, decides }
+}
+
+fn freshness(ttl_seconds: i64) -> Freshness {
+    Freshness {
+        lifetime_seconds: 60.0,
+        source: reason("x", "Something gives it.", "RFC 1"),
+        candidates: vec![candidate("a: b", 60.0, true), candidate("c: d", 7200.0, false)],
+        age_seconds: 1.25,
+        ttl_seconds,
+        no_cache: false,
+        stale: vec!["stale-if-error=5".to_owned()],
+    }
+}
+
+fn response(selected: bool) -> StoredResponse {
+    StoredResponse {
+        selected,
+        invalidated: false,
+        status: 200,
+        body_bytes: 10,
+        part: None,
+        vary: vec![VaryField {
+            name: "accept-language".to_owned(),
+            stored: (!selected).then(|| "fr".to_owned()),
+            asked: Some("de".to_owned()),
+        }],
+        etag: Some("\"v\"".to_owned()),
+        last_modified: None,
+        freshness: freshness(58),
+        groups: Vec::new(),
+    }
+}
+
+fn hit() -> Explanation {
+    let part = |name: &str, value: &str| KeyPart { name: name.to_owned(), value: Some(value.to_owned()) };
+    Explanation {
+        request: AskedRequest {
+            method: "GET".to_owned(),
+            url: "http://a.example/x?b&utm=1".to_owned(),
+            fields: vec![field("accept-language", "de")],
+            dropped_fields: vec!["x-host".to_owned()],
+            running: true,
+        },
+        route: Route {
+            site: "a.example".to_owned(),
+            host_pattern: Some("a.example".to_owned()),
+            canonical_path: "/x".to_owned(),
+            rule: Some(2),
+            conditions: vec!["path /x*".to_owned(), "method GET".to_owned()],
+            passed_over: vec![PassedOver { rule: 1, conditions: vec!["path /y*".to_owned()] }],
+            rules: 3,
+            cache: true,
+            origin: Some("app".to_owned()),
+        },
+        key: Some(Key {
+            text: "http://a.example/x?b".to_owned(),
+            parts: vec![part("scheme", "http"), part("host", "a.example"), part("query", "b")],
+            dropped_parameters: vec!["utm=1".to_owned()],
+            reordered: false,
+        }),
+        stored: Stored { responses: vec![response(false), response(true)], hit_for_miss: false },
+        decision: Decision {
+            verdict: Verdict::Hit,
+            reason: reason("hit", "What is stored is fresh.", "RFC 9111 4"),
+            alone: false,
+            conditions: Vec::new(),
+            stale_use: vec![StaleUse {
+                cause: "origin-dead".to_owned(),
+                allowed: false,
+                reason: reason("stale-too-old", "It has been stale for too long.", "RFC 9111 4.2.4"),
+            }],
+        },
+        origin: None,
+        removal: vec![reason("expiry", "In 58 s it is stale.", "RFC 9111 4.2")],
+        cache_status: "larder; hit; ttl=58".to_owned(),
+    }
+}
+
+#[test]
+fn a_hit_is_told_in_the_order_of_its_decision() {
+    let expected = r#"GET http://a.example/x?b&utm=1
+  accept-language: de
+  (x-host: dropped, since only a trusted peer may send it, or nobody)
+
+1  Site and rule
+   site          a.example, by its host a.example
+   path          /x
+   rule          2 of 3: path /x*, method GET
+   passed over   rule 1: path /y*
+   origin        app
+
+2  Cache key [RFC 9111 2]
+   scheme        http
+   host          a.example
+   query         b
+   left out      utm=1: not in the key, nor sent to the origin
+
+3  Stored under it
+   response 1    200, 10 bytes; not selected: it is for other values
+     varies by   accept-language: stored for "fr", asked for "de" [RFC 9111 4.1]
+     etag        "v"
+     freshness   fresh for 58 s more
+   response 2    200, 10 bytes; selected by this request
+     varies by   accept-language: stored for none, asked for "de" [RFC 9111 4.1]
+     etag        "v"
+
+4  Freshness
+   lifetime      60 s (1 min), from a: b
+                 Something gives it. [RFC 1]
+     loses       c: d (would be 7200 s (2 h)) [RFC 2]
+   age           1.2 s; fresh for 58 s more [RFC 9111 4.2.3]
+   on stale use  stale-if-error=5
+
+5  Decision
+   hit           What is stored is fresh. [RFC 9111 4]
+   origin dead   no stale use. It has been stale for too long. [RFC 9111 4.2.4]
+
+6  What removes or renews it
+   - In 58 s it is stale. [RFC 9111 4.2]
+
+7  Cache-Status
+                 larder; hit; ttl=58
+"#;
+    assert_eq!(text(&hit()), expected);
+}
+
+#[test]
+fn an_answer_that_is_not_stored_is_told_with_what_would_help() {
+    let judgement = Judgement {
+        stored: false,
+        shared: false,
+        reason: reason("private", "It says private: it is for one client.", "RFC 9111 5.2.2.7"),
+        help: Some("Say public instead.".to_owned()),
+        freshness: freshness(60),
+        vary: vec!["accept".to_owned()],
+    };
+    let origin = OriginAnswer {
+        origin: "app".to_owned(),
+        not_asked: None,
+        failed: None,
+        status: Some(200),
+        seconds: Some(0.0123),
+        fields: vec![field("cache-control", "private")],
+        judgement: Some(judgement),
+    };
+    let told = text(&Explanation { origin: Some(origin), ..hit() });
+    let expected = r"
+6  The origin's answer
+   status        200 from app after 12 ms; nothing of it was stored
+                 cache-control: private
+   not stored    It says private: it is for one client. [RFC 9111 5.2.2.7]
+   what helps    Say public instead.
+   varies by     accept [RFC 9111 4.1]
+   lifetime      60 s (1 min), from a: b
+                 Something gives it. [RFC 1]
+     loses       c: d (would be 7200 s (2 h)) [RFC 2]
+
+7  What removes";
+    assert!(told.contains(expected), "{told}");
+}
+
+#[test]
+fn no_line_is_wider_than_the_page_and_nothing_from_outside_steers_the_terminal() {
+    let mut told = hit();
+    told.request.fields.push(field("x-a", &"many words ".repeat(30)));
+    told.stored.responses[1].etag = Some("\u{1b}[31mred".to_owned());
+    told.decision.reason.sentence = "word ".repeat(60);
+    told.cache_status = format!("larder; key=\"{}\"", "k".repeat(50));
+    let text = text(&told);
+    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn spans_are_told_as_people_read_them() {
+    for (seconds, told) in [
+        (0.0, "0 s"),
+        (0.06, "0.1 s"),
+        (1.24, "1.2 s"),
+        (59.4, "59 s"),
+        (60.0, "60 s (1 min)"),
+        (5400.0, "5400 s (1.5 h)"),
+        (86_400.0, "86400 s (1 d)"),
+        (347_108_324.0, "347108324 s (4017 d)"),
+    ] {
+        assert_eq!(span(seconds), told);
+    }
+}
