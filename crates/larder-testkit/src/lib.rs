@@ -11,6 +11,7 @@
 
 pub mod client;
 mod error;
+pub mod multipart;
 pub mod origin;
 pub mod scenario;
 pub mod seeded;

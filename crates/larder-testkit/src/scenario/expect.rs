@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use super::cache_status;
 use super::format::{BodyOf, Expect, Looser, PartOf, Saw, Want};
 use super::report::Mismatch;
-use super::{cache_status, multipart};
 use crate::client::{End, Response};
+use crate::multipart;
 use crate::origin::Seen;
 use crate::seeded;
 use crate::template::{Context, expand};

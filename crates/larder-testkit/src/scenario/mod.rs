@@ -13,7 +13,7 @@ pub mod cache_status;
 mod expect;
 pub mod format;
 mod load;
-mod multipart;
+
 mod report;
 mod run;
 mod send;

@@ -11,5 +11,6 @@ mod cancels;
 mod cancels_http2;
 mod collapse;
 mod dead_origin;
+mod ranges;
 mod slow_reader;
 mod uploads;

@@ -7,16 +7,18 @@ use crate::wire::{self, Fields};
 
 /// One part.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub(super) fields: Fields,
-    pub(super) body: Vec<u8>,
+pub struct Part {
+    /// Its own fields.
+    pub fields: Fields,
+    /// Its content.
+    pub body: Vec<u8>,
 }
 
 /// The parts, in order.
 ///
 /// # Errors
 /// One sentence.
-pub(super) fn parts(content_type: Option<&str>, body: &[u8]) -> Result<Vec<Part>, String> {
+pub fn parts(content_type: Option<&str>, body: &[u8]) -> Result<Vec<Part>, String> {
     let boundary = boundary(content_type.unwrap_or_default())
         .ok_or_else(|| format!("not multipart/byteranges with a boundary: {content_type:?}"))?;
     let delimiter = format!("--{boundary}");
