@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_http::body::Body;
@@ -46,6 +47,8 @@ pub(crate) enum Refused {
     Page,
     /// A query that cannot be read.
     Query,
+    /// As many explanations are under way as may be.
+    Busy,
     /// Statistics that cannot be written as JSON.
     Broken,
 }
@@ -70,6 +73,10 @@ pub(crate) fn refusal(refused: Refused) -> Response {
             StatusCode::FORBIDDEN,
             r#"{"error":"page","message":"no page of another site may have something explained"}"#,
         ),
+        Refused::Busy => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            r#"{"error":"busy","message":"too many explanations at once: ask again"}"#,
+        ),
         Refused::Query => (
             StatusCode::BAD_REQUEST,
             r#"{"error":"query","message":"ask for /explain?url=URL, with method=, field=Name:%20value, content=, offline=true"}"#,
@@ -86,6 +93,9 @@ pub(crate) fn refusal(refused: Refused) -> Response {
         }
         Refused::Method => {
             response.head.fields.insert(ALLOW, HeaderValue::from_static(METHODS));
+        }
+        Refused::Busy => {
+            response.head.fields.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         Refused::Host | Refused::Path | Refused::Page | Refused::Query | Refused::Broken => {}
     }

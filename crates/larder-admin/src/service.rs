@@ -14,6 +14,7 @@ use crate::answer::{HTML, JSON, Refused, TEXT, content, refusal, unexplained};
 use crate::guard::Guard;
 use crate::larder::{Health, Larder};
 use crate::query;
+use tokio::sync::Semaphore;
 
 const INDEX: &str = "<!doctype html>\n<title>larder</title>\n<h1>larder</h1>\n<ul>\n\
     <li><a href=\"/healthz\">/healthz</a>: 200 while new work is welcome, 503 while draining\n\
@@ -30,7 +31,12 @@ pub struct Admin {
 struct Shared {
     larder: Arc<dyn Larder>,
     guard: Guard,
+    /// Places for explanations, each of which may ask an origin.
+    explaining: Semaphore,
 }
+
+/// Explanations under way at once; more are refused, so that a silent origin never takes what health checks need.
+const EXPLANATIONS_MAX: usize = 8;
 
 impl std::fmt::Debug for Admin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -63,7 +69,8 @@ impl Endpoint {
 impl Admin {
     /// Shows `larder` to whom `guard` lets in.
     pub fn new(larder: Arc<dyn Larder>, guard: Guard) -> Self {
-        Self { shared: Arc::new(Shared { larder, guard }) }
+        let explaining = Semaphore::new(EXPLANATIONS_MAX);
+        Self { shared: Arc::new(Shared { larder, guard, explaining }) }
     }
 
     /// Answers a request by its head. To HEAD it gives what GET would get; the listener does not send the content.
@@ -101,6 +108,9 @@ impl Admin {
     async fn explain(&self, head: &RequestHead) -> Response {
         let Some(question) = query::question(head.target.query().unwrap_or_default()) else {
             return refusal(Refused::Query);
+        };
+        let Ok(_place) = self.shared.explaining.try_acquire() else {
+            return refusal(Refused::Busy);
         };
         match self.shared.larder.explain(question).await {
             Ok(json) => content(StatusCode::OK, JSON, json),

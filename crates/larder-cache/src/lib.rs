@@ -41,7 +41,7 @@ pub use part::{Gap, Part, PartAnswer};
 pub use policy::{CachePolicy, Controls, Ignored, Lifetimes, SessionNames, SetCookie, Wishes};
 pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};
 pub use stale::{StaleCause, StaleForbidden, StaleReason, may_refresh_behind, may_serve_stale};
-pub use storable::{NotStorable, Storability, is_personal, rejudge, storable};
+pub use storable::{NotStorable, Storability, has_session, is_personal, rejudge, storable};
 pub use update::{HeadUpdate, Updated, update, update_by_head, withheld_by_update};
 pub use validate::{Confirmed, Offered, conditional_fields, drop_conditionals, matches_304};
 pub use vary::{SecondaryKey, Selecting, VaryNames};

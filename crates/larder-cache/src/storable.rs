@@ -154,6 +154,11 @@ pub fn is_personal(request: &RequestHead, policy: &CachePolicy) -> bool {
         || (policy.has_lifetimes() && policy.personal(fields).is_some())
 }
 
+/// Whether a request has a session cookie that is not part of its key: what it brings may not be for others.
+pub fn has_session(request: &RequestHead, policy: &CachePolicy) -> bool {
+    policy.has_session(&request.fields)
+}
+
 fn wants_no_store(request: &HeaderMap, policy: &CachePolicy) -> bool {
     policy.request_directives != Wishes::Ignore
         && request.contains_key(header::CACHE_CONTROL)

@@ -26,6 +26,9 @@ const COMPACT_PIECE_BYTES: usize = 256 * 1024;
 /// Larger bodies are left as they came: the copy is made under a lock, and what it saves is small there.
 const COMPACT_MAX_BYTES: u64 = 1024 * 1024;
 
+/// A joined body of at most this part of its store may drive others out.
+const SMALL_BESIDE_STORE: u64 = 16;
+
 /// A whole body in memory. Whoever holds it keeps its bytes counted against the cap.
 #[derive(Debug)]
 pub struct StoredBody {
@@ -47,13 +50,17 @@ impl StoredBody {
 
     /// Ranges of bodies, one after the other, as one body: a joined part of a representation. Whole pieces are shared and
     /// counted for both bodies while both are there; what is cut is copied, since a slice would keep the whole of its
-    /// piece in memory. `None` where there is no room without evicting: what is joined is stored already.
+    /// piece in memory. `None` where there is no room: for what is small beside the store it is made by evicting, for
+    /// more it is not, since what is joined is stored already.
     pub fn joined(store: &MemoryStore, from: &[(&Self, Range<u64>)]) -> Option<Self> {
         let pieces = || from.iter().flat_map(|(body, range)| body.within(range.clone()));
         let length: u64 = pieces().map(|(_, within)| (within.end - within.start) as u64).sum();
         let overhead = pieces().count() as u64 * PIECE_OVERHEAD_BYTES;
-        let mut room =
-            (length <= store.max_object()).then(|| store.reserve_free(length + overhead)).flatten()?;
+        let wanted = (length <= store.max_object()).then_some(length + overhead)?;
+        let mut room = match wanted <= store.cap() / SMALL_BESIDE_STORE {
+            true => store.reserve(wanted)?,
+            false => store.reserve_free(wanted)?,
+        };
         let shared_or_copied = pieces().map(|(piece, within)| match within.len() == piece.len() {
             true => piece.clone(),
             false => Bytes::copy_from_slice(piece.get(within).unwrap_or_default()),
@@ -109,7 +116,9 @@ pub(crate) fn compact(pieces: Vec<Bytes>, length: u64, store: &MemoryStore) -> V
         return pieces;
     };
     let mut whole = Vec::new();
-    let mut buffer = Vec::with_capacity(COMPACT_PIECE_BYTES.min(usize::try_from(length).unwrap_or(0)));
+    // Of exactly the size that is counted: a vector that grows takes up to twice as much.
+    let mut left: usize = pieces.iter().map(Bytes::len).sum();
+    let mut buffer = Vec::with_capacity(COMPACT_PIECE_BYTES.min(left));
     for piece in pieces {
         let mut rest = &piece[..];
         while !rest.is_empty() {
@@ -117,7 +126,9 @@ pub(crate) fn compact(pieces: Vec<Bytes>, length: u64, store: &MemoryStore) -> V
             buffer.extend_from_slice(now);
             rest = later;
             if buffer.len() == COMPACT_PIECE_BYTES {
-                whole.push(Bytes::from(std::mem::take(&mut buffer)));
+                left -= buffer.len();
+                let next = Vec::with_capacity(COMPACT_PIECE_BYTES.min(left));
+                whole.push(Bytes::from(std::mem::replace(&mut buffer, next)));
             }
         }
     }

@@ -35,6 +35,7 @@ impl Larder for Running {
     fn explain(&self, question: Question) -> Explaining {
         let told = match question.url.as_str() {
             "http://a/" => Ok(Bytes::from(format!("[\"{}\"]", question.method))),
+            "http://silent/" => return Box::pin(std::future::pending()),
             url => Err(Unexplained { token: "url", message: format!("\"{url}\" is none") }),
         };
         Box::pin(std::future::ready(told))
@@ -184,4 +185,18 @@ fn a_page_of_another_site_has_nothing_explained() {
             assert_eq!(now(admin.answer(&head)).head.status, status, "{site} {target}");
         }
     }
+}
+
+#[test]
+fn explanations_that_wait_for_an_origin_leave_room_for_everything_else() {
+    let admin = admin(Health::Ok, None);
+    let silent = head("GET", "127.0.0.1", "/explain?url=http://silent/");
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut waiting: Vec<_> = (0..EXPLANATIONS_MAX).map(|_| Box::pin(admin.answer(&silent))).collect();
+    assert!(waiting.iter_mut().all(|answer| answer.as_mut().poll(&mut cx).is_pending()));
+    let asked = head("GET", "127.0.0.1", "/explain?url=http://a/");
+    assert_eq!(now(admin.answer(&asked)).head.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(now(admin.answer(&head("GET", "127.0.0.1", "/healthz"))).head.status, StatusCode::OK);
+    waiting.pop();
+    assert_eq!(now(admin.answer(&asked)).head.status, StatusCode::OK, "its place is given back");
 }

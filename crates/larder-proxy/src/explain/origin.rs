@@ -16,7 +16,13 @@ use larder_origin::{Origin, OriginResponse};
 
 use super::stored::{candidates_of, freshness};
 use super::{Candidate, Field, Freshness, Judgement, OriginAnswer, Reason, Walk, outgoing, printable};
+use crate::exchange::NotStored;
 use crate::fetch::{self, Hop};
+use crate::forward;
+
+/// Who asks, as the origin is told: an address for documentation (RFC 5737). Applications treat their own machine
+/// otherwise than clients.
+const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// Response fields that caching looks at; others are not told.
 const TOLD: [&str; 15] = [
@@ -65,7 +71,7 @@ impl Walk<'_> {
         let sent = clock.now();
         let answered = match Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.shared)) {
             Ok(origin) => {
-                let hop = Hop { client: IpAddr::V4(Ipv4Addr::LOCALHOST), trusted: false };
+                let hop = Hop { client: IpAddr::V4(CLIENT), trusted: false };
                 origin
                     .send(fetch::outgoing(&request, Body::Empty, false, hop, None))
                     .await
@@ -106,16 +112,28 @@ impl Walk<'_> {
         status: &mut CacheStatus,
     ) -> Judgement {
         let (policy, fields) = (&self.settings.policy, &answer.fields);
-        let judged = match fetch::varies_on_ours(fields) {
-            true => Storability::NotStorable(NotStorable::VaryAny),
-            false => larder_cache::storable(request, answer.status, fields, times, policy),
-        };
+        let judged = forward::judge(request, answer, times, policy);
+        let announced = answer.body.length().or(answer.content_length);
         let candidates = candidates_of(answer.status, fields, times, policy);
         let vary = VaryNames::of(fields).map_or_else(
             || vec!["*".to_owned()],
             |names| names.names().iter().map(ToString::to_string).collect(),
         );
         match judged {
+            Storability::Storable(found) if announced > Some(self.settings.store.max_object()) => {
+                let reason = NotStored::NoRoom;
+                status.detail = Some(reason.token());
+                status.ttl_seconds = Some(found.ttl_seconds(times.response));
+                let sentence = "It is larger than its store takes: it is sent through a window.";
+                Judgement {
+                    stored: false,
+                    shared: found.is_shareable(),
+                    reason: Reason::new(reason.token(), sentence, "configuration"),
+                    help: Some("A larger max_object, or more memory, for the store.".to_owned()),
+                    freshness: freshness(&found, candidates, times.response),
+                    vary,
+                }
+            }
             Storability::Storable(found) => {
                 status.stored = true;
                 status.ttl_seconds = Some(found.ttl_seconds(times.response));

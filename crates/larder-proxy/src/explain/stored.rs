@@ -11,6 +11,8 @@ use larder_http::fields::cache_groups;
 use larder_http::time::{Now, WallTime};
 use larder_store::CacheKey;
 
+use crate::respond;
+
 use super::{
     Candidate, Freshness, Part, Reason, StaleUse, Stored, StoredResponse, VaryField, Walk, printable,
 };
@@ -35,7 +37,8 @@ impl Under {
         let (whole, hit_for_miss) = store.responses(key, walk.now.monotonic);
         let (parts, _) = store.responses(&key.of_parts(), walk.now.monotonic);
         let lying = |response: Arc<larder_store::StoredResponse>| Lying {
-            selected: response.head.vary.selects(fields),
+            selected: response.head.vary.selects(fields)
+                && respond::has_what_is_asked(walk.head(), &response, walk.now.wall),
             holds: groups.hold(&response.head.groups, response.number),
             response,
         };

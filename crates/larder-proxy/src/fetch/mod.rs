@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
-use http::header::{CACHE_CONTROL, DATE, HOST, IF_RANGE, RANGE, VIA};
+use http::header::{CACHE_CONTROL, DATE, HOST, IF_RANGE, PRAGMA, RANGE, VIA};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use larder_cache::Part;
 use larder_http::body::Body;
@@ -56,6 +56,7 @@ pub(crate) fn for_refresh(head: &RequestHead, part: Option<&Part>) -> RequestHea
     }
     drop_range(&mut shared.fields);
     shared.fields.remove(CACHE_CONTROL);
+    shared.fields.remove(PRAGMA);
     if let Some(Range { start, end }) = part.map(|part| part.range.clone())
         && let Ok(range) = HeaderValue::try_from(format!("bytes={start}-{}", end.saturating_sub(1)))
     {

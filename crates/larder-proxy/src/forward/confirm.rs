@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Method, StatusCode};
-use larder_cache::part::{Part, PartAnswer, answer_part};
+use larder_cache::part::{PartAnswer, answer_part};
 use larder_cache::{ExchangeTimes, Freshness, HeadUpdate, StoredHead, Updated};
 use larder_http::body::{Body, Pieces};
 use larder_http::message::RequestHead;
@@ -62,26 +62,35 @@ pub(super) fn confirm(
             if selected && !reason.lies_in_request() {
                 store.remove(&key, stored);
             }
-            let answer = once_more(stored, request, fields, answer);
-            let answer = (StatusCode::NOT_MODIFIED, answer);
-            pass((job.leader, &job.settings), &guard, answer, times, Kept::Nothing(reason));
+            match once_more(stored, request, fields, answer) {
+                Some(answer) => {
+                    let answer = (StatusCode::NOT_MODIFIED, answer);
+                    pass((job.leader, &job.settings), &guard, answer, times, Kept::Nothing(reason));
+                }
+                // A part that is not what its client asked for any more: dropping the leader's end makes it look again.
+                None => guard.tell(Phase::Unshared),
+            }
         }
     }
     None
 }
 
-/// What was stored until now, as the answer to one more request.
+/// What was stored until now, as the answer to one more request; `None` where that is a part and the request wants more.
 fn once_more(
     stored: &StoredResponse,
     request: &RequestHead,
     mut fields: HeaderMap,
     answer: OriginResponse,
-) -> OriginResponse {
+) -> Option<OriginResponse> {
     let mut range = 0..stored.body.length();
-    let slice = |part: &Part| {
-        answer_part(request, &stored.head, part, stored.body.length(), stored.head.freshness.received.wall)
-    };
-    if let Some(PartAnswer::Partial { body, content_range }) = stored.head.part.as_ref().and_then(slice) {
+    if let Some(part) = &stored.head.part {
+        let received = stored.head.freshness.received.wall;
+        let held = stored.body.length();
+        let Some(PartAnswer::Partial { body, content_range }) =
+            answer_part(request, &stored.head, part, held, received)
+        else {
+            return None;
+        };
         range = body;
         fields.insert(http::header::CONTENT_RANGE, content_range);
     }
@@ -90,7 +99,7 @@ fn once_more(
         true => Body::Empty,
         false => Body::Pieces { owner: Arc::clone(&stored.body) as Arc<dyn Pieces>, range },
     };
-    OriginResponse { status: stored.head.status, fields, body, content_length, ..answer }
+    Some(OriginResponse { status: stored.head.status, fields, body, content_length, ..answer })
 }
 
 struct Renewed {
@@ -129,26 +138,25 @@ pub(super) fn update_by_head(
     let is_head = request.method == Method::HEAD && answer.status == StatusCode::OK;
     let stored = job.offered.selected.as_ref().filter(|stored| is_head && stored.head.part.is_none())?;
     let (store, policy) = (&job.settings.store, &job.settings.policy);
-    if larder_cache::is_personal(request, policy) {
-        // What one client's credentials bring says nothing about what is shared.
-        return None;
-    }
+    let updated = larder_cache::update_by_head(&stored.head, request, &answer.fields, times, policy);
     // The length that HEAD announces is not among its fields here.
-    if answer.content_length.is_some_and(|length| length != stored.body.length()) {
-        store.remove(guard.key(), stored);
-        return None;
-    }
-    match larder_cache::update_by_head(&stored.head, request, &answer.fields, times, policy) {
+    let other_length = answer.content_length.is_some_and(|length| length != stored.body.length());
+    match updated {
+        // What one client's credentials bring says nothing about what is shared.
+        HeadUpdate::Unchanged => None,
+        HeadUpdate::Outdated => {
+            store.remove(guard.key(), stored);
+            None
+        }
+        HeadUpdate::Updated(_) if other_length => {
+            store.remove(guard.key(), stored);
+            None
+        }
         HeadUpdate::Updated(head) => {
             let freshness = head.freshness;
             let renewed = renew(job, guard, guard.key(), stored, *head).filter(|renewed| renewed.kept)?;
             let replaced = store.replace(guard.key(), stored, renewed.response, || guard.is_valid());
             replaced.then_some(freshness)
         }
-        HeadUpdate::Outdated => {
-            store.remove(guard.key(), stored);
-            None
-        }
-        HeadUpdate::Unchanged => None,
     }
 }

@@ -58,15 +58,12 @@ fn keep_part(
     guard: &FlightGuard,
     part: Kept,
 ) -> Result<(), NotStored> {
+    if !guard.is_valid() {
+        return Err(NotStored::Invalidated);
+    }
     let key = guard.key().of_parts();
     let (received, groups) = (part.0.freshness.received.monotonic, worker.proxy.numbering.groups());
     let is_selected = |other: &StoredResponse| other.head.vary.selects(&guard.request().fields);
-    // A whole response of another representation is outdated by what is known now.
-    settings.store.discard(guard.key(), |whole| {
-        is_selected(whole)
-            && are_different(&whole.head, &part.0)
-            && whole.head.freshness.received.monotonic <= received
-    });
     let (there, _) = settings.store.responses(&key, received);
     let mut joined = part;
     for other in
@@ -83,7 +80,14 @@ fn keep_part(
     // What is surely of something else goes, and what is contained in what is kept now.
     insert(settings, guard, &key, joined, |other| {
         are_different(&other.head, &head) || contains(head.part.as_ref(), other.head.part.as_ref())
-    })
+    })?;
+    // A whole response of another representation is outdated by what is known now.
+    settings.store.discard(guard.key(), |whole| {
+        is_selected(whole)
+            && are_different(&whole.head, &head)
+            && whole.head.freshness.received.monotonic <= received
+    });
+    Ok(())
 }
 
 /// Whether two strong tags say that they are not of one representation. Without such tags nobody knows, and each part

@@ -40,6 +40,8 @@ pub(crate) struct Job {
     pub(crate) settings: Arc<RuleSettings>,
     pub(crate) origin: usize,
     pub(crate) hop: Hop,
+    /// How long it goes on with nobody there.
+    pub(crate) orphan_time: Duration,
     /// The content of a QUERY.
     pub(crate) content: Bytes,
     /// What the origin may confirm.
@@ -189,7 +191,7 @@ pub(crate) fn act<S: Send + 'static>(
 
 /// Flies: asks, judges, fills, stores.
 pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
-    let orphan_time = job.furnished.plan.orphan_time;
+    let orphan_time = job.orphan_time;
     loop {
         let request = request(&job, &guard);
         let conditional = CONDITIONS.iter().any(|name| request.fields.contains_key(name));

@@ -113,7 +113,7 @@ async fn land(
             return None;
         }
     };
-    let Job { worker, furnished, settings, leader, .. } = job;
+    let Job { worker, furnished, settings, orphan_time, leader, .. } = job;
     let shareable = freshness.is_shareable();
     if !shareable && guard.is_shared() {
         mark(&worker, &furnished, &settings, &guard);
@@ -145,11 +145,7 @@ async fn land(
         guard.tell(Phase::Unshared);
     }
     let _cut = AbortOnDrop(&growing);
-    let around = Around {
-        waiters: || guard.waiters(),
-        passing: || guard.close(),
-        orphan_time: furnished.plan.orphan_time,
-    };
+    let around = Around { waiters: || guard.waiters(), passing: || guard.close(), orphan_time };
     let commit = |body: &Arc<StoredBody>| {
         if let Some(room) = room {
             keep::keep(&worker, &settings, &guard, head, Arc::clone(body), room);

@@ -33,6 +33,9 @@ const LOOKS_MAX: usize = 6;
 /// How long after one refresh behind an answer another may begin, where the first brought nothing.
 const REFRESH_PAUSE: Duration = Duration::from_secs(1);
 
+/// A refresh that nobody waits for may take so many times as long as a fetch that everybody has left.
+const REFRESH_ORPHAN_TIMES: u32 = 10;
+
 /// Lost fetches that a request outlives.
 const LOST_MAX: usize = 2;
 
@@ -53,6 +56,7 @@ impl Quest<'_> {
             settings: Arc::clone(&exchange.settings),
             origin: self.origin,
             hop: exchange.hop,
+            orphan_time: self.furnished.plan.orphan_time,
             content: self.content.clone(),
             offered,
             completing: None,
@@ -87,8 +91,7 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
                 return reply::from_stored(exchange, &stored, age, now, status);
             }
             Found::Refresh { stored, age } => {
-                // What is somebody's own would be fetched for nobody.
-                if !alone && stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE) {
+                if stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE) {
                     refresh(&quest, exchange, &key, &stored, || {
                         match look(&exchange.head, worker.proxy.clock.now()) {
                             Found::Refresh { stored: again, .. } => Arc::ptr_eq(&again, &stored),
@@ -186,7 +189,10 @@ fn refresh(
     if let Seat::Lead(guard, _) = proxy.flights.board(trip, |_| true, unchanged) {
         let offered = Candidates { selected: Some(Arc::clone(stored)), ..Candidates::default() };
         let (leader, _) = oneshot::channel();
-        tokio::spawn(forward::fly(quest.job(exchange, offered, leader), guard));
+        let job = quest.job(exchange, offered, leader);
+        // Nobody is expected: what is slow would be begun again and again otherwise, and never be there.
+        let orphan_time = job.orphan_time.saturating_mul(REFRESH_ORPHAN_TIMES);
+        tokio::spawn(forward::fly(Job { orphan_time, ..job }, guard));
     }
 }
 
@@ -234,6 +240,10 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
     let mut status = CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(ask.forward)) };
     let reply = match told {
         Told::Unshared => return Landed::GoAlone,
+        // It was the leader's session: with one of its own, a request cannot lead for others either.
+        Told::NotForOthers if larder_cache::has_session(&exchange.head, &exchange.settings.policy) => {
+            return Landed::GoAlone;
+        }
         Told::NotForOthers => return Landed::LookAgain,
         Told::Lost => return Landed::Lost,
         Told::Failed(failure) => reply::stale_or_failed(worker, exchange, ask, failure, status),

@@ -91,6 +91,7 @@ impl Kept {
             settings: self.settings,
             origin,
             hop: exchange.hop,
+            orphan_time: furnished.plan.orphan_time,
             content: Bytes::new(),
             offered: Candidates::default(),
             completing: None,

@@ -134,6 +134,11 @@ impl MemoryStore {
         while self.budget.used() > settings.memory && self.evict_one().is_some() {}
     }
 
+    /// The cap, in bytes.
+    pub(crate) fn cap(&self) -> u64 {
+        self.budget.cap()
+    }
+
     /// The largest body taken, in bytes.
     pub fn max_object(&self) -> u64 {
         self.max_object.load(Ordering::Relaxed).min(self.budget.cap())

@@ -52,6 +52,18 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Nothing in it that a terminal could take for a command, wherever the text comes from.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// One line on stderr, with everything that hangs behind the error.
 fn complain(error: &dyn std::error::Error) {
     let mut line = error.to_string();
@@ -61,5 +73,5 @@ fn complain(error: &dyn std::error::Error) {
         line.push_str(&error.to_string());
         cause = error.source();
     }
-    eprintln!("larder: error: {line}");
+    eprintln!("larder: error: {}", printable(&line));
 }

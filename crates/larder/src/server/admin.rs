@@ -252,6 +252,8 @@ impl AdminServer {
                 }
                 let _ = stopped.await;
             });
+            // A name that is still being looked up for an explanation holds nobody up.
+            runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(run).map_err(failed)?;
         Ok(Self { address: bound.address, drain, stop: Some(stop), thread: Some(thread) })

@@ -122,7 +122,7 @@ async fn every_byte_of_every_range_is_the_right_one() {
     let metrics = larder.metrics().await;
     let asked = metrics.sum("larder_cache_lookups_total");
     assert_eq!(asked, CLIENTS * REQUESTS);
-    let origin_asked = u64::try_from(origin.log().count()).unwrap();
+    let origin_asked = origin.log().count();
     assert!(origin_asked < asked, "{origin_asked} origin requests for {asked}: nothing was reused");
     assert!(metrics.sum("larder_cache_bytes") <= 1024 * 1024);
 }

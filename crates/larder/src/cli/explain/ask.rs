@@ -117,11 +117,13 @@ async fn exchange(asked: &Asked<'_>, admin: &str, token: Option<&str>) -> Result
         Ok(connected) => connected.map_err(not_running)?,
         Err(_) => return Err(not_running(std::io::ErrorKind::TimedOut.into())),
     };
+    // The admin address answers to addresses, whatever name they were found by.
+    let host = stream.peer_addr().map_err(not_running)?.to_string();
     let (mut sender, connection) =
         handshake(TokioIo::new(stream)).await.map_err(|error| broke(error.into()))?;
     // Ends with the runtime at the latest.
     tokio::spawn(connection);
-    let mut request = http::Request::get(asked.target()).header(HOST, admin);
+    let mut request = http::Request::get(asked.target()).header(HOST, host);
     if let Some(token) = token {
         let shown = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| AskError::Token)?;
         request = request.header(AUTHORIZATION, shown);

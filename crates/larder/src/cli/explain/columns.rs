@@ -1,5 +1,7 @@
 //! Text in two columns: numbered parts, a label to the left, words wrapped to the right of it.
 
+use crate::cli::printable;
+
 /// The most columns that a line takes, but for a word that is longer.
 pub(super) const WIDTH: usize = 98;
 
@@ -72,18 +74,6 @@ impl Columns {
 /// Words that stay on one line.
 pub(super) fn tied(text: &str) -> String {
     text.replace(' ', &TIE.to_string())
-}
-
-/// Nothing in it that a terminal could take for a command.
-fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            c if c.is_control() => shown.extend(c.escape_default()),
-            c => shown.push(c),
-        }
-    }
-    shown
 }
 
 #[cfg(test)]
