@@ -32,7 +32,7 @@ pub(crate) const REASONS: &[Reason] = &[
             "age-parse-dup-0-twoline",
             "age-parse-dup-old",
         ],
-        "The package is older than RFC 9111, whose 5.1 says the opposite: the first of several `Age` values is used, \
+        "The package holds an older state of the suite; RFC 9111 5.1 says the opposite: the first of several `Age` values is used, \
          and a value that is not a non-negative integer is ignored. The suite has since turned these seven expectations round, \
          under the same names, and larder does what they ask for now.",
     ),
