@@ -56,7 +56,7 @@ fn keep_part(
     worker: &Worker,
     settings: &RuleSettings,
     guard: &FlightGuard,
-    part: Kept,
+    part: Entry,
 ) -> Result<(), NotStored> {
     if !guard.is_valid() {
         return Err(NotStored::Invalidated);
@@ -105,10 +105,11 @@ fn contains(outer: Option<&Part>, inner: Option<&Part>) -> bool {
     }
 }
 
-type Kept = (Arc<StoredHead>, Arc<StoredBody>, Reservation);
+/// What is put into the index: head, body, and the room for the head.
+type Entry = (Arc<StoredHead>, Arc<StoredBody>, Reservation);
 
 /// What a part is that lacks nothing: the whole.
-fn whole_of(settings: &RuleSettings, guard: &FlightGuard, (head, body, _): &Kept) -> Option<Kept> {
+fn whole_of(settings: &RuleSettings, guard: &FlightGuard, (head, body, _): &Entry) -> Option<Entry> {
     let part = head.part.as_ref()?;
     let is_whole = part.complete.is_some_and(|complete| part.range == (0..complete));
     if !is_whole || !part.is_sound(body.length()) {
@@ -135,7 +136,12 @@ fn as_kept(
 }
 
 /// One part of two that touch, under the newer one's fields.
-fn join(settings: &RuleSettings, guard: &FlightGuard, newer: &Kept, other: &StoredResponse) -> Option<Kept> {
+fn join(
+    settings: &RuleSettings,
+    guard: &FlightGuard,
+    newer: &Entry,
+    other: &StoredResponse,
+) -> Option<Entry> {
     let (head, body, _) = newer;
     let (part, other_part) = (head.part.as_ref()?, other.head.part.as_ref()?);
     let sound = part.is_sound(body.length()) && other_part.is_sound(other.body.length());
@@ -167,7 +173,7 @@ fn insert(
     settings: &RuleSettings,
     guard: &FlightGuard,
     key: &CacheKey,
-    (head, body, room): Kept,
+    (head, body, room): Entry,
     outdates: impl Fn(&StoredResponse) -> bool,
 ) -> Result<(), NotStored> {
     let response = StoredResponse::new(head, body, guard.number(), room);

@@ -35,7 +35,7 @@ pub(super) async fn pass(
     let acted = match larder_cache::is_safe(&exchange.head.method) {
         true => forward::ask(worker, furnished, origin, request).await.map(|(a, times)| (a, times, None)),
         false => {
-            let kept = post::Kept::before_sending(worker, exchange);
+            let kept = post::ForGet::before_sending(worker, exchange);
             let settle = invalidation(worker, furnished, exchange, kept);
             let acted = forward::act(worker, furnished, origin, request, settle);
             acted.await.unwrap_or(Err(Failure::FETCH_LOST))
@@ -63,8 +63,8 @@ fn invalidation(
     worker: &Arc<Worker>,
     furnished: &Arc<Furnished>,
     exchange: &Exchange,
-    kept: Option<post::Kept>,
-) -> impl FnOnce(Option<&OriginResponse>) -> Option<post::Kept> + Send + 'static {
+    kept: Option<post::ForGet>,
+) -> impl FnOnce(Option<&OriginResponse>) -> Option<post::ForGet> + Send + 'static {
     let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
     let (site, mut head) = (Arc::clone(&exchange.site), exchange.head.clone());
     head.target = exchange.raw_target.clone();
@@ -87,7 +87,7 @@ fn invalidation(
         let forms: Vec<Target> = gone.iter().flat_map(|target| site.forms(target, key::normalise)).collect();
         let flights = &worker.proxy.flights;
         let stores = furnished.plan.stores.iter().map(|store| &**store);
-        let cause = kept.as_ref().map(post::Kept::guard);
+        let cause = kept.as_ref().map(post::ForGet::guard);
         let ground = |key: &_, number| flights.invalidate(key, number, cause);
         invalidate::invalidate(numbering, stores, head.authority.as_str(), &forms, ground);
         worker.metrics.invalidated(&InvalidationKind::UnsafeMethod);

@@ -24,12 +24,12 @@ use crate::proxy::{Furnished, Worker};
 use crate::settings::RuleSettings;
 
 /// A POST whose answer may be kept for GET, and the settings that a GET would have.
-pub(super) struct Kept {
+pub(super) struct ForGet {
     settings: Arc<RuleSettings>,
     guard: FlightGuard,
 }
 
-impl Kept {
+impl ForGet {
     /// Registers the flight of a POST that is about to be sent; `None` where its answer would not be for GET.
     pub(super) fn before_sending(worker: &Worker, exchange: &Exchange) -> Option<Self> {
         if exchange.head.method != Method::POST {
