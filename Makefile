@@ -2,7 +2,7 @@
 # Needed: git, make, a C compiler, curl, and cargo from rustup. Each target installs what else it needs (apt when
 # root), or names the package. What is longer than a line or two is Rust in xtask/.
 
-NAME  ?= hit
+NAME  ?= all
 XTASK := cargo run -q -p xtask --
 
 .DEFAULT_GOAL := help
@@ -55,7 +55,7 @@ conformance: ## the public HTTP cache suite; WRITE=1 commits the run, ONLY=id sh
 	$(XTASK) need conformance
 	$(XTASK) conformance $(if $(WRITE),--write) $(if $(ONLY),--only $(ONLY))
 
-bench: ## measure beside the peers: make bench NAME=hit
+bench: ## measure beside the peers; NAME=hit, microcache, herd or wordpress for one of them
 	$(XTASK) bench $(NAME)
 
 realapp: ## larder in front of MediaWiki, a browser in front of larder

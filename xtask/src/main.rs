@@ -83,8 +83,8 @@ enum Task {
     },
     /// A measurement beside the peers
     Bench {
-        /// Which one: `hit`
-        #[arg(value_parser = ["hit"])]
+        /// Which one, or `all`
+        #[arg(value_parser = ["all", "hit", "microcache", "herd", "wordpress"])]
         name: String,
     },
     /// larder in front of MediaWiki, taken from Debian's packages
@@ -108,7 +108,7 @@ fn main() -> ExitCode {
         Task::Conformance { only: Some(id), .. } => conformance::run(&root, Purpose::Show(id)),
         Task::Conformance { write: true, .. } => conformance::run(&root, Purpose::Write),
         Task::Conformance { .. } => conformance::run(&root, Purpose::Compare),
-        Task::Bench { .. } => bench::hit::run(&root),
+        Task::Bench { name } => bench::run(&root, &name),
         Task::Realapp => realapp::run(&root),
     };
     match done {

@@ -4,6 +4,9 @@
 //! possible without asking (cargo, rustup, and apt for root), else the error names the package.
 //! Deliberately absent: tools that only some machines can have. Go, for h2spec, is used where it exists.
 
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -39,6 +42,8 @@ const TOOLS: &[Tool] = &[
     Tool { program: "c++", from: From::Apt("g++"), targets: &["fuzz"] },
     Tool { program: "taskset", from: From::Apt("util-linux"), targets: &["bench"] },
     Tool { program: "nginx", from: From::Apt("nginx-light"), targets: &["bench"] },
+    Tool { program: "varnishd", from: From::Apt("varnish"), targets: &["bench"] },
+    Tool { program: "ab", from: From::Apt("apache2-utils"), targets: &["bench"] },
     Tool { program: "wrk", from: From::Apt("wrk"), targets: &["bench"] },
 ];
 
@@ -79,15 +84,45 @@ fn apt(package: &str) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!("install the Debian package {package}, or run this as root");
     }
+    let _quiet = NoServices::begin()?;
     let install = || {
         run(Command::new("apt-get")
             .args(["install", "-y", "--no-install-recommends", package])
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            // Keeps a package's service from being started.
-            .env("RUNLEVEL", "1"))
+            .env("DEBIAN_FRONTEND", "noninteractive"))
     };
     // A fresh machine has no package lists yet.
     install().or_else(|_| run(Command::new("apt-get").arg("update")).and_then(|()| install()))
+}
+
+/// Keeps packages from starting their services while it lasts: a server that came only to be measured must not take
+/// the machine's ports. Debian asks this program before it starts anything.
+struct NoServices {
+    ours: bool,
+}
+
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+impl NoServices {
+    fn begin() -> Result<Self> {
+        // A machine that has a policy of its own keeps it.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(POLICY);
+        match file {
+            Ok(mut file) => {
+                file.write_all(b"#!/bin/sh\nexit 101\n").context(POLICY)?;
+                Ok(Self { ours: true })
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Self { ours: false }),
+            Err(error) => Err(error).context(POLICY),
+        }
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        if self.ours {
+            let _ = std::fs::remove_file(POLICY);
+        }
+    }
 }
 
 fn run(command: &mut Command) -> Result<()> {

@@ -48,6 +48,10 @@ pub struct Stats {
     pub not_stored: Counts,
     /// Invalidations, by kind.
     pub invalidations: Counts,
+    /// Fetches that nobody waits for, by kind.
+    pub refreshes: Counts,
+    /// Requests that would not wait for another's fetch any longer.
+    pub collapse_went_alone: u64,
     /// Requests that the listeners refused, by rule.
     pub refused: Counts,
     /// The access log, where there is one.
@@ -215,6 +219,8 @@ impl Stats {
             origins: snapshot.origins.iter().map(OriginStats::from).collect(),
             not_stored: counts(&snapshot.not_stored),
             invalidations: counts(&snapshot.invalidations),
+            refreshes: counts(&snapshot.refreshes),
+            collapse_went_alone: snapshot.went_alone,
             refused: Counts::new(),
             log: None,
         }
@@ -297,7 +303,7 @@ mod tests {
 
     #[test]
     fn the_counters_are_told_in_full() {
-        let vocabulary = Vocabulary::of::<Reason, Reason, Reason>();
+        let vocabulary = Vocabulary::of::<Reason, Reason, Reason, Reason>();
         let metrics = Metrics::new(1, vocabulary, WallTime::from_secs(10), "1.2.3");
         let (site, store, origin) = (metrics.route("shop"), metrics.cache("default"), metrics.origin("app"));
         let worker = metrics.worker(0);

@@ -12,7 +12,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::surrogate::{SURROGATE_CONTROL, X_ACCEL_EXPIRES, X_REVERSE_PROXY_TTL};
 
 use crate::directives::{Directives, Said};
-use crate::freshness::{Asked, ExchangeTimes, LifetimeSource};
+use crate::freshness::{Asked, ExchangeTimes, Freshness, LifetimeSource};
+use crate::jitter;
 use crate::policy::CachePolicy;
 use crate::reuse::{UnusableReason, ValidateReason};
 use crate::stale::{StaleForbidden, StaleReason};
@@ -33,7 +34,7 @@ pub struct LifetimeCandidate {
 /// Longest text of a field.
 pub const FIELD_MAX: usize = 256;
 
-/// All lifetimes that the response was given. The first decides, and is what [`storable`](fn@crate::storable) finds;
+/// All lifetimes that the response was given. The first decides, and is what [`storable`](fn@crate::storable) finds, but for jitter;
 /// then come those that lost, in order of precedence, and last those in fields that another field replaces. Never empty.
 pub fn lifetimes(
     status: StatusCode,
@@ -59,6 +60,18 @@ pub fn lifetimes(
         }
     }
     candidates
+}
+
+/// The lifetime that jitter has shortened to that of `freshness`, where it has. `told` is what gives the response its
+/// lifetimes under `policy`; one that was stored under other settings may be shorter for another reason.
+pub fn shortened_from(
+    freshness: &Freshness,
+    told: &[LifetimeCandidate],
+    policy: &CachePolicy,
+) -> Option<Duration> {
+    let first = told.first().filter(|first| first.source.is_configured())?;
+    let band = jitter::shortest(first.lifetime, policy.jitter_percent)..first.lifetime;
+    (first.source == freshness.source && band.contains(&freshness.lifetime)).then_some(first.lifetime)
 }
 
 /// Whether a lifetime of this kind is `said`'s own.
@@ -269,11 +282,14 @@ impl StaleReason {
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::OriginDead => "The origin gave no answer, and nothing forbids to serve it stale.",
-            Self::StaleIfError => "It says stale-if-error, and the origin failed.",
+            Self::OriginDown => {
+                "The origin has failed lately: it is used at once, and the origin asked behind."
+            }
+            Self::StaleIfError => "It or the rule says stale-if-error, and the origin failed.",
             Self::StillFresh => "It is fresh: only the request wanted it validated.",
             Self::MaxStale => "The request accepts it stale (max-stale), and the rule honours that.",
             Self::WhileRevalidate => {
-                "It says stale-while-revalidate: it is used at once and refreshed behind."
+                "It or the rule says stale-while-revalidate: it is used at once and refreshed behind."
             }
         }
     }
@@ -281,7 +297,7 @@ impl StaleReason {
     /// On what that rests.
     pub const fn section(self) -> &'static str {
         match self {
-            Self::OriginDead => "RFC 9111 4.2.4",
+            Self::OriginDead | Self::OriginDown => "RFC 9111 4.2.4",
             Self::StaleIfError => "RFC 5861 4",
             Self::StillFresh => "RFC 9111 5.2.1",
             Self::WhileRevalidate => "RFC 5861 3",
@@ -296,10 +312,14 @@ impl StaleForbidden {
         match self {
             Self::NoCache => "It says no-cache.",
             Self::MustRevalidate => "It says must-revalidate or proxy-revalidate.",
-            Self::SMaxage => "It says s-maxage, which forbids stale use, and nothing about stale use.",
+            Self::SMaxage => {
+                "It says s-maxage, which forbids stale use, and neither it nor the rule allows any."
+            }
             Self::NeverFresh => "It never was fresh.",
             Self::TooOld => "It has been stale for too long.",
-            Self::NotOnError => "The origin answered with an error, and it has no stale-if-error.",
+            Self::NotOnError => {
+                "The origin answered with an error, and neither it nor the rule says stale-if-error."
+            }
         }
     }
 

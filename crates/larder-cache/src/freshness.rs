@@ -154,6 +154,14 @@ impl Freshness {
         self.remaining(now) > Duration::ZERO
     }
 
+    /// How long before the end of its lifetime a response that is in use is refreshed, where the rule wants that. `took` is
+    /// how long it took to come: the next one may take half as long again, and a twentieth of the lifetime is added, so
+    /// that a use falls into it. At most half of the lifetime, or responses of a short one would be fetched without pause.
+    pub fn refresh_ahead(&self, took: Duration) -> Duration {
+        let wanted = took.saturating_add(took / 2).saturating_add(self.lifetime / 20);
+        wanted.min(self.lifetime / 2)
+    }
+
     /// Whether requests that came while it was being fetched may have it too: it was fresh on arrival and needs no
     /// validation. One that never was fresh may be somebody's own page.
     pub fn is_shareable(&self) -> bool {

@@ -9,6 +9,9 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use larder_http::fields::cookie;
 
+/// The largest [`jitter_percent`](CachePolicy::jitter_percent): something of a lifetime has to remain.
+pub const JITTER_MAX: u8 = 90;
+
 /// The settings of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachePolicy {
@@ -25,6 +28,15 @@ pub struct CachePolicy {
     pub ignore_cookies: bool,
     /// How long after its lifetime a response may stand in for a dead origin. Default 24 h.
     pub stale_if_dead: Duration,
+    /// How long after its lifetime a response may be used at once while it is refreshed behind, where it has no
+    /// `stale-while-revalidate` of its own. Default none: never.
+    pub stale_while_revalidate: Option<Duration>,
+    /// How long after its lifetime a response may stand in for an error of the origin, where it has no `stale-if-error`
+    /// of its own. Default none: never.
+    pub stale_if_error: Option<Duration>,
+    /// At most so many hundredths are taken off each configured lifetime, so that what was stored together does not
+    /// expire together. Default 0; more than [`JITTER_MAX`] counts as that.
+    pub jitter_percent: u8,
     /// What to do with responses that set cookies. Default [`SetCookie::Guard`].
     pub set_cookie: SetCookie,
     /// Which fields beside Cache-Control and Expires an origin may speak with.
@@ -47,6 +59,9 @@ impl Default for CachePolicy {
             keyed_cookies: Vec::new(),
             ignore_cookies: false,
             stale_if_dead: Duration::from_secs(24 * 60 * 60),
+            stale_while_revalidate: None,
+            stale_if_error: None,
+            jitter_percent: 0,
             set_cookie: SetCookie::Guard,
             controls: Controls::default(),
             request_directives: Wishes::Guarded,

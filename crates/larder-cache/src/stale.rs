@@ -1,18 +1,19 @@
 //! Whether a stale response may be used: in place of an origin that does not answer or answers with an error (RFC 9111
 //! 4.2.4, RFC 5861 4), or while it is refreshed behind (RFC 5861 3).
 //!
-//! In: a stale stored response and the cause. Out: permission or the rule that forbids it, both with a reason. An error is
-//! an answer, and is only replaced where the response itself says so (`stale-if-error`); a dead origin gave none.
+//! In: a stale stored response, the cause and the rule's settings. Out: permission or the rule that forbids it, both with a
+//! reason. An error is an answer, and is only replaced where the response (`stale-if-error`) or the rule says so; a dead
+//! origin gave none. How long stale use may last is the response's word first, the rule's where it says nothing.
 //! must-revalidate, proxy-revalidate and no-cache forbid all of it; s-maxage implies proxy-revalidate (RFC 9111
-//! 5.2.2.10) unless the response itself speaks of stale use. A response that never was fresh is not shown to others:
-//! it may be somebody's own page, kept only to be validated.
+//! 5.2.2.10) unless the response or the rule speaks of stale use. A response that never was fresh is not shown to
+//! others: it may be somebody's own page, kept only to be validated.
 
 use std::time::Duration;
 
 use http::StatusCode;
 use larder_http::time::Now;
 
-use crate::head::StoredHead;
+use crate::head::{StaleDirectives, StoredHead};
 use crate::policy::CachePolicy;
 
 /// What keeps a stale response from being validated.
@@ -36,11 +37,13 @@ impl StaleCause {
 pub enum StaleReason {
     /// Within the rule's `stale_if_dead`.
     OriginDead,
-    /// Within the response's own stale-if-error.
+    /// Without asking: the origin has failed lately, and is asked behind.
+    OriginDown,
+    /// Within stale-if-error, the response's own or the rule's.
     StaleIfError,
     /// It is not stale at all: only a client's wish asked for its validation.
     StillFresh,
-    /// Within the response's own stale-while-revalidate, while it is refreshed behind.
+    /// Within stale-while-revalidate, the response's own or the rule's, while it is refreshed behind.
     WhileRevalidate,
     /// Within the request's max-stale, where the rule honours it.
     MaxStale,
@@ -51,6 +54,7 @@ impl StaleReason {
     pub const fn token(self) -> &'static str {
         match self {
             Self::OriginDead => "stale-origin-dead",
+            Self::OriginDown => "stale-origin-down",
             Self::StaleIfError => "stale-if-error",
             Self::StillFresh => "fresh-origin-dead",
             Self::WhileRevalidate => "stale-while-revalidate",
@@ -66,13 +70,13 @@ pub enum StaleForbidden {
     NoCache,
     /// `must-revalidate` or `proxy-revalidate`
     MustRevalidate,
-    /// `s-maxage` and no word about stale use.
+    /// `s-maxage` and no word about stale use, of the response or of the rule.
     SMaxage,
     /// It has no lifetime that could have passed.
     NeverFresh,
     /// It has been stale for longer than is allowed.
     TooOld,
-    /// The origin answered, with an error, and the response has no `stale-if-error`.
+    /// The origin answered, with an error, and neither the response nor the rule says `stale-if-error`.
     NotOnError,
 }
 
@@ -104,131 +108,108 @@ pub fn may_serve_stale(
     if freshness.no_cache {
         return Err(StaleForbidden::NoCache);
     }
-    if cause == StaleCause::OriginError && said.if_error.is_none() {
+    let Some(window) = window(said, cause, policy) else {
         return Err(StaleForbidden::NotOnError);
-    }
+    };
     if freshness.is_fresh(now) {
         return Ok(StaleReason::StillFresh);
     }
     if said.must_revalidate {
         return Err(StaleForbidden::MustRevalidate);
     }
-    if said.s_maxage && said.while_revalidate.is_none() && said.if_error.is_none() {
+    if said.s_maxage && while_revalidate(said, policy).or(if_error(said, policy)).is_none() {
         return Err(StaleForbidden::SMaxage);
     }
     if freshness.lifetime == Duration::ZERO {
         return Err(StaleForbidden::NeverFresh);
     }
-    let (window, reason) = match said.if_error {
-        Some(window) => (window, StaleReason::StaleIfError),
-        None => (policy.stale_if_dead, StaleReason::OriginDead),
-    };
-    if freshness.staleness(now) <= window { Ok(reason) } else { Err(StaleForbidden::TooOld) }
+    if freshness.staleness(now) > window.length {
+        return Err(StaleForbidden::TooOld);
+    }
+    let is_dead = cause == StaleCause::OriginDead && window.source == WindowSource::Rule;
+    Ok(if is_dead { StaleReason::OriginDead } else { StaleReason::StaleIfError })
+}
+
+/// How long a failed attempt to ask the origin keeps clients from waiting for another one, where what is stored may
+/// [stand in](may_stand_in). It is asked behind all the while that anybody wants what is stored, and each failure begins
+/// the time anew, so this is how long the first request after a silence may still be spared.
+pub const FAILURE_MEMORY: Duration = Duration::from_secs(60);
+
+/// On what ground `stored` is served at `now` without asking an origin that is known to fail by `cause`, if it may be.
+/// Only what is stale is spared: who wants to have something fresh validated, is told the truth.
+pub fn may_stand_in(
+    stored: &StoredHead,
+    now: Now,
+    cause: StaleCause,
+    policy: &CachePolicy,
+) -> Option<StaleReason> {
+    match (may_serve_stale(stored, now, cause, policy).ok()?, cause) {
+        (StaleReason::StillFresh, _) => None,
+        (_, StaleCause::OriginDead) => Some(StaleReason::OriginDown),
+        (ground, StaleCause::OriginError) => Some(ground),
+    }
 }
 
 /// Whether `stored` is stale at `now`, and may be used all the same while somebody validates it: within its
-/// stale-while-revalidate, and nothing forbids stale use. `s-maxage` does not: who says the one and the other means it.
-pub fn may_refresh_behind(stored: &StoredHead, now: Now) -> bool {
+/// stale-while-revalidate, or the rule's where it has none, and nothing forbids stale use. `s-maxage` does not: who says
+/// the one and the other means it.
+pub fn may_refresh_behind(stored: &StoredHead, now: Now, policy: &CachePolicy) -> bool {
     let (freshness, said) = (&stored.freshness, &stored.stale);
     let allowed = !freshness.no_cache && !said.must_revalidate && freshness.lifetime > Duration::ZERO;
-    let within = |window| !freshness.is_fresh(now) && freshness.staleness(now) < window;
-    allowed && said.while_revalidate.is_some_and(within)
+    let within = |window: StaleWindow| !freshness.is_fresh(now) && freshness.staleness(now) < window.length;
+    allowed && while_revalidate(said, policy).is_some_and(within)
+}
+
+/// How long past its lifetime a response may be used, and who says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StaleWindow {
+    /// From the end of the lifetime.
+    pub length: Duration,
+    /// Who says so.
+    pub source: WindowSource,
+}
+
+/// Who allows stale use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WindowSource {
+    /// The response itself; its word goes before the rule's, a window of zero included.
+    Response,
+    /// The rule's settings.
+    Rule,
+}
+
+impl WindowSource {
+    /// The fixed word for explanations.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Response => "response",
+            Self::Rule => "rule",
+        }
+    }
+}
+
+/// How long a response with the directives `said` may stand in for an origin that failed by `cause`, where nothing forbids
+/// it. For a dead origin there is always a window, for an error only where somebody says so.
+pub fn window(said: &StaleDirectives, cause: StaleCause, policy: &CachePolicy) -> Option<StaleWindow> {
+    match cause {
+        StaleCause::OriginDead => either(said.if_error, Some(policy.stale_if_dead)),
+        StaleCause::OriginError => if_error(said, policy),
+    }
+}
+
+/// How long a response with the directives `said` may be used while it is refreshed behind, where nothing forbids it.
+pub fn while_revalidate(said: &StaleDirectives, policy: &CachePolicy) -> Option<StaleWindow> {
+    either(said.while_revalidate, policy.stale_while_revalidate)
+}
+
+fn if_error(said: &StaleDirectives, policy: &CachePolicy) -> Option<StaleWindow> {
+    either(said.if_error, policy.stale_if_error)
+}
+
+fn either(response: Option<Duration>, rule: Option<Duration>) -> Option<StaleWindow> {
+    let by = |source| move |length| StaleWindow { length, source };
+    response.map(by(WindowSource::Response)).or_else(|| rule.map(by(WindowSource::Rule)))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::example::{at_ms, stored};
-    use crate::policy::Lifetimes;
-
-    fn check(cc: &str, seconds: u64, expected: Result<StaleReason, StaleForbidden>) {
-        check_on(StaleCause::OriginDead, cc, seconds, expected);
-    }
-
-    fn check_on(cause: StaleCause, cc: &str, seconds: u64, expected: Result<StaleReason, StaleForbidden>) {
-        let policy = CachePolicy::default();
-        let stored = stored(&[], &[("cache-control", cc), ("etag", "\"a\"")], &policy);
-        let found = may_serve_stale(&stored, at_ms(seconds * 1000), cause, &policy);
-        assert_eq!(found, expected, "{cc} after {seconds} s");
-    }
-
-    const DAY: u64 = 24 * 60 * 60;
-
-    #[test]
-    fn a_dead_origin_is_stood_in_for_unless_that_is_forbidden() {
-        check("max-age=2", 3, Ok(StaleReason::OriginDead));
-        check("max-age=2", 2 + DAY, Ok(StaleReason::OriginDead));
-        check("max-age=2", 3 + DAY, Err(StaleForbidden::TooOld));
-        check("max-age=2", 1, Ok(StaleReason::StillFresh));
-        check("max-age=2, must-revalidate", 1, Ok(StaleReason::StillFresh));
-        check("max-age=2, must-revalidate", 3, Err(StaleForbidden::MustRevalidate));
-        check("max-age=2, proxy-revalidate", 3, Err(StaleForbidden::MustRevalidate));
-        check("max-age=2, no-cache", 1, Err(StaleForbidden::NoCache));
-        check("s-maxage=2", 3, Err(StaleForbidden::SMaxage));
-        check("s-maxage=2, stale-while-revalidate=1", 3, Ok(StaleReason::OriginDead));
-        check("s-maxage=2, stale-if-error=10", 12, Ok(StaleReason::StaleIfError));
-        check("max-age=2, stale-if-error=10", 13, Err(StaleForbidden::TooOld));
-        check("max-age=2, stale-if-error=x", 3, Err(StaleForbidden::TooOld));
-        check("max-age=2, must-revalidate, stale-if-error=10", 3, Err(StaleForbidden::MustRevalidate));
-        check("max-age=0", 3, Err(StaleForbidden::NeverFresh));
-        check("x", 3, Err(StaleForbidden::NeverFresh));
-    }
-
-    #[test]
-    fn an_error_is_replaced_only_where_the_response_says_so() {
-        let on_error = |cc, seconds, expected| check_on(StaleCause::OriginError, cc, seconds, expected);
-        on_error("max-age=2, stale-if-error=10", 12, Ok(StaleReason::StaleIfError));
-        on_error("max-age=2, stale-if-error=10", 13, Err(StaleForbidden::TooOld));
-        on_error("max-age=2, stale-if-error=10", 1, Ok(StaleReason::StillFresh));
-        on_error("s-maxage=2, stale-if-error=10", 3, Ok(StaleReason::StaleIfError));
-        on_error("max-age=2, stale-if-error=10, must-revalidate", 3, Err(StaleForbidden::MustRevalidate));
-        on_error("max-age=2", 3, Err(StaleForbidden::NotOnError));
-        on_error("max-age=2", 1, Err(StaleForbidden::NotOnError));
-        on_error("max-age=2, stale-while-revalidate=10", 3, Err(StaleForbidden::NotOnError));
-        for (status, expected) in
-            [(500, true), (501, false), (502, true), (503, true), (504, true), (505, false), (404, false)]
-        {
-            let status = StatusCode::from_u16(status).unwrap_or_default();
-            assert_eq!(StaleCause::of_status(status).is_some(), expected, "{status}");
-        }
-    }
-
-    #[test]
-    fn what_is_stale_is_refreshed_behind_within_its_window() {
-        for (cc, seconds, expected) in [
-            ("max-age=2, stale-while-revalidate=4", 1, false),
-            ("max-age=2, stale-while-revalidate=4", 2, true),
-            ("max-age=2, stale-while-revalidate=4", 5, true),
-            ("max-age=2, stale-while-revalidate=4", 6, false),
-            ("max-age=2, stale-while-revalidate=0", 2, false),
-            ("max-age=2, stale-while-revalidate=x", 2, false),
-            ("max-age=2", 2, false),
-            ("s-maxage=2, stale-while-revalidate=4", 3, true),
-            ("max-age=2, stale-while-revalidate=4, no-cache", 3, false),
-            ("max-age=2, stale-while-revalidate=4, must-revalidate", 3, false),
-            ("max-age=2, stale-while-revalidate=4, proxy-revalidate", 3, false),
-            ("max-age=0, stale-while-revalidate=4", 1, false),
-        ] {
-            let head = stored(&[], &[("cache-control", cc), ("etag", "\"a\"")], &CachePolicy::default());
-            assert_eq!(may_refresh_behind(&head, at_ms(seconds * 1000)), expected, "{cc} after {seconds} s");
-        }
-    }
-
-    #[test]
-    fn the_extension_of_surrogate_control_allows_both() {
-        let policy = CachePolicy::default();
-        let head = stored(&[], &[("surrogate-control", "max-age=2+4")], &policy);
-        assert!(may_refresh_behind(&head, at_ms(3_000)));
-        let found = may_serve_stale(&head, at_ms(3_000), StaleCause::OriginError, &policy);
-        assert_eq!(found, Ok(StaleReason::StaleIfError));
-    }
-
-    #[test]
-    fn override_ttl_replaces_the_revalidate_directives() {
-        let lifetimes = Lifetimes { any: Some(Duration::from_secs(1)), by_status: Vec::new() };
-        let policy = CachePolicy { override_ttl: lifetimes, ..CachePolicy::default() };
-        let stored = stored(&[], &[("cache-control", "s-maxage=1, must-revalidate, no-cache")], &policy);
-        let found = may_serve_stale(&stored, at_ms(3_000), StaleCause::OriginDead, &policy);
-        assert_eq!(found, Ok(StaleReason::OriginDead));
-    }
-}
+mod tests;

@@ -18,6 +18,7 @@ use crate::directives::Directives;
 use crate::freshness::{ExchangeTimes, Freshness, LifetimeSource, freshness};
 use crate::head::Validators;
 use crate::invalidate::names_own_target;
+use crate::jitter::jittered;
 use crate::part::Part;
 use crate::policy::{CachePolicy, Personal, SetCookie, Wishes};
 use crate::vary::VaryNames;
@@ -174,7 +175,7 @@ pub fn storable(
     times: ExchangeTimes,
     policy: &CachePolicy,
 ) -> Storability {
-    let judged = || storable_as_get(&request.fields, status, fields, times, policy);
+    let judged = || storable_as_get(request, status, fields, times, policy);
     let is_part = status == StatusCode::PARTIAL_CONTENT;
     match request.method.as_str() {
         "GET" if is_part && !request.fields.contains_key(header::RANGE) => {
@@ -209,14 +210,19 @@ pub fn rejudge(
 ) -> Option<Freshness> {
     let times = ExchangeTimes { request: before.received, response: before.received };
     match storable(request, status, fields, times, policy) {
-        Storability::Storable(anew) => Some(Freshness { initial_age: before.initial_age, ..anew }),
+        Storability::Storable(anew) => {
+            // Another spelling of the target may have another jitter, which must not make a response live longer.
+            let is_same = anew.source.is_configured() && anew.source == before.source;
+            let lifetime = if is_same { anew.lifetime.min(before.lifetime) } else { anew.lifetime };
+            Some(Freshness { initial_age: before.initial_age, lifetime, ..anew })
+        }
         Storability::NotStorable(_) => None,
     }
 }
 
 /// [`storable`], whatever the method: a HEAD may validate what a GET stored.
 pub(crate) fn storable_as_get(
-    request: &HeaderMap,
+    request: &RequestHead,
     status: StatusCode,
     fields: &HeaderMap,
     times: ExchangeTimes,
@@ -224,13 +230,17 @@ pub(crate) fn storable_as_get(
 ) -> Storability {
     let directives = Directives::read(fields, policy);
     let freshness = freshness(status, fields, &directives, times, policy);
+    let asked = &request.fields;
     let forbidden = by_status(status, fields)
-        .or_else(|| by_directives(request, status, &directives.said, policy))
-        .or_else(|| by_person(request, &directives.said, &freshness, policy))
+        .or_else(|| by_directives(asked, status, &directives.said, policy))
+        .or_else(|| by_person(asked, &directives.said, &freshness, policy))
         .or_else(|| selecting_names(fields, policy).is_none().then_some(NotStorable::VaryAny))
         .or_else(|| by_set_cookie(fields, &directives, &freshness, policy))
         .or_else(|| by_usefulness(status, fields, &freshness));
-    forbidden.map_or(Storability::Storable(freshness), Storability::NotStorable)
+    match forbidden {
+        Some(reason) => Storability::NotStorable(reason),
+        None => Storability::Storable(jittered(freshness, request, policy)),
+    }
 }
 
 fn by_status(status: StatusCode, fields: &HeaderMap) -> Option<NotStorable> {

@@ -52,7 +52,7 @@ pub fn update(
     let Some(fields) = renewed(&stored.all_fields(), not_modified, times) else {
         return Updated::TooLarge;
     };
-    match storable_as_get(&request.fields, stored.status, &fields, times, policy) {
+    match storable_as_get(request, stored.status, &fields, times, policy) {
         Storability::Storable(freshness) => {
             Updated::Stored(Box::new(StoredHead::new(request, stored.status, fields, freshness, policy)))
         }
@@ -106,7 +106,7 @@ pub fn update_by_head(
     let Some(fields) = renewed(&stored.all_fields(), fields, times) else {
         return HeadUpdate::Unchanged;
     };
-    match storable_as_get(&request.fields, stored.status, &fields, times, policy) {
+    match storable_as_get(request, stored.status, &fields, times, policy) {
         Storability::Storable(freshness) => {
             HeadUpdate::Updated(Box::new(StoredHead::new(request, stored.status, fields, freshness, policy)))
         }

@@ -28,30 +28,43 @@ pub use schema::json::json_schema;
 pub use schema::page::reference_markdown;
 pub use sections::config::Config;
 pub use sections::edits::FieldEdits;
+pub use sections::ejection::Ejection;
+pub use sections::health::Health;
 pub use sections::key::{KeySettings, QueryParts, TRACKING_PARAMETERS};
 pub use sections::limits::Limits;
 pub use sections::log::Log;
 pub use sections::origin::Origin;
+pub use sections::retry::Retry;
 pub use sections::rule::Rule;
+pub use sections::server::ServerEntry;
 pub use sections::settings::{Resolved, Settings};
 pub use sections::site::Site;
 pub use sections::store::{DEFAULT_STORE, Store};
 pub use value::address::AdminAddress;
+pub use value::certified::CertifiedName;
 pub use value::cidr::Cidr;
 pub use value::duration::print_duration;
 pub use value::glob::{PathGlob, PathRegex, glob_to_regex};
+pub use value::hash_by::HashBy;
 pub use value::host::HostPattern;
 pub use value::lifetimes::Lifetimes;
 pub use value::matching::ValueMatch;
 pub use value::name::{CookieName, Name, ParameterName};
+pub use value::name_server::NameServer;
 pub use value::path::{AccessLog, Directory, ExistingFile};
+pub use value::percent::Percent;
+pub use value::probe::{ProbeHost, ProbeTarget};
 pub use value::query::QueryChoice;
+pub use value::retry_on::RetryOn;
 pub use value::secret::Secret;
 pub use value::server::Server;
 pub use value::session::{SESSION_COOKIES, SessionCookie};
 pub use value::size::ByteSize;
+pub use value::statuses::StatusRange;
 pub use value::target::TargetField;
-pub use value::words::{CacheMode, Cookies, Ignored, LogFormat, RequestDirectives, SetCookie};
+pub use value::words::{
+    Balance, CacheMode, Cookies, Ignored, LogFormat, Protocol, RequestDirectives, SetCookie,
+};
 
 #[cfg(test)]
 mod tests;

@@ -84,6 +84,12 @@ families! {
     LOCK_WAIT_SECONDS = "larder_lock_wait_seconds" Histogram "seconds" []
         "Time a request waited for another request's fetch to produce a head."
         "The price of collapsing: it should stay near the origin's own response time.";
+    COLLAPSE_ALONE = "larder_collapse_went_alone_total" Counter "requests" []
+        "Requests that waited `collapse_wait` for another request's fetch and then asked the origin themselves."
+        "When this rises, the origin is slower than what its clients are said to wait.";
+    REFRESHES = "larder_refreshes_total" Counter "fetches" ["kind"]
+        "Fetches that nobody waits for."
+        "`behind` a stale answer, `ahead` of a lifetime's end, `down` while the last attempt has failed.";
     STORED = "larder_stored_total" Counter "responses" ["cache"]
         "Responses stored."
         "The rate of fills.";

@@ -40,17 +40,25 @@ pub struct Vocabulary {
     pub not_stored: &'static [&'static str],
     /// What kind of invalidation took place.
     pub invalidation: &'static [&'static str],
+    /// Why something is fetched that nobody waits for.
+    pub refresh: &'static [&'static str],
 }
 
 impl Vocabulary {
     /// The vocabulary that these enums make.
-    pub const fn of<Forward, NotStored, Invalidation>() -> Self
+    pub const fn of<Forward, NotStored, Invalidation, Refresh>() -> Self
     where
         Forward: Label,
         NotStored: Label,
         Invalidation: Label,
+        Refresh: Label,
     {
-        Self { forward: Forward::TOKENS, not_stored: NotStored::TOKENS, invalidation: Invalidation::TOKENS }
+        Self {
+            forward: Forward::TOKENS,
+            not_stored: NotStored::TOKENS,
+            invalidation: Invalidation::TOKENS,
+            refresh: Refresh::TOKENS,
+        }
     }
 }
 

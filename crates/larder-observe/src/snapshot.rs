@@ -80,6 +80,10 @@ pub struct Snapshot {
     pub not_stored: Vec<Count>,
     /// By kind.
     pub invalidations: Vec<Count>,
+    /// Fetches that nobody waits for, by kind.
+    pub refreshes: Vec<Count>,
+    /// Requests that would not wait for another's fetch any longer.
+    pub went_alone: u64,
     /// Tasks alive, by worker; 0 where a worker does not tell.
     pub tasks: Vec<usize>,
     /// Reloads that took effect, and those that did not.
@@ -161,6 +165,8 @@ impl Snapshot {
             lock_wait: sum_histograms(workers.iter().map(|w| &w.lock_wait)),
             not_stored: by_reason(vocabulary.not_stored, |w| &w.not_stored),
             invalidations: by_reason(vocabulary.invalidation, |w| &w.invalidations),
+            refreshes: by_reason(vocabulary.refresh, |w| &w.refreshes),
+            went_alone: sum(workers.iter().map(|w| &w.went_alone), 1)[0],
             tasks: workers.iter().map(|w| w.tasks.get().map_or(0, |count| count())).collect(),
             reloads: metrics.reloads(),
         }
@@ -176,6 +182,8 @@ impl Snapshot {
         };
         by_reason(&family::NOT_STORED, &self.not_stored);
         by_reason(&family::INVALIDATIONS, &self.invalidations);
+        by_reason(&family::REFRESHES, &self.refreshes);
+        out.family(&family::COLLAPSE_ALONE).value(&[], self.went_alone);
         self.routes.iter().for_each(|route| route.expose(out));
         self.caches.iter().for_each(|cache| cache.expose(out));
         self.origins.iter().for_each(|origin| origin.expose(out));
@@ -244,7 +252,7 @@ mod tests {
     }
 
     fn metrics() -> Metrics {
-        let vocabulary = Vocabulary::of::<Reason, Reason, Reason>();
+        let vocabulary = Vocabulary::of::<Reason, Reason, Reason, Reason>();
         Metrics::new(2, vocabulary, WallTime(1500), "1.2.3")
     }
 

@@ -56,6 +56,8 @@ pub struct WorkerMetrics {
     pub(crate) lock_wait: Histogram,
     pub(crate) not_stored: Cells,
     pub(crate) invalidations: Cells,
+    pub(crate) refreshes: Cells,
+    pub(crate) went_alone: Cells,
     pub(crate) tasks: OnceLock<TaskCount>,
 }
 
@@ -79,6 +81,8 @@ impl WorkerMetrics {
             lock_wait: Histogram::default(),
             not_stored: Cells::new(vocabulary.not_stored.len()),
             invalidations: Cells::new(vocabulary.invalidation.len()),
+            refreshes: Cells::new(vocabulary.refresh.len()),
+            went_alone: Cells::new(1),
             tasks: OnceLock::new(),
         }
     }
@@ -157,6 +161,17 @@ impl WorkerMetrics {
     pub fn not_stored<L: Label>(&self, reason: &L) {
         debug_assert_eq!(L::TOKENS, self.vocabulary.not_stored);
         self.not_stored.add(reason.index(), 1);
+    }
+
+    /// A fetch began that nobody waits for.
+    pub fn refreshed<L: Label>(&self, kind: &L) {
+        debug_assert_eq!(L::TOKENS, self.vocabulary.refresh);
+        self.refreshes.add(kind.index(), 1);
+    }
+
+    /// A request waited long enough for somebody else's fetch.
+    pub fn went_alone(&self) {
+        self.went_alone.add(0, 1);
     }
 
     /// Something was invalidated.

@@ -17,6 +17,7 @@ use larder_http::body::Body;
 use larder_http::message::{Interim, Tunnel};
 
 use crate::error::OriginError;
+use crate::fleet::ServerTag;
 use crate::settings::{HeadLimits, ServerAddress};
 
 /// Where interim responses go.
@@ -46,6 +47,8 @@ pub struct OriginResponse {
     pub tunnel: Option<Tunnel>,
     /// Which server answered.
     pub server: Arc<ServerAddress>,
+    /// Names the server, for a cookie that keeps a client there.
+    pub tag: ServerTag,
     /// Whether a kept connection was used.
     pub reused: bool,
     /// How long it took.

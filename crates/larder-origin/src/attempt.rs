@@ -1,27 +1,31 @@
 //! One request over one connection, up to its final head, and whether a failure may be repeated.
 //!
-//! In: a lease on a connection and a request ready to be written. Out: hyper's response with the lease that its body
+//! In: a lease on a connection and a request ready to be written. Out: the response with the lease that its body
 //! needs, or why there is none, together with the request where sending it again cannot repeat an effect (RFC 9110
 //! 9.2.2): nothing of it was written, or it was a GET or HEAD without a body on a used connection that closed before
 //! one byte of answer. A client's broken upload is told apart from an origin's failure here.
+//! This file has what both versions of HTTP share and HTTP/1.1 itself; HTTP/2 is in `http2`.
 
 use std::future::Future as _;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
-use http::{Method, Response, StatusCode};
-use hyper::body::Incoming;
+use http::{HeaderMap, Method, Response, StatusCode};
 use larder_http::body::BodyError;
 use larder_http::message::Interim;
 use tokio::time::Instant;
 
 use crate::answer::{self, InterimSink};
+use crate::download::Incoming;
 use crate::error::OriginError;
-use crate::pool::Lease;
+use crate::http2;
+use crate::pool::{Held, Lease};
 use crate::request::Outgoing;
 use crate::settings::OriginSettings;
+use crate::upload::Progress;
 use crate::wire::Trace;
 
 /// Interim responses handed on per exchange.
@@ -30,7 +34,7 @@ const INTERIMS_PASSED_MAX: usize = 16;
 /// Interim responses after which an origin is taken to be broken.
 const INTERIMS_MAX: usize = 64;
 
-const TOO_MANY_INTERIMS: &str = "too many interim responses";
+pub(crate) const TOO_MANY_INTERIMS: &str = "too many interim responses";
 
 /// An attempt that failed.
 pub(crate) struct Failed {
@@ -46,34 +50,55 @@ pub(crate) struct Answered {
     pub(crate) is_upload_complete: bool,
 }
 
-/// Sends `outgoing` over `lease` and waits for the final head.
+/// Sends `outgoing` over `lease` and waits for the final head, until `total` at most.
+///
+/// # Cancel safety
+/// May be dropped at any time; the connection is closed, or the stream reset.
 pub(crate) async fn attempt(
+    lease: Lease,
+    outgoing: Outgoing,
+    interims: Option<&InterimSink>,
+    settings: &OriginSettings,
+    total: Option<Instant>,
+) -> Result<Answered, Failed> {
+    match lease.held {
+        Held::Http1(_) => over_http1(lease, outgoing, interims, settings, total).await,
+        Held::Http2(_) => http2::exchange(lease, outgoing, interims, settings, total).await,
+    }
+}
+
+async fn over_http1(
     mut lease: Lease,
     outgoing: Outgoing,
     interims: Option<&InterimSink>,
     settings: &OriginSettings,
+    total: Option<Instant>,
 ) -> Result<Answered, Failed> {
-    let trace = lease.connection.trace.clone();
-    let mark = trace.begin();
     // A new connection cannot have gone stale, so only a kept one needs what a second attempt would send.
-    let replay = if lease.is_reused { outgoing.replay() } else { None };
-    let is_plain_read =
-        outgoing.body.is_nothing() && matches!(*outgoing.head.method(), Method::GET | Method::HEAD);
+    let is_reused = lease.is_reused;
+    let Some(connection) = lease.http1() else {
+        return Err(Failed { error: OriginError::Closed, again: Some(outgoing) });
+    };
+    let trace = connection.trace.clone();
+    let mark = trace.begin();
+    let replay = if is_reused { outgoing.replay() } else { None };
+    let is_plain_read = is_plain_read(&outgoing);
     let progress = outgoing.body.progress();
     let mut request = outgoing.into_request();
     relay_interims(&mut request, interims.cloned(), trace.clone());
 
-    let mut answer = pin!(lease.connection.sender.try_send_request(request));
+    let mut answer = pin!(connection.sender.try_send_request(request));
     let limit = settings.timeouts.first_byte;
-    let mut timer = pin!(tokio::time::sleep_until(trace.last_write() + limit));
+    let mut timer = pin!(tokio::time::sleep_until(Late::at(trace.last_write(), limit, total)));
     let outcome = std::future::poll_fn(|cx| {
         if let Poll::Ready(outcome) = answer.as_mut().poll(cx) {
             return Poll::Ready(Ok(outcome));
         }
         while timer.as_mut().poll(cx).is_ready() {
-            let deadline = trace.last_write() + limit;
-            if deadline <= Instant::now() {
-                return Poll::Ready(Err(()));
+            let now = Instant::now();
+            let deadline = Late::at(trace.last_write(), limit, total);
+            if deadline <= now {
+                return Poll::Ready(Err(Late::which(now, total)));
             }
             timer.as_mut().reset(deadline);
         }
@@ -89,31 +114,63 @@ pub(crate) async fn attempt(
                 progress.stop();
                 lease.shared().metrics.upload_stopped();
             }
-            Ok(Answered { lease, response, is_upload_complete })
+            Ok(Answered { lease, response: response.map(Incoming::Http1), is_upload_complete })
         }
-        Ok(Err(_)) | Err(()) if progress.error().is_some() => {
+        Err(late) => Err(Failed { error: late.error(&progress), again: None }),
+        Ok(Err(_)) if progress.error().is_some() => {
             let error = progress.error().unwrap_or(BodyError::Cut);
             Err(Failed { error: OriginError::ClientBody(error), again: None })
         }
-        // The client is what we are waiting for; its own limit should have ended this before.
-        Err(()) if progress.is_waiting() => {
-            Err(Failed { error: OriginError::ClientBody(BodyError::Stalled), again: None })
-        }
-        Err(()) => Err(Failed { error: OriginError::FirstByteTimeout, again: None }),
         Ok(Err(mut unsent)) => {
             let message = unsent.take_message();
             let error = head_error(&unsent.into_error(), &trace);
-            let may_repeat = !trace.has_written_since(mark)
-                || (lease.is_reused && is_plain_read && !trace.has_read_since(mark));
+            let may_repeat =
+                !trace.has_written_since(mark) || (is_reused && is_plain_read && !trace.has_read_since(mark));
             let again = match message {
                 Some(request) => Some(Outgoing::from_request(request)),
                 None if may_repeat && matches!(error, OriginError::Closed) => replay,
                 None => None,
             };
-            if again.is_some() && lease.is_reused {
+            if again.is_some() && is_reused {
                 lease.shared().metrics.retried();
             }
             Err(Failed { error, again })
+        }
+    }
+}
+
+/// Whether sending a request once more cannot do more than asking twice.
+pub(crate) fn is_plain_read(outgoing: &Outgoing) -> bool {
+    outgoing.body.is_nothing() && matches!(*outgoing.head.method(), Method::GET | Method::HEAD)
+}
+
+/// Which limit of time passed before the head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Late {
+    FirstByte,
+    Total,
+}
+
+impl Late {
+    /// When the first of both passes.
+    pub(crate) fn at(last_write: Instant, first_byte: Duration, total: Option<Instant>) -> Instant {
+        let deadline = last_write + first_byte;
+        total.map_or(deadline, |total| total.min(deadline))
+    }
+
+    /// Which has passed at `now`, where one has.
+    pub(crate) fn which(now: Instant, total: Option<Instant>) -> Self {
+        if total.is_some_and(|total| total <= now) { Self::Total } else { Self::FirstByte }
+    }
+
+    /// Whose fault it was.
+    pub(crate) fn error(self, progress: &Progress) -> OriginError {
+        match (progress.error(), self) {
+            (Some(error), _) => OriginError::ClientBody(error),
+            (None, Self::Total) => OriginError::TotalTimeout,
+            // The client is what we are waiting for; its own limit should have ended this before.
+            (None, Self::FirstByte) if progress.is_waiting() => OriginError::ClientBody(BodyError::Stalled),
+            (None, Self::FirstByte) => OriginError::FirstByteTimeout,
         }
     }
 }
@@ -131,22 +188,47 @@ fn head_error(error: &hyper::Error, trace: &Trace) -> OriginError {
     }
 }
 
-/// Hands interim responses on, and counts them also where nobody wants them: hyper reads any number.
-fn relay_interims<B>(request: &mut http::Request<B>, sink: Option<InterimSink>, trace: Arc<Trace>) {
-    let seen = AtomicUsize::new(0);
-    let passed = AtomicUsize::new(0);
-    hyper::ext::on_informational(request, move |interim| {
-        if seen.fetch_add(1, Ordering::Relaxed) >= INTERIMS_MAX {
-            return trace.refuse_reads();
+/// Interim responses of one exchange.
+pub(crate) struct Interims {
+    sink: Option<InterimSink>,
+    seen: AtomicUsize,
+    passed: AtomicUsize,
+}
+
+impl Interims {
+    pub(crate) fn new(sink: Option<InterimSink>) -> Self {
+        Self { sink, seen: AtomicUsize::new(0), passed: AtomicUsize::new(0) }
+    }
+
+    /// Hands one on, and counts it also where nobody wants it. False where it was one too many.
+    pub(crate) fn pass(&self, status: StatusCode, fields: &HeaderMap) -> bool {
+        if self.seen.fetch_add(1, Ordering::Relaxed) >= INTERIMS_MAX {
+            return false;
         }
         // 100 belongs to this connection: the listener has answered the client's Expect itself.
-        let Some(sink) = sink.as_ref().filter(|_| interim.status() != StatusCode::CONTINUE) else {
-            return;
+        let Some(sink) = self.sink.as_ref().filter(|_| status != StatusCode::CONTINUE) else {
+            return true;
         };
-        if passed.fetch_add(1, Ordering::Relaxed) < INTERIMS_PASSED_MAX {
-            let mut fields = interim.headers().clone();
+        if self.passed.fetch_add(1, Ordering::Relaxed) < INTERIMS_PASSED_MAX {
+            let mut fields = fields.clone();
             answer::strip(&mut fields);
-            sink(Interim { status: interim.status(), fields });
+            sink(Interim { status, fields });
+        }
+        true
+    }
+
+    /// Whether there was one.
+    pub(crate) fn is_any(&self) -> bool {
+        self.seen.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// hyper reads any number of interim responses; its only way out is through the wire.
+fn relay_interims<B>(request: &mut http::Request<B>, sink: Option<InterimSink>, trace: Arc<Trace>) {
+    let interims = Interims::new(sink);
+    hyper::ext::on_informational(request, move |interim| {
+        if !interims.pass(interim.status(), interim.headers()) {
+            trace.refuse_reads();
         }
     });
 }

@@ -1,129 +1,212 @@
-//! A new connection to a server: address, socket, TLS, HTTP.
+//! A new connection to a server: socket, PROXY header, TLS, HTTP.
 //!
-//! In: a server of an origin. Out: a [`Connection`] whose task runs, all within one time limit. Addresses are tried in
-//! the resolver's order; each gets an equal share of the time that is left, so that one that swallows packets does
-//! not use up the others' time.
+//! In: the place where a configured server is reached at this moment. Out: a [`Connection`] whose task runs, within one
+//! limit of time, speaking the version of HTTP that the settings or the TLS handshake chose (RFC 7301; RFC 9113 3.3
+//! for HTTP/2 without TLS). Everything that can be wrong with the settings is found when a [`Dial`] is made.
+//! Deliberately absent: names (a place is an address already), and the choice among places.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use larder_http::message::{Peer, Scheme};
 use rustls::pki_types::ServerName;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use crate::error::{OriginError, SetupError};
+use crate::http2::Multiplexed;
 use crate::metrics::Shared;
-use crate::pool::{AbortOnDrop, Connection, Pool};
-use crate::resolve::Resolver;
-use crate::settings::{HeadLimits, OriginSettings, ServerAddress};
+use crate::place::Place;
+use crate::pool::{AbortOnDrop, Connection, Exclusive};
+use crate::proxy_protocol;
+use crate::settings::{HeadLimits, OriginSettings, Protocol, ServerAddress};
+use crate::tls;
 use crate::upload::Upload;
 use crate::wire::{Socket, Transport, Wire};
 
 /// hyper panics below this.
 const BUFFER_BYTES_MIN: usize = 8192;
 
-/// One server of an origin, as one worker sees it.
-pub(crate) struct Server {
-    pub(crate) address: Arc<ServerAddress>,
-    pub(crate) pool: Arc<Pool>,
-    resolver: Option<Resolver>,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+/// How to open connections to one configured server.
+pub(crate) struct Dial {
+    tls: Option<Tls>,
+    protocol: Protocol,
+    proxy_protocol: bool,
+    head: HeadLimits,
+    max_connections: usize,
+    shared: Arc<Shared>,
 }
 
-impl Server {
+struct Tls {
+    /// Offers what the settings allow.
+    connector: TlsConnector,
+    /// Offers HTTP/1.1 alone.
+    http1_only: TlsConnector,
+    /// What is asked for (SNI) and checked.
+    name: ServerName<'static>,
+}
+
+impl Dial {
+    /// Prepares TLS under the name `host_for_tls`, where the settings name no other.
+    ///
+    /// # Errors
+    /// A name that TLS cannot carry, files that cannot be used, HTTP/2 together with PROXY headers.
     pub(crate) fn new(
         address: &ServerAddress,
+        host_for_tls: &str,
         settings: &OriginSettings,
         shared: &Arc<Shared>,
     ) -> Result<Self, SetupError> {
-        let tls = match address {
-            ServerAddress::Https { host, .. } => {
-                let name =
-                    ServerName::try_from(host.clone()).map_err(|_| SetupError::ServerName(host.clone()))?;
-                Some((TlsConnector::from(shared.tls(settings)?), name))
-            }
-            _ => None,
+        if settings.proxy_protocol && settings.protocol != Protocol::Http1 {
+            return Err(SetupError::Conflict(
+                "proxy_protocol names one client per connection, http/2 has many",
+            ));
+        }
+        let is_tls = matches!(address, ServerAddress::Https { .. } | ServerAddress::Srv { tls: true, .. });
+        let tls = match is_tls {
+            true => Some(Tls::new(host_for_tls, settings, shared)?),
+            false => None,
+        };
+        // Without ALPN nobody chooses, so the version that every server speaks is spoken.
+        let protocol = match settings.protocol {
+            Protocol::Auto if !is_tls => Protocol::Http1,
+            protocol => protocol,
         };
         Ok(Self {
-            address: Arc::new(address.clone()),
-            pool: Pool::new(settings.max_idle, settings.idle, shared.clone()),
-            resolver: address.host_and_port().map(|(host, port)| Resolver::new(host, port)),
             tls,
+            protocol,
+            proxy_protocol: settings.proxy_protocol,
+            head: settings.head,
+            max_connections: settings.max_connections,
+            shared: shared.clone(),
         })
     }
 
-    /// Resolves the name, if there is one.
-    ///
-    /// # Cancel safety
-    /// May be dropped at any time.
-    pub(crate) async fn resolve(&self, settings: &OriginSettings) -> Result<(), OriginError> {
-        let Some(resolver) = &self.resolver else {
-            return Ok(());
-        };
-        let addresses = tokio::time::timeout(settings.timeouts.connect, resolver.addresses());
-        addresses.await.map_err(|_| OriginError::ConnectTimeout)?.map(|_| ())
+    /// Whether a connection may turn out to be one that exchanges share.
+    pub(crate) fn may_share(&self) -> bool {
+        self.protocol != Protocol::Http1
     }
 
-    /// Opens a connection.
+    /// Opens a connection for `peer`, which only a PROXY header looks at.
     ///
     /// # Cancel safety
     /// May be dropped at any time; a half-open connection is closed.
     pub(crate) async fn connect(
         &self,
-        settings: &OriginSettings,
-        shared: &Arc<Shared>,
+        place: &Place,
+        peer: Option<Peer>,
+        deadline: Instant,
     ) -> Result<Connection, OriginError> {
-        let open = shared.open(settings.max_connections)?;
-        let deadline = Instant::now() + settings.timeouts.connect;
-        let transport = tokio::time::timeout_at(deadline, self.transport(deadline))
-            .await
-            .map_err(|_| OriginError::ConnectTimeout)??;
-        let socket = transport.socket().downgrade();
-        let wire = Wire::new(transport, open);
-        let trace = wire.trace();
-        let (sender, connection) = handshake(wire, &settings.head).await?;
-        let task = tokio::spawn(async move {
-            // How it ended is told to whoever uses the sender or reads the body.
-            let _ = connection.with_upgrades().await;
-        });
-        Ok(Connection { sender, trace, socket, _task: AbortOnDrop(task.abort_handle()) })
+        self.open(place, peer, deadline, self.protocol).await
     }
 
-    async fn transport(&self, deadline: Instant) -> Result<Transport, OriginError> {
-        let socket = match (self.address.as_ref(), &self.resolver) {
-            (ServerAddress::Unix(path), _) => {
+    /// The same, but speaks HTTP/1.1 whatever else the server may speak: WebSocket needs that (RFC 6455 4.1).
+    ///
+    /// # Errors
+    /// Also where the settings allow nothing but HTTP/2.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time; a half-open connection is closed.
+    pub(crate) async fn connect_http1(
+        &self,
+        place: &Place,
+        peer: Option<Peer>,
+        deadline: Instant,
+    ) -> Result<Connection, OriginError> {
+        if self.protocol == Protocol::Http2 {
+            return Err(OriginError::BadRequest("for a switch to websocket, over http/2,"));
+        }
+        self.open(place, peer, deadline, Protocol::Http1).await
+    }
+
+    async fn open(
+        &self,
+        place: &Place,
+        peer: Option<Peer>,
+        deadline: Instant,
+        protocol: Protocol,
+    ) -> Result<Connection, OriginError> {
+        let open = self.shared.open(self.max_connections)?;
+        let opening = async {
+            let (transport, is_http2) = self.transport(place, peer, protocol).await?;
+            let scheme = if self.tls.is_some() { Scheme::Https } else { Scheme::Http };
+            let socket = transport.socket().downgrade();
+            let wire = Wire::new(transport, open);
+            if is_http2 {
+                return Multiplexed::start(wire, socket, scheme, &self.head).await.map(Connection::Http2);
+            }
+            let trace = wire.trace();
+            let (sender, connection) = handshake(wire, &self.head).await?;
+            let task = tokio::spawn(async move {
+                // How it ended is told to whoever uses the sender or reads the body.
+                let _ = connection.with_upgrades().await;
+            });
+            Ok(Connection::Http1(Exclusive {
+                sender,
+                trace,
+                socket,
+                serves_one: self.proxy_protocol,
+                _task: AbortOnDrop(task.abort_handle()),
+            }))
+        };
+        tokio::time::timeout_at(deadline, opening).await.map_err(|_| OriginError::ConnectTimeout)?
+    }
+
+    /// A socket with everything on it that comes before HTTP, and whether HTTP/2 follows.
+    async fn transport(
+        &self,
+        place: &Place,
+        peer: Option<Peer>,
+        protocol: Protocol,
+    ) -> Result<(Transport, bool), OriginError> {
+        let mut socket = match place {
+            Place::Tcp(address) => {
+                let stream = TcpStream::connect(address).await.map_err(connect_error)?;
+                stream.set_nodelay(true).map_err(OriginError::ConnectFailed)?;
+                Socket::Tcp(Arc::new(stream))
+            }
+            Place::Unix(path) => {
                 Socket::Unix(Arc::new(UnixStream::connect(path).await.map_err(connect_error)?))
             }
-            (_, Some(resolver)) => tcp(&resolver.addresses().await?, deadline).await?,
-            (_, None) => return Err(OriginError::Dns(io::ErrorKind::NotFound.into())),
         };
-        let Some((connector, name)) = &self.tls else {
-            return Ok(Transport::Clear(socket));
+        if self.proxy_protocol {
+            let header = proxy_protocol::header(peer);
+            socket.write_all(&header).await.map_err(OriginError::ConnectFailed)?;
+        }
+        let Some(tls) = &self.tls else {
+            return Ok((Transport::Clear(socket), protocol == Protocol::Http2));
         };
-        let stream = connector.connect(name.clone(), socket).await.map_err(OriginError::Tls)?;
-        Ok(Transport::Tls(Box::new(stream)))
+        let connector = if protocol == Protocol::Http1 { &tls.http1_only } else { &tls.connector };
+        let stream = connector.connect(tls.name.clone(), socket).await.map_err(OriginError::Tls)?;
+        let chose_http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
+        if protocol == Protocol::Http2 && !chose_http2 {
+            return Err(OriginError::Tls(io::Error::other("the server did not choose http/2 (alpn h2)")));
+        }
+        Ok((Transport::Tls(Box::new(stream)), chose_http2))
     }
 }
 
-async fn tcp(addresses: &[SocketAddr], deadline: Instant) -> Result<Socket, OriginError> {
-    let mut last_error = OriginError::Dns(io::ErrorKind::NotFound.into());
-    for (tried, address) in addresses.iter().enumerate() {
-        let left = u32::try_from(addresses.len().saturating_sub(tried)).unwrap_or(u32::MAX).max(1);
-        let share = deadline.saturating_duration_since(Instant::now()) / left;
-        match tokio::time::timeout(share, TcpStream::connect(address)).await {
-            Err(_) => last_error = OriginError::ConnectTimeout,
-            Ok(Err(error)) => last_error = connect_error(error),
-            Ok(Ok(stream)) => {
-                stream.set_nodelay(true).map_err(OriginError::ConnectFailed)?;
-                return Ok(Socket::Tcp(Arc::new(stream)));
-            }
-        }
+impl Tls {
+    fn new(host: &str, settings: &OriginSettings, shared: &Arc<Shared>) -> Result<Self, SetupError> {
+        let host = settings.tls.server_name.as_deref().unwrap_or(host);
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|_| SetupError::ServerName(host.to_owned()))?;
+        let config = shared.tls(settings)?;
+        let offered: &[&[u8]] = match settings.protocol {
+            Protocol::Http1 => &[tls::HTTP1],
+            Protocol::Http2 => &[tls::HTTP2],
+            Protocol::Auto => &[tls::HTTP2, tls::HTTP1],
+        };
+        Ok(Self {
+            connector: tls::offering(&config, offered).into(),
+            http1_only: tls::offering(&config, &[tls::HTTP1]).into(),
+            name,
+        })
     }
-    Err(last_error)
 }
 
 fn connect_error(error: io::Error) -> OriginError {

@@ -1,9 +1,10 @@
 //! A response's content as it comes from the origin.
 //!
-//! In: hyper's body and the lease on its connection. Out: a stream of data that is pulled, checked and timed. It ends
-//! cleanly only where the framing says so; then, and only then, the connection goes back to its pool. Dropped early,
-//! broken or stalled, it takes the connection with it.
-//! The clock runs only while we wait for the origin: a slow reader is not a slow origin. Trailers are dropped.
+//! In: hyper's body or an HTTP/2 stream's, and the lease on its connection. Out: a stream of data that is pulled,
+//! checked and timed. It ends cleanly only where the framing says so; then, and only then, the connection goes back to
+//! its pool. Dropped early, broken or stalled, it takes the connection with it, of HTTP/2 only the stream.
+//! The clock between two reads runs only while we wait for the origin: a slow reader is not a slow origin. The limit
+//! on the whole exchange runs always. Trailers are dropped.
 
 use std::error::Error as _;
 use std::future::Future as _;
@@ -14,12 +15,51 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
 use larder_http::body::BodyError;
 use tokio::time::{Instant, Sleep};
 
+use crate::http2;
 use crate::metrics::InFlight;
 use crate::pool::Lease;
+
+/// Content as either version of HTTP brings it.
+pub(crate) enum Incoming {
+    Http1(hyper::body::Incoming),
+    Http2(http2::Content),
+}
+
+impl HttpBody for Incoming {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut *self {
+            Self::Http1(incoming) => Pin::new(incoming)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|outcome| outcome.map_err(|error| body_error(&error)))),
+            Self::Http2(content) => {
+                content.poll_data(cx).map(|data| data.map(|outcome| outcome.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Http1(incoming) => incoming.is_end_stream(),
+            Self::Http2(content) => content.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Http1(incoming) => incoming.size_hint(),
+            Self::Http2(content) => content.length().map_or_else(SizeHint::default, SizeHint::with_exact),
+        }
+    }
+}
 
 /// What keeps a connection busy until the body has ended.
 pub(crate) struct Hold {
@@ -32,25 +72,30 @@ pub(crate) struct Hold {
 impl Hold {
     /// The message is complete.
     pub(crate) fn finish(self) {
-        if self.is_reusable {
+        // Of a shared connection only the place on it is given back, and that ends whatever became of the stream.
+        if self.is_reusable || self.lease.slot().is_some() {
             self.lease.give_back();
         }
     }
 }
 
+/// A response's body.
 pub(crate) struct Download {
     incoming: Incoming,
     hold: Option<Hold>,
     /// Between two reads.
     limit: Duration,
+    /// When all of it must have come.
+    total: Option<Instant>,
     /// Made on the first wait and used for all of them.
     timer: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
 
 impl Download {
-    pub(crate) fn new(incoming: Incoming, hold: Hold, limit: Duration) -> Self {
-        Self { incoming, hold: Some(hold), limit, timer: None, is_waiting: false }
+    /// `incoming`, with at most `limit` between two reads and nothing after `total`.
+    pub(crate) fn new(incoming: Incoming, hold: Hold, limit: Duration, total: Option<Instant>) -> Self {
+        Self { incoming, hold: Some(hold), limit, total, timer: None, is_waiting: false }
     }
 
     fn finish(&mut self) {
@@ -69,6 +114,7 @@ impl Download {
     /// Whether nothing has come for too long; wakes the task when that happens.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let deadline = Instant::now() + self.limit;
+        let deadline = self.total.map_or(deadline, |total| total.min(deadline));
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if !self.is_waiting {
             self.is_waiting = true;
@@ -89,6 +135,10 @@ impl HttpBody for Download {
         if self.hold.is_none() {
             return Poll::Ready(None);
         }
+        // A body that never pauses never meets the timer.
+        if self.total.is_some_and(|total| total <= Instant::now()) {
+            return Poll::Ready(Some(Err(self.fail(BodyError::Stalled))));
+        }
         loop {
             match Pin::new(&mut self.incoming).poll_frame(cx) {
                 Poll::Pending => {
@@ -98,10 +148,7 @@ impl HttpBody for Download {
                     self.finish();
                     return Poll::Ready(None);
                 }
-                Poll::Ready(Some(Err(error))) => {
-                    let error = body_error(&error);
-                    return Poll::Ready(Some(Err(self.fail(error))));
-                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(self.fail(error)))),
                 Poll::Ready(Some(Ok(frame))) => {
                     self.is_waiting = false;
                     let Ok(data) = frame.into_data() else { continue };

@@ -8,6 +8,9 @@ use std::io;
 use http::StatusCode;
 use larder_http::body::BodyError;
 
+/// A full queue empties as fast as the origin answers, so soon is as good a guess as any.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
 /// Who is to blame for a failed exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -35,6 +38,18 @@ pub enum OriginError {
     /// The process has as many connections to this origin open as it may.
     #[error("too many connections open")]
     ConnectionLimit,
+    /// Every server is unhealthy, as far as our own checks can tell.
+    #[error("no healthy server")]
+    NoServer,
+    /// As many requests wait for this origin as may.
+    #[error("too many requests wait for the origin")]
+    QueueFull,
+    /// Too many requests were out for too long.
+    #[error("waited too long for the origin to become free")]
+    QueueTimeout,
+    /// The limit on the whole exchange passed before the head.
+    #[error("no response head within the limit of the whole exchange")]
+    TotalTimeout,
     /// The server's name has no address.
     #[error("name not resolved")]
     Dns(#[source] io::Error),
@@ -71,6 +86,10 @@ impl OriginError {
         "connect-timeout",
         "connect-failed",
         "connection-limit",
+        "no-server",
+        "queue-full",
+        "queue-timeout",
+        "total-timeout",
         "dns",
         "tls",
         "closed",
@@ -93,6 +112,10 @@ impl OriginError {
             Self::ConnectTimeout => "connect-timeout",
             Self::ConnectFailed(_) => "connect-failed",
             Self::ConnectionLimit => "connection-limit",
+            Self::NoServer => "no-server",
+            Self::QueueFull => "queue-full",
+            Self::QueueTimeout => "queue-timeout",
+            Self::TotalTimeout => "total-timeout",
             Self::Dns(_) => "dns",
             Self::Tls(_) => "tls",
             Self::Closed => "closed",
@@ -111,10 +134,11 @@ impl OriginError {
         }
     }
 
-    /// What the client is told: 502 or 504, and for its own body 400, 408 or 413.
+    /// What the client is told: 502 or 504, 503 where it should come back, and for its own body 400, 408 or 413.
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::ConnectTimeout | Self::FirstByteTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::ConnectTimeout | Self::FirstByteTimeout | Self::TotalTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::QueueFull | Self::QueueTimeout => StatusCode::SERVICE_UNAVAILABLE,
             Self::ClientBody(BodyError::Stalled | BodyError::SlowReader) => StatusCode::REQUEST_TIMEOUT,
             Self::ClientBody(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::ClientBody(_) | Self::BadRequest(_) => StatusCode::BAD_REQUEST,
@@ -122,13 +146,22 @@ impl OriginError {
         }
     }
 
-    /// Whether the origin is dead: no final head came (refused, reset, timeout, DNS, TLS). A wrong answer is an
-    /// answer, and a client's own failure says nothing about the origin.
+    /// When the client should come back, in seconds, where we are what it waits for.
+    pub fn retry_after(&self) -> Option<u32> {
+        matches!(self, Self::QueueFull | Self::QueueTimeout).then_some(RETRY_AFTER_SECONDS)
+    }
+
+    /// Whether the origin is dead: no final head came (refused, reset, timeout, DNS, TLS, nobody healthy, too busy to
+    /// be asked). A wrong answer is an answer, and a client's own failure says nothing about the origin.
     pub fn is_dead(&self) -> bool {
         match self {
             Self::ConnectRefused
             | Self::ConnectTimeout
             | Self::ConnectFailed(_)
+            | Self::NoServer
+            | Self::QueueFull
+            | Self::QueueTimeout
+            | Self::TotalTimeout
             | Self::Dns(_)
             | Self::Tls(_)
             | Self::Closed
@@ -146,7 +179,7 @@ impl OriginError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::ClientBody(_) | Self::BadRequest(_) => Fault::Client,
-            Self::ConnectionLimit => Fault::Larder,
+            Self::ConnectionLimit | Self::QueueFull | Self::QueueTimeout => Fault::Larder,
             _ => Fault::Origin,
         }
     }
@@ -176,6 +209,17 @@ pub enum SetupError {
     /// The system's authorities cannot be read.
     #[error("no system certificate authorities: {0}")]
     SystemRoots(String),
+    /// A certificate of our own, or its key, cannot be used.
+    #[error("client certificate {path}: {reason}")]
+    ClientCertificate {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Settings that do not go together.
+    #[error("{0}")]
+    Conflict(&'static str),
     /// The TLS library refused the configuration.
     #[error("tls configuration")]
     Tls(#[from] rustls::Error),
@@ -197,6 +241,10 @@ mod tests {
             (OriginError::ConnectTimeout, 504, true, Origin),
             (OriginError::ConnectFailed(io_error()), 502, true, Origin),
             (OriginError::ConnectionLimit, 502, false, Larder),
+            (OriginError::NoServer, 502, true, Origin),
+            (OriginError::QueueFull, 503, true, Larder),
+            (OriginError::QueueTimeout, 503, true, Larder),
+            (OriginError::TotalTimeout, 504, true, Origin),
             (OriginError::Dns(io_error()), 502, true, Origin),
             (OriginError::Tls(io_error()), 502, true, Origin),
             (OriginError::Closed, 502, true, Origin),
@@ -216,6 +264,7 @@ mod tests {
             assert_eq!(error.status().as_u16(), status, "{error:?}");
             assert_eq!(error.is_dead(), is_dead, "{error:?}");
             assert_eq!(error.fault(), fault, "{error:?}");
+            assert_eq!(error.retry_after().is_some(), status == 503, "{error:?}");
         }
     }
 }

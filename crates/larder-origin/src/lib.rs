@@ -1,4 +1,4 @@
-//! Sockets out: one exchange with an origin over HTTP/1.1, its connections, their pool, limits, DNS and TLS.
+//! Sockets out: one exchange with one of an origin's servers, their choice and their health, connections, DNS, TLS.
 //!
 //! In: an [`OriginRequest`] made of typed parts. Out: an [`OriginResponse`] whose fields are end-to-end only and whose
 //! body is pulled, or an [`OriginError`] that says whose fault it was and which status it becomes. The request on the
@@ -6,22 +6,34 @@
 //! 9112 6). hyper's client speaks the protocol; this crate decides what may be sent, believed, reused and retried.
 //!
 //! An [`Origin`] belongs to one worker, so that connections never cross cores; what holds for the whole process
-//! (open connections, counters, the TLS configuration) lies in [`Shared`].
+//! (open connections, counters, the TLS configuration, how each server is doing, the queue) lies in [`Shared`].
+//!
+//! ```text
+//!   Origin::send -> queue -> fleet: which server? -> kept connection, or dial -> attempt -> head -> accept -> body
+//!                              ^                        |  (other addresses, once another server)
+//!                              +---- opt-in retry ------+---------+
+//! ```
 //!
 //! **Invariant**: a connection goes back to its pool only after both messages ended where their framing said. In every
 //! other case, cancellation at any await included, it is closed, because that is what dropping it does.
 //!
-//! Deliberately absent: caching, redirects, trailers (dropped in both directions), decoding of content, hedging, and
-//! any retry beyond the one that cannot repeat an effect.
+//! Deliberately absent: caching, redirects, trailers (dropped in both directions), decoding of content, and hedging.
 
+mod accept;
 mod answer;
 mod attempt;
 mod connect;
 mod download;
 mod error;
+mod fleet;
+mod health;
+mod http2;
 mod metrics;
 mod origin;
+mod place;
 mod pool;
+mod proxy_protocol;
+mod reach;
 mod request;
 mod resolve;
 mod settings;
@@ -32,7 +44,11 @@ mod wire;
 
 pub use answer::{InterimSink, OriginResponse, Timing};
 pub use error::{Fault, OriginError, SetupError};
+pub use fleet::{NotATag, ServerReport, ServerState, ServerTag, stable_hash};
 pub use metrics::{Metrics, Shared, Visit};
 pub use origin::{Origin, Unresolved};
-pub use request::OriginRequest;
-pub use settings::{HeadLimits, OriginSettings, ServerAddress, Timeouts, TlsSettings};
+pub use request::{Affinity, OriginRequest};
+pub use settings::{
+    Balance, ClientCertificate, Ejection, HeadLimits, HealthCheck, InFlightLimit, OriginSettings, Protocol,
+    ResolveSettings, Retry, ServerAddress, ServerSettings, Timeouts, TlsSettings,
+};

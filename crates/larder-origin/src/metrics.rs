@@ -1,4 +1,5 @@
-//! What all workers share of one origin: counters, gauges, the cap on connections, the TLS configuration.
+//! What all workers share of one origin: counters, gauges, the cap on connections, the TLS configuration, and what is
+//! known of its servers.
 //!
 //! In: events of exchanges and connections. Out: numbers, handed one by one to whoever prints them. A connection and
 //! an exchange are counted by guards, so a gauge comes back however a task ends; both gauges are zero when nothing is
@@ -11,6 +12,8 @@ use parking_lot::Mutex;
 use rustls::ClientConfig;
 
 use crate::error::{OriginError, SetupError};
+use crate::fleet::{Roster, Seat, ServerReport, ServerState, Ticket};
+use crate::health::HealthCounters;
 use crate::settings::{OriginSettings, TlsSettings};
 
 /// Takes one metric: name, help text, labels, value.
@@ -26,9 +29,16 @@ pub struct Metrics {
     connections_reused: AtomicU64,
     connections_stale: AtomicU64,
     retries: AtomicU64,
+    retries_elsewhere: AtomicU64,
+    retries_refused: AtomicU64,
+    ejections: AtomicU64,
+    recoveries: AtomicU64,
     uploads_stopped: AtomicU64,
     bodies_broken: AtomicU64,
     errors: [AtomicU64; OriginError::TOKENS.len()],
+    pub(crate) health: HealthCounters,
+    /// Here for its gauges.
+    roster: Roster,
 }
 
 fn bump(counter: &AtomicU64) {
@@ -52,6 +62,18 @@ impl Metrics {
             ),
             ("larder_origin_retries_total", "Requests sent a second time.", &self.retries),
             (
+                "larder_origin_retries_elsewhere_total",
+                "Requests sent to another server although some of them was sent.",
+                &self.retries_elsewhere,
+            ),
+            (
+                "larder_origin_retries_refused_total",
+                "Requests that the budget did not let try another server.",
+                &self.retries_refused,
+            ),
+            ("larder_origin_ejections_total", "Servers left alone for a while.", &self.ejections),
+            ("larder_origin_recoveries_total", "Servers that came back from that.", &self.recoveries),
+            (
                 "larder_origin_uploads_stopped_total",
                 "Request bodies stopped by an early final answer.",
                 &self.uploads_stopped,
@@ -69,6 +91,14 @@ impl Metrics {
                 value.load(Ordering::Relaxed),
             );
         }
+        let waiting = u64::try_from(self.roster.queue.waiting()).unwrap_or(u64::MAX);
+        f("larder_origin_queue_length", "Requests that wait for others to end.", &[], waiting);
+        let servers = self.roster.report();
+        for state in ServerState::ALL {
+            let count = servers.iter().filter(|server| server.state == state).count() as u64;
+            f("larder_origin_servers", "Addresses of servers.", &[("state", state.token())], count);
+        }
+        self.health.for_each(f);
     }
 
     /// Connections open in the whole process.
@@ -91,6 +121,22 @@ impl Metrics {
 
     pub(crate) fn retried(&self) {
         bump(&self.retries);
+    }
+
+    pub(crate) fn retried_elsewhere(&self) {
+        bump(&self.retries_elsewhere);
+    }
+
+    pub(crate) fn retry_refused(&self) {
+        bump(&self.retries_refused);
+    }
+
+    pub(crate) fn ejected(&self) {
+        bump(&self.ejections);
+    }
+
+    pub(crate) fn recovered(&self) {
+        bump(&self.recoveries);
     }
 
     pub(crate) fn upload_stopped(&self) {
@@ -141,6 +187,15 @@ impl Shared {
         *self.tls.lock() = None;
     }
 
+    /// Every server's addresses and how each is doing; those that are gone as long as they have requests in flight.
+    pub fn servers(&self) -> Vec<ServerReport> {
+        self.metrics.roster.report()
+    }
+
+    pub(crate) fn roster(&self) -> &Roster {
+        &self.metrics.roster
+    }
+
     /// Counts one more open connection, unless there are `max` already.
     pub(crate) fn open(self: &Arc<Self>, max: usize) -> Result<OpenConnection, OriginError> {
         let max = u64::try_from(max).unwrap_or(u64::MAX);
@@ -156,7 +211,7 @@ impl Shared {
     pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
         bump(&self.metrics.requests);
         bump(&self.metrics.in_flight);
-        InFlight(self.clone())
+        InFlight { shared: self.clone(), seat: None, ticket: None }
     }
 }
 
@@ -170,13 +225,34 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Lives from the request to the end of the response's body or tunnel.
+/// Lives from the request to the end of the response's body or tunnel, and so does what it holds.
 #[derive(Debug)]
-pub(crate) struct InFlight(Arc<Shared>);
+pub(crate) struct InFlight {
+    shared: Arc<Shared>,
+    seat: Option<Seat>,
+    ticket: Option<Ticket>,
+}
+
+impl InFlight {
+    /// Counts against the origin's cap from now on, where there is one.
+    pub(crate) fn sit(&mut self, seat: Option<Seat>) {
+        self.seat = seat;
+    }
+
+    /// A tunnel counts against the origin's cap no more.
+    pub(crate) fn leave_seat(&mut self) {
+        self.seat = None;
+    }
+
+    /// Counts at its endpoint.
+    pub(crate) fn stay(&mut self, ticket: Ticket) {
+        self.ticket = Some(ticket);
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.metrics.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.shared.metrics.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

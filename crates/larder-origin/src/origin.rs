@@ -3,49 +3,40 @@
 //! In: an [`OriginRequest`]. Out: an [`OriginResponse`], or an [`OriginError`].
 //!
 //! ```text
-//!   build -> kept connection? --yes--> send --+--> head --> check --> body / tunnel
-//!                |                     |      |
-//!                no -> connect -> send-+      +--> 1xx to the sink
-//!                        ^             |
-//!                        +---- once ---+  nothing was written, or GET/HEAD without a body on a used
-//!                                         connection that closed before one byte of answer (RFC 9110 9.2.2)
+//!   build -> queue -> fleet: whom? -> reach (connect, send, final head) -> accept -> body / tunnel
+//!                        ^                |
+//!                        +---- retry -----+  only where configured: idempotent, content in memory, within the budget
 //! ```
 //!
-//! Every other failure is reported, never repeated: the origin may have acted on the request.
-//! Deliberately absent: choosing a server by load or health; servers take turns.
+//! Every other failure is reported, never repeated: the origin may have acted on the request. A request that is dropped
+//! at any point gives back its place in the queue and says nothing about the server that it was at.
+//! Deliberately absent: who is chosen (`fleet`), and what happens at the one that was (`reach`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::response::Parts;
-use http::{Method, Response, StatusCode};
-use hyper::body::{Body as _, Incoming};
-use larder_http::body::Body;
-use larder_http::message::Tunnel;
+use http::Method;
 use tokio::time::Instant;
 
-use crate::answer::{self, OriginResponse, Timing};
-use crate::attempt::{Answered, Failed, attempt};
-use crate::connect::Server;
-use crate::download::{Download, Hold};
+use crate::accept::{Asked, accept};
+use crate::answer::OriginResponse;
 use crate::error::{OriginError, SetupError};
+use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
 use crate::metrics::{InFlight, Shared};
-use crate::pool::Lease;
+use crate::reach::{Journey, Reached};
 use crate::request::{OriginRequest, Outgoing};
-use crate::settings::{OriginSettings, ServerAddress};
-use crate::tunnel::TunnelStream;
+use crate::settings::{OriginSettings, Retry, ServerAddress};
 
 /// An origin as one worker sees it. Used from that worker's runtime only; ends its idle connections when dropped.
 pub struct Origin {
-    settings: Arc<OriginSettings>,
+    fleet: Arc<Fleet>,
     shared: Arc<Shared>,
-    servers: Vec<Server>,
-    turn: AtomicUsize,
+    pools: Arc<Pools>,
+    chooser: Chooser,
 }
 
 impl std::fmt::Debug for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Origin").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Origin").field("settings", self.settings()).finish_non_exhaustive()
     }
 }
 
@@ -59,38 +50,50 @@ pub struct Unresolved {
 }
 
 impl Origin {
-    /// Prepares `settings` for this worker; opens nothing.
+    /// Prepares `settings` for this worker; opens nothing. Workers that are handed the same settings share what is
+    /// known of the servers; new settings take over from those before what is known of the servers that stay.
     ///
     /// # Errors
     /// No servers, a limit of time beyond a year, or TLS that cannot be set up.
     pub fn new(settings: Arc<OriginSettings>, shared: Arc<Shared>) -> Result<Self, SetupError> {
-        let servers: Result<Vec<_>, _> =
-            settings.servers.iter().map(|address| Server::new(address, &settings, &shared)).collect();
-        let servers = servers?;
-        if servers.is_empty() {
-            return Err(SetupError::NoServers);
-        }
-        settings.check_times()?;
-        Ok(Self { settings, shared, servers, turn: AtomicUsize::new(0) })
+        let fleet = Fleet::of(&settings, &shared)?;
+        let pools = fleet.pools();
+        Ok(Self { fleet, shared, pools, chooser: Chooser::new() })
     }
 
     /// What this origin was made from.
     pub fn settings(&self) -> &Arc<OriginSettings> {
-        &self.settings
+        self.fleet.settings()
     }
 
-    /// Resolves every server's name once, for a warning at start. Takes at most the connect limit per server.
+    /// Resolves every server's name once, for a warning at start. Takes at most the connect limit.
     ///
     /// # Cancel safety
     /// May be dropped at any time.
     pub async fn probe(&self) -> Vec<Unresolved> {
-        let mut unresolved = Vec::new();
-        for server in &self.servers {
-            if let Err(error) = server.resolve(&self.settings).await {
-                unresolved.push(Unresolved { server: server.address.clone(), error });
-            }
-        }
-        unresolved
+        let failed = self.fleet.look_up_all().await;
+        failed.into_iter().map(|(server, error)| Unresolved { server, error }).collect()
+    }
+
+    /// Whether there is no server that takes requests as usual: each is ejected for its failures, about to be tried
+    /// again with one request, or unhealthy; or no name has an address. [`send`](Self::send) tries all the same.
+    pub fn is_down(&self) -> bool {
+        self.fleet.is_down()
+    }
+
+    /// Whether it is time for one request to find out whether a server is well again. While the origin
+    /// [is down](Self::is_down), whoever can do without it waits for that moment.
+    pub fn is_probe_due(&self) -> bool {
+        self.fleet.is_probe_due()
+    }
+
+    /// Looks names up again and asks servers how they are, until dropped. Run once per process and origin, on any
+    /// worker; without it names are looked up once and no server is checked.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends it.
+    pub async fn tend(&self) {
+        self.fleet.tend().await;
     }
 
     /// Sends a request and waits for the final head; the body is still to be pulled.
@@ -113,141 +116,107 @@ impl Origin {
     async fn exchange(
         &self,
         request: OriginRequest,
-        in_flight: InFlight,
+        mut in_flight: InFlight,
     ) -> Result<OriginResponse, OriginError> {
-        let OriginRequest { method, target, authority, fields, body, websocket, interims } = request;
-        let outgoing = Outgoing::new(method.clone(), &target, &authority, fields, body, websocket)?;
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let server = self.server(turn)?;
+        let settings = self.fleet.settings();
+        let begun = Instant::now();
+        let total = settings.timeouts.total.map(|total| begun + total);
+        let OriginRequest { method, target, authority, fields, body, websocket, interims, affinity, peer } =
+            request;
+        let mut outgoing = Outgoing::new(method.clone(), &target, &authority, fields, body, websocket)?;
+        let asked = Asked { method, websocket, total };
 
-        let mut begun = Instant::now();
-        let mut connect = None;
-        let kept = match server.pool.take() {
-            Some(lease) => {
-                self.shared.metrics.reused();
-                attempt(lease, outgoing, interims.as_ref(), &self.settings).await
+        let queue = &self.shared.roster().queue;
+        in_flight.sit(queue.enter(&settings.in_flight, self.fleet.number(), total).await?);
+        let ready = self.fleet.ready();
+        match total {
+            None => ready.await?,
+            Some(total) => {
+                tokio::time::timeout_at(total, ready).await.map_err(|_| OriginError::TotalTimeout)??;
             }
-            None => Err(Failed { error: OriginError::Closed, again: Some(outgoing) }),
+        }
+
+        let mut journey = Journey {
+            fleet: &self.fleet,
+            pools: &self.pools,
+            chooser: &self.chooser,
+            asked: &asked,
+            affinity,
+            interims,
+            peer,
+            begun,
+            tried: Vec::new(),
+            has_moved: false,
         };
-        let (server, answered) = match kept {
-            Ok(answered) => (server, answered),
-            Err(Failed { error, again: None }) => return Err(error),
-            Err(Failed { again: Some(outgoing), .. }) => {
-                let (server, lease) = self.connect(turn).await?;
-                connect = Some(begun.elapsed());
-                begun = Instant::now();
-                // A new connection is the second attempt, or as good as one: nothing is repeated after it.
-                let outcome = attempt(lease, outgoing, interims.as_ref(), &self.settings).await;
-                (server, outcome.map_err(|failed| failed.error)?)
+        let mut ticket = self.fleet.assign(&self.chooser, &affinity, &[], Reach::Anybody)?;
+        let retry = settings.retry.as_ref().filter(|_| is_idempotent(&asked.method) && !websocket);
+        if let Some(retry) = &settings.retry {
+            self.shared.roster().budget.earn(retry.budget_percent);
+        }
+        let mut retries = retry.map_or(0, |retry| retry.servers);
+        let reached = loop {
+            let spare = if retries > 0 { outgoing.replay() } else { None };
+            let mut outcome = journey.reach(ticket, outgoing).await;
+            let is_bad_status = note_status(settings.retry.as_ref(), &mut outcome);
+            let wants_another = is_bad_status || matches!(&outcome, Err(error) if is_covered(retry, error));
+            let other = match (retry, spare) {
+                (Some(retry), Some(spare)) if wants_another => {
+                    self.elsewhere(&journey, retry).map(|ticket| (ticket, spare))
+                }
+                _ => None,
+            };
+            match other {
+                None => break outcome?,
+                Some((elsewhere, spare)) => {
+                    retries -= 1;
+                    (ticket, outgoing) = (elsewhere, spare);
+                }
             }
         };
-        let timing = Timing { connect, first_byte: begun.elapsed() };
-        self.accept(server, answered, &method, websocket, in_flight, timing).await
+        accept(reached, &asked, settings, in_flight).await
     }
 
-    fn server(&self, turn: usize) -> Result<&Server, OriginError> {
-        let index = turn.checked_rem(self.servers.len()).unwrap_or(0);
-        // `new` refuses an origin without servers; an error costs nothing and cannot panic.
-        self.servers.get(index).ok_or(OriginError::ConnectRefused)
-    }
-
-    /// Opens a connection to the server whose turn it is; if that fails, to the next one, once. Nothing has been
-    /// sent by then, so this repeats nothing.
-    async fn connect(&self, turn: usize) -> Result<(&Server, Lease), OriginError> {
-        let mut server = self.server(turn)?;
-        let mut outcome = server.connect(&self.settings, &self.shared).await;
-        if outcome.is_err() && self.servers.len() > 1 {
-            server = self.server(turn.wrapping_add(1))?;
-            outcome = server.connect(&self.settings, &self.shared).await;
-        }
-        Ok((server, server.pool.lease(outcome?)))
-    }
-
-    /// Checks the final head and makes a response of it.
-    async fn accept(
-        &self,
-        server: &Server,
-        answered: Answered,
-        method: &Method,
-        websocket: bool,
-        in_flight: InFlight,
-        timing: Timing,
-    ) -> Result<OriginResponse, OriginError> {
-        let Answered { lease, response, is_upload_complete } = answered;
-        let reused = lease.is_reused;
-        let server = server.address.clone();
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let (status, fields, tunnel) = self.switch(lease, response, websocket, in_flight).await?;
-            let tunnel = Some(tunnel);
-            let (content_length, body) = (None, Body::Empty);
-            return Ok(OriginResponse {
-                status,
-                fields,
-                content_length,
-                body,
-                tunnel,
-                server,
-                reused,
-                timing,
-            });
-        }
-        let (mut parts, incoming) = response.into_parts();
-        let framing = answer::check(&parts, method, &self.settings.head)?;
-        let limit = match is_event_stream(&parts) {
-            true => self.settings.timeouts.event_stream,
-            false => self.settings.timeouts.between_bytes,
-        };
-        answer::strip(&mut parts.headers);
-        let is_reusable = framing.is_reusable && is_upload_complete;
-        let hold = Hold { lease, is_reusable, _in_flight: in_flight };
-        let body = if incoming.is_end_stream() {
-            hold.finish();
-            Body::Empty
+    /// Another server for a request that failed, where there is one that can be asked and the budget allows it.
+    fn elsewhere(&self, journey: &Journey<'_>, retry: &Retry) -> Option<Ticket> {
+        let ticket =
+            self.fleet.assign(&self.chooser, &journey.affinity, &journey.tried, Reach::Available).ok()?;
+        if self.shared.roster().budget.spend(retry.budget_percent) {
+            self.shared.metrics.retried_elsewhere();
+            Some(ticket)
         } else {
-            let length = incoming.size_hint().exact();
-            Body::Stream { length, stream: Box::pin(Download::new(incoming, hold, limit)) }
-        };
-        Ok(OriginResponse {
-            status: parts.status,
-            fields: parts.headers,
-            content_length: framing.content_length,
-            body,
-            tunnel: None,
-            server,
-            reused,
-            timing,
-        })
-    }
-
-    /// Takes the connection out of HTTP, if that is what was asked and granted.
-    async fn switch(
-        &self,
-        lease: Lease,
-        mut response: Response<Incoming>,
-        websocket: bool,
-        in_flight: InFlight,
-    ) -> Result<(StatusCode, http::HeaderMap, Tunnel), OriginError> {
-        let upgrade = hyper::upgrade::on(&mut response);
-        let (mut parts, _) = response.into_parts();
-        if !websocket || !answer::grants_websocket(&mut parts) {
-            return Err(OriginError::UnexpectedUpgrade);
+            self.shared.metrics.retry_refused();
+            None
         }
-        lease.connection.trace.become_tunnel();
-        let upgraded = tokio::time::timeout(self.settings.timeouts.connect, upgrade)
-            .await
-            .map_err(|_| OriginError::Closed)?
-            .map_err(|_| OriginError::Closed)?;
-        answer::strip(&mut parts.headers);
-        // The stream now owns the socket; hyper's task has ended, and the lease with nothing left to close.
-        let stream = TunnelStream::new(upgraded, in_flight);
-        Ok((parts.status, parts.headers, Tunnel(Box::new(stream))))
     }
 }
 
-fn is_event_stream(parts: &Parts) -> bool {
-    parts
-        .headers
-        .get(http::header::CONTENT_TYPE)
-        .and_then(|value| value.as_bytes().split(|b| *b == b';').next())
-        .is_some_and(|media_type| media_type.trim_ascii().eq_ignore_ascii_case(b"text/event-stream"))
+/// Whether the answer's status is one that counts as a failure; its server is told.
+fn note_status(retry: Option<&Retry>, outcome: &mut Result<Reached, OriginError>) -> bool {
+    let (Some(retry), Ok(reached)) = (retry, outcome) else {
+        return false;
+    };
+    let is_bad = retry.statuses.contains(&reached.answered.response.status().as_u16());
+    if is_bad {
+        reached.ticket.failed();
+    }
+    is_bad
+}
+
+/// Whether this failure is one after which another server may be asked.
+fn is_covered(retry: Option<&Retry>, error: &OriginError) -> bool {
+    let Some(retry) = retry else { return false };
+    match error {
+        OriginError::ConnectRefused
+        | OriginError::ConnectTimeout
+        | OriginError::ConnectFailed(_)
+        | OriginError::Tls(_)
+        | OriginError::Closed => retry.on_error,
+        OriginError::FirstByteTimeout => retry.on_timeout,
+        _ => false,
+    }
+}
+
+/// RFC 9110 9.2.2; QUERY is safe and so idempotent too.
+fn is_idempotent(method: &Method) -> bool {
+    method.is_idempotent() || method.as_str() == "QUERY"
 }

@@ -1,21 +1,29 @@
-//! Connections between exchanges, and the right to use one.
+//! Connections between and during exchanges, and the right to use one.
 //!
-//! In: connections whose exchange ended cleanly. Out: the one used last, if it is still open, young enough and quiet.
-//! Taking the latest keeps a small set warm and lets the rest age out. A [`Lease`] is one exchange's hold on one
-//! connection: given back it goes to the pool, dropped in any other way it closes the connection, which is why
-//! cancelling an exchange at any await is safe.
+//! In: connections of one worker to one place. Out: a [`Lease`], one exchange's hold on one of them.
+//! An HTTP/1.1 connection belongs to its lease: given back it goes to the pool, dropped in any other way it is closed,
+//! which is why cancelling an exchange at any await is safe. The one used last is taken first, which keeps a small set
+//! warm and lets the rest age out. An HTTP/2 connection stays in the pool and serves as many leases as it has room
+//! for; a lease dropped early resets its stream and leaves the others alone. The oldest with room is taken first, for
+//! the same reason.
 //!
-//! Idle connections are closed by a task that runs only while there are some and ends with the pool.
+//! Unused connections are closed by a task that runs only while there are connections and ends with the pool.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hyper::client::conn::http1::SendRequest;
+use larder_http::message::Peer;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::connect::Dial;
+use crate::error::OriginError;
+use crate::http2::{Multiplexed, Slot};
 use crate::metrics::Shared;
+use crate::place::Place;
 use crate::upload::Upload;
 use crate::wire::{Trace, WeakSocket};
 
@@ -29,22 +37,41 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// One open connection. Dropping it ends its task, and with it the socket, whatever state the exchange is in.
-pub(crate) struct Connection {
+/// One open connection.
+pub(crate) enum Connection {
+    /// For one exchange at a time.
+    Http1(Exclusive),
+    /// For many at once.
+    Http2(Arc<Multiplexed>),
+}
+
+/// An HTTP/1.1 connection. Dropping it ends its task, and with it the socket, whatever state the exchange is in.
+pub(crate) struct Exclusive {
     pub(crate) sender: SendRequest<Upload>,
     pub(crate) trace: Arc<Trace>,
     pub(crate) socket: WeakSocket,
+    /// Whether it is one client's and ends with one exchange.
+    pub(crate) serves_one: bool,
     pub(crate) _task: AbortOnDrop,
 }
 
 struct Idle {
-    connection: Connection,
+    connection: Exclusive,
     since: Instant,
 }
 
-/// The unused connections of one worker to one server, the latest last.
+/// The connections of one worker to one place.
 pub(crate) struct Pool {
+    /// HTTP/1.1, unused, the latest last.
     idle: Mutex<Vec<Idle>>,
+    /// HTTP/2, used or not, the oldest first.
+    multiplexed: Mutex<Vec<Arc<Multiplexed>>>,
+    /// Held while a connection is opened that others can share, and until its peer has said for how many there is room,
+    /// so that a burst opens one and not a hundred. An async lock: who waits has a deadline, and who holds it may be
+    /// dropped.
+    opening: tokio::sync::Mutex<()>,
+    /// Whether the latest connection turned out to be HTTP/1.1, so that there is no point in waiting for another's.
+    chose_http1: AtomicBool,
     /// Present while the task that closes old connections runs.
     sweeper: Mutex<Option<AbortOnDrop>>,
     max_idle: usize,
@@ -53,9 +80,13 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
+    /// An empty pool. With `max_idle` 0 nothing is kept and nothing is shared: a connection for each exchange.
     pub(crate) fn new(max_idle: usize, idle_limit: Duration, shared: Arc<Shared>) -> Arc<Self> {
         Arc::new(Self {
             idle: Mutex::new(Vec::new()),
+            multiplexed: Mutex::new(Vec::new()),
+            opening: tokio::sync::Mutex::new(()),
+            chose_http1: AtomicBool::new(false),
             sweeper: Mutex::new(None),
             max_idle,
             idle_limit,
@@ -63,8 +94,13 @@ impl Pool {
         })
     }
 
-    /// The connection used last that can take a request now. Those found unusable on the way are closed.
+    /// A connection that can take a request now. Those found unusable on the way are closed.
     pub(crate) fn take(self: &Arc<Self>) -> Option<Lease> {
+        self.take_multiplexed().or_else(|| self.take_http1())
+    }
+
+    /// The same where the exchange needs HTTP/1.1: the connection used last.
+    pub(crate) fn take_http1(self: &Arc<Self>) -> Option<Lease> {
         loop {
             let Idle { connection, since } = self.idle.lock().pop()?;
             // Not ready means that hyper still has something unfinished on it; not quiet, that the origin closed it
@@ -73,19 +109,89 @@ impl Pool {
                 && connection.sender.is_ready()
                 && connection.socket.is_quiet()
             {
-                return Some(Lease { connection, pool: self.clone(), is_reused: true });
+                return Some(self.hold(Held::Http1(connection), true));
             }
             self.shared.metrics.stale();
         }
     }
 
-    /// A first lease on a new connection.
-    pub(crate) fn lease(self: &Arc<Self>, connection: Connection) -> Lease {
-        Lease { connection, pool: self.clone(), is_reused: false }
+    fn take_multiplexed(self: &Arc<Self>) -> Option<Lease> {
+        let (slot, closed) = {
+            let mut multiplexed = self.multiplexed.lock();
+            let closed = self.take_closed(&mut multiplexed);
+            (multiplexed.iter().find_map(Multiplexed::enter), closed)
+        };
+        for _ in closed {
+            self.shared.metrics.stale();
+        }
+        slot.map(|slot| self.hold(Held::Http2(slot), true))
     }
 
-    fn put(self: &Arc<Self>, connection: Connection) {
-        if self.max_idle == 0 || connection.sender.is_closed() {
+    /// Takes out what can take no stream any more; streams that it carries go on. To be dropped after the lock.
+    fn take_closed(&self, multiplexed: &mut Vec<Arc<Multiplexed>>) -> Vec<Arc<Multiplexed>> {
+        multiplexed.extract_if(.., |connection| !connection.is_usable(self.idle_limit)).collect()
+    }
+
+    /// Opens a connection and leases it. Where others may share what comes of it, only one is opened at a time, and
+    /// who waits takes a place on it instead.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time; a half-open connection is closed and the next in line opens its own.
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        dial: &Dial,
+        place: &Place,
+        peer: Option<Peer>,
+        deadline: Instant,
+    ) -> Result<Lease, OriginError> {
+        let connecting = dial.connect(place, peer, deadline);
+        let is_shared = self.max_idle > 0 && dial.may_share() && !self.chose_http1.load(Ordering::Relaxed);
+        if !is_shared {
+            return Ok(self.lease(connecting.await?));
+        }
+        let opening = tokio::time::timeout_at(deadline, self.opening.lock())
+            .await
+            .map_err(|_| OriginError::ConnectTimeout)?;
+        if let Some(lease) = self.take_multiplexed() {
+            return Ok(lease);
+        }
+        let unsettled = self.multiplexed.lock().iter().find_map(|connection| connection.unsettled());
+        if let Some(unsettled) = unsettled {
+            tokio::time::timeout_at(deadline, unsettled.settles())
+                .await
+                .map_err(|_| OriginError::ConnectTimeout)?;
+            if let Some(lease) = self.take_multiplexed() {
+                return Ok(lease);
+            }
+        }
+        if self.chose_http1.load(Ordering::Relaxed) {
+            drop(opening);
+        }
+        Ok(self.lease(connecting.await?))
+    }
+
+    /// A first lease on a new connection.
+    pub(crate) fn lease(self: &Arc<Self>, connection: Connection) -> Lease {
+        self.chose_http1.store(matches!(connection, Connection::Http1(_)), Ordering::Relaxed);
+        match connection {
+            Connection::Http1(connection) => self.hold(Held::Http1(connection), false),
+            Connection::Http2(connection) => {
+                let slot = Multiplexed::enter_new(&connection);
+                if self.max_idle > 0 {
+                    self.multiplexed.lock().push(connection);
+                    self.start_sweeper();
+                }
+                self.hold(Held::Http2(slot), false)
+            }
+        }
+    }
+
+    fn hold(self: &Arc<Self>, held: Held, is_reused: bool) -> Lease {
+        Lease { held, pool: self.clone(), is_reused }
+    }
+
+    fn put(self: &Arc<Self>, connection: Exclusive) {
+        if self.max_idle == 0 || connection.serves_one || connection.sender.is_closed() {
             return;
         }
         let displaced = {
@@ -95,6 +201,28 @@ impl Pool {
             displaced
         };
         drop(displaced);
+        self.start_sweeper();
+    }
+
+    /// Closes the longest unused HTTP/2 connection where there are more than may be kept.
+    fn settle(&self) {
+        let displaced = {
+            let mut multiplexed = self.multiplexed.lock();
+            let unused = multiplexed.iter().filter(|connection| connection.unused_since().is_some()).count();
+            let longest = multiplexed
+                .iter()
+                .enumerate()
+                .filter_map(|(at, connection)| Some((connection.unused_since()?, at)))
+                .min();
+            match longest {
+                Some((_, at)) if unused > self.max_idle => Some(multiplexed.remove(at)),
+                _ => None,
+            }
+        };
+        drop(displaced);
+    }
+
+    fn start_sweeper(self: &Arc<Self>) {
         let mut sweeper = self.sweeper.lock();
         if sweeper.is_none() {
             let task = tokio::spawn(sweep(Arc::downgrade(self), self.idle_limit));
@@ -107,13 +235,22 @@ impl Pool {
     fn close_old(&self) -> Option<Instant> {
         let mut sweeper = self.sweeper.lock();
         let mut old = Vec::new();
-        let next = {
+        let next_idle = {
             let mut idle = self.idle.lock();
             let keep_from =
                 idle.iter().position(|entry| entry.since.elapsed() < self.idle_limit).unwrap_or(idle.len());
             old.extend(idle.drain(..keep_from));
             idle.first().map(|oldest| oldest.since + self.idle_limit)
         };
+        let (_closed, next_unused) = {
+            let mut multiplexed = self.multiplexed.lock();
+            let closed = self.take_closed(&mut multiplexed);
+            let busy_or_since = |connection: &Arc<Multiplexed>| {
+                connection.unused_since().unwrap_or_else(Instant::now) + self.idle_limit
+            };
+            (closed, multiplexed.iter().map(busy_or_since).min())
+        };
+        let next = [next_idle, next_unused].into_iter().flatten().min();
         if next.is_none() {
             *sweeper = None;
         }
@@ -133,18 +270,55 @@ async fn sweep(pool: Weak<Pool>, idle_limit: Duration) {
     }
 }
 
-/// One exchange's hold on a connection.
+/// One exchange's hold on a connection, or on a place in one.
 pub(crate) struct Lease {
-    pub(crate) connection: Connection,
+    pub(crate) held: Held,
     pool: Arc<Pool>,
     pub(crate) is_reused: bool,
+}
+
+/// What is held.
+pub(crate) enum Held {
+    /// All of a connection.
+    Http1(Exclusive),
+    /// Room for one stream.
+    Http2(Slot),
 }
 
 impl Lease {
     /// Ends the exchange cleanly: both messages are complete.
     pub(crate) fn give_back(self) {
-        let Self { connection, pool, .. } = self;
-        pool.put(connection);
+        let Self { held, pool, .. } = self;
+        match held {
+            Held::Http1(connection) => pool.put(connection),
+            Held::Http2(slot) => {
+                drop(slot);
+                pool.settle();
+            }
+        }
+    }
+
+    /// The connection, where all of it is held.
+    pub(crate) fn http1(&mut self) -> Option<&mut Exclusive> {
+        match &mut self.held {
+            Held::Http1(connection) => Some(connection),
+            Held::Http2(_) => None,
+        }
+    }
+
+    /// The room on a connection, where that is what is held.
+    pub(crate) fn slot(&self) -> Option<&Slot> {
+        match &self.held {
+            Held::Http1(_) => None,
+            Held::Http2(slot) => Some(slot),
+        }
+    }
+
+    /// From now on the connection's bytes are not HTTP.
+    pub(crate) fn become_tunnel(&self) {
+        if let Held::Http1(connection) = &self.held {
+            connection.trace.report_failed_writes();
+        }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {

@@ -10,10 +10,12 @@ use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, Method, Request};
 use larder_http::authority::Authority;
 use larder_http::body::Body;
+use larder_http::message::Peer;
 use larder_http::target::Target;
 
 use crate::answer::InterimSink;
 use crate::error::OriginError;
+use crate::fleet::ServerTag;
 use crate::upload::Upload;
 
 /// What to ask an origin.
@@ -33,6 +35,20 @@ pub struct OriginRequest {
     /// Gets interim responses as they come, 100 and 101 excepted, 16 at most. Called from the connection's task, so
     /// it must not block.
     pub interims: Option<InterimSink>,
+    /// Which server it should meet.
+    pub affinity: Affinity,
+    /// The client's connection, for the PROXY header; without one the header says that we speak for ourselves.
+    pub peer: Option<Peer>,
+}
+
+/// Which server a request should meet, where that server can be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Affinity {
+    /// Of the part of the request that is balanced by; used under [`Balance::Hash`](crate::Balance). The same on
+    /// every worker and after a restart, so it is the caller's to make with a hash of fixed definition.
+    pub hash: Option<u64>,
+    /// The server that the client has met before; stronger than any balance.
+    pub server: Option<ServerTag>,
 }
 
 impl std::fmt::Debug for OriginRequest {

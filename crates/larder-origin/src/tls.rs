@@ -1,35 +1,48 @@
-//! TLS towards origins: whom to trust (RFC 8446, RFC 9525).
+//! TLS towards origins: whom to trust, who we are, what is spoken inside (RFC 8446, RFC 9525, RFC 7301).
 //!
-//! In: the settings. Out: a rustls configuration with the ring provider, ALPN `http/1.1`, and the roots of a file or
-//! of the system. One configuration serves all workers, so sessions resume across connections of one origin only.
-//! Deliberately absent: client certificates, and HTTP/2, which this crate does not speak.
+//! In: the settings. Out: a rustls configuration with the ring provider, the roots of a file or of the system, and a
+//! certificate of our own where one is configured. One configuration serves all workers, so sessions resume across
+//! connections of one origin only; what is offered by ALPN is set per connection kind on a copy of it.
+//! Files are read at start and reload only, and whatever is wrong with them is found there.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use crate::error::SetupError;
-use crate::settings::TlsSettings;
+use crate::settings::{ClientCertificate, TlsSettings};
 
-/// Builds the configuration; reads files, so it is called at start and reload only.
+/// The names of protocols in ALPN.
+pub(crate) const HTTP1: &[u8] = b"http/1.1";
+pub(crate) const HTTP2: &[u8] = b"h2";
+
+/// Builds the configuration, which offers no protocol yet; reads files, so it is called at start and reload only.
 pub(crate) fn client_config(settings: &TlsSettings) -> Result<ClientConfig, SetupError> {
     let provider = Arc::new(ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
-    let mut config = if settings.verify {
-        builder.with_root_certificates(roots(settings)?).with_no_client_auth()
+    let builder = if settings.verify {
+        builder.with_root_certificates(roots(settings)?)
     } else {
-        builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-            .with_no_client_auth()
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
     };
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+    match &settings.client {
+        None => Ok(builder.with_no_client_auth()),
+        Some(client) => identified(builder, client),
+    }
+}
+
+/// The same configuration, its sessions included, offering `protocols` in this order.
+pub(crate) fn offering(config: &ClientConfig, protocols: &[&[u8]]) -> Arc<ClientConfig> {
+    let mut config = config.clone();
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    Arc::new(config)
 }
 
 fn roots(settings: &TlsSettings) -> Result<RootCertStore, SetupError> {
@@ -50,6 +63,34 @@ fn roots(settings: &TlsSettings) -> Result<RootCertStore, SetupError> {
         roots.add(certificate).map_err(|e| failed(e.to_string()))?;
     }
     if roots.is_empty() { Err(failed("no certificates in it".to_owned())) } else { Ok(roots) }
+}
+
+/// A configuration that can say who we are.
+fn identified(
+    builder: ConfigBuilder<ClientConfig, WantsClientCert>,
+    client: &ClientCertificate,
+) -> Result<ClientConfig, SetupError> {
+    let failed = |path: &Path, reason: String| SetupError::ClientCertificate {
+        path: path.display().to_string(),
+        reason,
+    };
+    let chain = CertificateDer::pem_file_iter(&client.cert)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|e| failed(&client.cert, e.to_string()))?;
+    if chain.is_empty() {
+        return Err(failed(&client.cert, "no certificates in it".to_owned()));
+    }
+    let key = PrivateKeyDer::from_pem_file(&client.key).map_err(|e| match e {
+        rustls::pki_types::pem::Error::NoItemsFound => failed(&client.key, "no private key in it".to_owned()),
+        other => failed(&client.key, other.to_string()),
+    })?;
+    builder.with_client_auth_cert(chain, key).map_err(|e| match e {
+        rustls::Error::InconsistentKeys(_) => {
+            failed(&client.key, format!("not the key of {}", client.cert.display()))
+        }
+        rustls::Error::InvalidCertificate(_) => failed(&client.cert, e.to_string()),
+        other => failed(&client.key, other.to_string()),
+    })
 }
 
 /// `verify = false`: takes any certificate, but still insists that the peer holds its key.

@@ -1,6 +1,7 @@
 //! The origin's end of an accepted upgrade (RFC 6455): a byte stream that counts as an exchange while it lives.
 //!
-//! In: the connection, after hyper has let go of it with what it had read beyond the 101. Out: both directions.
+//! In: the connection, after hyper has let go of it with what it had read beyond the 101. Out: both directions. It is
+//! load for its server, but it left the queue: a few long tunnels must not keep all requests out.
 //! Deliberately absent: the frames inside, copying, and the limit on silence, which belong to whoever joins the ends.
 
 use std::io;
@@ -19,7 +20,8 @@ pub(crate) struct TunnelStream {
 }
 
 impl TunnelStream {
-    pub(crate) fn new(upgraded: Upgraded, in_flight: InFlight) -> Self {
+    pub(crate) fn new(upgraded: Upgraded, mut in_flight: InFlight) -> Self {
+        in_flight.leave_seat();
         Self { stream: TokioIo::new(upgraded), _in_flight: in_flight }
     }
 }

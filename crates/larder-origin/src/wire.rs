@@ -1,7 +1,8 @@
-//! The bytes of one connection, between hyper and the kernel.
+//! The bytes of one connection, between an HTTP library and the kernel.
 //!
 //! In: a socket, clear or TLS. Out: the same as a byte stream that also keeps a [`Trace`]: how much was read and
-//! written and when, which is what retry and time limits are decided by. Counting happens above TLS, so a session
+//! written and when, which is what retry and time limits are decided by. `h2` sits on it as well, with no need of the
+//! second and the fourth of what follows. Counting happens above TLS, so a session
 //! ticket is not taken for an answer.
 //!
 //! Four things hyper cannot do from where it stands are done here:
@@ -17,12 +18,14 @@
 use std::future::Future as _;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -57,6 +60,26 @@ impl WeakSocket {
             Self::Unix(socket) => socket.upgrade().map(Socket::Unix),
         };
         socket.is_some_and(|socket| socket.is_quiet())
+    }
+
+    /// Whether the peer has closed its end, also where there is something to read before that end; asks the kernel,
+    /// like [`Socket::is_quiet`]. A socket that is gone has ended.
+    pub(crate) fn is_ended(&self) -> bool {
+        match self {
+            Self::Tcp(socket) => socket.upgrade().is_none_or(|socket| is_hung_up(socket.as_ref())),
+            Self::Unix(socket) => socket.upgrade().is_none_or(|socket| is_hung_up(socket.as_ref())),
+        }
+    }
+}
+
+fn is_hung_up(socket: &impl AsFd) -> bool {
+    let mut asked = [PollFd::new(socket, PollFlags::RDHUP)];
+    match rustix::event::poll(&mut asked, Some(&Timespec::default())) {
+        Ok(_) => {
+            asked.iter().any(|fd| fd.revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR))
+        }
+        // Interrupted: not known, and the connection's own task will tell.
+        Err(_) => false,
     }
 }
 
@@ -178,7 +201,7 @@ pub(crate) struct Trace {
     /// Microseconds after `opened`.
     last_write: AtomicU64,
     reads_refused: AtomicBool,
-    is_tunnel: AtomicBool,
+    reports_failed_writes: AtomicBool,
 }
 
 /// How much had gone over a connection when an exchange began on it.
@@ -196,13 +219,18 @@ impl Trace {
             written_bytes: AtomicU64::new(0),
             last_write: AtomicU64::new(0),
             reads_refused: AtomicBool::new(false),
-            is_tunnel: AtomicBool::new(false),
+            reports_failed_writes: AtomicBool::new(false),
         }
     }
 
     /// Marks the beginning of an exchange; the time of the last write starts anew.
     pub(crate) fn begin(&self) -> Mark {
         self.note_write(0);
+        self.mark()
+    }
+
+    /// Marks this moment.
+    pub(crate) fn mark(&self) -> Mark {
         Mark {
             read_bytes: self.read_bytes.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
@@ -234,9 +262,9 @@ impl Trace {
         self.reads_refused.load(Ordering::Relaxed)
     }
 
-    /// From now on the bytes are not HTTP, and a failed write is reported as it happens.
-    pub(crate) fn become_tunnel(&self) {
-        self.is_tunnel.store(true, Ordering::Relaxed);
+    /// From now on the bytes are not HTTP/1.1, and a failed write is reported as it happens.
+    pub(crate) fn report_failed_writes(&self) {
+        self.reports_failed_writes.store(true, Ordering::Relaxed);
     }
 
     fn note_write(&self, bytes: usize) {
@@ -270,7 +298,7 @@ impl Wire {
     /// fail the limit on the first byte ends the exchange.
     fn hold_back<T>(&mut self, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match outcome {
-            Poll::Ready(Err(_)) if !self.trace.is_tunnel.load(Ordering::Relaxed) => {
+            Poll::Ready(Err(_)) if !self.trace.reports_failed_writes.load(Ordering::Relaxed) => {
                 self.is_write_broken = true;
                 Poll::Pending
             }

@@ -7,20 +7,21 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{REFERER, USER_AGENT};
-use http::{HeaderMap, StatusCode};
+use http::header::{REFERER, SET_COOKIE, USER_AGENT};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_cache::NotStorable;
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
-use larder_http::message::{RequestHead, Response, ResponseHead};
+use larder_http::message::{RequestHead, Response, ResponseHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Now;
 use larder_observe::{Label, LogRecord, Served, Text, Vocabulary};
+use larder_origin::{Affinity, ServerTag};
 
-use crate::fetch::Hop;
+use crate::fetch::{self, Hop};
 use crate::key;
 use crate::proxy::Worker;
 use crate::route::Site;
-use crate::settings::RuleSettings;
+use crate::settings::{OriginChoice, RuleSettings};
 
 /// An exchange from the moment that its site and rule are known.
 pub(crate) struct Exchange {
@@ -29,6 +30,8 @@ pub(crate) struct Exchange {
     /// As the client sent it.
     pub(crate) raw_target: Target,
     pub(crate) hop: Hop,
+    /// The server that its client has met before.
+    pub(crate) server: Option<ServerTag>,
     /// As far as trusted peers tell; for the log.
     pub(crate) client: IpAddr,
     /// The origin that was asked, or whose answer to somebody else was waited for.
@@ -50,6 +53,29 @@ pub(crate) struct Reply {
 }
 
 impl Exchange {
+    /// Which server of an origin it should meet: the one that the client has met before, where it `waits` for the answer.
+    /// Whether that will be shared is not known before it comes, and what is shared is the same from every server.
+    pub(crate) fn affinity(&self, choice: Option<&OriginChoice>, waits: bool) -> Affinity {
+        let by = choice.and_then(|choice| choice.hash_by.as_ref());
+        Affinity {
+            hash: by.and_then(|by| fetch::hash(by, &self.head, self.client)),
+            server: self.server.filter(|_| waits),
+        }
+    }
+
+    /// Keeps the client at the server that answered it, and it alone.
+    pub(crate) fn stay(&self, choice: Option<&OriginChoice>, met: ServerTag, fields: &mut HeaderMap) {
+        let name = choice.and_then(|choice| choice.sticky.as_ref());
+        let Some(name) = name.filter(|_| self.server != Some(met)) else {
+            return;
+        };
+        let secure = if self.head.scheme == Scheme::Https { "; Secure" } else { "" };
+        let cookie = format!("{name}={met}; Path=/; HttpOnly; SameSite=Lax{secure}");
+        if let Ok(cookie) = HeaderValue::try_from(cookie) {
+            fields.append(SET_COOKIE, cookie);
+        }
+    }
+
     /// Completes a response: the rule's edits, Cache-Status, counters, log.
     pub(crate) fn close(self, worker: &Arc<Worker>, served: Reply) -> Response {
         let Reply { mut response, status } = served;
@@ -159,9 +185,29 @@ impl Label for InvalidationKind {
     }
 }
 
+/// Why something is fetched that nobody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefreshKind {
+    /// It is stale and was used all the same.
+    Behind,
+    /// It is in use and its lifetime ends soon.
+    Ahead,
+    /// The last attempt failed, and it stands in meanwhile.
+    Down,
+}
+
+impl Label for RefreshKind {
+    const NAME: &'static str = "kind";
+    const TOKENS: &'static [&'static str] = &["behind", "ahead", "down"];
+
+    fn index(&self) -> usize {
+        *self as usize
+    }
+}
+
 /// The words that counters are told apart by.
 pub fn vocabulary() -> Vocabulary {
-    Vocabulary::of::<ForwardLabel, NotStoredLabel, InvalidationKind>()
+    Vocabulary::of::<ForwardLabel, NotStoredLabel, InvalidationKind, RefreshKind>()
 }
 
 /// A forward reason as a label.
@@ -197,6 +243,8 @@ pub(crate) enum NotStored {
     Superseded,
     /// It outgrew its room, or nobody was left, or it broke.
     Incomplete,
+    /// Its URL has not been asked for often enough yet.
+    MinUses,
 }
 
 impl NotStored {
@@ -211,7 +259,7 @@ pub(crate) struct NotStoredLabel(pub(crate) NotStored);
 impl Label for NotStoredLabel {
     const NAME: &'static str = "reason";
     const TOKENS: &'static [&'static str] = &{
-        let mut tokens = ["no-room"; NotStorable::ALL.len() + 4];
+        let mut tokens = ["no-room"; NotStorable::ALL.len() + 5];
         let mut index = 0;
         while index < NotStorable::ALL.len() {
             tokens[index] = NotStorable::ALL[index].token();
@@ -220,6 +268,7 @@ impl Label for NotStoredLabel {
         tokens[index + 1] = "invalidated";
         tokens[index + 2] = "superseded";
         tokens[index + 3] = "incomplete";
+        tokens[index + 4] = "min-uses";
         tokens
     };
 
@@ -231,6 +280,7 @@ impl Label for NotStoredLabel {
             NotStored::Invalidated => rules + 1,
             NotStored::Superseded => rules + 2,
             NotStored::Incomplete => rules + 3,
+            NotStored::MinUses => rules + 4,
         }
     }
 }

@@ -29,6 +29,7 @@ mod serve;
 pub mod settings;
 #[cfg(test)]
 mod testing;
+mod uses;
 
 pub use exchange::{InvalidationKind, vocabulary};
 pub use plan::{Plan, PlanError};

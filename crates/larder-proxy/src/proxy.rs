@@ -3,22 +3,26 @@
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use futures_util::future::join_all;
 use larder_http::message::{Peer, Request, Response};
 use larder_http::time::Clock;
 use larder_listen::{Interims, Refusal, Service};
 use larder_observe::{AccessLog, Diagnostics, LogRecord, Metrics, WorkerMetrics};
 use larder_origin::{Origin, SetupError};
+use tokio::sync::Notify;
 
 use crate::collapse::Flights;
 use crate::invalidate::Numbering;
 use crate::plan::Plan;
 use crate::settings::{OriginChoice, ProxySettings};
+use crate::uses::Uses;
 
 /// What all workers share, for the life of the process.
 pub struct Proxy {
     pub(crate) clock: Clock,
     pub(crate) flights: Arc<Flights>,
     pub(crate) numbering: Numbering,
+    pub(crate) uses: Uses,
     pub(crate) access_log: ArcSwapOption<AccessLog>,
     metrics: Arc<Metrics>,
     diagnostics: Diagnostics,
@@ -46,6 +50,7 @@ impl Proxy {
             clock,
             flights: Flights::new(ProxySettings::WAITERS_PER_KEY),
             numbering: Numbering::default(),
+            uses: Uses::default(),
             access_log: ArcSwapOption::empty(),
             metrics,
             diagnostics,
@@ -78,6 +83,7 @@ impl Proxy {
             metrics: self.metrics.worker(index),
             index,
             furnished: ArcSwap::from_pointee(furnished),
+            adopted: Notify::new(),
         })
     }
 }
@@ -103,6 +109,10 @@ impl Furnished {
         Ok(Self { origins: origins.collect::<Result<_, _>>()?, plan })
     }
 
+    pub(crate) fn choice(&self, index: usize) -> Option<&OriginChoice> {
+        self.origins.get(index).map(|(choice, _)| choice)
+    }
+
     pub(crate) fn origin(&self, index: usize) -> Option<&(OriginChoice, Arc<Origin>)> {
         self.origins.get(index)
     }
@@ -117,6 +127,8 @@ pub struct Worker {
     pub(crate) metrics: Arc<WorkerMetrics>,
     pub(crate) index: usize,
     pub(crate) furnished: ArcSwap<Furnished>,
+    /// Another plan has been taken over.
+    adopted: Notify,
 }
 
 impl std::fmt::Debug for Worker {
@@ -139,6 +151,22 @@ impl Worker {
     /// Takes over what was prepared, for requests from now on.
     pub fn adopt(&self, prepared: Prepared) {
         self.furnished.store(prepared.0);
+        self.adopted.notify_one();
+    }
+
+    /// Looks after the origins of the plan in force: their health, their names. Never ends; for one worker of the process.
+    ///
+    /// # Cancel safety
+    /// Ends all of it.
+    pub async fn tend_origins(&self) {
+        loop {
+            let furnished = self.furnished.load_full();
+            let tending = join_all(furnished.origins.iter().map(|(_, origin)| origin.tend()));
+            tokio::select! {
+                () = self.adopted.notified() => {}
+                () = async { tending.await; std::future::pending().await } => {}
+            }
+        }
     }
 
     /// Resolves every origin's names once. Returns what could not be resolved, for a warning.

@@ -53,6 +53,29 @@ pub struct OriginChoice {
     pub shared: Arc<larder_origin::Shared>,
     /// Its number.
     pub id: OriginId,
+    /// By which part of a request a server is chosen; `None` where the origin does not balance by hash.
+    pub hash_by: Option<HashBy>,
+    /// The cookie that keeps a client at its server.
+    pub sticky: Option<Arc<str>>,
+}
+
+/// A part of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HashBy {
+    /// Host, path and query.
+    Url,
+    /// The path.
+    Path,
+    /// The host.
+    Host,
+    /// The address of the client, as far as trusted peers tell.
+    Client,
+    /// A request field.
+    Field(HeaderName),
+    /// A cookie.
+    Cookie(String),
+    /// A query parameter, by its raw name.
+    Query(String),
 }
 
 /// A site.
@@ -109,6 +132,12 @@ pub struct RuleSettings {
     pub store_id: CacheId,
     /// Where responses are kept.
     pub store: Arc<MemoryStore>,
+    /// Whether what is in use is refreshed before its lifetime ends.
+    pub refresh_ahead: bool,
+    /// How long a request waits for somebody else's fetch before it may ask the origin itself.
+    pub collapse_wait: Option<Duration>,
+    /// How often a URL has to be asked for before a response to it is stored; 0 and 1 are the first time.
+    pub min_uses: u8,
     /// What belongs to the key.
     pub key: KeySettings,
     /// Whether Cache-Status tells the key.

@@ -17,4 +17,4 @@ pub use budget::{Budget, Reservation};
 pub use growing::{Growing, PushError, Reader};
 pub use key::CacheKey;
 pub use memory::{Lookup, MemoryStore, MemoryStoreSettings, Usage};
-pub use stored::{StoredBody, StoredResponse};
+pub use stored::{RefreshFailure, Refreshing, StoredBody, StoredResponse};

@@ -4,7 +4,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +12,10 @@ use larder_http::body::Pieces;
 
 use crate::budget::Reservation;
 use crate::memory::MemoryStore;
+
+mod refreshing;
+
+pub use refreshing::{RefreshFailure, Refreshing};
 
 /// What a piece costs beside its bytes: the handle, its shared count, the allocator's rounding.
 pub(crate) const PIECE_OVERHEAD_BYTES: u64 = 96;
@@ -150,30 +153,16 @@ pub struct StoredResponse {
     pub number: u64,
     /// Room for head, key and index entry.
     pub room: Reservation,
-    /// When somebody last began to refresh it behind an answer.
+    /// From sending its request to the last byte of what came: how long the next refresh may well take.
+    pub took: Duration,
+    /// The attempts to refresh it.
     pub refreshing: Refreshing,
 }
 
-/// When a stored response was last begun to be refreshed behind an answer, so that an origin that fails its refreshes is
-/// not asked again by the next hit.
-#[derive(Debug, Default)]
-pub struct Refreshing(AtomicU64);
-
-impl Refreshing {
-    /// Whether a refresh may begin at `now` (monotonic): none has begun within `pause`. If so, it is noted.
-    pub fn may_begin(&self, now: Duration, pause: Duration) -> bool {
-        // Zero is "never"; the clock may well stand at zero.
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX - 1) + 1;
-        let last = self.0.load(Ordering::Relaxed);
-        let is_due = last == 0 || ms(now) >= last.saturating_add(ms(pause) - 1);
-        is_due && self.0.compare_exchange(last, ms(now), Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
-}
-
 impl StoredResponse {
-    /// A response as it will lie in the index.
+    /// A response as it will lie in the index, of which nobody knows how long it took.
     pub fn new(head: Arc<StoredHead>, body: Arc<StoredBody>, number: u64, room: Reservation) -> Self {
-        Self { head, body, number, room, refreshing: Refreshing::default() }
+        Self { head, body, number, room, took: Duration::ZERO, refreshing: Refreshing::default() }
     }
 
     /// Bytes to reserve for everything but the body: head, key, and the index's own records.
@@ -184,7 +173,7 @@ impl StoredResponse {
 
 /// What an entry costs beside its key, head and body: the item, its slot in a queue and in the table, two
 /// allocations for the shared handles, and the allocator's rounding.
-pub(crate) const INDEX_ENTRY_BYTES: usize = 320;
+pub(crate) const INDEX_ENTRY_BYTES: usize = 352;
 
 #[cfg(test)]
 mod tests;

@@ -14,11 +14,14 @@ use larder_config::{
 };
 use larder_http::time::Clock;
 use larder_observe::Metrics;
-use larder_origin::{OriginSettings, ServerAddress, Timeouts, TlsSettings};
+use larder_origin::{
+    Balance, ClientCertificate, Ejection, HealthCheck, InFlightLimit, OriginSettings, Protocol,
+    ResolveSettings, Retry, ServerAddress, ServerSettings, Timeouts, TlsSettings,
+};
 use larder_proxy::PlanError;
 use larder_proxy::settings::{
-    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleSettings, SiteSettings,
-    ValueMatch,
+    FieldEdits, HashBy, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleSettings,
+    SiteSettings, ValueMatch,
 };
 use larder_store::{MemoryStore, MemoryStoreSettings};
 
@@ -126,6 +129,8 @@ impl Wiring {
                     settings,
                     shared,
                     id: self.metrics.origin(&name),
+                    hash_by: origin.chosen_by().map(hash_by),
+                    sticky: origin.sticky.as_ref().map(|name| name.as_str().into()),
                 };
                 KnownOrigin { config: origin.clone(), choice }
             });
@@ -183,6 +188,9 @@ impl Wiring {
                 fields: resolved.key.fields,
             },
             policy,
+            refresh_ahead: resolved.refresh_ahead,
+            collapse_wait: resolved.collapse_wait,
+            min_uses: resolved.min_uses,
             debug: resolved.debug,
             request: edits(resolved.request),
             response: edits(resolved.response),
@@ -198,6 +206,9 @@ fn policy(resolved: &Resolved) -> CachePolicy {
         keyed_cookies: resolved.key.cookies.iter().map(|cookie| cookie.as_str().to_owned()).collect(),
         ignore_cookies: resolved.cookies == Cookies::Ignore,
         stale_if_dead: resolved.stale_if_dead,
+        stale_while_revalidate: resolved.stale_while_revalidate,
+        stale_if_error: resolved.stale_if_error,
+        jitter_percent: resolved.jitter.hundredths(),
         set_cookie: match resolved.set_cookie {
             larder_config::SetCookie::Guard => SetCookie::Guard,
             larder_config::SetCookie::Store => SetCookie::Store,
@@ -266,29 +277,115 @@ fn rule_match(rule: &larder_config::Rule) -> RuleMatch {
 }
 
 fn origin_settings(name: &str, origin: &larder_config::Origin) -> OriginSettings {
-    let server = |server: &larder_config::Server| match server {
-        larder_config::Server::Tcp { scheme: larder_http::message::Scheme::Http, host, port } => {
-            ServerAddress::Http { host: host.clone(), port: *port }
-        }
-        larder_config::Server::Tcp { scheme: larder_http::message::Scheme::Https, host, port } => {
-            ServerAddress::Https { host: host.clone(), port: *port }
-        }
-        larder_config::Server::Unix(path) => ServerAddress::Unix(path.clone()),
-    };
     OriginSettings {
+        servers: origin.servers.iter().map(server).collect(),
+        balance: match origin.balance {
+            larder_config::Balance::RoundRobin => Balance::RoundRobin,
+            larder_config::Balance::LeastRequests => Balance::LeastRequests,
+            larder_config::Balance::Hash => Balance::Hash,
+        },
         timeouts: Timeouts {
             connect: origin.connect_timeout,
             first_byte: origin.first_byte_timeout,
             between_bytes: origin.between_bytes_timeout,
+            total: origin.total_timeout,
             ..Timeouts::default()
         },
         idle: origin.idle,
         max_idle: origin.max_idle,
-        tls: TlsSettings {
-            ca_file: origin.ca_file.as_ref().map(|file| file.0.clone()),
-            ..TlsSettings::default()
+        max_connections: origin.max_connections,
+        tls: tls(origin),
+        protocol: match origin.protocol {
+            larder_config::Protocol::Http1 => Protocol::Http1,
+            larder_config::Protocol::Http2 => Protocol::Http2,
+            larder_config::Protocol::Auto => Protocol::Auto,
         },
-        ..OriginSettings::new(name, origin.servers.iter().map(server).collect())
+        proxy_protocol: origin.proxy_protocol,
+        in_flight: InFlightLimit {
+            max: origin.max_in_flight,
+            queue: origin.queue,
+            queue_timeout: origin.queue_timeout,
+        },
+        retry: origin.retry.as_ref().map(retry),
+        ejection: Ejection {
+            failures: origin.ejection.failures,
+            time: origin.ejection.time,
+            time_max: origin.ejection.max_time,
+        },
+        slow_start: origin.slow_start,
+        health: origin.health.as_ref().map(health),
+        resolve: ResolveSettings {
+            every: origin.resolve_every,
+            name_servers: origin.name_servers.iter().map(|server| server.0).collect(),
+        },
+        ..OriginSettings::new(name, Vec::new())
+    }
+}
+
+fn server(entry: &larder_config::ServerEntry) -> ServerSettings {
+    use larder_http::message::Scheme;
+    let address = match &entry.server {
+        larder_config::Server::Tcp { scheme: Scheme::Http, host, port } => {
+            ServerAddress::Http { host: host.clone(), port: *port }
+        }
+        larder_config::Server::Tcp { scheme: Scheme::Https, host, port } => {
+            ServerAddress::Https { host: host.clone(), port: *port }
+        }
+        larder_config::Server::Unix(path) => ServerAddress::Unix(path.clone()),
+        larder_config::Server::Srv { scheme, name } => {
+            ServerAddress::Srv { tls: *scheme == Scheme::Https, name: name.clone() }
+        }
+    };
+    ServerSettings { address, weight: entry.weight, backup: entry.backup }
+}
+
+fn tls(origin: &larder_config::Origin) -> TlsSettings {
+    // A checked config has both or none.
+    let client = origin.client_cert.as_ref().zip(origin.client_key.as_ref());
+    TlsSettings {
+        ca_file: origin.ca_file.as_ref().map(|file| file.0.clone()),
+        client: client.map(|(cert, key)| ClientCertificate { cert: cert.0.clone(), key: key.0.clone() }),
+        server_name: origin.server_name.as_ref().map(|name| name.as_str().to_owned()),
+        ..TlsSettings::default()
+    }
+}
+
+fn retry(retry: &larder_config::Retry) -> Retry {
+    use larder_config::RetryOn;
+    let status = |on: &RetryOn| match on {
+        RetryOn::Status(status) => Some(*status),
+        RetryOn::Error | RetryOn::Timeout => None,
+    };
+    Retry {
+        servers: retry.servers,
+        on_error: retry.on.contains(&RetryOn::Error),
+        on_timeout: retry.on.contains(&RetryOn::Timeout),
+        statuses: retry.on.iter().filter_map(status).collect(),
+        budget_percent: retry.budget.hundredths(),
+    }
+}
+
+fn health(health: &larder_config::Health) -> HealthCheck {
+    HealthCheck {
+        path: health.path.0.clone(),
+        host: health.host.as_ref().map(|host| host.0.clone()),
+        statuses: health.status.iter().map(larder_config::StatusRange::range).collect(),
+        every: health.every,
+        timeout: health.timeout,
+        healthy: health.healthy,
+        unhealthy: health.unhealthy,
+    }
+}
+
+fn hash_by(part: larder_config::HashBy) -> HashBy {
+    match part {
+        larder_config::HashBy::Url => HashBy::Url,
+        larder_config::HashBy::Path => HashBy::Path,
+        larder_config::HashBy::Host => HashBy::Host,
+        larder_config::HashBy::Client => HashBy::Client,
+        larder_config::HashBy::Field(name) => HashBy::Field(name),
+        larder_config::HashBy::Cookie(name) => HashBy::Cookie(name.as_str().to_owned()),
+        larder_config::HashBy::Query(name) => HashBy::Query(name.as_str().to_owned()),
     }
 }
 
@@ -330,12 +427,31 @@ mod tests {
 
     use super::*;
 
-    /// The policy of a site that says `lines`.
-    fn policy_of(lines: &str) -> CachePolicy {
+    /// A config with a site that says `lines`.
+    fn config_of(lines: &str) -> Config {
         let text =
             format!("[origins.a]\nservers = \"http://127.0.0.1:1\"\n[[site]]\norigin = \"a\"\n{lines}\n");
-        let config = larder_config::parse(&text, "larder.toml", Path::new(".")).unwrap().config;
+        larder_config::parse(&text, "larder.toml", Path::new(".")).unwrap().config
+    }
+
+    /// The policy of a site that says `lines`.
+    fn policy_of(lines: &str) -> CachePolicy {
+        let config = config_of(lines);
         policy(&Settings::resolve(None, &config.sites[0].settings, &config.defaults))
+    }
+
+    #[test]
+    fn every_word_about_refreshing_reaches_the_proxy() {
+        let rule_of = |lines: &str| {
+            let started = Clock::default().now().wall;
+            let metrics = Metrics::new(1, larder_proxy::vocabulary(), started, "test");
+            let (settings, _) = Wiring::new(Arc::new(metrics)).draft(&config_of(lines));
+            let rule = &settings.sites[0].otherwise;
+            (rule.refresh_ahead, rule.collapse_wait, rule.min_uses)
+        };
+        assert_eq!(rule_of(""), (false, None, 1));
+        let said = rule_of("refresh_ahead = true\ncollapse_wait = \"2s\"\nmin_uses = 3");
+        assert_eq!(said, (true, Some(Duration::from_secs(2)), 3));
     }
 
     #[test]
@@ -350,6 +466,9 @@ mod tests {
 ttl = "1s"
 override_ttl = { 404 = "2s" }
 stale_if_dead = "3s"
+stale_while_revalidate = "4s"
+stale_if_error = "5s"
+jitter = "6%"
 targets = ["A-Cache-Control"]
 surrogate_control = false
 x_accel_expires = false
@@ -370,6 +489,9 @@ key.cookies = "theme""#,
             keyed_cookies: names(&["theme"]),
             ignore_cookies: true,
             stale_if_dead: Duration::from_secs(3),
+            stale_while_revalidate: Some(Duration::from_secs(4)),
+            stale_if_error: Some(Duration::from_secs(5)),
+            jitter_percent: 6,
             set_cookie: SetCookie::Bypass,
             controls: Controls {
                 targets: vec![HeaderName::from_static("a-cache-control")],
@@ -393,5 +515,103 @@ key.cookies = "theme""#,
         assert_eq!(others.set_cookie, SetCookie::Store);
         assert_eq!(policy_of("set_cookie = \"strip\"").set_cookie, SetCookie::Strip);
         assert_eq!(policy_of("request_directives = \"ignore\"").request_directives, Wishes::Ignore);
+    }
+
+    /// The settings of an origin that says `lines`.
+    fn origin_of(lines: &str) -> OriginSettings {
+        let text = format!("[origins.a]\n{lines}\n[[site]]\norigin = \"a\"\n");
+        let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
+        let config = larder_config::parse(&text, "larder.toml", examples).unwrap().config;
+        origin_settings("a", &config.origins[0].1)
+    }
+
+    #[test]
+    fn an_origin_that_says_nothing_has_the_origin_s_own_defaults() {
+        let address = ServerAddress::Http { host: "127.0.0.1".to_owned(), port: 1 };
+        let expected = OriginSettings::new("a", vec![address]);
+        assert_eq!(format!("{:?}", origin_of("servers = \"http://127.0.0.1:1\"")), format!("{expected:?}"));
+        // Tables that are empty are all defaults.
+        let said = origin_of("servers = \"http://b\"\nretry = {}\nhealth = { path = \"/up\" }");
+        let path = larder_http::target::Target::parse("/up".into()).unwrap();
+        assert_eq!(said.retry, Some(Retry::default()));
+        assert_eq!(format!("{:?}", said.health), format!("{:?}", Some(HealthCheck::new(path))));
+    }
+
+    #[test]
+    fn every_word_about_an_origin_reaches_it() {
+        let said = origin_of(
+            r#"
+servers = ["http://b:81", { url = "https://c", weight = 2 }, { url = "unix:/run/d", backup = true }, "http+srv://_e._tcp.f", "https+srv://_e._tcp.f"]
+balance = "hash"
+connect_timeout = "1s"
+first_byte_timeout = "2s"
+between_bytes_timeout = "3s"
+total_timeout = "4s"
+idle = "5s"
+max_idle = 6
+max_connections = 7
+max_in_flight = 8
+queue = 9
+queue_timeout = "10s"
+retry = { servers = 2, on = ["timeout", "502", 503], budget = "11%" }
+ejection = { failures = 12, time = "13s", max_time = "14s" }
+slow_start = "15s"
+health = { path = "/up", host = "g:16", status = ["200-299", 404], every = "17s", timeout = "18s", healthy = 19, unhealthy = 20 }
+resolve_every = "21s"
+name_servers = "127.0.0.1:22"
+protocol = "auto"
+ca_file = "ca.pem"
+client_cert = "client.pem"
+client_key = "client.key"
+server_name = "h"
+"#,
+        );
+        let seconds = Duration::from_secs;
+        let server = |address, weight, backup| ServerSettings { address, weight, backup };
+        let srv = |tls| ServerAddress::Srv { tls, name: "_e._tcp.f".to_owned() };
+        assert_eq!(
+            said.servers,
+            [
+                server(ServerAddress::Http { host: "b".to_owned(), port: 81 }, 1, false),
+                server(ServerAddress::Https { host: "c".to_owned(), port: 443 }, 2, false),
+                server(ServerAddress::Unix("/run/d".into()), 1, true),
+                server(srv(false), 1, false),
+                server(srv(true), 1, false),
+            ]
+        );
+        let Timeouts { connect, first_byte, between_bytes, total, .. } = said.timeouts;
+        assert_eq!([connect, first_byte, between_bytes], [seconds(1), seconds(2), seconds(3)]);
+        assert_eq!((total, said.idle, said.max_idle), (Some(seconds(4)), seconds(5), 6));
+        assert_eq!((said.max_connections, said.balance, said.protocol), (7, Balance::Hash, Protocol::Auto));
+        assert_eq!(said.in_flight, InFlightLimit { max: Some(8), queue: 9, queue_timeout: seconds(10) });
+        let retry = Retry {
+            servers: 2,
+            on_error: false,
+            on_timeout: true,
+            statuses: vec![502, 503],
+            budget_percent: 11,
+        };
+        assert_eq!(said.retry, Some(retry));
+        assert_eq!(said.ejection, Ejection { failures: 12, time: seconds(13), time_max: seconds(14) });
+        assert_eq!(said.slow_start, seconds(15));
+        let health = said.health.unwrap();
+        assert_eq!((health.path.as_str(), health.host.unwrap().as_str()), ("/up", "g:16"));
+        assert_eq!(health.statuses, [200..=299, 404..=404]);
+        assert_eq!((health.every, health.timeout), (seconds(17), seconds(18)));
+        assert_eq!((health.healthy, health.unhealthy), (19, 20));
+        let name_servers = vec!["127.0.0.1:22".parse().unwrap()];
+        assert_eq!(said.resolve, ResolveSettings { every: seconds(21), name_servers });
+        let file_of = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let client = said.tls.client.unwrap();
+        assert_eq!(
+            [said.tls.ca_file.as_ref().unwrap(), &client.cert, &client.key].map(file_of),
+            ["ca.pem", "client.pem", "client.key"]
+        );
+        assert_eq!(said.tls.server_name.as_deref(), Some("h"));
+        assert!(!said.proxy_protocol);
+        assert!(origin_of("servers = \"http://b\"\nproxy_protocol = true").proxy_protocol);
+        assert_eq!(origin_of("servers = \"http://b\"\nprotocol = \"h2\"").protocol, Protocol::Http2);
+        let least = origin_of("servers = \"http://b\"\nbalance = \"least-requests\"");
+        assert_eq!(least.balance, Balance::LeastRequests);
     }
 }

@@ -50,8 +50,17 @@ impl Larder for InProcess {
 
     fn metric(&self, series: &str) -> Option<f64> {
         let text = self.server.as_ref()?.insight().metrics_text();
-        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
-        line.parse().ok()
+        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+        let labels: Vec<&str> =
+            labels.trim_end_matches('}').split(',').filter(|one| !one.is_empty()).collect();
+        let values = text.lines().filter_map(|line| {
+            let (series, value) = line.rsplit_once(' ')?;
+            let said = series.strip_prefix(name)?;
+            let is_it =
+                said.is_empty() || (said.starts_with('{') && labels.iter().all(|one| said.contains(one)));
+            if is_it { value.parse::<f64>().ok() } else { None }
+        });
+        values.reduce(|sum, value| sum + value)
     }
 }
 

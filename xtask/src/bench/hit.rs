@@ -7,30 +7,21 @@
 //! Deliberately absent: latency at equal load, which needs an open loop, and figures taken elsewhere.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use crate::children::{Server, free_port};
+use super::contender::{self, Contender, LOAD_CORE, SERVER_CORE, pinned};
+use super::report::{Report, median, round};
+use crate::children::free_port;
 use crate::origin::{Origin, body, fetch};
 
 const SIZES: &[usize] = &[134, 8357, 57_000];
 const ROUNDS: usize = 3;
 const SECONDS: u32 = 5;
-const SERVER_CORE: &str = "0";
-const LOAD_CORE: &str = "1";
-const READY_MAX: Duration = Duration::from_secs(20);
-
-struct Contender {
-    name: &'static str,
-    address: SocketAddr,
-    server: Server,
-}
 
 /// One run of wrk.
 #[derive(Clone, Copy)]
@@ -41,24 +32,19 @@ struct Run {
 
 /// Measures, prints the table and writes it to bench/results.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    crate::tools::need(root, "bench")?;
-    let build = ["build", "--release", "-p", "larder"];
-    let status = Command::new("cargo").args(build).current_dir(root).status().context("cargo")?;
-    ensure!(status.success(), "larder could not be built");
-    let cores = std::thread::available_parallelism()?.get();
-    ensure!(cores >= 2, "two cores are needed, one for the server and one for the load");
-
+    contender::cores()?;
+    let program = contender::build_larder(root)?;
     let origin = Origin::start()?;
-    let shm = Path::new("/dev/shm");
-    let scratch = tempfile::tempdir_in(if shm.is_dir() { shm } else { Path::new("/tmp") })?;
-    let mut contenders = [larder(root, &origin)?, nginx(scratch.path(), &origin)?];
+    let scratch = contender::scratch()?;
+    let nginx = contender::nginx(scratch.path(), "nginx proxy_cache", "", origin.address)?;
+    let mut contenders = [larder(&program, &origin)?, nginx];
 
     // [size][contender] -> runs
     let mut runs = vec![vec![Vec::new(); contenders.len()]; SIZES.len()];
     for round in 1..=ROUNDS {
         for (size, of_size) in SIZES.iter().zip(&mut runs) {
             for (contender, kept) in contenders.iter_mut().zip(of_size.iter_mut()) {
-                let run = measure(contender, *size, &origin).with_context(|| contender.name)?;
+                let run = measure(contender, *size, &origin).with_context(|| contender.name.clone())?;
                 println!(
                     "round {round}, {size} B, {}: {:.2} us CPU per request, {:.0} requests/s",
                     contender.name, run.cpu_us_per_request, run.requests_per_s
@@ -67,56 +53,19 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             }
         }
     }
-    report(root, &contenders, &runs, cores)
+    report(root, &contenders, &runs)
 }
 
-fn larder(root: &Path, origin: &Origin) -> Result<Contender> {
+/// As started without a file: the origin's own word decides.
+fn larder(program: &Path, origin: &Origin) -> Result<Contender> {
     let (address, admin) = (free_port()?, free_port()?);
     let mut command = pinned(SERVER_CORE);
     command
-        .arg(root.join("target/release/larder"))
+        .arg(program)
         .args(["run", "--workers", "1", "--origin", &format!("http://{}", origin.address)])
         .args(["--listen", &address.to_string(), "--admin", &admin.to_string()])
         .stdout(Stdio::null());
-    start("larder", address, &mut command)
-}
-
-fn nginx(scratch: &Path, origin: &Origin) -> Result<Contender> {
-    let address = free_port()?;
-    let root_user = rustix::process::geteuid().is_root();
-    let folder = scratch.display();
-    let config = format!(
-        "{user}daemon off; worker_processes 1; pid {folder}/pid; error_log stderr warn;\n\
-         events {{ worker_connections 1024; }}\n\
-         http {{\n\
-         access_log off; sendfile on; tcp_nopush on; tcp_nodelay on; keepalive_requests 1000000000;\n\
-         client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;\n\
-         fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;\n\
-         proxy_cache_path {folder}/cache levels=1:2 keys_zone=hits:16m max_size=256m inactive=1h;\n\
-         server {{ listen {address} backlog=4096; location / {{\n\
-         proxy_pass http://{origin}; proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_cache hits;\n\
-         }} }}\n\
-         }}\n",
-        user = if root_user { "user root;\n" } else { "" },
-        origin = origin.address,
-    );
-    let file = scratch.join("nginx.conf");
-    fs::write(&file, config).context("nginx.conf")?;
-    let mut command = pinned(SERVER_CORE);
-    command.arg("nginx").arg("-c").arg(&file).arg("-p").arg(scratch).args(["-e", "stderr"]);
-    start("nginx proxy_cache", address, &mut command)
-}
-
-fn pinned(core: &str) -> Command {
-    let mut command = Command::new("taskset");
-    command.args(["-c", core]);
-    command
-}
-
-fn start(name: &'static str, address: SocketAddr, command: &mut Command) -> Result<Contender> {
-    let mut server = Server::start(name, command)?;
-    server.wait_for(address, READY_MAX)?;
-    Ok(Contender { name, address, server })
+    contender::start("larder", address, &mut command)
 }
 
 fn measure(contender: &mut Contender, size: usize, origin: &Origin) -> Result<Run> {
@@ -161,12 +110,7 @@ fn read_wrk(text: &str) -> Result<(f64, f64)> {
     Ok((requests, rate.trim().parse().context("rate")?))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-fn report(root: &Path, contenders: &[Contender], runs: &[Vec<Vec<Run>>], cores: usize) -> Result<()> {
+fn report(root: &Path, contenders: &[Contender], runs: &[Vec<Vec<Run>>]) -> Result<()> {
     let mut rows = Vec::new();
     let mut table = String::from(
         "| body | server | CPU us per request | requests/s | CPU beside nginx |\n|---|---|---|---|---|\n",
@@ -194,40 +138,19 @@ fn report(root: &Path, contenders: &[Contender], runs: &[Vec<Vec<Run>>], cores: 
             }));
         }
     }
-    let versions = [said("rustc", "--version"), said("nginx", "-v"), said("wrk", "-v")];
     let how = format!(
         "One worker each, pinned to one core; `wrk -t1 -c64 -d{SECONDS}s` on another; {ROUNDS} interleaved rounds, \
-         medians. {cores} cores, {}. {}.",
-        processor(),
-        versions.join(", ")
+         medians."
     );
-    println!("\n{table}\n{how}");
-    let folder = root.join("bench/results");
-    fs::create_dir_all(&folder)?;
-    let page = format!("# Hits in memory\n\nWritten by `make bench NAME=hit`.\n\n{table}\n{how}\n");
-    fs::write(folder.join("hit.md"), page).context("hit.md")?;
-    let data = json!({ "bench": "hit", "rounds": ROUNDS, "seconds": SECONDS, "cores": cores,
-        "processor": processor(), "versions": versions, "rows": rows });
-    fs::write(folder.join("hit.json"), format!("{data:#}\n")).context("hit.json")
-}
-
-fn round(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
-}
-
-/// The first line of what `program` says of its version, on whichever stream.
-fn said(program: &str, flag: &str) -> String {
-    let Ok(output) = Command::new(program).arg(flag).output() else {
-        return format!("{program} unknown");
-    };
-    let text = [output.stdout, output.stderr].concat();
-    String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_owned()
-}
-
-fn processor() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = text.lines().find_map(|l| l.strip_prefix("model name")).and_then(|l| l.split_once(": "));
-    model.map_or_else(|| "processor unknown".to_owned(), |(_, name)| name.trim().to_owned())
+    Report {
+        name: "hit",
+        title: "Hits in memory",
+        table: &table,
+        how: &how,
+        programs: &[("rustc", "--version"), ("nginx", "-v"), ("wrk", "-v")],
+        figures: json!({ "rounds": ROUNDS, "seconds": SECONDS, "rows": rows }),
+    }
+    .write(root)
 }
 
 #[cfg(test)]
@@ -242,10 +165,5 @@ mod tests {
         assert!(read_wrk(&format!("{text}  Non-2xx or 3xx responses: 4\n")).is_err());
         assert!(read_wrk(&format!("{text}  Socket errors: connect 0, read 1\n")).is_err());
         assert!(read_wrk("").is_err());
-    }
-
-    #[test]
-    fn the_median_is_the_middle_one() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]).to_bits(), 2.0_f64.to_bits());
     }
 }

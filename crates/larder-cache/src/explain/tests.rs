@@ -59,6 +59,39 @@ fn the_lifetime_that_decides_comes_first_and_those_that_lost_follow() {
 }
 
 #[test]
+fn what_jitter_took_off_is_told_and_nothing_else() {
+    let lifetimes_of = |seconds| Lifetimes { any: Some(Duration::from_secs(seconds)), by_status: Vec::new() };
+    let policy = CachePolicy { ttl: lifetimes_of(100), jitter_percent: 10, ..CachePolicy::default() };
+    let lifetime_of = |source, seconds| Freshness {
+        lifetime: Duration::from_secs(seconds),
+        source,
+        ..freshness(
+            StatusCode::OK,
+            &fields(&[]),
+            &Directives::read(&fields(&[]), &policy),
+            at_once(),
+            &policy,
+        )
+    };
+    let told = |of: &Freshness, policy: &CachePolicy, lines: &[(&str, &str)]| {
+        let told = lifetimes(StatusCode::OK, &fields(lines), at_once(), policy);
+        shortened_from(of, &told, policy).map(|from| from.as_secs())
+    };
+    let ttl = |seconds| lifetime_of(LifetimeSource::Ttl, seconds);
+    assert_eq!(told(&ttl(95), &policy, &[]), Some(100));
+    assert_eq!(told(&ttl(90), &policy, &[]), Some(100));
+    assert_eq!(told(&ttl(100), &policy, &[]), None);
+    // Stored while the rule had another lifetime, or none.
+    assert_eq!(told(&ttl(80), &policy, &[]), None);
+    assert_eq!(told(&ttl(120), &policy, &[]), None);
+    assert_eq!(told(&lifetime_of(LifetimeSource::OverrideTtl, 95), &policy, &[]), None);
+    let cc = [("cache-control", "max-age=100")];
+    assert_eq!(told(&lifetime_of(LifetimeSource::MaxAge, 95), &policy, &cc), None);
+    let even = CachePolicy { jitter_percent: 0, ..policy.clone() };
+    assert_eq!(told(&ttl(95), &even, &[]), None);
+}
+
+#[test]
 fn texts_are_sentences_and_sections_are_named() {
     for reason in NotStorable::ALL {
         assert!(reason.sentence().ends_with('.') && !reason.section().is_empty(), "{reason:?}");

@@ -142,6 +142,49 @@ fn a_lifetime_is_over_when_age_reaches_it() {
 }
 
 #[test]
+fn lifetimes_of_milliseconds_end_to_the_millisecond() {
+    for lifetime in [1, 2, 250, 500, 999, 1_000, 1_001] {
+        let any = Some(Duration::from_millis(lifetime));
+        let ttl = CachePolicy { ttl: Lifetimes { any, by_status: Vec::new() }, ..CachePolicy::default() };
+        let found = of(200, &[("age", "100")], &ttl);
+        assert!(found.is_shareable(), "{lifetime} ms");
+        for ms in [0, 1, lifetime - 1, lifetime, lifetime + 999, lifetime + 1_000] {
+            let (now, left) = (at_ms(ms), lifetime.saturating_sub(ms));
+            assert_eq!(found.is_fresh(now), ms < lifetime, "{lifetime} ms after {ms}");
+            assert_eq!(found.remaining(now), Duration::from_millis(left), "{lifetime} ms after {ms}");
+            assert_eq!(found.staleness(now), Duration::from_millis(ms.saturating_sub(lifetime)));
+            // Cache-Status and Age know whole seconds only: less than one is zero, to both sides.
+            let late = i64::try_from(ms.saturating_sub(lifetime) / 1_000).unwrap_or_default();
+            let ttl = i64::try_from(left / 1_000).unwrap_or_default() - late;
+            assert_eq!(found.ttl_seconds(now), ttl, "{lifetime} ms after {ms}");
+            assert_eq!(found.age(now), Duration::from_millis(100_000 + ms), "{lifetime} ms after {ms}");
+        }
+    }
+}
+
+#[test]
+fn a_refresh_begins_ahead_by_what_it_may_take() {
+    let found = |lifetime, took| {
+        let lifetime = Duration::from_millis(lifetime);
+        let found = Freshness { lifetime, ..of(200, &[], &CachePolicy::default()) };
+        found.refresh_ahead(Duration::from_millis(took)).as_millis()
+    };
+    for (lifetime, took, ahead) in [
+        (10_000, 0, 500),
+        (10_000, 1_000, 2_000),
+        (10_000, 3_000, 5_000),
+        (10_000, 60_000, 5_000),
+        (1_000, 40, 110),
+        (2, 500, 1),
+        (0, 500, 0),
+    ] {
+        assert_eq!(found(lifetime, took), ahead, "{took} ms for {lifetime} ms");
+    }
+    let forever = Freshness { lifetime: Duration::MAX, ..of(200, &[], &CachePolicy::default()) };
+    assert_eq!(forever.refresh_ahead(Duration::MAX), Duration::MAX / 2);
+}
+
+#[test]
 fn what_was_never_fresh_is_not_shared() {
     let shareable = |value| of(200, &[("cache-control", value)], &CachePolicy::default()).is_shareable();
     assert!(shareable("max-age=1"));

@@ -1,5 +1,5 @@
 //! What only the whole config can tell: names that have to exist, addresses and hosts that have to
-//! differ, keys that have to tell apart what rules tell apart.
+//! differ, keys that have to tell apart what rules tell apart; and what only a whole origin can.
 //!
 //! In: the sections as they were read, and the document for the places. Values that were refused are not judged
 //! again, so that one mistake makes one error.
@@ -8,3 +8,4 @@ pub(crate) mod addresses;
 pub(crate) mod hosts;
 pub(crate) mod keys;
 pub(crate) mod names;
+pub(crate) mod origin;

@@ -206,6 +206,7 @@ fn section_of(shape: &Shape) -> Option<fn() -> SectionDoc> {
         Shape::Section(doc) => Some(*doc),
         Shape::List(item) => section_of(item),
         Shape::Map(_, value) => section_of(value),
+        Shape::AnyOf(shapes) => shapes.iter().find_map(section_of),
         _ => None,
     }
 }

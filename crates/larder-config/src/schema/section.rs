@@ -8,7 +8,7 @@
 macro_rules! section {
     (
         $(#[doc = $about:expr])+
-        pub struct $name:ident in $title:literal {
+        $visible:vis struct $name:ident in $title:literal {
             $(
                 $(#[doc = $doc:expr])+
                 $field:ident $(as $key:literal)? : $type:ty $(= $default:tt)?
@@ -19,7 +19,7 @@ macro_rules! section {
     ) => {
         $(#[doc = $about])+
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub struct $name {
+        $visible struct $name {
             $($(#[doc = $doc])+ pub $field: $type,)*
             $(#[doc = $flat_doc] pub $flat: $flat_type,)?
         }

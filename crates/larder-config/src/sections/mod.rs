@@ -2,11 +2,15 @@
 
 pub(crate) mod config;
 pub(crate) mod edits;
+pub(crate) mod ejection;
+pub(crate) mod health;
 pub(crate) mod key;
 pub(crate) mod limits;
 pub(crate) mod log;
 pub(crate) mod origin;
+pub(crate) mod retry;
 pub(crate) mod rule;
+pub(crate) mod server;
 pub(crate) mod settings;
 pub(crate) mod site;
 pub(crate) mod store;

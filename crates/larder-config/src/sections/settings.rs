@@ -12,6 +12,7 @@ use crate::sections::origin::item;
 use crate::sections::store::DEFAULT_STORE;
 use crate::value::lifetimes::Lifetimes;
 use crate::value::name::Name;
+use crate::value::percent::Percent;
 use crate::value::session::SessionCookie;
 use crate::value::target::TargetField;
 use crate::value::words::{CacheMode, Cookies, Ignored, RequestDirectives, SetCookie};
@@ -32,6 +33,23 @@ section! {
         /// For how long past its lifetime a response may stand in for an origin that gives no answer at all, where the
         /// response has no `stale-if-error` of its own and nothing in it forbids stale use.
         stale_if_dead: Option<Duration> = ("`\"24h\"`"), why "Yesterday's page is better than none, and a dead origin is noticed within a day. `\"0s\"` is never.";
+        /// For how long past its lifetime a response is still used at once, while one request fetches it anew behind, where
+        /// the response has no `stale-while-revalidate` of its own. `must-revalidate`, `proxy-revalidate` and `no-cache`
+        /// forbid it, unless `override_ttl` decides. `"0s"` is not at all.
+        stale_while_revalidate: Option<Duration> = ("none"), why "Only the operator knows how old a page may be. With it no visitor waits for a page that others asked for before.";
+        /// For how long past its lifetime a response may stand in for a 500, 502, 503 or 504 of the origin, where the
+        /// response has no `stale-if-error` of its own and nothing in it forbids stale use. `"0s"` is not at all.
+        stale_if_error: Option<Duration> = ("none"), why "An error may be the news: an application that answers is believed.";
+        /// Fetch a response that is in use anew shortly before its lifetime ends, so that nobody waits and nobody gets a
+        /// stale one. How long before follows from how long it took the last time.
+        refresh_ahead: Option<bool> = ("`false`"), why "It asks the origin for what perhaps nobody will ask for again.";
+        /// How much may be taken off each lifetime that `ttl` or `override_ttl` gives, by chance.
+        jitter: Option<Percent> = ("`\"0%\"`"), in "0%" ..= "90%", why "A lifetime is what it says. With it, what was stored together does not expire together.";
+        /// How long a request waits for another one's fetch of the same before it asks the origin itself; of those that
+        /// have waited, one per second and URL may. `"0s"` is as long as the fetch's own limits allow.
+        collapse_wait: Option<Duration> = ("none"), in "0s" ..= "10m", why "A second request seldom is faster than the first. It helps where single answers hang.";
+        /// How often a URL has to be asked for lately before its response is stored.
+        min_uses: Option<u8> = ("`1`"), in 1 ..= 200, why "Everything may be asked for again. More keeps what is asked for once out of a store that is too small.";
         /// Targeted fields (RFC 9213), the most specific first. The first one that can be read replaces Cache-Control
         /// and Expires wholly, even their `no-store`; it is passed on. `[]` is none.
         targets: Option<Vec<TargetField>> = ("`[\"CDN-Cache-Control\"]`"), why "An origin that sends it means caches like this one. A name of larder's own, such as `Larder-Cache-Control`, goes before it.";
@@ -100,6 +118,18 @@ pub struct Resolved {
     pub override_ttl: Lifetimes,
     /// See [`Settings::stale_if_dead`].
     pub stale_if_dead: Duration,
+    /// See [`Settings::stale_while_revalidate`]; `None` also where it is zero.
+    pub stale_while_revalidate: Option<Duration>,
+    /// See [`Settings::stale_if_error`]; `None` also where it is zero.
+    pub stale_if_error: Option<Duration>,
+    /// See [`Settings::refresh_ahead`].
+    pub refresh_ahead: bool,
+    /// See [`Settings::jitter`].
+    pub jitter: Percent,
+    /// See [`Settings::collapse_wait`]; `None` also where it is zero.
+    pub collapse_wait: Option<Duration>,
+    /// See [`Settings::min_uses`]; at least 1.
+    pub min_uses: u8,
     /// See [`Settings::targets`].
     pub targets: Vec<TargetField>,
     /// See [`Settings::surrogate_control`].
@@ -145,6 +175,12 @@ impl Settings {
             ttl: first(layers, |layer| &layer.ttl).unwrap_or_default(),
             override_ttl: first(layers, |layer| &layer.override_ttl).unwrap_or_default(),
             stale_if_dead: first(layers, |layer| &layer.stale_if_dead).unwrap_or(STALE_IF_DEAD),
+            stale_while_revalidate: some_time(first(layers, |layer| &layer.stale_while_revalidate)),
+            stale_if_error: some_time(first(layers, |layer| &layer.stale_if_error)),
+            refresh_ahead: first(layers, |layer| &layer.refresh_ahead).unwrap_or_default(),
+            jitter: first(layers, |layer| &layer.jitter).unwrap_or_default(),
+            collapse_wait: some_time(first(layers, |layer| &layer.collapse_wait)),
+            min_uses: first(layers, |layer| &layer.min_uses).unwrap_or(1),
             targets: first(layers, |layer| &layer.targets).unwrap_or_else(TargetField::defaults),
             surrogate_control: first(layers, |layer| &layer.surrogate_control).unwrap_or(true),
             x_accel_expires: first(layers, |layer| &layer.x_accel_expires).unwrap_or(true),
@@ -163,6 +199,11 @@ impl Settings {
             debug: first(layers, |layer| &layer.debug).unwrap_or_default(),
         }
     }
+}
+
+/// Zero turns off what another layer turned on.
+fn some_time(time: Option<Duration>) -> Option<Duration> {
+    time.filter(|time| !time.is_zero())
 }
 
 impl Consistent for Settings {
@@ -204,10 +245,16 @@ impl Consistent for Settings {
 }
 
 /// Keys that say nothing where nothing is looked up or stored.
-const UNUSED_WHERE_OFF: [&str; 12] = [
+const UNUSED_WHERE_OFF: [&str; 18] = [
     "ttl",
     "override_ttl",
     "stale_if_dead",
+    "stale_while_revalidate",
+    "stale_if_error",
+    "refresh_ahead",
+    "jitter",
+    "collapse_wait",
+    "min_uses",
     "targets",
     "request_directives",
     "ignore",

@@ -65,6 +65,85 @@ stale_if_dead = "0s"
 }
 
 #[test]
+fn what_is_said_about_refreshing_resolves_key_by_key_and_zero_turns_it_off() {
+    let config = good(
+        r#"[defaults]
+stale_while_revalidate = "10s"
+stale_if_error = "1h"
+jitter = "20%"
+[origins.app]
+servers = "http://127.0.0.1:3000"
+[[site]]
+origin = "app"
+refresh_ahead = true
+collapse_wait = "2s"
+min_uses = 3
+[[site.rule]]
+path = "/a"
+stale_while_revalidate = "0s"
+stale_if_error = "0s"
+refresh_ahead = false
+jitter = "0%"
+collapse_wait = "0s"
+min_uses = 1
+[[site.rule]]
+path = "/b"
+stale_while_revalidate = "1s"
+"#,
+    )
+    .config;
+    let site = &config.sites[0];
+    let resolved = |rule: Option<usize>| {
+        let rule = rule.map(|index| &site.rules[index].settings);
+        let all = Settings::resolve(rule, &site.settings, &config.defaults);
+        let windows = [all.stale_while_revalidate, all.stale_if_error, all.collapse_wait];
+        (
+            windows.map(|time| time.map(|time| time.as_secs())),
+            all.refresh_ahead,
+            all.jitter.hundredths(),
+            all.min_uses,
+        )
+    };
+    assert_eq!(resolved(None), ([Some(10), Some(3600), Some(2)], true, 20, 3));
+    assert_eq!(resolved(Some(0)), ([None, None, None], false, 0, 1));
+    assert_eq!(resolved(Some(1)), ([Some(1), Some(3600), Some(2)], true, 20, 3));
+    let plain = Settings::resolve(None, &Settings::default(), &Settings::default());
+    assert_eq!((plain.stale_while_revalidate, plain.stale_if_error, plain.collapse_wait), (None, None, None));
+    assert_eq!((plain.refresh_ahead, plain.jitter.hundredths(), plain.min_uses), (false, 0, 1));
+}
+
+#[test]
+fn bounds_of_refreshing_are_said() {
+    check_rule(
+        "jitter = \"91%\"\nmin_uses = 0\ncollapse_wait = \"11m\"\nrefresh_ahead = \"yes\"\nstale_if_error = 60",
+        "larder.toml:6:10: site[0].rule[0].jitter: found \"91%\", expected \"0%\" to \"90%\"\n\
+         larder.toml:7:12: site[0].rule[0].min_uses: found 0, expected 1 to 200\n\
+         larder.toml:8:17: site[0].rule[0].collapse_wait: found \"11m\", expected \"0s\" to \"10m\"\n\
+         larder.toml:9:17: site[0].rule[0].refresh_ahead: found \"yes\", expected true or false\n\
+         larder.toml:10:18: site[0].rule[0].stale_if_error: found 60, expected a duration such as \"10s\", \"500ms\", \
+         \"5m\", \"24h\"\n  hint: add a unit: \"60s\"",
+    );
+    check_rule(
+        "jitter = 10",
+        "larder.toml:6:10: site[0].rule[0].jitter: found 10, expected a percentage such as \"10%\", \"0%\"\n  hint: did \
+         you mean \"10%\"?",
+    );
+}
+
+#[test]
+fn nothing_about_refreshing_is_used_where_the_cache_is_off() {
+    let keys =
+        ["stale_while_revalidate", "stale_if_error", "refresh_ahead", "jitter", "collapse_wait", "min_uses"];
+    let values = ["\"1s\"", "\"1s\"", "true", "\"1%\"", "\"1s\"", "2"];
+    for (key, value) in keys.iter().zip(values) {
+        let checked =
+            good(&format!("{SITE}[[site.rule]]\npath = \"/a\"\ncache = \"off\"\n{key} = {value}\n"));
+        let warnings: Vec<_> = checked.warnings.iter().map(|warning| warning.key.clone()).collect();
+        assert_eq!(warnings, [format!("site[0].rule[0].{key}")]);
+    }
+}
+
+#[test]
 fn unknown_words_name_the_nearest() {
     check_rule(
         "set_cookie = \"gaurd\"\nrequest_directives = \"honor\"\nignore = [\"no_store\", \"expires\"]",

@@ -6,6 +6,7 @@ mod caching;
 mod committed;
 mod errors;
 mod flags;
+mod origins;
 mod properties;
 mod settings;
 

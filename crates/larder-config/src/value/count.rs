@@ -35,7 +35,7 @@ macro_rules! count {
     )+};
 }
 
-count!(usize, u64, u32);
+count!(usize, u64, u32, u16, u8);
 
 impl Setting for bool {
     fn shape() -> Shape {

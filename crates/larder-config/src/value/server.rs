@@ -1,6 +1,8 @@
-//! A server of an origin: scheme, host and port, or a Unix socket. Never a path: targets go on as the client sent them.
+//! A server of an origin: scheme, host and port, a Unix socket, or a name whose SRV records (RFC 2782) say hosts and
+//! ports. Never a path: targets go on as the client sent them.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -23,6 +25,29 @@ pub enum Server {
     },
     /// Clear text over a Unix socket, by its absolute path.
     Unix(PathBuf),
+    /// Whatever the SRV records of a name say at the time.
+    Srv {
+        /// Clear text or TLS.
+        scheme: Scheme,
+        /// The records' full name, in lower case.
+        name: String,
+    },
+}
+
+impl Server {
+    /// Whether connections to it are TLS.
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Self::Tcp { scheme: Scheme::Https, .. } | Self::Srv { scheme: Scheme::Https, .. })
+    }
+
+    /// Whether a name has to be looked up, which may then stand for any number of addresses.
+    pub fn has_name(&self) -> bool {
+        match self {
+            Self::Tcp { host, .. } => host.parse::<IpAddr>().is_err(),
+            Self::Unix(_) => false,
+            Self::Srv { .. } => true,
+        }
+    }
 }
 
 impl TextSetting for Server {
@@ -30,8 +55,10 @@ impl TextSetting for Server {
         noun: "a server",
         examples: r#""http://127.0.0.1:3000", "https://app.example", "unix:/run/app.sock""#,
         about: "Scheme, host and port, without a path: `http://HOST:PORT`, `https://HOST:PORT`, or `unix:/PATH` for a \
-                Unix socket. The port defaults to the scheme's.",
-        pattern: Some("^(https?://[^/?#@]+/?|unix:/.+)$"),
+                Unix socket. The port defaults to the scheme's. `http+srv://NAME` and `https+srv://NAME` stand for the \
+                servers in the SRV records of that name, such as `http+srv://_app._tcp.example.com`; without a port, \
+                which the records say.",
+        pattern: Some("^(https?(\\+srv)?://[^/?#@]+/?|unix:/.+)$"),
     };
 
     fn from_text(text: &str) -> Result<Self, Option<String>> {
@@ -47,9 +74,12 @@ impl TextSetting for Server {
             let hint = format!("http://{text}");
             return Err(Self::from_text(&hint).is_ok().then(|| format!("did you mean \"{hint}\"?")));
         };
-        let scheme = match scheme {
-            "http" => Scheme::Http,
-            "https" => Scheme::Https,
+        let (scheme, is_srv) = match scheme {
+            "http" => (Scheme::Http, false),
+            "https" => (Scheme::Https, false),
+            "http+srv" => (Scheme::Http, true),
+            "https+srv" => (Scheme::Https, true),
+            "srv" => return Err(Some("\"http+srv://NAME\", or \"https+srv://NAME\" for TLS".to_owned())),
             _ => return Err(None),
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
@@ -60,9 +90,24 @@ impl TextSetting for Server {
         }
         let parsed = Authority::parse(Bytes::copy_from_slice(authority.as_bytes()), scheme);
         let parsed = parsed.map_err(|error| Some(error.to_string()))?;
+        if is_srv {
+            return Self::srv(scheme, authority, parsed.host());
+        }
         let host = parsed.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let port = parsed.port().unwrap_or(scheme.default_port());
         Ok(Self::Tcp { scheme, host, port })
+    }
+}
+
+impl Server {
+    fn srv(scheme: Scheme, written: &str, host: &str) -> Result<Self, Option<String>> {
+        if host.starts_with('[') || host.parse::<IpAddr>().is_ok() {
+            return Err(Some("an address has no SRV records: write a name".to_owned()));
+        }
+        if written.contains(':') {
+            return Err(Some("the SRV records say the port".to_owned()));
+        }
+        Ok(Self::Srv { scheme, name: host.to_owned() })
     }
 }
 
@@ -70,6 +115,7 @@ impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Srv { scheme, name } => write!(f, "{}+srv://{name}", scheme.as_str()),
             Self::Tcp { scheme, host, port } if host.contains(':') => {
                 write!(f, "{}://[{host}]:{port}", scheme.as_str())
             }
@@ -90,6 +136,8 @@ mod tests {
             ("https://app.example", "https://app.example:443"),
             ("http://[::1]:8080", "http://[::1]:8080"),
             ("unix:/run/app.sock", "unix:/run/app.sock"),
+            ("http+srv://_app._tcp.Example.com", "http+srv://_app._tcp.example.com"),
+            ("https+srv://app.service.internal./", "https+srv://app.service.internal"),
         ] {
             assert_eq!(
                 Server::from_text(text).map(|server| server.to_string()),
@@ -104,9 +152,30 @@ mod tests {
             ("http://a:0", Some("malformed port")),
             ("http://", Some("empty host")),
             ("ftp://a", None),
+            ("srv://_app._tcp.a", Some("\"http+srv://NAME\", or \"https+srv://NAME\" for TLS")),
+            ("http+srv://_app._tcp.a:80", Some("the SRV records say the port")),
+            ("http+srv://127.0.0.1", Some("an address has no SRV records: write a name")),
+            ("http+srv://[::1]", Some("an address has no SRV records: write a name")),
+            ("http+srv://", Some("empty host")),
             ("unix:app.sock", Some("a Unix socket needs an absolute path of at most 107 bytes")),
         ] {
             assert_eq!(Server::from_text(text), Err(hint.map(str::to_owned)), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_and_tls_are_told_apart_from_addresses_and_clear_text() {
+        for (text, has_name, is_tls) in [
+            ("http://127.0.0.1", false, false),
+            ("https://[::1]", false, true),
+            ("http://localhost", true, false),
+            ("https://app.example", true, true),
+            ("unix:/run/app.sock", false, false),
+            ("http+srv://_app._tcp.a", true, false),
+            ("https+srv://_app._tcp.a", true, true),
+        ] {
+            let server = Server::from_text(text).map(|server| (server.has_name(), server.is_tls()));
+            assert_eq!(server, Ok((has_name, is_tls)), "{text}");
         }
     }
 }

@@ -144,3 +144,31 @@ words! {
         Combined = "combined",
     }
 }
+
+words! {
+    /// Which server of an origin a request goes to.
+    #[derive(Default)]
+    pub enum Balance {
+        /// One after the other, each as often as its weight says.
+        #[default]
+        RoundRobin = "round-robin",
+        /// Of two that chance picks, the one with fewer requests in flight for its weight.
+        LeastRequests = "least-requests",
+        /// The one that a part of the request stands for.
+        Hash = "hash",
+    }
+}
+
+words! {
+    /// Which protocol a server is spoken to in.
+    #[derive(Default)]
+    pub enum Protocol {
+        /// HTTP/1.1.
+        #[default]
+        Http1 = "http/1.1",
+        /// HTTP/2; in clear text by prior knowledge.
+        Http2 = "h2",
+        /// What the server chooses while TLS is set up (ALPN); HTTP/1.1 in clear text.
+        Auto = "auto",
+    }
+}

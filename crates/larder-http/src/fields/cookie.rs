@@ -3,7 +3,7 @@
 //! In: all lines of either field, of any quality: browsers send what scripts once set. Out: names and values as they
 //! stand, nothing decoded. Deliberately absent: whether a cookie is still valid, and for whom.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 
 /// The pairs of all Cookie lines, in order: name, value. A pair without `=` is a name with an empty value.
 pub fn pairs(request: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
@@ -14,6 +14,28 @@ pub fn pairs(request: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
         .map(<[u8]>::trim_ascii)
         .filter(|pair| !pair.is_empty())
         .map(split)
+}
+
+/// Takes the cookie `name` out of a request, every time that it is there, and returns its first value. Lines without it
+/// stay as they are; of those with it the other pairs stay, in order.
+pub fn take(request: &mut HeaderMap, name: &[u8]) -> Option<Vec<u8>> {
+    let first = pairs(request).find(|(other, _)| *other == name).map(|(_, value)| value.to_vec())?;
+    let lines: Vec<HeaderValue> = request.get_all(header::COOKIE).iter().cloned().collect();
+    request.remove(header::COOKIE);
+    for line in lines {
+        let of_line = || line.as_bytes().split(|b| *b == b';').map(<[u8]>::trim_ascii);
+        let is_other = |pair: &&[u8]| !pair.is_empty() && split(pair).0 != name;
+        if of_line().all(|pair| pair.is_empty() || is_other(&pair)) {
+            request.append(header::COOKIE, line);
+            continue;
+        }
+        let others = of_line().filter(is_other).collect::<Vec<_>>().join(&b"; "[..]);
+        // Parts of a field's value, joined by what may stand in one.
+        if let Some(line) = (!others.is_empty()).then(|| HeaderValue::from_bytes(&others).ok()).flatten() {
+            request.append(header::COOKIE, line);
+        }
+    }
+    Some(first)
 }
 
 /// What matters of one Set-Cookie line.
@@ -57,6 +79,26 @@ mod tests {
         let expected: [(&[u8], &[u8]); 5] =
             [(b"a", b"1"), (b"b", b"2"), (b"c", b""), (b"", b"x"), (b"d", b"e=f")];
         assert_eq!(pairs(&fields).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_cookie_is_taken_out_and_the_others_stay() {
+        for (lines, value, left) in [
+            (&["a=1; b=2"][..], Some("1"), &["b=2"][..]),
+            (&["b=2;  a = 1 ;c"], Some("1"), &["b=2; c"]),
+            (&["a=1", "b=2;c=3", "a=4; d=5"], Some("1"), &["b=2;c=3", "d=5"]),
+            (&["a=1; a=2"], Some("1"), &[]),
+            (&["a"], Some(""), &[]),
+            (&["aa=1; ba=2;"], None, &["aa=1; ba=2;"]),
+            (&[], None, &[]),
+        ] {
+            let mut fields = HeaderMap::new();
+            for line in lines {
+                fields.append(header::COOKIE, HeaderValue::from_static(line));
+            }
+            assert_eq!(take(&mut fields, b"a"), value.map(|value| value.as_bytes().to_vec()), "{lines:?}");
+            assert_eq!(fields.get_all(header::COOKIE).iter().collect::<Vec<_>>(), left, "{lines:?}");
+        }
     }
 
     #[test]

@@ -20,7 +20,9 @@ use larder_http::authority::Authority;
 use larder_http::body::{Body, BodyError};
 use larder_http::message::Scheme;
 use larder_http::target::Target;
-use larder_origin::{Origin, OriginRequest, OriginSettings, ServerAddress, Shared};
+use larder_origin::{
+    Affinity, Origin, OriginError, OriginRequest, OriginSettings, ServerAddress, ServerState, Shared,
+};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -291,9 +293,45 @@ impl Larder {
     pub fn new(address: &ServerAddress, change: impl FnOnce(&mut OriginSettings)) -> Self {
         let mut settings = OriginSettings::new("app", vec![address.clone()]);
         change(&mut settings);
+        Self::with(settings)
+    }
+
+    /// In front of several servers.
+    pub fn with(settings: OriginSettings) -> Self {
         let shared = Shared::new();
         let origin = Arc::new(Origin::new(Arc::new(settings), shared.clone()).unwrap());
         Self { origin, shared }
+    }
+
+    /// Another worker, or the same one after a reload.
+    pub fn after(&self, settings: impl Into<Arc<OriginSettings>>) -> Self {
+        let origin = Arc::new(Origin::new(settings.into(), self.shared.clone()).unwrap());
+        Self { origin, shared: self.shared.clone() }
+    }
+
+    /// The content of an answer to `request`.
+    pub async fn text(&self, request: OriginRequest) -> Result<String, OriginError> {
+        let response = self.origin.send(request).await?;
+        let (content, outcome) = read(response.body).await;
+        outcome.unwrap();
+        Ok(String::from_utf8(content).unwrap())
+    }
+
+    /// The states of all servers' addresses.
+    pub fn states(&self) -> Vec<ServerState> {
+        self.shared.servers().iter().map(|server| server.state).collect()
+    }
+
+    /// Waits until those are `expected`.
+    pub async fn become_(&self, expected: &[ServerState]) {
+        let waiting = async {
+            while self.states() != expected {
+                tokio::task::yield_now().await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
+            panic!("{:?} stays, expected {expected:?}", self.shared.servers());
+        }
     }
 
     /// Ends this side and waits until nothing of it is left.
@@ -346,6 +384,8 @@ pub fn request(method: Method, target: &'static str, body: Body) -> OriginReques
         body,
         websocket: false,
         interims: None,
+        affinity: Affinity::default(),
+        peer: None,
     }
 }
 

@@ -25,6 +25,7 @@ use hashbrown::HashMap;
 use http::{HeaderValue, Method};
 use larder_cache::VaryNames;
 use larder_http::message::RequestHead;
+use larder_http::time::Now;
 use larder_store::CacheKey;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -52,6 +53,8 @@ pub(crate) struct Trip<'a> {
     pub(crate) expected: Option<VaryNames>,
     /// The last invalidation before.
     pub(crate) number: u64,
+    /// When it was found that the origin has to be asked.
+    pub(crate) begun: Now,
 }
 
 /// What a request that needs the origin is given.

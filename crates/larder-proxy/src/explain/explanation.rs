@@ -73,7 +73,7 @@ pub struct AskedRequest {
 }
 
 /// Site and rule.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Route {
     /// The site's name.
     pub site: String,
@@ -93,6 +93,33 @@ pub struct Route {
     pub cache: bool,
     /// The origin's name; null for a site of files alone.
     pub origin: Option<String>,
+    /// Where the origin is reached, and how each of its servers is doing; empty where nothing is known yet.
+    pub servers: Vec<Server>,
+    /// Whether what is in use is refreshed before its lifetime ends.
+    pub refresh_ahead: bool,
+    /// How long a request waits for another's fetch before it may go alone; null for as long as the fetch may take.
+    pub collapse_wait_seconds: Option<f64>,
+    /// How often a URL has to be asked for before its response is stored.
+    pub min_uses: u32,
+}
+
+/// A server of the origin, at one of its addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Server {
+    /// As the config names it.
+    pub server: String,
+    /// Where it is reached.
+    pub address: String,
+    /// Its share beside the others'.
+    pub weight: u32,
+    /// Whether it is asked only while others cannot be.
+    pub backup: bool,
+    /// `up`, `slow-start`, `ejected`, `unhealthy` or `draining`.
+    pub state: String,
+    /// Requests whose response has not ended.
+    pub in_flight: u64,
+    /// Requests that it failed.
+    pub failures: u64,
 }
 
 /// A rule that does not match.
@@ -189,11 +216,15 @@ pub struct Freshness {
     pub lifetime_seconds: f64,
     /// Where it comes from.
     pub source: Reason,
+    /// From how much jitter shortened it; null where it did not.
+    pub shortened_from_seconds: Option<f64>,
     /// Everything that gives a lifetime, in order of precedence; the first decides.
     pub candidates: Vec<Candidate>,
     /// The current age.
     pub age_seconds: f64,
     /// What is left of the lifetime; negative for how long it has been stale.
+    pub left_seconds: f64,
+    /// The same in whole seconds, as in Cache-Status.
     pub ttl_seconds: i64,
     /// Whether it has to be validated before every use.
     pub no_cache: bool,
@@ -249,10 +280,15 @@ pub struct Decision {
     pub conditions: Vec<Field>,
     /// May what is stored be used in these cases: now, or for a hit as soon as it is stale?
     pub stale_use: Vec<StaleUse>,
+    /// In how many seconds a use begins to refresh it ahead of its end, 0 for at once; null where none does.
+    pub refresh_ahead_seconds: Option<f64>,
+    /// How often the URL has been asked for lately, this request included; null where the rule does not ask for that, or
+    /// something is stored.
+    pub uses: Option<u32>,
 }
 
 /// May a stale response be used?
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StaleUse {
     /// `origin-dead`, `origin-error` or `while-revalidate`.
     pub cause: String,
@@ -260,6 +296,19 @@ pub struct StaleUse {
     pub allowed: bool,
     /// On what ground, or what forbids it.
     pub reason: Reason,
+    /// For how long past the lifetime; null where something forbids it for any time.
+    pub window: Option<Window>,
+}
+
+/// For how long something may be used past its lifetime, and who says so.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// From the end of the lifetime.
+    pub seconds: f64,
+    /// `response` or `rule`.
+    pub source: String,
+    /// As it was said, such as `stale-if-error=60` or `stale_if_dead = 86400s`.
+    pub field: String,
 }
 
 /// What the origin answers.

@@ -13,6 +13,7 @@ mod origin;
 mod question;
 mod removal;
 mod route;
+mod stale;
 mod stored;
 
 use std::sync::Arc;
@@ -35,43 +36,10 @@ use crate::settings::RuleSettings;
 use crate::{fetch, key, route as rooms_route};
 pub use explanation::{
     AskedRequest, Candidate, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart, OriginAnswer,
-    Part, PassedOver, Reason, Route, StaleUse, Stored, StoredResponse, VaryField, Verdict,
+    Part, PassedOver, Reason, Route, Server, StaleUse, Stored, StoredResponse, VaryField, Verdict, Window,
 };
-pub use question::Question;
+pub use question::{ExplainError, Question};
 use stored::Under;
-
-/// Why there is nothing to explain.
-#[derive(Debug, thiserror::Error)]
-pub enum ExplainError {
-    /// Not an absolute `http://` or `https://` URL.
-    #[error("{0:?} is not an absolute URL such as http://example.com/path")]
-    Url(String),
-    /// Not a method.
-    #[error("{0:?} is not a method")]
-    Method(String),
-    /// Not a field line, or one too many.
-    #[error("{0:?} is not a field, or one more than a request may have")]
-    Field(String),
-    /// No site takes the host: such a request is answered 421.
-    #[error("no site takes the host {0:?}: it is answered 421 (RFC 9110 15.5.20)")]
-    UnknownHost(String),
-    /// The path climbs above the root: such a request is answered 400.
-    #[error("the path climbs above the root: it is answered 400")]
-    ClimbingPath,
-}
-
-impl ExplainError {
-    /// The fixed word.
-    pub const fn token(&self) -> &'static str {
-        match self {
-            Self::Url(_) => "url",
-            Self::Method(_) => "request-method",
-            Self::Field(_) => "field",
-            Self::UnknownHost(_) => "unknown-host",
-            Self::ClimbingPath => "climbing-path",
-        }
-    }
-}
 
 /// A request on its walk.
 struct Walk<'a> {
@@ -91,6 +59,8 @@ struct Outlook {
     needs_origin: bool,
     /// There is a mark, so the client's own conditions and range go out.
     marked: bool,
+    /// Its URL was asked for too seldom for what comes to be stored.
+    seldom: bool,
 }
 
 impl Worker {
@@ -140,7 +110,7 @@ impl Worker {
         let outlook = walk.look_up(&key, &under);
         let told = route::key_told(&walk, &raw_target);
         let answer = match outlook.needs_origin {
-            true => walk.ask_origin(outlook.marked).await,
+            true => walk.ask_origin(outlook.marked, outlook.seldom).await,
             false => None,
         };
         let stored = under.told(&walk);
@@ -207,18 +177,8 @@ impl Walk<'_> {
         let (store, policy) = (&*self.settings.store, &self.settings.policy);
         let sought = Sought { store, key, request: self.head(), policy, holds };
         match sought.look_up(self.now) {
-            Found::Fresh { stored, ttl, .. } => self.hit(&stored.head, ttl.is_zero()),
-            Found::Refresh { stored, .. } => {
-                let reason = StaleReason::WhileRevalidate;
-                let status = CacheStatus {
-                    ttl_seconds: Some(stored.head.freshness.ttl_seconds(self.now)),
-                    detail: Some(reason.token()),
-                    ..CacheStatus::new(Outcome::Hit)
-                };
-                let reason = Reason::new(reason.token(), reason.sentence(), reason.section());
-                let outlook = self.settled(Verdict::Refresh, reason, status);
-                self.with_stored(outlook, &stored.head, &[])
-            }
+            Found::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
+            Found::Refresh { stored, .. } => self.refreshed(&stored.head, StaleReason::WhileRevalidate),
             Found::Ask(_) if larder_cache::only_if_cached(self.head(), policy) => {
                 let Failure { status: code, detail, .. } = Failure::ONLY_IF_CACHED;
                 let status = CacheStatus { detail: Some(detail), ..CacheStatus::new(Outcome::Own) };
@@ -229,11 +189,26 @@ impl Walk<'_> {
                 let reason = Reason::new(detail, sentence, "RFC 9111 5.2.1.7");
                 self.settled(Verdict::Refuse, reason, status)
             }
-            Found::Ask(ask) => self.asking(ask, under),
+            Found::Ask(ask) => match stale::standing_in(self, &ask) {
+                Some((stored, reason)) => self.refreshed(&stored.head, reason),
+                None => self.asking(key, ask, under),
+            },
         }
     }
 
-    fn hit(&self, stored: &StoredHead, is_stale: bool) -> Outlook {
+    /// Used stale, and refreshed behind.
+    fn refreshed(&self, stored: &StoredHead, ground: StaleReason) -> Outlook {
+        let status = CacheStatus {
+            ttl_seconds: Some(stored.freshness.ttl_seconds(self.now)),
+            detail: Some(ground.token()),
+            ..CacheStatus::new(Outcome::Hit)
+        };
+        let reason = Reason::new(ground.token(), ground.sentence(), ground.section());
+        self.with_stored(self.settled(Verdict::Refresh, reason, status), stored, &[])
+    }
+
+    fn hit(&self, stored: &larder_store::StoredResponse, is_stale: bool) -> Outlook {
+        let (stored, took) = (&stored.head, stored.took);
         let sentence = match (is_stale, stored.part.is_some()) {
             (true, _) => "What is stored is stale, and the request's max-stale takes it as it is.",
             (false, true) => "A stored part holds all that is asked, and it is fresh.",
@@ -242,11 +217,15 @@ impl Walk<'_> {
         let section = if is_stale { "RFC 9111 5.2.1.2" } else { "RFC 9111 4" };
         let ttl = stored.freshness.ttl_seconds(self.now).max(0);
         let status = CacheStatus { ttl_seconds: Some(ttl), ..CacheStatus::new(Outcome::Hit) };
-        let outlook = self.settled(Verdict::Hit, Reason::new("hit", sentence, section), status);
+        let mut outlook = self.settled(Verdict::Hit, Reason::new("hit", sentence, section), status);
+        if self.settings.refresh_ahead && !is_stale {
+            let wait = stale::until_refresh_ahead(&stored.freshness, took, self.now);
+            outlook.decision.refresh_ahead_seconds = Some(seconds(wait));
+        }
         self.with_stored(outlook, stored, &[])
     }
 
-    fn asking(&self, ask: Ask, under: &Under) -> Outlook {
+    fn asking(&self, key: &larder_store::CacheKey, ask: Ask, under: &Under) -> Outlook {
         let status = CacheStatus::new(Outcome::Forwarded(ask.forward));
         let personal = larder_cache::is_personal(self.head(), &self.settings.policy);
         let (verdict, reason) = self.why_ask(&ask, under);
@@ -254,6 +233,11 @@ impl Walk<'_> {
         outlook.decision.alone = ask.alone || personal;
         outlook.needs_origin = verdict == Verdict::Fetch;
         outlook.marked = ask.marked;
+        if self.settings.min_uses > 1 && ask.selected.is_none() {
+            let uses = self.worker.proxy.uses.of(key.hash()).saturating_add(1);
+            outlook.decision.uses = Some(u32::from(uses));
+            outlook.seldom = uses < self.settings.min_uses;
+        }
         let others: SmallVec<[&StoredHead; 4]> = ask.others.iter().map(|other| &*other.head).collect();
         match (&ask.part, &ask.selected) {
             (Some((part, gap)), _) => {
@@ -316,14 +300,21 @@ impl Walk<'_> {
             Verdict::Hit => stored.freshness.remaining(self.now),
             _ => Duration::ZERO,
         };
-        decision.stale_use = stored::stale_use(stored, stored::after(self.now, wait), &self.settings.policy);
+        decision.stale_use = stale::stale_use(stored, stale::after(self.now, wait), &self.settings.policy);
         outlook
     }
 
     fn settled(&self, verdict: Verdict, reason: Reason, status: CacheStatus) -> Outlook {
-        let decision =
-            Decision { verdict, reason, alone: false, conditions: Vec::new(), stale_use: Vec::new() };
-        Outlook { decision, status, needs_origin: false, marked: false }
+        let decision = Decision {
+            verdict,
+            reason,
+            alone: false,
+            conditions: Vec::new(),
+            stale_use: Vec::new(),
+            refresh_ahead_seconds: None,
+            uses: None,
+        };
+        Outlook { decision, status, needs_origin: false, marked: false, seldom: false }
     }
 
     /// Puts everything together.
@@ -346,7 +337,7 @@ impl Walk<'_> {
             false => status.value(),
         };
         let removal = match key {
-            Some(_) => self.removal(&stored, origin.as_ref()),
+            Some(_) => self.removal(&stored, &decision, origin.as_ref()),
             None => self.removed_by_it(),
         };
         Explanation { request, route, key, stored, decision, origin, removal, cache_status: printable(&line) }
@@ -369,6 +360,11 @@ fn fields_of(fields: &HeaderMap) -> Vec<Field> {
         value: printable(value),
     };
     fields.iter().map(field).collect()
+}
+
+/// A length of time as it is told: to the microsecond, which is short enough to be the same number after JSON.
+fn seconds(of: Duration) -> f64 {
+    of.as_micros() as f64 / 1e6
 }
 
 /// A value with nothing in it that a terminal could take for a command.

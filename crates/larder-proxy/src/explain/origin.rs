@@ -3,19 +3,23 @@
 //! One request, over a connection of its own; the content is never read, and nothing is stored. The conditions that
 //! larder would add are left out, so that the answer shows all of its fields.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, Method};
 use larder_cache::directives::Directives;
-use larder_cache::{ExchangeTimes, NotStorable, Storability, VaryNames};
+use larder_cache::explain::{LifetimeCandidate, lifetimes};
+use larder_cache::{ExchangeTimes, LifetimeSource, NotStorable, Storability, VaryNames};
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
-use larder_http::message::RequestHead;
-use larder_origin::{Origin, OriginResponse};
+use larder_http::message::{Peer, RequestHead};
+use larder_origin::{Affinity, Origin, OriginResponse};
 
-use super::stored::{candidates_of, freshness};
-use super::{Candidate, Field, Freshness, Judgement, OriginAnswer, Reason, Walk, outgoing, printable};
+use super::stored::freshness;
+use super::{
+    CONFIGURATION, Field, Freshness, Judgement, OriginAnswer, Reason, Walk, outgoing, printable, seconds,
+};
 use crate::exchange::NotStored;
 use crate::fetch::{self, Hop};
 use crate::forward;
@@ -45,7 +49,7 @@ const TOLD: [&str; 15] = [
 
 impl Walk<'_> {
     /// Asks, and judges as the answer to a fetch is judged. With the answer, what Cache-Status says of it.
-    pub(super) async fn ask_origin(&self, marked: bool) -> Option<(OriginAnswer, CacheStatus)> {
+    pub(super) async fn ask_origin(&self, marked: bool, seldom: bool) -> Option<(OriginAnswer, CacheStatus)> {
         let choice = self.site.settings.origin.and_then(|origin| self.plan.origins.get(origin))?;
         let mut told = OriginAnswer {
             origin: choice.name.to_string(),
@@ -71,9 +75,11 @@ impl Walk<'_> {
         let sent = clock.now();
         let answered = match Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.shared)) {
             Ok(origin) => {
-                let hop = Hop { client: IpAddr::V4(CLIENT), trusted: false };
+                let remote = SocketAddr::new(IpAddr::V4(CLIENT), 0);
+                let hop = Hop { peer: Peer { remote, local: remote }, trusted: false };
+                let affinity = Affinity::default();
                 origin
-                    .send(fetch::outgoing(&request, Body::Empty, false, hop, None))
+                    .send(fetch::outgoing(&request, Body::Empty, false, (hop, affinity), None))
                     .await
                     .map_err(|error| (error.token(), error.to_string()))
             }
@@ -85,9 +91,9 @@ impl Walk<'_> {
                 fetch::complete(&mut answer.fields, times.response);
                 status.forward_status = Some(answer.status);
                 told.status = Some(answer.status.as_u16());
-                told.seconds = Some(times.delay().as_secs_f64());
+                told.seconds = Some(seconds(times.delay()));
                 told.fields = self.fields_told(&answer.fields);
-                told.judgement = Some(self.judge(&request, &answer, times, &mut status));
+                told.judgement = Some(self.judge(&request, &answer, (times, seldom), &mut status));
             }
             Err((token, sentence)) => {
                 status.detail = Some(token);
@@ -108,47 +114,35 @@ impl Walk<'_> {
         &self,
         request: &RequestHead,
         answer: &OriginResponse,
-        times: ExchangeTimes,
+        (times, seldom): (ExchangeTimes, bool),
         status: &mut CacheStatus,
     ) -> Judgement {
         let (policy, fields) = (&self.settings.policy, &answer.fields);
         let judged = forward::judge(request, answer, times, policy);
         let announced = answer.body.length().or(answer.content_length);
-        let candidates = candidates_of(answer.status, fields, times, policy);
+        let told = lifetimes(answer.status, fields, times, policy);
         let vary = VaryNames::of(fields).map_or_else(
             || vec!["*".to_owned()],
             |names| names.names().iter().map(ToString::to_string).collect(),
         );
+        let passing = self.passing(announced, seldom);
         match judged {
-            Storability::Storable(found) if announced > Some(self.settings.store.max_object()) => {
-                let reason = NotStored::NoRoom;
-                status.detail = Some(reason.token());
-                status.ttl_seconds = Some(found.ttl_seconds(times.response));
-                let sentence = "It is larger than its store takes: it is sent through a window.";
-                Judgement {
-                    stored: false,
-                    shared: found.is_shareable(),
-                    reason: Reason::new(reason.token(), sentence, "configuration"),
-                    help: Some("A larger max_object, or more memory, for the store.".to_owned()),
-                    freshness: freshness(&found, candidates, times.response),
-                    vary,
-                }
-            }
             Storability::Storable(found) => {
-                status.stored = true;
                 status.ttl_seconds = Some(found.ttl_seconds(times.response));
-                let sentence = match found.is_shareable() {
+                let shared = found.is_shareable();
+                let freshness = freshness(&found, told, times.response, policy);
+                if let Some((reason, sentence, help)) = passing {
+                    status.detail = Some(reason.token());
+                    let reason = Reason::new(reason.token(), sentence, CONFIGURATION);
+                    return Judgement { stored: false, shared, reason, help: Some(help), freshness, vary };
+                }
+                status.stored = true;
+                let sentence = match shared {
                     true => "It is stored, and shared with all who ask for the same meanwhile.",
                     false => "It is stored to be validated; each request asks the origin.",
                 };
-                Judgement {
-                    stored: true,
-                    shared: found.is_shareable(),
-                    reason: Reason::new("stored", sentence, "RFC 9111 3"),
-                    help: None,
-                    freshness: freshness(&found, candidates, times.response),
-                    vary,
-                }
+                let reason = Reason::new("stored", sentence, "RFC 9111 3");
+                Judgement { stored: true, shared, reason, help: None, freshness, vary }
             }
             Storability::NotStorable(reason) => {
                 status.detail = Some(reason.token());
@@ -157,33 +151,46 @@ impl Walk<'_> {
                     shared: false,
                     reason: Reason::new(reason.token(), reason.sentence(), reason.section()),
                     help: help(reason).map(str::to_owned),
-                    freshness: self.lifetime_of_nothing(fields, candidates, times),
+                    freshness: self.lifetime_of_nothing(fields, told, times),
                     vary,
                 }
             }
         }
     }
 
+    /// Why what may be stored is sent through a window all the same, and what would help; `announced` is its length.
+    fn passing(&self, announced: Option<u64>, seldom: bool) -> Option<(NotStored, String, String)> {
+        if seldom {
+            let times = self.settings.min_uses;
+            let sentence = format!("The rule stores only what was asked for {times} times lately.");
+            return Some((NotStored::MinUses, sentence, "Ask again, or set a smaller min_uses.".to_owned()));
+        }
+        let is_too_large = announced > Some(self.settings.store.max_object());
+        is_too_large.then(|| {
+            let sentence = "It is larger than its store takes: it is sent through a window.";
+            let help = "A larger max_object, or more memory, for the store.";
+            (NotStored::NoRoom, sentence.to_owned(), help.to_owned())
+        })
+    }
+
     /// How long it would be fresh if it were stored: what is told where it is not.
     fn lifetime_of_nothing(
         &self,
         fields: &HeaderMap,
-        candidates: Vec<Candidate>,
+        told: Vec<LifetimeCandidate>,
         times: ExchangeTimes,
     ) -> Freshness {
-        let first = candidates.first();
-        let lifetime_seconds = first.map_or(0.0, |first| first.lifetime_seconds);
-        let source = first.map(|first| first.source.clone());
-        let age = larder_cache::age::initial_age(fields, times);
-        Freshness {
-            lifetime_seconds,
-            source: source.unwrap_or_else(|| Reason::new("nothing", "", "")),
-            candidates,
-            age_seconds: age.as_secs_f64(),
-            ttl_seconds: (lifetime_seconds - age.as_secs_f64()) as i64,
-            no_cache: Directives::read(fields, &self.settings.policy).said.no_cache.is_whole(),
-            stale: Vec::new(),
-        }
+        let policy = &self.settings.policy;
+        let first = told.first().map(|first| (first.lifetime, first.source));
+        let (lifetime, source) = first.unwrap_or((Duration::ZERO, LifetimeSource::Nothing));
+        let of = larder_cache::Freshness {
+            lifetime,
+            source,
+            initial_age: larder_cache::age::initial_age(fields, times),
+            received: times.response,
+            no_cache: Directives::read(fields, policy).said.no_cache.is_whole(),
+        };
+        freshness(&of, told, times.response, policy)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What somebody wants to have explained: a request that nobody sends.
 //!
 //! In: a URL, a method and field lines, as a person types them. Out: the head that a listener would have made of them:
-//! canonical host, raw target, end-to-end fields. `Host` among the fields names the host in place of the URL's.
+//! canonical host, raw target, end-to-end fields; or why there is none. `Host` among the fields names the host in place
+//! of the URL's.
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HOST};
@@ -11,10 +12,41 @@ use larder_http::connection;
 use larder_http::message::RequestHead;
 use larder_http::target::{Target, absolute_form};
 
-use super::ExplainError;
-
 /// Fields beyond which nothing is explained: as many as a listener takes.
 const FIELDS_MAX: usize = 100;
+
+/// Why there is nothing to explain.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// Not an absolute `http://` or `https://` URL.
+    #[error("{0:?} is not an absolute URL such as http://example.com/path")]
+    Url(String),
+    /// Not a method.
+    #[error("{0:?} is not a method")]
+    Method(String),
+    /// Not a field line, or one too many.
+    #[error("{0:?} is not a field, or one more than a request may have")]
+    Field(String),
+    /// No site takes the host: such a request is answered 421.
+    #[error("no site takes the host {0:?}: it is answered 421 (RFC 9110 15.5.20)")]
+    UnknownHost(String),
+    /// The path climbs above the root: such a request is answered 400.
+    #[error("the path climbs above the root: it is answered 400")]
+    ClimbingPath,
+}
+
+impl ExplainError {
+    /// The fixed word.
+    pub const fn token(&self) -> &'static str {
+        match self {
+            Self::Url(_) => "url",
+            Self::Method(_) => "request-method",
+            Self::Field(_) => "field",
+            Self::UnknownHost(_) => "unknown-host",
+            Self::ClimbingPath => "climbing-path",
+        }
+    }
+}
 
 /// A request to explain.
 #[derive(Clone, Debug)]

@@ -3,29 +3,41 @@
 use larder_cache::is_safe;
 use larder_cache::policy::Wishes;
 
-use super::{Freshness, OriginAnswer, Reason, Stored, Walk};
+use super::{Decision, Freshness, OriginAnswer, Reason, StaleUse, Stored, Walk};
 use crate::key;
 
 /// What the end of its lifetime means for the response that the request selects.
-fn expiry(stored: &Stored) -> String {
+fn expiry(stored: &Stored, decision: &Decision) -> String {
     let Some(selected) = stored.responses.iter().find(|response| response.selected) else {
         return "Once stale it is validated: a 304 makes it fresh, any other answer replaces it.".to_owned();
     };
-    let Freshness { ttl_seconds, stale, .. } = &selected.freshness;
-    if *ttl_seconds < 0 {
+    let Freshness { ttl_seconds, left_seconds, .. } = &selected.freshness;
+    if *left_seconds <= 0.0 {
         return "It is stale already; a 304 makes it fresh, any other answer replaces it.".to_owned();
     }
-    let behind = stale.iter().any(|said| said.starts_with("stale-while-revalidate"));
+    let is_behind = |of: &&StaleUse| of.cause == "while-revalidate" && of.allowed;
+    let behind = decision.stale_use.iter().find(is_behind).and_then(|of| of.window.as_ref());
     let then = match behind {
-        true => "for a while it is still used, and refreshed behind; later it is validated first",
-        false => "it is validated before it is used",
+        Some(window) => format!(
+            "for {} s it is still used, and refreshed behind; later it is validated first",
+            window.seconds
+        ),
+        None => "it is validated before it is used".to_owned(),
     };
-    format!("In {ttl_seconds} s it is stale: then {then}.")
+    match ttl_seconds {
+        0 => format!("In less than a second it is stale: then {then}."),
+        seconds => format!("In {seconds} s it is stale: then {then}."),
+    }
 }
 
 impl Walk<'_> {
     /// What ends or renews what is stored under the request's key, or would be if its answer were stored.
-    pub(super) fn removal(&self, stored: &Stored, origin: Option<&OriginAnswer>) -> Vec<Reason> {
+    pub(super) fn removal(
+        &self,
+        stored: &Stored,
+        decision: &Decision,
+        origin: Option<&OriginAnswer>,
+    ) -> Vec<Reason> {
         let would_be = origin.and_then(|origin| origin.judgement.as_ref()).is_some_and(|told| told.stored);
         let mut told = Vec::new();
         if stored.responses.is_empty() && !would_be {
@@ -57,7 +69,7 @@ impl Walk<'_> {
                 "RFC 9875 3",
             ));
         }
-        told.push(Reason::new("expiry", expiry(stored), "RFC 9111 4.2, 4.3.4"));
+        told.push(Reason::new("expiry", expiry(stored, decision), "RFC 9111 4.2, 4.3.4"));
         told.extend(self.by_wish());
         told.push(Reason::new(
             "eviction",

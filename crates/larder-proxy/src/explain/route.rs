@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use larder_http::message::RequestHead;
 use larder_http::target::Target;
+use larder_origin::ServerReport;
 
-use super::{Key, KeyPart, PassedOver, Route, Walk};
+use super::{Key, KeyPart, PassedOver, Route, Server, Walk, seconds};
 use crate::key;
 use crate::plan::Plan;
 use crate::route::Site;
@@ -25,6 +26,7 @@ pub(super) fn told(plan: &Plan, site: &Site, settings: &Arc<RuleSettings>, head:
         pattern.strip_prefix('*').is_some_and(|end| host.ends_with(end) && host.len() > end.len())
     };
     let exact = patterns.iter().find(|pattern| *pattern == host);
+    let origin = site.settings.origin.and_then(|origin| plan.origins.get(origin));
     Route {
         site: site.settings.name.to_string(),
         host_pattern: exact.or_else(|| patterns.iter().filter(covers).max_by_key(|p| p.len())).cloned(),
@@ -39,11 +41,23 @@ pub(super) fn told(plan: &Plan, site: &Site, settings: &Arc<RuleSettings>, head:
             .collect(),
         rules: rules.len(),
         cache: settings.cache,
-        origin: site
-            .settings
-            .origin
-            .and_then(|origin| plan.origins.get(origin))
-            .map(|choice| choice.name.to_string()),
+        origin: origin.map(|choice| choice.name.to_string()),
+        servers: origin.map(|choice| choice.shared.servers()).into_iter().flatten().map(server).collect(),
+        refresh_ahead: settings.refresh_ahead,
+        collapse_wait_seconds: settings.collapse_wait.map(seconds),
+        min_uses: u32::from(settings.min_uses).max(1),
+    }
+}
+
+fn server(of: ServerReport) -> Server {
+    Server {
+        server: of.server,
+        address: of.address,
+        weight: of.weight,
+        backup: of.backup,
+        state: of.state.token().to_owned(),
+        in_flight: of.in_flight,
+        failures: of.failures,
     }
 }
 

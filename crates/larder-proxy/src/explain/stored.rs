@@ -1,20 +1,19 @@
-//! What lies under a key: each response, on what it is selected, how fresh it is, and what may be done when it is stale.
+//! What lies under a key: each response, on what it is selected, and how fresh it is.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
-use larder_cache::explain::lifetimes;
-use larder_cache::stale::may_refresh_behind;
-use larder_cache::{CachePolicy, ExchangeTimes, StaleCause, StaleReason, StoredHead, may_serve_stale};
+use larder_cache::explain::{LifetimeCandidate, lifetimes, shortened_from};
+use larder_cache::{CachePolicy, ExchangeTimes, StoredHead};
 use larder_http::fields::cache_groups;
-use larder_http::time::{Now, WallTime};
+use larder_http::time::Now;
 use larder_store::CacheKey;
 
 use crate::respond;
 
 use super::{
-    Candidate, Freshness, Part, Reason, StaleUse, Stored, StoredResponse, VaryField, Walk, printable,
+    Candidate, Freshness, Part, Reason, Stored, StoredResponse, VaryField, Walk, printable, seconds,
 };
 
 /// What lies under a key and under that of its parts, as it was before the look-up.
@@ -52,9 +51,9 @@ impl Under {
     }
 
     pub(super) fn told(&self, walk: &Walk<'_>) -> Stored {
+        let policy = &walk.settings.policy;
         let told = |lying: &Lying| {
             let head = &lying.response.head;
-            let all = head.all_fields();
             StoredResponse {
                 selected: lying.selected,
                 invalidated: !lying.holds,
@@ -70,7 +69,7 @@ impl Under {
                 last_modified: head.validators.last_modified.as_ref().map(|(value, _)| printable(value)),
                 freshness: Freshness {
                     stale: stale_directives(head),
-                    ..freshness(&head.freshness, candidates(head, &all, &walk.settings.policy), walk.now)
+                    ..freshness(&head.freshness, lifetimes_of(head, policy), walk.now, policy)
                 },
                 groups: cache_groups::groups(&head.fields.map),
             }
@@ -89,24 +88,18 @@ fn vary(head: &StoredHead, request: &HeaderMap) -> Vec<VaryField> {
     told.map(|(name, stored)| VaryField { asked: asked(&name), name: name.to_string(), stored }).collect()
 }
 
-fn candidates(head: &StoredHead, all: &HeaderMap, policy: &CachePolicy) -> Vec<Candidate> {
+/// Everything that gives a stored response a lifetime.
+fn lifetimes_of(head: &StoredHead, policy: &CachePolicy) -> Vec<LifetimeCandidate> {
     let received = head.freshness.received;
     let times = ExchangeTimes { request: received, response: received };
-    candidates_of(head.status, all, times, policy)
+    lifetimes(head.status, &head.all_fields(), times, policy)
 }
 
-/// Everything that gives a response with `fields` a lifetime.
-pub(super) fn candidates_of(
-    status: http::StatusCode,
-    fields: &HeaderMap,
-    times: ExchangeTimes,
-    policy: &CachePolicy,
-) -> Vec<Candidate> {
-    let told = lifetimes(status, fields, times, policy);
+fn candidates(told: Vec<LifetimeCandidate>) -> Vec<Candidate> {
     let told = told.into_iter().enumerate().map(|(place, one)| Candidate {
         source: source(one.source),
         field: one.field,
-        lifetime_seconds: one.lifetime.as_secs_f64(),
+        lifetime_seconds: seconds(one.lifetime),
         decides: place == 0,
     });
     told.collect()
@@ -116,13 +109,20 @@ fn source(source: larder_cache::LifetimeSource) -> Reason {
     Reason::new(source.token(), source.sentence(), source.section())
 }
 
-/// A response's freshness at `now`.
-pub(super) fn freshness(of: &larder_cache::Freshness, candidates: Vec<Candidate>, now: Now) -> Freshness {
+/// A response's freshness at `now`, and what gave it.
+pub(super) fn freshness(
+    of: &larder_cache::Freshness,
+    told: Vec<LifetimeCandidate>,
+    now: Now,
+    policy: &CachePolicy,
+) -> Freshness {
     Freshness {
-        lifetime_seconds: of.lifetime.as_secs_f64(),
+        lifetime_seconds: seconds(of.lifetime),
         source: source(of.source),
-        candidates,
-        age_seconds: of.age(now).as_secs_f64(),
+        shortened_from_seconds: shortened_from(of, &told, policy).map(seconds),
+        candidates: candidates(told),
+        age_seconds: seconds(of.age(now)),
+        left_seconds: seconds(of.remaining(now)) - seconds(of.staleness(now)),
         ttl_seconds: of.ttl_seconds(now),
         no_cache: of.no_cache,
         stale: Vec::new(),
@@ -143,33 +143,4 @@ fn stale_directives(head: &StoredHead) -> Vec<String> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// A moment after another.
-pub(super) fn after(now: Now, wait: Duration) -> Now {
-    let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    Now { wall: WallTime(now.wall.0.saturating_add(millis)), monotonic: now.monotonic.saturating_add(wait) }
-}
-
-/// What may be done with a stored response at `now`, when the origin fails or while it is asked.
-pub(super) fn stale_use(stored: &StoredHead, now: Now, policy: &CachePolicy) -> Vec<StaleUse> {
-    let causes = [("origin-dead", StaleCause::OriginDead), ("origin-error", StaleCause::OriginError)];
-    let told = causes.map(|(cause, of)| {
-        let (allowed, reason) = match may_serve_stale(stored, now, of, policy) {
-            Ok(ground) => (true, Reason::new(ground.token(), ground.sentence(), ground.section())),
-            Err(rule) => (false, Reason::new(rule.token(), rule.sentence(), rule.section())),
-        };
-        StaleUse { cause: cause.to_owned(), allowed, reason }
-    });
-    let behind = stored.stale.while_revalidate.map(|_| {
-        let (allowed, ground) = (may_refresh_behind(stored, now), StaleReason::WhileRevalidate);
-        let sentence = match (allowed, stored.freshness.is_fresh(now)) {
-            (true, _) => ground.sentence(),
-            (false, true) => "It is fresh, and the request asks for its validation.",
-            (false, false) => "Its stale-while-revalidate has passed, or another directive forbids it.",
-        };
-        let reason = Reason::new(ground.token(), sentence, ground.section());
-        StaleUse { cause: "while-revalidate".to_owned(), allowed, reason }
-    });
-    told.into_iter().chain(behind).collect()
 }

@@ -3,11 +3,11 @@
 
 use bytes::Bytes;
 use http::{HeaderName, StatusCode};
-use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
+use larder_cache::{CachePolicy, ExchangeTimes, Lifetimes, Storability, StoredHead};
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics, OriginId, RouteId};
 use larder_origin::{OriginSettings, ServerAddress};
-use larder_store::{MemoryStore, MemoryStoreSettings, StoredBody};
+use larder_store::{MemoryStore, MemoryStoreSettings, RefreshFailure, StoredBody};
 
 use super::*;
 use crate::proxy::Proxy;
@@ -15,10 +15,12 @@ use crate::settings::{
     FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, SiteSettings,
 };
 
-/// `example.com` and all below it, with rules for `/off*` and `/keyed*`, and the methods to look into its store.
+/// `example.com` and all below it, with rules for `/off*`, `/keyed*` and `/fast*`, and the methods to look into its store.
 struct House {
     worker: Arc<Worker>,
     store: Arc<MemoryStore>,
+    /// What holds for `/fast*`.
+    fast: Arc<RuleSettings>,
     clock: Clock,
 }
 
@@ -28,10 +30,33 @@ fn rule(store: &Arc<MemoryStore>, cache: bool, key: KeySettings) -> Arc<RuleSett
         policy: CachePolicy::default(),
         store_id: CacheId::default(),
         store: Arc::clone(store),
+        refresh_ahead: false,
+        collapse_wait: None,
+        min_uses: 1,
         key,
         debug: false,
         request: FieldEdits::default(),
         response: FieldEdits::default(),
+    })
+}
+
+/// A rule with a minute of lifetime and everything that keeps clients from waiting.
+fn fast(store: &Arc<MemoryStore>) -> Arc<RuleSettings> {
+    let seconds = Duration::from_secs;
+    let plain = Arc::into_inner(rule(store, true, KeySettings::default())).unwrap();
+    let ttl = Lifetimes { any: Some(seconds(60)), by_status: Vec::new() };
+    Arc::new(RuleSettings {
+        policy: CachePolicy {
+            ttl,
+            jitter_percent: 50,
+            stale_while_revalidate: Some(seconds(4)),
+            stale_if_error: Some(seconds(3600)),
+            ..CachePolicy::default()
+        },
+        refresh_ahead: true,
+        collapse_wait: Some(Duration::from_millis(1500)),
+        min_uses: 3,
+        ..plain
     })
 }
 
@@ -47,6 +72,7 @@ impl House {
             cookies: vec!["lang".to_owned()],
             fields: vec![HeaderName::from_static("x-a")],
         };
+        let fast = fast(&store);
         let site = SiteSettings {
             name: "example.com".into(),
             route: RouteId::default(),
@@ -57,6 +83,7 @@ impl House {
             rules: vec![
                 (path("/off"), rule(&store, false, KeySettings::default())),
                 (path("/keyed"), rule(&store, true, keyed)),
+                (path("/fast"), Arc::clone(&fast)),
             ],
             otherwise: rule(&store, true, KeySettings::default()),
         };
@@ -66,6 +93,8 @@ impl House {
             settings: Arc::new(OriginSettings::new("app", vec![address])),
             shared: larder_origin::Shared::new(),
             id: OriginId::default(),
+            hash_by: None,
+            sticky: None,
         };
         let plan = Plan::new(ProxySettings {
             sites: vec![site],
@@ -78,7 +107,7 @@ impl House {
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
         let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
-        Self { worker: Arc::new(proxy.worker(0, plan.unwrap()).unwrap()), store, clock }
+        Self { worker: Arc::new(proxy.worker(0, plan.unwrap()).unwrap()), store, fast, clock }
     }
 
     fn question(method: &str, target: &str, fields: &[(&str, &str)]) -> Question {
@@ -95,7 +124,9 @@ impl House {
     fn keep(&self, target: &str, asked: &[(&str, &str)], said: &[(&'static str, &'static str)]) {
         let request = Self::question("GET", target, asked).head;
         let now = self.clock.now();
-        let (times, policy) = (ExchangeTimes { request: now, response: now }, CachePolicy::default());
+        let times = ExchangeTimes { request: now, response: now };
+        let plain = CachePolicy::default();
+        let policy = if target.starts_with("/fast") { &self.fast.policy } else { &plain };
         let fields: HeaderMap = said
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
@@ -104,14 +135,15 @@ impl House {
             true => StatusCode::PARTIAL_CONTENT,
             false => StatusCode::OK,
         };
-        let judged = larder_cache::storable(&request, status, &fields, times, &policy);
+        let judged = larder_cache::storable(&request, status, &fields, times, policy);
         let Storability::Storable(freshness) = judged else { panic!("{judged:?}") };
-        let head = StoredHead::new(&request, status, fields, freshness, &policy);
+        let head = StoredHead::new(&request, status, fields, freshness, policy);
         let key = key::key(&request, &KeySettings::default(), b"");
         let key = if head.part.is_some() { key.of_parts() } else { key };
         let body = StoredBody::new(vec![Bytes::from_static(b"0123")], self.store.reserve(100).unwrap());
         let room = self.store.reserve(1000).unwrap();
         let response = larder_store::StoredResponse::new(Arc::new(head), Arc::new(body), 0, room);
+        let response = larder_store::StoredResponse { took: Duration::from_secs(2), ..response };
         assert!(self.store.insert(&key, Arc::new(response), |_| false, || true));
     }
 }
@@ -190,6 +222,143 @@ async fn stale_responses_are_told_with_their_conditions_and_what_the_origins_fai
     assert_eq!(stale.stored.responses[0].freshness.ttl_seconds, -7);
 }
 
+/// Cause, whether, and the window with who gives it.
+type Use<'a> = (&'a str, bool, Option<(f64, &'a str, &'a str)>);
+
+fn uses(told: &Explanation) -> Vec<Use<'_>> {
+    let uses = told.decision.stale_use.iter();
+    uses.map(|of| {
+        let window = of.window.as_ref().map(|of| (of.seconds, of.source.as_str(), of.field.as_str()));
+        (of.cause.as_str(), of.allowed, window)
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn windows_of_stale_use_are_told_with_who_gives_them() {
+    let house = House::new();
+    let keep = |target, cc| house.keep(target, &[], &[("cache-control", cc), ("etag", "\"a\"")]);
+    keep("/plain", "max-age=10");
+    keep("/own", "max-age=10, stale-while-revalidate=5, stale-if-error=20");
+    keep("/fast/none", "max-age=10");
+    keep("/fast/own", "max-age=10, stale-while-revalidate=5, stale-if-error=20");
+    keep("/fast/must", "max-age=10, must-revalidate");
+    let dead = ("origin-dead", true, Some((86_400.0, "rule", "stale_if_dead = 86400s")));
+    let own = [
+        ("origin-dead", true, Some((20.0, "response", "stale-if-error=20"))),
+        ("origin-error", true, Some((20.0, "response", "stale-if-error=20"))),
+        ("while-revalidate", true, Some((5.0, "response", "stale-while-revalidate=5"))),
+    ];
+    let by_rule = [
+        dead,
+        ("origin-error", true, Some((3600.0, "rule", "stale_if_error = 3600s"))),
+        ("while-revalidate", true, Some((4.0, "rule", "stale_while_revalidate = 4s"))),
+    ];
+    let never = ["origin-dead", "origin-error", "while-revalidate"].map(|cause| (cause, false, None));
+    for (target, expected) in [
+        ("/plain", &[dead, ("origin-error", false, None)][..]),
+        ("/own", &own),
+        ("/fast/none", &by_rule),
+        ("/fast/own", &own),
+        ("/fast/must", &never),
+    ] {
+        let told = house.explain("GET", target, &[]).await;
+        assert_eq!(uses(&told), expected, "{target}");
+        let expiry = told.removal.iter().find(|of| of.token == "expiry").unwrap();
+        let is_behind = expiry.sentence.contains("refreshed behind");
+        assert_eq!(is_behind, expected.last().is_some_and(|of| of.0 == "while-revalidate" && of.1));
+    }
+    house.clock.advance(Duration::from_secs(13));
+    let told = house.explain("GET", "/fast/none", &[]).await;
+    assert_eq!(verdict(&told).1, "stale-while-revalidate");
+    house.clock.advance(Duration::from_secs(2));
+    let told = house.explain("GET", "/fast/none", &[]).await;
+    assert_eq!(verdict(&told).0, Verdict::Validate);
+    let (_, allowed, window) = uses(&told)[2];
+    assert_eq!((allowed, window.map(|window| window.0)), (false, Some(4.0)));
+    let left = house.explain("GET", "/plain", &[]).await.stored.responses[0].freshness.left_seconds;
+    assert!((-5.9..=-5.0).contains(&left), "{left}");
+}
+
+#[tokio::test]
+async fn jitter_is_told_where_it_shortened_a_lifetime() {
+    let house = House::new();
+    house.keep("/fast", &[], &[("etag", "\"a\"")]);
+    house.keep("/fast/own", &[], &[("cache-control", "max-age=60")]);
+    let told = house.explain("GET", "/fast", &[]).await;
+    let freshness = &told.stored.responses[0].freshness;
+    assert_eq!((freshness.source.token.as_str(), freshness.shortened_from_seconds), ("ttl", Some(60.0)));
+    assert!(freshness.lifetime_seconds > 30.0 && freshness.lifetime_seconds < 60.0, "{freshness:?}");
+    assert_eq!(freshness.candidates[0].lifetime_seconds, 60.0);
+    let own = house.explain("GET", "/fast/own", &[]).await;
+    assert_eq!(own.stored.responses[0].freshness.shortened_from_seconds, None);
+}
+
+#[tokio::test]
+async fn a_refresh_ahead_is_told_with_its_beginning() {
+    let house = House::new();
+    for target in ["/fast", "/plain"] {
+        house.keep(target, &[], &[("cache-control", "max-age=100"), ("etag", "\"a\"")]);
+    }
+    let ahead = async |target| {
+        let told = house.explain("GET", target, &[]).await;
+        // The clock runs on while this does.
+        told.decision.refresh_ahead_seconds.map(f64::ceil)
+    };
+    // It took 2 s to come: 3 s, and a twentieth of 100 s.
+    assert_eq!((ahead("/fast").await, ahead("/plain").await), (Some(92.0), None));
+    house.clock.advance(Duration::from_secs(91));
+    assert_eq!(ahead("/fast").await, Some(1.0));
+    house.clock.advance(Duration::from_secs(8));
+    assert_eq!(ahead("/fast").await, Some(0.0));
+    house.clock.advance(Duration::from_secs(1));
+    assert_eq!(ahead("/fast").await, None);
+}
+
+#[tokio::test]
+async fn the_rules_other_settings_and_the_uses_of_a_url_are_told() {
+    let house = House::new();
+    let told = async |target| house.explain("GET", target, &[]).await;
+    let fast = told("/fast/a").await;
+    assert_eq!((fast.route.refresh_ahead, fast.route.collapse_wait_seconds), (true, Some(1.5)));
+    assert_eq!((fast.route.min_uses, fast.decision.uses), (3, Some(1)));
+    // Explaining does not count.
+    assert_eq!(told("/fast/a").await.decision.uses, Some(1));
+    let head = House::question("GET", "/fast/a", &[]).head;
+    house.worker.proxy.uses.count(key::key(&head, &KeySettings::default(), b"").hash());
+    assert_eq!(told("/fast/a").await.decision.uses, Some(2));
+    house.keep("/fast/a", &[], &[("cache-control", "max-age=9")]);
+    assert_eq!(told("/fast/a").await.decision.uses, None);
+    let plain = told("/plain").await;
+    assert_eq!((plain.route.refresh_ahead, plain.route.collapse_wait_seconds), (false, None));
+    assert_eq!((plain.route.min_uses, plain.decision.uses), (1, None));
+}
+
+#[tokio::test]
+async fn what_the_last_failure_makes_of_a_stale_response_is_told() {
+    let house = House::new();
+    for target in ["/a", "/fast/a"] {
+        house.keep(target, &[], &[("cache-control", "max-age=10"), ("etag", "\"a\"")]);
+    }
+    house.clock.advance(Duration::from_secs(20));
+    for (target, failure, expected) in [
+        ("/a", RefreshFailure::Dead, "larder; hit; ttl=-10; detail=stale-origin-down"),
+        ("/a", RefreshFailure::Error, "larder; fwd=stale"),
+        ("/fast/a", RefreshFailure::Dead, "larder; hit; ttl=-10; detail=stale-origin-down"),
+        ("/fast/a", RefreshFailure::Error, "larder; hit; ttl=-10; detail=stale-if-error"),
+    ] {
+        assert_eq!(house.explain("GET", target, &[]).await.cache_status, "larder; fwd=stale", "{target}");
+        let head = House::question("GET", target, &[]).head;
+        let key = key::key(&head, &KeySettings::default(), b"");
+        let stored = house.store.responses(&key, house.clock.now().monotonic).0.remove(0);
+        stored.refreshing.failed(house.clock.now().monotonic, failure);
+        let told = house.explain("GET", target, &[]).await;
+        assert_eq!(told.cache_status, expected, "{target} {failure:?}");
+        assert_eq!(told.decision.verdict == Verdict::Refresh, expected.contains("hit"));
+        stored.refreshing.recovered();
+    }
+}
+
 #[tokio::test]
 async fn rule_and_key_are_told_part_by_part() {
     let house = House::new();
@@ -199,7 +368,7 @@ async fn rule_and_key_are_told_part_by_part() {
     assert_eq!(told.request.url, "http://www.example.com/keyed/../keyed?b=1&utm_x=2&a");
     let route = &told.route;
     assert_eq!(route.host_pattern.as_deref(), Some("*.example.com"));
-    assert_eq!((route.canonical_path.as_str(), route.rule, route.rules), ("/keyed", Some(2), 2));
+    assert_eq!((route.canonical_path.as_str(), route.rule, route.rules), ("/keyed", Some(2), 3));
     assert_eq!(route.conditions, ["path /keyed*"]);
     assert_eq!(route.passed_over, [PassedOver { rule: 1, conditions: vec!["path /off*".to_owned()] }]);
     let key = told.key.unwrap();
@@ -215,7 +384,7 @@ async fn rule_and_key_are_told_part_by_part() {
     ];
     assert_eq!(parts, expected);
     let none = house.explain("GET", "/other", &[]).await.route;
-    assert_eq!((none.rule, none.passed_over.len(), none.conditions.len()), (None, 2, 0));
+    assert_eq!((none.rule, none.passed_over.len(), none.conditions.len()), (None, 3, 0));
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@
 //! our Via, nothing that belongs to the client's connection. And back: the origin's fields completed as a proxy has to
 //! (Date, Via), ready to be judged, stored or passed on.
 
-use std::net::IpAddr;
+mod affinity;
+
 use std::ops::Range;
 
 use http::header::{CACHE_CONTROL, DATE, HOST, IF_RANGE, PRAGMA, RANGE, VIA};
@@ -12,9 +13,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use larder_cache::Part;
 use larder_http::body::Body;
 use larder_http::fields::date;
-use larder_http::message::RequestHead;
+use larder_http::message::{Peer, RequestHead};
 use larder_http::time::Now;
-use larder_origin::{InterimSink, OriginRequest};
+use larder_origin::{Affinity, InterimSink, OriginRequest};
+
+pub(crate) use affinity::hash;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -29,7 +32,8 @@ const PASSES_MAX: usize = 8;
 /// What the origin learns of the client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
-    pub(crate) client: IpAddr,
+    /// Its connection.
+    pub(crate) peer: Peer,
     /// The client is a proxy that is believed: its list of addresses is continued.
     pub(crate) trusted: bool,
 }
@@ -75,7 +79,7 @@ pub(crate) fn outgoing(
     head: &RequestHead,
     body: Body,
     websocket: bool,
-    hop: Hop,
+    (hop, affinity): (Hop, Affinity),
     interims: Option<InterimSink>,
 ) -> OriginRequest {
     let mut fields = head.fields.clone();
@@ -90,11 +94,13 @@ pub(crate) fn outgoing(
         body,
         websocket,
         interims,
+        affinity,
+        peer: Some(hop.peer),
     }
 }
 
 fn forward_client(fields: &mut HeaderMap, head: &RequestHead, hop: Hop) {
-    let client = hop.client.to_canonical().to_string();
+    let client = hop.peer.remote.ip().to_canonical().to_string();
     let before: Vec<&[u8]> = fields.get_all(X_FORWARDED_FOR).iter().map(HeaderValue::as_bytes).collect();
     let list = if hop.trusted && !before.is_empty() {
         [before.join(&b", "[..]).as_slice(), client.as_bytes()].join(&b", "[..])
@@ -152,8 +158,8 @@ mod tests {
     use super::*;
 
     fn sent(head: &RequestHead, trusted: bool) -> HeaderMap {
-        let hop = Hop { client: "192.0.2.7".parse().unwrap(), trusted };
-        outgoing(head, Body::Empty, false, hop, None).fields
+        let peer = Peer { remote: "192.0.2.7:1".parse().unwrap(), local: "192.0.2.8:80".parse().unwrap() };
+        outgoing(head, Body::Empty, false, (Hop { peer, trusted }, Affinity::default()), None).fields
     }
 
     #[test]

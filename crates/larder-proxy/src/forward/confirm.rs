@@ -122,7 +122,10 @@ fn renew(
         None => (false, store.reserve_free(0)?),
     };
     let body = Arc::clone(&stored.body);
-    let response = StoredResponse::new(Arc::new(head), body, guard.number(), room);
+    let response = StoredResponse {
+        took: job.worker.proxy.clock.now().since(&guard.begun()),
+        ..StoredResponse::new(Arc::new(head), body, guard.number(), room)
+    };
     Some(Renewed { response: Arc::new(response), kept })
 }
 

@@ -19,8 +19,8 @@ use http::{HeaderMap, StatusCode};
 use larder_cache::part::Gap;
 use larder_cache::{Confirmed, ExchangeTimes, Freshness, NotStorable, Offered, StaleCause, StoredHead};
 use larder_http::message::RequestHead;
-use larder_origin::{OriginError, OriginRequest, OriginResponse};
-use larder_store::{Reader, StoredResponse};
+use larder_origin::{Affinity, OriginError, OriginRequest, OriginResponse};
+use larder_store::{Reader, RefreshFailure, StoredResponse};
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
@@ -40,15 +40,28 @@ pub(crate) struct Job {
     pub(crate) settings: Arc<RuleSettings>,
     pub(crate) origin: usize,
     pub(crate) hop: Hop,
+    /// Which server it should meet.
+    pub(crate) affinity: Affinity,
     /// How long it goes on with nobody there.
     pub(crate) orphan_time: Duration,
     /// The content of a QUERY.
     pub(crate) content: Bytes,
     /// What the origin may confirm.
     pub(crate) offered: Candidates,
+    /// The URL has not been asked for often enough for its response to be stored.
+    pub(crate) seldom: bool,
     /// A stored part, and what of the whole is asked for: only the rest.
     pub(crate) completing: Option<(Arc<StoredResponse>, Gap)>,
     pub(crate) leader: oneshot::Sender<Share>,
+}
+
+impl Job {
+    /// What was to be refreshed stands in for the origin for now, and is not tried again by every request.
+    fn note_failure(&self, failure: RefreshFailure) {
+        if let Some(stored) = &self.offered.selected {
+            stored.refreshing.failed(self.worker.proxy.clock.now().monotonic, failure);
+        }
+    }
 }
 
 /// Stored responses that the origin may confirm.
@@ -202,7 +215,12 @@ pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
         };
         let (answer, times) = match answered {
             Ok(answered) => answered,
-            Err(failure) => return guard.tell(Phase::Failed(failure)),
+            Err(failure) => {
+                if failure.dead {
+                    job.note_failure(RefreshFailure::Dead);
+                }
+                return guard.tell(Phase::Failed(failure));
+            }
         };
         if let Some((part, gap)) = job.completing.take() {
             match answer.status {
@@ -217,8 +235,12 @@ pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
                 _ => {}
             }
         }
+        if let Some(stored) = &job.offered.selected {
+            stored.refreshing.recovered();
+        }
         if answer.status != StatusCode::NOT_MODIFIED {
             if let Some(stored) = stand_in(&job, answer.status) {
+                job.note_failure(RefreshFailure::Error);
                 let _ = job.leader.send(Share::StandIn(Arc::clone(&stored), answer.status));
                 return guard.tell(Phase::StandIn(stored, answer.status));
             }
@@ -258,7 +280,8 @@ const CONDITIONS: [http::HeaderName; 4] = [
 fn request(job: &Job, guard: &FlightGuard) -> OriginRequest {
     let head: &RequestHead = guard.request();
     let sink = Arc::new(guard.interim_sink());
-    let mut request = fetch::outgoing(head, job.content.clone().into(), false, job.hop, Some(sink));
+    let mut request =
+        fetch::outgoing(head, job.content.clone().into(), false, (job.hop, job.affinity), Some(sink));
     match &job.completing {
         Some((part, gap)) => gap.request_fields(&part.head, &mut request.fields),
         None => job.offered.offered(|offered| larder_cache::conditional_fields(offered, &mut request.fields)),

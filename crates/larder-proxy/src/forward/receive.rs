@@ -6,16 +6,17 @@
 use std::sync::Arc;
 
 use http::header::AGE;
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use larder_cache::part::{Gap, Part, whole_fields};
-use larder_cache::{CachePolicy, ExchangeTimes, Freshness, NotStorable, Storability, StoredHead, directives};
+use larder_cache::{CachePolicy, ExchangeTimes, NotStorable, Storability, StoredHead, directives};
 use larder_http::body::BodyError;
 use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
-use larder_store::{Growing, Reservation, StoredBody, StoredResponse};
+use larder_store::{Growing, StoredBody, StoredResponse};
 use tokio::sync::oneshot;
 
-use super::{Flown, Job, Kept, Share, keep};
+use super::keep::Keeper;
+use super::{Flown, Job, Kept, Share};
 use crate::collapse::{FlightGuard, Landing, Phase};
 use crate::exchange::{NotStored, NotStoredLabel};
 use crate::fetch;
@@ -113,7 +114,7 @@ async fn land(
             return None;
         }
     };
-    let Job { worker, furnished, settings, orphan_time, leader, .. } = job;
+    let Job { worker, furnished, settings, orphan_time, leader, seldom, .. } = job;
     let shareable = freshness.is_shareable();
     if !shareable && guard.is_shared() {
         mark(&worker, &furnished, &settings, &guard);
@@ -121,15 +122,18 @@ async fn land(
     let OriginResponse { status, fields, body, content_length, .. } = answer;
     let mut own = larder_cache::withheld(&fields, &settings.policy);
     own.extend(fields.get(AGE).map(|age| (AGE, age.clone())));
-    let (head, room) = prepare(&settings, &guard, status, fields, freshness);
+    let head = Arc::new(StoredHead::new(guard.request(), status, fields, freshness, &settings.policy));
+    let overhead = StoredResponse::overhead_bytes(&head, &guard.place_of(&head));
+    let room = if seldom { None } else { settings.store.reserve(overhead) };
     let declared = body.length().or(content_length);
     let growing = room.is_some().then(|| Growing::keep(&settings.store, declared)).flatten();
-    let stored = growing.is_some();
+    let passing = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
+    let not_stored = growing.is_none().then_some(passing.token());
     let growing = growing.unwrap_or_else(|| Growing::pass(&settings.store, declared));
     let landing = Arc::new(Landing {
         head: Arc::clone(&head),
         body: Arc::clone(&growing),
-        stored,
+        not_stored,
         forward_status,
         number: guard.number(),
     });
@@ -137,7 +141,7 @@ async fn land(
     // A leader that has left leaves its place as well.
     let _ = leader.send(Share::Landing { landing: Arc::clone(&landing), own, seat });
     if shareable {
-        if !stored {
+        if not_stored.is_some() {
             guard.close();
         }
         guard.tell(Phase::Landed(landing));
@@ -148,32 +152,20 @@ async fn land(
     let around = Around { waiters: || guard.waiters(), passing: || guard.close(), orphan_time };
     let commit = |body: &Arc<StoredBody>| {
         if let Some(room) = room {
-            keep::keep(&worker, &settings, &guard, head, Arc::clone(body), room);
+            let keeper = Keeper { worker: &worker, settings: &settings, guard: &guard };
+            keeper.keep(head, Arc::clone(body), room);
         }
     };
     let filled = fill(&growing, body, around, commit).await;
     let lost = match filled {
         Filled::Kept => None,
-        Filled::Passed => Some(NotStored::NoRoom),
+        Filled::Passed => Some(passing),
         Filled::Broken(_) | Filled::Abandoned => Some(NotStored::Incomplete),
     };
     if let Some(reason) = lost {
         worker.metrics.not_stored(&NotStoredLabel(reason));
     }
     Some(filled)
-}
-
-/// The head for store and clients, with room for it and its index entry where there is some.
-fn prepare(
-    settings: &RuleSettings,
-    guard: &FlightGuard,
-    status: StatusCode,
-    fields: HeaderMap,
-    freshness: Freshness,
-) -> (Arc<StoredHead>, Option<Reservation>) {
-    let head = Arc::new(StoredHead::new(guard.request(), status, fields, freshness, &settings.policy));
-    let room = settings.store.reserve(StoredResponse::overhead_bytes(&head, &guard.place_of(&head)));
-    (head, room)
 }
 
 fn mark(worker: &Worker, furnished: &Furnished, settings: &RuleSettings, guard: &FlightGuard) {

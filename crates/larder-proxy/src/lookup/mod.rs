@@ -31,6 +31,16 @@ pub(crate) enum Found {
     Ask(Ask),
 }
 
+impl Found {
+    /// What may be used at once.
+    pub(crate) fn usable(&self) -> Option<&Arc<StoredResponse>> {
+        match self {
+            Self::Fresh { stored, .. } | Self::Refresh { stored, .. } => Some(stored),
+            Self::Ask(_) => None,
+        }
+    }
+}
+
 /// Why the origin has to be asked, and what may help.
 #[derive(Debug)]
 pub(crate) struct Ask {

@@ -17,24 +17,23 @@ use larder_http::time::Now;
 use larder_listen::Interims;
 use larder_store::{CacheKey, StoredResponse};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
-use super::reply;
+use super::{refresh, reply};
 use crate::collapse::{Event, Follower, Landing, Seat, Trip};
-use crate::exchange::{Exchange, Reply};
+use crate::exchange::{Exchange, RefreshKind, Reply};
 use crate::failure::Failure;
 use crate::forward::{self, Candidates, Job, Share};
 use crate::lookup::{Ask, Found, Sought};
 use crate::proxy::{Furnished, Worker};
+use crate::settings::RuleSettings;
 use crate::{fetch, key, respond};
 
 /// Looks at the index before a request stops hoping that somebody else's fetch will do.
 const LOOKS_MAX: usize = 6;
 
-/// How long after one refresh behind an answer another may begin, where the first brought nothing.
-const REFRESH_PAUSE: Duration = Duration::from_secs(1);
-
-/// A refresh that nobody waits for may take so many times as long as a fetch that everybody has left.
-const REFRESH_ORPHAN_TIMES: u32 = 10;
+/// The word for a request that would not wait for somebody else's fetch any longer.
+const COLLAPSE_WAIT: &str = "collapse-wait";
 
 /// Lost fetches that a request outlives.
 const LOST_MAX: usize = 2;
@@ -49,16 +48,34 @@ pub(super) struct Quest<'a> {
 }
 
 impl Quest<'_> {
-    fn job(&self, exchange: &Exchange, offered: Candidates, leader: oneshot::Sender<Share>) -> Job {
+    /// Whether the origin is known to be out of reach.
+    pub(super) fn is_origin_down(&self) -> bool {
+        self.furnished.origin(self.origin).is_some_and(|(_, origin)| origin.is_down())
+    }
+
+    /// Whether a request that nobody waits for has any prospect: the origin is there, or may be there again.
+    pub(super) fn has_prospect(&self) -> bool {
+        let origin = self.furnished.origin(self.origin);
+        origin.is_none_or(|(_, origin)| !origin.is_down() || origin.is_probe_due())
+    }
+
+    pub(super) fn job(
+        &self,
+        exchange: &Exchange,
+        offered: Candidates,
+        leader: oneshot::Sender<Share>,
+    ) -> Job {
         Job {
             worker: Arc::clone(self.worker),
             furnished: Arc::clone(self.furnished),
             settings: Arc::clone(&exchange.settings),
             origin: self.origin,
             hop: exchange.hop,
+            affinity: exchange.affinity(self.furnished.choice(self.origin), false),
             orphan_time: self.furnished.plan.orphan_time,
             content: self.content.clone(),
             offered,
+            seldom: false,
             completing: None,
             leader,
         }
@@ -67,7 +84,7 @@ impl Quest<'_> {
 
 /// Looks, and where that is not enough, asks the origin once for all who wait.
 pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: &Interims) -> Reply {
-    let worker = quest.worker;
+    let (worker, furnished) = (quest.worker, quest.furnished);
     let settings = Arc::clone(&exchange.settings);
     let key = key::key(&exchange.head, &settings.key, &quest.content);
     exchange.keyed = true;
@@ -78,11 +95,18 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
         Sought { store, key: &key, request, policy, holds }.look_up(now)
     };
     let mut alone = larder_cache::is_personal(&exchange.head, &settings.policy);
-    let (mut looks, mut lost) = (0, 0);
+    let (mut looks, mut lost, mut impatient) = (0, 0, false);
+    let mut seldom = None;
     loop {
         let now = worker.proxy.clock.now();
         let ask = match look(&exchange.head, now) {
             Found::Fresh { stored, age, ttl } => {
+                if refresh::is_due_ahead(exchange, &stored, ttl) {
+                    let what = (&stored, RefreshKind::Ahead);
+                    refresh::refresh(&quest, exchange, &key, what, || {
+                        is_found(&look(&exchange.head, worker.proxy.clock.now()), &stored)
+                    });
+                }
                 let status = CacheStatus {
                     ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
                     detail: ttl.is_zero().then_some(StaleReason::MaxStale.token()),
@@ -91,14 +115,10 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
                 return reply::from_stored(exchange, &stored, age, now, status);
             }
             Found::Refresh { stored, age } => {
-                if stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE) {
-                    refresh(&quest, exchange, &key, &stored, || {
-                        match look(&exchange.head, worker.proxy.clock.now()) {
-                            Found::Refresh { stored: again, .. } => Arc::ptr_eq(&again, &stored),
-                            Found::Fresh { .. } | Found::Ask(_) => false,
-                        }
-                    });
-                }
+                let what = (&stored, RefreshKind::Behind);
+                refresh::refresh(&quest, exchange, &key, what, || {
+                    is_found(&look(&exchange.head, worker.proxy.clock.now()), &stored)
+                });
                 let status = CacheStatus {
                     ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
                     detail: Some(StaleReason::WhileRevalidate.token()),
@@ -111,6 +131,22 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
         if larder_cache::only_if_cached(&exchange.head, &settings.policy) {
             return reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED);
         }
+        if let Some(reason) = refresh::stands_in(&quest, exchange, &ask, now)
+            && let Some(stored) = &ask.selected
+        {
+            let what = (stored, RefreshKind::Down);
+            refresh::refresh(&quest, exchange, &key, what, || {
+                let found = look(&exchange.head, worker.proxy.clock.now());
+                matches!(found, Found::Ask(again) if again.is_same(&ask))
+            });
+            let status = CacheStatus {
+                ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
+                detail: Some(reason.token()),
+                ..CacheStatus::new(Outcome::Hit)
+            };
+            return reply::from_stored(exchange, stored, stored.head.freshness.age(now), now, status);
+        }
+        let seldom = *seldom.get_or_insert_with(|| is_seldom(worker, &settings, &key, &ask));
         looks += 1;
         alone |= ask.alone || looks > LOOKS_MAX;
         // Under a mark the client's conditions and range are the origin's to answer.
@@ -124,6 +160,7 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
             request: &Arc::new(head),
             expected: ask.expected(),
             number: worker.proxy.numbering.current(),
+            begun: now,
         };
         let flights = &worker.proxy.flights;
         let seat = if alone {
@@ -143,7 +180,9 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
             Seat::Lead(guard, follower) => {
                 let (give, take) = oneshot::channel();
                 let offered = Candidates { selected: ask.selected.clone(), others: ask.others.clone() };
-                let job = Job { completing: ask.part.clone(), ..quest.job(exchange, offered, give) };
+                let job = quest.job(exchange, offered, give);
+                let affinity = exchange.affinity(furnished.choice(quest.origin), true);
+                let job = Job { completing: ask.part.clone(), seldom, affinity, ..job };
                 tokio::spawn(forward::fly(job, guard));
                 (follower, Some(take))
             }
@@ -152,13 +191,22 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
             Seat::Full => return reply::failed(Outcome::Forwarded(ask.forward), Failure::WAITERS_FULL),
         };
         let collapsed = share.is_none();
-        let landed = wait(follower, share, interims).await;
+        let patience = settings.collapse_wait.filter(|_| collapsed && !alone);
+        let told = wait(follower, share, interims, patience).await;
         if collapsed {
             let waited = worker.proxy.clock.now().since(&now);
             exchange.collapse_wait = Some(exchange.collapse_wait.unwrap_or_default() + waited);
         }
-        match land(worker, exchange, &ask, landed, collapsed) {
-            Landed::Reply(reply) => return *reply,
+        if matches!(told, Told::TooLate) {
+            (alone, impatient) = (true, true);
+            worker.metrics.went_alone();
+            continue;
+        }
+        match land(&quest, exchange, &ask, told, collapsed) {
+            Landed::Reply(mut reply) => {
+                reply.status.detail = reply.status.detail.or(impatient.then_some(COLLAPSE_WAIT));
+                return *reply;
+            }
             Landed::GoAlone => alone = true,
             Landed::LookAgain => {}
             Landed::Lost if lost == LOST_MAX => {
@@ -169,31 +217,15 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
     }
 }
 
-/// Starts a fetch that nobody waits for, unless one is on its way or has ended since the look (RFC 5861 3).
-fn refresh(
-    quest: &Quest<'_>,
-    exchange: &Exchange,
-    key: &CacheKey,
-    stored: &Arc<StoredResponse>,
-    unchanged: impl FnOnce() -> bool,
-) {
-    let proxy = &quest.worker.proxy;
-    let head = fetch::for_refresh(&exchange.head, stored.head.part.as_ref());
-    let trip = Trip {
-        key,
-        rule: Arc::as_ptr(&exchange.settings).addr(),
-        request: &Arc::new(head),
-        expected: Some(stored.head.vary.names().clone()),
-        number: proxy.numbering.current(),
-    };
-    if let Seat::Lead(guard, _) = proxy.flights.board(trip, |_| true, unchanged) {
-        let offered = Candidates { selected: Some(Arc::clone(stored)), ..Candidates::default() };
-        let (leader, _) = oneshot::channel();
-        let job = quest.job(exchange, offered, leader);
-        // Nobody is expected: what is slow would be begun again and again otherwise, and never be there.
-        let orphan_time = job.orphan_time.saturating_mul(REFRESH_ORPHAN_TIMES);
-        tokio::spawn(forward::fly(Job { orphan_time, ..job }, guard));
-    }
+/// Whether a look found `stored` usable.
+fn is_found(found: &Found, stored: &Arc<StoredResponse>) -> bool {
+    found.usable().is_some_and(|usable| Arc::ptr_eq(usable, stored))
+}
+
+/// Whether a response to this request is not to be stored yet, because its URL has not been asked for often enough. What
+/// is stored already has been.
+fn is_seldom(worker: &Worker, settings: &RuleSettings, key: &CacheKey, ask: &Ask) -> bool {
+    settings.min_uses > 1 && ask.selected.is_none() && worker.proxy.uses.count(key.hash()) < settings.min_uses
 }
 
 /// What a follower, or the leader, was told in the end.
@@ -203,14 +235,32 @@ enum Told {
     NotForOthers,
     Failed(Failure),
     Lost,
+    /// It has waited long enough, and it is its turn to ask.
+    TooLate,
 }
 
-/// Waits for a flight, passing on interim responses.
-async fn wait(mut follower: Follower, share: Option<oneshot::Receiver<Share>>, interims: &Interims) -> Told {
+/// Waits for a flight, passing on interim responses; with `patience` for so long, and then for its turn.
+async fn wait(
+    mut follower: Follower,
+    share: Option<oneshot::Receiver<Share>>,
+    interims: &Interims,
+    patience: Option<Duration>,
+) -> Told {
+    let mut until = patience.map(|patience| Instant::now() + patience);
+    let mut has_turn = false;
     let event = loop {
-        match follower.next().await {
-            Event::Interim(interim) => interims.push(interim),
-            event => break event,
+        let next = match until {
+            None => Ok(follower.next().await),
+            Some(until) => tokio::time::timeout_at(until, follower.next()).await,
+        };
+        match next {
+            Ok(Event::Interim(interim)) => interims.push(interim),
+            Ok(event) => break event,
+            Err(_elapsed) if has_turn => return Told::TooLate,
+            Err(_elapsed) => {
+                until = Some(follower.turn_alone(Instant::now()));
+                has_turn = true;
+            }
         }
     };
     match (event, share) {
@@ -235,7 +285,8 @@ enum Landed {
     Lost,
 }
 
-fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, collapsed: bool) -> Landed {
+fn land(quest: &Quest<'_>, exchange: &mut Exchange, ask: &Ask, told: Told, collapsed: bool) -> Landed {
+    let (worker, furnished) = (quest.worker, quest.furnished);
     let now = worker.proxy.clock.now();
     let mut status = CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(ask.forward)) };
     let reply = match told {
@@ -245,11 +296,14 @@ fn land(worker: &Arc<Worker>, exchange: &mut Exchange, ask: &Ask, told: Told, co
             return Landed::GoAlone;
         }
         Told::NotForOthers => return Landed::LookAgain,
-        Told::Lost => return Landed::Lost,
+        Told::Lost | Told::TooLate => return Landed::Lost,
         Told::Failed(failure) => reply::stale_or_failed(worker, exchange, ask, failure, status),
         Told::Share(Share::Passed(flown)) => {
             exchange.origin_time = Some(flown.delay);
-            reply::flown(exchange, flown, status, now)
+            let met = flown.answer.tag;
+            let mut reply = reply::flown(exchange, flown, status, now);
+            exchange.stay(furnished.choice(quest.origin), met, &mut reply.response.head.fields);
+            reply
         }
         Told::Share(Share::Confirmed { stored, own }) => {
             // A 304 may bring fields that a condition of the client does not hold for any more: then it wants the

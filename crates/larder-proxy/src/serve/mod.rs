@@ -10,6 +10,7 @@ mod cached;
 mod content;
 mod pass;
 mod post;
+mod refresh;
 mod reply;
 
 use std::sync::Arc;
@@ -18,9 +19,11 @@ use bytes::Bytes;
 use http::header::VIA;
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
-use larder_http::message::{Request, Response};
+use larder_http::fields::cookie;
+use larder_http::message::{Request, RequestHead, Response};
 use larder_listen::Interims;
 use larder_observe::RouteId;
+use larder_origin::ServerTag;
 
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
@@ -82,6 +85,7 @@ fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Ex
     if head.fields.contains_key(VIA) && fetch::is_looping(&head.fields) {
         return Err((Failure::LOOP, head.method));
     }
+    let server = take_server(furnished, site.settings.origin, &mut head);
     let raw_target = head.target.clone();
     settings.request.apply(&mut head.fields);
     if let Some(target) = key::normalise(&head.target, &settings.key) {
@@ -91,7 +95,8 @@ fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Ex
         raw_target,
         client: route::client_of(&head, peer.remote.ip(), |address| (plan.trusted)(address)),
         origin: None,
-        hop: Hop { client: peer.remote.ip(), trusted },
+        hop: Hop { peer, trusted },
+        server,
         site: Arc::clone(site),
         settings: Arc::clone(settings),
         keyed: false,
@@ -101,6 +106,14 @@ fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Ex
         head,
     };
     Ok((exchange, Inside { site: index, body, websocket }))
+}
+
+/// The server that the client has met before, where the origin keeps clients at theirs. The cookie that says so is
+/// larder's own: neither the cache nor the origin sees it.
+fn take_server(furnished: &Furnished, origin: Option<usize>, head: &mut RequestHead) -> Option<ServerTag> {
+    let name = furnished.choice(origin?)?.sticky.as_ref()?;
+    let value = cookie::take(&mut head.fields, name.as_bytes())?;
+    std::str::from_utf8(&value).ok()?.parse().ok()
 }
 
 async fn decide(

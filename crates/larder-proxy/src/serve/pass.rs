@@ -31,7 +31,9 @@ pub(super) async fn pass(
     let interims = interims.clone();
     let websocket = inside.websocket && exchange.site.settings.websocket;
     let sink: larder_origin::InterimSink = Arc::new(move |interim| interims.push(interim));
-    let request = fetch::outgoing(&exchange.head, inside.body, websocket, exchange.hop, Some(sink));
+    let choice = furnished.choice(origin);
+    let to = (exchange.hop, exchange.affinity(choice, true));
+    let request = fetch::outgoing(&exchange.head, inside.body, websocket, to, Some(sink));
     let acted = match larder_cache::is_safe(&exchange.head.method) {
         true => forward::ask(worker, furnished, origin, request).await.map(|(a, times)| (a, times, None)),
         false => {
@@ -51,6 +53,7 @@ pub(super) async fn pass(
     }
     let (tunnel, mut fields) = (answer.tunnel, answer.fields);
     directives::strip(&mut fields, &exchange.settings.policy.controls);
+    exchange.stay(choice, answer.tag, &mut fields);
     let status = CacheStatus { forward_status: Some(answer.status), ..CacheStatus::new(Outcome::Own) };
     let mut response = reply::passed(exchange, answer.status, fields, answer.body, answer.content_length);
     response.tunnel = tunnel;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::Method;
 use larder_cache::{ExchangeTimes, Storability};
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
-use larder_origin::OriginResponse;
+use larder_origin::{Affinity, OriginResponse};
 use tokio::sync::oneshot;
 
 use super::reply;
@@ -54,6 +54,7 @@ impl ForGet {
             request: &Arc::new(exchange.head.clone()),
             expected: None,
             number: worker.proxy.numbering.current(),
+            begun: exchange.started,
         });
         Some(Self { settings: Arc::clone(settings), guard })
     }
@@ -91,9 +92,11 @@ impl ForGet {
             settings: self.settings,
             origin,
             hop: exchange.hop,
+            affinity: Affinity::default(),
             orphan_time: furnished.plan.orphan_time,
             content: Bytes::new(),
             offered: Candidates::default(),
+            seldom: false,
             completing: None,
             leader,
         };

@@ -17,7 +17,7 @@ use larder_origin::OriginResponse;
 use larder_store::StoredResponse;
 
 use crate::collapse::Landing;
-use crate::exchange::{Exchange, NotStored, Reply};
+use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::forward::{Flown, Kept};
 use crate::lookup::Ask;
@@ -77,8 +77,8 @@ pub(super) fn from_landing(
     let of = Represented { head, content: Content::Growing(Arc::clone(&landing.body)) };
     let response = respond::represent(&exchange.head, &of, now.wall)?;
     status.forward_status = Some(landing.forward_status);
-    status.stored = landing.stored;
-    status.detail = (!landing.stored).then_some(NotStored::NoRoom.token());
+    status.stored = landing.not_stored.is_none();
+    status.detail = landing.not_stored;
     status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
     Some(response)
 }

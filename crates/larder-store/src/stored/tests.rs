@@ -48,19 +48,6 @@ fn joining_evicts_nothing_and_needs_room() {
     assert!(StoredBody::joined(&store, &[(&a, 0..300), (&b, 0..200)]).is_some());
 }
 
-#[test]
-fn a_refresh_begins_once_in_a_while() {
-    let refreshing = Refreshing::default();
-    let pause = Duration::from_secs(1);
-    let at = |ms| refreshing.may_begin(Duration::from_millis(ms), pause);
-    assert!(at(0));
-    assert!(!at(1));
-    assert!(!at(999));
-    assert!(at(1000));
-    assert!(!at(1500));
-    assert!(at(2001));
-}
-
 proptest! {
     #[test]
     fn a_joined_body_is_the_ranges_one_after_the_other(

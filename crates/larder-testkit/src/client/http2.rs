@@ -62,6 +62,7 @@ async fn exchange_on(
         interim.push(InterimResponse { status: head.status().as_u16(), fields: fields_of(head.headers()) });
     }
     let (head, mut body) = answer.await?.into_parts();
+    progress.begin();
     let mut end = End::Complete;
     while let Some(piece) = body.data().await {
         match piece {

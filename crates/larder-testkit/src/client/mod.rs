@@ -124,7 +124,8 @@ impl Connection {
 #[derive(Clone, Debug)]
 pub struct Progress {
     body: Arc<Mutex<Vec<u8>>>,
-    received: Arc<watch::Sender<u64>>,
+    /// Bytes of body; `None` before the head of the final response.
+    received: Arc<watch::Sender<Option<u64>>>,
     pause_at: Arc<watch::Sender<Option<u64>>>,
 }
 
@@ -132,7 +133,7 @@ impl Default for Progress {
     fn default() -> Self {
         Self {
             body: Arc::default(),
-            received: Arc::new(watch::Sender::new(0)),
+            received: Arc::new(watch::Sender::new(None)),
             pause_at: Arc::new(watch::Sender::new(None)),
         }
     }
@@ -150,17 +151,25 @@ impl Progress {
         self.pause_at.send_replace(None);
     }
 
-    /// Waits until at least `bytes` of body have come.
+    /// Waits until the head and at least `bytes` of body have come.
     ///
     /// # Cancel safety
     /// Safe.
     pub async fn until(&self, bytes: u64) {
         // The sender lives as long as `self`.
-        let _ = self.received.subscribe().wait_for(|&received| received >= bytes).await;
+        let _ = self
+            .received
+            .subscribe()
+            .wait_for(|received| received.is_some_and(|received| received >= bytes))
+            .await;
     }
 
     pub(crate) fn body(&self) -> Vec<u8> {
         self.body.lock().clone()
+    }
+
+    pub(crate) fn begin(&self) {
+        self.received.send_replace(Some(0));
     }
 
     pub(crate) async fn take(&self, piece: &Bytes) {
@@ -169,7 +178,7 @@ impl Progress {
             body.extend_from_slice(piece);
             body.len() as u64
         };
-        self.received.send_replace(received);
+        self.received.send_replace(Some(received));
         let may_read = |pause_at: &Option<u64>| pause_at.is_none_or(|at| received < at);
         let _ = self.pause_at.subscribe().wait_for(may_read).await;
     }

@@ -117,6 +117,7 @@ pub(super) async fn read(wire: &mut Wire, method: &str, progress: &Progress) -> 
             return Err(Error::malformed("number of interim responses", b"more than 64"));
         }
     };
+    progress.begin();
     let mut framing = framing(&head, method)?;
     let mut trailers = Fields::default();
     let end = loop {

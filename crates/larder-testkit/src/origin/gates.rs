@@ -11,12 +11,18 @@ use tokio::sync::watch;
 /// A set of gates.
 #[derive(Clone, Debug)]
 pub struct Gates {
-    released: Arc<watch::Sender<BTreeSet<String>>>,
+    released: Arc<watch::Sender<Released>>,
+}
+
+#[derive(Debug, Default)]
+struct Released {
+    named: BTreeSet<String>,
+    all: bool,
 }
 
 impl Default for Gates {
     fn default() -> Self {
-        Self { released: Arc::new(watch::Sender::new(BTreeSet::new())) }
+        Self { released: Arc::new(watch::Sender::new(Released::default())) }
     }
 }
 
@@ -24,8 +30,13 @@ impl Gates {
     /// Opens a gate for good.
     pub fn release(&self, gate: &str) {
         self.released.send_modify(|released| {
-            released.insert(gate.to_owned());
+            released.named.insert(gate.to_owned());
         });
+    }
+
+    /// Opens every gate for good, also those that nobody has named yet.
+    pub fn release_all(&self) {
+        self.released.send_modify(|released| released.all = true);
     }
 
     /// Waits until `gate` is open.
@@ -35,6 +46,6 @@ impl Gates {
     pub async fn pass(&self, gate: &str) {
         let mut released = self.released.subscribe();
         // The sender lives as long as `self`, so this ends by the gate alone.
-        let _ = released.wait_for(|released| released.contains(gate)).await;
+        let _ = released.wait_for(|released| released.all || released.named.contains(gate)).await;
     }
 }

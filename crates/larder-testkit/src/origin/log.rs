@@ -64,6 +64,7 @@ struct Record {
     in_flight_peak: u64,
     opened: u64,
     open: u64,
+    aside: u64,
 }
 
 /// The record of an origin. Its lock is held for look-ups and copies only.
@@ -111,8 +112,13 @@ impl Log {
         Guard { log: self, end: |record| record.open -= 1 }
     }
 
-    /// Records a head; the number is its place in the record. In flight until the guard goes.
-    pub(super) fn request(&self, seen: Seen) -> (usize, Guard<'_>) {
+    /// Records a head; the number is its place in the record. In flight until the guard goes. What stands `aside` is
+    /// only counted, and has no place.
+    pub(super) fn request(&self, seen: Seen, aside: bool) -> (usize, Guard<'_>) {
+        if aside {
+            self.change(|record| record.aside += 1);
+            return (usize::MAX, Guard { log: self, end: |_| {} });
+        }
         let at = self.change(|record| {
             record.seen.push(seen);
             record.in_flight += 1;
@@ -156,6 +162,11 @@ impl Log {
     /// How many requests came.
     pub fn count(&self) -> u64 {
         self.record.lock().seen.len() as u64
+    }
+
+    /// How many requests came that stand beside those of clients.
+    pub fn count_aside(&self) -> u64 {
+        self.record.lock().aside
     }
 
     /// How many requests were being answered at once, at most.

@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 
 pub use gates::Gates;
 pub use log::{Log, Seen};
-pub use script::{Answer, BodyFraming, Hold, Interim, PathScript};
+pub use script::{Answer, BodyFraming, Filler, Hold, Interim, PathScript};
 
 use crate::Error;
 

@@ -19,6 +19,10 @@ pub struct PathScript {
     pub name: String,
     /// Path and query as received; a last `*` stands for anything.
     pub path: String,
+    /// Requests for it stand beside those of clients: health checks, whose number nobody can tell. They are counted apart
+    /// and not recorded.
+    #[serde(default)]
+    pub aside: bool,
     /// The answers, in order.
     #[serde(default)]
     pub answer: Vec<Answer>,
@@ -64,6 +68,8 @@ pub struct Answer {
     pub version: Option<String>,
     /// Lines of `Name: value`, sent in this order; placeholders are filled in.
     pub fields: Vec<String>,
+    /// More field lines, for their number and size alone.
+    pub filler: Option<Filler>,
     /// The body itself.
     pub body: Option<String>,
     /// A body of this many bytes, derived from `seed`.
@@ -78,6 +84,8 @@ pub struct Answer {
     pub framing: Option<BodyFraming>,
     /// The most bytes in one piece (and chunk); 16 KiB where not given.
     pub piece_bytes: Option<u64>,
+    /// Wait before each piece but the first, in real time; for tests of time limits only.
+    pub pause: Option<String>,
     /// Gates before certain bytes of the body.
     pub holds: Vec<Hold>,
     /// Answer 304 where If-None-Match or If-Modified-Since match the ETag or Last-Modified among `fields`.
@@ -91,7 +99,12 @@ pub struct Answer {
     pub reset_at: Option<u64>,
     /// Sent after the message.
     pub extra: Option<String>,
-    /// Sent instead of everything else; the connection is closed afterwards, unless `keep`.
+    /// Sent again and again after everything else, until the other side leaves.
+    pub flood: Option<String>,
+    /// After everything else: nothing more, until the other side leaves.
+    pub stay: bool,
+    /// Sent instead of head and body, in pieces and up to a cut like these; the connection is closed afterwards,
+    /// unless `keep`.
     pub raw: Option<String>,
     /// Keep the connection after `raw`.
     pub keep: bool,
@@ -116,6 +129,16 @@ pub struct Interim {
     /// Lines of `Name: value`.
     #[serde(default)]
     pub fields: Vec<String>,
+}
+
+/// Field lines that say nothing: `Filler-1: vvv...` and so on.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filler {
+    /// How many lines.
+    pub fields: usize,
+    /// The length of each value.
+    pub bytes: usize,
 }
 
 /// A gate in a body.
@@ -211,10 +234,13 @@ impl Answer {
         if let Some(line) = self.fields.iter().find(|line| !line.contains(':')) {
             return Err(format!("not a field line: {line:?}"));
         }
-        if let Some(delay) = &self.delay
-            && crate::template::duration(delay).is_none()
-        {
-            return Err(format!("not a duration: {delay:?}"));
+        for time in [&self.delay, &self.pause].into_iter().flatten() {
+            if crate::template::duration(time).is_none() {
+                return Err(format!("not a duration: {time:?}"));
+            }
+        }
+        if self.flood.as_ref().is_some_and(String::is_empty) {
+            return Err("a flood of nothing".to_owned());
         }
         if let Some(version) = &self.version
             && !matches!(version.as_str(), "1.0" | "1.1")

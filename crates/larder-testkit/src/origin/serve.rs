@@ -10,13 +10,17 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use tokio::net::TcpStream;
 
-use super::script::{Answer, BodyFraming, Content, Hold};
+use super::script::{Answer, BodyFraming, Content};
 use super::{Seen, Shared};
 use crate::Error;
 use crate::template::{self, Context};
 use crate::wire::{Fields, Framing, Wire, latin1, split_head, to_bytes};
 
 const PIECE_BYTES: u64 = 16 * 1024;
+/// Written at once in a flood, at least.
+const FLOOD_BYTES: usize = 4 * 1024;
+/// A flood ends here, wherever the other side has gone.
+const FLOOD_BYTES_MAX: usize = 1024 * 1024 * 1024;
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What is to become of the connection after an answer.
@@ -43,7 +47,9 @@ pub(super) async fn connection(stream: TcpStream, number: u64, shared: &Shared) 
 
 async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared) -> Result<Then, Error> {
     let (mut seen, framing) = read_request(head, connection);
-    let (at, _in_flight) = shared.log.request(seen.clone());
+    let aside =
+        shared.scripts.iter().find(|script| script.covers(&seen.target)).is_some_and(|script| script.aside);
+    let (at, _in_flight) = shared.log.request(seen.clone(), aside);
     let mut framing = match framing {
         Ok(framing) => framing,
         Err(why) => {
@@ -84,13 +90,22 @@ async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared
     if let Some(gate) = &answer.hold {
         pass(gate, wire, shared).await?;
     }
-    if let Some(raw) = &answer.raw {
-        wire.write(&to_bytes(raw)).await?;
-        return Ok(if answer.keep { then } else { Then::Close });
-    }
-    let sent = respond(wire, &answer, &seen, &context, shared).await?;
+    let sent = match &answer.raw {
+        Some(raw) => {
+            let raw = Content::Literal(to_bytes(raw).into());
+            let sent = send_body(wire, &raw, &answer, BodyFraming::AsScripted, shared).await?;
+            if sent == Then::Keep && !answer.keep { Then::Close } else { sent }
+        }
+        None => respond(wire, &answer, &seen, &context, shared).await?,
+    };
     if let Some(extra) = &answer.extra {
         wire.write(&to_bytes(extra)).await?;
+    }
+    if let Some(text) = &answer.flood {
+        flood(wire, &to_bytes(text)).await?;
+    }
+    if answer.stay {
+        left(wire, shared).await?;
     }
     let closes = answer.close || seen.fields.lists("connection", "close");
     Ok(if sent != Then::Keep {
@@ -178,18 +193,32 @@ fn due<'a>(seen: &Seen, shared: &'a Shared) -> Option<(&'a super::PathScript, us
 
 /// Waits at a gate; a peer that leaves meanwhile ends the wait.
 async fn pass(gate: &str, wire: &Wire, shared: &Shared) -> Result<(), Error> {
-    let left = async {
-        // A pipelined request says nothing about the peer's end: then only the gate counts.
-        if let Ok(1..) = wire.stream().peek(&mut [0]).await {
-            std::future::pending().await
-        }
-    };
     tokio::select! {
         passed = tokio::time::timeout(shared.limit, shared.gates.pass(gate)) => {
             passed.map_err(|_| Error::TimedOut("gate"))
         }
-        () = left => Err(Error::Cut("gate")),
+        left = left(wire, shared) => Err(left.err().unwrap_or(Error::Cut("gate"))),
     }
+}
+
+/// Waits until the other side has gone.
+async fn left(wire: &Wire, shared: &Shared) -> Result<(), Error> {
+    let left = async {
+        // A pipelined request says nothing about the peer's end: then only the limit counts.
+        if let Ok(1..) = wire.stream().peek(&mut [0]).await {
+            std::future::pending().await
+        }
+    };
+    tokio::time::timeout(shared.limit, left).await.map_err(|_| Error::TimedOut("end of the other side"))
+}
+
+/// Writes until the other side has gone; the error says so.
+async fn flood(wire: &mut Wire, bytes: &[u8]) -> Result<(), Error> {
+    let block = bytes.repeat(FLOOD_BYTES.div_ceil(bytes.len().max(1)));
+    for _ in 0..FLOOD_BYTES_MAX / block.len().max(1) {
+        wire.write(&block).await?;
+    }
+    Ok(())
 }
 
 fn response_head(
@@ -232,6 +261,9 @@ async fn respond(
     let default = if version == "1.0" { BodyFraming::UntilClose } else { BodyFraming::Length };
     let framing = answer.framing.unwrap_or(default);
 
+    if let Some(filler) = answer.filler {
+        fields.extend((1..=filler.fields).map(|n| format!("Filler-{n}: {}", "v".repeat(filler.bytes))));
+    }
     let mut head = response_head(version, status, answer.reason.as_deref(), &fields, context);
     match framing {
         BodyFraming::Length if !matches!(status, 100..=199 | 204 | 304) => {
@@ -249,15 +281,9 @@ async fn respond(
         let until_close = framing == BodyFraming::UntilClose && answer.framing.is_some();
         return Ok(if until_close || version == "1.0" { Then::Close } else { Then::Keep });
     }
-    let end = [answer.cut_at, answer.reset_at].into_iter().flatten().min().unwrap_or(u64::MAX);
-    let end = end.min(content.length());
-    let piece_bytes = answer.piece_bytes.unwrap_or(PIECE_BYTES).max(1);
-    send_body(wire, &content, end, piece_bytes, framing, &answer.holds, shared).await?;
-    if answer.reset_at.is_some() {
-        return Ok(Then::Reset);
-    }
-    if answer.cut_at.is_some() {
-        return Ok(Then::Close);
+    let sent = send_body(wire, &content, answer, framing, shared).await?;
+    if sent != Then::Keep {
+        return Ok(sent);
     }
     if framing == BodyFraming::Chunked {
         wire.write(b"0\r\n\r\n").await?;
@@ -265,22 +291,33 @@ async fn respond(
     Ok(if framing == BodyFraming::UntilClose { Then::Close } else { Then::Keep })
 }
 
+/// Sends content, piece by piece, through the answer's gates and up to where it is to be cut.
 async fn send_body(
     wire: &mut Wire,
     content: &Content,
-    end: u64,
-    piece_bytes: u64,
+    answer: &Answer,
     framing: BodyFraming,
-    holds: &[Hold],
     shared: &Shared,
-) -> Result<(), Error> {
+) -> Result<Then, Error> {
+    let end = [answer.cut_at, answer.reset_at].into_iter().flatten().min().unwrap_or(u64::MAX);
+    let end = end.min(content.length());
+    let piece_bytes = answer.piece_bytes.unwrap_or(PIECE_BYTES).max(1);
+    let pause = answer.pause.as_deref().and_then(template::duration);
+    let holds = &answer.holds;
     let mut at = 0;
     loop {
         for hold in holds.iter().filter(|hold| hold.at == at) {
             pass(&hold.gate, wire, shared).await?;
         }
         if at >= end {
-            return Ok(());
+            return Ok(match (answer.reset_at, answer.cut_at) {
+                (Some(_), _) => Then::Reset,
+                (None, Some(_)) => Then::Close,
+                (None, None) => Then::Keep,
+            });
+        }
+        if let Some(pause) = pause.filter(|_| at > 0) {
+            tokio::time::sleep(pause).await;
         }
         let next_hold = holds.iter().map(|hold| hold.at).filter(|&hold| hold > at).min().unwrap_or(u64::MAX);
         let to = at.saturating_add(piece_bytes).min(next_hold).min(end);

@@ -140,6 +140,57 @@ async fn misbehaviour_is_seen_as_what_it_is() {
 }
 
 #[tokio::test]
+async fn literal_bytes_are_held_paused_cut_and_filled_up_like_any_body() {
+    let head = "HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\n";
+    let held = format!("[[answer]]\nraw = \"{head}held-back\"\nholds = [{{ at = 42, gate = \"rest\" }}]\n");
+    let origin = Origin::simple(vec![script("/a", &held)]).unwrap();
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    client.write(&get("/a").to_http1()).await.unwrap();
+    let progress = Progress::default();
+    let watched = progress.clone();
+    let reading = tokio::spawn(async move { client.read_response("GET", &watched).await });
+    progress.until(4).await;
+    assert_eq!(progress.body(), b"held");
+    origin.gates().release("rest");
+    assert_eq!(reading.await.unwrap().unwrap().body, b"held-back");
+
+    let cut =
+        format!("[[answer]]\nraw = \"{head}held-back\"\ncut_at = 40\npiece_bytes = 39\npause = \"1ms\"\n");
+    let origin = Origin::simple(vec![script("/a", &cut)]).unwrap();
+    let answer = ask(&origin, &get("/a")).await.unwrap();
+    assert_eq!(
+        (answer.body.as_slice(), answer.end),
+        (&b"he"[..], End::Broken("connection ended in body".to_owned()))
+    );
+
+    let filled = "[[answer]]\nfiller = { fields = 300, bytes = 70 }\nbody = \"x\"\n";
+    let origin = Origin::simple(vec![script("/a", filled)]).unwrap();
+    let answer = ask(&origin, &get("/a")).await.unwrap();
+    assert_eq!(answer.fields.first("filler-300"), Some("v".repeat(70).as_str()));
+}
+
+#[tokio::test]
+async fn a_flood_and_a_stay_end_when_the_other_side_leaves() {
+    let head = "raw = \"HTTP/1.1 200 OK\\r\\n\\r\\n\"\n";
+    for (answer, at_least) in [
+        (format!("[[answer]]\n{head}flood = \"ab\"\n"), 100_000),
+        (format!("[[answer]]\n{head}stay = true\n"), 0),
+    ] {
+        let origin = Origin::simple(vec![script("/a", &answer)]).unwrap();
+        let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+        client.write(&get("/a").to_http1()).await.unwrap();
+        let progress = Progress::default();
+        let watched = progress.clone();
+        let reading = tokio::spawn(async move { client.read_response("GET", &watched).await });
+        progress.until(at_least).await;
+        assert_eq!(origin.log().in_flight(), 1, "{answer}");
+        assert!(progress.body().iter().zip(b"ab".iter().cycle()).all(|(got, sent)| got == sent), "{answer}");
+        reading.abort();
+        origin.log().until(|log| log.connections_open() == 0).await;
+    }
+}
+
+#[tokio::test]
 async fn a_range_is_answered_where_the_script_says_so() {
     let answers = "[[answer]]\nfields = ['ETag: \"a\"']\nbody = \"0123456789\"\nranges = true\n";
     let origin = Origin::simple(vec![script("/a", answers)]).unwrap();

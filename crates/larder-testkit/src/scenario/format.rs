@@ -21,6 +21,8 @@ pub struct Scenario {
     pub config: Option<String>,
     /// Lines added to the only site of the default config.
     pub site: Option<String>,
+    /// Lines added to the only origin of the default config.
+    pub app: Option<String>,
     /// Files made before larder starts, beneath `{tmp}`.
     #[serde(default)]
     pub file: Vec<StaticFile>,
@@ -80,13 +82,16 @@ pub struct Step {
     pub admin: bool,
     /// Do it in the background, under this name, until `finish` or `abort`.
     pub start: Option<String>,
-    /// How many clients send it at the same time.
+    /// How many clients send it at the same time; `{i}` as under `times`.
     pub clients: Option<usize>,
     /// Send it this many times, one after the other; `{i}` in target, fields and body is the number of each, from 1.
     /// What is expected of a response is expected of each, what is expected of origins and metrics holds at the end.
     pub times: Option<u64>,
     /// The client stops reading after this many bytes of body, until `resume`.
     pub pause_at: Option<u64>,
+    /// Names for what the answer's fields say up to the first `;`, for `{name}` in fields of later requests and in what
+    /// is expected of fields.
+    pub remember: BTreeMap<String, String>,
     /// Instead of reading an answer: `close`, `half-close` (and read), or `abort`.
     pub after: Option<After>,
 
@@ -170,14 +175,20 @@ pub enum After {
 pub struct Wait {
     /// At least so many requests have reached the origins.
     pub origin_requests: Option<u64>,
+    /// The same for one of several.
+    pub origin_requests_of: BTreeMap<String, u64>,
+    /// At least so many requests that scripts have put `aside`.
+    pub origin_aside: Option<u64>,
     /// Exactly so many are being answered.
     pub origin_in_flight: Option<u64>,
     /// Exactly so many connections to the origins are open.
     pub origin_connections_open: Option<u64>,
-    /// Background clients have received at least so many bytes of body, each.
+    /// Background clients have received the head of their response and at least so many bytes of body, each.
     pub received: BTreeMap<String, u64>,
     /// Metrics have at least these values.
     pub metrics: BTreeMap<String, f64>,
+    /// Metrics have exactly these values.
+    pub gauges: BTreeMap<String, f64>,
 }
 
 /// Bytes on a kept connection.

@@ -52,8 +52,8 @@ fn problems(scenario: &Scenario) -> Vec<String> {
     if scenario.rule.trim().is_empty() {
         problems.push("`rule` says nothing".to_owned());
     }
-    if scenario.config.is_some() && scenario.site.is_some() {
-        problems.push("`site` adds to the default config; there is a `config` too".to_owned());
+    if scenario.config.is_some() && (scenario.site.is_some() || scenario.app.is_some()) {
+        problems.push("`site` and `app` add to the default config; there is a `config` too".to_owned());
     }
     for script in &scenario.origin {
         for (n, answer) in script.answer.iter().enumerate() {
@@ -177,6 +177,9 @@ fn check_step(step: &Step, said: &mut dyn FnMut(&str)) {
             || unread)
     {
         said("`times` is for a plain request in the foreground");
+    }
+    if !step.remember.is_empty() && (!asked || step.pipeline.len() > 1 || step.times.is_some()) {
+        said("`remember` is for a plain request in the foreground");
     }
     if unread && (step.start.is_some() || step.clients.is_some()) {
         said("`after` is for a single request in the foreground");

@@ -25,6 +25,20 @@ use crate::template::Context;
 
 /// All of a scenario.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
+/// How long larder may take to let go of what it held for clients that have left.
+const SETTLE_LIMIT: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 10_000 });
+/// How often conditions are looked at that span several origins and metrics and so have no event in common.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// What larder holds on behalf of clients and exchanges, and is to be nothing once they have ended.
+const GAUGES: [&str; 5] = [
+    "larder_flights",
+    "larder_flights_waiting",
+    "larder_origin_queue_length",
+    "larder_origin_in_flight",
+    "larder_connections_open",
+];
+
 /// A single wait of a client or an origin for the other end.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
@@ -35,6 +49,7 @@ workers = 2
 
 [origins.app]
 servers = ["{origin}"]
+{app}
 
 [stores.default]
 memory = "64MiB"
@@ -106,13 +121,16 @@ pub fn run_file(path: &Path, larder: &mut dyn Larder) -> Result<(), Box<Failure>
         }
         failed
     });
+    let quiet = went.and_then(|()| {
+        let left = world.settle();
+        if left.is_empty() { Ok(()) } else { Err(failure(path, &scenario.rule, None, left)) }
+    });
     // Clients leave first, so that nothing keeps larder from stopping.
-    world.kept.clear();
-    world.crowds.clear();
+    world.leave();
     let stopped = world.larder.stop();
     drop(world);
     runtime.shutdown_background();
-    went?;
+    quiet?;
     stopped.map_err(|why| failure(path, &scenario.rule, None, vec![Mismatch::new("larder", "stops", why)]))
 }
 
@@ -150,6 +168,8 @@ pub(super) struct World<'a> {
     pub(super) crowds: BTreeMap<String, Crowd>,
     pub(super) last_response: String,
     pub(super) last_stated: u64,
+    /// What steps have told it to keep of their answers.
+    pub(super) remembered: BTreeMap<String, String>,
 }
 
 impl<'a> World<'a> {
@@ -184,13 +204,15 @@ impl<'a> World<'a> {
             crowds: BTreeMap::new(),
             last_response: String::new(),
             last_stated: 0,
+            remembered: BTreeMap::new(),
         })
     }
 
     fn go(&mut self, scenario: &Scenario) -> Result<(), Wrong> {
-        let text = match (&scenario.config, &scenario.site) {
-            (Some(config), _) => config.clone(),
-            (None, site) => format!("{DEFAULT_CONFIG}{}", site.as_deref().unwrap_or_default()),
+        let lines = |lines: &Option<String>| lines.clone().unwrap_or_default();
+        let text = match &scenario.config {
+            Some(config) => config.clone(),
+            None => DEFAULT_CONFIG.replace("{app}", &lines(&scenario.app)) + &lines(&scenario.site),
         };
         let started = self.larder.start(&self.config(&text));
         self.at = Some(started.map_err(|why| (None, vec![Mismatch::new("larder", "starts", why)]))?);
@@ -227,6 +249,32 @@ impl<'a> World<'a> {
 
     pub(super) fn origin_requests(&self) -> u64 {
         self.origins.values().map(|origin| origin.log().count()).sum()
+    }
+
+    /// Clients close what they have open.
+    fn leave(&mut self) {
+        self.kept.clear();
+        self.crowds.clear();
+    }
+
+    /// Lets everybody go, clients and origins, and looks whether larder then holds anything on their behalf.
+    fn settle(&mut self) -> Vec<Mismatch> {
+        self.leave();
+        self.gates.release_all();
+        let until = Instant::now() + SETTLE_LIMIT;
+        loop {
+            let held = GAUGES.iter().filter_map(|&gauge| Some((gauge, self.larder.metric(gauge)?)));
+            let held: Vec<Mismatch> = held
+                .filter(|&(_, value)| value != 0.0)
+                .map(|(gauge, value)| {
+                    Mismatch::new(format!("{gauge} when all have left"), "0", value.to_string())
+                })
+                .collect();
+            if held.is_empty() || Instant::now() > until {
+                return held;
+            }
+            self.runtime.block_on(async { tokio::time::sleep(LOOK_EVERY).await });
+        }
     }
 
     /// What no scenario has to state.

@@ -4,6 +4,7 @@
 //! the test finishes or aborts them, or when the scenario ends and its runtime with it. A request counts as sent
 //! when its bytes have been handed to the kernel; only then does the next step begin.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -35,7 +36,11 @@ pub(super) struct Crowd {
 }
 
 /// The request that a step describes.
-pub(super) fn request_of(step: &Step, context: &Context<'_>) -> Request {
+pub(super) fn request_of(
+    step: &Step,
+    context: &Context<'_>,
+    remembered: &BTreeMap<String, String>,
+) -> Request {
     if let Some(raw) = &step.raw {
         return Request::raw(crate::wire::to_bytes(&expand(raw, context)));
     }
@@ -56,7 +61,8 @@ pub(super) fn request_of(step: &Step, context: &Context<'_>) -> Request {
     }
     for line in &step.fields {
         if let Some((name, value)) = line.split_once(": ") {
-            request = request.field(name, &expand(value, context));
+            let value = recall(expand(value, context), remembered);
+            request = request.field(name, &value);
         }
     }
     let body = match (&step.body, step.body_bytes) {
@@ -73,25 +79,30 @@ pub(super) fn request_of(step: &Step, context: &Context<'_>) -> Request {
     request
 }
 
-/// Sends the request of a step from as many clients as it says.
+/// `text` with what was remembered in the place of its names.
+pub(super) fn recall(text: String, remembered: &BTreeMap<String, String>) -> String {
+    remembered.iter().fold(text, |text, (name, said)| text.replace(&format!("{{{name}}}"), said))
+}
+
+/// Sends each of the requests of a step from a client of its own.
 ///
 /// # Errors
 /// Where a client cannot connect or write.
 pub(super) async fn start(
     step: &Step,
-    request: &Request,
+    requests: Vec<Request>,
     addr: SocketAddr,
     limit: Duration,
 ) -> Result<Crowd, Error> {
     let (leave, leaving) = watch::channel(false);
     let mut crowd = Crowd { progress: Vec::new(), leave, tasks: Vec::new() };
-    for _ in 0..step.clients.unwrap_or(1) {
+    for request in requests {
         let progress = match step.pause_at {
             Some(bytes) => Progress::default().pause_at(bytes),
             None => Progress::default(),
         };
         crowd.progress.push(progress.clone());
-        let (request, mut leaving) = (request.clone(), leaving.clone());
+        let mut leaving = leaving.clone();
         if step.version.as_deref() == Some("h2") {
             crowd.tasks.push(tokio::spawn(async move {
                 let response = tokio::select! {

@@ -4,19 +4,16 @@
 //! to larder are made outside of the runtime, everything else within it and within the scenario's time limit.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::expect;
-use super::format::{After, Expect, Step, Wait};
+use super::format::{After, Expect, Step, Wait, Want};
 use super::report::Mismatch;
-use super::run::{WAIT_LIMIT, World};
+use super::run::{LOOK_EVERY, WAIT_LIMIT, World};
 use super::send::{self, Answered, Crowd};
 use crate::client::{Connection, Response};
 use crate::origin::Log;
 use crate::{Error, template};
-
-/// How often conditions are looked at that span several origins and metrics and so have no event in common.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 impl World<'_> {
     /// Does one step and looks at what it expects.
@@ -100,7 +97,7 @@ impl World<'_> {
 
     fn request(&mut self, step: &Step, expect: &Expect) -> Result<Vec<Mismatch>, Error> {
         let addr = self.addr(step)?;
-        let request = send::request_of(step, &self.context());
+        let request = send::request_of(step, &self.context(), &self.remembered);
         if let Some(After::Close | After::Abort) = step.after {
             let abort = step.after == Some(After::Abort);
             self.within(send::send_and_leave(&request, abort, addr, WAIT_LIMIT))??;
@@ -119,7 +116,15 @@ impl World<'_> {
             self.kept.insert(name.clone(), connection);
             return Ok(out);
         }
-        let crowd = self.within(send::start(step, &request, addr, WAIT_LIMIT))??;
+        let requests = match step.clients {
+            Some(clients) => {
+                let of =
+                    |number| send::request_of(&numbered(step, number), &self.context(), &self.remembered);
+                (1..=clients as u64).map(of).collect()
+            }
+            None => vec![request],
+        };
+        let crowd = self.within(send::start(step, requests, addr, WAIT_LIMIT))??;
         match &step.start {
             Some(name) => {
                 self.crowds.insert(name.clone(), crowd);
@@ -127,15 +132,39 @@ impl World<'_> {
             }
             None => {
                 let answers = self.within(crowd.finish())?;
+                if let Some(Answered { response: Ok(response), .. }) = answers.first() {
+                    self.remember(step, response);
+                }
                 self.answers(answers, expect)
             }
+        }
+    }
+
+    /// The expectation with what was remembered in its place.
+    fn recalled(&self, expect: &Expect) -> Expect {
+        let mut expect = expect.clone();
+        for want in expect.fields.values_mut() {
+            if let Want::Exactly(value) = want {
+                *value = send::recall(std::mem::take(value), &self.remembered);
+            }
+        }
+        expect
+    }
+
+    /// Notes what a later request is to send back.
+    fn remember(&mut self, step: &Step, response: &Response) {
+        for (name, field) in &step.remember {
+            let said = response.fields.first(field).unwrap_or_default();
+            let said = said.split(';').next().unwrap_or_default().trim();
+            self.remembered.insert(name.clone(), said.to_owned());
         }
     }
 
     fn pipeline(&mut self, step: &Step) -> Result<Vec<Mismatch>, Error> {
         let addr = self.addr(step)?;
         let context = self.context();
-        let requests: Vec<_> = step.pipeline.iter().map(|part| send::request_of(part, &context)).collect();
+        let requests: Vec<_> =
+            step.pipeline.iter().map(|part| send::request_of(part, &context, &self.remembered)).collect();
         let (answers, mut connection) = self.within(send::pipeline(&requests, addr, WAIT_LIMIT))??;
         let mut out = Vec::new();
         for (n, (answer, part)) in answers.iter().zip(&step.pipeline).enumerate() {
@@ -180,7 +209,8 @@ impl World<'_> {
                 if expect.no_response {
                     return vec![Mismatch::new("response", "none", response.status.to_string())];
                 }
-                expect::response(expect, response, &self.context())
+                let expect = self.recalled(expect);
+                expect::response(&expect, response, &self.context())
             }
             Err(Error::Cut(_) | Error::Io(_)) if expect.no_response => Vec::new(),
             Err(error) => vec![Mismatch::new("response", "one", error.to_string())],
@@ -210,7 +240,7 @@ impl World<'_> {
         equal("origin_peak", expect.origin_peak, sum(|log| log.in_flight_peak()));
         equal("origin_connections", expect.origin_connections, sum(|log| log.connections()));
         for (name, &wanted) in &expect.origin_requests_of {
-            let got = self.origins.get(name).map_or(0, |origin| origin.log().count());
+            let got = self.requests_of(name);
             equal(&format!("requests of {name}"), Some(wanted), got);
         }
         if let Some(stated) = expect.origin_requests {
@@ -230,6 +260,10 @@ impl World<'_> {
         out
     }
 
+    fn requests_of(&self, name: &str) -> u64 {
+        self.origins.get(name).map_or(0, |origin| origin.log().count())
+    }
+
     fn wait(&self, wait: &Wait) -> Result<Vec<Mismatch>, Error> {
         for (name, &bytes) in &wait.received {
             let crowd = self.crowds.get(name).ok_or_else(|| unknown("clients", name))?;
@@ -246,11 +280,28 @@ impl World<'_> {
                 let got = self.origin_requests().to_string();
                 missing.push(Mismatch::new("origin_requests", format!("at least {wanted}"), got));
             }
+            for (name, &wanted) in &wait.origin_requests_of {
+                let got = self.requests_of(name);
+                if got < wanted {
+                    let what = format!("requests of {name}");
+                    missing.push(Mismatch::new(what, format!("at least {wanted}"), got.to_string()));
+                }
+            }
+            let aside = sum(|log| log.count_aside());
+            if let Some(wanted) = wait.origin_aside.filter(|&wanted| aside < wanted) {
+                missing.push(Mismatch::new("origin_aside", format!("at least {wanted}"), aside.to_string()));
+            }
             if let Some(wanted) = wait.origin_in_flight.filter(|&wanted| in_flight != wanted) {
                 missing.push(Mismatch::new("origin_in_flight", wanted.to_string(), in_flight.to_string()));
             }
             if let Some(wanted) = wait.origin_connections_open.filter(|&wanted| open != wanted) {
                 missing.push(Mismatch::new("origin_connections_open", wanted.to_string(), open.to_string()));
+            }
+            for (series, wanted) in &wait.gauges {
+                let got = self.larder.metric(series);
+                if got != Some(*wanted) {
+                    missing.push(Mismatch::new(series, wanted.to_string(), format!("{got:?}")));
+                }
             }
             for (series, wanted) in &wait.metrics {
                 let got = self.larder.metric(series);

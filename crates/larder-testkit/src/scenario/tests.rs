@@ -13,6 +13,8 @@ use super::*;
 struct NoLarder {
     advanced: Duration,
     stopped: bool,
+    /// What it holds for ever.
+    held: Option<&'static str>,
 }
 
 impl Larder for NoLarder {
@@ -33,15 +35,21 @@ impl Larder for NoLarder {
         Ok(())
     }
     fn metric(&self, series: &str) -> Option<f64> {
-        (series == "advanced_seconds").then_some(self.advanced.as_secs_f64())
+        match self.held {
+            Some(held) if held == series => Some(1.0),
+            _ => (series == "advanced_seconds").then_some(self.advanced.as_secs_f64()),
+        }
     }
 }
 
 fn run(text: &str) -> Result<(), Box<Failure>> {
+    run_with(text, NoLarder::default())
+}
+
+fn run_with(text: &str, mut larder: NoLarder) -> Result<(), Box<Failure>> {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("scenario.toml");
     std::fs::write(&file, text).unwrap();
-    let mut larder = NoLarder::default();
     let went = run_file(&file, &mut larder);
     assert_eq!(larder.stopped, went.as_ref().map_or_else(|failure| !failure.rule.is_empty(), |()| true));
     went
@@ -260,6 +268,78 @@ expect = { multipart = [{ fields = { content-range = "bytes 0-1/9" }, body = "ab
     fails(&text.replace("{ absent = [\"etag\"], body = \"e\" }", ""), &["number of parts"]);
     fails(&text.replace("requests = 7", "requests = 6"), &["expected: 6\n    got:      7"]);
     fails(&text.replace("times = 7", "times = 7\nstart = \"x\""), &["`times` is for a plain request"]);
+}
+
+#[test]
+fn what_is_still_held_when_all_have_left_is_told() {
+    let passing = format!("{HELLO}expect = {{ cache_status = \"*\", origin_requests = 1 }}");
+    for held in
+        ["larder_flights", "larder_flights_waiting", "larder_origin_queue_length", "larder_connections_open"]
+    {
+        let larder = NoLarder { held: Some(held), ..NoLarder::default() };
+        let report = run_with(&passing, larder).unwrap_err().to_string();
+        assert!(
+            report.contains(&format!("{held} when all have left\n    expected: 0\n    got:      1")),
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn each_client_has_its_number_and_sends_back_what_was_to_be_remembered() {
+    let text = r#"
+rule = "numbers of clients, and a value that only the answer knows"
+[[origin]]
+path = "/n*"
+[[origin.answer]]
+fields = ["Set-Cookie: srv=a{n}; Path=/", "X-Again: srv=a4"]
+template = "{field:cookie}"
+[[step]]
+get = "/n{i}"
+clients = 3
+expect = { cache_status = "absent", origin_requests = 3 }
+[[step]]
+get = "/n"
+remember = { tag = "set-cookie" }
+expect = { cache_status = "absent", origin_requests = 4, origin_saw = { target = "/n" } }
+[[step]]
+get = "/n"
+fields = ["Cookie: {tag}; x=1"]
+expect = { body = "srv=a4; x=1", fields = { x-again = "{tag}" }, cache_status = "absent", origin_requests = 5 }
+"#;
+    passes(text);
+    fails(&text.replace("\"srv=a4;", "\"srv=a5;"), &["got:      11 bytes: srv=a4; x=1"]);
+    fails(&text.replace("target = \"/n\"", "number = 3, target = \"/n4\""), &["target that the origin saw"]);
+    fails(&text.replace("remember =", "start = \"x\"\nremember ="), &["`remember` is for a plain request"]);
+}
+
+#[test]
+fn what_stands_aside_is_neither_counted_nor_recorded() {
+    passes(
+        r#"
+rule = "requests that come by themselves"
+[[origin]]
+path = "/health"
+aside = true
+[[origin.answer]]
+status = 204
+[[origin]]
+path = "/a"
+[[origin.answer]]
+body = "a"
+[[step]]
+get = "/health"
+times = 3
+expect = { status = 204, cache_status = "absent", origin_requests = 0 }
+[[step]]
+wait = { origin_aside = 3 }
+[[step]]
+get = "/a"
+expect = { cache_status = "absent", origin_requests = 1, origin_saw = { number = 1, target = "/a" } }
+[[step]]
+wait = { origin_requests_of = { origin = 1 }, gauges = { advanced_seconds = 0 } }
+"#,
+    );
 }
 
 #[test]

@@ -48,6 +48,11 @@ impl WorkerHandle {
         let (door, counted) = (Door(Arc::clone(&worker)), Arc::clone(&metrics));
         let run = move || {
             runtime.block_on(async {
+                // One worker is enough to ask servers how they are.
+                if index == 0 {
+                    let tending = Arc::clone(&door.0);
+                    tokio::spawn(async move { tending.tend_origins().await });
+                }
                 loop {
                     let listener = tokio::select! {
                         listener = opened.recv() => listener,

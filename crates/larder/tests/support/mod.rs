@@ -304,7 +304,7 @@ pub(crate) fn answer_of(fields: &[&str], bytes: u64) -> Answer {
 }
 
 pub(crate) fn script(path: &str, answer: Answer) -> PathScript {
-    PathScript { name: "origin".to_owned(), path: path.to_owned(), answer: vec![answer] }
+    PathScript { name: "origin".to_owned(), path: path.to_owned(), answer: vec![answer], aside: false }
 }
 
 /// Whether `response` is the whole body of `bytes` bytes that belongs to `target`.

@@ -4,13 +4,17 @@
 //! What came over the network is printed without anything that a terminal could take for a command.
 
 use larder_proxy::explain::{
-    Candidate, Explanation, Freshness, Judgement, OriginAnswer, Reason, Route, StoredResponse, Verdict,
+    Candidate, Explanation, Freshness, Judgement, OriginAnswer, Reason, Route, Server, StoredResponse,
+    Verdict,
 };
 
 use super::columns::{Columns, tied};
 
 /// Variants that are shown one by one.
 const VARIANTS_MAX: usize = 16;
+
+/// Servers that are shown one by one.
+const SERVERS_MAX: usize = 16;
 
 /// Writes an explanation.
 pub(super) fn text(of: &Explanation) -> String {
@@ -77,6 +81,45 @@ fn route(out: &mut Columns, route: &Route) {
     if let Some(origin) = &route.origin {
         out.row("origin", origin);
     }
+    for server in route.servers.iter().take(SERVERS_MAX) {
+        out.row("  server", &told_server(server));
+    }
+    let more = route.servers.len().saturating_sub(SERVERS_MAX);
+    if more > 0 {
+        out.row("", &format!("and {more} more: --json shows all of them"));
+    }
+    if route.refresh_ahead {
+        out.row("refresh ahead", "what is in use is refreshed before its lifetime ends");
+    }
+    if let Some(wait) = route.collapse_wait_seconds {
+        let wait = span(wait);
+        out.row(
+            "collapse wait",
+            &format!("who has waited {wait} for another's fetch may go alone, one a second"),
+        );
+    }
+    if route.min_uses > 1 {
+        out.row(
+            "min uses",
+            &format!("stored only once its URL was asked for {} times lately", route.min_uses),
+        );
+    }
+}
+
+fn told_server(of: &Server) -> String {
+    let mut told = of.server.clone();
+    // An address of its own is told where the name alone does not say it.
+    if !of.server.ends_with(&of.address) {
+        told += &format!(" at {}", of.address);
+    }
+    told += &format!(": {}, {} in flight", of.state, of.in_flight);
+    if of.failures > 0 {
+        told += &format!(", {} failed so far", of.failures);
+    }
+    if of.backup {
+        told += "; a backup";
+    }
+    told
 }
 
 fn key(out: &mut Columns, of: &Explanation) {
@@ -160,11 +203,18 @@ fn variant(out: &mut Columns, place: usize, response: &StoredResponse, is_chosen
 }
 
 fn left(freshness: &Freshness) -> String {
-    let span = span(freshness.ttl_seconds.unsigned_abs() as f64);
-    match freshness.ttl_seconds {
-        1.. => format!("fresh for {span} more"),
-        0 => "at its end".to_owned(),
-        _ => format!("stale for {span}"),
+    // Whole seconds where they are many, as Cache-Status has them; a short lifetime is told with its fraction.
+    let seconds = match freshness.ttl_seconds.unsigned_abs() {
+        0..10 => freshness.left_seconds,
+        _ => freshness.ttl_seconds as f64,
+    };
+    let span = span(seconds.abs());
+    if seconds > 0.0 {
+        format!("fresh for {span} more")
+    } else if seconds < 0.0 {
+        format!("stale for {span}")
+    } else {
+        "at its end".to_owned()
     }
 }
 
@@ -188,6 +238,9 @@ fn lifetimes(out: &mut Columns, of: &Freshness) {
         &from.map_or_else(|| lifetime.clone(), |one| format!("{lifetime}, from {}", one.field)),
     );
     out.row("", &cited(&of.source));
+    if let Some(from) = of.shortened_from_seconds {
+        out.row("  jitter", &format!("has shortened it from {}", span(from)));
+    }
     for lost in of.candidates.iter().filter(|one| !one.decides && !one.field.is_empty()) {
         let Candidate { field, lifetime_seconds, source, .. } = lost;
         let section = tied(&format!("[{}]", source.section));
@@ -215,6 +268,16 @@ fn decision(out: &mut Columns, of: &Explanation) {
     for field in &decision.conditions {
         out.row("with", &format!("{}: {}", field.name, field.value));
     }
+    if let Some(uses) = decision.uses {
+        out.row("uses", &format!("{uses} lately, with this one; {} are asked for", of.route.min_uses));
+    }
+    match decision.refresh_ahead_seconds {
+        None => {}
+        Some(seconds) if seconds > 0.0 => {
+            out.row("ahead", &format!("in {} a use begins to refresh it", span(seconds)));
+        }
+        Some(_) => out.row("ahead", "it ends soon: the next use begins to refresh it"),
+    }
     for stale in &decision.stale_use {
         let label = match stale.cause.as_str() {
             "origin-dead" => "origin dead",
@@ -223,6 +286,10 @@ fn decision(out: &mut Columns, of: &Explanation) {
         };
         let used = if stale.allowed { "stale use allowed." } else { "no stale use." };
         out.row(label, &format!("{used} {}", cited(&stale.reason)));
+        if let Some(window) = &stale.window {
+            let (field, length) = (&window.field, span(window.seconds));
+            out.row("", &format!("for {length} past its lifetime, from {field}"));
+        }
     }
 }
 
@@ -271,6 +338,10 @@ fn removal(out: &mut Columns, of: &Explanation) {
 
 /// A number of seconds as people read it.
 fn span(seconds: f64) -> String {
+    let millis = (seconds * 1000.0).round();
+    if seconds < 1.0 && millis >= 1.0 {
+        return format!("{millis} ms");
+    }
     let whole = seconds.round();
     if seconds < 10.0 && (seconds - whole).abs() >= 0.05 {
         return format!("{seconds:.1} s");

@@ -2,11 +2,11 @@
 
 use larder_proxy::explain::{
     AskedRequest, Candidate, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart, OriginAnswer,
-    PassedOver, Reason, Route, StaleUse, Stored, StoredResponse, VaryField, Verdict,
+    PassedOver, Reason, Route, Server, StaleUse, Stored, StoredResponse, VaryField, Verdict, Window,
 };
 
 use super::super::columns::WIDTH;
-use super::{span, text};
+use super::{left, span, text};
 
 fn reason(token: &str, sentence: &str, section: &str) -> Reason {
     Reason { token: token.to_owned(), sentence: sentence.to_owned(), section: section.to_owned() }
@@ -25,8 +25,10 @@ fn freshness(ttl_seconds: i64) -> Freshness {
     Freshness {
         lifetime_seconds: 60.0,
         source: reason("x", "Something gives it.", "RFC 1"),
+        shortened_from_seconds: None,
         candidates: vec![candidate("a: b", 60.0, true), candidate("c: d", 7200.0, false)],
         age_seconds: 1.25,
+        left_seconds: ttl_seconds as f64 + 0.4,
         ttl_seconds,
         no_cache: false,
         stale: vec!["stale-if-error=5".to_owned()],
@@ -72,6 +74,10 @@ fn hit() -> Explanation {
             rules: 3,
             cache: true,
             origin: Some("app".to_owned()),
+            servers: Vec::new(),
+            refresh_ahead: false,
+            collapse_wait_seconds: None,
+            min_uses: 1,
         },
         key: Some(Key {
             text: "http://a.example/x?b".to_owned(),
@@ -89,7 +95,10 @@ fn hit() -> Explanation {
                 cause: "origin-dead".to_owned(),
                 allowed: false,
                 reason: reason("stale-too-old", "It has been stale for too long.", "RFC 9111 4.2.4"),
+                window: None,
             }],
+            refresh_ahead_seconds: None,
+            uses: None,
         },
         origin: None,
         removal: vec![reason("expiry", "In 58 s it is stale.", "RFC 9111 4.2")],
@@ -181,6 +190,83 @@ fn an_answer_that_is_not_stored_is_told_with_what_would_help() {
 }
 
 #[test]
+fn what_a_rule_adds_to_freshness_is_told_where_it_holds() {
+    let mut of = hit();
+    of.route.refresh_ahead = true;
+    of.route.collapse_wait_seconds = Some(0.5);
+    of.route.min_uses = 3;
+    of.decision.refresh_ahead_seconds = Some(48.0);
+    of.decision.uses = Some(2);
+    of.stored.responses[1].freshness.shortened_from_seconds = Some(66.0);
+    let window = |seconds, source: &str, field: &str| {
+        Some(Window { seconds, source: source.to_owned(), field: field.to_owned() })
+    };
+    of.decision.stale_use[0].window = window(3600.0, "rule", "stale_if_dead = 3600s");
+    of.decision.stale_use.push(StaleUse {
+        cause: "while-revalidate".to_owned(),
+        allowed: true,
+        reason: reason("stale-while-revalidate", "It says so.", "RFC 5861 3"),
+        window: window(0.25, "rule", "stale_while_revalidate = 250ms"),
+    });
+    let told = text(&of);
+    for expected in [
+        "   refresh ahead what is in use is refreshed before its lifetime ends\n",
+        "   collapse wait who has waited 500 ms for another's fetch may go alone, one a second\n",
+        "   min uses      stored only once its URL was asked for 3 times lately\n",
+        "                 Something gives it. [RFC 1]\n     jitter      has shortened it from 66 s (1.1 min)\n",
+        "   hit           What is stored is fresh. [RFC 9111 4]\n   uses          2 lately, with this one; 3 are asked for\n",
+        "   ahead         in 48 s a use begins to refresh it\n",
+        "[RFC 9111 4.2.4]\n                 for 3600 s (1 h) past its lifetime, from stale_if_dead = 3600s\n",
+        "   meanwhile     stale use allowed. It says so. [RFC 5861 3]\n                 for 250 ms past",
+    ] {
+        assert!(told.contains(expected), "{expected}\n{told}");
+    }
+    of.decision.refresh_ahead_seconds = Some(0.0);
+    assert!(text(&of).contains("   ahead         it ends soon: the next use begins to refresh it\n"));
+}
+
+#[test]
+fn servers_are_told_with_their_state() {
+    let server = |server: &str, address: &str, state: &str, failures, backup| Server {
+        server: server.to_owned(),
+        address: address.to_owned(),
+        weight: 1,
+        backup,
+        state: state.to_owned(),
+        in_flight: 2,
+        failures,
+    };
+    let mut of = hit();
+    of.route.servers = vec![
+        server("http://192.0.2.1:80", "192.0.2.1:80", "up", 0, false),
+        server("http://app.example:80", "192.0.2.2:80", "ejected", 5, true),
+    ];
+    let expected = "   origin        app
+     server      http://192.0.2.1:80: up, 2 in flight
+     server      http://app.example:80 at 192.0.2.2:80: ejected, 2 in flight, 5 failed so far; a
+                 backup
+";
+    assert!(text(&of).contains(expected), "{}", text(&of));
+    of.route.servers = vec![server("http://192.0.2.1:80", "192.0.2.1:80", "up", 0, false); 20];
+    assert!(text(&of).contains("and 4 more: --json shows all of them\n"));
+}
+
+#[test]
+fn what_is_left_is_told_with_its_fraction_where_it_is_short() {
+    for (ttl_seconds, left_seconds, expected) in [
+        (58, 58.9, "fresh for 58 s more"),
+        (9, 9.4, "fresh for 9.4 s more"),
+        (0, 0.25, "fresh for 250 ms more"),
+        (0, 0.0, "at its end"),
+        (0, -0.25, "stale for 250 ms"),
+        (-9, -9.5, "stale for 9.5 s"),
+        (-70, -70.9, "stale for 70 s (1.2 min)"),
+    ] {
+        assert_eq!(left(&Freshness { left_seconds, ..freshness(ttl_seconds) }), expected);
+    }
+}
+
+#[test]
 fn no_line_is_wider_than_the_page_and_nothing_from_outside_steers_the_terminal() {
     let mut told = hit();
     told.request.fields.push(field("x-a", &"many words ".repeat(30)));
@@ -196,7 +282,10 @@ fn no_line_is_wider_than_the_page_and_nothing_from_outside_steers_the_terminal()
 fn spans_are_told_as_people_read_them() {
     for (seconds, told) in [
         (0.0, "0 s"),
-        (0.06, "0.1 s"),
+        (0.0004, "0 s"),
+        (0.06, "60 ms"),
+        (0.9994, "999 ms"),
+        (1.0, "1 s"),
         (1.24, "1.2 s"),
         (59.4, "59 s"),
         (60.0, "60 s (1 min)"),

@@ -1,124 +1,15 @@
-//! What an origin is: its servers, limits and TLS.
+//! Where a server of an origin listens, as the config writes it.
 //!
-//! In: values that the binary takes from the config. Out: checked settings with their defaults and the reasons for
-//! them. A server's address has no path: an origin is asked for exactly the target that the client named.
+//! In: a text such as `https://app.example:8443`. Out: a checked [`ServerAddress`] that prints in one form, which is
+//! also what labels a server in reports. A server's address has no path: an origin is asked for exactly the target
+//! that the client named. Deliberately absent: looking anything up.
 
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
 
-use crate::error::SetupError;
-
-/// The longest limit of time.
-const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
-
-/// One configured origin.
-#[derive(Clone, Debug)]
-pub struct OriginSettings {
-    /// As in the config; labels logs and metrics.
-    pub name: String,
-    /// At least one; used in rotation.
-    pub servers: Vec<ServerAddress>,
-    /// How long to wait for what.
-    pub timeouts: Timeouts,
-    /// How long an unused connection is kept. 4 s: below the 5 s after which common app servers (Node among them)
-    /// close theirs, so that we close first and never race with them.
-    pub idle: Duration,
-    /// Unused connections kept per worker and server. 32.
-    pub max_idle: usize,
-    /// Connections open at once in the whole process, tunnels and unused ones included. 8192: far above what an
-    /// origin serves, and below common descriptor limits.
-    pub max_connections: usize,
-    /// Bounds of a response's head.
-    pub head: HeadLimits,
-    /// For `https` servers.
-    pub tls: TlsSettings,
-}
-
-impl OriginSettings {
-    /// `servers` with the default limits.
-    pub fn new(name: impl Into<String>, servers: Vec<ServerAddress>) -> Self {
-        Self {
-            name: name.into(),
-            servers,
-            timeouts: Timeouts::default(),
-            idle: Duration::from_secs(4),
-            max_idle: 32,
-            max_connections: 8192,
-            head: HeadLimits::default(),
-            tls: TlsSettings::default(),
-        }
-    }
-}
-
-impl OriginSettings {
-    /// Times are added to readings of a clock, which must not overflow.
-    pub(crate) fn check_times(&self) -> Result<(), SetupError> {
-        let Timeouts { connect, first_byte, between_bytes, event_stream } = self.timeouts;
-        let longest = [connect, first_byte, between_bytes, event_stream, self.idle].into_iter().max();
-        match longest {
-            Some(longest) if longest > TIME_MAX => Err(SetupError::Time(longest)),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Limits of time towards an origin; none may be longer than a year.
-#[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
-    /// DNS, TCP and TLS together, per server tried. 3 s.
-    pub connect: Duration,
-    /// From the last byte of the request that was written to the end of the final response head. 60 s.
-    pub first_byte: Duration,
-    /// Between two reads of a response body. 30 s.
-    pub between_bytes: Duration,
-    /// The same for `text/event-stream`, which is silent by nature. 1 h.
-    pub event_stream: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(3),
-            first_byte: Duration::from_secs(60),
-            between_bytes: Duration::from_secs(30),
-            event_stream: Duration::from_secs(3600),
-        }
-    }
-}
-
-/// Bounds of a response head; interim responses count one by one.
-#[derive(Clone, Copy, Debug)]
-pub struct HeadLimits {
-    /// The whole head, in bytes. 128 KiB; at least 8 KiB.
-    pub bytes_max: usize,
-    /// Field lines. 256.
-    pub fields_max: usize,
-    /// Name and value of one field, in bytes. 64 KiB.
-    pub field_bytes_max: usize,
-}
-
-impl Default for HeadLimits {
-    fn default() -> Self {
-        Self { bytes_max: 128 * 1024, fields_max: 256, field_bytes_max: 64 * 1024 }
-    }
-}
-
-/// How `https` servers are checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsSettings {
-    /// Trust these authorities (PEM) in place of the system's.
-    pub ca_file: Option<PathBuf>,
-    /// Check the certificate and its name. On by default; off gives away what TLS is for, and is meant for
-    /// self-signed test servers.
-    pub verify: bool,
-}
-
-impl Default for TlsSettings {
-    fn default() -> Self {
-        Self { ca_file: None, verify: true }
-    }
-}
+use crate::place::Place;
 
 /// Where a server of an origin listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -139,14 +30,21 @@ pub enum ServerAddress {
     },
     /// Clear text over a Unix socket.
     Unix(PathBuf),
+    /// Whatever a DNS service record names at the moment (RFC 2782): targets, ports, priorities and weights.
+    Srv {
+        /// Whether its targets are spoken to in TLS, each under its own name.
+        tls: bool,
+        /// The record's full name, such as `_app._tcp.example.com`.
+        name: String,
+    },
 }
 
 impl ServerAddress {
-    /// Reads `http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/path.sock`.
+    /// Reads `http://HOST[:PORT]`, `https://HOST[:PORT]`, `unix:/path.sock`, `http+srv://NAME` or `https+srv://NAME`.
     ///
     /// # Errors
     /// A fragment of a sentence for the config's report: another scheme, a path, a query, user information, a host
-    /// or a port that is none.
+    /// or a port that is none, a port where the record names it.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return match path.starts_with('/') && path.len() > 1 && !path.contains('\0') {
@@ -156,11 +54,7 @@ impl ServerAddress {
         }
         let (scheme, rest) =
             text.split_once("://").ok_or("expected http://HOST:PORT, https://HOST or unix:/path.sock")?;
-        let default_port = match scheme.to_ascii_lowercase().as_str() {
-            "http" => 80,
-            "https" => 443,
-            other => return Err(format!("unknown scheme {other:?}, expected http, https or unix")),
-        };
+        let scheme = Scheme::parse(scheme)?;
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#']) {
             return Err("a server has no path: targets are passed on as the client sent them".to_owned());
@@ -169,22 +63,62 @@ impl ServerAddress {
             return Err("user information is not supported".to_owned());
         }
         let (host, port) = split_port(authority)?;
-        let port = match port {
-            None => default_port,
-            Some(port) => parse_port(port)?,
-        };
+        let port = port.map(parse_port).transpose()?;
         let host = host.to_ascii_lowercase();
-        Ok(match default_port {
-            443 => Self::Https { host, port },
-            _ => Self::Http { host, port },
-        })
+        match scheme {
+            Scheme::Http => Ok(Self::Http { host, port: port.unwrap_or(80) }),
+            Scheme::Https => Ok(Self::Https { host, port: port.unwrap_or(443) }),
+            Scheme::Srv { .. } if port.is_some() => Err("a service record names the port itself".to_owned()),
+            Scheme::Srv { .. } if host.parse::<IpAddr>().is_ok() => {
+                Err("a service record has a name, not an address".to_owned())
+            }
+            Scheme::Srv { tls } => Ok(Self::Srv { tls, name: host }),
+        }
     }
 
-    /// The name to resolve, where there is one.
+    /// The name to resolve, where there is one that has addresses of its own.
     pub(crate) fn host_and_port(&self) -> Option<(&str, u16)> {
         match self {
             Self::Http { host, port } | Self::Https { host, port } => Some((host, *port)),
-            Self::Unix(_) => None,
+            Self::Unix(_) | Self::Srv { .. } => None,
+        }
+    }
+
+    /// Whether it is spoken to in TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        matches!(self, Self::Https { .. } | Self::Srv { tls: true, .. })
+    }
+
+    /// Where it is reached, where that needs no look-up.
+    pub(crate) fn fixed_place(&self) -> Option<Place> {
+        match self {
+            Self::Unix(path) => Some(Place::Unix(Arc::from(path.as_path()))),
+            Self::Srv { .. } => None,
+            Self::Http { host, port } | Self::Https { host, port } => {
+                let ip = host.parse::<IpAddr>().ok()?;
+                Some(Place::Tcp(SocketAddr::new(ip, *port)))
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Scheme {
+    Http,
+    Https,
+    Srv { tls: bool },
+}
+
+impl Scheme {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "http" => Ok(Self::Http),
+            "https" => Ok(Self::Https),
+            "http+srv" => Ok(Self::Srv { tls: false }),
+            "https+srv" => Ok(Self::Srv { tls: true }),
+            other => {
+                Err(format!("unknown scheme {other:?}, expected http, https, unix, http+srv or https+srv"))
+            }
         }
     }
 }
@@ -223,6 +157,8 @@ impl fmt::Display for ServerAddress {
             Self::Http { host, port } => ("http", host, port),
             Self::Https { host, port } => ("https", host, port),
             Self::Unix(path) => return write!(f, "unix:{}", path.display()),
+            Self::Srv { tls: false, name } => return write!(f, "http+srv://{name}"),
+            Self::Srv { tls: true, name } => return write!(f, "https+srv://{name}"),
         };
         match host.contains(':') {
             true => write!(f, "{scheme}://[{host}]:{port}"),
@@ -246,6 +182,11 @@ mod tests {
             ("http://[::1]:8080", Ok("http://[::1]:8080")),
             ("http://[::1]", Ok("http://[::1]:80")),
             ("unix:/run/app.sock", Ok("unix:/run/app.sock")),
+            ("http+srv://_App._tcp.Example.com", Ok("http+srv://_app._tcp.example.com")),
+            ("https+srv://_app._tcp.example.com/", Ok("https+srv://_app._tcp.example.com")),
+            ("http+srv://_app._tcp.example.com:80", Err("names the port")),
+            ("http+srv://127.0.0.1", Err("not an address")),
+            ("http+srv://[::1]", Err("not an address")),
             ("unix:app.sock", Err("absolute path")),
             ("unix:/", Err("absolute path")),
             ("127.0.0.1:3000", Err("expected http://")),

@@ -1,0 +1,128 @@
+//! A final head becomes a response: checked, stripped, its body bound to its connection.
+//!
+//! In: what an attempt brought. Out: an [`OriginResponse`], whose body or tunnel holds the connection and counts as in
+//! flight until it ends; or why the answer cannot be believed, after which the connection is closed.
+
+use http::response::Parts;
+use http::{HeaderMap, Method, Response, StatusCode};
+use http_body::Body as _;
+use hyper::upgrade::Upgraded;
+use larder_http::body::Body;
+use larder_http::message::Tunnel;
+use tokio::time::Instant;
+
+use crate::answer::{self, OriginResponse};
+use crate::attempt::Answered;
+use crate::download::{Download, Hold, Incoming};
+use crate::error::OriginError;
+use crate::metrics::InFlight;
+use crate::pool::Lease;
+use crate::reach::Reached;
+use crate::settings::OriginSettings;
+use crate::tunnel::TunnelStream;
+
+/// What has to be known of a request to make sense of its answer.
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    pub(crate) websocket: bool,
+    /// When the whole exchange must be over.
+    pub(crate) total: Option<Instant>,
+}
+
+/// Checks the final head and makes a response of it; the endpoint is told how it did.
+///
+/// # Cancel safety
+/// May be dropped at any time; the connection is closed.
+pub(crate) async fn accept(
+    reached: Reached,
+    asked: &Asked,
+    settings: &OriginSettings,
+    mut in_flight: InFlight,
+) -> Result<OriginResponse, OriginError> {
+    let Reached { mut ticket, answered, timing } = reached;
+    let Answered { lease, response, is_upload_complete } = answered;
+    let reused = lease.is_reused;
+    let (server, tag) = (ticket.endpoint().server().clone(), ticket.endpoint().tag());
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let (status, fields, upgraded) = match switch(lease, response, asked.websocket, settings).await {
+            Ok(switched) => switched,
+            Err(error) => {
+                ticket.failed();
+                return Err(error);
+            }
+        };
+        ticket.succeeded();
+        in_flight.stay(ticket);
+        // The stream now owns the socket; hyper's task has ended, and the lease with nothing left to close.
+        let tunnel = Tunnel(Box::new(TunnelStream::new(upgraded, in_flight)));
+        return Ok(OriginResponse {
+            status,
+            fields,
+            content_length: None,
+            body: Body::Empty,
+            tunnel: Some(tunnel),
+            server,
+            tag,
+            reused,
+            timing,
+        });
+    }
+    let (mut parts, incoming) = response.into_parts();
+    let framing = answer::check(&parts, &asked.method, &settings.head).inspect_err(|_| ticket.failed())?;
+    ticket.succeeded();
+    in_flight.stay(ticket);
+    let limit = match is_event_stream(&parts) {
+        true => settings.timeouts.event_stream,
+        false => settings.timeouts.between_bytes,
+    };
+    answer::strip(&mut parts.headers);
+    let is_reusable = framing.is_reusable && is_upload_complete;
+    let hold = Hold { lease, is_reusable, _in_flight: in_flight };
+    let body = if incoming.is_end_stream() {
+        hold.finish();
+        Body::Empty
+    } else {
+        let length = incoming.size_hint().exact();
+        Body::Stream { length, stream: Box::pin(Download::new(incoming, hold, limit, asked.total)) }
+    };
+    Ok(OriginResponse {
+        status: parts.status,
+        fields: parts.headers,
+        content_length: framing.content_length,
+        body,
+        tunnel: None,
+        server,
+        tag,
+        reused,
+        timing,
+    })
+}
+
+/// Takes the connection out of HTTP, if that is what was asked and granted.
+async fn switch(
+    lease: Lease,
+    mut response: Response<Incoming>,
+    websocket: bool,
+    settings: &OriginSettings,
+) -> Result<(StatusCode, HeaderMap, Upgraded), OriginError> {
+    let upgrade = hyper::upgrade::on(&mut response);
+    let (mut parts, _) = response.into_parts();
+    if !websocket || !answer::grants_websocket(&mut parts) {
+        return Err(OriginError::UnexpectedUpgrade);
+    }
+    lease.become_tunnel();
+    let upgraded = tokio::time::timeout(settings.timeouts.connect, upgrade)
+        .await
+        .map_err(|_| OriginError::Closed)?
+        .map_err(|_| OriginError::Closed)?;
+    answer::strip(&mut parts.headers);
+    Ok((parts.status, parts.headers, upgraded))
+}
+
+fn is_event_stream(parts: &Parts) -> bool {
+    parts
+        .headers
+        .get(http::header::CONTENT_TYPE)
+        .and_then(|value| value.as_bytes().split(|b| *b == b';').next())
+        .is_some_and(|media_type| media_type.trim_ascii().eq_ignore_ascii_case(b"text/event-stream"))
+}

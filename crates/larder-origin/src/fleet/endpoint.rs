@@ -1,0 +1,221 @@
+//! One address of one server: where requests are sent, how it is doing, how many are there now.
+//!
+//! In: requests that were given to it, their outcomes, answers to health checks. Out: whether it can be asked, and the
+//! numbers of a report. The [`Record`] is what outlives a reload and a short absence from DNS; everything else follows
+//! from the settings in force and is made anew with them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tokio::time::Instant;
+
+use super::balance::Candidate;
+use super::condition::{Change, Condition, Part, Use};
+use super::tag::ServerTag;
+use crate::connect::Dial;
+use crate::metrics::Shared;
+use crate::place::Place;
+use crate::settings::{OriginSettings, ServerAddress};
+
+/// Numbers endpoints in this process.
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// What is remembered of a server's address as long as anybody uses it.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(super) condition: Condition,
+    pub(super) in_flight: AtomicU64,
+    pub(super) requests: AtomicU64,
+    pub(super) failures: AtomicU64,
+}
+
+impl Record {
+    pub(super) fn new(since: Option<Instant>) -> Self {
+        Self {
+            condition: Condition::new(since),
+            in_flight: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        }
+    }
+}
+
+/// What an endpoint is made from.
+pub(super) struct Parts {
+    pub(super) server: Arc<ServerAddress>,
+    pub(super) place: Place,
+    /// For TLS; see [`Target::host`](crate::resolve::Target).
+    pub(super) host: Arc<str>,
+    pub(super) dial: Arc<Dial>,
+    /// In thousandths.
+    pub(super) weight: u64,
+    /// Who is asked first: 0. Others only while nobody of a lower level can be.
+    pub(super) level: u32,
+    pub(super) record: Arc<Record>,
+    pub(super) settings: Arc<OriginSettings>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// An address of a server under the settings in force.
+pub(crate) struct Endpoint {
+    parts: Parts,
+    id: u64,
+    tag: ServerTag,
+    is_retired: AtomicBool,
+}
+
+impl Endpoint {
+    pub(super) fn new(parts: Parts) -> Arc<Self> {
+        let tag = ServerTag::new(&parts.server, &parts.place);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { parts, id, tag, is_retired: AtomicBool::new(false) })
+    }
+
+    /// Different for each endpoint of this process.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The configured server it belongs to.
+    pub(crate) fn server(&self) -> &Arc<ServerAddress> {
+        &self.parts.server
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.parts.place
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.parts.host
+    }
+
+    pub(crate) fn dial(&self) -> &Arc<Dial> {
+        &self.parts.dial
+    }
+
+    pub(crate) fn tag(&self) -> ServerTag {
+        self.tag
+    }
+
+    pub(super) fn level(&self) -> u32 {
+        self.parts.level
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        self.parts.weight
+    }
+
+    pub(super) fn record(&self) -> &Arc<Record> {
+        &self.parts.record
+    }
+
+    /// Whether it left the fleet: nothing new is sent, no connection is kept.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Acquire)
+    }
+
+    pub(super) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+    }
+
+    pub(super) fn usable(&self, now: Instant) -> Use {
+        self.parts.record.condition.usable(now, self.parts.settings.slow_start)
+    }
+
+    pub(super) fn candidate(&self, index: usize, share: f64) -> Candidate {
+        let weight = (self.parts.weight as f64 * share) as u64;
+        Candidate {
+            index,
+            id: self.id,
+            tag: self.tag,
+            weight: weight.max(1),
+            in_flight: self.parts.record.in_flight.load(Ordering::Relaxed),
+        }
+    }
+
+    /// What active checks have found: no requests are sent while it is unhealthy.
+    pub(crate) fn set_healthy(&self, is_healthy: bool) {
+        self.parts.record.condition.set_healthy(is_healthy, Instant::now());
+    }
+
+    /// Whether active checks have not found otherwise.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.parts.record.condition.is_healthy()
+    }
+
+    /// Gives a request to this endpoint.
+    pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Ticket {
+        let record = &self.parts.record;
+        record.in_flight.fetch_add(1, Ordering::Relaxed);
+        record.requests.fetch_add(1, Ordering::Relaxed);
+        let part = record.condition.begin(now);
+        Ticket { endpoint: self.clone(), part, is_noted: false, is_last_resort: false }
+    }
+}
+
+/// A request's stay at its endpoint. In flight there until dropped, which is at the end of the response's content or
+/// tunnel. Dropped without an outcome, because the client left or broke its upload, it says nothing about the endpoint
+/// and makes room for the next probe.
+pub(crate) struct Ticket {
+    endpoint: Arc<Endpoint>,
+    part: Part,
+    is_noted: bool,
+    /// Whether it was sent although the endpoint is ejected, because all are.
+    is_last_resort: bool,
+}
+
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ticket").field("place", self.endpoint.place()).finish_non_exhaustive()
+    }
+}
+
+impl Ticket {
+    pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+
+    pub(crate) fn is_last_resort(&self) -> bool {
+        self.is_last_resort
+    }
+
+    pub(super) fn make_last_resort(&mut self) {
+        self.is_last_resort = true;
+    }
+
+    pub(super) fn is_probe(&self) -> bool {
+        self.part.is_probe()
+    }
+
+    /// A final head came that speaks for the endpoint. Only the first outcome counts.
+    pub(crate) fn succeeded(&mut self) {
+        if !std::mem::replace(&mut self.is_noted, true) {
+            let parts = &self.endpoint.parts;
+            if parts.record.condition.succeeded(self.part, Instant::now()) == Change::Recovered {
+                parts.shared.metrics.recovered();
+            }
+        }
+    }
+
+    /// The endpoint failed. Only the first outcome counts.
+    pub(crate) fn failed(&mut self) {
+        if !std::mem::replace(&mut self.is_noted, true) {
+            let parts = &self.endpoint.parts;
+            parts.record.failures.fetch_add(1, Ordering::Relaxed);
+            let ejection = &parts.settings.ejection;
+            if parts.record.condition.failed(self.part, Instant::now(), ejection) == Change::Ejected {
+                parts.shared.metrics.ejected();
+            }
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let record = &self.endpoint.parts.record;
+        record.in_flight.fetch_sub(1, Ordering::Relaxed);
+        if !self.is_noted {
+            record.condition.abandoned(self.part);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The servers of one origin as the whole process sees them, under one version of its settings.
+//!
+//! In: settings, answers from DNS, outcomes of requests, health checks. Out: for each request an endpoint (a
+//! [`Ticket`]), and whether there is any point in asking at all.
+//!
+//! ```text
+//!   Roster (in Shared, kept over reloads)      Fleet (one per settings)            worker
+//!     records by server and place    <------     endpoints, by server   ------>      Chooser, Pools
+//!     queue, budget                              names (look-ups)
+//! ```
+//!
+//! Who is asked, in this order: the server that the client has met before (sticky); then, of the lowest level that has
+//! anybody who can be asked, the balance's choice; then, where everybody is ejected, the one whose time ends first,
+//! because an origin that fails for some requests is better than none. Levels are servers first and backups after
+//! them, and within a service record its priorities.
+//!
+//! **Invariant**: an endpoint that left the list gets no new request and keeps no unused connection.
+
+mod balance;
+mod budget;
+mod condition;
+mod endpoint;
+mod names;
+mod pools;
+mod queue;
+mod report;
+mod roster;
+mod tag;
+mod tend;
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+pub(crate) use balance::Chooser;
+use condition::Use;
+use endpoint::Record;
+pub(crate) use endpoint::{Endpoint, Ticket};
+pub(crate) use pools::Pools;
+pub(crate) use queue::Seat;
+pub use report::{ServerReport, ServerState};
+pub(crate) use roster::Roster;
+pub use tag::{NotATag, ServerTag, stable_hash};
+
+use crate::error::{OriginError, SetupError};
+use crate::metrics::Shared;
+use crate::request::Affinity;
+use crate::resolve::Names;
+use crate::settings::OriginSettings;
+
+/// Endpoints of one fleet at one moment.
+pub(crate) type Members = Arc<[Arc<Endpoint>]>;
+
+pub(crate) struct Fleet {
+    settings: Arc<OriginSettings>,
+    shared: Arc<Shared>,
+    /// Grows with each version of the settings.
+    number: u64,
+    names: Names,
+    /// By configured server. Held while an answer is put in, never while asking.
+    servers: Mutex<Vec<names::Server>>,
+    members: watch::Sender<Members>,
+    /// Held while asking, so that a burst asks once.
+    asking: tokio::sync::Mutex<()>,
+    /// Told when connecting failed: perhaps the server moved.
+    doubts: tokio::sync::Notify,
+    /// One for each worker.
+    pools: Mutex<Vec<Weak<Pools>>>,
+}
+
+impl std::fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fleet").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// Who may be given a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Those that can be asked, and where there are none the best of those that are ejected.
+    Anybody,
+    /// Only those that can be asked.
+    Available,
+}
+
+impl Fleet {
+    /// The fleet of these settings, which all workers share.
+    ///
+    /// # Errors
+    /// No servers, a limit of time beyond a year, or TLS that cannot be set up.
+    pub(crate) fn of(settings: &Arc<OriginSettings>, shared: &Arc<Shared>) -> Result<Arc<Self>, SetupError> {
+        if settings.servers.is_empty() {
+            return Err(SetupError::NoServers);
+        }
+        settings.check_times()?;
+        shared.roster().fleet(settings, |latest, number| {
+            let servers = names::servers(settings, shared, latest.as_deref())?;
+            let (members, _) = watch::channel(names::members(&servers));
+            let fleet = Self {
+                settings: settings.clone(),
+                shared: shared.clone(),
+                number,
+                names: Names::new(&settings.resolve),
+                servers: Mutex::new(servers),
+                members,
+                asking: tokio::sync::Mutex::new(()),
+                doubts: tokio::sync::Notify::new(),
+                pools: Mutex::default(),
+            };
+            if settings.health.is_none() {
+                // Nobody would find out that they are well again.
+                fleet.endpoints().iter().for_each(|endpoint| endpoint.set_healthy(true));
+            }
+            Ok(Arc::new(fleet))
+        })
+    }
+
+    pub(crate) fn settings(&self) -> &Arc<OriginSettings> {
+        &self.settings
+    }
+
+    /// Grows with each version of the settings.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// A worker's connections; the fleet takes out those to endpoints that leave.
+    pub(crate) fn pools(&self) -> Arc<Pools> {
+        let pools = Arc::new(Pools::new(self.settings.clone(), self.shared.clone()));
+        let mut all = self.pools.lock();
+        all.retain(|pools| pools.strong_count() > 0);
+        all.push(Arc::downgrade(&pools));
+        pools
+    }
+
+    /// Everybody, those that cannot be asked included.
+    pub(crate) fn endpoints(&self) -> Members {
+        self.members.borrow().clone()
+    }
+
+    /// The same, and each change from now on.
+    pub(crate) fn watch(&self) -> watch::Receiver<Members> {
+        self.members.subscribe()
+    }
+
+    /// Whether nobody can be asked: each is ejected, on probation or unhealthy, or no name has an address.
+    pub(crate) fn is_down(&self) -> bool {
+        let members = self.endpoints();
+        let now = Instant::now();
+        match members.is_empty() {
+            true => self.is_unresolvable(),
+            false => members.iter().all(|endpoint| !matches!(endpoint.usable(now), Use::Share(_))),
+        }
+    }
+
+    /// Whether a request would find out now that somebody is well again.
+    pub(crate) fn is_probe_due(&self) -> bool {
+        let now = Instant::now();
+        self.endpoints().iter().any(|endpoint| matches!(endpoint.usable(now), Use::Probe))
+    }
+
+    /// Gives a request to somebody not in `tried`.
+    ///
+    /// # Errors
+    /// [`OriginError::NoServer`]: nobody is left within `reach`.
+    pub(crate) fn assign(
+        &self,
+        chooser: &Chooser,
+        affinity: &Affinity,
+        tried: &[u64],
+        reach: Reach,
+    ) -> Result<Ticket, OriginError> {
+        let members = self.endpoints();
+        // Who was free to be probed may not be any more when it comes to it; then the choice is made again.
+        for _ in 0..=members.len() {
+            let now = Instant::now();
+            let Some(chosen) = self.choose(&members, chooser, affinity, tried, reach, now) else {
+                break;
+            };
+            let mut ticket = chosen.endpoint.begin(now);
+            if ticket.is_probe() || !chosen.is_probe {
+                if chosen.is_last_resort {
+                    ticket.make_last_resort();
+                }
+                return Ok(ticket);
+            }
+        }
+        Err(OriginError::NoServer)
+    }
+
+    /// Other addresses of the same server for a request that could not connect: those that can be asked, and where
+    /// the request was a last resort, those that are ejected.
+    pub(crate) fn siblings(&self, ticket: &Ticket, tried: &[u64]) -> Vec<Arc<Endpoint>> {
+        let now = Instant::now();
+        let members = self.endpoints();
+        let is_sibling = |endpoint: &&Arc<Endpoint>| {
+            Arc::ptr_eq(endpoint.server(), ticket.endpoint().server())
+                && !tried.contains(&endpoint.id())
+                && match endpoint.usable(now) {
+                    Use::Share(_) | Use::Probe => true,
+                    Use::Ejected(_) => ticket.is_last_resort(),
+                    Use::Unhealthy => false,
+                }
+        };
+        members.iter().filter(is_sibling).cloned().collect()
+    }
+
+    /// Gives a request to this endpoint, which [`siblings`](Self::siblings) has named.
+    pub(crate) fn assign_sibling(&self, endpoint: &Arc<Endpoint>) -> Ticket {
+        endpoint.begin(Instant::now())
+    }
+
+    fn choose<'a>(
+        &self,
+        members: &'a [Arc<Endpoint>],
+        chooser: &Chooser,
+        affinity: &Affinity,
+        tried: &[u64],
+        reach: Reach,
+        now: Instant,
+    ) -> Option<Chosen<'a>> {
+        let mut available = Vec::with_capacity(members.len());
+        let mut level = u32::MAX;
+        let mut last_resort: Option<(Instant, &Arc<Endpoint>)> = None;
+        for (index, endpoint) in members.iter().enumerate() {
+            if tried.contains(&endpoint.id()) {
+                continue;
+            }
+            let (share, is_probe) = match endpoint.usable(now) {
+                Use::Share(share) => (share, false),
+                Use::Probe => (1.0, true),
+                Use::Ejected(until) => {
+                    if last_resort.is_none_or(|(earliest, _)| until < earliest) {
+                        last_resort = Some((until, endpoint));
+                    }
+                    continue;
+                }
+                Use::Unhealthy => continue,
+            };
+            if affinity.server == Some(endpoint.tag()) {
+                return Some(Chosen { endpoint, is_probe, is_last_resort: false });
+            }
+            if endpoint.level() < level {
+                level = endpoint.level();
+                available.clear();
+            }
+            if endpoint.level() == level {
+                available.push((endpoint.candidate(index, share), is_probe));
+            }
+        }
+        let candidates: Vec<_> = available.iter().map(|(candidate, _)| *candidate).collect();
+        if let Some(chosen) = chooser.choose(self.settings.balance, affinity.hash, &candidates) {
+            let is_probe = available.iter().any(|(other, is_probe)| other.id == chosen.id && *is_probe);
+            return Some(Chosen { endpoint: members.get(chosen.index)?, is_probe, is_last_resort: false });
+        }
+        let (_, endpoint) = last_resort.filter(|_| reach == Reach::Anybody)?;
+        Some(Chosen { endpoint, is_probe: false, is_last_resort: true })
+    }
+
+    /// For [`Roster::report`].
+    fn report(&self) -> Vec<ServerReport> {
+        let now = Instant::now();
+        let report = |endpoint: &Arc<Endpoint>| {
+            let state = match endpoint.usable(now) {
+                Use::Share(share) if share < 1.0 => ServerState::SlowStart,
+                Use::Share(_) => ServerState::Up,
+                Use::Probe | Use::Ejected(_) => ServerState::Ejected,
+                Use::Unhealthy => ServerState::Unhealthy,
+            };
+            let weight = u32::try_from(endpoint.weight().div_ceil(names::WEIGHT)).unwrap_or(u32::MAX);
+            let is_backup = endpoint.level() > 0;
+            ServerReport::new(
+                endpoint.server(),
+                endpoint.place(),
+                endpoint.record(),
+                weight,
+                is_backup,
+                state,
+            )
+        };
+        self.endpoints().iter().map(report).collect()
+    }
+
+    fn has(&self, record: &Arc<Record>) -> bool {
+        self.endpoints().iter().any(|endpoint| Arc::ptr_eq(endpoint.record(), record))
+    }
+}
+
+struct Chosen<'a> {
+    endpoint: &'a Arc<Endpoint>,
+    /// Whether it may be asked once only, to find out.
+    is_probe: bool,
+    is_last_resort: bool,
+}

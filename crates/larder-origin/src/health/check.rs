@@ -1,0 +1,140 @@
+//! One question to a server: how are you?
+//!
+//! In: how to reach it and what to ask for. Out: a [`Verdict`]. A connection of its own for each question, so that what
+//! is checked is what a new request would meet, TLS and PROXY header included; over HTTP/1.1 or HTTP/2, as requests go.
+//! Only the head is waited for: the connection is closed without reading content, whatever its length.
+//! A connection that larder itself does not open, because too many are, or cannot, because it has no descriptor left, says
+//! nothing about the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::USER_AGENT;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use larder_http::authority::Authority;
+use larder_http::body::Body;
+use larder_http::message::Scheme;
+use tokio::time::Instant;
+
+use super::streak::Verdict;
+use crate::attempt::attempt;
+use crate::connect::Dial;
+use crate::error::OriginError;
+use crate::metrics::Shared;
+use crate::place::Place;
+use crate::pool::Pool;
+use crate::reach::is_our_own;
+use crate::request::Outgoing;
+use crate::settings::{HealthCheck, OriginSettings, ServerAddress};
+
+/// Whom the server's log names.
+const AGENT: HeaderValue = HeaderValue::from_static("larder-health-check");
+
+/// Asks the server at `place` once, within `health.timeout`.
+///
+/// # Cancel safety
+/// May be dropped at any time; the connection is closed.
+pub(super) async fn check(
+    dial: &Dial,
+    place: &Place,
+    host: &Authority,
+    health: &HealthCheck,
+    settings: &OriginSettings,
+    shared: &Arc<Shared>,
+) -> Verdict {
+    let deadline = Instant::now() + health.timeout;
+    // Keeps nothing and shares nothing: one exchange and its end.
+    let pool = Pool::new(0, Duration::ZERO, shared.clone());
+    let asking = async {
+        let fields = HeaderMap::from_iter([(USER_AGENT, AGENT)]);
+        let outgoing = Outgoing::new(Method::GET, &health.path, host, fields, Body::Empty, false)?;
+        let lease = pool.open(dial, place, None, deadline).await?;
+        let answered =
+            attempt(lease, outgoing, None, settings, Some(deadline)).await.map_err(|failed| failed.error)?;
+        Ok::<_, OriginError>(answered.response.status())
+    };
+    let outcome = tokio::time::timeout_at(deadline, asking).await;
+    verdict(outcome.unwrap_or(Err(OriginError::TotalTimeout)), health)
+}
+
+fn verdict(outcome: Result<StatusCode, OriginError>, health: &HealthCheck) -> Verdict {
+    match outcome {
+        Ok(status) if health.statuses.iter().any(|range| range.contains(&status.as_u16())) => Verdict::Good,
+        Err(OriginError::ConnectionLimit) => Verdict::Unknown,
+        Err(OriginError::ConnectFailed(error)) if is_our_own(&error) => Verdict::Unknown,
+        Ok(_) | Err(_) => Verdict::Bad,
+    }
+}
+
+/// What a server is called where the settings do not say: its host and port; the domain of a service; a Unix socket is
+/// on this machine.
+pub(super) fn own_name(address: &ServerAddress, tls_host: &str) -> Authority {
+    let text = match address {
+        ServerAddress::Http { host, port } | ServerAddress::Https { host, port } => {
+            match host.contains(':') {
+                true => format!("[{host}]:{port}"),
+                false => format!("{host}:{port}"),
+            }
+        }
+        // The service's domain.
+        ServerAddress::Srv { .. } => tls_host.to_owned(),
+        ServerAddress::Unix(_) => String::new(),
+    };
+    // Under its scheme an authority leaves out the usual port.
+    let scheme = if address.is_tls() { Scheme::Https } else { Scheme::Http };
+    let localhost = || Authority::parse(Bytes::from_static(b"localhost"), scheme);
+    Authority::parse(Bytes::from(text), scheme).or_else(|_| localhost()).expect("localhost is a host")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use larder_http::target::Target;
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_server_is_called_by_its_own_name() {
+        for (address, expected) in [
+            ("http://app.example", "app.example"),
+            ("http://app.example:3000", "app.example:3000"),
+            ("https://app.example", "app.example"),
+            ("https://app.example:80", "app.example:80"),
+            ("http://[::1]:3000", "[::1]:3000"),
+            ("https+srv://_web._tcp.app.example", "app.example"),
+            ("unix:/run/app.sock", "localhost"),
+        ] {
+            let address = ServerAddress::parse(address).unwrap();
+            assert_eq!(own_name(&address, "app.example").as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn a_status_in_any_of_the_ranges_is_good_and_what_larder_lacks_says_nothing() {
+        let path = Target::parse(Bytes::from_static(b"/")).unwrap();
+        let health = HealthCheck { statuses: vec![200..=299, 401..=401], ..HealthCheck::new(path) };
+        for (status, expected) in [
+            (199, Verdict::Bad),
+            (200, Verdict::Good),
+            (299, Verdict::Good),
+            (300, Verdict::Bad),
+            (401, Verdict::Good),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(verdict(Ok(status), &health), expected, "{status}");
+        }
+        let failed = |errno: Errno| OriginError::ConnectFailed(errno.into());
+        for (error, expected) in [
+            (OriginError::ConnectRefused, Verdict::Bad),
+            (OriginError::TotalTimeout, Verdict::Bad),
+            (failed(Errno::NETUNREACH), Verdict::Bad),
+            (failed(Errno::MFILE), Verdict::Unknown),
+            (OriginError::ConnectionLimit, Verdict::Unknown),
+        ] {
+            let shown = format!("{error:?}");
+            assert_eq!(verdict(Err(error), &health), expected, "{shown}");
+        }
+    }
+}

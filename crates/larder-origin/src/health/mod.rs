@@ -1,0 +1,206 @@
+//! Asking servers how they are, beside the requests they get.
+//!
+//! In: the endpoints of a fleet, which come and go. Out: each endpoint's condition is told when it turns healthy or
+//! unhealthy, and counters. One task per endpoint asks it again and again (`check`), and `streak` says when the answers
+//! add up to a change. Checks are spread in time: the first comes within a tenth of `every`, each later one up to a tenth
+//! earlier or later, so that neither many servers nor many larders ask at the same moment. A server is never asked
+//! twice at once.
+//!
+//! An unhealthy endpoint goes on being asked; one that has vanished is not. The future that does all this is awaited once
+//! per process; dropping it ends every check, in mid-question too.
+//! Deliberately absent: what unhealthy means for requests, which the fleet says.
+
+mod check;
+mod streak;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+use self::streak::{Streak, Verdict};
+use crate::fleet::{Endpoint, Members};
+use crate::metrics::{Shared, Visit};
+use crate::settings::{HealthCheck, OriginSettings};
+
+/// However short `every` is.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// What checks have found, by all endpoints of one origin.
+#[derive(Debug, Default)]
+pub(crate) struct HealthCounters {
+    good: AtomicU64,
+    bad: AtomicU64,
+    unknown: AtomicU64,
+    became_healthy: AtomicU64,
+    became_unhealthy: AtomicU64,
+}
+
+impl HealthCounters {
+    /// Hands each to `f`, as [`crate::Metrics::for_each`] does.
+    pub(crate) fn for_each(&self, f: &mut Visit<'_>) {
+        for (result, value) in [("good", &self.good), ("bad", &self.bad), ("not-asked", &self.unknown)] {
+            f(
+                "larder_origin_health_checks_total",
+                "Servers asked how they are, by what came of it.",
+                &[("result", result)],
+                value.load(Ordering::Relaxed),
+            );
+        }
+        for (to, value) in [("healthy", &self.became_healthy), ("unhealthy", &self.became_unhealthy)] {
+            f(
+                "larder_origin_health_changes_total",
+                "Servers that health checks have found to be something else than before.",
+                &[("to", to)],
+                value.load(Ordering::Relaxed),
+            );
+        }
+    }
+
+    fn checked(&self, verdict: Verdict) {
+        let counter = match verdict {
+            Verdict::Good => &self.good,
+            Verdict::Bad => &self.bad,
+            Verdict::Unknown => &self.unknown,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn changed(&self, is_healthy: bool) {
+        let counter = if is_healthy { &self.became_healthy } else { &self.became_unhealthy };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Asks all `members` again and again, those that come later too. Never ends but with their fleet; without checks in
+/// the settings it only waits.
+///
+/// # Cancel safety
+/// Dropping the future ends every check.
+pub(crate) async fn keep_checking(
+    mut members: watch::Receiver<Members>,
+    settings: Arc<OriginSettings>,
+    shared: Arc<Shared>,
+) {
+    let Some(health) = settings.health.clone() else {
+        return std::future::pending().await;
+    };
+    // Dropped with the future, and the tasks with it.
+    let mut tasks = JoinSet::new();
+    let mut running: HashMap<u64, AbortHandle> = HashMap::new();
+    loop {
+        let present = members.borrow_and_update().clone();
+        running.retain(|id, task| {
+            let is_present = present.iter().any(|endpoint| endpoint.id() == *id);
+            if !is_present {
+                task.abort();
+            }
+            // One that has finished has panicked, and is begun again.
+            is_present && !task.is_finished()
+        });
+        for endpoint in present.iter() {
+            let (health, settings, shared) = (health.clone(), settings.clone(), shared.clone());
+            running
+                .entry(endpoint.id())
+                .or_insert_with(|| tasks.spawn(keep_asking(endpoint.clone(), health, settings, shared)));
+        }
+        drop(present);
+        // What is left of tasks that have ended.
+        while tasks.try_join_next().is_some() {}
+        if members.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn keep_asking(
+    endpoint: Arc<Endpoint>,
+    health: HealthCheck,
+    settings: Arc<OriginSettings>,
+    shared: Arc<Shared>,
+) {
+    let host = health.host.clone().unwrap_or_else(|| check::own_name(endpoint.server(), endpoint.host()));
+    let counters = &shared.metrics.health;
+    let mut streak = Streak::new(health.healthy, health.unhealthy);
+    let mut rhythm = Rhythm::new(health.every);
+    loop {
+        rhythm.beat().await;
+        let (dial, place) = (endpoint.dial(), endpoint.place());
+        let verdict = check::check(dial, place, &host, &health, &settings, &shared).await;
+        counters.checked(verdict);
+        if let Some(is_healthy) = streak.note(verdict) {
+            // A server is believed until it is asked, so its first good answer changes nothing.
+            if endpoint.is_healthy() != is_healthy {
+                counters.changed(is_healthy);
+            }
+            endpoint.set_healthy(is_healthy);
+        }
+    }
+}
+
+/// When one endpoint is asked.
+struct Rhythm {
+    every: Duration,
+    next: Instant,
+}
+
+impl Rhythm {
+    fn new(every: Duration) -> Self {
+        Self { every, next: Instant::now() + every.mul_f64(0.1 * random()) }
+    }
+
+    /// Waits for the next time. From start to start, however long a check takes; one that takes longer than that is
+    /// followed by the next at once.
+    async fn beat(&mut self) {
+        tokio::time::sleep_until(self.next).await;
+        self.next = Instant::now() + interval(self.every, random());
+    }
+}
+
+/// From one check to the next: `every`, a tenth more or less. Never so short that a worker does nothing else.
+fn interval(every: Duration, random: f64) -> Duration {
+    every.mul_f64(0.9 + 0.2 * random).max(INTERVAL_MIN)
+}
+
+/// In 0..1. Spreading checks needs no better randomness than the keys of a hash map have.
+fn random() -> f64 {
+    (RandomState::new().hash_one(0_u8) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_check_comes_soon_and_the_others_from_start_to_start() {
+        let every = Duration::from_secs(10);
+        let begun = Instant::now();
+        let mut rhythm = Rhythm::new(every);
+        let mut times = Vec::new();
+        for _ in 0..10 {
+            rhythm.beat().await;
+            times.push(begun.elapsed().as_secs_f64());
+            // A check that takes its time.
+            tokio::time::sleep(Duration::from_secs(8)).await;
+        }
+        assert!((0.0..=1.01).contains(&times[0]), "{times:?}");
+        let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.iter().all(|gap| (8.99..=11.01).contains(gap)), "{gaps:?}");
+        assert!(gaps.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 0.01), "all alike: {gaps:?}");
+    }
+
+    #[test]
+    fn intervals_stay_within_a_tenth_and_are_never_nothing() {
+        let every = Duration::from_secs(10);
+        assert_eq!(interval(every, 0.0), Duration::from_secs(9));
+        assert_eq!(interval(every, 1.0), Duration::from_secs(11));
+        assert_eq!(interval(Duration::ZERO, 0.5), INTERVAL_MIN);
+        assert!((0..1000).all(|_| (0.0..1.0).contains(&random())));
+    }
+}

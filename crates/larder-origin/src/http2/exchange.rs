@@ -1,0 +1,212 @@
+//! One request and its final head on a stream of an HTTP/2 connection, and whether a failure may be repeated.
+//!
+//! In: a lease on room for a stream. Out: what an HTTP/1.1 attempt gives. Nothing was processed, and the request may
+//! be sent again whatever it is, where the peer says so (REFUSED_STREAM, or GOAWAY with a lower last stream; RFC 9113
+//! 8.7) or where the connection had ended before. Beyond that the rule of a used connection holds: a GET or HEAD
+//! without a body whose connection ended before a byte of its answer.
+//! Every way out but the good one drops the stream's handles, which resets it.
+
+use std::future::{Future as _, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use h2::client::ResponseFuture;
+use h2::{Reason, RecvStream};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::sending::Sending;
+use super::{Content, LAST_STREAM_ID, Slot, head};
+use crate::answer::InterimSink;
+use crate::attempt::{Answered, Failed, Interims, Late, TOO_MANY_INTERIMS, is_plain_read};
+use crate::download::Incoming;
+use crate::error::OriginError;
+use crate::pool::Lease;
+use crate::request::Outgoing;
+use crate::settings::OriginSettings;
+use crate::upload::Upload;
+
+/// What the wait for a head ended with.
+enum Outcome {
+    Head(Response<RecvStream>),
+    Stream(h2::Error),
+    Refused(OriginError),
+    Late(Late),
+}
+
+/// Sends `outgoing` over a stream of the connection that `lease` has room on, and waits for the final head.
+pub(crate) async fn exchange(
+    lease: Lease,
+    outgoing: Outgoing,
+    interims: Option<&InterimSink>,
+    settings: &OriginSettings,
+    total: Option<Instant>,
+) -> Result<Answered, Failed> {
+    let Some(Slot(connection)) = lease.slot() else {
+        return Err(Failed { error: OriginError::Closed, again: Some(outgoing) });
+    };
+    let connection = connection.clone();
+    let is_plain_read = is_plain_read(&outgoing);
+    let (parts, upload) = outgoing.into_request().into_parts();
+    let head = match head::translate(&parts, connection.scheme) {
+        Ok(head) => head,
+        Err(error) => return Err(Failed { error, again: None }),
+    };
+    let may_have_content = |status| {
+        parts.method != Method::HEAD && status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
+    };
+    let progress = upload.progress();
+    let replay = upload.replay();
+    let mark = connection.trace.mark();
+    let (mut answer, stream) = match connection.sender.clone().send_request(head, upload.is_nothing()) {
+        Ok(sent) => sent,
+        Err(error) => {
+            connection.retire();
+            return Err(not_sent(&lease, &error, parts, upload));
+        }
+    };
+    if answer.stream_id().as_u32() >= LAST_STREAM_ID {
+        connection.retire();
+    }
+    let mut sending = Sending::new(stream, upload);
+    let mut is_sending = !sending.is_complete();
+    let interims = Interims::new(interims.cloned());
+    let limit = settings.timeouts.first_byte;
+    let mut timer = pin!(sleep_until(Late::at(sending.last_write(), limit, total)));
+    let outcome = poll_fn(|cx| {
+        if let Poll::Ready(outcome) = poll_head(cx, &mut answer, &interims, settings) {
+            return Poll::Ready(outcome);
+        }
+        if is_sending && sending.poll(cx).is_ready() {
+            is_sending = false;
+            if let Some(error) = progress.error() {
+                return Poll::Ready(Outcome::Refused(OriginError::ClientBody(error)));
+            }
+        }
+        poll_late(cx, timer.as_mut(), || Late::at(sending.last_write(), limit, total), total)
+    })
+    .await;
+    match outcome {
+        Outcome::Head(response) => {
+            let is_upload_complete = sending.is_complete();
+            if !is_upload_complete {
+                progress.stop();
+                lease.shared().metrics.upload_stopped();
+            }
+            let (head, receive) = response.into_parts();
+            let content = Content::new(receive, &head.headers, may_have_content(head.status));
+            let response = Response::from_parts(head, Incoming::Http2(content));
+            Ok(Answered { lease, response, is_upload_complete })
+        }
+        Outcome::Refused(error) => Err(Failed { error, again: None }),
+        Outcome::Late(late) => {
+            let error = late.error(&progress);
+            if matches!(error, OriginError::FirstByteTimeout) && !connection.trace.has_read_since(mark) {
+                // Not one byte for anybody in all that time: nobody else should wait on it for as long.
+                connection.retire();
+            }
+            Err(Failed { error, again: None })
+        }
+        Outcome::Stream(error) => {
+            let was_processed = !is_unprocessed(&error);
+            if !was_processed || !error.is_reset() {
+                connection.retire();
+            }
+            let untouched = sending.into_untouched().or(replay);
+            let may_repeat = !was_processed
+                || (lease.is_reused && is_plain_read && !error.is_reset() && !interims.is_any());
+            let error = match progress.error() {
+                Some(error) => OriginError::ClientBody(error),
+                None if error.is_library() => OriginError::BadResponse("malformed http/2 message"),
+                None => OriginError::Closed,
+            };
+            let again = match error {
+                OriginError::Closed if may_repeat => untouched,
+                _ => None,
+            };
+            let again = again.map(|upload| Outgoing::from_request(Request::from_parts(parts, upload)));
+            if again.is_some() && lease.is_reused {
+                lease.shared().metrics.retried();
+            }
+            Err(Failed { error, again })
+        }
+    }
+}
+
+/// `h2` took no request: the connection has ended, or the head is none.
+fn not_sent(lease: &Lease, error: &h2::Error, parts: Parts, upload: Upload) -> Failed {
+    if !error.is_go_away() && !error.is_io() && !error.is_reset() {
+        return Failed { error: OriginError::BadRequest("head, over http/2,"), again: None };
+    }
+    if lease.is_reused {
+        lease.shared().metrics.retried();
+    }
+    let again = Outgoing::from_request(Request::from_parts(parts, upload));
+    Failed { error: OriginError::Closed, again: Some(again) }
+}
+
+/// Whether the peer promises that it did nothing with the request.
+fn is_unprocessed(error: &h2::Error) -> bool {
+    // `h2` gives GOAWAY as the reason only to streams above the last one that the peer named.
+    let is_refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+    error.is_remote() && (is_refused || error.is_go_away())
+}
+
+/// Interim responses as they come, then the final head.
+fn poll_head(
+    cx: &mut Context<'_>,
+    answer: &mut ResponseFuture,
+    interims: &Interims,
+    settings: &OriginSettings,
+) -> Poll<Outcome> {
+    loop {
+        match answer.poll_informational(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Outcome::Stream(error)),
+            Poll::Ready(Some(Ok(interim))) => {
+                // RFC 9113 8.6 has no 101.
+                if interim.status() == StatusCode::SWITCHING_PROTOCOLS {
+                    return Poll::Ready(Outcome::Refused(OriginError::UnexpectedUpgrade));
+                }
+                if is_too_large(interim.headers(), settings) {
+                    return Poll::Ready(Outcome::Refused(OriginError::HeadTooLarge));
+                }
+                if !interims.pass(interim.status(), interim.headers()) {
+                    return Poll::Ready(Outcome::Refused(OriginError::BadResponse(TOO_MANY_INTERIMS)));
+                }
+            }
+            Poll::Ready(None) => break,
+        }
+    }
+    Pin::new(answer).poll(cx).map(|outcome| match outcome {
+        Ok(response) if is_too_large(response.headers(), settings) => {
+            Outcome::Refused(OriginError::HeadTooLarge)
+        }
+        Ok(response) => Outcome::Head(response),
+        Err(error) => Outcome::Stream(error),
+    })
+}
+
+/// Whether a head is larger than it may be, counted as HTTP/1.1 would write its fields.
+fn is_too_large(fields: &HeaderMap, settings: &OriginSettings) -> bool {
+    let bytes: usize = fields.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    bytes > settings.head.bytes_max || fields.len() > settings.head.fields_max
+}
+
+/// Ready when the time is up that `deadline` gives at that moment.
+fn poll_late(
+    cx: &mut Context<'_>,
+    mut timer: Pin<&mut Sleep>,
+    deadline: impl Fn() -> Instant,
+    total: Option<Instant>,
+) -> Poll<Outcome> {
+    while timer.as_mut().poll(cx).is_ready() {
+        let now = Instant::now();
+        if deadline() <= now {
+            return Poll::Ready(Outcome::Late(Late::which(now, total)));
+        }
+        timer.as_mut().reset(deadline());
+    }
+    Poll::Pending
+}

@@ -1,0 +1,188 @@
+//! HTTP/2 towards an origin (RFC 9113), on the `h2` crate: one connection and the room on it.
+//!
+//! In: a transport that was agreed to speak it. Out: a [`Multiplexed`] connection that hands out [`Slot`]s, each the
+//! right to one stream; `exchange` sends a request on it, `content` reads the answer.
+//!
+//! ```text
+//!   Pool --Arc--> Multiplexed <--Arc-- Slot (one per exchange)
+//!                      |  dropped with the last of them
+//!                 task: drives h2; says goodbye (GOAWAY) and ends when the Multiplexed is gone
+//! ```
+//!
+//! A stream's failure is that stream's alone. A connection takes no new stream once the peer said GOAWAY, refused
+//! one, closed, or let a limit of time pass in silence; a peer that stays silent to a PING loses it altogether.
+//! Deliberately absent: server push (refused in SETTINGS), extended CONNECT, priorities.
+
+mod content;
+mod exchange;
+mod head;
+mod sending;
+mod task;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::{Builder, SendRequest};
+use larder_http::message::Scheme;
+use parking_lot::Mutex;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use crate::error::OriginError;
+use crate::settings::HeadLimits;
+use crate::wire::{Trace, WeakSocket, Wire};
+
+pub(crate) use content::Content;
+pub(crate) use exchange::exchange;
+
+/// Streams at once on a connection, however many the peer would take.
+const STREAMS_MAX: usize = 100;
+/// Content that may wait for its reader, per stream.
+const STREAM_WINDOW: u32 = 1024 * 1024;
+/// As much as all streams together, so that readers who do not read use up nobody else's window. What a slow reader
+/// can pin is its own stream's window, on however many connections the readers are spread.
+const CONNECTION_WINDOW: u32 = STREAM_WINDOW * STREAMS_MAX as u32;
+/// Request content waiting inside `h2`, per stream.
+const SEND_BUFFER: usize = 64 * 1024;
+/// Streams that were reset and whose late frames are still tolerated.
+const RESET_STREAMS_KEPT: usize = 50;
+/// Resets that the peer's errors force on us before the connection is given up.
+const ERROR_RESETS_MAX: usize = 200;
+/// Stream identifiers run out at 2^31; a connection is left long before.
+const LAST_STREAM_ID: u32 = 1 << 30;
+
+/// An open connection. Ends with its last owner.
+pub(crate) struct Multiplexed {
+    sender: SendRequest<Bytes>,
+    scheme: Scheme,
+    trace: Arc<Trace>,
+    socket: WeakSocket,
+    load: Arc<Load>,
+    /// Whether the peer has said how many streams it takes.
+    settled: watch::Receiver<bool>,
+    /// The connection's task notices when this is gone.
+    _owner: oneshot::Sender<Infallible>,
+}
+
+/// What a connection carries.
+#[derive(Debug)]
+struct Load {
+    in_use: AtomicUsize,
+    is_retired: AtomicBool,
+    /// When the last stream ended. Guards only itself.
+    used: Mutex<Instant>,
+}
+
+impl Multiplexed {
+    /// Begins HTTP/2 on `wire`. The first request need not wait for the peer's settings; the second does, because only
+    /// they say whether there is room for it.
+    pub(crate) async fn start(
+        wire: Wire,
+        socket: WeakSocket,
+        scheme: Scheme,
+        limits: &HeadLimits,
+    ) -> Result<Arc<Self>, OriginError> {
+        let trace = wire.trace();
+        trace.report_failed_writes();
+        let (sender, mut connection) =
+            builder(limits).handshake::<_, Bytes>(wire).await.map_err(|_| OriginError::Closed)?;
+        let load = Arc::new(Load {
+            in_use: AtomicUsize::new(0),
+            is_retired: AtomicBool::new(false),
+            used: Mutex::new(Instant::now()),
+        });
+        let (owner, is_owned) = oneshot::channel();
+        let (settle, settled) = watch::channel(false);
+        let watch = task::Watch::new(connection.ping_pong(), trace.clone(), load.clone());
+        tokio::spawn(task::drive(connection, watch, settle, is_owned));
+        Ok(Arc::new(Self { sender, scheme, trace, socket, load, settled, _owner: owner }))
+    }
+
+    /// To be waited for where the peer has not said yet how many streams it takes.
+    pub(crate) fn unsettled(&self) -> Option<Unsettled> {
+        (!*self.settled.borrow()).then(|| Unsettled(self.settled.clone()))
+    }
+
+    /// Whether this may take a stream, now or when it has room again.
+    pub(crate) fn is_usable(&self, idle_limit: Duration) -> bool {
+        if self.load.is_retired.load(Ordering::Relaxed) || !self.is_open() {
+            return false;
+        }
+        // Between exchanges the connection's task may not have run since the peer closed.
+        self.unused_since().is_none_or(|since| since.elapsed() < idle_limit && !self.socket.is_ended())
+    }
+
+    /// Whether a stream could be opened, as far as the connection's task has seen.
+    fn is_open(&self) -> bool {
+        let mut sender = self.sender.clone();
+        // A clone has no request pending of its own, so this only tells of the connection and keeps no waker.
+        !matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)))
+    }
+
+    /// Since when nothing uses this; `None` while something does.
+    pub(crate) fn unused_since(&self) -> Option<Instant> {
+        (self.load.in_use.load(Ordering::Relaxed) == 0).then(|| *self.load.used.lock())
+    }
+
+    /// Room for one more stream, if there is.
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<Slot> {
+        let most = self.sender.current_max_send_streams().min(STREAMS_MAX);
+        let has_room = self.load.in_use.load(Ordering::Relaxed) < most;
+        has_room.then(|| Self::enter_new(self))
+    }
+
+    /// Room for the first stream, which every connection has.
+    pub(crate) fn enter_new(connection: &Arc<Self>) -> Slot {
+        connection.load.in_use.fetch_add(1, Ordering::Relaxed);
+        Slot(connection.clone())
+    }
+
+    /// Takes no further stream. Those under way go on.
+    fn retire(&self) {
+        self.load.is_retired.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A connection whose peer has not said how many streams it takes. Does not keep it open.
+pub(crate) struct Unsettled(watch::Receiver<bool>);
+
+impl Unsettled {
+    /// Waits until it has, or is gone.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time. The caller sets the time limit.
+    pub(crate) async fn settles(mut self) {
+        let _ = self.0.wait_for(|is_settled| *is_settled).await;
+    }
+}
+
+/// One exchange's room on a connection. Frees it when dropped; the stream itself ends with its handles.
+pub(crate) struct Slot(Arc<Multiplexed>);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let load = &self.0.load;
+        *load.used.lock() = Instant::now();
+        load.in_use.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn builder(limits: &HeadLimits) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_max_send_streams(1)
+        .enable_push(false)
+        // Twice what is allowed, counted as RFC 9113 10.5.1 counts: beyond that a stream fails for a reason that `h2`
+        // does not tell from others, up to that it is we who say that a head is too large.
+        .max_header_list_size(u32::try_from(limits.bytes_max.saturating_mul(2)).unwrap_or(u32::MAX))
+        .max_send_buffer_size(SEND_BUFFER)
+        .max_concurrent_reset_streams(RESET_STREAMS_KEPT)
+        .max_local_error_reset_streams(Some(ERROR_RESETS_MAX));
+    builder
+}

@@ -1,0 +1,196 @@
+//! One request to one server, up to its final head: over a kept connection, or a new one.
+//!
+//! In: a [`Ticket`] for an endpoint and a request ready to be written. Out: the answer and who gave it, or why there is
+//! none; every endpoint on the way is told how it did.
+//!
+//! ```text
+//!   kept connection? --yes--> attempt --answer--> done
+//!         |                      | nothing was written, or a plain read on a connection that had gone stale
+//!         no                     v
+//!         +------------------> connect --> other addresses of the server --> once another server and its addresses
+//!                                 |  within the connect limit                 |  within another connect limit
+//!                                 +-------------------> attempt <-------------+   the last one
+//! ```
+//!
+//! Until then nothing was sent that could have had an effect, so all of this repeats nothing (RFC 9110 9.2.2).
+
+use tokio::time::Instant;
+
+use larder_http::message::Peer;
+
+use crate::accept::Asked;
+use crate::answer::{InterimSink, Timing};
+use crate::attempt::{Answered, Failed, attempt};
+use crate::error::{Fault, OriginError};
+use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
+use crate::pool::Lease;
+use crate::request::{Affinity, Outgoing};
+
+/// Addresses of one server that one request tries to connect to.
+const ADDRESSES_MAX: usize = 16;
+
+/// An answer and where it came from.
+pub(crate) struct Reached {
+    pub(crate) ticket: Ticket,
+    pub(crate) answered: Answered,
+    pub(crate) timing: Timing,
+}
+
+/// What a request takes along from server to server.
+pub(crate) struct Journey<'a> {
+    pub(crate) fleet: &'a Fleet,
+    pub(crate) pools: &'a Pools,
+    pub(crate) chooser: &'a Chooser,
+    pub(crate) asked: &'a Asked,
+    pub(crate) affinity: Affinity,
+    pub(crate) interims: Option<InterimSink>,
+    pub(crate) peer: Option<Peer>,
+    pub(crate) begun: Instant,
+    /// Endpoints that were asked or could not be connected to.
+    pub(crate) tried: Vec<u64>,
+    /// Whether connecting has moved on to another server already.
+    pub(crate) has_moved: bool,
+}
+
+impl Journey<'_> {
+    /// Sends `outgoing` to the ticket's endpoint, or to somebody else where connecting fails.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time; the connection is closed, and no endpoint is blamed.
+    pub(crate) async fn reach(
+        &mut self,
+        mut ticket: Ticket,
+        mut outgoing: Outgoing,
+    ) -> Result<Reached, OriginError> {
+        let settings = self.fleet.settings();
+        let pool = self.pools.of(ticket.endpoint());
+        let kept = if self.asked.websocket { pool.take_http1() } else { pool.take() };
+        let begun = Instant::now();
+        if let Some(lease) = kept {
+            lease.shared().metrics.reused();
+            match attempt(lease, outgoing, self.interims.as_ref(), settings, self.asked.total).await {
+                Ok(answered) => {
+                    let timing = Timing { connect: None, first_byte: begun.elapsed() };
+                    return Ok(Reached { ticket, answered, timing });
+                }
+                Err(Failed { again: Some(again), .. }) => outgoing = again,
+                Err(Failed { error, again: None }) => {
+                    self.tried.push(ticket.endpoint().id());
+                    self.blame(&mut ticket, &error, begun);
+                    return Err(error);
+                }
+            }
+        }
+        let (mut ticket, lease) = self.connect(ticket).await?;
+        let connect = Some(begun.elapsed());
+        let begun = Instant::now();
+        self.tried.push(ticket.endpoint().id());
+        // A new connection is the second attempt, or as good as one: nothing is repeated after it.
+        match attempt(lease, outgoing, self.interims.as_ref(), settings, self.asked.total).await {
+            Ok(answered) => {
+                let timing = Timing { connect, first_byte: begun.elapsed() };
+                Ok(Reached { ticket, answered, timing })
+            }
+            Err(Failed { error, .. }) => {
+                self.blame(&mut ticket, &error, begun);
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens a connection to the ticket's endpoint; if that fails, to other addresses of its server; if that fails, the
+    /// same with another server, once. Nothing has been sent by then, so this repeats nothing.
+    async fn connect(&mut self, ticket: Ticket) -> Result<(Ticket, Lease), OriginError> {
+        let reach = if ticket.is_last_resort() { Reach::Anybody } else { Reach::Available };
+        let error = match self.connect_server(ticket).await {
+            Ok(connected) => return Ok(connected),
+            Err(error) => error,
+        };
+        if error.fault() != Fault::Origin {
+            return Err(error);
+        }
+        self.fleet.doubt();
+        if self.has_moved || self.is_over() {
+            return Err(error);
+        }
+        match self.fleet.assign(self.chooser, &self.affinity, &self.tried, reach) {
+            Ok(ticket) => {
+                self.has_moved = true;
+                self.connect_server(ticket).await
+            }
+            Err(_) => Err(error),
+        }
+    }
+
+    /// The addresses of one server, within one connect limit. Each gets an equal share of the time that is left, so
+    /// that one that swallows packets does not use up the others' time.
+    async fn connect_server(&mut self, ticket: Ticket) -> Result<(Ticket, Lease), OriginError> {
+        let limit = Instant::now() + self.fleet.settings().timeouts.connect;
+        let limit = self.asked.total.map_or(limit, |total| total.min(limit));
+        self.tried.push(ticket.endpoint().id());
+        let mut siblings = self.fleet.siblings(&ticket, &self.tried);
+        siblings.truncate(ADDRESSES_MAX - 1);
+        let mut siblings = siblings.into_iter();
+        let mut ticket = Some(ticket);
+        let mut last_error = OriginError::NoServer;
+        loop {
+            let left = u32::try_from(siblings.len()).unwrap_or(u32::MAX).saturating_add(1);
+            let next =
+                ticket.take().or_else(|| siblings.next().map(|sibling| self.fleet.assign_sibling(&sibling)));
+            let Some(mut current) = next else {
+                return Err(last_error);
+            };
+            self.tried.push(current.endpoint().id());
+            let begun = Instant::now();
+            let share = limit.saturating_duration_since(begun) / left;
+            let error = match self.open(&current, begun + share).await {
+                Ok(lease) => return Ok((current, lease)),
+                Err(OriginError::ConnectTimeout) if self.is_over() => OriginError::TotalTimeout,
+                Err(error) => error,
+            };
+            self.blame(&mut current, &error, begun);
+            if error.fault() != Fault::Origin || matches!(error, OriginError::TotalTimeout) {
+                return Err(error);
+            }
+            last_error = error;
+        }
+    }
+
+    async fn open(&self, ticket: &Ticket, deadline: Instant) -> Result<Lease, OriginError> {
+        let endpoint = ticket.endpoint();
+        let pool = self.pools.of(endpoint);
+        match self.asked.websocket {
+            true => {
+                let connecting = endpoint.dial().connect_http1(endpoint.place(), self.peer, deadline);
+                Ok(pool.lease(connecting.await?))
+            }
+            false => pool.open(endpoint.dial(), endpoint.place(), self.peer, deadline).await,
+        }
+    }
+
+    /// Whether the whole exchange has no time left.
+    fn is_over(&self) -> bool {
+        self.asked.total.is_some_and(|total| total <= Instant::now())
+    }
+
+    /// Tells an endpoint what it did, where it did it.
+    fn blame(&self, ticket: &mut Ticket, error: &OriginError, begun: Instant) {
+        let is_to_blame = match error {
+            // Where most of the time was not spent here, the limit says nothing about this endpoint.
+            OriginError::TotalTimeout => begun.elapsed() * 2 >= self.begun.elapsed(),
+            OriginError::ConnectFailed(error) => !is_our_own(error),
+            OriginError::NoServer | OriginError::Dns(_) => false,
+            other => other.fault() == Fault::Origin,
+        };
+        if is_to_blame {
+            ticket.failed();
+        }
+    }
+}
+
+/// No descriptor, port or memory left here: no server can help that.
+pub(crate) fn is_our_own(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let ours = [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|code| ours.iter().any(|errno| errno.raw_os_error() == code))
+}

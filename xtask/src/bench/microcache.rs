@@ -1,0 +1,340 @@
+//! A dynamic page kept for one second: what an expiry costs the clients and the application.
+//!
+//! In: an application that takes 180 ms for a page of 57 000 bytes, one page at a time, and says nothing about
+//! caching; ten clients with keep-alive that ask for that page again and again for 30 s. nginx in three manners,
+//! Varnish and larder in two stand in front, one after the other. Out: throughput, CPU time, the waits' spread, what
+//! the application was asked, and how old a page anybody got, with larder's targets judged by the figures.
+//! The age of a page is counted from the moment when the application had sent its last byte to the moment when the
+//! client read the answer's first: what a clock beside both would see. The client's own queue is in it, so it is at
+//! most too high.
+//! Deliberately absent: figures taken elsewhere as if they were comparable; published ones are quoted apart.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::contender::{self, Contender, LOAD_CORE, pinned};
+use super::load::{Loop, closed_loop, ms, quantile};
+use super::report::{Report, round};
+use super::slow_app::{Habits, PAGE_BYTES, SlowApp};
+
+const RENDER: Duration = Duration::from_millis(180);
+const CLIENTS: usize = 10;
+const LENGTH: Duration = Duration::from_secs(30);
+const AB_SECONDS: u32 = 5;
+const TARGET: &str = "/page";
+
+/// nginx as found on many pages: expiry lets everybody through.
+const NAIVE: &str = "proxy_cache_valid 200 1s;";
+/// nginx as its makers advise.
+const RIGHT: &str = "proxy_cache_valid 200 1s; proxy_cache_lock on; proxy_cache_use_stale updating;";
+const BEHIND: &str = "proxy_cache_valid 200 1s; proxy_cache_lock on; proxy_cache_use_stale updating; \
+                      proxy_cache_background_update on;";
+const VARNISH: &str = "set beresp.ttl = 1s;";
+const LARDER: &str = "ttl = \"1s\"\nstale_while_revalidate = \"10s\"\n";
+const LARDER_AHEAD: &str = "ttl = \"1s\"\nstale_while_revalidate = \"10s\"\nrefresh_ahead = true\n";
+
+/// What larder is measured against; the origin's requests are counted over `LENGTH`.
+struct Targets {
+    origin_requests: u64,
+    oldest_age_s: Option<f64>,
+}
+
+const AT_ONCE_MAX: u64 = 1;
+const LONGEST_MS_MAX: f64 = 20.0;
+
+/// One contender's figures.
+struct Figures {
+    name: String,
+    requests: usize,
+    requests_per_s: f64,
+    requests_per_s_by_ab: f64,
+    /// How busy the clients' core was with the clients, in percent.
+    load_percent: f64,
+    cpu_us_per_request: f64,
+    mean_ms: f64,
+    deviation_ms: f64,
+    p99_ms: f64,
+    longest_ms: f64,
+    origin_requests: u64,
+    at_once: u64,
+    oldest_s: f64,
+    targets: Option<Targets>,
+}
+
+/// Measures, prints the tables and writes them to bench/results.
+pub(super) fn run(root: &Path) -> Result<()> {
+    contender::cores()?;
+    let program = contender::build_larder(root)?;
+    let scratch = contender::scratch()?;
+    let scratch = scratch.path();
+    let mut rows = Vec::new();
+    for place in 0..6 {
+        // An application for each: what one left behind (a rendering under way) must not reach the next.
+        let app = SlowApp::start(Habits { render: RENDER, one_at_a_time: true })?;
+        let at = app.address;
+        let (mut contender, targets) = match place {
+            0 => (contender::nginx(scratch, "nginx naive", NAIVE, at)?, None),
+            1 => (contender::nginx(scratch, "nginx right", RIGHT, at)?, None),
+            2 => (contender::nginx(scratch, "nginx right, background update", BEHIND, at)?, None),
+            3 => (contender::varnish(scratch, "Varnish, grace", VARNISH, at)?, None),
+            4 => (
+                contender::larder(&program, scratch, "larder", LARDER, at)?,
+                Some(Targets { origin_requests: 31, oldest_age_s: None }),
+            ),
+            _ => (
+                contender::larder(&program, scratch, "larder, refresh ahead", LARDER_AHEAD, at)?,
+                Some(Targets { origin_requests: 39, oldest_age_s: Some(1.0) }),
+            ),
+        };
+        let mut figures = measure(&mut contender, &app).with_context(|| contender.name.clone())?;
+        figures.targets = targets;
+        println!(
+            "{}: {:.0} requests/s, {} origin requests, longest wait {:.1} ms, oldest page {:.2} s",
+            figures.name,
+            figures.requests_per_s,
+            figures.origin_requests,
+            figures.longest_ms,
+            figures.oldest_s
+        );
+        rows.push(figures);
+    }
+    report(root, &rows)
+}
+
+fn measure(contender: &mut Contender, app: &SlowApp) -> Result<Figures> {
+    let cpu = contender.server.cpu_time();
+    let done = closed_loop(contender.address, TARGET, CLIENTS, LENGTH)?;
+    let cpu = contender.server.cpu_time().saturating_sub(cpu);
+    let (origin_requests, at_once) = (app.asked(), app.in_flight_most());
+    contender.server.still_runs()?;
+    let mut figures = figures(&done, &app.sent())?;
+    figures.name.clone_from(&contender.name);
+    figures.origin_requests = origin_requests;
+    figures.at_once = at_once;
+    figures.cpu_us_per_request = cpu.as_secs_f64() * 1e6 / count(figures.requests);
+    figures.requests_per_s_by_ab = ab(contender)?;
+    Ok(figures)
+}
+
+/// What the answers tell; `sent` says when each rendering had left the application.
+fn figures(done: &Loop, sent: &[Option<Instant>]) -> Result<Figures> {
+    ensure!(!done.answers.is_empty(), "no answers");
+    let first = done.answers.iter().map(|answer| answer.done).min().context("no answers")?;
+    let mut waits: Vec<Duration> = done.answers.iter().map(|answer| answer.done - answer.sent).collect();
+    waits.sort_unstable();
+    let mean = waits.iter().map(|wait| ms(*wait)).sum::<f64>() / count(waits.len());
+    let variance = waits.iter().map(|wait| (ms(*wait) - mean).powi(2)).sum::<f64>() / count(waits.len());
+    let after_first = done.answers.iter().filter(|answer| answer.sent >= first);
+    let longest = after_first.map(|answer| answer.done - answer.sent).max().unwrap_or_default();
+    let oldest = done
+        .answers
+        .iter()
+        .filter_map(|answer| {
+            // A rendering still on its way when it is served has no age.
+            let sent = (*sent.get(answer.rendering?)?)?;
+            Some(answer.first_byte.saturating_duration_since(sent))
+        })
+        .max()
+        .unwrap_or_default();
+    Ok(Figures {
+        name: String::new(),
+        requests: waits.len(),
+        requests_per_s: count(waits.len()) / done.took.as_secs_f64(),
+        requests_per_s_by_ab: 0.0,
+        load_percent: 100.0 * done.load_cpu.as_secs_f64() / done.took.as_secs_f64(),
+        cpu_us_per_request: 0.0,
+        mean_ms: mean,
+        deviation_ms: variance.sqrt(),
+        p99_ms: ms(quantile(&waits, 0.99)),
+        longest_ms: ms(longest),
+        origin_requests: 0,
+        at_once: 0,
+        oldest_s: oldest.as_secs_f64(),
+        targets: None,
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn count(of: usize) -> f64 {
+    of as f64
+}
+
+/// The same load by another hand: ab, as the published figures were taken.
+fn ab(contender: &Contender) -> Result<f64> {
+    let output = pinned(LOAD_CORE)
+        .args(["ab", "-q", "-k", "-c", &CLIENTS.to_string(), "-t", &AB_SECONDS.to_string(), "-n", "10000000"])
+        .arg(format!("http://{}{TARGET}", contender.address))
+        .output()
+        .context("ab")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    read_ab(&text).with_context(|| format!("ab said:\n{text}"))
+}
+
+/// Requests per second; fails where ab counted an error.
+fn read_ab(text: &str) -> Result<f64> {
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()
+    };
+    ensure!(value("Failed requests:") == Some("0"), "failed requests");
+    ensure!(value("Non-2xx responses:").is_none(), "answers other than 2xx");
+    value("Requests per second:").and_then(|rate| rate.parse().ok()).context("no rate")
+}
+
+/// One target, judged.
+struct Judged {
+    larder: String,
+    target: String,
+    figure: String,
+    holds: bool,
+}
+
+fn judge(rows: &[Figures]) -> Vec<Judged> {
+    let mut judged = Vec::new();
+    for row in rows {
+        let Some(targets) = &row.targets else { continue };
+        let mut add = |target: String, figure: String, holds: bool| {
+            judged.push(Judged { larder: row.name.clone(), target, figure, holds });
+        };
+        add(
+            format!("at most {} origin requests", targets.origin_requests),
+            row.origin_requests.to_string(),
+            row.origin_requests <= targets.origin_requests,
+        );
+        add("never two at once".to_owned(), row.at_once.to_string(), row.at_once <= AT_ONCE_MAX);
+        add(
+            format!("longest wait after the first answer under {LONGEST_MS_MAX:.0} ms"),
+            format!("{:.1} ms", row.longest_ms),
+            row.longest_ms < LONGEST_MS_MAX,
+        );
+        if let Some(most) = targets.oldest_age_s {
+            add(
+                format!("nobody gets a page older than {most:.1} s"),
+                format!("{:.3} s", row.oldest_s),
+                row.oldest_s <= most,
+            );
+        }
+    }
+    judged
+}
+
+fn report(root: &Path, rows: &[Figures]) -> Result<()> {
+    let judged = judge(rows);
+    let mut table = String::from(
+        "| server | requests/s | by ab | load's core % | CPU us per request | mean ms | std. dev. ms | p99 ms | longest ms | \
+         origin requests | at once | oldest page s |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for row in rows {
+        let _ = writeln!(
+            table,
+            "| {} | {:.0} | {:.0} | {:.0} | {:.1} | {:.3} | {:.2} | {:.2} | {:.1} | {} | {} | {:.2} |",
+            row.name,
+            row.requests_per_s,
+            row.requests_per_s_by_ab,
+            row.load_percent,
+            row.cpu_us_per_request,
+            row.mean_ms,
+            row.deviation_ms,
+            row.p99_ms,
+            row.longest_ms,
+            row.origin_requests,
+            row.at_once,
+            row.oldest_s
+        );
+    }
+    table.push_str("\nTargets:\n\n| | target | figure | |\n|---|---|---|---|\n");
+    for Judged { larder, target, figure, holds } in &judged {
+        let _ = writeln!(
+            table,
+            "| {larder} | {target} | {figure} | {} |",
+            if *holds { "holds" } else { "MISSED" }
+        );
+    }
+    table.push_str(
+        "\nPublished by others for nginx in front of WordPress (57 KB, `ab -c 10 -t 30 -k`, over a 1 Gbit/s network; \
+         quoted, not measured here): 5.53 requests/s without a cache; 600 naive, 150 origin requests in 30 s, standard \
+         deviation 141 ms; 2185 right, 16 origin requests in 30 s, standard deviation 8 ms.\n",
+    );
+    let missed = judged.iter().filter(|judged| !judged.holds).count();
+    Report {
+        name: "microcache",
+        title: "A page kept for one second",
+        table: &table,
+        how: &how(),
+        programs: &[("rustc", "--version"), ("nginx", "-v"), ("varnishd", "-V"), ("ab", "-V")],
+        figures: json!({
+            "seconds": LENGTH.as_secs(), "clients": CLIENTS, "page_bytes": PAGE_BYTES,
+            "render_ms": round(ms(RENDER)), "missed": missed,
+            "rows": rows.iter().map(row_json).collect::<Vec<Value>>(),
+            "targets": judged.iter().map(|j| json!({ "server": j.larder, "target": j.target,
+                "figure": j.figure, "holds": j.holds })).collect::<Vec<Value>>(),
+        }),
+    }
+    .write(root)?;
+    ensure!(missed == 0, "{missed} targets missed");
+    Ok(())
+}
+
+fn how() -> String {
+    format!(
+        "An application renders {PAGE_BYTES} bytes in {:.0} ms, one page at a time, keeps connections alive and says \
+         nothing about caching. {CLIENTS} clients with keep-alive ask for one page for {} s, each as soon as it has its \
+         answer. One server after the other, pinned to one core (nginx and larder with one worker); the load on another. \
+         Waits are from sending to the last byte. \"Longest\" counts requests sent after the first answer of all. \
+         \"At once\" is the most the application had in flight. \"Oldest page\" is from the application having sent the \
+         page's last byte to a client reading the first. \"By ab\" is `ab -k -c {CLIENTS} -t {AB_SECONDS}` after that. \
+         \"Load's core\" is how busy the clients kept theirs: near 100 they were the limit, and CPU per request is what \
+         compares. Every answer was 200 with a whole page, else nothing would stand here.",
+        ms(RENDER),
+        LENGTH.as_secs()
+    )
+}
+
+fn row_json(row: &Figures) -> Value {
+    json!({
+        "server": row.name, "requests": row.requests, "requests_per_s": row.requests_per_s.round(),
+        "requests_per_s_by_ab": row.requests_per_s_by_ab.round(), "load_percent": row.load_percent.round(),
+        "cpu_us_per_request": round(row.cpu_us_per_request), "mean_ms": (row.mean_ms * 1e4).round() / 1e4,
+        "deviation_ms": (row.deviation_ms * 1e3).round() / 1e3, "p99_ms": (row.p99_ms * 1e3).round() / 1e3,
+        "longest_ms": round(row.longest_ms), "origin_requests": row.origin_requests, "at_once": row.at_once,
+        "oldest_s": (row.oldest_s * 1e3).round() / 1e3,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::bench::load::Answer;
+
+    #[test]
+    fn waits_before_the_first_answer_do_not_count_as_longest_and_age_runs_from_the_rendering() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let answer = |sent, first, done, rendering| Answer {
+            sent: at(sent),
+            first_byte: at(first),
+            done: at(done),
+            status: 200,
+            rendering: Some(rendering),
+        };
+        let answers = vec![answer(0, 180, 180, 0), answer(0, 190, 400, 0), answer(200, 205, 210, 0)];
+        let done = Loop { answers, took: Duration::from_secs(1), load_cpu: Duration::ZERO };
+        let figures = figures(&done, &[Some(at(170))]).unwrap();
+        assert_eq!((figures.longest_ms, figures.oldest_s), (10.0, 0.035));
+        assert_eq!(figures.requests, 3);
+    }
+
+    #[test]
+    fn ab_is_read_and_its_failures_refuse_it() {
+        let text = "Failed requests:        0\nRequests per second:    2185.20 [#/sec] (mean)\n";
+        assert_eq!(read_ab(text).unwrap().to_bits(), 2185.2_f64.to_bits());
+        assert!(read_ab(&text.replace("    0\n", "    3\n")).is_err());
+        assert!(read_ab(&format!("{text}Non-2xx responses:      4\n")).is_err());
+        assert!(read_ab("").is_err());
+    }
+}
