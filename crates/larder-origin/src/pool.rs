@@ -27,6 +27,9 @@ use crate::place::Place;
 use crate::upload::Upload;
 use crate::wire::{Trace, WeakSocket};
 
+/// How long a connection in use is taken to remain so before it is looked at again, whatever the limit.
+const BUSY_FOR: Duration = Duration::from_secs(1);
+
 /// A task that ends with its owner.
 #[derive(Debug)]
 pub(crate) struct AbortOnDrop(pub(crate) AbortHandle);
@@ -145,9 +148,9 @@ impl Pool {
         deadline: Instant,
     ) -> Result<Lease, OriginError> {
         let connecting = dial.connect(place, peer, deadline);
-        let is_shared = self.max_idle > 0 && dial.may_share() && !self.chose_http1.load(Ordering::Relaxed);
-        if !is_shared {
-            return Ok(self.lease(connecting.await?));
+        let may_wait = self.max_idle > 0 && dial.may_share();
+        if !may_wait || self.chose_http1.load(Ordering::Relaxed) {
+            return Ok(self.learn(connecting.await?));
         }
         let opening = tokio::time::timeout_at(deadline, self.opening.lock())
             .await
@@ -167,12 +170,17 @@ impl Pool {
         if self.chose_http1.load(Ordering::Relaxed) {
             drop(opening);
         }
-        Ok(self.lease(connecting.await?))
+        Ok(self.learn(connecting.await?))
+    }
+
+    /// Leases a connection whose version the server was free to choose.
+    fn learn(self: &Arc<Self>, connection: Connection) -> Lease {
+        self.chose_http1.store(matches!(connection, Connection::Http1(_)), Ordering::Relaxed);
+        self.lease(connection)
     }
 
     /// A first lease on a new connection.
     pub(crate) fn lease(self: &Arc<Self>, connection: Connection) -> Lease {
-        self.chose_http1.store(matches!(connection, Connection::Http1(_)), Ordering::Relaxed);
         match connection {
             Connection::Http1(connection) => self.hold(Held::Http1(connection), false),
             Connection::Http2(connection) => {
@@ -245,8 +253,9 @@ impl Pool {
         let (_closed, next_unused) = {
             let mut multiplexed = self.multiplexed.lock();
             let closed = self.take_closed(&mut multiplexed);
-            let busy_or_since = |connection: &Arc<Multiplexed>| {
-                connection.unused_since().unwrap_or_else(Instant::now) + self.idle_limit
+            let busy_or_since = |connection: &Arc<Multiplexed>| match connection.unused_since() {
+                Some(since) => since + self.idle_limit,
+                None => Instant::now() + self.idle_limit.max(BUSY_FOR),
             };
             (closed, multiplexed.iter().map(busy_or_since).min())
         };

@@ -195,6 +195,7 @@ async fn what_the_peer_may_have_processed_is_sent_again_only_where_it_reads() {
                 assert_eq!(read(outcome.unwrap().body).await.0, b"again", "{name}");
             } else {
                 assert_eq!(outcome.unwrap_err().token(), "closed", "{name} {method}");
+                assert_eq!(raw.stage.streams(), 2, "{name} {method}");
             }
             larder.ends_without_leaks().await;
         }

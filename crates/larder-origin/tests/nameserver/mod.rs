@@ -8,12 +8,16 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+
+/// No test waits longer for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 pub const A: u16 = 1;
 pub const AAAA: u16 = 28;
@@ -113,9 +117,12 @@ impl NameServer {
     pub async fn asked_again(&self, name: &str, kind: u16, times: usize) {
         let aim = self.asked(name, kind) + times;
         let mut total = self.total.clone();
-        while self.asked(name, kind) < aim {
-            total.changed().await.unwrap();
-        }
+        let asked = async {
+            while self.asked(name, kind) < aim {
+                total.changed().await.unwrap();
+            }
+        };
+        tokio::time::timeout(PATIENCE, asked).await.expect("it is asked in good time");
     }
 }
 
