@@ -20,6 +20,6 @@ pub use guard::{Guard, Token};
 pub use larder::{Explaining, Health, Larder, Question, Unexplained};
 pub use service::Admin;
 pub use stats::{
-    Counts, LatencyStats, ListenerStats, LogStats, OriginStats, SiteStats, Stats, StoreStats, TierStats,
-    WorkerStats,
+    Counts, LatencyStats, ListenerStats, LogStats, OriginStats, ServerStats, SiteStats, Stats, StoreStats,
+    TierStats, WorkerStats,
 };

@@ -153,6 +153,31 @@ pub struct OriginStats {
     pub failures: Counts,
     /// Time to the final head, of those that got one.
     pub latency: LatencyStats,
+    /// Requests that wait for a place among those in flight.
+    pub queued: u64,
+    /// Its servers, one for each address; those that are leaving come last.
+    pub servers: Vec<ServerStats>,
+}
+
+/// One address of one server of an origin.
+#[derive(Clone, Debug, Serialize)]
+pub struct ServerStats {
+    /// As configured.
+    pub server: String,
+    /// Where it is reached now.
+    pub address: String,
+    /// `up`, `slow-start`, `ejected`, `unhealthy` or `draining`.
+    pub state: &'static str,
+    /// Its full share beside the others'; 0 once it drains.
+    pub weight: u32,
+    /// Whether it is asked only while others cannot be.
+    pub backup: bool,
+    /// Requests whose response has not ended.
+    pub in_flight: u64,
+    /// Requests it was given.
+    pub requests: u64,
+    /// Requests it failed.
+    pub failures: u64,
 }
 
 /// The access log.

@@ -156,19 +156,43 @@ async fn content_ends_cleanly_only_where_its_framing_says_so() {
 #[tokio::test]
 async fn a_head_without_content_has_none_whatever_length_it_names() {
     for (method, status) in [(Method::HEAD, 200), (Method::GET, 204), (Method::GET, 304)] {
-        let raw = Raw::start(move |_, stream| {
-            let length: &[_] = if status == 204 { &[] } else { &[("content-length", "5")] };
-            Reply::Send(head(stream, status, length, END_STREAM))
-        })
-        .await;
-        let larder = http2(&raw.address);
-        for _ in 0..2 {
-            let response = larder.origin.send(request(method.clone(), "/", Body::Empty)).await.unwrap();
-            assert_eq!(response.status.as_u16(), status);
-            assert_eq!(response.content_length, (status != 204).then_some(5), "{method} {status}");
-            assert!(matches!(response.body, Body::Empty));
+        for ends_later in [false, true] {
+            let raw = Raw::start(move |_, stream| {
+                let length: &[_] = if status == 204 { &[] } else { &[("content-length", "5")] };
+                Reply::Send(match ends_later {
+                    true => [head(stream, status, length, 0), data(stream, "", END_STREAM)].concat(),
+                    false => head(stream, status, length, END_STREAM),
+                })
+            })
+            .await;
+            let larder = http2(&raw.address);
+            for _ in 0..2 {
+                let response = larder.origin.send(request(method.clone(), "/", Body::Empty)).await.unwrap();
+                assert_eq!(response.status.as_u16(), status);
+                assert_eq!(response.content_length, (status != 204).then_some(5), "{method} {status}");
+                assert!(matches!(response.body, Body::Empty), "{method} {status}");
+            }
+            assert_eq!(raw.stage.connections(), 1);
+            larder.ends_without_leaks().await;
         }
-        assert_eq!(raw.stage.connections(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_head_is_too_large_by_the_sum_of_its_fields() {
+    const LINE: (&str, &str) =
+        ("a-name-of-twenty-one-", "a value that is long enough for few of them to be too many");
+    for (lines, fits) in [(90, true), (100, false)] {
+        let raw =
+            Raw::start(move |_, stream| Reply::Send(head(stream, 200, &vec![LINE; lines], END_STREAM))).await;
+        let larder = Larder::new(&raw.address, |settings| {
+            settings.protocol = Protocol::Http2;
+            settings.head.bytes_max = 8 * 1024;
+        });
+        match larder.origin.send(get("/")).await {
+            Ok(response) => assert!(fits && response.fields.len() == lines, "{lines}"),
+            Err(error) => assert!(!fits && error.token() == "head-too-large", "{lines}: {error:?}"),
+        }
         larder.ends_without_leaks().await;
     }
 }

@@ -5,7 +5,7 @@
 mod peer;
 mod scripted;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Method;
@@ -290,7 +290,7 @@ async fn limits_of_time_hold_for_a_stream() {
             settings.protocol = Protocol::Http2;
             change(&mut settings.timeouts);
         });
-        let before = raw.stage.streams();
+        let (before, begun) = (raw.stage.streams(), Instant::now());
         let first = tokio::spawn({
             let origin = larder.origin.clone();
             async move { origin.send(get("/")).await.map(|_| ()) }
@@ -303,6 +303,8 @@ async fn limits_of_time_hold_for_a_stream() {
             assert_eq!(read(response.body).await, (b"ab".to_vec(), Err(BodyError::Stalled)));
             first.abort();
         }
+        // The other limits are longer than that.
+        assert!(begun.elapsed() < Duration::from_secs(5), "{expected:?}");
         larder.ends_without_leaks().await;
     }
 }

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use larder_admin::{
-    Admin, Explaining, Guard, Health, Larder, ListenerStats, LogStats, Stats, TierStats, Token, Unexplained,
+    Admin, Explaining, Guard, Health, Larder, ListenerStats, LogStats, ServerStats, Stats, TierStats, Token,
+    Unexplained,
 };
 use larder_config::Config;
 use larder_http::time::Clock;
 use larder_listen::{Drain, Metrics as ListenMetrics, Settings};
 use larder_observe::{AccessLog, Exposition, Kind, Metrics, family};
-use larder_origin::OriginError;
+use larder_origin::{OriginError, ServerReport};
 use larder_proxy::explain::{ExplainError, Question};
 use larder_proxy::{Proxy, Worker};
 use larder_store::MemoryStore;
@@ -172,11 +173,15 @@ impl Larder for Insight {
         for (name, shared) in &view.origins {
             let shown = stats.origin(name);
             shown.in_flight = shared.metrics.in_flight();
+            shown.servers = shared.servers().into_iter().map(server_stats).collect();
             shared.metrics.for_each(&mut |name, _, labels, value| {
                 if name == "larder_origin_errors_total" && value > 0 {
                     let mut tokens = OriginError::TOKENS.iter().copied();
                     let reason = tokens.find(|&token| labels.contains(&("reason", token)));
                     shown.failures.extend(reason.map(|reason| (reason, value)));
+                }
+                if name == "larder_origin_queue_length" {
+                    shown.queued = value;
                 }
             });
             shown.failed = shown.failures.values().sum();
@@ -189,6 +194,11 @@ impl Larder for Insight {
         let worker = Arc::clone(&self.worker);
         Box::pin(async move { explain(worker, &asked).await })
     }
+}
+
+fn server_stats(report: ServerReport) -> ServerStats {
+    let ServerReport { server, address, weight, backup, state, in_flight, failures, requests } = report;
+    ServerStats { server, address, state: state.token(), weight, backup, in_flight, requests, failures }
 }
 
 async fn explain(worker: Arc<Worker>, asked: &larder_admin::Question) -> Result<Bytes, Unexplained> {

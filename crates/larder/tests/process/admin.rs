@@ -115,6 +115,15 @@ async fn stats_are_json_and_agree_with_the_metrics() {
         assert!(names.iter().all(|name| shown.contains(name)), "{list}: {shown:?}");
     }
     assert_eq!(stats["workers"].as_array().unwrap().len(), 2);
+    // "one" answers, "two" listens nowhere.
+    let server = |name: &str| {
+        let origin = stats["origins"].as_array().unwrap().iter().find(|origin| origin["name"] == name);
+        origin.unwrap()["servers"].as_array().unwrap()[0].clone()
+    };
+    let (one, two) = (server("one"), server("two"));
+    assert_eq!(one["state"], "up", "{one}");
+    assert!(one["requests"].as_u64() > one["failures"].as_u64(), "{one}");
+    assert!(two["failures"].as_u64() >= Some(1) && two["requests"] == two["failures"], "{two}");
 }
 
 #[tokio::test]
