@@ -87,6 +87,9 @@ enum Task {
         #[arg(value_parser = ["all", "hit", "microcache", "herd", "wordpress"])]
         name: String,
     },
+    /// Watches the core it runs on for a measurement, until standard input closes
+    #[command(hide = true)]
+    Pauses,
     /// larder in front of MediaWiki, taken from Debian's packages
     Realapp,
 }
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         Task::Conformance { write: true, .. } => conformance::run(&root, Purpose::Write),
         Task::Conformance { .. } => conformance::run(&root, Purpose::Compare),
         Task::Bench { name } => bench::run(&root, &name),
+        Task::Pauses => bench::pauses::watch(),
         Task::Realapp => realapp::run(&root),
     };
     match done {

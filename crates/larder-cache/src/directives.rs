@@ -8,7 +8,9 @@
 //! between the origin and this cache: they are taken out, and a stored response keeps them apart, so that a validation
 //! can judge it anew. A field that is switched off is one like any other.
 
-use http::{HeaderMap, HeaderName};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, header};
 use larder_http::fields::cache_control::{Reach, ResponseDirectives};
 use larder_http::fields::surrogate::{
     self, SURROGATE_CONTROL, SurrogateControl, X_ACCEL_EXPIRES, X_REVERSE_PROXY_TTL,
@@ -94,6 +96,16 @@ fn in_our_words(said: SurrogateControl) -> ResponseDirectives {
     }
 }
 
+/// Whether a response tells shared caches, those behind this one among them, that they may keep it and give it to
+/// everybody: with an explicit lifetime or `public`, and nothing against it.
+pub fn invites_sharing(fields: &HeaderMap) -> bool {
+    let said = ResponseDirectives::read(fields);
+    let is_forbidden = said.no_store || said.private.is_whole() || said.no_cache.is_whole();
+    let lives = |lifetime: Option<Duration>| lifetime.is_some_and(|lifetime| !lifetime.is_zero());
+    let expires = said.max_age.is_none() && fields.contains_key(header::EXPIRES);
+    !is_forbidden && (said.public || lives(said.s_maxage) || lives(said.max_age) || expires)
+}
+
 /// Takes the private fields out that are switched on.
 pub fn strip(fields: &mut HeaderMap, controls: &Controls) {
     for name in private(controls) {
@@ -110,11 +122,27 @@ pub(crate) fn private(controls: &Controls) -> impl Iterator<Item = &'static Head
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::example::fields;
     use crate::policy::Ignored;
+
+    #[test]
+    fn who_may_share_a_response_is_told_by_it() {
+        for (said, expected) in [
+            (&[][..], false),
+            (&[("cache-control", "no-store")], false),
+            (&[("cache-control", "public")], true),
+            (&[("cache-control", "max-age=60")], true),
+            (&[("cache-control", "max-age=0")], false),
+            (&[("cache-control", "max-age=60, private")], false),
+            (&[("cache-control", "max-age=60, no-cache")], false),
+            (&[("cache-control", "s-maxage=1, max-age=0")], true),
+            (&[("expires", "0")], true),
+            (&[("expires", "0"), ("cache-control", "private")], false),
+        ] {
+            assert_eq!(invites_sharing(&fields(said)), expected, "{said:?}");
+        }
+    }
 
     fn two_targets() -> CachePolicy {
         let targets = ["larder-cache-control", "cdn-cache-control"].map(HeaderName::from_static).to_vec();

@@ -157,9 +157,11 @@ impl Freshness {
     /// How long before the end of its lifetime a response that is in use is refreshed, where the rule wants that. `took` is
     /// how long it took to come: the next one may take half as long again, and a twentieth of the lifetime is added, so
     /// that a use falls into it. At most half of the lifetime, or responses of a short one would be fetched without pause.
+    /// The lifetime is what was left of it on arrival: another cache, or the way, may have used up the rest.
     pub fn refresh_ahead(&self, took: Duration) -> Duration {
-        let wanted = took.saturating_add(took / 2).saturating_add(self.lifetime / 20);
-        wanted.min(self.lifetime / 2)
+        let lifetime = self.remaining(self.received);
+        let wanted = took.saturating_add(took / 2).saturating_add(lifetime / 20);
+        wanted.min(lifetime / 2)
     }
 
     /// Whether requests that came while it was being fetched may have it too: it was fresh on arrival and needs no

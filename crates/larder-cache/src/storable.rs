@@ -75,6 +75,24 @@ pub enum NotStorable {
 }
 
 impl NotStorable {
+    /// Whether a final answer of `status` that is not stored for this reason ends what is stored for the same request: the
+    /// page is gone, or not for everybody any more. Not where the reason lies in the request or in a cookie that is set,
+    /// which say nothing of what others would get; nor after an error, which says nothing of the page.
+    pub fn outdates(self, status: StatusCode) -> bool {
+        let speaks_of_the_page =
+            status.is_success() || status.is_redirection() || matches!(status.as_u16(), 404 | 410);
+        let is_of_the_response = matches!(
+            self,
+            Self::MustUnderstand
+                | Self::NoStore
+                | Self::Private
+                | Self::VaryAny
+                | Self::NoCache
+                | Self::NoLifetime
+        );
+        speaks_of_the_page && is_of_the_response
+    }
+
     /// All reasons, in the order of the enum, so that a counter's place is the variant's.
     pub const ALL: [Self; 18] = [
         Self::Method,

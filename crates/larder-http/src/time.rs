@@ -42,6 +42,16 @@ impl Now {
     pub fn since(&self, earlier: &Self) -> Duration {
         self.monotonic.saturating_sub(earlier.monotonic)
     }
+
+    /// What both clocks will have read `time` later.
+    #[must_use]
+    pub fn later(self, time: Duration) -> Self {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            wall: WallTime(self.wall.0.saturating_add(ms)),
+            monotonic: self.monotonic.saturating_add(time),
+        }
+    }
 }
 
 /// Where [`Now`] comes from. Clones share one offset, so a test that advances one advances all.

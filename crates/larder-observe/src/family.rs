@@ -90,6 +90,9 @@ families! {
     REFRESHES = "larder_refreshes_total" Counter "fetches" ["kind"]
         "Fetches that nobody waits for."
         "`behind` a stale answer, `ahead` of a lifetime's end, `down` while the last attempt has failed.";
+    REFRESHES_PUT_OFF = "larder_refreshes_put_off_total" Counter "fetches" []
+        "Fetches that nobody waits for and that did not begin, because too many were under way."
+        "When this rises, more goes stale than the origins can bring again: longer lifetimes, or `jitter`, help.";
     STORED = "larder_stored_total" Counter "responses" ["cache"]
         "Responses stored."
         "The rate of fills.";

@@ -84,6 +84,8 @@ pub struct Snapshot {
     pub refreshes: Vec<Count>,
     /// Requests that would not wait for another's fetch any longer.
     pub went_alone: u64,
+    /// Fetches that nobody waits for and that did not begin.
+    pub refreshes_put_off: u64,
     /// Tasks alive, by worker; 0 where a worker does not tell.
     pub tasks: Vec<usize>,
     /// Reloads that took effect, and those that did not.
@@ -167,6 +169,7 @@ impl Snapshot {
             invalidations: by_reason(vocabulary.invalidation, |w| &w.invalidations),
             refreshes: by_reason(vocabulary.refresh, |w| &w.refreshes),
             went_alone: sum(workers.iter().map(|w| &w.went_alone), 1)[0],
+            refreshes_put_off: sum(workers.iter().map(|w| &w.put_off), 1)[0],
             tasks: workers.iter().map(|w| w.tasks.get().map_or(0, |count| count())).collect(),
             reloads: metrics.reloads(),
         }
@@ -184,6 +187,7 @@ impl Snapshot {
         by_reason(&family::INVALIDATIONS, &self.invalidations);
         by_reason(&family::REFRESHES, &self.refreshes);
         out.family(&family::COLLAPSE_ALONE).value(&[], self.went_alone);
+        out.family(&family::REFRESHES_PUT_OFF).value(&[], self.refreshes_put_off);
         self.routes.iter().for_each(|route| route.expose(out));
         self.caches.iter().for_each(|cache| cache.expose(out));
         self.origins.iter().for_each(|origin| origin.expose(out));

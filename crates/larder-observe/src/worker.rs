@@ -58,6 +58,7 @@ pub struct WorkerMetrics {
     pub(crate) invalidations: Cells,
     pub(crate) refreshes: Cells,
     pub(crate) went_alone: Cells,
+    pub(crate) put_off: Cells,
     pub(crate) tasks: OnceLock<TaskCount>,
 }
 
@@ -83,6 +84,7 @@ impl WorkerMetrics {
             invalidations: Cells::new(vocabulary.invalidation.len()),
             refreshes: Cells::new(vocabulary.refresh.len()),
             went_alone: Cells::new(1),
+            put_off: Cells::new(1),
             tasks: OnceLock::new(),
         }
     }
@@ -167,6 +169,11 @@ impl WorkerMetrics {
     pub fn refreshed<L: Label>(&self, kind: &L) {
         debug_assert_eq!(L::TOKENS, self.vocabulary.refresh);
         self.refreshes.add(kind.index(), 1);
+    }
+
+    /// A refresh did not begin, because too many were under way.
+    pub fn refresh_put_off(&self) {
+        self.put_off.add(0, 1);
     }
 
     /// A request waited long enough for somebody else's fetch.

@@ -131,9 +131,6 @@ async fn over_http1(
                 None if may_repeat && matches!(error, OriginError::Closed) => replay,
                 None => None,
             };
-            if again.is_some() && is_reused {
-                lease.shared().metrics.retried();
-            }
             Err(Failed { error, again })
         }
     }

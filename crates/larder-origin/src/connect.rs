@@ -11,6 +11,7 @@ use std::sync::Arc;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use larder_http::message::{Peer, Scheme};
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpStream, UnixStream};
@@ -23,7 +24,7 @@ use crate::metrics::Shared;
 use crate::place::Place;
 use crate::pool::{AbortOnDrop, Connection, Exclusive};
 use crate::proxy_protocol;
-use crate::settings::{HeadLimits, OriginSettings, Protocol, ServerAddress};
+use crate::settings::{HeadLimits, OriginSettings, Protocol};
 use crate::tls;
 use crate::upload::Upload;
 use crate::wire::{Socket, Transport, Wire};
@@ -51,12 +52,13 @@ struct Tls {
 }
 
 impl Dial {
-    /// Prepares TLS under the name `host_for_tls`, where the settings name no other.
+    /// Prepares to speak `tls`, where a server is spoken to in it, under the name `host_for_tls` where the settings name
+    /// no other.
     ///
     /// # Errors
     /// A name that TLS cannot carry, files that cannot be used, HTTP/2 together with PROXY headers.
     pub(crate) fn new(
-        address: &ServerAddress,
+        tls: Option<&Arc<ClientConfig>>,
         host_for_tls: &str,
         settings: &OriginSettings,
         shared: &Arc<Shared>,
@@ -66,14 +68,10 @@ impl Dial {
                 "proxy_protocol names one client per connection, http/2 has many",
             ));
         }
-        let is_tls = matches!(address, ServerAddress::Https { .. } | ServerAddress::Srv { tls: true, .. });
-        let tls = match is_tls {
-            true => Some(Tls::new(host_for_tls, settings, shared)?),
-            false => None,
-        };
+        let tls = tls.map(|config| Tls::new(config, host_for_tls, settings)).transpose()?;
         // Without ALPN nobody chooses, so the version that every server speaks is spoken.
         let protocol = match settings.protocol {
-            Protocol::Auto if !is_tls => Protocol::Http1,
+            Protocol::Auto if tls.is_none() => Protocol::Http1,
             protocol => protocol,
         };
         Ok(Self {
@@ -107,7 +105,7 @@ impl Dial {
     /// The same, but speaks HTTP/1.1 whatever else the server may speak: WebSocket needs that (RFC 6455 4.1).
     ///
     /// # Errors
-    /// Also where the settings allow nothing but HTTP/2.
+    /// Also [`OriginError::NoWebsocket`], where HTTP/2 is spoken by prior knowledge; with TLS the server chooses.
     ///
     /// # Cancel safety
     /// May be dropped at any time; a half-open connection is closed.
@@ -117,8 +115,8 @@ impl Dial {
         peer: Option<Peer>,
         deadline: Instant,
     ) -> Result<Connection, OriginError> {
-        if self.protocol == Protocol::Http2 {
-            return Err(OriginError::BadRequest("for a switch to websocket, over http/2,"));
+        if self.protocol == Protocol::Http2 && self.tls.is_none() {
+            return Err(OriginError::NoWebsocket);
         }
         self.open(place, peer, deadline, Protocol::Http1).await
     }
@@ -191,19 +189,18 @@ impl Dial {
 }
 
 impl Tls {
-    fn new(host: &str, settings: &OriginSettings, shared: &Arc<Shared>) -> Result<Self, SetupError> {
+    fn new(config: &ClientConfig, host: &str, settings: &OriginSettings) -> Result<Self, SetupError> {
         let host = settings.tls.server_name.as_deref().unwrap_or(host);
         let name =
             ServerName::try_from(host.to_owned()).map_err(|_| SetupError::ServerName(host.to_owned()))?;
-        let config = shared.tls(settings)?;
         let offered: &[&[u8]] = match settings.protocol {
             Protocol::Http1 => &[tls::HTTP1],
             Protocol::Http2 => &[tls::HTTP2],
             Protocol::Auto => &[tls::HTTP2, tls::HTTP1],
         };
         Ok(Self {
-            connector: tls::offering(&config, offered).into(),
-            http1_only: tls::offering(&config, &[tls::HTTP1]).into(),
+            connector: tls::offering(config, offered).into(),
+            http1_only: tls::offering(config, &[tls::HTTP1]).into(),
             name,
         })
     }

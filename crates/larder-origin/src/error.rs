@@ -71,6 +71,9 @@ pub enum OriginError {
     /// 101 where it was not asked for, or not the one that was.
     #[error("unexpected switch of protocols")]
     UnexpectedUpgrade,
+    /// A WebSocket, which needs HTTP/1.1, for servers that the settings say speak nothing but HTTP/2.
+    #[error("no websocket over http/2")]
+    NoWebsocket,
     /// The client's body broke while it was being sent.
     #[error("request body failed")]
     ClientBody(#[source] BodyError),
@@ -97,6 +100,7 @@ impl OriginError {
         "bad-response",
         "head-too-large",
         "unexpected-upgrade",
+        "no-websocket",
         "client-body-cut",
         "client-body-stalled",
         "client-body-framing",
@@ -123,6 +127,7 @@ impl OriginError {
             Self::BadResponse(_) => "bad-response",
             Self::HeadTooLarge => "head-too-large",
             Self::UnexpectedUpgrade => "unexpected-upgrade",
+            Self::NoWebsocket => "no-websocket",
             Self::ClientBody(error) => match error {
                 BodyError::Cut => "client-body-cut",
                 BodyError::Stalled | BodyError::SlowReader => "client-body-stalled",
@@ -170,6 +175,7 @@ impl OriginError {
             | Self::BadResponse(_)
             | Self::HeadTooLarge
             | Self::UnexpectedUpgrade
+            | Self::NoWebsocket
             | Self::ClientBody(_)
             | Self::BadRequest(_) => false,
         }
@@ -179,7 +185,7 @@ impl OriginError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::ClientBody(_) | Self::BadRequest(_) => Fault::Client,
-            Self::ConnectionLimit | Self::QueueFull | Self::QueueTimeout => Fault::Larder,
+            Self::ConnectionLimit | Self::QueueFull | Self::QueueTimeout | Self::NoWebsocket => Fault::Larder,
             _ => Fault::Origin,
         }
     }
@@ -252,6 +258,7 @@ mod tests {
             (OriginError::BadResponse("x"), 502, false, Origin),
             (OriginError::HeadTooLarge, 502, false, Origin),
             (OriginError::UnexpectedUpgrade, 502, false, Origin),
+            (OriginError::NoWebsocket, 502, false, Larder),
             (OriginError::ClientBody(BodyError::Cut), 400, false, Client),
             (OriginError::ClientBody(BodyError::Framing), 400, false, Client),
             (OriginError::ClientBody(BodyError::Stalled), 408, false, Client),

@@ -32,6 +32,7 @@ mod metrics;
 mod origin;
 mod place;
 mod pool;
+mod progress;
 mod proxy_protocol;
 mod reach;
 mod request;
@@ -47,6 +48,7 @@ pub use error::{Fault, OriginError, SetupError};
 pub use fleet::{NotATag, ServerReport, ServerState, ServerTag, stable_hash};
 pub use metrics::{Metrics, Shared, Visit};
 pub use origin::{Origin, Unresolved};
+pub use progress::Progress;
 pub use request::{Affinity, OriginRequest};
 pub use settings::{
     Balance, ClientCertificate, Ejection, HeadLimits, HealthCheck, InFlightLimit, OriginSettings, Protocol,

@@ -1,5 +1,4 @@
-//! What all workers share of one origin: counters, gauges, the cap on connections, the TLS configuration, and what is
-//! known of its servers.
+//! What all workers share of one origin: counters, gauges, the cap on connections, and what is known of its servers.
 //!
 //! In: events of exchanges and connections. Out: numbers, handed one by one to whoever prints them. A connection and
 //! an exchange are counted by guards, so a gauge comes back however a task ends; both gauges are zero when nothing is
@@ -8,13 +7,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-use rustls::ClientConfig;
-
-use crate::error::{OriginError, SetupError};
+use crate::error::OriginError;
 use crate::fleet::{Roster, Seat, ServerReport, ServerState, Ticket};
 use crate::health::HealthCounters;
-use crate::settings::{OriginSettings, TlsSettings};
 
 /// Takes one metric: name, help text, labels, value.
 pub type Visit<'a> = dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64) + 'a;
@@ -160,31 +155,12 @@ impl Metrics {
 pub struct Shared {
     /// Counters and gauges.
     pub metrics: Metrics,
-    /// Made by the first worker, because reading the system's certificates takes milliseconds, and kept with the
-    /// settings it was made from. Guards only itself.
-    tls: Mutex<Option<(TlsSettings, Arc<ClientConfig>)>>,
 }
 
 impl Shared {
     /// Counters at zero.
     pub fn new() -> Arc<Self> {
         Arc::new(Self::default())
-    }
-
-    /// The TLS configuration, built on the first call.
-    pub(crate) fn tls(&self, settings: &OriginSettings) -> Result<Arc<ClientConfig>, SetupError> {
-        let mut slot = self.tls.lock();
-        if let Some((_, config)) = slot.as_ref().filter(|(made_from, _)| *made_from == settings.tls) {
-            return Ok(config.clone());
-        }
-        let config = Arc::new(crate::tls::client_config(&settings.tls)?);
-        *slot = Some((settings.tls.clone(), config.clone()));
-        Ok(config)
-    }
-
-    /// Makes the next [`crate::Origin`] read certificates anew; for a reload that keeps the counters.
-    pub fn forget_tls(&self) {
-        *self.tls.lock() = None;
     }
 
     /// Every server's addresses and how each is doing; those that are gone as long as they have requests in flight.

@@ -87,6 +87,11 @@ impl Origin {
         self.fleet.is_probe_due()
     }
 
+    /// Whether requests wait in the queue at this moment, so that what can wait should not be asked now.
+    pub fn is_queueing(&self) -> bool {
+        self.shared.roster().queue.waiting() > 0
+    }
+
     /// Looks names up again and asks servers how they are, until dropped. Run once per process and origin, on any
     /// worker; without it names are looked up once and no server is checked.
     ///
@@ -121,8 +126,18 @@ impl Origin {
         let settings = self.fleet.settings();
         let begun = Instant::now();
         let total = settings.timeouts.total.map(|total| begun + total);
-        let OriginRequest { method, target, authority, fields, body, websocket, interims, affinity, peer } =
-            request;
+        let OriginRequest {
+            method,
+            target,
+            authority,
+            fields,
+            body,
+            websocket,
+            interims,
+            affinity,
+            peer,
+            progress,
+        } = request;
         let mut outgoing = Outgoing::new(method.clone(), &target, &authority, fields, body, websocket)?;
         let asked = Asked { method, websocket, total };
 
@@ -136,6 +151,9 @@ impl Origin {
             }
         }
 
+        if let Some(progress) = &progress {
+            progress.sit();
+        }
         let mut journey = Journey {
             fleet: &self.fleet,
             pools: &self.pools,
@@ -144,6 +162,7 @@ impl Origin {
             affinity,
             interims,
             peer,
+            progress,
             begun,
             tried: Vec::new(),
             has_moved: false,
@@ -154,6 +173,8 @@ impl Origin {
             self.shared.roster().budget.earn(retry.budget_percent);
         }
         let mut retries = retry.map_or(0, |retry| retry.servers);
+        // An answer that another server is to better. Where none does, it is one all the same.
+        let mut fallback = None;
         let reached = loop {
             let spare = if retries > 0 { outgoing.replay() } else { None };
             let mut outcome = journey.reach(ticket, outgoing).await;
@@ -165,9 +186,13 @@ impl Origin {
                 }
                 _ => None,
             };
-            match other {
-                None => break outcome?,
-                Some((elsewhere, spare)) => {
+            match (other, outcome) {
+                (None, Ok(reached)) => break reached,
+                // Its content could not be read either.
+                (None, Err(OriginError::TotalTimeout)) => return Err(OriginError::TotalTimeout),
+                (None, Err(error)) => break fallback.ok_or(error)?,
+                (Some((elsewhere, spare)), outcome) => {
+                    fallback = outcome.ok().or(fallback);
                     retries -= 1;
                     (ticket, outgoing) = (elsewhere, spare);
                 }
@@ -178,15 +203,21 @@ impl Origin {
 
     /// Another server for a request that failed, where there is one that can be asked and the budget allows it.
     fn elsewhere(&self, journey: &Journey<'_>, retry: &Retry) -> Option<Ticket> {
-        let ticket =
-            self.fleet.assign(&self.chooser, &journey.affinity, &journey.tried, Reach::Available).ok()?;
-        if self.shared.roster().budget.spend(retry.budget_percent) {
-            self.shared.metrics.retried_elsewhere();
-            Some(ticket)
-        } else {
-            self.shared.metrics.retry_refused();
-            None
+        if !self.fleet.has_other(&journey.tried) {
+            return None;
         }
+        // Before a server is chosen: what is not sent must not count as its request, nor use up its turn.
+        let budget = &self.shared.roster().budget;
+        if !budget.spend(retry.budget_percent) {
+            self.shared.metrics.retry_refused();
+            return None;
+        }
+        let found = self.fleet.assign(&self.chooser, &journey.affinity, &journey.tried, Reach::Available);
+        match found {
+            Ok(_) => self.shared.metrics.retried_elsewhere(),
+            Err(_) => budget.give_back(),
+        }
+        found.ok()
     }
 }
 

@@ -8,11 +8,13 @@
 //!         |                      | nothing was written, or a plain read on a connection that had gone stale
 //!         no                     v
 //!         +------------------> connect --> other addresses of the server --> once another server and its addresses
-//!                                 |  within the connect limit                 |  within another connect limit
+//!                                 |  within one connect limit                 |  within another one
 //!                                 +-------------------> attempt <-------------+   the last one
 //! ```
 //!
 //! Until then nothing was sent that could have had an effect, so all of this repeats nothing (RFC 9110 9.2.2).
+
+use std::sync::Arc;
 
 use tokio::time::Instant;
 
@@ -24,10 +26,15 @@ use crate::attempt::{Answered, Failed, attempt};
 use crate::error::{Fault, OriginError};
 use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
 use crate::pool::Lease;
+use crate::progress::Progress;
 use crate::request::{Affinity, Outgoing};
 
 /// Addresses of one server that one request tries to connect to.
 const ADDRESSES_MAX: usize = 16;
+
+/// Of these, so many may use their time up without an answer: with more, each would get too little time for a
+/// handshake over a long way.
+const SILENT_MAX: usize = 3;
 
 /// An answer and where it came from.
 pub(crate) struct Reached {
@@ -45,6 +52,7 @@ pub(crate) struct Journey<'a> {
     pub(crate) affinity: Affinity,
     pub(crate) interims: Option<InterimSink>,
     pub(crate) peer: Option<Peer>,
+    pub(crate) progress: Option<Arc<Progress>>,
     pub(crate) begun: Instant,
     /// Endpoints that were asked or could not be connected to.
     pub(crate) tried: Vec<u64>,
@@ -62,13 +70,13 @@ impl Journey<'_> {
         mut ticket: Ticket,
         mut outgoing: Outgoing,
     ) -> Result<Reached, OriginError> {
-        let settings = self.fleet.settings();
         let pool = self.pools.of(ticket.endpoint());
         let kept = if self.asked.websocket { pool.take_http1() } else { pool.take() };
         let begun = Instant::now();
+        let is_second = kept.is_some();
         if let Some(lease) = kept {
             lease.shared().metrics.reused();
-            match attempt(lease, outgoing, self.interims.as_ref(), settings, self.asked.total).await {
+            match self.attempt(lease, outgoing).await {
                 Ok(answered) => {
                     let timing = Timing { connect: None, first_byte: begun.elapsed() };
                     return Ok(Reached { ticket, answered, timing });
@@ -85,8 +93,11 @@ impl Journey<'_> {
         let connect = Some(begun.elapsed());
         let begun = Instant::now();
         self.tried.push(ticket.endpoint().id());
+        if is_second {
+            lease.shared().metrics.retried();
+        }
         // A new connection is the second attempt, or as good as one: nothing is repeated after it.
-        match attempt(lease, outgoing, self.interims.as_ref(), settings, self.asked.total).await {
+        match self.attempt(lease, outgoing).await {
             Ok(answered) => {
                 let timing = Timing { connect, first_byte: begun.elapsed() };
                 Ok(Reached { ticket, answered, timing })
@@ -123,9 +134,10 @@ impl Journey<'_> {
     }
 
     /// The addresses of one server, within one connect limit. Each gets an equal share of the time that is left, so
-    /// that one that swallows packets does not use up the others' time.
+    /// that one that swallows packets does not use up the others' time; after three of those there is none left.
     async fn connect_server(&mut self, ticket: Ticket) -> Result<(Ticket, Lease), OriginError> {
-        let limit = Instant::now() + self.fleet.settings().timeouts.connect;
+        let connect = self.fleet.settings().timeouts.connect;
+        let limit = Instant::now() + connect;
         let limit = self.asked.total.map_or(limit, |total| total.min(limit));
         self.tried.push(ticket.endpoint().id());
         let mut siblings = self.fleet.siblings(&ticket, &self.tried);
@@ -133,27 +145,53 @@ impl Journey<'_> {
         let mut siblings = siblings.into_iter();
         let mut ticket = Some(ticket);
         let mut last_error = OriginError::NoServer;
+        let mut silent = 0;
         loop {
-            let left = u32::try_from(siblings.len()).unwrap_or(u32::MAX).saturating_add(1);
-            let next =
-                ticket.take().or_else(|| siblings.next().map(|sibling| self.fleet.assign_sibling(&sibling)));
+            let next = match ticket.take() {
+                Some(first) => Some(first),
+                None if silent < SILENT_MAX => {
+                    siblings.next().map(|sibling| self.fleet.assign_sibling(&sibling))
+                }
+                None => None,
+            };
             let Some(mut current) = next else {
                 return Err(last_error);
             };
             self.tried.push(current.endpoint().id());
             let begun = Instant::now();
-            let share = limit.saturating_duration_since(begun) / left;
+            let sharing = (siblings.len() + 1).min(SILENT_MAX - silent);
+            let share = limit.saturating_duration_since(begun) / u32::try_from(sharing).unwrap_or(1);
             let error = match self.open(&current, begun + share).await {
                 Ok(lease) => return Ok((current, lease)),
                 Err(OriginError::ConnectTimeout) if self.is_over() => OriginError::TotalTimeout,
                 Err(error) => error,
             };
-            self.blame(&mut current, &error, begun);
+            let is_silent = matches!(error, OriginError::ConnectTimeout);
+            silent += usize::from(is_silent);
+            // Where others have used most of the time up, it was not given the chance to answer.
+            if !is_silent || share * 4 >= connect {
+                self.blame(&mut current, &error, begun);
+            }
             if error.fault() != Fault::Origin || matches!(error, OriginError::TotalTimeout) {
                 return Err(error);
             }
             last_error = error;
         }
+    }
+
+    /// One attempt, whose effect on [`Progress`] is kept also when it is dropped.
+    async fn attempt(&self, lease: Lease, outgoing: Outgoing) -> Result<Answered, Failed> {
+        let before = self.progress.as_ref().map(|progress| progress.hand_over());
+        let settings = self.fleet.settings();
+        let outcome = attempt(lease, outgoing, self.interims.as_ref(), settings, self.asked.total).await;
+        if let (Some(progress), Some(before)) = (&self.progress, before)
+            && let Err(Failed { again: Some(_), .. } | Failed { error: OriginError::BadRequest(_), .. }) =
+                &outcome
+        {
+            // Nothing was written, or a read that is now sent once more.
+            progress.take_back(before);
+        }
+        outcome
     }
 
     async fn open(&self, ticket: &Ticket, deadline: Instant) -> Result<Lease, OriginError> {

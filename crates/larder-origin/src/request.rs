@@ -5,6 +5,8 @@
 //! would drop a GET's body of unknown length without a word, so the framing is always stated here.
 //! Deliberately absent: Expect. The listener answers it; the origin would only make the upload wait twice.
 
+use std::sync::Arc;
+
 use http::header::{self, HeaderValue};
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, Method, Request};
@@ -16,6 +18,7 @@ use larder_http::target::Target;
 use crate::answer::InterimSink;
 use crate::error::OriginError;
 use crate::fleet::ServerTag;
+use crate::progress::Progress;
 use crate::upload::Upload;
 
 /// What to ask an origin.
@@ -39,6 +42,8 @@ pub struct OriginRequest {
     pub affinity: Affinity,
     /// The client's connection, for the PROXY header; without one the header says that we speak for ourselves.
     pub peer: Option<Peer>,
+    /// Is told how far the request has come.
+    pub progress: Option<Arc<Progress>>,
 }
 
 /// Which server a request should meet, where that server can be asked.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::header::{REFERER, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use larder_cache::NotStorable;
+use larder_cache::{NotStorable, directives};
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
 use larder_http::message::{RequestHead, Response, ResponseHead, Scheme};
 use larder_http::target::Target;
@@ -63,10 +63,12 @@ impl Exchange {
         }
     }
 
-    /// Keeps the client at the server that answered it, and it alone.
+    /// Keeps the client at the server that answered it, and it alone: an answer that other caches may give to others is left
+    /// as it is.
     pub(crate) fn stay(&self, choice: Option<&OriginChoice>, met: ServerTag, fields: &mut HeaderMap) {
         let name = choice.and_then(|choice| choice.sticky.as_ref());
-        let Some(name) = name.filter(|_| self.server != Some(met)) else {
+        let is_new = self.server != Some(met);
+        let Some(name) = name.filter(|_| is_new && !directives::invites_sharing(fields)) else {
             return;
         };
         let secure = if self.head.scheme == Scheme::Https { "; Secure" } else { "" };

@@ -14,13 +14,13 @@ pub(crate) struct Failure {
     pub(crate) detail: &'static str,
     /// No final head came: what is stale may be served where nothing forbids it.
     pub(crate) dead: bool,
-    /// The origin may have acted on the request: it was sent, and what came of it is not known.
-    pub(crate) acted: bool,
+    /// There was no room for the request: it was never sent.
+    pub(crate) queued: bool,
 }
 
 impl Failure {
     pub(crate) const fn new(status: StatusCode, detail: &'static str) -> Self {
-        Self { status, detail, dead: false, acted: false }
+        Self { status, detail, dead: false, queued: false }
     }
 
     /// A client's content that broke off before it was passed on.

@@ -1,15 +1,17 @@
 //! What lives as long as the process, what each worker has of its own, and the door between listener and house.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use futures_util::future::join_all;
 use larder_http::message::{Peer, Request, Response};
 use larder_http::time::Clock;
 use larder_listen::{Interims, Refusal, Service};
 use larder_observe::{AccessLog, Diagnostics, LogRecord, Metrics, WorkerMetrics};
 use larder_origin::{Origin, SetupError};
 use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::collapse::Flights;
 use crate::invalidate::Numbering;
@@ -17,12 +19,17 @@ use crate::plan::Plan;
 use crate::settings::{OriginChoice, ProxySettings};
 use crate::uses::Uses;
 
+/// Before an origin is looked after again whose tending has panicked.
+const TENDING_PAUSE: Duration = Duration::from_secs(1);
+
 /// What all workers share, for the life of the process.
 pub struct Proxy {
     pub(crate) clock: Clock,
     pub(crate) flights: Arc<Flights>,
     pub(crate) numbering: Numbering,
     pub(crate) uses: Uses,
+    /// Fetches under way that nobody waits for.
+    pub(crate) refreshes: Arc<AtomicUsize>,
     pub(crate) access_log: ArcSwapOption<AccessLog>,
     metrics: Arc<Metrics>,
     diagnostics: Diagnostics,
@@ -51,6 +58,7 @@ impl Proxy {
             flights: Flights::new(ProxySettings::WAITERS_PER_KEY),
             numbering: Numbering::default(),
             uses: Uses::default(),
+            refreshes: Arc::default(),
             access_log: ArcSwapOption::empty(),
             metrics,
             diagnostics,
@@ -154,17 +162,40 @@ impl Worker {
         self.adopted.notify_one();
     }
 
-    /// Looks after the origins of the plan in force: their health, their names. Never ends; for one worker of the process.
+    /// Looks after the origins of the plan in force: their health, their names. Those that a new plan keeps are looked
+    /// after without a break. Never ends; for one worker of the process.
     ///
     /// # Cancel safety
     /// Ends all of it.
     pub async fn tend_origins(&self) {
+        // Dropped with the future, and the tasks with it.
+        let mut tasks = JoinSet::new();
+        let mut tended: Vec<(Arc<Origin>, AbortHandle)> = Vec::new();
         loop {
             let furnished = self.furnished.load_full();
-            let tending = join_all(furnished.origins.iter().map(|(_, origin)| origin.tend()));
+            tended.retain(|(origin, task)| {
+                let is_in_force = furnished.origins.iter().any(|(_, other)| Arc::ptr_eq(origin, other));
+                if !is_in_force {
+                    task.abort();
+                }
+                is_in_force && !task.is_finished()
+            });
+            // What has ended is gone before the next begins, so that an origin's old checks say nothing after its new.
+            while tasks.len() > tended.len() {
+                let _ = tasks.join_next().await;
+            }
+            for (_, origin) in &furnished.origins {
+                if !tended.iter().any(|(other, _)| Arc::ptr_eq(origin, other)) {
+                    let tending = Arc::clone(origin);
+                    let task = tasks.spawn(async move { tending.tend().await });
+                    tended.push((Arc::clone(origin), task));
+                }
+            }
+            drop(furnished);
             tokio::select! {
                 () = self.adopted.notified() => {}
-                () = async { tending.await; std::future::pending().await } => {}
+                // It has panicked, and is begun again.
+                Some(_) = tasks.join_next() => tokio::time::sleep(TENDING_PAUSE).await,
             }
         }
     }

@@ -153,7 +153,8 @@ pub struct StoredResponse {
     pub number: u64,
     /// Room for head, key and index entry.
     pub room: Reservation,
-    /// From sending its request to the last byte of what came: how long the next refresh may well take.
+    /// From the moment that it was wanted to the last byte of what came, connecting and queueing included: how long the next
+    /// refresh may well take.
     pub took: Duration,
     /// The attempts to refresh it.
     pub refreshing: Refreshing,

@@ -1,10 +1,11 @@
 //! From the config's words to each crate's settings: the one place that knows both.
 //!
-//! What lives on over a reload is found again by name: stores keep their content, origins that did not change keep their
-//! connections, counters keep counting. A [`Draft`] holds what a new config needs; nothing that runs is touched before
+//! What lives on over a reload is found again by name: stores keep their content, origins that did not change, in the
+//! config and in the files it names, keep their connections, counters keep counting. A [`Draft`] holds what a new config needs; nothing that runs is touched before
 //! it is committed.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -46,6 +47,8 @@ pub(crate) struct Wiring {
 #[derive(Clone)]
 struct KnownOrigin {
     config: larder_config::Origin,
+    /// A digest of the files that the config names, which may be renewed in place.
+    files: u64,
     choice: OriginChoice,
 }
 
@@ -119,7 +122,9 @@ impl Wiring {
         let origin = |(name, origin): &(larder_config::Name, larder_config::Origin)| {
             let name = name.as_str().to_owned();
             let known = self.origins.get(&name);
-            let unchanged = known.filter(|known| known.config == *origin).cloned();
+            let files = digest_of_files(&tls(origin));
+            let is_same = |known: &&KnownOrigin| known.config == *origin && known.files == files;
+            let unchanged = known.filter(is_same).cloned();
             let drafted = unchanged.unwrap_or_else(|| {
                 let shared =
                     known.map_or_else(larder_origin::Shared::new, |known| Arc::clone(&known.choice.shared));
@@ -132,7 +137,7 @@ impl Wiring {
                     hash_by: origin.chosen_by().map(hash_by),
                     sticky: origin.sticky.as_ref().map(|name| name.as_str().into()),
                 };
-                KnownOrigin { config: origin.clone(), choice }
+                KnownOrigin { config: origin.clone(), files, choice }
             });
             (name, drafted)
         };
@@ -350,6 +355,18 @@ fn tls(origin: &larder_config::Origin) -> TlsSettings {
     }
 }
 
+/// Changes when the content of a file changes. Whether it can be read and what is in it the origin will say; here a
+/// file that cannot be read only differs from one that can.
+fn digest_of_files(tls: &TlsSettings) -> u64 {
+    let client = tls.client.as_ref();
+    let paths = [tls.ca_file.as_ref(), client.map(|client| &client.cert), client.map(|client| &client.key)];
+    let mut digest = DefaultHasher::new();
+    for path in paths.into_iter().flatten() {
+        std::fs::read(path).ok().hash(&mut digest);
+    }
+    digest.finish()
+}
+
 fn retry(retry: &larder_config::Retry) -> Retry {
     use larder_config::RetryOn;
     let status = |on: &RetryOn| match on {
@@ -452,6 +469,32 @@ mod tests {
         assert_eq!(rule_of(""), (false, None, 1));
         let said = rule_of("refresh_ahead = true\ncollapse_wait = \"2s\"\nmin_uses = 3");
         assert_eq!(said, (true, Some(Duration::from_secs(2)), 3));
+    }
+
+    #[test]
+    fn an_origin_is_kept_as_long_as_its_config_and_the_files_it_names_are_the_same() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("ca.pem");
+        std::fs::write(&file, "one").unwrap();
+        let text = format!(
+            "[origins.a]\nservers = \"https://app.example\"\nca_file = {file:?}\n[[site]]\norigin = \"a\"\n"
+        );
+        let config = larder_config::parse(&text, "larder.toml", Path::new(".")).unwrap().config;
+        let started = Clock::default().now().wall;
+        let metrics = Metrics::new(1, larder_proxy::vocabulary(), started, "test");
+        let mut wiring = Wiring::new(Arc::new(metrics));
+        let mut reload = || {
+            let (settings, draft) = wiring.draft(&config);
+            wiring.commit(draft);
+            Arc::clone(&settings.origins[0].settings)
+        };
+        let first = reload();
+        assert!(Arc::ptr_eq(&first, &reload()));
+        // A certificate that was renewed in place.
+        std::fs::write(&file, "two").unwrap();
+        let renewed = reload();
+        assert!(!Arc::ptr_eq(&first, &renewed));
+        assert!(Arc::ptr_eq(&renewed, &reload()));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod herd;
 mod hit;
 mod load;
 mod microcache;
+pub(crate) mod pauses;
 pub(crate) mod report;
 mod slow_app;
 mod wordpress;

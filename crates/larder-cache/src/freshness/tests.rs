@@ -180,6 +180,9 @@ fn a_refresh_begins_ahead_by_what_it_may_take() {
     ] {
         assert_eq!(found(lifetime, took), ahead, "{took} ms for {lifetime} ms");
     }
+    let aged = of(200, &[("cache-control", "max-age=3600"), ("age", "3590")], &CachePolicy::default());
+    assert_eq!(aged.refresh_ahead(Duration::from_secs(60)), Duration::from_secs(5));
+    assert_eq!(aged.refresh_ahead(Duration::ZERO), Duration::from_millis(500));
     let forever = Freshness { lifetime: Duration::MAX, ..of(200, &[], &CachePolicy::default()) };
     assert_eq!(forever.refresh_ahead(Duration::MAX), Duration::MAX / 2);
 }

@@ -28,6 +28,12 @@ impl Budget {
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
+    /// One that was taken out and not made.
+    pub(crate) fn give_back(&self) {
+        let add = |saved: u64| Some(saved.saturating_add(RETRY).min(SAVED_MAX * RETRY));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
     /// Takes one retry out, where there is one; none at 0 percent.
     pub(crate) fn spend(&self, percent: u8) -> bool {
         let take = |saved: u64| saved.checked_sub(RETRY);
@@ -51,6 +57,8 @@ mod tests {
         assert_eq!(retries, 200);
         (0..1000).for_each(|_| budget.earn(100));
         assert_eq!((0..1000).filter(|_| budget.spend(100)).count(), 10);
+        budget.give_back();
+        assert!(budget.spend(100) && !budget.spend(100));
         assert!(!Budget::default().spend(0));
     }
 }

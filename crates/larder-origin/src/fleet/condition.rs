@@ -7,14 +7,17 @@
 //!            failures in a row                  time over, a request is sent
 //!      Up ---------------------> Ejected(until) ----------------------------> Ejected, probing
 //!       ^                           ^      ^                                     |  |  |
-//!       |                           |      +--- no outcome (cancelled) ----------+  |  |
+//!       |                           |      +--- no outcome: cancelled, or slow --+  |  |
 //!       |                           +---------- failure: twice as long -------------+  |
 //!       +-------------------------------------- success: slow start ------------------+
 //! ```
 //!
 //! A request that was sent before an ejection says nothing about the time after it: each ejection has a number, and an
-//! outcome that carries an older one is ignored. Being unhealthy by active checks is a matter apart: neither lifts the
-//! other. Deliberately absent: which outcome is a failure, which `origin` decides.
+//! outcome that carries an older one is ignored. A request that finds out whether the endpoint is well again keeps the
+//! others away only for a time, because its own may be as long as its client likes: an upload that trickles.
+//! What active checks have found is a matter apart: neither lifts the other, and where nobody checks it says nothing,
+//! because nobody would ever say otherwise.
+//! Deliberately absent: which outcome is a failure, which `origin` decides.
 
 use std::time::Duration;
 
@@ -22,6 +25,10 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::settings::Ejection;
+
+/// How long a request that finds out keeps others away, at least; otherwise as long as the endpoint was left alone.
+/// Enough for an answer from a server that is well, connecting included.
+const PROBE_TIME_MIN: Duration = Duration::from_secs(5);
 
 /// What a slow start begins with.
 const SLOW_START_FROM: f64 = 0.1;
@@ -35,7 +42,9 @@ struct State {
     failures_in_row: u32,
     /// How many ejections there were; see the head of this file.
     ejection: u64,
-    is_unhealthy: bool,
+    /// How many requests have been sent to find out.
+    probes: u64,
+    checks: Checks,
     /// When it came, or came back; `None` where it was there from the start.
     since: Option<Instant>,
 }
@@ -48,9 +57,38 @@ enum Standing {
         until: Instant,
         /// Ejections without a success between them, this one included.
         in_row: u32,
-        /// Whether a request is out whose outcome decides.
-        is_probing: bool,
+        /// The request that is out to find out.
+        probe: Option<Probe>,
+        /// How long this one lasts.
+        time: Duration,
     },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    number: u64,
+    /// After that another one may find out too.
+    until: Instant,
+}
+
+/// What active checks have found so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Checks {
+    /// Nothing: nobody has asked.
+    #[default]
+    Unknown,
+    Healthy,
+    Unhealthy {
+        /// Whether it has ever been found healthy; if not, it is probably still starting.
+        was_healthy: bool,
+    },
+}
+
+impl Checks {
+    /// Whether the endpoint has ever been found healthy.
+    pub(crate) fn were_good(self) -> bool {
+        matches!(self, Self::Healthy | Self::Unhealthy { was_healthy: true })
+    }
 }
 
 /// What an endpoint can do for the next request.
@@ -60,7 +98,7 @@ pub(crate) enum Use {
     Share(f64),
     /// Its time is over: one request may find out.
     Probe,
-    /// Not before then, unless nobody else can be asked. A time that is over means that a probe is out.
+    /// Not before then, unless nobody else can be asked. A time that is over means that a request is finding out.
     Ejected(Instant),
     /// Not at all.
     Unhealthy,
@@ -70,13 +108,14 @@ pub(crate) enum Use {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     ejection: u64,
-    is_probe: bool,
+    /// Its number, where its outcome decides.
+    probe: Option<u64>,
 }
 
 impl Part {
     /// Whether this request's outcome decides.
     pub(crate) fn is_probe(self) -> bool {
-        self.is_probe
+        self.probe.is_some()
     }
 }
 
@@ -94,15 +133,15 @@ impl Condition {
         Self(Mutex::new(State { since, ..State::default() }))
     }
 
-    /// What it can do at `now`.
-    pub(crate) fn usable(&self, now: Instant, slow_start: Duration) -> Use {
+    /// What it can do at `now`. What checks have found counts only where it `is_checked` now.
+    pub(crate) fn usable(&self, now: Instant, slow_start: Duration, is_checked: bool) -> Use {
         let state = self.0.lock();
-        if state.is_unhealthy {
+        if is_checked && matches!(state.checks, Checks::Unhealthy { .. }) {
             return Use::Unhealthy;
         }
         match state.standing {
             Standing::Up => Use::Share(share(state.since, now, slow_start)),
-            Standing::Ejected { until, is_probing: false, .. } if until <= now => Use::Probe,
+            Standing::Ejected { until, probe, .. } if may_probe(until, probe, now) => Use::Probe,
             Standing::Ejected { until, .. } => Use::Ejected(until),
         }
     }
@@ -110,15 +149,16 @@ impl Condition {
     /// A request is about to be sent; it becomes the probe where one is due.
     pub(crate) fn begin(&self, now: Instant) -> Part {
         let mut state = self.0.lock();
-        let ejection = state.ejection;
-        let is_probe = match &mut state.standing {
-            Standing::Ejected { until, is_probing, .. } if *until <= now && !*is_probing => {
-                *is_probing = true;
-                true
+        let State { standing, ejection, probes, .. } = &mut *state;
+        let probe = match standing {
+            Standing::Ejected { until, probe, time, .. } if may_probe(*until, *probe, now) => {
+                *probes = probes.wrapping_add(1);
+                *probe = Some(Probe { number: *probes, until: now + (*time).max(PROBE_TIME_MIN) });
+                Some(*probes)
             }
-            _ => false,
+            _ => None,
         };
-        Part { ejection, is_probe }
+        Part { ejection: *ejection, probe }
     }
 
     /// A final head came that speaks for the endpoint.
@@ -154,14 +194,14 @@ impl Condition {
                 }
                 1
             }
-            Standing::Ejected { in_row, .. } if part.is_probe => in_row.saturating_add(1),
+            Standing::Ejected { in_row, .. } if part.is_probe() => in_row.saturating_add(1),
             // Sent because nobody else could be asked: the ejection runs as it does.
             Standing::Ejected { .. } => return Change::Nothing,
         };
         state.failures_in_row = 0;
         state.ejection = state.ejection.wrapping_add(1);
-        let until = now + back_off(ejection, in_row);
-        state.standing = Standing::Ejected { until, in_row, is_probing: false };
+        let time = back_off(ejection, in_row);
+        state.standing = Standing::Ejected { until: now + time, in_row, probe: None, time };
         Change::Ejected
     }
 
@@ -170,33 +210,48 @@ impl Condition {
         self.0.lock().end_probe(part);
     }
 
-    /// What active checks have found. Returns whether that is news.
+    /// What active checks have found. Returns whether that changes something: an endpoint is believed until it is
+    /// asked, so that its first good answer does not.
     pub(crate) fn set_healthy(&self, is_healthy: bool, now: Instant) -> bool {
         let mut state = self.0.lock();
-        if state.is_unhealthy != is_healthy {
-            return false;
-        }
-        state.is_unhealthy = !is_healthy;
-        if is_healthy {
+        let before = state.checks;
+        state.checks = match is_healthy {
+            true => Checks::Healthy,
+            false => Checks::Unhealthy { was_healthy: before.were_good() },
+        };
+        let was_healthy = !matches!(before, Checks::Unhealthy { .. });
+        if is_healthy && !was_healthy {
             state.since = Some(now);
         }
-        true
+        was_healthy != is_healthy
     }
 
-    pub(crate) fn is_healthy(&self) -> bool {
-        !self.0.lock().is_unhealthy
+    /// What active checks have found so far.
+    pub(crate) fn checks(&self) -> Checks {
+        self.0.lock().checks
+    }
+
+    /// Nobody asks any more: what was found holds no longer, also for somebody who asks again one day.
+    pub(crate) fn forget_checks(&self) {
+        self.0.lock().checks = Checks::Unknown;
     }
 }
 
 impl State {
     fn end_probe(&mut self, part: Part) {
-        if let Standing::Ejected { is_probing, .. } = &mut self.standing
-            && part.is_probe
+        if let Standing::Ejected { probe, .. } = &mut self.standing
             && part.ejection == self.ejection
+            && part.probe.is_some()
+            && part.probe == probe.map(|probe| probe.number)
         {
-            *is_probing = false;
+            *probe = None;
         }
     }
+}
+
+/// Whether a request may find out how an endpoint is that was left alone until then.
+fn may_probe(until: Instant, probe: Option<Probe>, now: Instant) -> bool {
+    until <= now && probe.is_none_or(|probe| probe.until <= now)
 }
 
 fn back_off(ejection: &Ejection, in_row: u32) -> Duration {
@@ -255,7 +310,7 @@ mod tests {
             }
         }
         assert_eq!(fail(&condition, now), Change::Ejected);
-        assert_eq!(condition.usable(now, NONE), Use::Ejected(at(now, 1000)));
+        assert_eq!(condition.usable(now, NONE, true), Use::Ejected(at(now, 1000)));
     }
 
     #[test]
@@ -264,8 +319,8 @@ mod tests {
         let condition = ejected(now);
         for millis in [1000, 2000, 4000, 5000, 5000] {
             let until = at(now, millis);
-            assert_eq!(condition.usable(until - Duration::from_millis(1), NONE), Use::Ejected(until));
-            assert_eq!(condition.usable(until, NONE), Use::Probe);
+            assert_eq!(condition.usable(until - Duration::from_millis(1), NONE, true), Use::Ejected(until));
+            assert_eq!(condition.usable(until, NONE, true), Use::Probe);
             now = until;
             assert_eq!(fail(&condition, now), Change::Ejected);
         }
@@ -275,7 +330,7 @@ mod tests {
         for _ in 0..EJECTION.failures {
             fail(&condition, now);
         }
-        assert_eq!(condition.usable(now, NONE), Use::Ejected(at(now, 1000)));
+        assert_eq!(condition.usable(now, NONE, true), Use::Ejected(at(now, 1000)));
     }
 
     #[test]
@@ -284,13 +339,13 @@ mod tests {
         let condition = ejected(begun);
         let now = at(begun, 1000);
         let probe = condition.begin(now);
-        assert_eq!(condition.usable(now, NONE), Use::Ejected(now));
+        assert_eq!(condition.usable(now, NONE, true), Use::Ejected(now));
         // Somebody who is sent all the same does not end the probe, whatever becomes of it.
         assert_eq!(fail(&condition, now), Change::Nothing);
         condition.abandoned(condition.begin(now));
-        assert_eq!(condition.usable(now, NONE), Use::Ejected(now));
+        assert_eq!(condition.usable(now, NONE, true), Use::Ejected(now));
         condition.abandoned(probe);
-        assert_eq!(condition.usable(now, NONE), Use::Probe);
+        assert_eq!(condition.usable(now, NONE, true), Use::Probe);
         assert_eq!(succeed(&condition, now), Change::Recovered);
     }
 
@@ -304,7 +359,7 @@ mod tests {
         }
         assert_eq!(condition.succeeded(early[0], now), Change::Nothing);
         assert_eq!(condition.failed(early[1], now, &EJECTION), Change::Nothing);
-        assert_eq!(condition.usable(now, NONE), Use::Ejected(at(now, 1000)));
+        assert_eq!(condition.usable(now, NONE, true), Use::Ejected(at(now, 1000)));
         // What was sent during it, because nobody else could be asked, does.
         assert_eq!(succeed(&condition, now), Change::Recovered);
     }
@@ -317,12 +372,12 @@ mod tests {
         for _ in 0..100 {
             assert_eq!(condition.failed(condition.begin(now), now, &never), Change::Nothing);
         }
-        assert_eq!(condition.usable(now, NONE), Use::Share(1.0));
+        assert_eq!(condition.usable(now, NONE, true), Use::Share(1.0));
         // Switched off while a probe is out.
         let condition = ejected(now);
         let now = at(now, 1000);
         condition.failed(condition.begin(now), now, &never);
-        assert_eq!(condition.usable(now, NONE), Use::Probe);
+        assert_eq!(condition.usable(now, NONE, true), Use::Probe);
     }
 
     #[test]
@@ -331,14 +386,14 @@ mod tests {
         let begun = Instant::now();
         let condition = ejected(begun);
         let now = at(begun, 1000);
-        assert_eq!(Condition::default().usable(now, slow), Use::Share(1.0));
-        assert_eq!(Condition::new(Some(now)).usable(now, slow), Use::Share(0.1));
+        assert_eq!(Condition::default().usable(now, slow, true), Use::Share(1.0));
+        assert_eq!(Condition::new(Some(now)).usable(now, slow, true), Use::Share(0.1));
         succeed(&condition, now);
         for (millis, expected) in [(0, 0.1), (5000, 0.55), (10_000, 1.0), (99_000, 1.0)] {
-            let Use::Share(share) = condition.usable(at(now, millis), slow) else { panic!("up") };
+            let Use::Share(share) = condition.usable(at(now, millis), slow, true) else { panic!("up") };
             assert!((share - expected).abs() < 1e-9, "{millis}: {share}");
         }
-        assert_eq!(condition.usable(now, NONE), Use::Share(1.0));
+        assert_eq!(condition.usable(now, NONE, true), Use::Share(1.0));
     }
 
     #[test]
@@ -346,11 +401,42 @@ mod tests {
         let begun = Instant::now();
         let condition = ejected(begun);
         assert!(condition.set_healthy(false, begun) && !condition.set_healthy(false, begun));
-        assert_eq!(condition.usable(begun, NONE), Use::Unhealthy);
+        assert_eq!(condition.usable(begun, NONE, true), Use::Unhealthy);
         let now = at(begun, 1000);
         succeed(&condition, now);
-        assert_eq!(condition.usable(now, NONE), Use::Unhealthy);
-        assert!(!condition.is_healthy() && condition.set_healthy(true, now) && condition.is_healthy());
-        assert_eq!(condition.usable(now, Duration::from_secs(1)), Use::Share(0.1));
+        assert_eq!(condition.usable(now, NONE, true), Use::Unhealthy);
+        assert!(condition.set_healthy(true, now) && !condition.set_healthy(true, now));
+        assert_eq!(condition.usable(now, Duration::from_secs(1), true), Use::Share(0.1));
+    }
+
+    #[test]
+    fn an_upload_that_trickles_keeps_others_from_finding_out_for_a_time_only() {
+        let begun = Instant::now();
+        let condition = ejected(begun);
+        let now = at(begun, 1000);
+        let slow = condition.begin(now);
+        let later = now + PROBE_TIME_MIN;
+        assert_eq!(condition.usable(later - Duration::from_millis(1), NONE, true), Use::Ejected(now));
+        assert_eq!(condition.usable(later, NONE, true), Use::Probe);
+        let next = condition.begin(later);
+        assert!(slow.is_probe() && next.is_probe());
+        // The slow one makes no room that the next has taken.
+        condition.abandoned(slow);
+        assert_eq!(condition.usable(later, NONE, true), Use::Ejected(now));
+        assert_eq!(condition.succeeded(next, later), Change::Recovered);
+    }
+
+    #[test]
+    fn what_checks_have_found_counts_only_while_somebody_checks() {
+        let now = Instant::now();
+        let condition = Condition::default();
+        assert!(!condition.set_healthy(true, now), "believed until asked");
+        assert_eq!(condition.usable(now, Duration::from_secs(1), true), Use::Share(1.0));
+        assert!(condition.set_healthy(false, now));
+        assert_eq!(condition.checks(), Checks::Unhealthy { was_healthy: true });
+        assert_eq!(condition.usable(now, NONE, true), Use::Unhealthy);
+        assert_eq!(condition.usable(now, NONE, false), Use::Share(1.0));
+        condition.forget_checks();
+        assert_eq!(condition.usable(now, NONE, true), Use::Share(1.0));
     }
 }

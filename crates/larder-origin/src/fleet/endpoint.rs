@@ -2,15 +2,15 @@
 //!
 //! In: requests that were given to it, their outcomes, answers to health checks. Out: whether it can be asked, and the
 //! numbers of a report. The [`Record`] is what outlives a reload and a short absence from DNS; everything else follows
-//! from the settings in force and is made anew with them.
+//! from the settings in force and is made anew with them, but for its place among the others, which DNS may change.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use tokio::time::Instant;
 
 use super::balance::Candidate;
-use super::condition::{Change, Condition, Part, Use};
+use super::condition::{Change, Checks, Condition, Part, Use};
 use super::tag::ServerTag;
 use crate::connect::Dial;
 use crate::metrics::Shared;
@@ -40,6 +40,15 @@ impl Record {
     }
 }
 
+/// An endpoint's place among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rank {
+    /// In thousandths.
+    pub(super) weight: u64,
+    /// Who is asked first: 0. Others only while nobody of a lower level can be.
+    pub(super) level: u32,
+}
+
 /// What an endpoint is made from.
 pub(super) struct Parts {
     pub(super) server: Arc<ServerAddress>,
@@ -47,10 +56,7 @@ pub(super) struct Parts {
     /// For TLS; see [`Target::host`](crate::resolve::Target).
     pub(super) host: Arc<str>,
     pub(super) dial: Arc<Dial>,
-    /// In thousandths.
-    pub(super) weight: u64,
-    /// Who is asked first: 0. Others only while nobody of a lower level can be.
-    pub(super) level: u32,
+    pub(super) rank: Rank,
     pub(super) record: Arc<Record>,
     pub(super) settings: Arc<OriginSettings>,
     pub(super) shared: Arc<Shared>,
@@ -61,6 +67,9 @@ pub(crate) struct Endpoint {
     parts: Parts,
     id: u64,
     tag: ServerTag,
+    /// The [`Rank`], which changes with what a service record says. Each number stands for itself.
+    weight: AtomicU64,
+    level: AtomicU32,
     is_retired: AtomicBool,
 }
 
@@ -68,7 +77,8 @@ impl Endpoint {
     pub(super) fn new(parts: Parts) -> Arc<Self> {
         let tag = ServerTag::new(&parts.server, &parts.place);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { parts, id, tag, is_retired: AtomicBool::new(false) })
+        let (weight, level) = (AtomicU64::new(parts.rank.weight), AtomicU32::new(parts.rank.level));
+        Arc::new(Self { parts, id, tag, weight, level, is_retired: AtomicBool::new(false) })
     }
 
     /// Different for each endpoint of this process.
@@ -98,11 +108,17 @@ impl Endpoint {
     }
 
     pub(super) fn level(&self) -> u32 {
-        self.parts.level
+        self.level.load(Ordering::Relaxed)
     }
 
     pub(super) fn weight(&self) -> u64 {
-        self.parts.weight
+        self.weight.load(Ordering::Relaxed)
+    }
+
+    /// From the next choice on.
+    pub(super) fn set_rank(&self, rank: Rank) {
+        self.weight.store(rank.weight, Ordering::Relaxed);
+        self.level.store(rank.level, Ordering::Relaxed);
     }
 
     pub(super) fn record(&self) -> &Arc<Record> {
@@ -119,11 +135,12 @@ impl Endpoint {
     }
 
     pub(super) fn usable(&self, now: Instant) -> Use {
-        self.parts.record.condition.usable(now, self.parts.settings.slow_start)
+        let settings = &self.parts.settings;
+        self.parts.record.condition.usable(now, settings.slow_start, settings.health.is_some())
     }
 
     pub(super) fn candidate(&self, index: usize, share: f64) -> Candidate {
-        let weight = (self.parts.weight as f64 * share) as u64;
+        let weight = (self.weight() as f64 * share) as u64;
         Candidate {
             index,
             id: self.id,
@@ -133,14 +150,20 @@ impl Endpoint {
         }
     }
 
-    /// What active checks have found: no requests are sent while it is unhealthy.
-    pub(crate) fn set_healthy(&self, is_healthy: bool) {
-        self.parts.record.condition.set_healthy(is_healthy, Instant::now());
+    /// What active checks have found: no requests are sent while it is unhealthy. Returns whether that changes
+    /// something.
+    pub(crate) fn set_healthy(&self, is_healthy: bool) -> bool {
+        self.parts.record.condition.set_healthy(is_healthy, Instant::now())
     }
 
-    /// Whether active checks have not found otherwise.
-    pub(crate) fn is_healthy(&self) -> bool {
-        self.parts.record.condition.is_healthy()
+    /// What active checks have found so far.
+    pub(crate) fn checks(&self) -> Checks {
+        self.parts.record.condition.checks()
+    }
+
+    /// Nobody checks it any more.
+    pub(crate) fn forget_checks(&self) {
+        self.parts.record.condition.forget_checks();
     }
 
     /// Gives a request to this endpoint.

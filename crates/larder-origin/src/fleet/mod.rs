@@ -9,10 +9,10 @@
 //!     queue, budget                              names (look-ups)
 //! ```
 //!
-//! Who is asked, in this order: the server that the client has met before (sticky); then, of the lowest level that has
-//! anybody who can be asked, the balance's choice; then, where everybody is ejected, the one whose time ends first,
-//! because an origin that fails for some requests is better than none. Levels are servers first and backups after
-//! them, and within a service record its priorities.
+//! Who is asked: of the lowest level that has anybody who can be asked, the server that the client has met before
+//! (sticky), otherwise the balance's choice; where everybody is ejected, the one whose time ends first, because an
+//! origin that fails for some requests is better than none. Levels are servers first and backups after them, and
+//! within a service record its priorities.
 //!
 //! **Invariant**: an endpoint that left the list gets no new request and keeps no unused connection.
 
@@ -35,6 +35,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 pub(crate) use balance::Chooser;
+pub(crate) use condition::Checks;
 use condition::Use;
 use endpoint::Record;
 pub(crate) use endpoint::{Endpoint, Ticket};
@@ -64,6 +65,8 @@ pub(crate) struct Fleet {
     members: watch::Sender<Members>,
     /// Held while asking, so that a burst asks once.
     asking: tokio::sync::Mutex<()>,
+    /// Counts look-ups that have ended; for those who wait for one.
+    asked: watch::Sender<u64>,
     /// Told when connecting failed: perhaps the server moved.
     doubts: tokio::sync::Notify,
     /// One for each worker.
@@ -97,7 +100,7 @@ impl Fleet {
         settings.check_times()?;
         shared.roster().fleet(settings, |latest, number| {
             let servers = names::servers(settings, shared, latest.as_deref())?;
-            let (members, _) = watch::channel(names::members(&servers));
+            let members = watch::Sender::new(names::members(&servers));
             let fleet = Self {
                 settings: settings.clone(),
                 shared: shared.clone(),
@@ -106,13 +109,11 @@ impl Fleet {
                 servers: Mutex::new(servers),
                 members,
                 asking: tokio::sync::Mutex::new(()),
+                asked: watch::Sender::new(0),
                 doubts: tokio::sync::Notify::new(),
                 pools: Mutex::default(),
             };
-            if settings.health.is_none() {
-                // Nobody would find out that they are well again.
-                fleet.endpoints().iter().for_each(|endpoint| endpoint.set_healthy(true));
-            }
+            // What is known of the servers stays as it is: this fleet may be one of a reload that is refused.
             Ok(Arc::new(fleet))
         })
     }
@@ -161,6 +162,14 @@ impl Fleet {
         self.endpoints().iter().any(|endpoint| matches!(endpoint.usable(now), Use::Probe))
     }
 
+    /// Whether somebody not in `tried` can be asked.
+    pub(crate) fn has_other(&self, tried: &[u64]) -> bool {
+        let now = Instant::now();
+        let can_be_asked =
+            |endpoint: &Arc<Endpoint>| matches!(endpoint.usable(now), Use::Share(_) | Use::Probe);
+        self.endpoints().iter().any(|endpoint| !tried.contains(&endpoint.id()) && can_be_asked(endpoint))
+    }
+
     /// Gives a request to somebody not in `tried`.
     ///
     /// # Errors
@@ -190,13 +199,16 @@ impl Fleet {
         Err(OriginError::NoServer)
     }
 
-    /// Other addresses of the same server for a request that could not connect: those that can be asked, and where
-    /// the request was a last resort, those that are ejected.
+    /// Other addresses of the same server and level for a request that could not connect: those that can be asked,
+    /// and where the request was a last resort, those that are ejected. Those that stand by are asked when no server
+    /// of this level is left, which [`assign`](Self::assign) knows.
     pub(crate) fn siblings(&self, ticket: &Ticket, tried: &[u64]) -> Vec<Arc<Endpoint>> {
         let now = Instant::now();
         let members = self.endpoints();
+        let level = ticket.endpoint().level();
         let is_sibling = |endpoint: &&Arc<Endpoint>| {
             Arc::ptr_eq(endpoint.server(), ticket.endpoint().server())
+                && endpoint.level() == level
                 && !tried.contains(&endpoint.id())
                 && match endpoint.usable(now) {
                     Use::Share(_) | Use::Probe => true,
@@ -223,6 +235,7 @@ impl Fleet {
     ) -> Option<Chosen<'a>> {
         let mut available = Vec::with_capacity(members.len());
         let mut level = u32::MAX;
+        let mut met: Option<(u32, Chosen<'a>)> = None;
         let mut last_resort: Option<(Instant, &Arc<Endpoint>)> = None;
         for (index, endpoint) in members.iter().enumerate() {
             if tried.contains(&endpoint.id()) {
@@ -239,16 +252,21 @@ impl Fleet {
                 }
                 Use::Unhealthy => continue,
             };
+            let own_level = endpoint.level();
             if affinity.server == Some(endpoint.tag()) {
-                return Some(Chosen { endpoint, is_probe, is_last_resort: false });
+                met = Some((own_level, Chosen { endpoint, is_probe, is_last_resort: false }));
             }
-            if endpoint.level() < level {
-                level = endpoint.level();
+            if own_level < level {
+                level = own_level;
                 available.clear();
             }
-            if endpoint.level() == level {
+            if own_level == level {
                 available.push((endpoint.candidate(index, share), is_probe));
             }
+        }
+        // A client that met a backup leaves it when those that it stood in for are back.
+        if let Some((_, met)) = met.filter(|(met_at, _)| *met_at == level) {
+            return Some(met);
         }
         let candidates: Vec<_> = available.iter().map(|(candidate, _)| *candidate).collect();
         if let Some(chosen) = chooser.choose(self.settings.balance, affinity.hash, &candidates) {

@@ -2,8 +2,9 @@
 //!
 //! In: configured servers and what DNS answers. Out: endpoints, made, kept and retired. An address that is given as
 //! such, and what the fleet before knew, is there at once. A name that nobody looked up yet is looked up at first use,
-//! within the connect limit; from then on only behind, and nobody waits. When a look-up fails, the last good answer
-//! stays, because a name server that is down should not take the origin with it.
+//! and requests wait for it as long as the connect limit; from then on only behind, and nobody waits. A look-up has a
+//! limit of its own and ends with nobody who waits for it. When one fails, the last good answer stays, because a name
+//! server that is down should not take the origin with it.
 //!
 //! Each address gets the whole weight of its server. The targets of a service share it by the record's weights, so
 //! that their average is the server's.
@@ -13,9 +14,11 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use rustls::ClientConfig;
+use tokio::sync::{MutexGuard, watch};
 use tokio::time::Instant;
 
-use super::endpoint::{Endpoint, Parts};
+use super::endpoint::{Endpoint, Parts, Rank};
 use super::{Fleet, Members};
 use crate::connect::Dial;
 use crate::error::{OriginError, SetupError};
@@ -32,6 +35,12 @@ const BACKUP_LEVEL: u32 = 1 << 16;
 /// How long a failed look-up stands for those that ask right after it, and the least time between two.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How long a look-up may take; requests wait less for it. Enough for several name servers that are silent.
+const LOOK_UP_LIMIT: Duration = Duration::from_secs(10);
+
+/// For how many of the regular look-ups an address that has left is remembered.
+const ABSENT_ROUNDS: u32 = 4;
+
 /// How soon a failed look-up is tried again where nobody asks for it.
 const FAILED_PAUSE: Duration = Duration::from_secs(5);
 
@@ -44,6 +53,8 @@ pub(super) struct Server {
     endpoints: Vec<Arc<Endpoint>>,
     /// How to connect, by the name for TLS. One, as long as a service keeps its domain.
     dials: Vec<(Arc<str>, Arc<Dial>)>,
+    /// Where it is spoken to in TLS.
+    tls: Option<Arc<ClientConfig>>,
     is_fixed: bool,
     /// Of the latest look-up.
     failure: Option<(Instant, io::ErrorKind)>,
@@ -55,6 +66,12 @@ pub(super) fn servers(
     shared: &Arc<Shared>,
     before: Option<&Fleet>,
 ) -> Result<Vec<Server>, SetupError> {
+    // Read for each version of the settings: what is in force goes on as it is when this one is refused. Also where
+    // no name for TLS is known yet, so that a file that cannot be read is found now.
+    let tls = match settings.servers.iter().any(|server| server.address.is_tls()) {
+        true => Some(Arc::new(crate::tls::client_config(&settings.tls)?)),
+        false => None,
+    };
     let server = |of: &ServerSettings| -> Result<Server, SetupError> {
         let known = before.and_then(|before| before.known(&of.address));
         let address = match &known {
@@ -67,13 +84,10 @@ pub(super) fn servers(
             targets: Vec::new(),
             endpoints: Vec::new(),
             dials: Vec::new(),
+            tls: tls.clone().filter(|_| of.address.is_tls()),
             is_fixed: of.address.fixed_place().is_some(),
             failure: None,
         };
-        if of.address.is_tls() {
-            // Also where the name for TLS is not known yet: a file that cannot be read is found now.
-            shared.tls(settings)?;
-        }
         if let Some((host, _)) = of.address.host_and_port() {
             server.dial(&Arc::from(host), settings, shared)?;
         }
@@ -107,7 +121,7 @@ impl Server {
         if let Some((_, known)) = self.dials.iter().find(|(name, _)| name == host) {
             return Ok(known.clone());
         }
-        let dial = Arc::new(Dial::new(&self.address, host, settings, shared)?);
+        let dial = Arc::new(Dial::new(self.tls.as_ref(), host, settings, shared)?);
         self.dials.push((host.clone(), dial.clone()));
         Ok(dial)
     }
@@ -127,20 +141,22 @@ impl Server {
             if endpoints.iter().any(|endpoint| *endpoint.place() == target.place) {
                 continue;
             }
-            let weight = weight(&self.settings, target, &targets);
-            let level = level(&self.settings, target, &targets);
-            let kept = self.endpoints.iter().find(|endpoint| {
-                *endpoint.place() == target.place && endpoint.weight() == weight && endpoint.level() == level
-            });
+            let rank = Rank {
+                weight: weight(&self.settings, target, &targets),
+                level: level(&self.settings, target, &targets),
+            };
+            let kept = self.endpoints.iter().find(|endpoint| *endpoint.place() == target.place);
             let endpoint = match kept {
-                Some(endpoint) => endpoint.clone(),
+                Some(endpoint) => {
+                    endpoint.set_rank(rank);
+                    endpoint.clone()
+                }
                 None => Endpoint::new(Parts {
                     server: self.address.clone(),
                     place: target.place.clone(),
                     host: target.host.clone(),
                     dial: self.dial(&target.host, settings, shared)?,
-                    weight,
-                    level,
+                    rank,
                     record: shared.roster().record(&self.address, &target.place, since),
                     settings: settings.clone(),
                     shared: shared.clone(),
@@ -175,6 +191,20 @@ fn level(server: &ServerSettings, target: &Target, all: &[Target]) -> u32 {
     if server.backup { BACKUP_LEVEL + rank } else { rank }
 }
 
+/// The right to ask. When it ends, in whatever way, those who wait for answers look again.
+struct Turn<'a> {
+    asking: Option<MutexGuard<'a, ()>>,
+    asked: &'a watch::Sender<u64>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // First, so that one of them can ask where there is no answer.
+        self.asking = None;
+        self.asked.send_modify(|asked| *asked = asked.wrapping_add(1));
+    }
+}
+
 impl Fleet {
     /// The same server's address, and what its name means here.
     fn known(&self, address: &ServerAddress) -> Option<(Arc<ServerAddress>, Vec<Target>)> {
@@ -196,7 +226,7 @@ impl Fleet {
     /// Why there is nobody.
     ///
     /// # Cancel safety
-    /// May be dropped at any time; the next in line asks itself.
+    /// May be dropped at any time; what is looked up goes on.
     pub(crate) async fn ready(self: &Arc<Self>) -> Result<(), OriginError> {
         if self.endpoints().is_empty() {
             let limit = self.settings.timeouts.connect;
@@ -204,33 +234,47 @@ impl Fleet {
                 .await
                 .unwrap_or(Err(OriginError::ConnectTimeout));
         }
-        if !self.unanswered(Instant::now()).is_empty()
-            && let Ok(asking) = self.asking.try_lock()
-        {
-            // The one that is spawned takes its own turn; several would find each other's answers.
-            drop(asking);
-            let fleet = Arc::downgrade(self);
-            tokio::spawn(async move {
-                if let Some(fleet) = fleet.upgrade() {
-                    let _asking = fleet.asking.lock().await;
-                    fleet.ask(fleet.unanswered(Instant::now())).await;
-                }
-            });
+        if !self.unanswered(Instant::now()).is_empty() {
+            self.ask_behind();
         }
         Ok(())
     }
 
-    async fn first_answer(&self) -> Result<(), OriginError> {
-        let _asking = self.asking.lock().await;
-        if self.endpoints().is_empty() {
-            let unanswered = self.unanswered(Instant::now());
-            self.ask(unanswered).await;
+    async fn first_answer(self: &Arc<Self>) -> Result<(), OriginError> {
+        let mut asked = self.asked.subscribe();
+        loop {
+            if !self.endpoints().is_empty() {
+                return Ok(());
+            }
+            if self.unanswered(Instant::now()).is_empty() {
+                let failure = self.servers.lock().iter().find_map(|server| server.failure);
+                return Err(OriginError::Dns(
+                    failure.map_or(io::ErrorKind::NotFound, |(_, kind)| kind).into(),
+                ));
+            }
+            self.ask_behind();
+            // Fails only without a sender, which is part of the fleet.
+            let _ = asked.changed().await;
         }
-        if !self.endpoints().is_empty() {
-            return Ok(());
+    }
+
+    /// Looks up what has no address, in a task of its own, unless somebody is asking.
+    fn ask_behind(self: &Arc<Self>) {
+        if self.asking.try_lock().is_err() {
+            return;
         }
-        let failure = self.servers.lock().iter().find_map(|server| server.failure);
-        Err(OriginError::Dns(failure.map_or(io::ErrorKind::NotFound, |(_, kind)| kind).into()))
+        let fleet = Arc::downgrade(self);
+        tokio::spawn(async move {
+            if let Some(fleet) = fleet.upgrade() {
+                // Several that began at once take turns, and all but the first find nothing left to ask.
+                let _turn = fleet.turn().await;
+                fleet.ask(fleet.unanswered(Instant::now())).await;
+            }
+        });
+    }
+
+    async fn turn(&self) -> Turn<'_> {
+        Turn { asking: Some(self.asking.lock().await), asked: &self.asked }
     }
 
     /// Servers without an address that nobody has asked for just now.
@@ -249,9 +293,8 @@ impl Fleet {
             let servers = self.servers.lock();
             which.into_iter().filter_map(|index| Some((index, servers.get(index)?.address.clone()))).collect()
         };
-        let limit = self.settings.timeouts.connect;
         let look_up = |(index, address): (usize, Arc<ServerAddress>)| async move {
-            let outcome = tokio::time::timeout(limit, self.names.look_up(&address))
+            let outcome = tokio::time::timeout(LOOK_UP_LIMIT, self.names.look_up(&address))
                 .await
                 .unwrap_or(Err(OriginError::ConnectTimeout));
             (index, address, outcome)
@@ -301,6 +344,8 @@ impl Fleet {
         for endpoint in gone {
             endpoint.retire();
             pools.iter().for_each(|pools| pools.forget(&endpoint));
+            let absence = self.settings.resolve.every.max(PAUSE).saturating_mul(ABSENT_ROUNDS);
+            self.shared.roster().depart(endpoint.record().clone(), absence);
         }
         Ok(())
     }
@@ -310,7 +355,7 @@ impl Fleet {
     /// # Cancel safety
     /// May be dropped at any time.
     pub(crate) async fn look_up_all(&self) -> Vec<(Arc<ServerAddress>, OriginError)> {
-        let _asking = self.asking.lock().await;
+        let _turn = self.turn().await;
         let named: Vec<_> = {
             let servers = self.servers.lock();
             servers.iter().enumerate().filter(|(_, s)| !s.is_fixed).map(|(index, _)| index).collect()

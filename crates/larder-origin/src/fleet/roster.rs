@@ -2,12 +2,14 @@
 //!
 //! In: fleets, one for each settings in force (during a reload, two). Out: the records of addresses, found again by
 //! server and place; the queue and the budget, which belong to the origin and not to its settings; reports.
-//! It holds nothing alive: a fleet lives as long as a worker uses it, a record as long as an endpoint or a request
-//! does.
+//! It holds no fleet alive: that lives as long as a worker uses it. A record lives as long as an endpoint or a request
+//! uses it, and for a while after its address left DNS, because many name servers give a part of their addresses at a
+//! time, and an address that failed a moment ago must not come back as one that never did.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -21,6 +23,9 @@ use crate::error::SetupError;
 use crate::place::Place;
 use crate::settings::{OriginSettings, ServerAddress};
 
+/// Records of addresses that left DNS; beyond that the oldest is forgotten early.
+const DEPARTED_MAX: usize = 1024;
+
 type Records = HashMap<(Arc<ServerAddress>, Place), Weak<Record>>;
 
 #[derive(Debug, Default)]
@@ -28,6 +33,8 @@ pub(crate) struct Roster {
     /// The latest last.
     fleets: Mutex<Fleets>,
     records: Mutex<Records>,
+    /// Records that are kept although their address has left, and until when.
+    departed: Mutex<VecDeque<(Instant, Arc<Record>)>>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) budget: Budget,
 }
@@ -67,6 +74,8 @@ impl Roster {
         place: &Place,
         since: Option<Instant>,
     ) -> Arc<Record> {
+        let over = self.departed_before(Instant::now());
+        drop(over);
         let mut records = self.records.lock();
         let key = (server.clone(), place.clone());
         if let Some(known) = records.get(&key).and_then(Weak::upgrade) {
@@ -76,6 +85,25 @@ impl Roster {
         let record = Arc::new(Record::new(since));
         records.insert(key, Arc::downgrade(&record));
         record
+    }
+
+    /// Keeps the record of an address that has left, for a while.
+    pub(super) fn depart(&self, record: Arc<Record>, keep: Duration) {
+        let now = Instant::now();
+        let over = self.departed_before(now);
+        self.departed.lock().push_back((now + keep, record));
+        drop(over);
+    }
+
+    /// Takes out those whose time is over, and the oldest where there are too many. To be dropped after the lock.
+    fn departed_before(&self, now: Instant) -> Vec<(Instant, Arc<Record>)> {
+        let mut departed = self.departed.lock();
+        let is_over = |first: Option<&(Instant, _)>| first.is_some_and(|(until, _)| *until <= now);
+        let mut over = Vec::new();
+        while is_over(departed.front()) || departed.len() >= DEPARTED_MAX {
+            over.extend(departed.pop_front());
+        }
+        over
     }
 
     /// Every server's address in use, and those that are gone but still have requests in flight.

@@ -2,9 +2,10 @@
 //!
 //! In: the endpoints of a fleet, which come and go. Out: each endpoint's condition is told when it turns healthy or
 //! unhealthy, and counters. One task per endpoint asks it again and again (`check`), and `streak` says when the answers
-//! add up to a change. Checks are spread in time: the first comes within a tenth of `every`, each later one up to a tenth
-//! earlier or later, so that neither many servers nor many larders ask at the same moment. A server is never asked
-//! twice at once.
+//! add up to a change; it goes on from what was found before a reload. Checks are spread in time: the first comes within
+//! a tenth of `every`, each later one up to a tenth earlier or later, so that neither many servers nor many larders ask
+//! at the same moment. A server is never asked twice at once. Until one of the servers has been found healthy they are
+//! asked more often, because an application that starts together with larder is wanted as soon as it listens.
 //!
 //! An unhealthy endpoint goes on being asked; one that has vanished is not. The future that does all this is awaited once
 //! per process; dropping it ends every check, in mid-question too.
@@ -27,6 +28,9 @@ use self::streak::{Streak, Verdict};
 use crate::fleet::{Endpoint, Members};
 use crate::metrics::{Shared, Visit};
 use crate::settings::{HealthCheck, OriginSettings};
+
+/// The longest time between two checks while no server has ever been healthy.
+const STARTING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// However short `every` is.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
@@ -88,7 +92,7 @@ pub(crate) async fn keep_checking(
     shared: Arc<Shared>,
 ) {
     let Some(health) = settings.health.clone() else {
-        return std::future::pending().await;
+        return forget(members).await;
     };
     // Dropped with the future, and the tasks with it.
     let mut tasks = JoinSet::new();
@@ -104,14 +108,29 @@ pub(crate) async fn keep_checking(
             is_present && !task.is_finished()
         });
         for endpoint in present.iter() {
-            let (health, settings, shared) = (health.clone(), settings.clone(), shared.clone());
-            running
-                .entry(endpoint.id())
-                .or_insert_with(|| tasks.spawn(keep_asking(endpoint.clone(), health, settings, shared)));
+            running.entry(endpoint.id()).or_insert_with(|| {
+                let (health, settings, shared) = (health.clone(), settings.clone(), shared.clone());
+                tasks.spawn(keep_asking(endpoint.clone(), members.clone(), health, settings, shared))
+            });
         }
         drop(present);
-        // What is left of tasks that have ended.
-        while tasks.try_join_next().is_some() {}
+        tokio::select! {
+            changed = members.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+            Some(_) = tasks.join_next() => {}
+        }
+    }
+}
+
+/// Nobody is asked: what was found while somebody was holds no longer. As long as the fleet lives.
+async fn forget(mut members: watch::Receiver<Members>) {
+    loop {
+        let present = members.borrow_and_update().clone();
+        present.iter().for_each(|endpoint| endpoint.forget_checks());
+        drop(present);
         if members.changed().await.is_err() {
             return;
         }
@@ -120,45 +139,53 @@ pub(crate) async fn keep_checking(
 
 async fn keep_asking(
     endpoint: Arc<Endpoint>,
+    members: watch::Receiver<Members>,
     health: HealthCheck,
     settings: Arc<OriginSettings>,
     shared: Arc<Shared>,
 ) {
     let host = health.host.clone().unwrap_or_else(|| check::own_name(endpoint.server(), endpoint.host()));
     let counters = &shared.metrics.health;
-    let mut streak = Streak::new(health.healthy, health.unhealthy);
+    let mut streak = Streak::new(endpoint.checks(), health.healthy, health.unhealthy);
     let mut rhythm = Rhythm::new(health.every);
     loop {
         rhythm.beat().await;
         let (dial, place) = (endpoint.dial(), endpoint.place());
         let verdict = check::check(dial, place, &host, &health, &settings, &shared).await;
         counters.checked(verdict);
-        if let Some(is_healthy) = streak.note(verdict) {
-            // A server is believed until it is asked, so its first good answer changes nothing.
-            if endpoint.is_healthy() != is_healthy {
-                counters.changed(is_healthy);
-            }
-            endpoint.set_healthy(is_healthy);
+        if let Some(is_healthy) = streak.note(verdict)
+            && endpoint.set_healthy(is_healthy)
+        {
+            counters.changed(is_healthy);
         }
+        let is_starting = !members.borrow().iter().any(|endpoint| endpoint.checks().were_good());
+        rhythm.next_after(if is_starting { health.every.min(STARTING_INTERVAL) } else { health.every });
     }
 }
 
 /// When one endpoint is asked.
 struct Rhythm {
-    every: Duration,
+    latest: Instant,
     next: Instant,
 }
 
 impl Rhythm {
+    /// The first time is within a tenth of `every`.
     fn new(every: Duration) -> Self {
-        Self { every, next: Instant::now() + every.mul_f64(0.1 * random()) }
+        let now = Instant::now();
+        Self { latest: now, next: now + every.mul_f64(0.1 * random()) }
     }
 
-    /// Waits for the next time. From start to start, however long a check takes; one that takes longer than that is
-    /// followed by the next at once.
+    /// Waits for the next time.
     async fn beat(&mut self) {
         tokio::time::sleep_until(self.next).await;
-        self.next = Instant::now() + interval(self.every, random());
+        self.latest = Instant::now();
+    }
+
+    /// The next time is `every` after the latest, however long the check took; one that took longer is followed by
+    /// the next at once.
+    fn next_after(&mut self, every: Duration) {
+        self.next = self.latest + interval(every, random());
     }
 }
 
@@ -188,6 +215,7 @@ mod tests {
             times.push(begun.elapsed().as_secs_f64());
             // A check that takes its time.
             tokio::time::sleep(Duration::from_secs(8)).await;
+            rhythm.next_after(every);
         }
         assert!((0.0..=1.01).contains(&times[0]), "{times:?}");
         let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();

@@ -1,15 +1,19 @@
 //! When a server's answers to health checks add up to a change.
 //!
-//! In: one answer after another. Out: a change, when there is one. The first answer decides alone: at the start nothing
-//! is known, and a server that has just appeared is believed until it is asked.
+//! In: what was found before, and one answer after another. Out: a change, when there is one. The first answer decides
+//! alone: at the start nothing is known, and a server that has just appeared is believed until it is asked. So does
+//! the first good one of a server that has never been healthy: it has just started, and nothing speaks against it.
 //!
 //! ```text
 //!              first answer good                  `unhealthy` bad ones in a row
 //!   unknown ----------------------> healthy ---------------------------------------> unhealthy
-//!      |                               ^                                               ^   |
-//!      |                               +------------ `healthy` good ones in a row -----|---+
-//!      +---------------------------------- first answer bad ---------------------------+
+//!      |                             ^   ^                                             |
+//!      | first answer bad            |   +------------ `healthy` good ones in a row ---+
+//!      v                             |
+//!   not healthy yet -----------------+ first good one
 //! ```
+
+use crate::fleet::Checks;
 
 /// What one check has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +27,7 @@ pub(super) enum Verdict {
 /// The checks of one server so far.
 #[derive(Debug)]
 pub(super) struct Streak {
-    /// `None` before the first answer.
-    is_healthy: Option<bool>,
+    found: Checks,
     /// Answers in a row that say otherwise.
     against: u32,
     healthy: u32,
@@ -32,9 +35,10 @@ pub(super) struct Streak {
 }
 
 impl Streak {
-    /// Changes to healthy after `healthy` good answers, and back after `unhealthy` bad ones; 0 is taken for 1.
-    pub(super) fn new(healthy: u32, unhealthy: u32) -> Self {
-        Self { is_healthy: None, against: 0, healthy, unhealthy }
+    /// Goes on from what was `found` before. Changes to healthy after `healthy` good answers, and back after
+    /// `unhealthy` bad ones; 0 is taken for 1.
+    pub(super) fn new(found: Checks, healthy: u32, unhealthy: u32) -> Self {
+        Self { found, against: 0, healthy, unhealthy }
     }
 
     /// Whether the server is healthy now, where `verdict` has changed it.
@@ -44,21 +48,24 @@ impl Streak {
             Verdict::Bad => false,
             Verdict::Unknown => return None,
         };
-        let needed = match self.is_healthy {
-            None => 1,
-            Some(is_healthy) if is_healthy == is_good => {
+        let needed = match (self.found, is_good) {
+            (Checks::Unknown, _) | (Checks::Unhealthy { was_healthy: false }, true) => 1,
+            (Checks::Healthy, true) | (Checks::Unhealthy { .. }, false) => {
                 self.against = 0;
                 return None;
             }
-            Some(true) => self.unhealthy,
-            Some(false) => self.healthy,
+            (Checks::Healthy, false) => self.unhealthy,
+            (Checks::Unhealthy { .. }, true) => self.healthy,
         };
         self.against = self.against.saturating_add(1);
         if self.against < needed {
             return None;
         }
         self.against = 0;
-        self.is_healthy = Some(is_good);
+        self.found = match is_good {
+            true => Checks::Healthy,
+            false => Checks::Unhealthy { was_healthy: self.found.were_good() },
+        };
         Some(is_good)
     }
 }
@@ -69,7 +76,11 @@ mod tests {
 
     /// `answers`, `+` good, `-` bad, `?` unknown, with `|` behind each that changes something.
     fn check(healthy: u32, unhealthy: u32, expected: &str) {
-        let mut streak = Streak::new(healthy, unhealthy);
+        check_after(Checks::Unknown, healthy, unhealthy, expected);
+    }
+
+    fn check_after(found: Checks, healthy: u32, unhealthy: u32, expected: &str) {
+        let mut streak = Streak::new(found, healthy, unhealthy);
         let mut seen = String::new();
         for answer in expected.chars().filter(|answer| *answer != '|') {
             let verdict = match answer {
@@ -89,9 +100,21 @@ mod tests {
     #[test]
     fn the_first_answer_decides_and_then_it_takes_as_many_in_a_row_as_configured() {
         check(2, 3, "+|+---|--+-++|--+---|");
-        check(2, 3, "-|---+-++|");
+        check(2, 3, "-|---+|-+---|+-++|");
         check(1, 1, "+|-|+|-|");
         check(0, 0, "+|-|+|");
-        check(3, 2, "??-|?+?+?+|-?-|");
+        check(3, 2, "??-|?+|-?-|+?+?+|");
+    }
+
+    #[test]
+    fn a_server_that_has_never_been_healthy_is_with_its_first_good_answer() {
+        check(9, 3, "-|--+|--+---|++++++++-+++++++++|");
+    }
+
+    #[test]
+    fn who_goes_on_asking_goes_on_from_what_was_found() {
+        check_after(Checks::Healthy, 2, 3, "--+---|");
+        check_after(Checks::Unhealthy { was_healthy: true }, 2, 3, "+-++|");
+        check_after(Checks::Unhealthy { was_healthy: false }, 2, 3, "-+|");
     }
 }

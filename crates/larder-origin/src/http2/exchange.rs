@@ -63,7 +63,7 @@ pub(crate) async fn exchange(
         Ok(sent) => sent,
         Err(error) => {
             connection.retire();
-            return Err(not_sent(&lease, &error, parts, upload));
+            return Err(not_sent(&error, parts, upload));
         }
     };
     if answer.stream_id().as_u32() >= LAST_STREAM_ID {
@@ -126,21 +126,15 @@ pub(crate) async fn exchange(
                 _ => None,
             };
             let again = again.map(|upload| Outgoing::from_request(Request::from_parts(parts, upload)));
-            if again.is_some() && lease.is_reused {
-                lease.shared().metrics.retried();
-            }
             Err(Failed { error, again })
         }
     }
 }
 
 /// `h2` took no request: the connection has ended, or the head is none.
-fn not_sent(lease: &Lease, error: &h2::Error, parts: Parts, upload: Upload) -> Failed {
+fn not_sent(error: &h2::Error, parts: Parts, upload: Upload) -> Failed {
     if !error.is_go_away() && !error.is_io() && !error.is_reset() {
         return Failed { error: OriginError::BadRequest("head, over http/2,"), again: None };
-    }
-    if lease.is_reused {
-        lease.shared().metrics.retried();
     }
     let again = Outgoing::from_request(Request::from_parts(parts, upload));
     Failed { error: OriginError::Closed, again: Some(again) }

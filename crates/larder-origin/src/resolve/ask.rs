@@ -1,6 +1,8 @@
 //! A question to name servers: over UDP, over TCP where the answer does not fit, the next server where one is silent.
 //!
-//! In: name servers in order of preference and a [`Question`]. Out: the first answer. Each try has a socket of its own,
+//! In: name servers in order of preference and a [`Question`]. Out: the first answer. Once one was
+//! silent, the server that answered in its place is asked first, so that silence costs its time once and not for each
+//! question. Each try has a socket of its own,
 //! connected: the system then takes datagrams from that server only, from a port nobody could foresee, and says at
 //! once that nobody listens there. A server that refuses is not asked again; one that stays silent is, once, after the
 //! others. The worst case is `2 x servers x` [`TRY_LIMIT`]; the caller's own limit is usually shorter.
@@ -8,6 +10,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -28,32 +31,47 @@ const FOREIGN_MAX: usize = 64;
 /// The longest answer over TCP: some hundreds of records.
 const TCP_BYTES_MAX: usize = 16 * 1024;
 
-/// The first answer of `servers`; without records where there are none.
+/// The first answer of `servers`; without records where there are none. `preferred` is the place of the one to
+/// begin with.
 ///
 /// # Errors
 /// What the last server asked was wrong with: `TimedOut`, `InvalidData` for a refusal, or the socket's own error.
 ///
 /// # Cancel safety
 /// May be dropped at any time.
-pub(super) async fn ask(servers: &[SocketAddr], question: &Question) -> io::Result<Vec<Record>> {
+pub(super) async fn ask(
+    servers: &[SocketAddr],
+    preferred: &AtomicUsize,
+    question: &Question,
+) -> io::Result<Vec<Record>> {
     let mut error = io::Error::new(io::ErrorKind::NotFound, "no name servers");
-    let mut silent = Vec::new();
-    for server in servers.iter().take(SERVERS_MAX) {
-        match ask_one(*server, question).await {
-            Ok(records) => return Ok(records),
-            Err(failed) => {
-                if failed.kind() == io::ErrorKind::TimedOut {
-                    silent.push(*server);
+    let servers = servers.get(..SERVERS_MAX).unwrap_or(servers);
+    // The system's servers may have become fewer.
+    let first = preferred.load(Ordering::Relaxed) % servers.len().max(1);
+    let mut turns: Vec<usize> =
+        std::iter::once(first).chain((0..servers.len()).filter(|at| *at != first)).collect();
+    let mut was_silent = false;
+    for _ in 0..2 {
+        let mut silent = Vec::new();
+        for at in turns {
+            let Some(server) = servers.get(at) else { continue };
+            match ask_one(*server, question).await {
+                Ok(records) => {
+                    if was_silent {
+                        preferred.store(at, Ordering::Relaxed);
+                    }
+                    return Ok(records);
                 }
-                error = failed;
+                Err(failed) => {
+                    if failed.kind() == io::ErrorKind::TimedOut {
+                        was_silent = true;
+                        silent.push(at);
+                    }
+                    error = failed;
+                }
             }
         }
-    }
-    for server in silent {
-        match ask_one(server, question).await {
-            Ok(records) => return Ok(records),
-            Err(failed) => error = failed,
-        }
+        turns = silent;
     }
     Err(error)
 }

@@ -29,6 +29,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use futures_util::stream::{self, StreamExt as _};
 use parking_lot::Mutex;
@@ -72,6 +73,8 @@ type Part = (String, Option<Kind>);
 pub(crate) struct Names {
     /// Empty: the system's.
     servers: Vec<SocketAddr>,
+    /// The place of the one that is asked first.
+    preferred: AtomicUsize,
     /// What parts of look-ups found last. Never held while asking.
     last: Mutex<HashMap<Part, Vec<SocketAddr>>>,
 }
@@ -79,7 +82,11 @@ pub(crate) struct Names {
 impl Names {
     /// Asks nothing yet.
     pub(crate) fn new(settings: &ResolveSettings) -> Self {
-        Self { servers: settings.name_servers.clone(), last: Mutex::new(HashMap::new()) }
+        Self {
+            servers: settings.name_servers.clone(),
+            preferred: AtomicUsize::new(0),
+            last: Mutex::new(HashMap::new()),
+        }
     }
 
     /// Where `address` is reached now, at least one place; 16 addresses per name and 128 places at most. Those of a
@@ -139,7 +146,7 @@ impl Names {
     }
 
     async fn family(&self, host: &str, kind: Kind) -> io::Result<Vec<SocketAddr>> {
-        let records = ask(&self.servers, host, kind).await?;
+        let records = self.ask(&self.servers, host, kind).await?;
         let found = records.into_iter().filter_map(|record| match record {
             Record::Address(ip) => Some(SocketAddr::new(ip, 0)),
             Record::Service(_) => None,
@@ -152,8 +159,8 @@ impl Names {
     /// The places of a service, the best first, at least one.
     async fn service(&self, name: &str) -> io::Result<Vec<Target>> {
         let records = match self.servers.is_empty() {
-            true => ask(&system::name_servers().await, name, Kind::Service).await?,
-            false => ask(&self.servers, name, Kind::Service).await?,
+            true => self.ask(&system::name_servers().await, name, Kind::Service).await?,
+            false => self.ask(&self.servers, name, Kind::Service).await?,
         };
         let services = offered(records)?;
         let looked_up = stream::iter(services).map(|service| self.target(service)).buffered(AT_ONCE);
@@ -198,6 +205,13 @@ impl Names {
         (service, outcome)
     }
 
+    async fn ask(&self, servers: &[SocketAddr], name: &str, kind: Kind) -> io::Result<Vec<Record>> {
+        let question = Question::new(name, kind);
+        let question =
+            question.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a name of DNS"))?;
+        ask::ask(servers, &self.preferred, &question).await
+    }
+
     fn remember(&self, part: Part, found: &[SocketAddr]) {
         let mut last = self.last.lock();
         if last.len() >= REMEMBERED_MAX && !last.contains_key(&part) {
@@ -210,13 +224,6 @@ impl Names {
     fn recall(&self, part: &Part) -> Vec<SocketAddr> {
         self.last.lock().get(part).cloned().unwrap_or_default()
     }
-}
-
-async fn ask(servers: &[SocketAddr], name: &str, kind: Kind) -> io::Result<Vec<Record>> {
-    let question = Question::new(name, kind);
-    let question =
-        question.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a name of DNS"))?;
-    ask::ask(servers, &question).await
 }
 
 /// The addresses that can be connected to, each once, sorted, up to the bound.

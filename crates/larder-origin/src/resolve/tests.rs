@@ -74,14 +74,16 @@ async fn all_addresses_of_a_name_are_used_once_in_one_order() {
 #[tokio::test]
 async fn an_answer_that_is_no_good_is_passed_over() {
     let (bad, good) = (NameServer::start().await, NameServer::start().await);
-    let names = names(&[bad.address, good.address]);
+    let both = || names(&[bad.address, good.address]);
     good.hosts("app.example", &[[127, 0, 0, 1]]);
     let found = lines(&["app.example 127.0.0.1:80 0 1"]);
     for reply in [Reply::Code(SERVFAIL), Reply::Code(REFUSED), Reply::Silence] {
+        let names = both();
         bad.set("app.example", A, reply.clone());
         bad.set("app.example", AAAA, reply.clone());
         assert_eq!(look_up(&names, "http://app.example").await, found, "{reply:?}");
     }
+    let names = both();
     bad.set("app.example", A, Reply::AfterForeign(vec![Data::A([127, 0, 0, 4])]));
     bad.set("app.example", AAAA, Reply::Records(Vec::new()));
     let own = lines(&["app.example 127.0.0.4:80 0 1"]);
@@ -91,6 +93,25 @@ async fn an_answer_that_is_no_good_is_passed_over() {
     assert_eq!(look_up(&names, "http://app.example").await, long, "cut short, so asked again over TCP");
     let closed = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     assert_eq!(look_up(&self::names(&[closed, good.address]), "http://app.example").await, found);
+}
+
+#[tokio::test]
+async fn a_name_server_that_is_silent_costs_its_time_once() {
+    let (dead, good) = (NameServer::start().await, NameServer::start().await);
+    let names = names(&[dead.address, good.address]);
+    dead.set(SERVICE, SRV, Reply::Silence);
+    good.set(SERVICE, SRV, Reply::Records(vec![Data::Srv(0, 1, 80, "b.example")]));
+    good.hosts("b.example", &[[127, 0, 0, 1]]);
+    let found = lines(&["app.example 127.0.0.1:80 0 1"]);
+    let url = format!("http+srv://{SERVICE}");
+    assert_eq!(look_up(&names, &url).await, found);
+    assert_eq!(look_up(&names, &url).await, found);
+    assert_eq!((dead.asked(SERVICE, SRV), dead.asked("b.example", A)), (1, 0));
+    // Where the other falls silent, it is the first one's turn again.
+    good.set(SERVICE, SRV, Reply::Silence);
+    dead.set(SERVICE, SRV, Reply::Records(vec![Data::Srv(0, 1, 81, "b.example")]));
+    dead.hosts("b.example", &[[127, 0, 0, 1]]);
+    assert_eq!(look_up(&names, &url).await, lines(&["app.example 127.0.0.1:81 0 1"]));
 }
 
 #[tokio::test]

@@ -386,6 +386,7 @@ pub fn request(method: Method, target: &'static str, body: Body) -> OriginReques
         interims: None,
         affinity: Affinity::default(),
         peer: None,
+        progress: None,
     }
 }
 

@@ -6,25 +6,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use http::{Method, StatusCode};
 use larder_cache::{StoredHead, VaryNames};
 use larder_http::message::{Interim, RequestHead};
 use larder_http::time::Now;
 use larder_store::{CacheKey, Growing, StoredResponse};
-use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::{Flights, Trip, range_of};
 use crate::failure::Failure;
 
 /// Interim responses relayed per exchange; more are dropped.
 pub(crate) const INTERIMS_MAX: usize = 16;
-
-/// How far apart followers that would not wait any longer go alone.
-const ALONE_EVERY: Duration = Duration::from_secs(1);
 
 /// A shareable response whose body may still be arriving.
 #[derive(Debug)]
@@ -83,13 +77,10 @@ pub(crate) struct Flight {
     expected: Option<VaryNames>,
     /// The last invalidation before it began.
     pub(super) number: u64,
-    begun: Now,
     pub(super) invalidated: AtomicBool,
     /// Nobody new may join: its body passes, or it is of no use to others.
     closed: AtomicBool,
     pub(super) waiters: AtomicUsize,
-    /// When the next follower that has waited long enough may go alone.
-    next_alone: Mutex<Option<Instant>>,
     view: watch::Receiver<View>,
 }
 
@@ -102,8 +93,6 @@ impl Flight {
             request: Arc::clone(trip.request),
             expected: trip.expected,
             number: trip.number,
-            begun: trip.begun,
-            next_alone: Mutex::new(None),
             invalidated: AtomicBool::new(false),
             closed: AtomicBool::new(!shared),
             waiters: AtomicUsize::new(0),
@@ -145,17 +134,18 @@ pub(crate) struct FlightGuard {
     table: Arc<Flights>,
     shared: bool,
     number: u64,
+    begun: Now,
 }
 
 impl FlightGuard {
     pub(super) fn new(
-        flight: Arc<Flight>,
-        sender: watch::Sender<View>,
+        (flight, sender): (Arc<Flight>, watch::Sender<View>),
         table: Arc<Flights>,
         shared: bool,
+        begun: Now,
     ) -> Self {
         let number = flight.number;
-        Self { flight, sender: Arc::new(sender), table, shared, number }
+        Self { flight, sender: Arc::new(sender), table, shared, number, begun }
     }
 
     pub(super) fn is_of(&self, flight: &Arc<Flight>) -> bool {
@@ -185,7 +175,12 @@ impl FlightGuard {
 
     /// When it was found that the origin has to be asked.
     pub(crate) fn begun(&self) -> Now {
-        self.flight.begun
+        self.begun
+    }
+
+    /// The origin was asked only at `begun`: until then its client sent what it had to say.
+    pub(crate) fn began(&mut self, begun: Now) {
+        self.begun = begun;
     }
 
     /// The last invalidation that does not concern what this flight brings.
@@ -260,15 +255,6 @@ impl Follower {
         // The phase may have been set already: it has to be heard.
         view.mark_changed();
         Self { flight: Arc::clone(flight), view, heard }
-    }
-
-    /// When this follower may go alone, having waited until `now`: at once, or in its turn. Turns are [`ALONE_EVERY`]
-    /// apart, so that an origin that is slow already is not asked by everybody; one whose client leaves is lost.
-    pub(crate) fn turn_alone(&self, now: Instant) -> Instant {
-        let mut next = self.flight.next_alone.lock();
-        let turn = next.map_or(now, |next| next.max(now));
-        *next = Some(turn + ALONE_EVERY);
-        turn
     }
 
     /// Waits for the next thing to happen. There is no limit here: the fetch has its own.

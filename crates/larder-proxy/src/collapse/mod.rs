@@ -20,6 +20,7 @@ mod flight;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use hashbrown::HashMap;
 use http::{HeaderValue, Method};
@@ -29,16 +30,25 @@ use larder_http::time::Now;
 use larder_store::CacheKey;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
+use tokio::time::Instant;
 
 pub(crate) use flight::{Event, Flight, FlightGuard, Follower, Landing, Phase};
 
 const SHARDS: usize = 64;
+
+/// How far apart requests for one key that would not wait any longer go alone.
+const ALONE_EVERY: Duration = Duration::from_secs(1);
+
+/// Turns that a shard remembers before it forgets those that have passed.
+const TURNS_KEPT: usize = 64;
 
 type Shard = HashMap<u64, SmallVec<[Arc<Flight>; 1]>, foldhash::fast::RandomState>;
 
 /// All flights of a larder, over all workers.
 pub(crate) struct Flights {
     shards: Box<[Mutex<Shard>]>,
+    /// By key: when the next request that has waited long enough may go alone.
+    turns: Box<[Mutex<HashMap<u64, Instant, foldhash::fast::RandomState>>]>,
     waiters_per_key: usize,
 }
 
@@ -71,7 +81,8 @@ pub(crate) enum Seat {
 
 impl Flights {
     pub(crate) fn new(waiters_per_key: usize) -> Arc<Self> {
-        Arc::new(Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), waiters_per_key })
+        let turns = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Arc::new(Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), turns, waiters_per_key })
     }
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {
@@ -105,6 +116,21 @@ impl Flights {
         Seat::Lead(guard, follower)
     }
 
+    /// When a request for `key` that has waited for others until `now` may go alone: at once, or in its turn. Turns are
+    /// [`ALONE_EVERY`] apart, whatever flights come and go, so that an origin that is slow already is not asked by
+    /// everybody; the turn of one whose client leaves is lost.
+    pub(crate) fn turn_alone(&self, key: &CacheKey, now: Instant) -> Instant {
+        let hash = key.hash();
+        let mut turns = self.turns[(hash >> 40) as usize % SHARDS].lock();
+        if turns.len() >= TURNS_KEPT {
+            turns.retain(|_, next| *next > now);
+        }
+        let next = turns.entry(hash).or_insert(now);
+        let turn = (*next).max(now);
+        *next = turn + ALONE_EVERY;
+        turn
+    }
+
     /// A flight that nobody else may join. It is in the table all the same, for invalidations to find it.
     pub(crate) fn alone(self: &Arc<Self>, trip: Trip<'_>) -> (FlightGuard, Follower) {
         let mut shard = self.shard(trip.key.hash()).lock();
@@ -118,10 +144,11 @@ impl Flights {
         shared: bool,
     ) -> (FlightGuard, Follower) {
         let hash = trip.key.hash();
+        let begun = trip.begun;
         let (flight, sender) = Flight::new(trip, shared);
         shard.entry(hash).or_default().push(Arc::clone(&flight));
         let follower = Follower::new(&flight);
-        (FlightGuard::new(flight, sender, Arc::clone(self), shared), follower)
+        (FlightGuard::new((flight, sender), Arc::clone(self), shared, begun), follower)
     }
 
     /// Forbids every flight for the base of `key` that began before invalidation `number` to store its result, and

@@ -15,6 +15,7 @@ use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{Peer, RequestHead};
 use larder_origin::{Affinity, Origin, OriginResponse};
+use tokio::time::Instant;
 
 use super::stored::freshness;
 use super::{
@@ -72,11 +73,11 @@ impl Walk<'_> {
         }
         let request = outgoing(head, marked);
         let clock = &self.worker.proxy.clock;
-        let sent = clock.now();
+        let (begun, wanted) = (Instant::now(), clock.now());
         let answered = match Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.shared)) {
             Ok(origin) => {
                 let remote = SocketAddr::new(IpAddr::V4(CLIENT), 0);
-                let hop = Hop { peer: Peer { remote, local: remote }, trusted: false };
+                let hop = Hop { peer: Peer { remote, local: remote }, is_waiting: false, trusted: false };
                 let affinity = Affinity::default();
                 origin
                     .send(fetch::outgoing(&request, Body::Empty, false, (hop, affinity), None))
@@ -87,7 +88,8 @@ impl Walk<'_> {
         };
         match answered {
             Ok(mut answer) => {
-                let times = ExchangeTimes { request: sent, response: clock.now() };
+                let on_the_way = begun.elapsed().saturating_sub(answer.timing.first_byte);
+                let times = ExchangeTimes { request: wanted.later(on_the_way), response: clock.now() };
                 fetch::complete(&mut answer.fields, times.response);
                 status.forward_status = Some(answer.status);
                 told.status = Some(answer.status.as_u16());

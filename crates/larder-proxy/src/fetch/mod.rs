@@ -34,6 +34,8 @@ const PASSES_MAX: usize = 8;
 pub(crate) struct Hop {
     /// Its connection.
     pub(crate) peer: Peer,
+    /// Whether it is for its sake that the origin is asked. Nobody's connection is told of otherwise.
+    pub(crate) is_waiting: bool,
     /// The client is a proxy that is believed: its list of addresses is continued.
     pub(crate) trusted: bool,
 }
@@ -95,7 +97,8 @@ pub(crate) fn outgoing(
         websocket,
         interims,
         affinity,
-        peer: Some(hop.peer),
+        peer: hop.is_waiting.then_some(hop.peer),
+        progress: None,
     }
 }
 
@@ -159,7 +162,14 @@ mod tests {
 
     fn sent(head: &RequestHead, trusted: bool) -> HeaderMap {
         let peer = Peer { remote: "192.0.2.7:1".parse().unwrap(), local: "192.0.2.8:80".parse().unwrap() };
-        outgoing(head, Body::Empty, false, (Hop { peer, trusted }, Affinity::default()), None).fields
+        outgoing(
+            head,
+            Body::Empty,
+            false,
+            (Hop { peer, is_waiting: true, trusted }, Affinity::default()),
+            None,
+        )
+        .fields
     }
 
     #[test]

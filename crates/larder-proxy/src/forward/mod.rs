@@ -19,10 +19,11 @@ use http::{HeaderMap, StatusCode};
 use larder_cache::part::Gap;
 use larder_cache::{Confirmed, ExchangeTimes, Freshness, NotStorable, Offered, StaleCause, StoredHead};
 use larder_http::message::RequestHead;
-use larder_origin::{Affinity, OriginError, OriginRequest, OriginResponse};
+use larder_origin::{Affinity, OriginRequest, OriginResponse, Progress};
 use larder_store::{Reader, RefreshFailure, StoredResponse};
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::collapse::{FlightGuard, Landing, Phase};
 use crate::failure::Failure;
@@ -53,15 +54,6 @@ pub(crate) struct Job {
     /// A stored part, and what of the whole is asked for: only the rest.
     pub(crate) completing: Option<(Arc<StoredResponse>, Gap)>,
     pub(crate) leader: oneshot::Sender<Share>,
-}
-
-impl Job {
-    /// What was to be refreshed stands in for the origin for now, and is not tried again by every request.
-    fn note_failure(&self, failure: RefreshFailure) {
-        if let Some(stored) = &self.offered.selected {
-            stored.refreshing.failed(self.worker.proxy.clock.now().monotonic, failure);
-        }
-    }
 }
 
 /// Stored responses that the origin may confirm.
@@ -141,10 +133,13 @@ pub(crate) async fn ask(
     let Some((choice, origin)) = furnished.origin(origin) else {
         return Err(Failure::FETCH_LOST);
     };
-    let sent = worker.proxy.clock.now();
+    let (begun, wanted) = (Instant::now(), worker.proxy.clock.now());
     match origin.send(request).await {
         Ok(mut answer) => {
-            let times = ExchangeTimes { request: sent, response: worker.proxy.clock.now() };
+            // Queueing and connecting do not make an answer old (RFC 9111 4.2.3).
+            let on_the_way = begun.elapsed().saturating_sub(answer.timing.first_byte);
+            let response = worker.proxy.clock.now();
+            let times = ExchangeTimes { request: wanted.later(on_the_way), response };
             worker.metrics.origin_answered(choice.id, times.delay());
             fetch::complete(&mut answer.fields, times.response);
             Ok((answer, times))
@@ -155,14 +150,7 @@ pub(crate) async fn ask(
                 status: error.status(),
                 detail: error.token(),
                 dead: error.is_dead(),
-                acted: matches!(
-                    error,
-                    OriginError::Closed
-                        | OriginError::FirstByteTimeout
-                        | OriginError::BadResponse(_)
-                        | OriginError::HeadTooLarge
-                        | OriginError::UnexpectedUpgrade
-                ),
+                queued: error.retry_after().is_some(),
             })
         }
     }
@@ -171,8 +159,8 @@ pub(crate) async fn ask(
 /// What a request that was sent brought, and what was made of it at once.
 pub(crate) type Acted<S> = Result<(OriginResponse, ExchangeTimes, S), Failure>;
 
-/// An unsafe request: a task of its own, because its answer says what has to go from the cache, whether its client is
-/// still there to hear it or not. An upload that is cut ends it, as everywhere. `settle` is called once with what the
+/// An unsafe request: a task of its own once it is sent, because its answer says what has to go from the cache, whether
+/// its client is still there to hear it or not. One that still queues ends with its client. An upload that is cut ends it, as everywhere. `settle` is called once with what the
 /// origin answered, or with nothing where it may have acted and did not say.
 pub(crate) fn act<S: Send + 'static>(
     worker: &Arc<Worker>,
@@ -181,16 +169,30 @@ pub(crate) fn act<S: Send + 'static>(
     request: OriginRequest,
     settle: impl FnOnce(Option<&OriginResponse>) -> S + Send + 'static,
 ) -> oneshot::Receiver<Acted<S>> {
-    let (give, take) = oneshot::channel();
+    let (mut give, take) = oneshot::channel();
     let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
+    let progress = Progress::new();
+    let request = OriginRequest { progress: Some(Arc::clone(&progress)), ..request };
     tokio::spawn(async move {
-        let acted = match ask(&worker, &furnished, origin, request).await {
+        let left_in_the_queue = async {
+            tokio::select! {
+                () = give.closed() => {}
+                () = progress.seated() => std::future::pending().await,
+            }
+        };
+        let asked = tokio::select! {
+            asked = ask(&worker, &furnished, origin, request) => asked,
+            // Nothing of it was sent, so nothing came of it; and perhaps its client asks again.
+            () = left_in_the_queue => return,
+        };
+        let acted = match asked {
             Ok((answer, times)) => {
                 let settled = settle(Some(&answer));
                 Ok((answer, times, settled))
             }
             Err(failure) => {
-                if failure.acted {
+                // An upload that its client broke off never was a whole request.
+                if progress.is_written() && !failure.status.is_client_error() {
                     settle(None);
                 }
                 Err(failure)
@@ -205,19 +207,28 @@ pub(crate) fn act<S: Send + 'static>(
 /// Flies: asks, judges, fills, stores.
 pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
     let orphan_time = job.orphan_time;
+    // What may stand in for the origin, whatever it is offered in the end.
+    let stood = job.offered.selected.clone();
     loop {
         let request = request(&job, &guard);
         let conditional = CONDITIONS.iter().any(|name| request.fields.contains_key(name));
         let asked = ask(&job.worker, &job.furnished, job.origin, request);
         let answered = tokio::select! {
             answered = asked => answered,
-            () = abandoned(&mut job.leader, &guard, orphan_time) => return,
+            () = abandoned(&mut job.leader, &guard, orphan_time) => {
+                // Everybody has given up on an origin that said nothing all that time.
+                if guard.is_shared() {
+                    note_failure(&job, stood.as_ref(), RefreshFailure::Dead);
+                }
+                return;
+            }
         };
         let (answer, times) = match answered {
             Ok(answered) => answered,
             Err(failure) => {
-                if failure.dead {
-                    job.note_failure(RefreshFailure::Dead);
+                // That there was no room for a refresh says nothing of the origin.
+                if failure.dead && !(failure.queued && job.leader.is_closed()) {
+                    note_failure(&job, stood.as_ref(), RefreshFailure::Dead);
                 }
                 return guard.tell(Phase::Failed(failure));
             }
@@ -235,12 +246,12 @@ pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
                 _ => {}
             }
         }
-        if let Some(stored) = &job.offered.selected {
+        if let Some(stored) = &stood {
             stored.refreshing.recovered();
         }
         if answer.status != StatusCode::NOT_MODIFIED {
-            if let Some(stored) = stand_in(&job, answer.status) {
-                job.note_failure(RefreshFailure::Error);
+            if let Some(stored) = stand_in(&job, stood.as_ref(), answer.status) {
+                note_failure(&job, stood.as_ref(), RefreshFailure::Error);
                 let _ = job.leader.send(Share::StandIn(Arc::clone(&stored), answer.status));
                 return guard.tell(Phase::StandIn(stored, answer.status));
             }
@@ -297,12 +308,22 @@ fn fills(gap: &Gap, part: &StoredResponse, answer: &OriginResponse) -> bool {
 }
 
 /// The stored response that may stand in for an error of the origin (RFC 5861 4).
-fn stand_in(job: &Job, status: StatusCode) -> Option<Arc<StoredResponse>> {
-    let cause = StaleCause::of_status(status)?;
-    let stored = job.offered.selected.as_ref()?;
+fn stand_in(
+    job: &Job,
+    stored: Option<&Arc<StoredResponse>>,
+    status: StatusCode,
+) -> Option<Arc<StoredResponse>> {
+    let (cause, stored) = (StaleCause::of_status(status)?, stored?);
     let now = job.worker.proxy.clock.now();
     let allowed = larder_cache::may_serve_stale(&stored.head, now, cause, &job.settings.policy);
     allowed.is_ok().then(|| Arc::clone(stored))
+}
+
+/// What was to be refreshed stands in for the origin for now, and is not tried again by every request.
+fn note_failure(job: &Job, stored: Option<&Arc<StoredResponse>>, failure: RefreshFailure) {
+    if let Some(stored) = stored {
+        stored.refreshing.failed(job.worker.proxy.clock.now().monotonic, failure);
+    }
 }
 
 /// Resolves when there is nobody left to fetch for: at once where nobody but the leader could want it, else when nobody

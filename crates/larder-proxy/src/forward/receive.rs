@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use http::header::AGE;
+use http::header::{AGE, AUTHORIZATION};
 use http::{Method, StatusCode};
 use larder_cache::part::{Gap, Part, whole_fields};
 use larder_cache::{CachePolicy, ExchangeTimes, NotStorable, Storability, StoredHead, directives};
@@ -107,6 +107,7 @@ async fn land(
         Storability::NotStorable(reason) => {
             job.worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
             let kept = Kept::Nothing(reason);
+            end_outdated(&job, &guard, answer.status, reason);
             if guard.is_shared() && !is_leaders_own(kept) {
                 mark(&job.worker, &job.furnished, &job.settings, &guard);
             }
@@ -160,12 +161,24 @@ async fn land(
     let lost = match filled {
         Filled::Kept => None,
         Filled::Passed => Some(passing),
+        Filled::Broken(_) | Filled::Abandoned if seldom => Some(NotStored::MinUses),
         Filled::Broken(_) | Filled::Abandoned => Some(NotStored::Incomplete),
     };
     if let Some(reason) = lost {
         worker.metrics.not_stored(&NotStoredLabel(reason));
     }
     Some(filled)
+}
+
+/// What the origin says now is not to be stored, and what is stored is not what it says any more. What a visitor with a
+/// session, or with credentials, is told is no news about what the others get.
+fn end_outdated(job: &Job, guard: &FlightGuard, status: StatusCode, reason: NotStorable) {
+    let (request, policy) = (guard.request(), &job.settings.policy);
+    let is_own = request.fields.contains_key(AUTHORIZATION) || larder_cache::has_session(request, policy);
+    let is_news = reason.outdates(status) && guard.is_valid() && !is_own;
+    if let Some(stored) = job.offered.selected.as_ref().filter(|_| is_news) {
+        job.settings.store.remove(&guard.place_of(&stored.head), stored);
+    }
 }
 
 fn mark(worker: &Worker, furnished: &Furnished, settings: &RuleSettings, guard: &FlightGuard) {

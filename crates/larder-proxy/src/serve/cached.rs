@@ -53,10 +53,11 @@ impl Quest<'_> {
         self.furnished.origin(self.origin).is_some_and(|(_, origin)| origin.is_down())
     }
 
-    /// Whether a request that nobody waits for has any prospect: the origin is there, or may be there again.
+    /// Whether the origin has time for a request that nobody waits for: it is there, or may be there again, and no client
+    /// queues for it.
     pub(super) fn has_prospect(&self) -> bool {
         let origin = self.furnished.origin(self.origin);
-        origin.is_none_or(|(_, origin)| !origin.is_down() || origin.is_probe_due())
+        origin.is_none_or(|(_, origin)| !origin.is_queueing() && (!origin.is_down() || origin.is_probe_due()))
     }
 
     pub(super) fn job(
@@ -95,7 +96,8 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
         Sought { store, key: &key, request, policy, holds }.look_up(now)
     };
     let mut alone = larder_cache::is_personal(&exchange.head, &settings.policy);
-    let (mut looks, mut lost, mut impatient) = (0, 0, false);
+    let (mut looks, mut lost) = (0, 0);
+    let (mut impatient, mut went_alone) = (false, false);
     let mut seldom = None;
     loop {
         let now = worker.proxy.clock.now();
@@ -164,6 +166,10 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
         };
         let flights = &worker.proxy.flights;
         let seat = if alone {
+            if std::mem::take(&mut impatient) {
+                worker.metrics.went_alone();
+                went_alone = true;
+            }
             let (guard, follower) = flights.alone(trip);
             Seat::Lead(guard, follower)
         } else {
@@ -191,7 +197,10 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
             Seat::Full => return reply::failed(Outcome::Forwarded(ask.forward), Failure::WAITERS_FULL),
         };
         let collapsed = share.is_none();
+        let waited = exchange.collapse_wait.unwrap_or_default();
         let patience = settings.collapse_wait.filter(|_| collapsed && !alone);
+        let patience = patience.map(|patience| patience.saturating_sub(waited));
+        let patience = patience.map(|patience| (patience, || flights.turn_alone(&key, Instant::now())));
         let told = wait(follower, share, interims, patience).await;
         if collapsed {
             let waited = worker.proxy.clock.now().since(&now);
@@ -199,12 +208,11 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
         }
         if matches!(told, Told::TooLate) {
             (alone, impatient) = (true, true);
-            worker.metrics.went_alone();
             continue;
         }
         match land(&quest, exchange, &ask, told, collapsed) {
             Landed::Reply(mut reply) => {
-                reply.status.detail = reply.status.detail.or(impatient.then_some(COLLAPSE_WAIT));
+                reply.status.detail = reply.status.detail.or(went_alone.then_some(COLLAPSE_WAIT));
                 return *reply;
             }
             Landed::GoAlone => alone = true,
@@ -225,7 +233,8 @@ fn is_found(found: &Found, stored: &Arc<StoredResponse>) -> bool {
 /// Whether a response to this request is not to be stored yet, because its URL has not been asked for often enough. What
 /// is stored already has been.
 fn is_seldom(worker: &Worker, settings: &RuleSettings, key: &CacheKey, ask: &Ask) -> bool {
-    settings.min_uses > 1 && ask.selected.is_none() && worker.proxy.uses.count(key.hash()) < settings.min_uses
+    let is_there = ask.selected.is_some() || ask.part.is_some();
+    settings.min_uses > 1 && !is_there && worker.proxy.uses.count(key.hash()) < settings.min_uses
 }
 
 /// What a follower, or the leader, was told in the end.
@@ -244,10 +253,9 @@ async fn wait(
     mut follower: Follower,
     share: Option<oneshot::Receiver<Share>>,
     interims: &Interims,
-    patience: Option<Duration>,
+    patience: Option<(Duration, impl FnOnce() -> Instant)>,
 ) -> Told {
-    let mut until = patience.map(|patience| Instant::now() + patience);
-    let mut has_turn = false;
+    let (mut until, mut turn) = patience.map(|(patience, turn)| (Instant::now() + patience, turn)).unzip();
     let event = loop {
         let next = match until {
             None => Ok(follower.next().await),
@@ -256,11 +264,10 @@ async fn wait(
         match next {
             Ok(Event::Interim(interim)) => interims.push(interim),
             Ok(event) => break event,
-            Err(_elapsed) if has_turn => return Told::TooLate,
-            Err(_elapsed) => {
-                until = Some(follower.turn_alone(Instant::now()));
-                has_turn = true;
-            }
+            Err(_elapsed) => match turn.take() {
+                Some(turn) => until = Some(turn()),
+                None => return Told::TooLate,
+            },
         }
     };
     match (event, share) {
@@ -374,13 +381,16 @@ fn is_for(worker: &Worker, exchange: &Exchange, (head, number): (&StoredHead, u6
         && is_usable(exchange, head, now)
 }
 
-/// Whether it may be used as it is. What came after this request did is as new as any wish could ask for.
+/// Whether it may be used as it is. What came after this request did is as new as any wish could ask for, and as fresh as
+/// it was on arrival: a lifetime of milliseconds may be over before the last of many that waited is told.
 fn is_usable(exchange: &Exchange, head: &StoredHead, now: Now) -> bool {
     let (policy, request) = (&exchange.settings.policy, &exchange.head);
+    let received = head.freshness.received;
+    let came_after = received.monotonic >= exchange.started.monotonic;
+    let now = if came_after { received } else { now };
     let is_fresh = |request| {
         matches!(larder_cache::reuse(head, request, now, policy), larder_cache::Reuse::Fresh { .. })
     };
-    let came_after = head.freshness.received.monotonic >= exchange.started.monotonic;
     if came_after && request.fields.contains_key(CACHE_CONTROL) {
         let mut wishless = request.clone();
         wishless.fields.remove(CACHE_CONTROL);

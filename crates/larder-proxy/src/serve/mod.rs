@@ -95,7 +95,7 @@ fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Ex
         raw_target,
         client: route::client_of(&head, peer.remote.ip(), |address| (plan.trusted)(address)),
         origin: None,
-        hop: Hop { peer, trusted },
+        hop: Hop { peer, is_waiting: true, trusted },
         server,
         site: Arc::clone(site),
         settings: Arc::clone(settings),

@@ -78,13 +78,14 @@ impl ForGet {
 
     /// Sends the answer to the client while it is stored.
     pub(super) async fn keep(
-        self,
+        mut self,
         worker: &Arc<Worker>,
         furnished: &Arc<Furnished>,
         exchange: &Exchange,
         origin: usize,
         (answer, times): (OriginResponse, ExchangeTimes),
     ) -> Reply {
+        self.guard.began(times.request);
         let (leader, share) = oneshot::channel();
         let job = Job {
             worker: Arc::clone(worker),

@@ -61,15 +61,16 @@ impl Refreshing {
         }
     }
 
-    /// How the last attempt failed, where that is not longer ago than `memory`.
+    /// How the last attempt that ended failed, where that is not longer ago than `memory`, or another one has begun since
+    /// and that is not: an attempt may well take longer than the memory lasts.
     pub fn failure(&self, now: Duration, memory: Duration) -> Option<RefreshFailure> {
         let failure = match self.failure.load(Ordering::Relaxed) {
             DEAD => RefreshFailure::Dead,
             ERROR => RefreshFailure::Error,
             _ => return None,
         };
-        let until = self.failed.load(Ordering::Relaxed).saturating_add(ms(memory) - 1);
-        (ms(now) < until).then_some(failure)
+        let since = self.failed.load(Ordering::Relaxed).max(self.begun.load(Ordering::Relaxed));
+        (ms(now) < since.saturating_add(ms(memory) - 1)).then_some(failure)
     }
 
     /// Notes a use; returns whether there was one before. Writes once, so that hot responses do not travel between cores.
@@ -113,10 +114,12 @@ mod tests {
         assert_eq!(failure(5100), None);
         assert!(!refreshing.may_begin(at(1099), at(1000)));
         assert!(refreshing.may_begin(at(1100), at(1000)));
-        refreshing.failed(at(2000), RefreshFailure::Error);
-        assert_eq!(failure(2001), Some(RefreshFailure::Error));
+        assert_eq!(failure(6099), Some(RefreshFailure::Dead), "an attempt is under way");
+        assert_eq!(failure(6100), None);
+        refreshing.failed(at(7000), RefreshFailure::Error);
+        assert_eq!(failure(7001), Some(RefreshFailure::Error));
         refreshing.recovered();
-        assert_eq!(failure(2002), None);
+        assert_eq!(failure(7002), None);
     }
 
     #[test]
