@@ -7,13 +7,14 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use larder_observe::CountedElsewhere;
 
 /// Compares every page with its source or, with `write`, rewrites those that differ.
 pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     let pages = [
         ("docs/reference/config.md", larder_config::reference_markdown()),
         ("docs/reference/larder.schema.json", larder_config::json_schema()),
-        ("docs/reference/metrics.md", larder_observe::metrics_markdown()),
+        ("docs/reference/metrics.md", larder_observe::metrics_markdown(&counted_elsewhere())),
         ("docs/reference/access-log.md", larder_observe::access_log_markdown()),
     ];
     let mut stale = Vec::new();
@@ -34,4 +35,16 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     ensure!(stale.is_empty(), "stale: {}; run `make reference`", stale.join(", "));
     println!("reference: {} pages up to date", pages.len());
     Ok(())
+}
+
+/// What the front door and the way to the origins count and declare themselves, labelled as `/metrics` shows it.
+fn counted_elsewhere() -> CountedElsewhere {
+    let mut elsewhere = CountedElsewhere::default();
+    larder_listen::Metrics::default()
+        .for_each(&mut |name, help, labels, _| elsewhere.sample(name, help, labels));
+    larder_origin::Metrics::default().for_each(&mut |name, help, labels, _| {
+        let labels: Vec<_> = std::iter::once(("upstream", "")).chain(labels.iter().copied()).collect();
+        elsewhere.sample(name, help, &labels);
+    });
+    elsewhere
 }

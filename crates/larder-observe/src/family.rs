@@ -17,6 +17,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Of a family that another crate counts, by the ending of its name; no crate but this one keeps histograms.
+    pub fn of(name: &str) -> Self {
+        if name.ends_with("_total") { Self::Counter } else { Self::Gauge }
+    }
+
     /// The word of the text format.
     pub const fn as_str(self) -> &'static str {
         match self {

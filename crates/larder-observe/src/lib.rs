@@ -33,6 +33,6 @@ pub use histogram::{Histogram, HistogramSnapshot};
 pub use label::{CodeClass, Label, MethodLabel, Served, Vocabulary};
 pub use metrics::Metrics;
 pub use names::{CacheId, OriginId, RouteId};
-pub use reference::{access_log_markdown, metrics_markdown};
+pub use reference::{CountedElsewhere, access_log_markdown, metrics_markdown};
 pub use snapshot::{CacheSnapshot, Count, OriginSnapshot, RouteSnapshot, Snapshot};
 pub use worker::WorkerMetrics;

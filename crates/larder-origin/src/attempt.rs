@@ -41,6 +41,14 @@ pub(crate) struct Failed {
     pub(crate) error: OriginError,
     /// The request, where sending it again cannot repeat an effect.
     pub(crate) again: Option<Outgoing>,
+    /// Whether the server wants it over HTTP/1.1 (RFC 9113 7).
+    pub(crate) needs_http1: bool,
+}
+
+impl Failed {
+    pub(crate) fn new(error: OriginError, again: Option<Outgoing>) -> Self {
+        Self { error, again, needs_http1: false }
+    }
 }
 
 /// What came of an attempt that did not fail.
@@ -77,7 +85,7 @@ async fn over_http1(
     // A new connection cannot have gone stale, so only a kept one needs what a second attempt would send.
     let is_reused = lease.is_reused;
     let Some(connection) = lease.http1() else {
-        return Err(Failed { error: OriginError::Closed, again: Some(outgoing) });
+        return Err(Failed::new(OriginError::Closed, Some(outgoing)));
     };
     let trace = connection.trace.clone();
     let mark = trace.begin();
@@ -106,7 +114,7 @@ async fn over_http1(
     });
     match outcome.await {
         Ok(Ok(_)) if trace.are_reads_refused() => {
-            Err(Failed { error: OriginError::BadResponse(TOO_MANY_INTERIMS), again: None })
+            Err(Failed::new(OriginError::BadResponse(TOO_MANY_INTERIMS), None))
         }
         Ok(Ok(response)) => {
             let is_upload_complete = progress.is_complete();
@@ -116,10 +124,10 @@ async fn over_http1(
             }
             Ok(Answered { lease, response: response.map(Incoming::Http1), is_upload_complete })
         }
-        Err(late) => Err(Failed { error: late.error(&progress), again: None }),
+        Err(late) => Err(Failed::new(late.error(&progress), None)),
         Ok(Err(_)) if progress.error().is_some() => {
             let error = progress.error().unwrap_or(BodyError::Cut);
-            Err(Failed { error: OriginError::ClientBody(error), again: None })
+            Err(Failed::new(OriginError::ClientBody(error), None))
         }
         Ok(Err(mut unsent)) => {
             let message = unsent.take_message();
@@ -131,7 +139,7 @@ async fn over_http1(
                 None if may_repeat && matches!(error, OriginError::Closed) => replay,
                 None => None,
             };
-            Err(Failed { error, again })
+            Err(Failed::new(error, again))
         }
     }
 }
@@ -185,16 +193,25 @@ fn head_error(error: &hyper::Error, trace: &Trace) -> OriginError {
     }
 }
 
-/// Interim responses of one exchange.
+/// A sink for all attempts of an exchange together, which hands on only the first that come.
+pub(crate) fn first_few(sink: InterimSink) -> InterimSink {
+    let passed = AtomicUsize::new(0);
+    Arc::new(move |interim| {
+        if passed.fetch_add(1, Ordering::Relaxed) < INTERIMS_PASSED_MAX {
+            sink(interim);
+        }
+    })
+}
+
+/// Interim responses of one attempt.
 pub(crate) struct Interims {
     sink: Option<InterimSink>,
     seen: AtomicUsize,
-    passed: AtomicUsize,
 }
 
 impl Interims {
     pub(crate) fn new(sink: Option<InterimSink>) -> Self {
-        Self { sink, seen: AtomicUsize::new(0), passed: AtomicUsize::new(0) }
+        Self { sink, seen: AtomicUsize::new(0) }
     }
 
     /// Hands one on, and counts it also where nobody wants it. False where it was one too many.
@@ -203,10 +220,7 @@ impl Interims {
             return false;
         }
         // 100 belongs to this connection: the listener has answered the client's Expect itself.
-        let Some(sink) = self.sink.as_ref().filter(|_| status != StatusCode::CONTINUE) else {
-            return true;
-        };
-        if self.passed.fetch_add(1, Ordering::Relaxed) < INTERIMS_PASSED_MAX {
+        if let Some(sink) = self.sink.as_ref().filter(|_| status != StatusCode::CONTINUE) {
             let mut fields = fields.clone();
             answer::strip(&mut fields);
             sink(Interim { status, fields });

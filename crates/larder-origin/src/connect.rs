@@ -24,6 +24,7 @@ use crate::metrics::Shared;
 use crate::place::Place;
 use crate::pool::{AbortOnDrop, Connection, Exclusive};
 use crate::proxy_protocol;
+use crate::room;
 use crate::settings::{HeadLimits, OriginSettings, Protocol};
 use crate::tls;
 use crate::upload::Upload;
@@ -89,6 +90,11 @@ impl Dial {
         self.protocol != Protocol::Http1
     }
 
+    /// Whether the server may be spoken to in either version.
+    pub(crate) fn speaks_both(&self) -> bool {
+        self.protocol == Protocol::Auto
+    }
+
     /// Opens a connection for `peer`, which only a PROXY header looks at.
     ///
     /// # Cancel safety
@@ -128,7 +134,7 @@ impl Dial {
         deadline: Instant,
         protocol: Protocol,
     ) -> Result<Connection, OriginError> {
-        let open = self.shared.open(self.max_connections)?;
+        let open = room::enter(&self.shared, self.max_connections, deadline).await?;
         let opening = async {
             let (transport, is_http2) = self.transport(place, peer, protocol).await?;
             let scheme = if self.tls.is_some() { Scheme::Https } else { Scheme::Http };

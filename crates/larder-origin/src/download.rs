@@ -107,6 +107,11 @@ impl Download {
     fn fail(&mut self, error: BodyError) -> BodyError {
         if let Some(hold) = self.hold.take() {
             hold.lease.shared().metrics.body_broken();
+            match (hold.lease.slot(), error) {
+                (Some(slot), BodyError::Cut) => slot.end(),
+                (Some(slot), BodyError::Framing) => slot.blame(),
+                _ => {}
+            }
         }
         error
     }

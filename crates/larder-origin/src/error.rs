@@ -29,7 +29,7 @@ pub enum OriginError {
     /// Nobody listens there.
     #[error("connection refused")]
     ConnectRefused,
-    /// DNS, TCP and TLS together took longer than the limit.
+    /// TCP and TLS together took longer than the limit, or the first answer from DNS did.
     #[error("connecting took too long")]
     ConnectTimeout,
     /// No connection for another reason.

@@ -37,6 +37,7 @@ mod proxy_protocol;
 mod reach;
 mod request;
 mod resolve;
+mod room;
 mod settings;
 mod tls;
 mod tunnel;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::OriginError;
 use crate::fleet::{Roster, Seat, ServerReport, ServerState, Ticket};
 use crate::health::HealthCounters;
+use crate::room::Room;
 
 /// Takes one metric: name, help text, labels, value.
 pub type Visit<'a> = dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64) + 'a;
@@ -23,6 +24,7 @@ pub struct Metrics {
     connections_opened: AtomicU64,
     connections_reused: AtomicU64,
     connections_stale: AtomicU64,
+    connections_given_up: AtomicU64,
     retries: AtomicU64,
     retries_elsewhere: AtomicU64,
     retries_refused: AtomicU64,
@@ -54,6 +56,11 @@ impl Metrics {
                 "larder_origin_connections_stale_total",
                 "Kept connections found closed, too old, or with bytes nobody asked for.",
                 &self.connections_stale,
+            ),
+            (
+                "larder_origin_connections_given_up_total",
+                "Unused connections closed because others were needed and the cap was reached.",
+                &self.connections_given_up,
             ),
             ("larder_origin_retries_total", "Requests sent a second time.", &self.retries),
             (
@@ -114,6 +121,10 @@ impl Metrics {
         bump(&self.connections_stale);
     }
 
+    pub(crate) fn gave_up(&self) {
+        bump(&self.connections_given_up);
+    }
+
     pub(crate) fn retried(&self) {
         bump(&self.retries);
     }
@@ -155,6 +166,7 @@ impl Metrics {
 pub struct Shared {
     /// Counters and gauges.
     pub metrics: Metrics,
+    pub(crate) room: Room,
 }
 
 impl Shared {
@@ -198,6 +210,7 @@ pub(crate) struct OpenConnection(Arc<Shared>);
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.metrics.connections_open.fetch_sub(1, Ordering::Relaxed);
+        self.0.room.free();
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::accept::{Asked, accept};
 use crate::answer::OriginResponse;
+use crate::attempt::first_few;
 use crate::error::{OriginError, SetupError};
 use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
 use crate::metrics::{InFlight, Shared};
@@ -66,7 +67,7 @@ impl Origin {
         self.fleet.settings()
     }
 
-    /// Resolves every server's name once, for a warning at start. Takes at most the connect limit.
+    /// Resolves every server's name once, for a warning at start. Takes at most ten seconds.
     ///
     /// # Cancel safety
     /// May be dropped at any time.
@@ -160,7 +161,7 @@ impl Origin {
             chooser: &self.chooser,
             asked: &asked,
             affinity,
-            interims,
+            interims: interims.map(first_few),
             peer,
             progress,
             begun,

@@ -9,13 +9,16 @@
 //!
 //! Unused connections are closed by a task that runs only while there are connections and ends with the pool.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use hyper::client::conn::http1::SendRequest;
 use larder_http::message::Peer;
 use parking_lot::Mutex;
+use tokio::sync::{MutexGuard, Notify};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -73,10 +76,14 @@ pub(crate) struct Pool {
     /// so that a burst opens one and not a hundred. An async lock: who waits has a deadline, and who holds it may be
     /// dropped.
     opening: tokio::sync::Mutex<()>,
+    /// Told of each place that becomes free on an HTTP/2 connection, for one of those who wait for another.
+    freed: Arc<Notify>,
     /// Whether the latest connection turned out to be HTTP/1.1, so that there is no point in waiting for another's.
     chose_http1: AtomicBool,
     /// Present while the task that closes old connections runs.
     sweeper: Mutex<Option<AbortOnDrop>>,
+    /// Whose it is.
+    worker: ThreadId,
     max_idle: usize,
     idle_limit: Duration,
     shared: Arc<Shared>,
@@ -85,21 +92,30 @@ pub(crate) struct Pool {
 impl Pool {
     /// An empty pool. With `max_idle` 0 nothing is kept and nothing is shared: a connection for each exchange.
     pub(crate) fn new(max_idle: usize, idle_limit: Duration, shared: Arc<Shared>) -> Arc<Self> {
-        Arc::new(Self {
+        let pool = Arc::new(Self {
             idle: Mutex::new(Vec::new()),
             multiplexed: Mutex::new(Vec::new()),
             opening: tokio::sync::Mutex::new(()),
+            freed: Arc::default(),
             chose_http1: AtomicBool::new(false),
             sweeper: Mutex::new(None),
+            worker: thread::current().id(),
             max_idle,
             idle_limit,
             shared,
-        })
+        });
+        pool.shared.room.add(&pool);
+        pool
+    }
+
+    /// The thread that made it.
+    pub(crate) fn worker(&self) -> ThreadId {
+        self.worker
     }
 
     /// A connection that can take a request now. Those found unusable on the way are closed.
     pub(crate) fn take(self: &Arc<Self>) -> Option<Lease> {
-        self.take_multiplexed().or_else(|| self.take_http1())
+        self.take_multiplexed(None).or_else(|| self.take_http1())
     }
 
     /// The same where the exchange needs HTTP/1.1: the connection used last.
@@ -118,11 +134,13 @@ impl Pool {
         }
     }
 
-    fn take_multiplexed(self: &Arc<Self>) -> Option<Lease> {
+    /// A place on an HTTP/2 connection, on one opened `since` then where that is asked for.
+    fn take_multiplexed(self: &Arc<Self>, since: Option<Instant>) -> Option<Lease> {
         let (slot, closed) = {
             let mut multiplexed = self.multiplexed.lock();
             let closed = self.take_closed(&mut multiplexed);
-            (multiplexed.iter().find_map(Multiplexed::enter), closed)
+            let mut fit = multiplexed.iter().filter(|connection| is_since(connection, since));
+            (fit.find_map(|connection| connection.enter(&self.freed)), closed)
         };
         for _ in closed {
             self.shared.metrics.stale();
@@ -136,7 +154,8 @@ impl Pool {
     }
 
     /// Opens a connection and leases it. Where others may share what comes of it, only one is opened at a time, and
-    /// who waits takes a place on it instead.
+    /// who waits takes a place on it instead, or one that becomes free elsewhere meanwhile. A request whose connection
+    /// has failed asks for one opened `since` then, because those before may fail it in the same way.
     ///
     /// # Cancel safety
     /// May be dropped at any time; a half-open connection is closed and the next in line opens its own.
@@ -146,31 +165,65 @@ impl Pool {
         place: &Place,
         peer: Option<Peer>,
         deadline: Instant,
+        since: Option<Instant>,
     ) -> Result<Lease, OriginError> {
         let connecting = dial.connect(place, peer, deadline);
         let may_wait = self.max_idle > 0 && dial.may_share();
         if !may_wait || self.chose_http1.load(Ordering::Relaxed) {
             return Ok(self.learn(connecting.await?));
         }
-        let opening = tokio::time::timeout_at(deadline, self.opening.lock())
-            .await
-            .map_err(|_| OriginError::ConnectTimeout)?;
-        if let Some(lease) = self.take_multiplexed() {
-            return Ok(lease);
+        let opened = match tokio::time::timeout_at(deadline, self.turn(since)).await {
+            Ok(Turn::Place(lease)) => return Ok(lease),
+            Ok(Turn::Open(opening)) => {
+                let _opening = (!self.chose_http1.load(Ordering::Relaxed)).then_some(opening);
+                connecting.await
+            }
+            Err(_) => Err(OriginError::ConnectTimeout),
+        };
+        match opened {
+            Ok(connection) => Ok(self.learn(connection)),
+            Err(error) => self.take_multiplexed(since).ok_or(error),
         }
-        let unsettled = self.multiplexed.lock().iter().find_map(|connection| connection.unsettled());
-        if let Some(unsettled) = unsettled {
-            tokio::time::timeout_at(deadline, unsettled.settles())
-                .await
-                .map_err(|_| OriginError::ConnectTimeout)?;
-            if let Some(lease) = self.take_multiplexed() {
-                return Ok(lease);
+    }
+
+    /// Waits until somebody else's connection has a place, or it is this one's turn to open another.
+    async fn turn(self: &Arc<Self>, since: Option<Instant>) -> Turn<'_> {
+        let mut opening = pin!(self.turn_to_open(since));
+        if since.is_some() {
+            // A place that becomes free is one on an older connection as a rule.
+            return opening.await;
+        }
+        loop {
+            tokio::select! {
+                biased;
+                turn = &mut opening => return turn,
+                () = self.freed.notified() => {
+                    if let Some(lease) = self.take_multiplexed(None) {
+                        return Turn::Place(lease);
+                    }
+                }
             }
         }
-        if self.chose_http1.load(Ordering::Relaxed) {
-            drop(opening);
+    }
+
+    /// The same, where places that become free meanwhile do not count.
+    async fn turn_to_open(self: &Arc<Self>, since: Option<Instant>) -> Turn<'_> {
+        let opening = self.opening.lock().await;
+        if let Some(lease) = self.take_multiplexed(since) {
+            return Turn::Place(lease);
         }
-        Ok(self.learn(connecting.await?))
+        let unsettled = {
+            let multiplexed = self.multiplexed.lock();
+            let mut fit = multiplexed.iter().filter(|connection| is_since(connection, since));
+            fit.find_map(|connection| connection.unsettled())
+        };
+        if let Some(unsettled) = unsettled {
+            unsettled.settles().await;
+            if let Some(lease) = self.take_multiplexed(since) {
+                return Turn::Place(lease);
+            }
+        }
+        Turn::Open(opening)
     }
 
     /// Leases a connection whose version the server was free to choose.
@@ -184,7 +237,7 @@ impl Pool {
         match connection {
             Connection::Http1(connection) => self.hold(Held::Http1(connection), false),
             Connection::Http2(connection) => {
-                let slot = Multiplexed::enter_new(&connection);
+                let slot = Multiplexed::enter_new(&connection, &self.freed);
                 if self.max_idle > 0 {
                     self.multiplexed.lock().push(connection);
                     self.start_sweeper();
@@ -217,17 +270,35 @@ impl Pool {
         let displaced = {
             let mut multiplexed = self.multiplexed.lock();
             let unused = multiplexed.iter().filter(|connection| connection.unused_since().is_some()).count();
-            let longest = multiplexed
-                .iter()
-                .enumerate()
-                .filter_map(|(at, connection)| Some((connection.unused_since()?, at)))
-                .min();
-            match longest {
+            match longest_unused(&multiplexed) {
                 Some((_, at)) if unused > self.max_idle => Some(multiplexed.remove(at)),
                 _ => None,
             }
         };
         drop(displaced);
+    }
+
+    /// Since when its longest unused connection has not been used.
+    pub(crate) fn unused_since(&self) -> Option<Instant> {
+        let exclusive = self.idle.lock().first().map(|idle| idle.since);
+        let multiplexed = longest_unused(&self.multiplexed.lock()).map(|(since, _)| since);
+        exclusive.into_iter().chain(multiplexed).min()
+    }
+
+    /// Closes its longest unused connection, HTTP/1.1 before HTTP/2. False where there is none.
+    pub(crate) fn give_up_one(&self) -> bool {
+        let exclusive = {
+            let mut idle = self.idle.lock();
+            (!idle.is_empty()).then(|| idle.remove(0))
+        };
+        if exclusive.is_some() {
+            return true;
+        }
+        let multiplexed = {
+            let mut multiplexed = self.multiplexed.lock();
+            longest_unused(&multiplexed).map(|(_, at)| multiplexed.remove(at))
+        };
+        multiplexed.is_some()
     }
 
     fn start_sweeper(self: &Arc<Self>) {
@@ -267,6 +338,25 @@ impl Pool {
     }
 }
 
+/// What there is for a request that cannot have a kept connection.
+enum Turn<'a> {
+    /// A place on a connection after all.
+    Place(Lease),
+    /// The right to open one that others wait for.
+    Open(MutexGuard<'a, ()>),
+}
+
+/// Whether it was opened `since` then, where that is asked for.
+fn is_since(connection: &Arc<Multiplexed>, since: Option<Instant>) -> bool {
+    since.is_none_or(|since| connection.opened() >= since)
+}
+
+/// Since when the longest unused one is that, and where it stands.
+fn longest_unused(multiplexed: &[Arc<Multiplexed>]) -> Option<(Instant, usize)> {
+    let unused = |(at, connection): (usize, &Arc<Multiplexed>)| Some((connection.unused_since()?, at));
+    multiplexed.iter().enumerate().filter_map(unused).min()
+}
+
 /// Ends when the pool is empty or gone. Never holds the pool while it waits.
 async fn sweep(pool: Weak<Pool>, idle_limit: Duration) {
     let mut next = Instant::now() + idle_limit;
@@ -301,6 +391,7 @@ impl Lease {
         match held {
             Held::Http1(connection) => pool.put(connection),
             Held::Http2(slot) => {
+                slot.end();
                 drop(slot);
                 pool.settle();
             }

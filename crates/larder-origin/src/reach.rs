@@ -5,16 +5,20 @@
 //!
 //! ```text
 //!   kept connection? --yes--> attempt --answer--> done
-//!         |                      | nothing was written, or a plain read on a connection that had gone stale
-//!         no                     v
+//!         |                      | once: nothing was written, or a plain read on a connection that had gone stale,
+//!         no                     v       or one that has to be sent over HTTP/1.1
 //!         +------------------> connect --> other addresses of the server --> once another server and its addresses
 //!                                 |  within one connect limit                 |  within another one
-//!                                 +-------------------> attempt <-------------+   the last one
+//!                                 +-------------------> attempt <-------------+
 //! ```
+//!
+//! The second attempt is made on a connection that was opened after the first had failed, and is the last. Connecting
+//! may end on a connection that others opened meanwhile; the first attempt on such a one is as any on a kept one.
 //!
 //! Until then nothing was sent that could have had an effect, so all of this repeats nothing (RFC 9110 9.2.2).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -28,6 +32,7 @@ use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
 use crate::pool::Lease;
 use crate::progress::Progress;
 use crate::request::{Affinity, Outgoing};
+use crate::tls;
 
 /// Addresses of one server that one request tries to connect to.
 const ADDRESSES_MAX: usize = 16;
@@ -35,6 +40,15 @@ const ADDRESSES_MAX: usize = 16;
 /// Of these, so many may use their time up without an answer: with more, each would get too little time for a
 /// handshake over a long way.
 const SILENT_MAX: usize = 3;
+
+/// What a connection has to be.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// HTTP/1.1, also where the server would choose otherwise.
+    http1: bool,
+    /// Opened then or later.
+    since: Option<Instant>,
+}
 
 /// An answer and where it came from.
 pub(crate) struct Reached {
@@ -71,49 +85,61 @@ impl Journey<'_> {
         mut outgoing: Outgoing,
     ) -> Result<Reached, OriginError> {
         let pool = self.pools.of(ticket.endpoint());
-        let kept = if self.asked.websocket { pool.take_http1() } else { pool.take() };
-        let begun = Instant::now();
-        let is_second = kept.is_some();
-        if let Some(lease) = kept {
-            lease.shared().metrics.reused();
-            match self.attempt(lease, outgoing).await {
+        let mut kept = if self.asked.websocket { pool.take_http1() } else { pool.take() };
+        let mut wanted = Wanted { http1: self.asked.websocket, since: None };
+        let mut is_second = false;
+        loop {
+            let begun = Instant::now();
+            let lease = match kept.take() {
+                Some(lease) => lease,
+                None => {
+                    let (connected, lease) = self.connect(ticket, wanted).await?;
+                    ticket = connected;
+                    lease
+                }
+            };
+            self.tried.push(ticket.endpoint().id());
+            // Also one that somebody else opened meanwhile.
+            let is_reused = lease.is_reused;
+            let connect = (!is_reused).then(|| begun.elapsed());
+            if is_reused {
+                lease.shared().metrics.reused();
+            }
+            if is_second {
+                lease.shared().metrics.retried();
+            }
+            let begun = Instant::now();
+            let (error, again, needs_http1) = match self.attempt(lease, outgoing).await {
                 Ok(answered) => {
-                    let timing = Timing { connect: None, first_byte: begun.elapsed() };
+                    let timing = Timing { connect, first_byte: begun.elapsed() };
                     return Ok(Reached { ticket, answered, timing });
                 }
-                Err(Failed { again: Some(again), .. }) => outgoing = again,
-                Err(Failed { error, again: None }) => {
-                    self.tried.push(ticket.endpoint().id());
+                Err(Failed { error, again, needs_http1 }) => (error, again, needs_http1),
+            };
+            let may_repeat = match needs_http1 {
+                true => ticket.endpoint().dial().speaks_both(),
+                // A connection of its own is as good as a second attempt: nothing is repeated after it.
+                false => is_reused,
+            };
+            match again {
+                Some(again) if may_repeat && !is_second => {
+                    outgoing = again;
+                    is_second = true;
+                    wanted = Wanted { http1: wanted.http1 || needs_http1, since: Some(Instant::now()) };
+                }
+                _ => {
                     self.blame(&mut ticket, &error, begun);
                     return Err(error);
                 }
-            }
-        }
-        let (mut ticket, lease) = self.connect(ticket).await?;
-        let connect = Some(begun.elapsed());
-        let begun = Instant::now();
-        self.tried.push(ticket.endpoint().id());
-        if is_second {
-            lease.shared().metrics.retried();
-        }
-        // A new connection is the second attempt, or as good as one: nothing is repeated after it.
-        match self.attempt(lease, outgoing).await {
-            Ok(answered) => {
-                let timing = Timing { connect, first_byte: begun.elapsed() };
-                Ok(Reached { ticket, answered, timing })
-            }
-            Err(Failed { error, .. }) => {
-                self.blame(&mut ticket, &error, begun);
-                Err(error)
             }
         }
     }
 
     /// Opens a connection to the ticket's endpoint; if that fails, to other addresses of its server; if that fails, the
     /// same with another server, once. Nothing has been sent by then, so this repeats nothing.
-    async fn connect(&mut self, ticket: Ticket) -> Result<(Ticket, Lease), OriginError> {
+    async fn connect(&mut self, ticket: Ticket, wanted: Wanted) -> Result<(Ticket, Lease), OriginError> {
         let reach = if ticket.is_last_resort() { Reach::Anybody } else { Reach::Available };
-        let error = match self.connect_server(ticket).await {
+        let error = match self.connect_server(ticket, wanted).await {
             Ok(connected) => return Ok(connected),
             Err(error) => error,
         };
@@ -127,7 +153,7 @@ impl Journey<'_> {
         match self.fleet.assign(self.chooser, &self.affinity, &self.tried, reach) {
             Ok(ticket) => {
                 self.has_moved = true;
-                self.connect_server(ticket).await
+                self.connect_server(ticket, wanted).await
             }
             Err(_) => Err(error),
         }
@@ -135,7 +161,11 @@ impl Journey<'_> {
 
     /// The addresses of one server, within one connect limit. Each gets an equal share of the time that is left, so
     /// that one that swallows packets does not use up the others' time; after three of those there is none left.
-    async fn connect_server(&mut self, ticket: Ticket) -> Result<(Ticket, Lease), OriginError> {
+    async fn connect_server(
+        &mut self,
+        ticket: Ticket,
+        wanted: Wanted,
+    ) -> Result<(Ticket, Lease), OriginError> {
         let connect = self.fleet.settings().timeouts.connect;
         let limit = Instant::now() + connect;
         let limit = self.asked.total.map_or(limit, |total| total.min(limit));
@@ -159,9 +189,8 @@ impl Journey<'_> {
             };
             self.tried.push(current.endpoint().id());
             let begun = Instant::now();
-            let sharing = (siblings.len() + 1).min(SILENT_MAX - silent);
-            let share = limit.saturating_duration_since(begun) / u32::try_from(sharing).unwrap_or(1);
-            let error = match self.open(&current, begun + share).await {
+            let share = share(limit.saturating_duration_since(begun), siblings.len(), silent);
+            let error = match self.open(&current, wanted, begun + share).await {
                 Ok(lease) => return Ok((current, lease)),
                 Err(OriginError::ConnectTimeout) if self.is_over() => OriginError::TotalTimeout,
                 Err(error) => error,
@@ -194,15 +223,19 @@ impl Journey<'_> {
         outcome
     }
 
-    async fn open(&self, ticket: &Ticket, deadline: Instant) -> Result<Lease, OriginError> {
+    async fn open(&self, ticket: &Ticket, wanted: Wanted, deadline: Instant) -> Result<Lease, OriginError> {
         let endpoint = ticket.endpoint();
-        let pool = self.pools.of(endpoint);
-        match self.asked.websocket {
-            true => {
-                let connecting = endpoint.dial().connect_http1(endpoint.place(), self.peer, deadline);
-                Ok(pool.lease(connecting.await?))
+        let (pool, dial, place) = (self.pools.of(endpoint), endpoint.dial(), endpoint.place());
+        if !wanted.http1 {
+            return pool.open(dial, place, self.peer, deadline, wanted.since).await;
+        }
+        match dial.connect_http1(place, self.peer, deadline).await {
+            Ok(connection) => Ok(pool.lease(connection)),
+            // It serves everybody else well.
+            Err(OriginError::Tls(error)) if self.asked.websocket && tls::speaks_nothing_offered(&error) => {
+                Err(OriginError::NoWebsocket)
             }
-            false => pool.open(endpoint.dial(), endpoint.place(), self.peer, deadline).await,
+            Err(error) => Err(error),
         }
     }
 
@@ -226,9 +259,42 @@ impl Journey<'_> {
     }
 }
 
+/// An address's part of the time that is left, with so many `others` after it and so many before it that were silent.
+fn share(left: Duration, others: usize, silent: usize) -> Duration {
+    let parts = (others + 1).min(SILENT_MAX.saturating_sub(silent).max(1));
+    left / u32::try_from(parts).unwrap_or(1)
+}
+
 /// No descriptor, port or memory left here: no server can help that.
 pub(crate) fn is_our_own(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
     let ours = [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
     error.raw_os_error().is_some_and(|code| ours.iter().any(|errno| errno.raw_os_error() == code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_are_silent_share_the_whole_connect_limit_and_are_three_at_most() {
+        for (addresses, expected) in [
+            (1, vec![3000]),
+            (2, vec![1500, 1500]),
+            (3, vec![1000, 1000, 1000]),
+            (16, vec![1000, 1000, 1000]),
+        ] {
+            let mut left = Duration::from_secs(3);
+            let mut shares = Vec::new();
+            for silent in 0..addresses.min(SILENT_MAX) {
+                let share = share(left, addresses - silent - 1, silent);
+                left -= share;
+                shares.push(share.as_millis());
+            }
+            assert_eq!(shares, expected, "{addresses} addresses");
+        }
+        // Those that refuse at once leave their part to the others.
+        assert_eq!(share(Duration::from_secs(3), 4, 0), Duration::from_secs(1));
+        assert_eq!(share(Duration::from_secs(3), 0, 0), Duration::from_secs(3));
+    }
 }

@@ -5,6 +5,7 @@
 //! connections of one origin only; what is offered by ALPN is set per connection kind on a copy of it.
 //! Files are read at start and reload only, and whatever is wrong with them is found there.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +14,9 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    AlertDescription, ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 
 use crate::error::SetupError;
 use crate::settings::{ClientCertificate, TlsSettings};
@@ -43,6 +46,12 @@ pub(crate) fn offering(config: &ClientConfig, protocols: &[&[u8]]) -> Arc<Client
     let mut config = config.clone();
     config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Arc::new(config)
+}
+
+/// Whether a handshake failed because the server speaks none of the protocols that were offered (RFC 7301 3.2).
+pub(crate) fn speaks_nothing_offered(error: &io::Error) -> bool {
+    let refusal = rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol);
+    error.get_ref().and_then(|inner| inner.downcast_ref()) == Some(&refusal)
 }
 
 fn roots(settings: &TlsSettings) -> Result<RootCertStore, SetupError> {

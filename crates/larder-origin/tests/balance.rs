@@ -177,3 +177,23 @@ async fn a_tag_leads_back_to_its_server_as_long_as_it_can_be_asked() {
         larder.text(with_tag("0123456789abcdef".parse().unwrap())).await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_client_that_met_a_backup_leaves_it_when_the_others_are_back() {
+    let all = replicas::<2>().await;
+    let mut settings = settings(&all, Balance::RoundRobin);
+    settings.servers[1].backup = true;
+    settings.ejection = Ejection { failures: 1, time: Duration::from_millis(20), time_max: LONG };
+    let larder = Larder::with(settings);
+    all[0].becomes(Mood::Closes);
+    larder.text(get("/")).await.unwrap_err();
+    let response = larder.origin.send(get("/")).await.unwrap();
+    let backup = response.tag;
+    assert_eq!(read(response.body).await.0, b"b");
+    all[0].becomes(Mood::Answers(200));
+    replica::within(async { while larder.text(with_tag(backup)).await.unwrap() != "a" {} }).await;
+    for _ in 0..5 {
+        assert_eq!(larder.text(with_tag(backup)).await.unwrap(), "a");
+    }
+    larder.ends_without_leaks().await;
+}

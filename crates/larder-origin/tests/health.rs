@@ -312,3 +312,86 @@ async fn dropping_the_future_ends_every_check_in_mid_question_too() {
     .await;
     larder.ends_without_leaks().await;
 }
+
+#[tokio::test]
+async fn settings_that_are_prepared_and_not_taken_over_change_nothing() {
+    let [a] = replicas().await;
+    a.becomes(Mood::Answers(500));
+    let (larder, tending) = larder(std::slice::from_ref(&a), |_| ());
+    become_(&larder, "Unhealthy").await;
+    let unchecked = Arc::new(OriginSettings::new("app", vec![a.address()]));
+    let refused = larder.after(unchecked.clone());
+    assert_eq!(states(&larder), "Up ", "as the settings being prepared see it");
+    drop(refused);
+    assert_eq!(states(&larder), "Unhealthy ");
+    assert_eq!(larder.origin.send(get("/")).await.unwrap_err().token(), "no-server");
+    // Once they are in force nobody checks, so nobody is kept away by what was found before.
+    let unchecked = larder.after(unchecked);
+    drop(tending);
+    assert_eq!(text(&unchecked).await, "a");
+    drop(unchecked);
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn what_was_found_is_forgotten_once_nobody_checks() {
+    let [a] = replicas().await;
+    a.becomes(Mood::Answers(500));
+    let (larder, tending) = larder(std::slice::from_ref(&a), |_| ());
+    become_(&larder, "Unhealthy").await;
+    let checked = larder.origin.settings().clone();
+    let unchecked = larder.after(Arc::new(OriginSettings::new("app", vec![a.address()])));
+    drop(tending);
+    let mut tending = JoinSet::new();
+    let origin = unchecked.origin.clone();
+    tending.spawn(async move { origin.tend().await });
+    tokio::task::yield_now().await;
+    let again = unchecked.after(Arc::new((*checked).clone()));
+    assert_eq!(states(&again), "Up ");
+    drop((unchecked, again, tending));
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn checks_that_go_on_after_a_reload_go_on_from_what_was_found() {
+    let [a] = replicas().await;
+    let (larder, tending) = larder(std::slice::from_ref(&a), |health| health.unhealthy = 50);
+    within(async {
+        while counts(&larder.shared, "larder_origin_health_checks_total")[0].1 == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    drop(tending);
+    a.becomes(Mood::Answers(500));
+    let after = larder.after(Arc::new((**larder.origin.settings()).clone()));
+    let mut tending = JoinSet::new();
+    let origin = after.origin.clone();
+    tending.spawn(async move { origin.tend().await });
+    within(async {
+        while counts(&larder.shared, "larder_origin_health_checks_total")[1].1 < 3 {
+            assert_eq!(states(&larder), "Up ", "one bad answer is not enough for a server that was well");
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    drop((after, tending));
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn a_server_that_starts_a_moment_later_than_larder_is_used_with_its_first_good_answer() {
+    let [a] = replicas().await;
+    a.becomes(Mood::Closes);
+    let (larder, tending) = larder(std::slice::from_ref(&a), |health| {
+        health.every = Duration::from_secs(10);
+        health.healthy = 5;
+    });
+    become_(&larder, "Unhealthy").await;
+    a.becomes(Mood::Answers(200));
+    let begun = std::time::Instant::now();
+    become_(&larder, "Up").await;
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    drop(tending);
+    larder.ends_without_leaks().await;
+}

@@ -309,7 +309,7 @@ async fn an_early_answer_stops_the_upload_and_is_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn websocket_is_refused_where_only_http2_is_spoken() {
+async fn websocket_is_refused_where_http2_is_spoken_by_prior_knowledge() {
     let raw = Raw::start(|_, stream| {
         Reply::Send([head(stream, 200, &[], 0), data(stream, "fine", END_STREAM)].concat())
     })
@@ -319,7 +319,8 @@ async fn websocket_is_refused_where_only_http2_is_spoken() {
         let mut switch = get("/");
         switch.websocket = true;
         let error = larder.origin.send(switch).await.unwrap_err();
-        assert_eq!((error.token(), error.is_dead()), ("bad-request", false));
+        let what = (error.token(), error.status().as_u16(), error.is_dead());
+        assert_eq!(what, ("no-websocket", 502, false), "the settings are to blame and not the client");
         // The second time there would be a connection.
         assert_eq!(read(larder.origin.send(get("/")).await.unwrap().body).await.0, b"fine");
     }

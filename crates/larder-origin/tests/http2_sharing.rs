@@ -5,6 +5,8 @@
 mod peer;
 mod scripted;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -12,7 +14,10 @@ use http::Method;
 use http_body_util::BodyExt;
 use larder_http::body::{Body, BodyError};
 use larder_origin::{Protocol, ServerAddress};
-use peer::{END_STREAM, Manner, Peer, RST_STREAM, Raw, Reply, data, goaway, head, reset, send_all};
+use peer::{
+    END_STREAM, MAX_CONCURRENT_STREAMS, Manner, Peer, RST_STREAM, Raw, Reply, data, goaway, head, reset,
+    send_all,
+};
 use scripted::{Larder, Quiet, get, metric, piecemeal, read, request};
 
 fn http2(address: &ServerAddress) -> Larder {
@@ -77,11 +82,18 @@ async fn a_burst_opens_one_connection_and_a_thousand_requests_use_it() {
     let mut burst = tokio::task::JoinSet::new();
     for _ in 0..50 {
         let origin = larder.origin.clone();
-        burst.spawn(async move { read(origin.send(get("/")).await.unwrap().body).await });
+        burst.spawn(async move {
+            let response = origin.send(get("/")).await.unwrap();
+            ((response.reused, response.timing.connect), read(response.body).await)
+        });
     }
-    for got in burst.join_all().await {
+    let mut opened = 0;
+    for ((reused, connect), got) in burst.join_all().await {
         assert_eq!(got, (b"hello".to_vec(), Ok(())));
+        assert_eq!(reused, connect.is_none());
+        opened += usize::from(!reused);
     }
+    assert_eq!((opened, metric(&larder.shared, "larder_origin_connections_reused_total")), (1, 49));
     for _ in 0..950 {
         assert_eq!(text(&larder, "/").await, "hello");
     }
@@ -171,6 +183,71 @@ async fn what_the_peer_did_not_process_is_sent_again_whatever_it_is() {
         assert_eq!(text(&larder, "/").await, "again", "{name}");
         larder.ends_without_leaks().await;
     }
+}
+
+#[tokio::test]
+async fn what_is_sent_again_goes_over_a_connection_that_is_newer_than_the_failure() {
+    let raw = Raw::with(&[(MAX_CONCURRENT_STREAMS, 1)], |connection, stream| match (connection, stream) {
+        (0 | 1, 3..) => Reply::Send(goaway(stream - 2, 0)),
+        _ => ok(stream, "fine"),
+    })
+    .await;
+    let larder = http2(&raw.address);
+    // Two connections with room, both about to be left by their peer.
+    let (one, two) = tokio::join!(larder.origin.send(get("/1")), larder.origin.send(get("/2")));
+    for response in [one, two] {
+        assert_eq!(read(response.unwrap().body).await.0, b"fine");
+    }
+    assert_eq!(raw.stage.connections(), 2);
+    let response = larder.origin.send(request(Method::POST, "/", Body::from("abc"))).await.unwrap();
+    assert_eq!(read(response.body).await, (b"fine".to_vec(), Ok(())));
+    assert_eq!(raw.stage.connections(), 3);
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn a_first_attempt_on_a_connection_that_others_opened_is_one_on_a_kept_connection() {
+    let raw = Raw::start(|connection, stream| match (connection, stream) {
+        (0, 3..) => Reply::Send(goaway(1, 0)),
+        _ => ok(stream, "fine"),
+    })
+    .await;
+    let larder = http2(&raw.address);
+    let mut burst = tokio::task::JoinSet::new();
+    for _ in 0..10 {
+        let origin = larder.origin.clone();
+        let post = request(Method::POST, "/", Body::from("abc"));
+        burst.spawn(async move { read(origin.send(post).await.unwrap().body).await });
+    }
+    for got in burst.join_all().await {
+        assert_eq!(got, (b"fine".to_vec(), Ok(())));
+    }
+    assert_eq!(raw.stage.connections(), 2);
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn interim_responses_are_limited_over_all_attempts() {
+    let raw = Raw::start(warm_or(|connection, stream| {
+        let mut bytes = head(stream, 103, &[("link", "</a>")], 0).repeat(10);
+        bytes.extend(match connection {
+            0 => reset(stream, 7),
+            _ => head(stream, 200, &[], END_STREAM),
+        });
+        Reply::Send(bytes)
+    }))
+    .await;
+    let larder = http2(&raw.address);
+    warm(&larder).await;
+    let passed = Arc::new(AtomicUsize::new(0));
+    let counter = passed.clone();
+    let mut request = get("/");
+    request.interims = Some(Arc::new(move |_| {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }));
+    assert_eq!(larder.origin.send(request).await.unwrap().status, 200);
+    assert_eq!(passed.load(Ordering::Relaxed), 16);
+    larder.ends_without_leaks().await;
 }
 
 #[tokio::test]

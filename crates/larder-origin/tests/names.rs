@@ -8,10 +8,10 @@ mod scripted;
 
 use std::time::Duration;
 
-use larder_origin::{OriginError, OriginSettings, ResolveSettings, ServerAddress};
+use larder_origin::{OriginError, OriginSettings, ResolveSettings, ServerAddress, ServerState};
 use nameserver::{A, AAAA, Data, NameServer, Reply, SERVFAIL, SRV};
 use replica::{Mood, Replica, replicas, within};
-use scripted::{Larder, get, read};
+use scripted::{Larder, get, metric, read};
 use tokio::task::JoinSet;
 
 const SERVICE: &str = "_web._tcp.app.example";
@@ -205,5 +205,103 @@ async fn a_service_that_changes_is_followed() {
         "what is not offered any more is still the last good answer"
     );
     drop(tending);
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn a_first_look_up_ends_with_nobody_who_waits_for_it() {
+    let names = NameServer::start().await;
+    let [a] = replicas().await;
+    names.set("app.example", A, Reply::Silence);
+    names.set("app.example", AAAA, Reply::Records(Vec::new()));
+    let (larder, _) = untended(&url(&a), &names, |settings| {
+        settings.timeouts.connect = Duration::from_millis(100);
+    });
+    for _ in 0..3 {
+        assert_eq!(text(&larder).await.unwrap_err().token(), "connect-timeout");
+    }
+    assert_eq!(names.asked("app.example", A), 1, "all of them wait for the same look-up");
+    names.hosts("app.example", &[a.ip()]);
+    reaches(&larder, "a").await;
+    assert_eq!(names.asked("app.example", A), 2, "the server is asked once more where it was silent");
+    larder.ends_without_leaks().await;
+}
+
+/// Waits until there are so many addresses.
+async fn addresses(larder: &Larder, count: usize) {
+    within(async {
+        while larder.states().len() != count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_that_is_absent_for_a_short_while_comes_back_as_what_it_was() {
+    let names = NameServer::start().await;
+    let [a, b] = replicas().await;
+    names.hosts("app.example", &[a.ip(), b.ip()]);
+    let (larder, _) = untended(&url(&a), &names, |settings| {
+        let forever = Duration::from_secs(600);
+        settings.ejection = larder_origin::Ejection { failures: 1, time: forever, time_max: forever };
+    });
+    a.becomes(Mood::Closes);
+    within(async { while text(&larder).await.is_ok() {} }).await;
+    let mut tending = JoinSet::new();
+    let origin = larder.origin.clone();
+    tending.spawn(async move { origin.tend().await });
+    for hosts in [vec![b.ip()], vec![a.ip(), b.ip()]] {
+        names.hosts("app.example", &hosts);
+        addresses(&larder, hosts.len()).await;
+    }
+    assert_eq!(larder.states(), [ServerState::Ejected, ServerState::Up]);
+    drop(tending);
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn a_target_that_leaves_does_not_disturb_the_connections_to_the_others() {
+    let names = NameServer::start().await;
+    let all: [Replica; 3] = replicas().await;
+    let port = all[0].at.port();
+    for (replica, host) in all.iter().zip(["a.example", "b.example", "c.example"]) {
+        names.hosts(host, &[replica.ip()]);
+    }
+    let targets = [(0, 10, port, "a.example"), (0, 10, port, "b.example"), (0, 20, port, "c.example")];
+    names.service(SERVICE, &targets);
+    let (larder, tending) = larder(&format!("http+srv://{SERVICE}"), &names);
+    for _ in 0..4 {
+        text(&larder).await.unwrap();
+    }
+    assert_eq!(metric(&larder.shared, "larder_origin_connections_opened_total"), 3);
+    names.service(SERVICE, &targets[..2]);
+    addresses(&larder, 2).await;
+    for _ in 0..4 {
+        text(&larder).await.unwrap();
+    }
+    assert_eq!(metric(&larder.shared, "larder_origin_connections_opened_total"), 3);
+    drop(tending);
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn who_stands_by_in_a_service_is_asked_after_every_server_of_the_best_level() {
+    let names = NameServer::start().await;
+    let [a, b, c] = replicas().await;
+    let port = a.at.port();
+    names.hosts("a.example", &[a.ip()]);
+    names.hosts("b.example", &[b.ip()]);
+    names.service(SERVICE, &[(0, 1, port, "a.example"), (10, 1, port, "b.example")]);
+    let (larder, _) = untended(&format!("http+srv://{SERVICE}"), &names, |settings| {
+        settings.servers.push(c.address().into());
+    });
+    larder.origin.probe().await;
+    drop(a);
+    for _ in 0..6 {
+        assert_eq!(text(&larder).await.unwrap(), "c");
+    }
+    drop(c);
+    reaches(&larder, "b").await;
     larder.ends_without_leaks().await;
 }

@@ -8,10 +8,11 @@ mod scripted;
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_http::body::BodyError;
-use larder_origin::{InFlightLimit, OriginSettings, ServerState};
+use http::Method;
+use larder_http::body::{Body, BodyError};
+use larder_origin::{InFlightLimit, OriginRequest, OriginSettings, Progress, ServerState};
 use replica::{Mood, Replica, replicas, within};
-use scripted::{Larder, Scripted, Step, get, metric, read, send};
+use scripted::{Larder, Scripted, Step, get, metric, read, request, send};
 use tokio::task::JoinHandle;
 
 const SHORT: Duration = Duration::from_millis(60);
@@ -197,4 +198,48 @@ async fn without_a_cap_nobody_waits() {
         held.push(larder.origin.send(get("/half")).await.unwrap());
     }
     assert_eq!(larder.shared.servers()[0].in_flight, 20);
+}
+
+#[tokio::test]
+async fn a_request_says_how_far_it_has_come() {
+    let all = replicas::<1>().await;
+    all[0].becomes(Mood::Halfway);
+    let larder = Larder::with(settings(&all, 1, scripted::PATIENCE));
+    let told = |method: Method| {
+        let progress = Progress::new();
+        let request = request(method, "/", Body::Empty);
+        (progress.clone(), OriginRequest { progress: Some(progress), ..request })
+    };
+    assert!(!larder.origin.is_queueing());
+    let held = larder.origin.send(get("/half")).await.unwrap();
+    let (progress, asking) = told(Method::POST);
+    {
+        let mut sending = Box::pin(larder.origin.send(asking));
+        tokio::select! {
+            biased;
+            outcome = &mut sending => panic!("{outcome:?}"),
+            () = progress.seated() => panic!("it is in the queue"),
+            () = std::future::ready(()) => {}
+        }
+        assert!(larder.origin.is_queueing() && !progress.is_written());
+        drop(held);
+        tokio::select! {
+            outcome = &mut sending => panic!("{outcome:?}"),
+            () = progress.seated() => {}
+        }
+        drop(sending.await.unwrap());
+    }
+    assert!(progress.is_written() && !larder.origin.is_queueing());
+    // A server that acted and closed, and then one that is not there at all.
+    all[0].becomes(Mood::Closes);
+    let (progress, asking) = told(Method::POST);
+    assert_eq!(larder.origin.send(asking).await.unwrap_err().token(), "closed");
+    assert!(progress.is_written());
+    drop(all);
+    let (progress, asking) = told(Method::POST);
+    let error = larder.origin.send(asking).await.unwrap_err();
+    assert!(error.token().starts_with("connect-"), "{error:?}");
+    assert!(!progress.is_written());
+    within(progress.seated()).await;
+    larder.ends_without_leaks().await;
 }

@@ -12,7 +12,7 @@ use http::Method;
 use larder_http::body::Body;
 use larder_origin::{Ejection, OriginSettings, Retry};
 use replica::{Mood, Replica, replicas};
-use scripted::{Larder, get, metric, piecemeal, request};
+use scripted::{Larder, get, metric, piecemeal, read, request};
 
 /// Nobody is ejected, so that the first server is asked again and again.
 fn settings(replicas: &[Replica], retry: Option<Retry>) -> OriginSettings {
@@ -122,6 +122,8 @@ async fn retries_are_a_part_of_requests() {
     let again = elsewhere(&larder);
     assert_eq!(again, 19);
     assert_eq!(all[0].asked("/") + all[1].asked("/"), 119);
+    let counted: u64 = larder.shared.servers().iter().map(|server| server.requests).sum();
+    assert_eq!(counted, 119, "what was not sent counts nowhere");
     assert_eq!(metric(&larder.shared, "larder_origin_retries_refused_total"), 100 - again);
     larder.ends_without_leaks().await;
 }
@@ -140,4 +142,22 @@ async fn a_request_goes_to_no_server_that_is_ejected_and_never_back() {
         assert_eq!(all[0].asked("/") + all[1].asked("/"), expected);
     }
     larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn an_answer_is_better_than_none_from_the_next_server() {
+    for mood in [None, Some(Mood::Closes), Some(Mood::Silent)] {
+        let mut all: Vec<Replica> = replicas::<2>().await.into();
+        let retry = Retry { statuses: vec![503], ..Retry::default() };
+        let larder = Larder::with(settings(&all, Some(retry)));
+        all[0].becomes(Mood::Answers(503));
+        match mood {
+            Some(mood) => all[1].becomes(mood),
+            None => drop(all.pop()),
+        }
+        let response = larder.origin.send(get("/")).await.unwrap();
+        assert_eq!(response.status, 503, "{mood:?}");
+        assert_eq!(read(response.body).await, (b"a".to_vec(), Ok(())), "{mood:?}");
+        larder.ends_without_leaks().await;
+    }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use larder_http::body::Body;
+use larder_origin::OriginSettings;
 use scripted::{Larder, Quiet, Scripted, Step, answer, get, metric, piecemeal, read, request, send};
 
 async fn text(larder: &Larder, target: &'static str) -> String {
@@ -273,5 +274,22 @@ async fn connections_are_capped_for_the_whole_process() {
     assert_eq!((error.token(), error.is_dead()), ("connection-limit", false));
     waiting.abort();
     let _ = waiting.await;
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn at_the_cap_an_unused_connection_is_given_up_for_one_that_is_needed() {
+    let one = Scripted::start(vec![vec![Step::Head, answer("fine")]]).await;
+    let two = Scripted::start(vec![vec![Step::Head, answer("fine")]]).await;
+    let mut settings = OriginSettings::new("app", vec![one.address.clone(), two.address.clone()]);
+    settings.idle = Duration::from_secs(60);
+    settings.max_connections = 1;
+    let larder = Larder::with(settings);
+    assert_eq!(text(&larder, "/").await, "fine");
+    // By turns, this is the other server's.
+    assert_eq!(text(&larder, "/").await, "fine");
+    assert_eq!((one.connections(), two.connections()), (1, 1));
+    assert_eq!(metric(&larder.shared, "larder_origin_connections_given_up_total"), 1);
+    assert_eq!(larder.shared.metrics.connections_open(), 1);
     larder.ends_without_leaks().await;
 }

@@ -9,13 +9,20 @@ mod trust;
 use std::path::Path;
 use std::sync::Arc;
 
-use larder_http::body::BodyError;
+use bytes::Bytes;
+use h2::Reason;
+use h2::server::SendResponse;
+use http::{Method, Response};
+use larder_http::body::{Body, BodyError};
 use larder_origin::{
-    ClientCertificate, Origin, OriginSettings, Protocol, ServerAddress, SetupError, Shared, TlsSettings,
+    ClientCertificate, Origin, OriginSettings, Protocol, ServerAddress, ServerState, SetupError, Shared,
+    TlsSettings,
 };
 use parking_lot::Mutex;
 use peer::{Manner, Peer};
-use scripted::{Larder, Scripted, Step, answer, get, read, send};
+use scripted::{Larder, Scripted, Step, answer, get, metric, read, request, send};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use trust::Trust;
 
@@ -140,16 +147,18 @@ async fn websocket_gets_a_connection_that_speaks_http1() {
     let trust = Trust::new();
     let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
                   Sec-WebSocket-Accept: x\r\n\r\n";
-    let steps = vec![Step::Head, send(switch)];
-    let (scripted, asked) = serve(trust.acceptor(&["h2", "http/1.1"]), vec![steps]).await;
-    let larder = larder(&scripted.address, Protocol::Auto, trusting(&trust));
-    let mut request = get("/chat");
-    request.websocket = true;
-    let response = larder.origin.send(request).await.unwrap();
-    assert!(response.tunnel.is_some());
-    assert_eq!(asked.lock().first().unwrap().1.as_deref(), Some("http/1.1"));
-    drop(response);
-    larder.ends_without_leaks().await;
+    for protocol in [Protocol::Auto, Protocol::Http2] {
+        let steps = vec![Step::Head, send(switch)];
+        let (scripted, asked) = serve(trust.acceptor(&["h2", "http/1.1"]), vec![steps]).await;
+        let larder = larder(&scripted.address, protocol, trusting(&trust));
+        let mut request = get("/chat");
+        request.websocket = true;
+        let response = larder.origin.send(request).await.unwrap();
+        assert!(response.tunnel.is_some());
+        assert_eq!(asked.lock().first().unwrap().1.as_deref(), Some("http/1.1"), "{protocol:?}");
+        drop(response);
+        larder.ends_without_leaks().await;
+    }
 }
 
 #[tokio::test]
@@ -229,4 +238,131 @@ async fn files_that_cannot_be_used_are_found_at_start() {
         }
     }
     assert!(check(&|tls| tls.client = Some(trust.client())).is_ok());
+}
+
+#[tokio::test]
+async fn files_are_read_for_each_new_version_of_the_settings_and_never_for_the_one_in_force() {
+    let (trust, other) = (Trust::new(), Trust::new());
+    let script = || vec![Step::Head, answer("x"), Step::Close];
+    let (scripted, _) = serve(trust.acceptor(&[]), vec![script(), script(), script(), script()]).await;
+    let before = larder(&scripted.address, Protocol::Http1, trusting(&trust));
+    let status = async |larder: &Larder| match larder.origin.send(get("/")).await {
+        Ok(response) => read(response.body).await.1.map(|()| "good").unwrap(),
+        Err(error) => error.token(),
+    };
+    std::fs::copy(other.file("ca.pem"), trust.file("ca.pem")).unwrap();
+    // The same settings once more, as a reload makes them.
+    let after = before.after(Arc::new((**before.origin.settings()).clone()));
+    assert_eq!((status(&before).await, status(&after).await), ("good", "tls"));
+    drop(after);
+    before.ends_without_leaks().await;
+}
+
+/// A server that speaks both versions: does `act` for each stream, and sends `http1` for whatever else it is asked.
+/// Remembers the version of each connection.
+async fn serve_both(
+    acceptor: TlsAcceptor,
+    act: fn(SendResponse<Bytes>),
+    http1: &'static str,
+) -> (ServerAddress, Arc<Mutex<Vec<&'static str>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address =
+        ServerAddress::Https { host: "localhost".into(), port: listener.local_addr().unwrap().port() };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = seen.clone();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let (acceptor, log) = (acceptor.clone(), log.clone());
+            tokio::spawn(async move {
+                let Ok(mut stream) = acceptor.accept(socket).await else { return };
+                if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                    log.lock().push("h2");
+                    let Ok(mut server) = h2::server::handshake(stream).await else { return };
+                    while let Some(Ok((_, respond))) = server.accept().await {
+                        act(respond);
+                    }
+                } else {
+                    log.lock().push("http/1.1");
+                    let mut seen = Vec::new();
+                    while !seen.ends_with(b"\r\n\r\n") && stream.read_buf(&mut seen).await.unwrap_or(0) > 0 {}
+                    let _ = stream.write_all(http1.as_bytes()).await;
+                    let _ = stream.read_to_end(&mut seen).await;
+                }
+            });
+        }
+    });
+    (address, seen)
+}
+
+fn websocket() -> larder_origin::OriginRequest {
+    let mut request = get("/chat");
+    request.websocket = true;
+    request
+}
+
+const FINE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine";
+
+#[tokio::test]
+async fn what_a_server_wants_over_http1_is_sent_so_where_it_reads_and_both_are_allowed() {
+    let trust = Trust::new();
+    let refuse = |mut respond: SendResponse<Bytes>| respond.send_reset(Reason::HTTP_1_1_REQUIRED);
+    for (protocol, method, expected) in [
+        (Protocol::Auto, Method::GET, Ok(["h2", "http/1.1"].as_slice())),
+        // It does not promise that it did nothing.
+        (Protocol::Auto, Method::POST, Err(["h2"].as_slice())),
+        (Protocol::Http2, Method::GET, Err(["h2"].as_slice())),
+    ] {
+        let (address, seen) = serve_both(trust.acceptor(&["h2", "http/1.1"]), refuse, FINE).await;
+        let larder = larder(&address, protocol, trusting(&trust));
+        match larder.origin.send(request(method.clone(), "/", Body::Empty)).await {
+            Ok(response) => {
+                assert_eq!(read(response.body).await.0, b"fine");
+                assert_eq!(Ok(seen.lock().as_slice()), expected, "{protocol:?} {method}");
+            }
+            Err(error) => {
+                assert_eq!(error.token(), "closed");
+                assert_eq!(Err(seen.lock().as_slice()), expected, "{protocol:?} {method}");
+            }
+        }
+        larder.ends_without_leaks().await;
+    }
+}
+
+#[tokio::test]
+async fn a_websocket_says_nothing_about_what_the_server_chooses() {
+    let trust = Trust::new();
+    let answer = |mut respond: SendResponse<Bytes>| {
+        respond.send_response(Response::new(()), true).unwrap();
+    };
+    let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let (address, seen) = serve_both(trust.acceptor(&["h2", "http/1.1"]), answer, refusal).await;
+    let larder = larder(&address, Protocol::Auto, trusting(&trust));
+    assert_eq!(larder.origin.send(websocket()).await.unwrap().status, 403);
+    let mut burst = tokio::task::JoinSet::new();
+    for _ in 0..10 {
+        let origin = larder.origin.clone();
+        burst.spawn(async move { origin.send(get("/")).await.unwrap().status });
+    }
+    assert!(burst.join_all().await.iter().all(|status| *status == 200));
+    assert_eq!(*seen.lock(), ["http/1.1", "h2"], "a burst shares one connection");
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn a_server_without_http1_is_not_to_blame_for_websockets() {
+    let trust = Trust::new();
+    let manner = Manner { tls: Some(trust.acceptor(&["h2"])), ..Manner::default() };
+    let peer = Peer::start(manner, |stream| async move { stream.answer("fine") }).await;
+    for protocol in [Protocol::Auto, Protocol::Http2] {
+        let larder = larder(&peer.address, protocol, trusting(&trust));
+        for _ in 0..6 {
+            let error = larder.origin.send(websocket()).await.unwrap_err();
+            assert_eq!((error.token(), error.is_dead()), ("no-websocket", false));
+        }
+        assert!(larder.states().iter().all(|state| *state == ServerState::Up), "{:?}", larder.states());
+        assert_eq!(metric(&larder.shared, "larder_origin_ejections_total"), 0);
+        let response = larder.origin.send(get("/")).await.unwrap();
+        assert_eq!(read(response.body).await.0, b"fine");
+        larder.ends_without_leaks().await;
+    }
 }

@@ -35,7 +35,7 @@ section! {
         /// the origin, not in those from the cache, and takes it out of requests before the cache and the origin see them.
         /// It goes before `balance`; a server that cannot be asked loses its clients to others.
         sticky: Option<CookieName> = ("none"), why "Applications should not need it; those that keep sessions in memory do.";
-        /// How long name look-up, TCP and TLS may take together, per server tried.
+        /// How long TCP and TLS may take together, per server tried. The first look-up of its name has as long again.
         connect_timeout: Duration = "3s", in "1ms" ..= "10m", why "Leaves room for one lost packet (resent after 1 s).";
         /// How long a server may take from the end of the request to the end of its response's head.
         first_byte_timeout: Duration = "60s", in "1ms" ..= "24h", why "Applications have slow pages; what other proxies wait.";

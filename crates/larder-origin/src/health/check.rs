@@ -49,7 +49,7 @@ pub(super) async fn check(
     let asking = async {
         let fields = HeaderMap::from_iter([(USER_AGENT, AGENT)]);
         let outgoing = Outgoing::new(Method::GET, &health.path, host, fields, Body::Empty, false)?;
-        let lease = pool.open(dial, place, None, deadline).await?;
+        let lease = pool.open(dial, place, None, deadline, None).await?;
         let answered =
             attempt(lease, outgoing, None, settings, Some(deadline)).await.map_err(|failed| failed.error)?;
         Ok::<_, OriginError>(answered.response.status())

@@ -84,7 +84,8 @@ impl Content {
     }
 }
 
-/// Tells a cut from broken framing: what `h2` itself refused is the latter.
+/// Tells a cut from broken framing: what `h2` itself refused of this stream is the latter. Where it ended the whole
+/// connection, this stream need not be the reason.
 fn body_error(error: &h2::Error) -> BodyError {
-    if error.is_library() { BodyError::Framing } else { BodyError::Cut }
+    if error.is_library() && error.is_reset() { BodyError::Framing } else { BodyError::Cut }
 }

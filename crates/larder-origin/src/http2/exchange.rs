@@ -3,7 +3,8 @@
 //! In: a lease on room for a stream. Out: what an HTTP/1.1 attempt gives. Nothing was processed, and the request may
 //! be sent again whatever it is, where the peer says so (REFUSED_STREAM, or GOAWAY with a lower last stream; RFC 9113
 //! 8.7) or where the connection had ended before. Beyond that the rule of a used connection holds: a GET or HEAD
-//! without a body whose connection ended before a byte of its answer.
+//! without a body whose connection ended before a byte of its answer. The same requests, and no others, are sent over
+//! HTTP/1.1 where the peer wants that (HTTP_1_1_REQUIRED), because it does not promise that it did nothing.
 //! Every way out but the good one drops the stream's handles, which resets it.
 
 use std::future::{Future as _, poll_fn};
@@ -17,7 +18,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::sending::Sending;
-use super::{Content, LAST_STREAM_ID, Slot, head};
+use super::{Content, LAST_STREAM_ID, head};
 use crate::answer::InterimSink;
 use crate::attempt::{Answered, Failed, Interims, Late, TOO_MANY_INTERIMS, is_plain_read};
 use crate::download::Incoming;
@@ -26,6 +27,9 @@ use crate::pool::Lease;
 use crate::request::Outgoing;
 use crate::settings::OriginSettings;
 use crate::upload::Upload;
+
+/// What a client's streams begin with (RFC 9113 5.1.1).
+const FIRST_STREAM_ID: u32 = 1;
 
 /// What the wait for a head ended with.
 enum Outcome {
@@ -43,15 +47,18 @@ pub(crate) async fn exchange(
     settings: &OriginSettings,
     total: Option<Instant>,
 ) -> Result<Answered, Failed> {
-    let Some(Slot(connection)) = lease.slot() else {
-        return Err(Failed { error: OriginError::Closed, again: Some(outgoing) });
+    let Some(slot) = lease.slot() else {
+        return Err(Failed::new(OriginError::Closed, Some(outgoing)));
     };
-    let connection = connection.clone();
+    let connection = slot.connection.clone();
     let is_plain_read = is_plain_read(&outgoing);
     let (parts, upload) = outgoing.into_request().into_parts();
     let head = match head::translate(&parts, connection.scheme) {
         Ok(head) => head,
-        Err(error) => return Err(Failed { error, again: None }),
+        Err(error) => {
+            slot.end();
+            return Err(Failed::new(error, None));
+        }
     };
     let may_have_content = |status| {
         parts.method != Method::HEAD && status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
@@ -62,11 +69,13 @@ pub(crate) async fn exchange(
     let (mut answer, stream) = match connection.sender.clone().send_request(head, upload.is_nothing()) {
         Ok(sent) => sent,
         Err(error) => {
+            slot.end();
             connection.retire();
             return Err(not_sent(&error, parts, upload));
         }
     };
-    if answer.stream_id().as_u32() >= LAST_STREAM_ID {
+    let stream_id = answer.stream_id().as_u32();
+    if stream_id >= LAST_STREAM_ID {
         connection.retire();
     }
     let mut sending = Sending::new(stream, upload);
@@ -92,6 +101,8 @@ pub(crate) async fn exchange(
             let is_upload_complete = sending.is_complete();
             if !is_upload_complete {
                 progress.stop();
+                sending.stop();
+                slot.leave();
                 lease.shared().metrics.upload_stopped();
             }
             let (head, receive) = response.into_parts();
@@ -99,26 +110,37 @@ pub(crate) async fn exchange(
             let response = Response::from_parts(head, Incoming::Http2(content));
             Ok(Answered { lease, response, is_upload_complete })
         }
-        Outcome::Refused(error) => Err(Failed { error, again: None }),
+        Outcome::Refused(error) => Err(Failed::new(error, None)),
         Outcome::Late(late) => {
             let error = late.error(&progress);
             if matches!(error, OriginError::FirstByteTimeout) && !connection.trace.has_read_since(mark) {
-                // Not one byte for anybody in all that time: nobody else should wait on it for as long.
+                // Not one byte for anybody in all that time. A peer that is gone is found by PING, but only after
+                // twenty seconds; where the limit is shorter, nobody else should wait on it for as long.
                 connection.retire();
             }
-            Err(Failed { error, again: None })
+            Err(Failed::new(error, None))
         }
         Outcome::Stream(error) => {
             let was_processed = !is_unprocessed(&error);
             if !was_processed || !error.is_reset() {
                 connection.retire();
             }
+            // Where the connection itself was broken it need not have been by this stream, unless there was no other.
+            let is_broken = error.is_library() && (error.is_reset() || stream_id == FIRST_STREAM_ID);
+            match is_broken {
+                true => slot.blame(),
+                false => slot.end(),
+            }
+            let needs_http1 = error.is_remote() && error.reason() == Some(Reason::HTTP_1_1_REQUIRED);
             let untouched = sending.into_untouched().or(replay);
-            let may_repeat = !was_processed
-                || (lease.is_reused && is_plain_read && !error.is_reset() && !interims.is_any());
+            let is_repeatable = match error.is_reset() {
+                true => needs_http1,
+                false => lease.is_reused,
+            };
+            let may_repeat = !was_processed || (is_repeatable && is_plain_read && !interims.is_any());
             let error = match progress.error() {
                 Some(error) => OriginError::ClientBody(error),
-                None if error.is_library() => OriginError::BadResponse("malformed http/2 message"),
+                None if is_broken => OriginError::BadResponse("malformed http/2 message"),
                 None => OriginError::Closed,
             };
             let again = match error {
@@ -126,7 +148,7 @@ pub(crate) async fn exchange(
                 _ => None,
             };
             let again = again.map(|upload| Outgoing::from_request(Request::from_parts(parts, upload)));
-            Err(Failed { error, again })
+            Err(Failed { error, again, needs_http1 })
         }
     }
 }
@@ -134,10 +156,10 @@ pub(crate) async fn exchange(
 /// `h2` took no request: the connection has ended, or the head is none.
 fn not_sent(error: &h2::Error, parts: Parts, upload: Upload) -> Failed {
     if !error.is_go_away() && !error.is_io() && !error.is_reset() {
-        return Failed { error: OriginError::BadRequest("head, over http/2,"), again: None };
+        return Failed::new(OriginError::BadRequest("head, over http/2,"), None);
     }
     let again = Outgoing::from_request(Request::from_parts(parts, upload));
-    Failed { error: OriginError::Closed, again: Some(again) }
+    Failed::new(OriginError::Closed, Some(again))
 }
 
 /// Whether the peer promises that it did nothing with the request.

@@ -11,7 +11,12 @@
 //!
 //! A stream's failure is that stream's alone. A connection takes no new stream once the peer said GOAWAY, refused
 //! one, closed, or let a limit of time pass in silence; a peer that stays silent to a PING loses it altogether.
-//! Deliberately absent: server push (refused in SETTINGS), extended CONNECT, priorities.
+//!
+//! Both sides count what looks like an attack over a connection's whole life (resets, frames of streams that have
+//! ended, empty frames) and end it with everybody on it when there is too much of that. So each connection is left
+//! well before: after so many streams, so many that we reset, so many that the peer broke. Those under way go on.
+//! Deliberately absent: server push (refused in SETTINGS), extended CONNECT, priorities. Not seen from here, because
+//! `h2` keeps it to itself: empty DATA frames, of which it allows a peer a hundred.
 
 mod content;
 mod exchange;
@@ -29,7 +34,7 @@ use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use larder_http::message::Scheme;
 use parking_lot::Mutex;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::error::OriginError;
@@ -48,12 +53,22 @@ const STREAM_WINDOW: u32 = 1024 * 1024;
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * STREAMS_MAX as u32;
 /// Request content waiting inside `h2`, per stream.
 const SEND_BUFFER: usize = 64 * 1024;
-/// Streams that were reset and whose late frames are still tolerated.
-const RESET_STREAMS_KEPT: usize = 50;
-/// Resets that the peer's errors force on us before the connection is given up.
-const ERROR_RESETS_MAX: usize = 200;
-/// Stream identifiers run out at 2^31; a connection is left long before.
-const LAST_STREAM_ID: u32 = 1 << 30;
+/// Streams that we reset, most of them because their clients left, before a connection is left. Peers that guard
+/// against resets count them by the hundred, and then close it for everybody.
+const RESETS_MAX: usize = 100;
+/// Streams that the peer breaks before a connection is left.
+const FAULTS_MAX: usize = 50;
+/// Streams that were reset and whose late frames are still tolerated: all that there can be in a connection's life,
+/// those included that are reset after it was left.
+const RESET_STREAMS_KEPT: usize = RESETS_MAX + FAULTS_MAX + STREAMS_MAX;
+/// How long they are: on a slow way, the window of a download that was given up takes a while to arrive.
+const RESET_STREAMS_KEPT_FOR: Duration = Duration::from_secs(60);
+/// Resets that the peer's errors force on us before `h2` ends the connection, the streams under way with it. Frames
+/// that come later than that count one each, so this is far beyond what ends well.
+const ERROR_RESETS_MAX: usize = 4096;
+/// A connection is left after ten thousand streams (clients use odd numbers), so that what either side counts over
+/// its life begins anew.
+const LAST_STREAM_ID: u32 = 2 * 10_000 - 1;
 
 /// An open connection. Ends with its last owner.
 pub(crate) struct Multiplexed {
@@ -61,6 +76,7 @@ pub(crate) struct Multiplexed {
     scheme: Scheme,
     trace: Arc<Trace>,
     socket: WeakSocket,
+    opened: Instant,
     load: Arc<Load>,
     /// Whether the peer has said how many streams it takes.
     settled: watch::Receiver<bool>,
@@ -73,8 +89,36 @@ pub(crate) struct Multiplexed {
 struct Load {
     in_use: AtomicUsize,
     is_retired: AtomicBool,
+    /// Streams that we reset.
+    resets: AtomicUsize,
+    /// Streams that the peer broke.
+    faults: AtomicUsize,
     /// When the last stream ended. Guards only itself.
     used: Mutex<Instant>,
+}
+
+impl Load {
+    fn new() -> Self {
+        Self {
+            in_use: AtomicUsize::new(0),
+            is_retired: AtomicBool::new(false),
+            resets: AtomicUsize::new(0),
+            faults: AtomicUsize::new(0),
+            used: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Takes no further stream. Those under way go on.
+    fn retire(&self) {
+        self.is_retired.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts one more of something that there may be `max` of.
+    fn count(&self, counter: &AtomicUsize, max: usize) {
+        if counter.fetch_add(1, Ordering::Relaxed) + 1 >= max {
+            self.retire();
+        }
+    }
 }
 
 impl Multiplexed {
@@ -90,16 +134,18 @@ impl Multiplexed {
         trace.report_failed_writes();
         let (sender, mut connection) =
             builder(limits).handshake::<_, Bytes>(wire).await.map_err(|_| OriginError::Closed)?;
-        let load = Arc::new(Load {
-            in_use: AtomicUsize::new(0),
-            is_retired: AtomicBool::new(false),
-            used: Mutex::new(Instant::now()),
-        });
+        let load = Arc::new(Load::new());
+        let opened = Instant::now();
         let (owner, is_owned) = oneshot::channel();
         let (settle, settled) = watch::channel(false);
         let watch = task::Watch::new(connection.ping_pong(), trace.clone(), load.clone());
         tokio::spawn(task::drive(connection, watch, settle, is_owned));
-        Ok(Arc::new(Self { sender, scheme, trace, socket, load, settled, _owner: owner }))
+        Ok(Arc::new(Self { sender, scheme, trace, socket, opened, load, settled, _owner: owner }))
+    }
+
+    /// When the handshake was over.
+    pub(crate) fn opened(&self) -> Instant {
+        self.opened
     }
 
     /// To be waited for where the peer has not said yet how many streams it takes.
@@ -128,22 +174,23 @@ impl Multiplexed {
         (self.load.in_use.load(Ordering::Relaxed) == 0).then(|| *self.load.used.lock())
     }
 
-    /// Room for one more stream, if there is.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<Slot> {
+    /// Room for one more stream, if there is; `freed` is told when there is again.
+    pub(crate) fn enter(self: &Arc<Self>, freed: &Arc<Notify>) -> Option<Slot> {
         let most = self.sender.current_max_send_streams().min(STREAMS_MAX);
         let has_room = self.load.in_use.load(Ordering::Relaxed) < most;
-        has_room.then(|| Self::enter_new(self))
+        has_room.then(|| Self::enter_new(self, freed))
     }
 
-    /// Room for the first stream, which every connection has.
-    pub(crate) fn enter_new(connection: &Arc<Self>) -> Slot {
+    /// Room for the first stream, which a connection is taken to have until its peer says otherwise. Where it takes
+    /// none at all, that stream waits inside `h2` until its limit of time.
+    pub(crate) fn enter_new(connection: &Arc<Self>, freed: &Arc<Notify>) -> Slot {
         connection.load.in_use.fetch_add(1, Ordering::Relaxed);
-        Slot(connection.clone())
+        Slot { connection: connection.clone(), freed: freed.clone(), has_ended: AtomicBool::new(false) }
     }
 
     /// Takes no further stream. Those under way go on.
     fn retire(&self) {
-        self.load.is_retired.store(true, Ordering::Relaxed);
+        self.load.retire();
     }
 }
 
@@ -160,14 +207,44 @@ impl Unsettled {
     }
 }
 
-/// One exchange's room on a connection. Frees it when dropped; the stream itself ends with its handles.
-pub(crate) struct Slot(Arc<Multiplexed>);
+/// One exchange's room on a connection. Frees it when dropped; the stream itself ends with its handles, and is taken to
+/// have been reset by that unless it had ended before.
+pub(crate) struct Slot {
+    connection: Arc<Multiplexed>,
+    freed: Arc<Notify>,
+    has_ended: AtomicBool,
+}
+
+impl Slot {
+    /// The stream has ended on both sides.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// What is left of the stream will be reset: its answer came before all of its request was sent.
+    pub(crate) fn leave(&self) {
+        self.end();
+        let load = &self.connection.load;
+        load.count(&load.resets, RESETS_MAX);
+    }
+
+    /// The stream has ended because the peer broke the protocol on it.
+    pub(crate) fn blame(&self) {
+        self.end();
+        let load = &self.connection.load;
+        load.count(&load.faults, FAULTS_MAX);
+    }
+}
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let load = &self.0.load;
+        let load = &self.connection.load;
+        if !self.has_ended.load(Ordering::Relaxed) {
+            self.leave();
+        }
         *load.used.lock() = Instant::now();
         load.in_use.fetch_sub(1, Ordering::Relaxed);
+        self.freed.notify_one();
     }
 }
 
@@ -183,6 +260,7 @@ fn builder(limits: &HeadLimits) -> Builder {
         .max_header_list_size(u32::try_from(limits.bytes_max.saturating_mul(2)).unwrap_or(u32::MAX))
         .max_send_buffer_size(SEND_BUFFER)
         .max_concurrent_reset_streams(RESET_STREAMS_KEPT)
+        .reset_stream_duration(RESET_STREAMS_KEPT_FOR)
         .max_local_error_reset_streams(Some(ERROR_RESETS_MAX));
     builder
 }

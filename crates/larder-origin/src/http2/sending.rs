@@ -57,6 +57,12 @@ impl Sending {
         self.upload.filter(|_| !self.is_begun)
     }
 
+    /// Sends no more, although the stream goes on: its answer came first. What was asked for of the windows is given
+    /// back; `h2` would keep it for this stream, and other uploads on the connection would wait for it.
+    pub(super) fn stop(mut self) {
+        self.stream.reserve_capacity(0);
+    }
+
     /// Sends what can be sent now. Ready when there is nothing more to do: it is complete, it broke (the upload's
     /// progress says how), or the peer wants no more of it. Not to be polled after that.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {

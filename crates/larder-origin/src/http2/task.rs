@@ -151,7 +151,7 @@ mod tests {
             let connection = Multiplexed::start(wire, weak, Scheme::Http, &limits).await.unwrap();
             let begun = Instant::now();
             let ended = async {
-                let _slot = has_stream.then(|| Multiplexed::enter_new(&connection));
+                let _slot = has_stream.then(|| Multiplexed::enter_new(&connection, &Arc::default()));
                 while connection.is_open() {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }

@@ -8,6 +8,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use self::nameserver::{A, AAAA, Data, NameServer, REFUSED, Reply, SERVFAIL, SRV};
 use super::*;
 
+const SERVICE: &str = "_web._tcp.app.example";
+
 /// Looks names up at `servers` only.
 fn names(servers: &[SocketAddr]) -> Names {
     Names::new(&ResolveSettings { name_servers: servers.to_vec(), ..ResolveSettings::default() })

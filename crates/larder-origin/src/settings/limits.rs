@@ -8,7 +8,8 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Limits of time towards an origin; none may be longer than a year.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// DNS, TCP and TLS together, per server tried. 3 s.
+    /// TCP and TLS together, for all addresses of a server; another server, where one is tried, gets as much. A request
+    /// that comes before the first answer from DNS waits as long for that. 3 s.
     pub connect: Duration,
     /// From the last byte of the request that was written to the end of the final response head. 60 s.
     pub first_byte: Duration,

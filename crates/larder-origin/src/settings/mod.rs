@@ -146,7 +146,8 @@ pub enum Protocol {
     /// HTTP/1.1.
     #[default]
     Http1,
-    /// HTTP/2 and nothing else; on clear text by prior knowledge (RFC 9113 3.3).
+    /// HTTP/2 and nothing else; on clear text by prior knowledge (RFC 9113 3.3). A WebSocket gets HTTP/1.1 over TLS
+    /// and is refused on clear text.
     Http2,
     /// What the server chooses in the TLS handshake; HTTP/1.1 on clear text.
     Auto,
@@ -172,7 +173,7 @@ impl Default for TlsSettings {
     }
 }
 
-/// A certificate of our own, read at start and reload.
+/// A certificate of our own, read when an [`Origin`](crate::Origin) is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// The chain, our own first (PEM).

@@ -152,6 +152,8 @@ pub struct Manner {
     pub max_streams: Option<u32>,
     pub window: Option<u32>,
     pub tls: Option<TlsAcceptor>,
+    /// Connections after so many are taken and get no answer.
+    pub answered: Option<usize>,
 }
 
 pub struct Peer {
@@ -178,6 +180,10 @@ impl Peer {
                 let connection = accepting.accepted.fetch_add(1, Ordering::SeqCst);
                 let (act, stage, manner) = (act.clone(), accepting.clone(), manner.clone());
                 tokio::spawn(async move {
+                    if manner.answered.is_some_and(|most| connection >= most) {
+                        stage.note(format!("connection {connection} hangs"));
+                        std::future::pending::<()>().await;
+                    }
                     match &manner.tls {
                         None => serve(connection, socket, &manner, act, stage).await,
                         Some(tls) => {
@@ -240,6 +246,10 @@ pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
 pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
+pub const WINDOW_UPDATE: u8 = 8;
+/// Numbers of settings.
+pub const MAX_CONCURRENT_STREAMS: u16 = 3;
+pub const INITIAL_WINDOW_SIZE: u16 = 4;
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 
@@ -298,6 +308,18 @@ pub struct Raw {
 impl Raw {
     /// `reply` gets the number of the connection and of the stream.
     pub async fn start(reply: impl Fn(usize, u32) -> Reply + Send + Sync + 'static) -> Self {
+        Self::with(&[], reply).await
+    }
+
+    /// The same, where its first frame says `settings`, each a number and a value.
+    pub async fn with(
+        settings: &[(u16, u32)],
+        reply: impl Fn(usize, u32) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let settings = settings.iter().flat_map(|(id, value)| {
+            id.to_be_bytes().into_iter().chain(value.to_be_bytes()).collect::<Vec<u8>>()
+        });
+        let hello = Arc::new(frame(SETTINGS, 0, 0, &settings.collect::<Vec<u8>>()));
         let (listener, port) = listen().await;
         let stage = Arc::new(Stage::default());
         let (accepting, reply) = (stage.clone(), Arc::new(reply));
@@ -305,9 +327,9 @@ impl Raw {
             while let Ok((socket, _)) = listener.accept().await {
                 socket.set_nodelay(true).unwrap();
                 let connection = accepting.accepted.fetch_add(1, Ordering::SeqCst);
-                let (stage, reply) = (accepting.clone(), reply.clone());
+                let (stage, reply, hello) = (accepting.clone(), reply.clone(), hello.clone());
                 tokio::spawn(async move {
-                    let _ = serve_raw(connection, socket, &stage, &*reply).await;
+                    let _ = serve_raw(connection, socket, &hello, &stage, &*reply).await;
                     stage.note(format!("connection {connection} ended"));
                 });
             }
@@ -319,13 +341,14 @@ impl Raw {
 async fn serve_raw(
     connection: usize,
     mut socket: TcpStream,
+    hello: &[u8],
     stage: &Stage,
     reply: &(dyn Fn(usize, u32) -> Reply + Send + Sync),
 ) -> std::io::Result<()> {
     let mut preface = [0; 24];
     socket.read_exact(&mut preface).await?;
     assert_eq!(&preface, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    socket.write_all(&frame(SETTINGS, 0, 0, &[])).await?;
+    socket.write_all(hello).await?;
     loop {
         let mut start = [0; 9];
         socket.read_exact(&mut start).await?;

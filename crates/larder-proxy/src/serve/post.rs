@@ -86,6 +86,8 @@ impl ForGet {
         (answer, times): (OriginResponse, ExchangeTimes),
     ) -> Reply {
         self.guard.began(times.request);
+        let min_uses = self.settings.min_uses;
+        let seldom = min_uses > 1 && worker.proxy.uses.count(self.guard.key().hash()) < min_uses;
         let (leader, share) = oneshot::channel();
         let job = Job {
             worker: Arc::clone(worker),
@@ -97,7 +99,7 @@ impl ForGet {
             orphan_time: furnished.plan.orphan_time,
             content: Bytes::new(),
             offered: Candidates::default(),
-            seldom: false,
+            seldom,
             completing: None,
             leader,
         };

@@ -45,8 +45,8 @@ pub(super) fn refresh(
 ) {
     let proxy = &quest.worker.proxy;
     let now = proxy.clock.now();
-    if is_own(exchange, stored) || !quest.has_prospect() || !stored.refreshing.may_begin(now.monotonic, PAUSE)
-    {
+    let is_due = stored.refreshing.is_due(now.monotonic, PAUSE) && !is_own(exchange, stored);
+    if !is_due || !quest.has_prospect() || !stored.refreshing.may_begin(now.monotonic, PAUSE) {
         return;
     }
     let Some(place) = Place::take(&proxy.refreshes) else {

@@ -36,11 +36,18 @@ fn ms(time: Duration) -> u64 {
 }
 
 impl Refreshing {
-    /// Whether a refresh may begin at `now` (monotonic): none has begun within `pause`. If so, it is noted.
+    /// Whether no refresh has begun within `pause` before `now` (monotonic). One load: what every use of a stale response may
+    /// ask before anything dearer.
+    pub fn is_due(&self, now: Duration, pause: Duration) -> bool {
+        let last = self.begun.load(Ordering::Relaxed);
+        last == 0 || ms(now) >= last.saturating_add(ms(pause) - 1)
+    }
+
+    /// Whether a refresh may begin at `now`: it [is due](Self::is_due), and nobody else was quicker. If so, it is noted.
     pub fn may_begin(&self, now: Duration, pause: Duration) -> bool {
         let last = self.begun.load(Ordering::Relaxed);
-        let is_due = last == 0 || ms(now) >= last.saturating_add(ms(pause) - 1);
-        is_due && self.begun.compare_exchange(last, ms(now), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        self.is_due(now, pause)
+            && self.begun.compare_exchange(last, ms(now), Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// An attempt failed at `now`. It counts as an attempt for [`may_begin`](Self::may_begin) as well.

@@ -95,11 +95,6 @@ impl Insight {
     }
 }
 
-/// Counters and gauges that other crates count themselves come as name, help, labels and value.
-fn kind_of(name: &str) -> Kind {
-    if name.ends_with("_total") { Kind::Counter } else { Kind::Gauge }
-}
-
 impl Larder for Insight {
     fn health(&self) -> Health {
         if self.draining.load(Ordering::Relaxed) { Health::Draining } else { Health::Ok }
@@ -213,11 +208,11 @@ async fn explain(worker: Arc<Worker>, asked: &larder_admin::Question) -> Result<
 
 type Visit<'a> = &'a mut dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64);
 
-/// Adds families that a crate below counts itself.
+/// Adds families that a crate below counts itself, which come as name, help, labels and value.
 fn foreign(out: &mut Exposition, own: &[(&'static str, &str)], visit: impl FnOnce(Visit<'_>)) {
     visit(&mut |name, help, labels, value| {
         let labels: Vec<(&str, &str)> = own.iter().copied().chain(labels.iter().copied()).collect();
-        out.foreign(name, kind_of(name), help).value(&labels, value);
+        out.foreign(name, Kind::of(name), help).value(&labels, value);
     });
 }
 
