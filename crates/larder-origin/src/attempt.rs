@@ -22,7 +22,7 @@ use crate::answer::{self, InterimSink};
 use crate::download::Incoming;
 use crate::error::OriginError;
 use crate::http2;
-use crate::pool::{Held, Lease};
+use crate::lease::{Held, Lease};
 use crate::request::Outgoing;
 use crate::settings::OriginSettings;
 use crate::upload::Progress;

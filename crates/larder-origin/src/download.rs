@@ -19,8 +19,8 @@ use larder_http::body::BodyError;
 use tokio::time::{Instant, Sleep};
 
 use crate::http2;
+use crate::lease::Lease;
 use crate::metrics::InFlight;
-use crate::pool::Lease;
 
 /// Content as either version of HTTP brings it.
 pub(crate) enum Incoming {

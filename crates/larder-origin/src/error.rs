@@ -71,7 +71,7 @@ pub enum OriginError {
     /// 101 where it was not asked for, or not the one that was.
     #[error("unexpected switch of protocols")]
     UnexpectedUpgrade,
-    /// A WebSocket, which needs HTTP/1.1, for servers that the settings say speak nothing but HTTP/2.
+    /// A WebSocket, which needs HTTP/1.1, for a server that speaks nothing but HTTP/2: the settings say so, or it does.
     #[error("no websocket over http/2")]
     NoWebsocket,
     /// The client's body broke while it was being sent.

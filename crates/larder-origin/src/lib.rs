@@ -28,6 +28,7 @@ mod error;
 mod fleet;
 mod health;
 mod http2;
+mod lease;
 mod metrics;
 mod origin;
 mod place;

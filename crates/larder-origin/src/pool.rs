@@ -24,7 +24,8 @@ use tokio::time::Instant;
 
 use crate::connect::Dial;
 use crate::error::OriginError;
-use crate::http2::{Multiplexed, Slot};
+use crate::http2::Multiplexed;
+use crate::lease::{Held, Lease};
 use crate::metrics::Shared;
 use crate::place::Place;
 use crate::upload::Upload;
@@ -106,6 +107,10 @@ impl Pool {
         });
         pool.shared.room.add(&pool);
         pool
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// The thread that made it.
@@ -248,10 +253,11 @@ impl Pool {
     }
 
     fn hold(self: &Arc<Self>, held: Held, is_reused: bool) -> Lease {
-        Lease { held, pool: self.clone(), is_reused }
+        Lease::new(held, self.clone(), is_reused)
     }
 
-    fn put(self: &Arc<Self>, connection: Exclusive) {
+    /// Keeps a connection that may be used again.
+    pub(crate) fn put(self: &Arc<Self>, connection: Exclusive) {
         if self.max_idle == 0 || connection.serves_one || connection.sender.is_closed() {
             return;
         }
@@ -266,7 +272,7 @@ impl Pool {
     }
 
     /// Closes the longest unused HTTP/2 connection where there are more than may be kept.
-    fn settle(&self) {
+    pub(crate) fn settle(&self) {
         let displaced = {
             let mut multiplexed = self.multiplexed.lock();
             let unused = multiplexed.iter().filter(|connection| connection.unused_since().is_some()).count();
@@ -366,62 +372,5 @@ async fn sweep(pool: Weak<Pool>, idle_limit: Duration) {
             return;
         };
         next = at;
-    }
-}
-
-/// One exchange's hold on a connection, or on a place in one.
-pub(crate) struct Lease {
-    pub(crate) held: Held,
-    pool: Arc<Pool>,
-    pub(crate) is_reused: bool,
-}
-
-/// What is held.
-pub(crate) enum Held {
-    /// All of a connection.
-    Http1(Exclusive),
-    /// Room for one stream.
-    Http2(Slot),
-}
-
-impl Lease {
-    /// Ends the exchange cleanly: both messages are complete.
-    pub(crate) fn give_back(self) {
-        let Self { held, pool, .. } = self;
-        match held {
-            Held::Http1(connection) => pool.put(connection),
-            Held::Http2(slot) => {
-                slot.end();
-                drop(slot);
-                pool.settle();
-            }
-        }
-    }
-
-    /// The connection, where all of it is held.
-    pub(crate) fn http1(&mut self) -> Option<&mut Exclusive> {
-        match &mut self.held {
-            Held::Http1(connection) => Some(connection),
-            Held::Http2(_) => None,
-        }
-    }
-
-    /// The room on a connection, where that is what is held.
-    pub(crate) fn slot(&self) -> Option<&Slot> {
-        match &self.held {
-            Held::Http1(_) => None,
-            Held::Http2(slot) => Some(slot),
-        }
-    }
-
-    /// From now on the connection's bytes are not HTTP.
-    pub(crate) fn become_tunnel(&self) {
-        if let Held::Http1(connection) = &self.held {
-            connection.trace.report_failed_writes();
-        }
-    }
-
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.pool.shared
     }
 }

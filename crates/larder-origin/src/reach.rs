@@ -29,7 +29,7 @@ use crate::answer::{InterimSink, Timing};
 use crate::attempt::{Answered, Failed, attempt};
 use crate::error::{Fault, OriginError};
 use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
-use crate::pool::Lease;
+use crate::lease::Lease;
 use crate::progress::Progress;
 use crate::request::{Affinity, Outgoing};
 use crate::tls;

@@ -113,7 +113,7 @@ mod tests {
             Self { pool: Pool::new(8, Duration::from_secs(60), shared.clone()), dial, place }
         }
 
-        async fn open(&self) -> Result<crate::pool::Lease, OriginError> {
+        async fn open(&self) -> Result<crate::lease::Lease, OriginError> {
             let deadline = Instant::now() + Duration::from_secs(10);
             self.pool.open(&self.dial, &self.place, None, deadline, None).await
         }

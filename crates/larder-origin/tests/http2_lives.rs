@@ -38,15 +38,16 @@ async fn hold(mut stream: Stream) {
 async fn what_comes_late_for_those_who_left_ends_nobody_elses_exchange() {
     const LEFT: u32 = 90;
     const ALL: u32 = 100;
+    // What comes in one piece counts once, so it comes in ten.
+    const LATE: u32 = 10;
     let raw = Raw::start(|_, stream| match stream {
         ..=199 => Reply::Send(head(stream, 200, &[], 0)),
         _ => {
             let id = |number: u32| 2 * number + 1;
-            let mut bytes = Vec::new();
-            for _ in 0..10 {
-                bytes.extend((0..LEFT).flat_map(|number| data(id(number), "late", 0)));
+            let mut bytes: Vec<u8> = (0..LEFT).flat_map(|number| data(id(number), "late", 0)).collect();
+            if stream == id(ALL + LATE - 1) {
+                bytes.extend((LEFT..ALL).flat_map(|number| data(id(number), "end", END_STREAM)));
             }
-            bytes.extend((LEFT..ALL).flat_map(|number| data(id(number), "end", END_STREAM)));
             bytes.extend(head(stream, 200, &[], END_STREAM));
             Reply::Send(bytes)
         }
@@ -60,7 +61,9 @@ async fn what_comes_late_for_those_who_left_ends_nobody_elses_exchange() {
     responses.drain(..LEFT as usize);
     let resets = |stage: &peer::Stage| stage.frames().iter().filter(|frame| frame.kind == RST_STREAM).count();
     raw.stage.until(|stage| resets(stage) == LEFT as usize).await;
-    respond(&larder, "/").await;
+    for _ in 0..LATE {
+        respond(&larder, "/").await;
+    }
     for response in responses {
         assert_eq!(read(response.body).await, (b"end".to_vec(), Ok(())));
     }
@@ -159,25 +162,15 @@ async fn a_connection_that_one_answer_breaks_was_not_broken_by_the_others() {
         _ => Reply::Send([head(stream, 200, &[], 0), data(stream, "fine", END_STREAM)].concat()),
     })
     .await;
-    for (method, expected) in [(Method::GET, Ok("fine")), (Method::POST, Err(("closed", true)))] {
-        let larder = http2(&raw.address);
-        let before = raw.stage.connections();
-        assert_eq!(read(respond(&larder, "/").await.body).await.0, b"fine");
-        if before > 0 {
-            larder.ends_without_leaks().await;
-            break;
-        }
-        let waiting = request(method, "/", Body::Empty);
-        let origin = larder.origin.clone();
-        let innocent = tokio::spawn(async move { origin.send(waiting).await });
-        raw.stage.until(|stage| stage.streams() == 2).await;
-        assert_eq!(read(respond(&larder, "/").await.body).await.0, b"fine");
-        match innocent.await.unwrap() {
-            Ok(response) => assert_eq!(read(response.body).await.0, expected.unwrap().as_bytes()),
-            Err(error) => assert_eq!((error.token(), error.is_dead()), expected.unwrap_err()),
-        }
-        larder.ends_without_leaks().await;
-    }
+    let larder = http2(&raw.address);
+    assert_eq!(read(respond(&larder, "/").await.body).await.0, b"fine");
+    let origin = larder.origin.clone();
+    let innocent = tokio::spawn(async move { origin.send(get("/")).await });
+    raw.stage.until(|stage| stage.streams() == 2).await;
+    assert_eq!(read(respond(&larder, "/").await.body).await.0, b"fine");
+    assert_eq!(read(innocent.await.unwrap().unwrap().body).await.0, b"fine");
+    assert_eq!(raw.stage.connections(), 2);
+    larder.ends_without_leaks().await;
 }
 
 #[tokio::test]

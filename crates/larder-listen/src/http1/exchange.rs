@@ -134,7 +134,8 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
                 return Poll::Pending;
             }
             match incoming.demand(cx) {
-                Demand::Later => return Poll::Pending,
+                Demand::Later if answered || incoming.awaits_continue => return Poll::Pending,
+                Demand::Later => return self.poll_left_unread(cx, incoming.missing()),
                 Demand::Wanted if incoming.awaits_continue && !answered => {
                     incoming.awaits_continue = false;
                     self.queue_interim(StatusCode::CONTINUE, &HeaderMap::new());
@@ -198,6 +199,26 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
             match ready!(self.poll_fill(cx, READ_BYTES)) {
                 // With requests in hand that are not answered yet, it has only closed its own direction.
                 Ok(0) if self.read.is_empty() => return Poll::Ready(Flow::Left),
+                Ok(_) => {}
+                Err(_) => return Poll::Ready(Flow::Left),
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Ready when the client has left while its content waits for its reader, where what is `missing` of that fits into one
+    /// head's bound: a form that queues for an origin is not sent for somebody who has gone. More is not read ahead, so
+    /// that a slow origin slows the client down.
+    fn poll_left_unread(&mut self, cx: &mut Context<'_>, missing: Option<u64>) -> Poll<Flow> {
+        let most = self.around.settings.limits.head_bytes_max;
+        let Some(missing) = missing.and_then(|missing| usize::try_from(missing).ok()) else {
+            return Poll::Pending;
+        };
+        while !self.eof && missing < most && self.read.len() < most {
+            match ready!(self.poll_fill(cx, READ_BYTES)) {
+                // With more than its content in hand, it has only closed its own direction; with less, its reader is to hear
+                // that it was cut.
+                Ok(0) if self.read.len() == missing => return Poll::Ready(Flow::Left),
                 Ok(_) => {}
                 Err(_) => return Poll::Ready(Flow::Left),
             }

@@ -2,7 +2,7 @@
 //!
 //! The connection's task reads and decodes; the reader may live in another task. Between them is a pipe of one frame:
 //! bytes are read from the socket only after the reader has asked, so a slow origin slows the client down and nothing
-//! piles up. A reader that goes away leaves content that nobody wants, which is thrown away within bounds.
+//! piles up (but for what little shows that the client has left). A reader that goes away leaves content that nobody wants, which is thrown away within bounds.
 //!
 //! ```text
 //! reader polls -> wanted -> connection reads, decodes, fills the slot -> reader takes it -> ...
@@ -82,6 +82,14 @@ impl Incoming {
     /// Whether all of it has been taken from the connection, so that the next message may follow.
     pub(super) fn is_complete(&self) -> bool {
         matches!(self.left, Left::Nothing)
+    }
+
+    /// How much of it has not been taken from the connection yet, where that is known.
+    pub(super) fn missing(&self) -> Option<u64> {
+        match self.left {
+            Left::Length(left) => Some(left),
+            Left::Nothing | Left::Chunked(_) | Left::Broken => None,
+        }
     }
 
     /// Whether it broke.

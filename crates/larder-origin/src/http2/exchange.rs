@@ -23,7 +23,7 @@ use crate::answer::InterimSink;
 use crate::attempt::{Answered, Failed, Interims, Late, TOO_MANY_INTERIMS, is_plain_read};
 use crate::download::Incoming;
 use crate::error::OriginError;
-use crate::pool::Lease;
+use crate::lease::Lease;
 use crate::request::Outgoing;
 use crate::settings::OriginSettings;
 use crate::upload::Upload;
@@ -102,11 +102,14 @@ pub(crate) async fn exchange(
             if !is_upload_complete {
                 progress.stop();
                 sending.stop();
-                slot.leave();
                 lease.shared().metrics.upload_stopped();
             }
             let (head, receive) = response.into_parts();
-            let content = Content::new(receive, &head.headers, may_have_content(head.status));
+            let may_have_content = may_have_content(head.status);
+            if !is_upload_complete || (!may_have_content && !receive.is_end_stream()) {
+                slot.leave();
+            }
+            let content = Content::new(receive, &head.headers, may_have_content);
             let response = Response::from_parts(head, Incoming::Http2(content));
             Ok(Answered { lease, response, is_upload_complete })
         }

@@ -221,7 +221,7 @@ impl Slot {
         self.has_ended.store(true, Ordering::Relaxed);
     }
 
-    /// What is left of the stream will be reset: its answer came before all of its request was sent.
+    /// What is left of the stream is of no use to anybody, and will be reset.
     pub(crate) fn leave(&self) {
         self.end();
         let load = &self.connection.load;
