@@ -32,7 +32,7 @@ const ORPHAN_TIMES: u32 = 10;
 
 /// Refreshes under way at once in the whole process. Clients are not slowed down by what nobody waits for, so something
 /// else has to be.
-const REFRESHES_MAX: usize = 256;
+const REFRESHES_MAX: usize = 1024;
 
 /// Starts a fetch that nobody waits for (RFC 5861 3), unless one has begun within the pause, or is on its way, or
 /// `unchanged` says that one has ended since the look, or the origin has no time for it.
