@@ -42,8 +42,8 @@ pub use part::{Gap, Part, PartAnswer};
 pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SessionNames, SetCookie, Wishes};
 pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};
 pub use stale::{
-    StaleCause, StaleForbidden, StaleReason, StaleWindow, WindowSource, may_refresh_behind, may_serve_stale,
-    may_stand_in,
+    StaleCause, StaleForbidden, StaleReason, StaleWindow, WindowSource, may_refresh_behind, may_refresh_with,
+    may_serve_stale, may_stand_in,
 };
 pub use storable::{NotStorable, Storability, has_session, is_personal, rejudge, storable};
 pub use update::{HeadUpdate, Updated, update, update_by_head, withheld_by_update};

@@ -10,9 +10,11 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{StatusCode, header};
+use larder_http::message::RequestHead;
 use larder_http::time::Now;
 
+use crate::freshness::LifetimeSource;
 use crate::head::{StaleDirectives, StoredHead};
 use crate::policy::CachePolicy;
 
@@ -130,6 +132,9 @@ pub fn may_serve_stale(
     Ok(if is_dead { StaleReason::OriginDead } else { StaleReason::StaleIfError })
 }
 
+/// How long after one refresh another may begin, where the first brought nothing.
+pub const REFRESH_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long a failed attempt to ask the origin keeps clients from waiting for another one, where what is stored may
 /// [stand in](may_stand_in). It is asked behind all the while that anybody wants what is stored, and each failure begins
 /// the time anew, so this is how long the first request after a silence may still be spared.
@@ -148,6 +153,15 @@ pub fn may_stand_in(
         (_, StaleCause::OriginDead) => Some(StaleReason::OriginDown),
         (ground, StaleCause::OriginError) => Some(ground),
     }
+}
+
+/// Whether a refresh that nobody waits for may be made with this request: not where the answer would be its client's own,
+/// and so nothing to refresh with. Nobody's credentials are used for a request that nobody waits for.
+pub fn may_refresh_with(request: &RequestHead, stored: &StoredHead, policy: &CachePolicy) -> bool {
+    let is_guess = stored.freshness.source == LifetimeSource::Heuristic;
+    let is_own = request.fields.contains_key(header::AUTHORIZATION)
+        || (is_guess && policy.has_session(&request.fields));
+    !is_own
 }
 
 /// Whether `stored` is stale at `now`, and may be used all the same while somebody validates it: within its

@@ -117,6 +117,18 @@ impl Furnished {
         Ok(Self { origins: origins.collect::<Result<_, _>>()?, plan })
     }
 
+    /// Whether an origin is known to be out of reach.
+    pub(crate) fn is_down(&self, index: usize) -> bool {
+        self.origin(index).is_some_and(|(_, origin)| origin.is_down())
+    }
+
+    /// Whether an origin has time for a request that nobody waits for: it is there, or may be there again, and no client
+    /// queues for it.
+    pub(crate) fn has_prospect(&self, index: usize) -> bool {
+        let has = |origin: &Origin| !origin.is_queueing() && (!origin.is_down() || origin.is_probe_due());
+        self.origin(index).is_none_or(|(_, origin)| has(origin))
+    }
+
     pub(crate) fn choice(&self, index: usize) -> Option<&OriginChoice> {
         self.origins.get(index).map(|(choice, _)| choice)
     }

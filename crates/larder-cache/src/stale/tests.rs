@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::example::{at_ms, stored};
+use crate::example::{at_ms, request, stored};
 use crate::policy::Lifetimes;
 
 fn check(cc: &str, seconds: u64, expected: Result<StaleReason, StaleForbidden>) {
@@ -245,6 +245,24 @@ fn windows_follow_lifetimes_of_milliseconds_to_the_millisecond() {
     let rule = CachePolicy { ttl, stale_while_revalidate: behind, ..CachePolicy::default() };
     for (ms, expected) in [(249, false), (250, true), (299, true), (300, false)] {
         check_behind(&rule, "public", ms, expected);
+    }
+}
+
+#[test]
+fn nobodys_own_request_refreshes_for_others() {
+    let policy = CachePolicy::default();
+    let explicit = stored(&[], &[("cache-control", "max-age=60")], &policy);
+    let guessed = stored(&[], &[("last-modified", "Sat, 21 Nov 2015 00:00:00 GMT")], &policy);
+    assert_eq!(guessed.freshness.source, LifetimeSource::Heuristic);
+    for (asked, of_explicit, of_guessed) in [
+        (&[][..], true, true),
+        (&[("cookie", "theme=dark")], true, true),
+        (&[("cookie", "sid=1")], true, false),
+        (&[("authorization", "x")], false, false),
+    ] {
+        let request = request("GET", asked);
+        assert_eq!(may_refresh_with(&request, &explicit, &policy), of_explicit, "{asked:?}");
+        assert_eq!(may_refresh_with(&request, &guessed, &policy), of_guessed, "{asked:?}");
     }
 }
 

@@ -300,7 +300,7 @@ impl Walk<'_> {
             Verdict::Hit => stored.freshness.remaining(self.now),
             _ => Duration::ZERO,
         };
-        decision.stale_use = stale::stale_use(stored, stale::after(self.now, wait), &self.settings.policy);
+        decision.stale_use = stale::stale_use(stored, self.now.later(wait), &self.settings.policy);
         outlook
     }
 

@@ -3,23 +3,15 @@
 
 use std::time::Duration;
 
-use larder_cache::stale::{FAILURE_MEMORY, while_revalidate, window};
+use larder_cache::stale::{REFRESH_PAUSE, while_revalidate, window};
 use larder_cache::{
     CachePolicy, StaleCause, StaleForbidden, StaleReason, StaleWindow, StoredHead, WindowSource,
-    may_refresh_behind, may_serve_stale, may_stand_in,
+    may_refresh_behind, may_serve_stale,
 };
-use larder_http::fields::cache_status::Forward;
-use larder_http::time::{Now, WallTime};
-use larder_store::RefreshFailure;
+use larder_http::time::Now;
 
 use super::{Reason, StaleUse, Walk, Window, seconds};
 use crate::lookup::Ask;
-
-/// A moment after another.
-pub(super) fn after(now: Now, wait: Duration) -> Now {
-    let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    Now { wall: WallTime(now.wall.0.saturating_add(millis)), monotonic: now.monotonic.saturating_add(wait) }
-}
 
 /// What may be done with a stored response at `now`, when the origin fails or while it is asked.
 pub(super) fn stale_use(stored: &StoredHead, now: Now, policy: &CachePolicy) -> Vec<StaleUse> {
@@ -78,26 +70,19 @@ fn told(window: StaleWindow, directive: &str, key: &str) -> Window {
 }
 
 /// What is used at once in place of an origin that is down, or whose last answer to a refresh was none or an error; and on
-/// what ground.
+/// what ground. Nothing where this request would go itself, because no refresh can be made with it.
 pub(super) fn standing_in<'a>(
     walk: &Walk<'_>,
     ask: &'a Ask,
 ) -> Option<(&'a larder_store::StoredResponse, StaleReason)> {
-    let stored = ask.selected.as_deref().filter(|_| ask.forward == Forward::Stale)?;
-    let cause = match stored.refreshing.failure(walk.now.monotonic, FAILURE_MEMORY) {
-        Some(RefreshFailure::Dead) => StaleCause::OriginDead,
-        Some(RefreshFailure::Error) => StaleCause::OriginError,
-        None if is_origin_down(walk) => StaleCause::OriginDead,
-        None => return None,
-    };
-    let ground = may_stand_in(&stored.head, walk.now, cause, &walk.settings.policy)?;
-    Some((stored, ground))
-}
-
-fn is_origin_down(walk: &Walk<'_>) -> bool {
-    let furnished = walk.worker.furnished.load();
-    let origin = walk.site.settings.origin.and_then(|origin| furnished.origin(origin));
-    origin.is_some_and(|(_, origin)| origin.is_down())
+    let (furnished, policy) = (walk.worker.furnished.load(), &walk.settings.policy);
+    let of_site = walk.site.settings.origin;
+    let (stored, ground) =
+        ask.standing_in(walk.now, policy, || of_site.is_some_and(|origin| furnished.is_down(origin)))?;
+    let asks_itself = !larder_cache::may_refresh_with(walk.head(), &stored.head, policy)
+        && of_site.is_some_and(|origin| furnished.has_prospect(origin))
+        && stored.refreshing.is_due(walk.now.monotonic, REFRESH_PAUSE);
+    (!asks_itself).then_some((&**stored, ground))
 }
 
 /// How long it takes until a use begins to refresh a fresh response that took `took` to come; zero where it is time.

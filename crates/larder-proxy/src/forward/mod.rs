@@ -160,8 +160,9 @@ pub(crate) async fn ask(
 pub(crate) type Acted<S> = Result<(OriginResponse, ExchangeTimes, S), Failure>;
 
 /// An unsafe request: a task of its own once it is sent, because its answer says what has to go from the cache, whether
-/// its client is still there to hear it or not. One that still queues ends with its client. An upload that is cut ends it, as everywhere. `settle` is called once with what the
-/// origin answered, or with nothing where it may have acted and did not say.
+/// its client is still there to hear it or not. One that still queues ends with its client, and an upload that is cut
+/// ends it, as everywhere. `settle` is called once with what the origin answered, or with nothing where it may have acted
+/// and did not say.
 pub(crate) fn act<S: Send + 'static>(
     worker: &Arc<Worker>,
     furnished: &Arc<Furnished>,

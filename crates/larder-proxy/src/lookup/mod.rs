@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use http::Method;
 use larder_cache::part::{Gap, answer_part};
-use larder_cache::{CachePolicy, Reuse, VaryNames};
+use larder_cache::stale::FAILURE_MEMORY;
+use larder_cache::{CachePolicy, Reuse, StaleCause, StaleReason, VaryNames};
 use larder_http::fields::cache_status::Forward;
 use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_store::{CacheKey, Lookup, MemoryStore, StoredResponse};
+use larder_store::{CacheKey, Lookup, MemoryStore, RefreshFailure, StoredResponse};
 use smallvec::SmallVec;
 
 /// Responses that were invalidated without being looked for, taken out in one look-up.
@@ -67,6 +68,25 @@ impl Ask {
         let part = self.part.as_ref().map(|(part, _)| part);
         let newest = self.selected.as_ref().or(self.others.first()).or(part);
         newest.map(|stored| stored.head.vary.names().clone())
+    }
+
+    /// On what ground the selected response is used without asking the origin: it has failed a moment ago, or is known to
+    /// be down, and nothing forbids stale use in its place. Nobody waits for an origin to fail once more.
+    pub(crate) fn standing_in(
+        &self,
+        now: Now,
+        policy: &CachePolicy,
+        is_origin_down: impl FnOnce() -> bool,
+    ) -> Option<(&Arc<StoredResponse>, StaleReason)> {
+        let stored = self.selected.as_ref().filter(|_| self.forward == Forward::Stale)?;
+        let may = |cause| larder_cache::may_stand_in(&stored.head, now, cause, policy);
+        let failed = match stored.refreshing.failure(now.monotonic, FAILURE_MEMORY) {
+            Some(RefreshFailure::Error) => may(StaleCause::OriginError),
+            Some(RefreshFailure::Dead) => may(StaleCause::OriginDead),
+            None => None,
+        };
+        let down = || is_origin_down().then(|| may(StaleCause::OriginDead)).flatten();
+        Some((stored, failed.or_else(down)?))
     }
 
     /// Whether another look found the same.

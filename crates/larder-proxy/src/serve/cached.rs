@@ -48,18 +48,6 @@ pub(super) struct Quest<'a> {
 }
 
 impl Quest<'_> {
-    /// Whether the origin is known to be out of reach.
-    pub(super) fn is_origin_down(&self) -> bool {
-        self.furnished.origin(self.origin).is_some_and(|(_, origin)| origin.is_down())
-    }
-
-    /// Whether the origin has time for a request that nobody waits for: it is there, or may be there again, and no client
-    /// queues for it.
-    pub(super) fn has_prospect(&self) -> bool {
-        let origin = self.furnished.origin(self.origin);
-        origin.is_none_or(|(_, origin)| !origin.is_queueing() && (!origin.is_down() || origin.is_probe_due()))
-    }
-
     pub(super) fn job(
         &self,
         exchange: &Exchange,
@@ -133,9 +121,7 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
         if larder_cache::only_if_cached(&exchange.head, &settings.policy) {
             return reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED);
         }
-        if let Some(reason) = refresh::stands_in(&quest, exchange, &ask, now)
-            && let Some(stored) = &ask.selected
-        {
+        if let Some((stored, reason)) = refresh::standing_in(&quest, exchange, &ask, now) {
             let what = (stored, RefreshKind::Down);
             refresh::refresh(&quest, exchange, &key, what, || {
                 let found = look(&exchange.head, worker.proxy.clock.now());

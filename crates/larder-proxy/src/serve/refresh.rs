@@ -9,12 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::header::AUTHORIZATION;
-use larder_cache::stale::FAILURE_MEMORY;
-use larder_cache::{LifetimeSource, StaleCause, StaleReason};
-use larder_http::fields::cache_status::Forward;
+use larder_cache::StaleReason;
+use larder_cache::stale::REFRESH_PAUSE;
 use larder_http::time::Now;
-use larder_store::{CacheKey, RefreshFailure, StoredResponse};
+use larder_store::{CacheKey, StoredResponse};
 use tokio::sync::oneshot;
 
 use super::cached::Quest;
@@ -23,9 +21,6 @@ use crate::exchange::{Exchange, RefreshKind};
 use crate::fetch::{self, Hop};
 use crate::forward::{self, Candidates, Job};
 use crate::lookup::Ask;
-
-/// How long after one refresh another may begin, where the first brought nothing.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// A refresh that nobody waits for may take so many times as long as a fetch that everybody has left.
 const ORPHAN_TIMES: u32 = 10;
@@ -45,8 +40,11 @@ pub(super) fn refresh(
 ) {
     let proxy = &quest.worker.proxy;
     let now = proxy.clock.now();
-    let is_due = stored.refreshing.is_due(now.monotonic, PAUSE) && !is_own(exchange, stored);
-    if !is_due || !quest.has_prospect() || !stored.refreshing.may_begin(now.monotonic, PAUSE) {
+    let policy = &exchange.settings.policy;
+    let is_due = stored.refreshing.is_due(now.monotonic, REFRESH_PAUSE)
+        && larder_cache::may_refresh_with(&exchange.head, &stored.head, policy)
+        && quest.furnished.has_prospect(quest.origin);
+    if !is_due || !stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE) {
         return;
     }
     let Some(place) = Place::take(&proxy.refreshes) else {
@@ -76,15 +74,6 @@ pub(super) fn refresh(
     }
 }
 
-/// Whether the answer to this request would be its client's own, and so nothing to refresh with: nobody's credentials
-/// are used for a request that nobody waits for.
-fn is_own(exchange: &Exchange, stored: &StoredResponse) -> bool {
-    let policy = &exchange.settings.policy;
-    exchange.head.fields.contains_key(AUTHORIZATION)
-        || (stored.head.freshness.source == LifetimeSource::Heuristic
-            && larder_cache::has_session(&exchange.head, policy))
-}
-
 /// A place among the refreshes under way.
 struct Place(Arc<AtomicUsize>);
 
@@ -111,19 +100,18 @@ pub(super) fn is_due_ahead(exchange: &Exchange, stored: &StoredResponse, ttl: Du
         && ttl <= stored.head.freshness.refresh_ahead(stored.took)
 }
 
-/// Why a stale response may be used without asking the origin: it has failed a moment ago, or is known to be down, and
-/// nothing forbids stale use in its place. Nobody waits for an origin to fail once more, but once in a while a request
-/// that nobody else can ask in place of.
-pub(super) fn stands_in(quest: &Quest<'_>, exchange: &Exchange, ask: &Ask, now: Now) -> Option<StaleReason> {
-    let stored = ask.selected.as_ref().filter(|_| ask.forward == Forward::Stale)?;
-    let may = |cause| larder_cache::may_stand_in(&stored.head, now, cause, &exchange.settings.policy);
-    let failed = match stored.refreshing.failure(now.monotonic, FAILURE_MEMORY) {
-        Some(RefreshFailure::Error) => may(StaleCause::OriginError),
-        Some(RefreshFailure::Dead) => may(StaleCause::OriginDead),
-        None => None,
-    };
-    let reason = failed.or_else(|| quest.is_origin_down().then(|| may(StaleCause::OriginDead)).flatten())?;
-    let asks_itself =
-        is_own(exchange, stored) && quest.has_prospect() && stored.refreshing.may_begin(now.monotonic, PAUSE);
-    (!asks_itself).then_some(reason)
+/// The stored response that is used without asking the origin, and why. Once in a while a request that no refresh can be
+/// made with is asked to go itself: nobody else might.
+pub(super) fn standing_in<'a>(
+    quest: &Quest<'_>,
+    exchange: &Exchange,
+    ask: &'a Ask,
+    now: Now,
+) -> Option<(&'a Arc<StoredResponse>, StaleReason)> {
+    let policy = &exchange.settings.policy;
+    let (stored, reason) = ask.standing_in(now, policy, || quest.furnished.is_down(quest.origin))?;
+    let asks_itself = !larder_cache::may_refresh_with(&exchange.head, &stored.head, policy)
+        && quest.furnished.has_prospect(quest.origin)
+        && stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE);
+    (!asks_itself).then_some((stored, reason))
 }
