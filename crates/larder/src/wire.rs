@@ -1,11 +1,10 @@
 //! From the config's words to each crate's settings: the one place that knows both.
 //!
 //! What lives on over a reload is found again by name: stores keep their content, origins that did not change, in the
-//! config and in the files it names, keep their connections, counters keep counting. A [`Draft`] holds what a new config needs; nothing that runs is touched before
-//! it is committed.
+//! config and in the files it names, keep their connections, counters keep counting. A [`Draft`] holds what a new config
+//! needs; nothing that runs is touched before it is committed.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -15,16 +14,14 @@ use larder_config::{
 };
 use larder_http::time::Clock;
 use larder_observe::Metrics;
-use larder_origin::{
-    Balance, ClientCertificate, Ejection, HealthCheck, InFlightLimit, OriginSettings, Protocol,
-    ResolveSettings, Retry, ServerAddress, ServerSettings, Timeouts, TlsSettings,
-};
 use larder_proxy::PlanError;
 use larder_proxy::settings::{
-    FieldEdits, HashBy, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleSettings,
-    SiteSettings, ValueMatch,
+    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleSettings, SiteSettings,
+    ValueMatch,
 };
 use larder_store::{MemoryStore, MemoryStoreSettings};
+
+mod origin;
 
 /// Why a checked config cannot be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -119,29 +116,29 @@ impl Wiring {
     }
 
     fn draft_origins(&self, config: &Config) -> HashMap<String, KnownOrigin> {
-        let origin = |(name, origin): &(larder_config::Name, larder_config::Origin)| {
+        let draft = |(name, config): &(larder_config::Name, larder_config::Origin)| {
             let name = name.as_str().to_owned();
             let known = self.origins.get(&name);
-            let files = digest_of_files(&tls(origin));
-            let is_same = |known: &&KnownOrigin| known.config == *origin && known.files == files;
+            let files = origin::digest_of_files(&origin::tls(config));
+            let is_same = |known: &&KnownOrigin| known.config == *config && known.files == files;
             let unchanged = known.filter(is_same).cloned();
             let drafted = unchanged.unwrap_or_else(|| {
                 let shared =
                     known.map_or_else(larder_origin::Shared::new, |known| Arc::clone(&known.choice.shared));
-                let settings = Arc::new(origin_settings(&name, origin));
+                let settings = Arc::new(origin::settings(&name, config));
                 let choice = OriginChoice {
                     name: name.as_str().into(),
                     settings,
                     shared,
                     id: self.metrics.origin(&name),
-                    hash_by: origin.chosen_by().map(hash_by),
-                    sticky: origin.sticky.as_ref().map(|name| name.as_str().into()),
+                    hash_by: config.chosen_by().map(origin::hash_by),
+                    sticky: config.sticky.as_ref().map(|name| name.as_str().into()),
                 };
-                KnownOrigin { config: origin.clone(), files, choice }
+                KnownOrigin { config: config.clone(), files, choice }
             });
             (name, drafted)
         };
-        config.origins.iter().map(origin).collect()
+        config.origins.iter().map(draft).collect()
     }
 
     fn site(
@@ -278,131 +275,6 @@ fn rule_match(rule: &larder_config::Rule) -> RuleMatch {
         fields: rule.header.iter().map(|(name, wanted)| (name.clone(), value(wanted))).collect(),
         cookies: rule.cookie.iter().map(|(name, wanted)| (name.as_str().to_owned(), value(wanted))).collect(),
         query: rule.query.iter().map(|(name, wanted)| (name.as_str().to_owned(), value(wanted))).collect(),
-    }
-}
-
-fn origin_settings(name: &str, origin: &larder_config::Origin) -> OriginSettings {
-    OriginSettings {
-        servers: origin.servers.iter().map(server).collect(),
-        balance: match origin.balance {
-            larder_config::Balance::RoundRobin => Balance::RoundRobin,
-            larder_config::Balance::LeastRequests => Balance::LeastRequests,
-            larder_config::Balance::Hash => Balance::Hash,
-        },
-        timeouts: Timeouts {
-            connect: origin.connect_timeout,
-            first_byte: origin.first_byte_timeout,
-            between_bytes: origin.between_bytes_timeout,
-            total: origin.total_timeout,
-            ..Timeouts::default()
-        },
-        idle: origin.idle,
-        max_idle: origin.max_idle,
-        max_connections: origin.max_connections,
-        tls: tls(origin),
-        protocol: match origin.protocol {
-            larder_config::Protocol::Http1 => Protocol::Http1,
-            larder_config::Protocol::Http2 => Protocol::Http2,
-            larder_config::Protocol::Auto => Protocol::Auto,
-        },
-        proxy_protocol: origin.proxy_protocol,
-        in_flight: InFlightLimit {
-            max: origin.max_in_flight,
-            queue: origin.queue,
-            queue_timeout: origin.queue_timeout,
-        },
-        retry: origin.retry.as_ref().map(retry),
-        ejection: Ejection {
-            failures: origin.ejection.failures,
-            time: origin.ejection.time,
-            time_max: origin.ejection.max_time,
-        },
-        slow_start: origin.slow_start,
-        health: origin.health.as_ref().map(health),
-        resolve: ResolveSettings {
-            every: origin.resolve_every,
-            name_servers: origin.name_servers.iter().map(|server| server.0).collect(),
-        },
-        ..OriginSettings::new(name, Vec::new())
-    }
-}
-
-fn server(entry: &larder_config::ServerEntry) -> ServerSettings {
-    use larder_http::message::Scheme;
-    let address = match &entry.server {
-        larder_config::Server::Tcp { scheme: Scheme::Http, host, port } => {
-            ServerAddress::Http { host: host.clone(), port: *port }
-        }
-        larder_config::Server::Tcp { scheme: Scheme::Https, host, port } => {
-            ServerAddress::Https { host: host.clone(), port: *port }
-        }
-        larder_config::Server::Unix(path) => ServerAddress::Unix(path.clone()),
-        larder_config::Server::Srv { scheme, name } => {
-            ServerAddress::Srv { tls: *scheme == Scheme::Https, name: name.clone() }
-        }
-    };
-    ServerSettings { address, weight: entry.weight, backup: entry.backup }
-}
-
-fn tls(origin: &larder_config::Origin) -> TlsSettings {
-    // A checked config has both or none.
-    let client = origin.client_cert.as_ref().zip(origin.client_key.as_ref());
-    TlsSettings {
-        ca_file: origin.ca_file.as_ref().map(|file| file.0.clone()),
-        client: client.map(|(cert, key)| ClientCertificate { cert: cert.0.clone(), key: key.0.clone() }),
-        server_name: origin.server_name.as_ref().map(|name| name.as_str().to_owned()),
-        ..TlsSettings::default()
-    }
-}
-
-/// Changes when the content of a file changes. Whether it can be read and what is in it the origin will say; here a
-/// file that cannot be read only differs from one that can.
-fn digest_of_files(tls: &TlsSettings) -> u64 {
-    let client = tls.client.as_ref();
-    let paths = [tls.ca_file.as_ref(), client.map(|client| &client.cert), client.map(|client| &client.key)];
-    let mut digest = DefaultHasher::new();
-    for path in paths.into_iter().flatten() {
-        std::fs::read(path).ok().hash(&mut digest);
-    }
-    digest.finish()
-}
-
-fn retry(retry: &larder_config::Retry) -> Retry {
-    use larder_config::RetryOn;
-    let status = |on: &RetryOn| match on {
-        RetryOn::Status(status) => Some(*status),
-        RetryOn::Error | RetryOn::Timeout => None,
-    };
-    Retry {
-        servers: retry.servers,
-        on_error: retry.on.contains(&RetryOn::Error),
-        on_timeout: retry.on.contains(&RetryOn::Timeout),
-        statuses: retry.on.iter().filter_map(status).collect(),
-        budget_percent: retry.budget.hundredths(),
-    }
-}
-
-fn health(health: &larder_config::Health) -> HealthCheck {
-    HealthCheck {
-        path: health.path.0.clone(),
-        host: health.host.as_ref().map(|host| host.0.clone()),
-        statuses: health.status.iter().map(larder_config::StatusRange::range).collect(),
-        every: health.every,
-        timeout: health.timeout,
-        healthy: health.healthy,
-        unhealthy: health.unhealthy,
-    }
-}
-
-fn hash_by(part: larder_config::HashBy) -> HashBy {
-    match part {
-        larder_config::HashBy::Url => HashBy::Url,
-        larder_config::HashBy::Path => HashBy::Path,
-        larder_config::HashBy::Host => HashBy::Host,
-        larder_config::HashBy::Client => HashBy::Client,
-        larder_config::HashBy::Field(name) => HashBy::Field(name),
-        larder_config::HashBy::Cookie(name) => HashBy::Cookie(name.as_str().to_owned()),
-        larder_config::HashBy::Query(name) => HashBy::Query(name.as_str().to_owned()),
     }
 }
 
@@ -558,103 +430,5 @@ key.cookies = "theme""#,
         assert_eq!(others.set_cookie, SetCookie::Store);
         assert_eq!(policy_of("set_cookie = \"strip\"").set_cookie, SetCookie::Strip);
         assert_eq!(policy_of("request_directives = \"ignore\"").request_directives, Wishes::Ignore);
-    }
-
-    /// The settings of an origin that says `lines`.
-    fn origin_of(lines: &str) -> OriginSettings {
-        let text = format!("[origins.a]\n{lines}\n[[site]]\norigin = \"a\"\n");
-        let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
-        let config = larder_config::parse(&text, "larder.toml", examples).unwrap().config;
-        origin_settings("a", &config.origins[0].1)
-    }
-
-    #[test]
-    fn an_origin_that_says_nothing_has_the_origin_s_own_defaults() {
-        let address = ServerAddress::Http { host: "127.0.0.1".to_owned(), port: 1 };
-        let expected = OriginSettings::new("a", vec![address]);
-        assert_eq!(format!("{:?}", origin_of("servers = \"http://127.0.0.1:1\"")), format!("{expected:?}"));
-        // Tables that are empty are all defaults.
-        let said = origin_of("servers = \"http://b\"\nretry = {}\nhealth = { path = \"/up\" }");
-        let path = larder_http::target::Target::parse("/up".into()).unwrap();
-        assert_eq!(said.retry, Some(Retry::default()));
-        assert_eq!(format!("{:?}", said.health), format!("{:?}", Some(HealthCheck::new(path))));
-    }
-
-    #[test]
-    fn every_word_about_an_origin_reaches_it() {
-        let said = origin_of(
-            r#"
-servers = ["http://b:81", { url = "https://c", weight = 2 }, { url = "unix:/run/d", backup = true }, "http+srv://_e._tcp.f", "https+srv://_e._tcp.f"]
-balance = "hash"
-connect_timeout = "1s"
-first_byte_timeout = "2s"
-between_bytes_timeout = "3s"
-total_timeout = "4s"
-idle = "5s"
-max_idle = 6
-max_connections = 7
-max_in_flight = 8
-queue = 9
-queue_timeout = "10s"
-retry = { servers = 2, on = ["timeout", "502", 503], budget = "11%" }
-ejection = { failures = 12, time = "13s", max_time = "14s" }
-slow_start = "15s"
-health = { path = "/up", host = "g:16", status = ["200-299", 404], every = "17s", timeout = "18s", healthy = 19, unhealthy = 20 }
-resolve_every = "21s"
-name_servers = "127.0.0.1:22"
-protocol = "auto"
-ca_file = "ca.pem"
-client_cert = "client.pem"
-client_key = "client.key"
-server_name = "h"
-"#,
-        );
-        let seconds = Duration::from_secs;
-        let server = |address, weight, backup| ServerSettings { address, weight, backup };
-        let srv = |tls| ServerAddress::Srv { tls, name: "_e._tcp.f".to_owned() };
-        assert_eq!(
-            said.servers,
-            [
-                server(ServerAddress::Http { host: "b".to_owned(), port: 81 }, 1, false),
-                server(ServerAddress::Https { host: "c".to_owned(), port: 443 }, 2, false),
-                server(ServerAddress::Unix("/run/d".into()), 1, true),
-                server(srv(false), 1, false),
-                server(srv(true), 1, false),
-            ]
-        );
-        let Timeouts { connect, first_byte, between_bytes, total, .. } = said.timeouts;
-        assert_eq!([connect, first_byte, between_bytes], [seconds(1), seconds(2), seconds(3)]);
-        assert_eq!((total, said.idle, said.max_idle), (Some(seconds(4)), seconds(5), 6));
-        assert_eq!((said.max_connections, said.balance, said.protocol), (7, Balance::Hash, Protocol::Auto));
-        assert_eq!(said.in_flight, InFlightLimit { max: Some(8), queue: 9, queue_timeout: seconds(10) });
-        let retry = Retry {
-            servers: 2,
-            on_error: false,
-            on_timeout: true,
-            statuses: vec![502, 503],
-            budget_percent: 11,
-        };
-        assert_eq!(said.retry, Some(retry));
-        assert_eq!(said.ejection, Ejection { failures: 12, time: seconds(13), time_max: seconds(14) });
-        assert_eq!(said.slow_start, seconds(15));
-        let health = said.health.unwrap();
-        assert_eq!((health.path.as_str(), health.host.unwrap().as_str()), ("/up", "g:16"));
-        assert_eq!(health.statuses, [200..=299, 404..=404]);
-        assert_eq!((health.every, health.timeout), (seconds(17), seconds(18)));
-        assert_eq!((health.healthy, health.unhealthy), (19, 20));
-        let name_servers = vec!["127.0.0.1:22".parse().unwrap()];
-        assert_eq!(said.resolve, ResolveSettings { every: seconds(21), name_servers });
-        let file_of = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-        let client = said.tls.client.unwrap();
-        assert_eq!(
-            [said.tls.ca_file.as_ref().unwrap(), &client.cert, &client.key].map(file_of),
-            ["ca.pem", "client.pem", "client.key"]
-        );
-        assert_eq!(said.tls.server_name.as_deref(), Some("h"));
-        assert!(!said.proxy_protocol);
-        assert!(origin_of("servers = \"http://b\"\nproxy_protocol = true").proxy_protocol);
-        assert_eq!(origin_of("servers = \"http://b\"\nprotocol = \"h2\"").protocol, Protocol::Http2);
-        let least = origin_of("servers = \"http://b\"\nbalance = \"least-requests\"");
-        assert_eq!(least.balance, Balance::LeastRequests);
     }
 }
