@@ -11,6 +11,7 @@ use std::net::Ipv6Addr;
 use std::ops::Range;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 
 use crate::message::Scheme;
 
@@ -40,7 +41,7 @@ pub enum AuthorityError {
 /// A canonical authority. Cloning shares the bytes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Authority {
-    text: Bytes,
+    text: ByteString,
     host_len: usize,
     port: Option<u16>,
 }
@@ -75,15 +76,20 @@ impl Authority {
         let host_len = host.len();
         let is_lower = !host.iter().any(u8::is_ascii_uppercase);
         if is_lower && port.is_none() {
-            return Ok(Self { text: value.slice(..host_len), host_len, port });
+            return Self::checked(value.slice(..host_len), host_len, port);
         }
         let written = port.map_or(host_len, |port| host_len + 1 + digits_of(port));
         if is_lower && written == value.len() {
-            return Ok(Self { text: value, host_len, port });
+            return Self::checked(value, host_len, port);
         }
         let mut text = host.to_ascii_lowercase();
         write_port(&mut text, port);
-        Ok(Self { text: text.into(), host_len, port })
+        Self::checked(text.into(), host_len, port)
+    }
+
+    fn checked(text: Bytes, host_len: usize, port: Option<u16>) -> Result<Self, AuthorityError> {
+        let text = ByteString::try_from(text).map_err(|_| AuthorityError::Host)?;
+        Ok(Self { text, host_len, port })
     }
 
     fn ipv6(host: &[u8], port: Option<u16>) -> Result<Self, AuthorityError> {
@@ -93,18 +99,17 @@ impl Authority {
         let mut text = format!("[{address}]").into_bytes();
         let host_len = text.len();
         write_port(&mut text, port);
-        Ok(Self { text: text.into(), host_len, port })
+        Self::checked(text.into(), host_len, port)
     }
 
     /// Host and, where it is not the scheme's default, port.
     pub fn as_str(&self) -> &str {
-        // Checked to be ASCII when it was made.
-        std::str::from_utf8(&self.text).unwrap_or_default()
+        &self.text
     }
 
     /// The same as bytes, for hashing and comparing.
     pub fn as_bytes(&self) -> &Bytes {
-        &self.text
+        self.text.as_bytes()
     }
 
     /// The host alone; an IPv6 address stands in brackets.

@@ -280,6 +280,35 @@ pub const fn is_field_byte(byte: u8) -> bool {
     matches!(byte, b'\t' | 0x20..=0x7e | 0x80..=0xff)
 }
 
+/// How many bytes at the front of `bytes` may stand in a field value. Looks at eight at a time: every byte of every
+/// request head passes here.
+pub fn field_run(bytes: &[u8]) -> usize {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const TOP: u64 = 0x80 * EACH;
+    let (words, _) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // The top bit of each byte that is below 0x20 or 0x7f; above the lowest of them a borrow may set others.
+        let below_space = word.wrapping_sub(0x20 * EACH) & !word & TOP;
+        let not_delete = word ^ (0x7f * EACH);
+        let delete = not_delete.wrapping_sub(EACH) & !not_delete & TOP;
+        let found = below_space | delete;
+        if found != 0 {
+            let run = index * 8 + found.trailing_zeros() as usize / 8;
+            // A tab is the one that may stay.
+            return if bytes.get(run) == Some(&b'\t') { after_tab(bytes, run) } else { run };
+        }
+    }
+    let tail = words.len() * 8;
+    let rest = bytes.get(tail..).unwrap_or_default();
+    tail + rest.iter().position(|byte| !is_field_byte(*byte)).unwrap_or(rest.len())
+}
+
+fn after_tab(bytes: &[u8], tab: usize) -> usize {
+    let rest = bytes.get(tab..).unwrap_or_default();
+    tab + rest.iter().position(|byte| !is_field_byte(*byte)).unwrap_or(rest.len())
+}
+
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
@@ -441,6 +470,16 @@ mod tests {
         assert_eq!(decode(&[long.as_bytes()]), Err(FramingError::Trailer));
         let many = format!("0\r\n{}\r\n", "a:\r\n".repeat(TRAILER_LINES_MAX + 1));
         assert_eq!(decode(&[many.as_bytes()]), Err(FramingError::Trailer));
+    }
+
+    proptest! {
+        #[test]
+        fn a_run_of_field_bytes_ends_where_the_first_other_byte_is(
+            bytes in proptest::collection::vec(prop_oneof![Just(b'\t'), Just(0x7f), Just(0x1f), 0x20..=0xff_u8], 0..64)
+        ) {
+            let expected = bytes.iter().position(|byte| !is_field_byte(*byte)).unwrap_or(bytes.len());
+            prop_assert_eq!(field_run(&bytes), expected);
+        }
     }
 
     proptest! {

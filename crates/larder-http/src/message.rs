@@ -6,13 +6,16 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode, Version};
+use http::{HeaderMap, Method, StatusCode, Version, header};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::authority::Authority;
 use crate::body::Body;
+use crate::fields::age;
+use crate::fields::cache_status::{CACHE_STATUS, CacheStatus};
 use crate::target::Target;
 
 /// How a request came in, as far as the key is concerned.
@@ -110,37 +113,76 @@ pub fn write_http1_fields(fields: &HeaderMap, out: &mut Vec<u8>) {
     }
 }
 
-/// A final response head on its way to a client. The fields sent are `stored`, where present, followed by `fields`;
-/// no name stands in both but Cache-Status, of which the last line is ours. Content-Length, Transfer-Encoding, Connection and Date (where missing) are the
-/// listener's own affair.
+/// A final response head on its way to a client. The fields sent are `stored`, where present, followed by `fields`, Age
+/// and our Cache-Status; no name stands twice but Cache-Status, of which the last line is ours. Content-Length,
+/// Transfer-Encoding, Connection and Date (where missing) are the listener's own affair.
 #[derive(Debug)]
 pub struct ResponseHead {
     /// 200 to 999.
     pub status: StatusCode,
     /// Shared fields of a stored response.
     pub stored: Option<Arc<PreparedFields>>,
-    /// Fields of this answer alone: Age, Cache-Status, Via, or everything where nothing is stored.
+    /// Fields of this answer alone, or everything where nothing is stored.
     pub fields: HeaderMap,
+    /// Age, in seconds, of an answer from the cache. A number and no field: nearly every hit has it, and no other field of
+    /// its own, so that it needs no map.
+    pub age: Option<u64>,
+    /// The same for what Cache-Status says.
+    pub cache_status: Option<CacheStatus>,
 }
 
 impl ResponseHead {
     /// A head with its own fields only.
     pub fn new(status: StatusCode, fields: HeaderMap) -> Self {
-        Self { status, stored: None, fields }
+        Self { status, stored: None, fields, age: None, cache_status: None }
+    }
+
+    /// A head with `stored` fields and some of its own.
+    pub fn from_stored(status: StatusCode, stored: Option<Arc<PreparedFields>>, fields: HeaderMap) -> Self {
+        Self { stored, ..Self::new(status, fields) }
     }
 
     /// Every field, in the order in which they are sent.
     pub fn into_fields(self) -> HeaderMap {
-        let Some(stored) = self.stored else { return self.fields };
-        let mut all = stored.map.clone();
-        all.reserve(self.fields.len() + 2);
-        for (name, value) in &self.fields {
-            all.append(name, value.clone());
+        let mut all = match self.stored {
+            None => self.fields,
+            Some(stored) => {
+                let mut all = stored.map.clone();
+                all.reserve(self.fields.len() + 4);
+                for (name, value) in &self.fields {
+                    all.append(name, value.clone());
+                }
+                all
+            }
+        };
+        if let Some(seconds) = self.age {
+            all.append(header::AGE, age::format(Duration::from_secs(seconds)));
+        }
+        if let Some(status) = &self.cache_status {
+            all.append(CACHE_STATUS, status.value());
         }
         all
     }
 
-    /// The first value of `name`, wherever it stands.
+    /// Writes the same fields as HTTP/1 lines.
+    pub fn write_http1(&self, out: &mut Vec<u8>) {
+        if let Some(stored) = &self.stored {
+            out.extend_from_slice(&stored.http1);
+        }
+        write_http1_fields(&self.fields, out);
+        if let Some(seconds) = self.age {
+            out.extend_from_slice(b"age: ");
+            out.extend_from_slice(itoa::Buffer::new().format(seconds).as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        if let Some(status) = &self.cache_status {
+            out.extend_from_slice(b"cache-status: ");
+            status.write(out);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// The first value of `name` among the fields of either map.
     pub fn field(&self, name: &http::HeaderName) -> Option<&http::HeaderValue> {
         self.fields.get(name).or_else(|| self.stored.as_ref().and_then(|s| s.map.get(name)))
     }

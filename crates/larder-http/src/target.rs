@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 
 use crate::message::Scheme;
 
@@ -41,7 +42,7 @@ pub struct ClimbsAboveRoot;
 /// Raw path and query. Cloning shares the bytes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Target {
-    raw: Bytes,
+    raw: ByteString,
     path_len: usize,
 }
 
@@ -65,28 +66,29 @@ impl Target {
             [b'?', query @ ..] if query.iter().all(|byte| is_query_byte(*byte)) => {}
             _ => return Err(TargetError::Byte),
         }
+        // All of it is ASCII.
+        let raw = ByteString::try_from(raw).map_err(|_| TargetError::Byte)?;
         Ok(Self { raw, path_len })
     }
 
     /// The target `*` of a server-wide OPTIONS.
     pub fn asterisk() -> Self {
-        Self { raw: Bytes::from_static(b"*"), path_len: 1 }
+        Self { raw: ByteString::from_static("*"), path_len: 1 }
     }
 
     /// Whether this is `*`.
     pub fn is_asterisk(&self) -> bool {
-        self.raw.as_ref() == b"*"
+        &*self.raw == "*"
     }
 
     /// Path and query as they came.
     pub fn as_str(&self) -> &str {
-        // Checked to be ASCII when it was made.
-        std::str::from_utf8(&self.raw).unwrap_or_default()
+        &self.raw
     }
 
     /// The same as bytes, for hashing, comparing and handing on.
     pub fn as_bytes(&self) -> &Bytes {
-        &self.raw
+        self.raw.as_bytes()
     }
 
     /// The path as it came.

@@ -3,6 +3,7 @@
 //! Two clocks are needed at once. Dates in fields and on disk are wall time; how long something has been in memory
 //! is monotonic, so that a jump of the wall clock can never make a stale response fresh again.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -54,6 +55,34 @@ impl Now {
     }
 }
 
+/// For so long the wall clock is told from the monotonic one. A jump of it is noticed that much later.
+const WALL_KEPT: Duration = Duration::from_millis(10);
+
+/// A moment on both clocks of the machine.
+#[derive(Clone, Copy)]
+struct Anchor {
+    monotonic: Instant,
+    /// Since 1970.
+    wall: Duration,
+}
+
+thread_local! {
+    static ANCHOR: Cell<Option<Anchor>> = const { Cell::new(None) };
+}
+
+/// The time since 1970 at `monotonic`, which has just been read. Two readings of clocks would cost every request twice.
+fn wall_at(monotonic: Instant) -> Duration {
+    if let Some(anchor) = ANCHOR.get() {
+        let since = monotonic.duration_since(anchor.monotonic);
+        if since < WALL_KEPT {
+            return anchor.wall + since;
+        }
+    }
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    ANCHOR.set(Some(Anchor { monotonic, wall }));
+    wall
+}
+
 /// Where [`Now`] comes from. Clones share one offset, so a test that advances one advances all.
 #[derive(Clone, Debug)]
 pub struct Clock {
@@ -68,15 +97,21 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Reads both clocks.
+    /// Reads both clocks. The wall clock is at most [`WALL_KEPT`] behind a jump.
     pub fn now(&self) -> Now {
         let offset_ms = self.offset_ms.load(Ordering::Relaxed);
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
+        let read = Instant::now();
+        let wall_ms = u64::try_from(wall_at(read).as_millis()).unwrap_or(u64::MAX);
         Now {
             wall: WallTime(wall_ms.saturating_add(offset_ms)),
-            monotonic: self.origin.elapsed() + Duration::from_millis(offset_ms),
+            monotonic: read.duration_since(self.origin) + Duration::from_millis(offset_ms),
         }
+    }
+
+    /// Time that has passed since `earlier`, which is a reading of this clock.
+    pub fn since(&self, earlier: &Now) -> Duration {
+        let offset = Duration::from_millis(self.offset_ms.load(Ordering::Relaxed));
+        (self.origin.elapsed() + offset).saturating_sub(earlier.monotonic)
     }
 
     /// Moves both clocks forward for every holder of this clock. Sockets and timers stay in real time.

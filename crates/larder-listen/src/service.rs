@@ -60,9 +60,11 @@ impl Interims {
         queue.waiting.clear();
     }
 
-    /// Ends the exchange: what is pushed from now on is too late.
-    pub(crate) fn end(&self) {
-        self.0.lock().room = 0;
+    /// Ends the exchange: what is pushed from now on is too late. Gives what is still to be sent.
+    pub(crate) fn end(&self) -> VecDeque<Interim> {
+        let mut queue = self.0.lock();
+        queue.room = 0;
+        std::mem::take(&mut queue.waiting)
     }
 
     /// The next one, or `None` after noting who is to be woken by the next push.
@@ -73,10 +75,5 @@ impl Interims {
             queue.waker = Some(cx.waker().clone());
         }
         next
-    }
-
-    /// The next one.
-    pub(crate) fn next(&self) -> Option<Interim> {
-        self.0.lock().waiting.pop_front()
     }
 }

@@ -27,7 +27,7 @@ fn read(bytes: &[u8], cuts: &[usize]) -> Option<Result<(Parsed, usize), Refusal>
             Ok(Some(extent)) => {
                 let head = Bytes::copy_from_slice(&bytes[..extent.end]);
                 let local = "127.0.0.1:1".parse().unwrap();
-                let parsed = parse(&head, &extent, &scan, Scheme::Http, local, &limits());
+                let parsed = parse(&head, &extent, &scan, Scheme::Http, local, &limits(), &mut None);
                 return Some(parsed.map(|parsed| (parsed, extent.end)));
             }
         }

@@ -79,8 +79,8 @@ impl Exchange {
     }
 
     /// Completes a response: the rule's edits, Cache-Status, counters, log.
-    pub(crate) fn close(self, worker: &Arc<Worker>, served: Reply) -> Response {
-        let Reply { mut response, status } = served;
+    pub(crate) fn close(&self, worker: &Arc<Worker>, reply: Reply) -> Response {
+        let Reply { mut response, status } = reply;
         let edits = &self.settings.response;
         if !edits.is_empty() {
             let status = response.head.status;
@@ -88,17 +88,18 @@ impl Exchange {
             response.head.fields = before.into_fields();
             edits.apply(&mut response.head.fields);
         }
-        let value = match self.settings.debug && self.keyed {
-            true => status.value_with_key(&key::text(&self.head, &self.settings.key)),
-            false => status.value(),
-        };
-        worker.count(&self, response.head.status, &status);
+        let with_key = (self.settings.debug && self.keyed)
+            .then(|| status.value_with_key(&key::text(&self.head, &self.settings.key)));
+        worker.count(self, response.head.status, &status);
         let record = worker.proxy.access_log.load().as_ref().map(|_| {
             let mut record = self.record(response.head.status, &status);
-            record.cache_status = Text::of(&value);
+            record.cache_status = Text::of(with_key.as_ref().unwrap_or(&status.value()));
             record
         });
-        response.head.fields.append(CACHE_STATUS, value);
+        match with_key {
+            Some(value) => drop(response.head.fields.append(CACHE_STATUS, value)),
+            None => response.head.cache_status = Some(status),
+        }
         response.on_delivered = Some(self.on_delivered(worker, status.outcome, record));
         response
     }
@@ -144,7 +145,7 @@ impl Exchange {
             Outcome::Own => Served::Local,
         };
         Box::new(move |delivery| {
-            let took = worker.proxy.clock.now().since(&started);
+            let took = worker.proxy.clock.since(&started);
             worker.metrics.delivered(route, served, took, delivery.body_bytes, delivery.complete);
             if let (Some(mut record), Some(log)) = (record, worker.proxy.access_log.load().as_ref()) {
                 record.body_bytes = delivery.body_bytes;

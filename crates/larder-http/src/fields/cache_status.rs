@@ -2,9 +2,10 @@
 //!
 //! In: an outcome and its parameters. Out: one member of the field, `larder; hit; ttl=376` or
 //! `larder; fwd=stale; fwd-status=304; stored; ttl=60; detail=...`. Parameters come in that fixed order; `detail` is a
-//! fixed token, never free text, so nothing that a peer sent can get in. Written on the stack, allocated once. Only
+//! fixed token, never free text, so nothing that a peer sent can get in. Only
 //! where debugging is allowed does a member say the key as well, which holds what a client asked for, escaped.
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 
 /// The field's name.
@@ -13,7 +14,8 @@ pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 /// Bytes of a cache key that are told; the rest of a longer one is cut off.
 pub const KEY_MAX: usize = 1024;
 
-const DETAIL: &str = "; detail=";
+/// Room for a line without a key; few are longer.
+const LINE_BYTES: usize = 96;
 
 /// Why a request went to the origin. The variants are RFC 9211's own words (section 2.2), and at once the labels of
 /// metrics and the words of the log.
@@ -108,17 +110,15 @@ impl CacheStatus {
 
     /// The field value.
     pub fn value(&self) -> HeaderValue {
-        let mut line = Line::new();
-        self.write_front(&mut line);
-        if let Some(detail) = self.detail {
-            debug_assert!(is_token(detail), "{detail} is not an sf-token");
-            // One that does not fit is left out whole: half a token would be another token.
-            if line.left() >= DETAIL.len() + detail.len() {
-                line.push(DETAIL);
-                line.push(detail);
-            }
-        }
-        field_value(line.written())
+        let mut line = Vec::with_capacity(LINE_BYTES);
+        self.write(&mut line);
+        field_value(line)
+    }
+
+    /// Writes the same bytes.
+    pub fn write(&self, line: &mut Vec<u8>) {
+        self.write_front(line);
+        self.write_detail(line);
     }
 
     /// The field value with the cache key in it, for debugging: the `key` of RFC 9211 2.6, an sf-string that stands
@@ -126,10 +126,8 @@ impl CacheStatus {
     /// the beginning is told.
     pub fn value_with_key(&self, key: &str) -> HeaderValue {
         let key = key.get(..key.floor_char_boundary(KEY_MAX)).unwrap_or(key);
-        let mut front = Line::new();
-        self.write_front(&mut front);
-        let mut line = Vec::with_capacity(front.written().len() + key.len() + 64);
-        line.extend_from_slice(front.written());
+        let mut line = Vec::with_capacity(LINE_BYTES + key.len());
+        self.write_front(&mut line);
         line.extend_from_slice(b"; key=\"");
         for byte in key.bytes() {
             match byte {
@@ -143,79 +141,55 @@ impl CacheStatus {
             }
         }
         line.push(b'"');
-        if let Some(detail) = self.detail {
-            debug_assert!(is_token(detail), "{detail} is not an sf-token");
-            line.extend_from_slice(DETAIL.as_bytes());
-            line.extend_from_slice(detail.as_bytes());
-        }
-        field_value(&line)
+        self.write_detail(&mut line);
+        field_value(line)
     }
 
-    /// Writes the member up to where `key` or `detail` would stand. In place and inlined: every answer pays for it.
-    #[inline(always)]
-    fn write_front(&self, line: &mut Line) {
-        line.push("larder");
+    /// Writes the member up to where `key` or `detail` would stand.
+    fn write_front(&self, line: &mut Vec<u8>) {
+        let mut push = |text: &str| line.extend_from_slice(text.as_bytes());
         match self.outcome {
-            Outcome::Hit => line.push("; hit"),
+            Outcome::Hit => push("larder; hit"),
             Outcome::Forwarded(reason) => {
-                line.push("; fwd=");
-                line.push(reason.token());
+                push("larder; fwd=");
+                push(reason.token());
             }
-            Outcome::Own => {}
+            Outcome::Own => push("larder"),
         }
         if let Some(status) = self.forward_status {
-            line.push("; fwd-status=");
-            line.push(status.as_str());
+            push("; fwd-status=");
+            push(status.as_str());
         }
         if self.stored {
-            line.push("; stored");
+            push("; stored");
         }
         if self.collapsed {
-            line.push("; collapsed");
+            push("; collapsed");
         }
         if let Some(ttl) = self.ttl_seconds {
             // RFC 9651 integers have at most fifteen digits.
             const MOST: i64 = 999_999_999_999_999;
-            line.push("; ttl=");
-            line.push(itoa::Buffer::new().format(ttl.clamp(-MOST, MOST)));
+            push("; ttl=");
+            push(itoa::Buffer::new().format(ttl.clamp(-MOST, MOST)));
+        }
+    }
+
+    fn write_detail(&self, line: &mut Vec<u8>) {
+        if let Some(detail) = self.detail {
+            debug_assert!(is_token(detail), "{detail} is not an sf-token");
+            line.extend_from_slice(b"; detail=");
+            line.extend_from_slice(detail.as_bytes());
         }
     }
 }
 
-fn field_value(line: &[u8]) -> HeaderValue {
-    HeaderValue::from_bytes(line).unwrap_or_else(|_| HeaderValue::from_static("larder"))
+fn field_value(line: Vec<u8>) -> HeaderValue {
+    HeaderValue::from_maybe_shared(Bytes::from(line)).unwrap_or_else(|_| HeaderValue::from_static("larder"))
 }
 
 fn is_token(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'*'))
-}
-
-/// A line on the stack. Everything but the detail fits by construction: at most 98 bytes.
-struct Line {
-    bytes: [u8; 160],
-    length: usize,
-}
-
-impl Line {
-    const fn new() -> Self {
-        Self { bytes: [0; 160], length: 0 }
-    }
-
-    fn push(&mut self, text: &str) {
-        if let Some(room) = self.bytes.get_mut(self.length..self.length + text.len()) {
-            room.copy_from_slice(text.as_bytes());
-            self.length += text.len();
-        }
-    }
-
-    fn left(&self) -> usize {
-        self.bytes.len() - self.length
-    }
-
-    fn written(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
 }
 
 #[cfg(test)]
@@ -264,20 +238,11 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_line_fits() {
-        for reason in Forward::ALL {
-            let longest = CacheStatus {
-                outcome: Outcome::Forwarded(reason),
-                forward_status: Some(StatusCode::OK),
-                stored: true,
-                collapsed: true,
-                ttl_seconds: Some(i64::MIN),
-                detail: Some("a-detail-of-forty-bytes-is-a-long-detail"),
-            };
-            let value = longest.value();
-            assert!(value.to_str().is_ok_and(|text| {
-                text.ends_with("ttl=-999999999999999; detail=a-detail-of-forty-bytes-is-a-long-detail")
-            }));
+    fn an_extreme_lifetime_is_still_an_integer_of_a_structured_field() {
+        for (ttl, expected) in
+            [(i64::MIN, "larder; ttl=-999999999999999"), (i64::MAX, "larder; ttl=999999999999999")]
+        {
+            check(CacheStatus { ttl_seconds: Some(ttl), ..CacheStatus::new(Outcome::Own) }, expected);
         }
     }
 

@@ -4,6 +4,7 @@
 //! write side, the client's presence, and the limits on all of them. Each is polled in turn by the connection's task.
 
 use std::future::{Future, poll_fn};
+use std::ops::Range;
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
@@ -35,7 +36,7 @@ enum Flow {
 
 /// What the call came to.
 enum Called {
-    Answered(Response),
+    Answered(Begun),
     Left,
     Refused(Refusal),
 }
@@ -49,34 +50,21 @@ struct Asked {
 }
 
 impl<T: Transport, S: Service> Conn<'_, T, S> {
-    /// Serves one request.
-    pub(super) async fn exchange(&mut self, parsed: Parsed) -> Next {
+    /// Serves the request whose head lies at `extent` of the read buffer.
+    pub(super) async fn exchange(&mut self, extent: Range<usize>) -> Next {
         let around = self.around;
-        let limits = &around.settings.limits;
-        let Parsed { head, framing, options, expects_continue, websocket } = parsed;
-        if let (Framing::Length(length), Some(most)) = (framing, limits.body_bytes_max)
-            && length > most
-        {
-            return self.refuse(Refusal::BodyTooLarge).await;
-        }
-        let asked = Asked {
-            version: head.version,
-            is_head: head.method == Method::HEAD,
-            may_persist: !options.close && (head.version == Version::HTTP_11 || options.keep_alive),
-            websocket,
-        };
-        let (mut incoming, body) = Incoming::new(framing, expects_continue);
-        self.interims.begin(if asked.version == Version::HTTP_11 { limits.interims_max } else { 0 });
-        around.metrics.requests_http1.add(1);
         let interims = self.interims.clone();
-        let request = Request { head, body, websocket, peer: around.peer };
+        let (request, asked, mut incoming) = match self.receive(&extent) {
+            Ok(received) => received,
+            Err(refusal) => return self.refuse(refusal).await,
+        };
         let called = {
             let mut call = pin!(around.service.call(request, &interims));
             let mut pace = None;
             poll_fn(|cx| {
                 loop {
                     if let Poll::Ready(response) = call.as_mut().poll(cx) {
-                        return Poll::Ready(Called::Answered(response));
+                        return Poll::Ready(Called::Answered(self.begin(response, &asked, &mut incoming)));
                     }
                     let moved = match self.poll_beside_call(cx, &mut incoming, &interims, &mut pace) {
                         Poll::Ready(Ok(())) => true,
@@ -92,13 +80,38 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
             .await
         };
         match called {
-            Called::Answered(response) => self.respond(response, asked, incoming).await,
+            Called::Answered(Begun::Content { content, must_close }) => {
+                self.send(content, must_close, incoming).await
+            }
+            Called::Answered(Begun::Tunnel(switching)) => self.open_tunnel(*switching).await,
             Called::Left => {
                 around.metrics.client_gone.add(1);
                 Next::Close
             }
             Called::Refused(refusal) => self.refuse(refusal).await,
         }
+    }
+
+    /// Takes the head from the buffer and makes the request of it.
+    fn receive(&mut self, extent: &Range<usize>) -> Result<(Request, Asked, Incoming), Refusal> {
+        let around = self.around;
+        let limits = &around.settings.limits;
+        let Parsed { head, framing, options, expects_continue, websocket } = self.parse(extent)?;
+        if let (Framing::Length(length), Some(most)) = (framing, limits.body_bytes_max)
+            && length > most
+        {
+            return Err(Refusal::BodyTooLarge);
+        }
+        let asked = Asked {
+            version: head.version,
+            is_head: head.method == Method::HEAD,
+            may_persist: !options.close && (head.version == Version::HTTP_11 || options.keep_alive),
+            websocket,
+        };
+        let (incoming, body) = Incoming::new(framing, expects_continue);
+        self.interims.begin(if asked.version == Version::HTTP_11 { limits.interims_max } else { 0 });
+        around.metrics.requests_http1.add(1);
+        Ok((Request { head, body, websocket, peer: around.peer }, asked, incoming))
     }
 
     /// Everything that goes on while the service works: ready when content moved, or the call is in vain.
@@ -233,52 +246,8 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
         }
     }
 
-    async fn respond(&mut self, response: Response, asked: Asked, mut incoming: Incoming) -> Next {
-        while let Some(interim) = self.interims.next() {
-            self.queue_interim(interim.status, &interim.fields);
-        }
-        self.interims.end();
-        let Response { mut head, mut body, tunnel, close, on_delivered } = response;
-        let report = Report::new(on_delivered);
-        let mut must_close = close;
-        if head.status.is_informational() {
-            if let (StatusCode::SWITCHING_PROTOCOLS, Some(tunnel), true) =
-                (head.status, tunnel, asked.websocket)
-            {
-                return self.open_tunnel(&head, tunnel, report).await;
-            }
-            // A switch that nobody asked for is no answer to this client.
-            head = ResponseHead::new(StatusCode::BAD_GATEWAY, HeaderMap::new());
-            body = Body::Empty;
-            must_close = true;
-        }
-
-        // Content that nobody reads and that is here already does not cost the connection; whatever is still to come
-        // might be taken for a request, or might never come at all.
-        incoming.discard_buffered(&mut self.read);
-        let delimited = Delimited::of(&head, &body, asked.version, asked.is_head);
-        must_close |= !incoming.is_complete()
-            || !asked.may_persist
-            || delimited == Delimited::Close
-            || self.drain.is_draining();
-        let persistence = match asked.version {
-            _ if must_close => Persistence::Close,
-            Version::HTTP_10 => Persistence::KeepAlive,
-            _ => Persistence::Implied,
-        };
-        let sends_content = !asked.is_head && delimited != Delimited::Never;
-        debug_assert!(
-            !sends_content || head.field(&CONTENT_LENGTH).is_none(),
-            "framing is the listener's affair"
-        );
-        let clock = &self.around.settings.clock;
-        self.out.inline(|out| respond::write_head(out, &head, delimited, persistence, clock));
-        drop(head);
-        // What is not sent is let go of before anything waits.
-        let body = if sends_content { body } else { Body::Empty };
-        self.out.begin(report);
-        let mut content = Content::new(body, delimited);
-
+    /// Sends the content of a response whose head is queued.
+    async fn send(&mut self, mut content: Content, must_close: bool, mut incoming: Incoming) -> Next {
         let mut pace = None;
         let sent = poll_fn(|cx| {
             loop {
@@ -317,10 +286,58 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
         }
     }
 
-    async fn open_tunnel(&mut self, head: &ResponseHead, tunnel: Tunnel, mut report: Report) -> Next {
+    /// Frames the response and queues its head.
+    fn begin(&mut self, response: Response, asked: &Asked, incoming: &mut Incoming) -> Begun {
+        for interim in self.interims.end() {
+            self.queue_interim(interim.status, &interim.fields);
+        }
+        let Response { mut head, mut body, tunnel, close, on_delivered } = response;
+        let report = Report::new(on_delivered);
+        let mut must_close = close;
+        if head.status.is_informational() {
+            if let (StatusCode::SWITCHING_PROTOCOLS, Some(tunnel), true) =
+                (head.status, tunnel, asked.websocket)
+            {
+                return Begun::Tunnel(Box::new(Switching { head, tunnel, report }));
+            }
+            // A switch that nobody asked for is no answer to this client.
+            head = ResponseHead::new(StatusCode::BAD_GATEWAY, HeaderMap::new());
+            body = Body::Empty;
+            must_close = true;
+        }
+
+        // Content that nobody reads and that is here already does not cost the connection; whatever is still to come
+        // might be taken for a request, or might never come at all.
+        incoming.discard_buffered(&mut self.read);
+        let delimited = Delimited::of(&head, &body, asked.version, asked.is_head);
+        must_close |= !incoming.is_complete()
+            || !asked.may_persist
+            || delimited == Delimited::Close
+            || self.drain.is_draining();
+        let persistence = match asked.version {
+            _ if must_close => Persistence::Close,
+            Version::HTTP_10 => Persistence::KeepAlive,
+            _ => Persistence::Implied,
+        };
+        let sends_content = !asked.is_head && delimited != Delimited::Never;
+        debug_assert!(
+            !sends_content || head.field(&CONTENT_LENGTH).is_none(),
+            "framing is the listener's affair"
+        );
+        let clock = &self.around.settings.clock;
+        self.out.inline(|out| respond::write_head(out, &head, delimited, persistence, clock));
+        drop(head);
+        // What is not sent is let go of before anything waits.
+        let body = if sends_content { body } else { Body::Empty };
+        self.out.begin(report);
+        Begun::Content { content: Content::new(body, delimited), must_close }
+    }
+
+    async fn open_tunnel(&mut self, switching: Switching) -> Next {
+        let Switching { head, tunnel, mut report } = switching;
         let settings = &self.around.settings;
         self.out.inline(|out| {
-            respond::write_head(out, head, Delimited::Never, Persistence::Upgrade, &settings.clock);
+            respond::write_head(out, &head, Delimited::Never, Persistence::Upgrade, &settings.clock);
         });
         let mut pace = None;
         if poll_fn(|cx| self.poll_flush(cx, &mut pace)).await.is_err() {
@@ -331,6 +348,19 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
         self.around.metrics.tunnels.add(1);
         Next::Tunnel(tunnel)
     }
+}
+
+/// A response whose head is queued.
+enum Begun {
+    Content { content: Content, must_close: bool },
+    Tunnel(Box<Switching>),
+}
+
+/// A switch that the client asked for.
+struct Switching {
+    head: ResponseHead,
+    tunnel: Tunnel,
+    report: Report,
 }
 
 /// How sending a response ended.

@@ -49,7 +49,7 @@ impl Scan {
     pub fn advance(&mut self, buffer: &[u8], limits: &Limits) -> Result<Option<Range<usize>>, Refusal> {
         loop {
             let rest = buffer.get(self.position..).unwrap_or_default();
-            let run = rest.iter().position(|byte| !framing::is_field_byte(*byte)).unwrap_or(rest.len());
+            let run = framing::field_run(rest);
             self.position += run;
             match rest.get(run..).unwrap_or_default() {
                 [] | [b'\r'] => {
@@ -146,7 +146,8 @@ pub struct Parsed {
     pub websocket: bool,
 }
 
-/// Types the head that `scan` found at `extent` of `buffer`, whose first byte is the scan's.
+/// Types the head that `scan` found at `extent` of `buffer`, whose first byte is the scan's. `known` is the host that this
+/// connection asked for last: nearly all ask for the same again, and it is parsed once.
 ///
 /// # Errors
 /// The first rule that it breaks.
@@ -157,6 +158,7 @@ pub fn parse(
     scheme: Scheme,
     local: SocketAddr,
     limits: &Limits,
+    known: &mut Option<Authority>,
 ) -> Result<Parsed, Refusal> {
     let mut ends = scan.ends.iter().copied();
     let line_end = ends.next().ok_or(Refusal::RequestLine)?;
@@ -165,7 +167,9 @@ pub fn parse(
         return Err(Refusal::TargetTooLong);
     }
 
-    let mut fields = HeaderMap::with_capacity(scan.ends.len());
+    let mut fields = HeaderMap::new();
+    // All but the request line and Host, which is no field any more: where there is no other, nothing is allocated.
+    fields.reserve(scan.ends.len().saturating_sub(2));
     let (mut host, mut is_framed, mut is_expecting) = (None, false, false);
     let mut line_start = line_end + 2;
     for line_end in ends {
@@ -188,6 +192,7 @@ pub fn parse(
     } else {
         Framing::None
     };
+    let host = host.map(|host| authority_of(&host, scheme, known)).transpose()?;
     let (authority, target) = whom_and_what(&method, raw_target, host, version, scheme, local)?;
     let expects_continue = is_expecting && take_expectation(&mut fields, version)?;
     let options = connection::strip(&mut fields);
@@ -237,10 +242,10 @@ fn request_line(line: &Bytes) -> Result<(Method, Bytes, Version), Refusal> {
 
 fn field_line(buffer: &Bytes, line: Range<usize>) -> Result<(HeaderName, Bytes), Refusal> {
     let bytes = buffer.get(line.clone()).ok_or(Refusal::FieldLine)?;
-    let colon = bytes.iter().position(|byte| *byte == b':').ok_or(Refusal::FieldLine)?;
+    let colon = bytes.iter().position(|byte| !framing::is_token_byte(*byte)).ok_or(Refusal::FieldLine)?;
     let (name, value) = bytes.split_at(colon);
     // Space before the colon, folded lines and empty names all fail here: a space is no token byte.
-    if name.is_empty() || !name.iter().all(|byte| framing::is_token_byte(*byte)) {
+    if name.is_empty() || value.first() != Some(&b':') {
         return Err(Refusal::FieldLine);
     }
     let name = HeaderName::from_bytes(name).map_err(|_| Refusal::FieldLine)?;
@@ -252,17 +257,27 @@ fn field_line(buffer: &Bytes, line: Range<usize>) -> Result<(HeaderName, Bytes),
     Ok((name, buffer.slice(line.start + colon + 1 + leading..line.end - trailing)))
 }
 
+fn authority_of(host: &Bytes, scheme: Scheme, known: &mut Option<Authority>) -> Result<Authority, Refusal> {
+    if let Some(known) = known.as_ref().filter(|known| known.as_bytes() == host) {
+        return Ok(known.clone());
+    }
+    // A copy, which does not hold the read buffer as long as the connection lasts.
+    let parsed = Authority::parse(Bytes::copy_from_slice(host), scheme).map_err(Refusal::Host)?;
+    *known = Some(parsed.clone());
+    Ok(parsed)
+}
+
 /// The authority and the target, from whichever form the target has (RFC 9112 3.2, 3.3).
 fn whom_and_what(
     method: &Method,
     raw_target: Bytes,
-    host: Option<Bytes>,
+    host: Option<Authority>,
     version: Version,
     scheme: Scheme,
     local: SocketAddr,
 ) -> Result<(Authority, Target), Refusal> {
     let host = match host {
-        Some(host) => Some(Authority::parse(host, scheme).map_err(Refusal::Host)?),
+        Some(host) => Some(host),
         None if version == Version::HTTP_11 => return Err(Refusal::HostCount),
         None => None,
     };

@@ -35,6 +35,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
+use larder_http::authority::Authority;
 use larder_http::message::Tunnel;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
@@ -94,6 +95,8 @@ struct Conn<'a, T, S> {
     timer: Timer,
     scan: Scan,
     interims: Interims,
+    /// The host of the last request.
+    known: Option<Authority>,
     around: &'a Surroundings<S>,
     drain: &'a mut Membership,
     is_first: bool,
@@ -113,16 +116,14 @@ pub(crate) async fn serve<T: Transport, S: Service>(
         timer: Timer::default(),
         scan: Scan::default(),
         interims: Interims::default(),
+        known: None,
         around,
         drain,
         is_first: true,
     };
     loop {
         let next = match conn.next_head().await {
-            Arrived::Head(extent) => match conn.parse(&extent) {
-                Ok(parsed) => conn.exchange(parsed).await,
-                Err(refusal) => conn.refuse(refusal).await,
-            },
+            Arrived::Head(extent) => conn.exchange(extent).await,
             Arrived::Refused(refusal) => conn.refuse(refusal).await,
             Arrived::Http2 => {
                 return Ended::Http2 { io: conn.io, read: conn.read };
@@ -218,10 +219,12 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
         }
     }
 
+    /// Takes the head at `extent` from the buffer.
     fn parse(&mut self, extent: &Range<usize>) -> Result<head::Parsed, Refusal> {
         let bytes = self.read.split_to(extent.end).freeze();
         let settings = &self.around.settings;
-        head::parse(&bytes, extent, &self.scan, settings.scheme, self.around.peer.local, &settings.limits)
+        let (scheme, local) = (settings.scheme, self.around.peer.local);
+        head::parse(&bytes, extent, &self.scan, scheme, local, &settings.limits, &mut self.known)
     }
 
     /// Reads once into the buffer; 0 is the end, which is noted.

@@ -70,10 +70,7 @@ pub(super) fn write_head(
     clock: &Clock,
 ) {
     write_status(out, head.status);
-    if let Some(stored) = &head.stored {
-        out.extend_from_slice(&stored.http1);
-    }
-    write_http1_fields(&head.fields, out);
+    head.write_http1(out);
     match delimited {
         Delimited::Length(length) => {
             out.extend_from_slice(b"content-length: ");

@@ -39,8 +39,8 @@ pub(super) enum End {
     Reset,
 }
 
-enum Called {
-    Answered(Response),
+/// Why a call was not answered.
+enum Unanswered {
     Gone,
     Refused(Refusal),
 }
@@ -80,24 +80,23 @@ pub(super) async fn serve<S: Service>(
             if let Poll::Ready(response) = call.as_mut().poll(cx) {
                 // What the service made of content that broke is not the answer: whose fault it was is known here.
                 return Poll::Ready(match side.failed() {
-                    Some(refusal) => Called::Refused(refusal),
-                    None => Called::Answered(response),
+                    Some(refusal) => Err(Unanswered::Refused(refusal)),
+                    None => Ok(response),
                 });
             }
-            poll_beside_call(cx, &mut respond, &side, &interims, around)
+            poll_beside_call(cx, &mut respond, &side, &interims, around).map(Err)
         })
         .await
     };
     match called {
-        Called::Answered(response) => {
-            while let Some(interim) = interims.next() {
+        Ok(response) => {
+            for interim in interims.end() {
                 send_interim(&mut respond, around, interim.status, interim.fields);
             }
-            interims.end();
             answer(respond, response, is_head, around).await
         }
-        Called::Refused(refusal) => refuse(respond, around, refusal),
-        Called::Gone => {
+        Err(Unanswered::Refused(refusal)) => refuse(respond, around, refusal),
+        Err(Unanswered::Gone) => {
             around.metrics.client_gone.add(1);
             End::Reset
         }
@@ -110,18 +109,18 @@ fn poll_beside_call<S>(
     side: &Side,
     interims: &Interims,
     around: &Surroundings<S>,
-) -> Poll<Called> {
+) -> Poll<Unanswered> {
     while let Some(interim) = interims.poll_next(cx) {
         send_interim(respond, around, interim.status, interim.fields);
     }
     while let Poll::Ready(told) = side.poll(cx) {
         match told {
             Told::Continue => send_interim(respond, around, StatusCode::CONTINUE, HeaderMap::new()),
-            Told::Failed(refusal) => return Poll::Ready(Called::Refused(refusal)),
+            Told::Failed(refusal) => return Poll::Ready(Unanswered::Refused(refusal)),
         }
     }
     // A reset, or the end of the whole connection.
-    respond.poll_reset(cx).map(|_| Called::Gone)
+    respond.poll_reset(cx).map(|_| Unanswered::Gone)
 }
 
 fn send_interim<S>(

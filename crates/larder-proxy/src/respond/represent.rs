@@ -65,7 +65,7 @@ pub(crate) fn represent(request: &RequestHead, of: &Represented<'_>, now: WallTi
     let whole = || {
         let body = of.content.body(None, is_head)?;
         let stored = Some(Arc::clone(fields));
-        let head = ResponseHead { status: head.status, stored, fields: HeaderMap::with_capacity(4) };
+        let head = ResponseHead::from_stored(head.status, stored, HeaderMap::new());
         Some(Response::new(head, body))
     };
     match larder_cache::answer(request, head.status, &fields.map, of.content.length(), now) {
@@ -74,7 +74,7 @@ pub(crate) fn represent(request: &RequestHead, of: &Represented<'_>, now: WallTi
         Answer::Partial { range, complete } => {
             let body = of.content.body(Some(range.clone()), is_head)?;
             let (stored, fields) = larder_cache::partial_fields(fields, &range, complete);
-            let head = ResponseHead { status: StatusCode::PARTIAL_CONTENT, stored, fields };
+            let head = ResponseHead::from_stored(StatusCode::PARTIAL_CONTENT, stored, fields);
             Some(Response::new(head, body))
         }
         Answer::Multiple { ranges, complete } => match &of.content {
@@ -152,7 +152,7 @@ pub(crate) fn file(
         Answer::Partial { range, complete } => {
             let shared = Arc::new(PreparedFields::new(fields));
             let (stored, fields) = larder_cache::partial_fields(&shared, &range, complete);
-            let head = ResponseHead { status: StatusCode::PARTIAL_CONTENT, stored, fields };
+            let head = ResponseHead::from_stored(StatusCode::PARTIAL_CONTENT, stored, fields);
             Response::new(head, sent(range))
         }
         Answer::Multiple { ranges, complete } => several(fields, &ranges, complete, sent),

@@ -1,7 +1,7 @@
 //! GET, HEAD and QUERY on a site that caches: from the index where that is enough, else from a fetch that all who ask
 //! share. What is stale and may be used all the same is used at once, and refreshed behind.
 //!
-//! In: an exchange. Out: its reply. The loop ends: a request looks so often and outlives so many lost fetches, then goes
+//! In: an exchange. Out: its reply. A look never waits ([`look`]); the rest is [`cached`]. Its loop ends: a request looks so often and outlives so many lost fetches, then goes
 //! alone or gives up.
 
 use std::sync::Arc;
@@ -71,69 +71,103 @@ impl Quest<'_> {
     }
 }
 
-/// Looks, and where that is not enough, asks the origin once for all who wait.
-pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: &Interims) -> Reply {
-    let (worker, furnished) = (quest.worker, quest.furnished);
-    let settings = Arc::clone(&exchange.settings);
-    let key = key::key(&exchange.head, &settings.key, &quest.content);
+/// What a look brought where that is not enough.
+pub(super) struct Looked {
+    key: CacheKey,
+    ask: Ask,
+    now: Now,
+}
+
+/// Looks, without waiting for anything. What is stored is the answer wherever it may be.
+pub(super) fn look(quest: &Quest<'_>, exchange: &mut Exchange, now: Now) -> Result<Reply, Box<Looked>> {
+    let key = key::key(&exchange.head, &exchange.settings.key, &quest.content);
     exchange.keyed = true;
-    let groups = worker.proxy.numbering.groups();
-    let look = |request: &_, now| {
-        let holds = |stored: &StoredResponse| groups.hold(&stored.head.groups, stored.number);
-        let (store, policy) = (&*settings.store, &settings.policy);
-        Sought { store, key: &key, request, policy, holds }.look_up(now)
+    match use_stored(quest, exchange, &key, now) {
+        Ok(reply) => Ok(reply),
+        Err(ask) => Err(Box::new(Looked { key, ask, now })),
+    }
+}
+
+fn find(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) -> Found {
+    let groups = quest.worker.proxy.numbering.groups();
+    let holds = |stored: &StoredResponse| groups.hold(&stored.head.groups, stored.number);
+    let (store, policy) = (&*exchange.settings.store, &exchange.settings.policy);
+    Sought { store, key, request: &exchange.head, policy, holds }.look_up(now)
+}
+
+/// The answer from what is stored, fresh or standing in, with a refresh behind it where one is due. Fails with what there
+/// is to ask the origin.
+fn use_stored(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) -> Result<Reply, Ask> {
+    let find_again = || find(quest, exchange, key, quest.worker.proxy.clock.now());
+    let refresh = |stored: &Arc<StoredResponse>, kind| {
+        refresh::refresh(quest, exchange, key, (stored, kind), || is_found(&find_again(), stored));
     };
+    let hit = |stored: &StoredResponse, detail| CacheStatus {
+        ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
+        detail,
+        ..CacheStatus::new(Outcome::Hit)
+    };
+    let ask = match find(quest, exchange, key, now) {
+        Found::Fresh { stored, age, ttl } => {
+            if refresh::is_due_ahead(exchange, &stored, ttl) {
+                refresh(&stored, RefreshKind::Ahead);
+            }
+            let status = hit(&stored, ttl.is_zero().then_some(StaleReason::MaxStale.token()));
+            return Ok(reply::from_stored(exchange, &stored, age, now, status));
+        }
+        Found::Refresh { stored, age } => {
+            refresh(&stored, RefreshKind::Behind);
+            let status = hit(&stored, Some(StaleReason::WhileRevalidate.token()));
+            return Ok(reply::from_stored(exchange, &stored, age, now, status));
+        }
+        Found::Ask(ask) => ask,
+    };
+    if larder_cache::only_if_cached(&exchange.head, &exchange.settings.policy) {
+        return Ok(reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED));
+    }
+    let Some((stored, reason)) = refresh::standing_in(quest, exchange, &ask, now) else {
+        return Err(ask);
+    };
+    let unchanged = || matches!(find_again(), Found::Ask(again) if again.is_same(&ask));
+    refresh::refresh(quest, exchange, key, (stored, RefreshKind::Down), unchanged);
+    let age = stored.head.freshness.age(now);
+    Ok(reply::from_stored(exchange, stored, age, now, hit(stored, Some(reason.token()))))
+}
+
+/// Looks, where that has not been done, and where it is not enough, asks the origin once for all who wait.
+pub(super) async fn cached(
+    quest: Quest<'_>,
+    exchange: &mut Exchange,
+    looked: Option<Box<Looked>>,
+    interims: &Interims,
+) -> Reply {
+    let (worker, furnished) = (quest.worker, quest.furnished);
+    let looked = match looked {
+        Some(looked) => *looked,
+        None => match look(&quest, exchange, worker.proxy.clock.now()) {
+            Ok(reply) => return reply,
+            Err(looked) => *looked,
+        },
+    };
+    let Looked { key, ask, now } = looked;
+    let mut first = Some((ask, now));
+    let settings = Arc::clone(&exchange.settings);
+    let groups = worker.proxy.numbering.groups();
     let mut alone = larder_cache::is_personal(&exchange.head, &settings.policy);
     let (mut looks, mut lost) = (0, 0);
     let (mut impatient, mut went_alone) = (false, false);
     let mut seldom = None;
     loop {
-        let now = worker.proxy.clock.now();
-        let ask = match look(&exchange.head, now) {
-            Found::Fresh { stored, age, ttl } => {
-                if refresh::is_due_ahead(exchange, &stored, ttl) {
-                    let what = (&stored, RefreshKind::Ahead);
-                    refresh::refresh(&quest, exchange, &key, what, || {
-                        is_found(&look(&exchange.head, worker.proxy.clock.now()), &stored)
-                    });
+        let (ask, now) = match first.take() {
+            Some(first) => first,
+            None => {
+                let now = worker.proxy.clock.now();
+                match use_stored(&quest, exchange, &key, now) {
+                    Ok(reply) => return reply,
+                    Err(ask) => (ask, now),
                 }
-                let status = CacheStatus {
-                    ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
-                    detail: ttl.is_zero().then_some(StaleReason::MaxStale.token()),
-                    ..CacheStatus::new(Outcome::Hit)
-                };
-                return reply::from_stored(exchange, &stored, age, now, status);
             }
-            Found::Refresh { stored, age } => {
-                let what = (&stored, RefreshKind::Behind);
-                refresh::refresh(&quest, exchange, &key, what, || {
-                    is_found(&look(&exchange.head, worker.proxy.clock.now()), &stored)
-                });
-                let status = CacheStatus {
-                    ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
-                    detail: Some(StaleReason::WhileRevalidate.token()),
-                    ..CacheStatus::new(Outcome::Hit)
-                };
-                return reply::from_stored(exchange, &stored, age, now, status);
-            }
-            Found::Ask(ask) => ask,
         };
-        if larder_cache::only_if_cached(&exchange.head, &settings.policy) {
-            return reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED);
-        }
-        if let Some((stored, reason)) = refresh::standing_in(&quest, exchange, &ask, now) {
-            let what = (stored, RefreshKind::Down);
-            refresh::refresh(&quest, exchange, &key, what, || {
-                let found = look(&exchange.head, worker.proxy.clock.now());
-                matches!(found, Found::Ask(again) if again.is_same(&ask))
-            });
-            let status = CacheStatus {
-                ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
-                detail: Some(reason.token()),
-                ..CacheStatus::new(Outcome::Hit)
-            };
-            return reply::from_stored(exchange, stored, stored.head.freshness.age(now), now, status);
-        }
         let seldom = *seldom.get_or_insert_with(|| is_seldom(worker, &settings, &key, &ask));
         looks += 1;
         alone |= ask.alone || looks > LOOKS_MAX;
@@ -162,7 +196,7 @@ pub(super) async fn cached(quest: Quest<'_>, exchange: &mut Exchange, interims: 
             let usable = |landing: &Landing| {
                 groups.hold(&landing.head.groups, landing.number) && is_usable(exchange, &landing.head, now)
             };
-            let unchanged = || match look(&exchange.head, worker.proxy.clock.now()) {
+            let unchanged = || match find(&quest, exchange, &key, worker.proxy.clock.now()) {
                 Found::Fresh { .. } | Found::Refresh { .. } => false,
                 Found::Ask(again) => again.is_same(&ask),
             };

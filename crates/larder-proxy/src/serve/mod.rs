@@ -13,14 +13,20 @@ mod post;
 mod refresh;
 mod reply;
 
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use arc_swap::Guard;
 use bytes::Bytes;
 use http::header::VIA;
 use larder_http::body::Body;
-use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
+use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::fields::cookie;
 use larder_http::message::{Request, RequestHead, Response};
+use larder_http::target::Target;
 use larder_listen::Interims;
 use larder_observe::RouteId;
 use larder_origin::ServerTag;
@@ -30,32 +36,97 @@ use crate::failure::Failure;
 use crate::fetch::{self, Hop};
 use crate::proxy::{Furnished, Worker};
 use crate::root::Found as File;
+use crate::route::Site;
 use crate::settings::ProxySettings;
+use crate::settings::RuleSettings;
 use crate::{key, respond, route};
-use cached::Quest;
+use cached::{Looked, Quest};
 use content::Taken;
 
-/// Serves one request.
-pub(crate) async fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Response {
-    let furnished = worker.furnished.load_full();
-    match enter(worker, &furnished, request) {
-        Ok((mut exchange, inside)) => {
-            let reply = decide(worker, &furnished, &mut exchange, inside, interims).await;
-            if let (Outcome::Forwarded(_), Some(origin)) =
-                (reply.status.outcome, exchange.site.settings.origin)
-            {
-                exchange.origin = furnished.origin(origin).map(|(choice, _)| Arc::clone(&choice.name));
-            }
-            exchange.close(worker, reply)
-        }
-        Err((failure, method)) => {
-            worker.metrics.request(RouteId::default(), &method, failure.status);
-            let mut response = respond::failure(failure);
-            let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
-            response.head.fields.append(CACHE_STATUS, status.value());
-            response
+/// A request that is being served. What is in the index is an answer at once, without a task's state to set up and take
+/// down; everything that may have to wait is a future on the heap, so that an idle connection keeps no room for it.
+#[expect(clippy::large_enum_variant, reason = "nearly every one is of the large kind")]
+pub(crate) enum Serving {
+    Answered(Option<Response>),
+    Underway(Pin<Box<dyn Future<Output = Response> + Send>>),
+}
+
+impl Future for Serving {
+    type Output = Response;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response> {
+        match &mut *self {
+            Self::Answered(response) => Poll::Ready(response.take().expect("polled after it was ready")),
+            Self::Underway(serving) => serving.as_mut().poll(cx),
         }
     }
+}
+
+/// Serves one request.
+pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Serving {
+    let furnished = worker.furnished.load();
+    let Request { mut head, body, websocket, peer } = request;
+    let route = match enter(&furnished, &mut head, peer.remote.ip()) {
+        Ok(route) => route,
+        Err(failure) => {
+            worker.metrics.request(RouteId::default(), &head.method, failure.status);
+            let mut response = respond::failure(failure);
+            let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
+            response.head.cache_status = Some(status);
+            return Serving::Answered(Some(response));
+        }
+    };
+    let inside = Inside { site: route.index, body, websocket };
+    let mut exchange = Exchange {
+        raw_target: route.raw_target,
+        client: route.client,
+        origin: None,
+        hop: Hop { peer, is_waiting: true, trusted: route.trusted },
+        server: route.server,
+        site: route.site,
+        settings: route.settings,
+        keyed: false,
+        started: worker.proxy.clock.now(),
+        collapse_wait: None,
+        origin_time: None,
+        head,
+    };
+    let looked = match look_at_once(worker, &furnished, &mut exchange, &inside) {
+        Some(Ok(reply)) => return Serving::Answered(Some(exchange.close(worker, reply))),
+        Some(Err(looked)) => Some(looked),
+        None => None,
+    };
+    let (worker, furnished, interims) = (Arc::clone(worker), Guard::into_inner(furnished), interims.clone());
+    Serving::Underway(Box::pin(async move {
+        let reply = decide(&worker, &furnished, &mut exchange, inside, looked, &interims).await;
+        if let (Outcome::Forwarded(_), Some(origin)) = (reply.status.outcome, exchange.site.settings.origin) {
+            exchange.origin = furnished.origin(origin).map(|(choice, _)| Arc::clone(&choice.name));
+        }
+        exchange.close(&worker, reply)
+    }))
+}
+
+/// The way of nearly every request, as far as it can be gone without waiting. `None` where it is another's.
+fn look_at_once(
+    worker: &Arc<Worker>,
+    furnished: &Arc<Furnished>,
+    exchange: &mut Exchange,
+    inside: &Inside,
+) -> Option<Result<Reply, Box<Looked>>> {
+    let site = &exchange.site.settings;
+    let is_plain = is_get(exchange)
+        && inside.body.is_empty()
+        && !(inside.websocket && site.websocket)
+        && exchange.settings.passes_by(&exchange.head.method).is_none()
+        && !matches!(furnished.plan.roots.get(inside.site), Some(Some(_)));
+    let origin = site.origin.filter(|origin| is_plain && furnished.origin(*origin).is_some())?;
+    let quest = Quest { worker, furnished, origin, content: Bytes::new() };
+    let now = exchange.started;
+    Some(cached::look(&quest, exchange, now))
+}
+
+fn is_get(exchange: &Exchange) -> bool {
+    matches!(exchange.head.method, http::Method::GET | http::Method::HEAD)
 }
 
 /// What a request carries beside its head.
@@ -65,47 +136,38 @@ struct Inside {
     websocket: bool,
 }
 
-type Refused = (Failure, http::Method);
+/// Where a request belongs.
+struct Route {
+    index: usize,
+    site: Arc<Site>,
+    settings: Arc<RuleSettings>,
+    raw_target: Target,
+    server: Option<ServerTag>,
+    client: IpAddr,
+    trusted: bool,
+}
 
-/// Route: who asks, which site, which rule; then the head as it will be keyed.
-fn enter(worker: &Worker, furnished: &Furnished, request: Request) -> Result<(Exchange, Inside), Refused> {
-    let Request { mut head, body, websocket, peer } = request;
+/// Route: who asks, which site, which rule; the head becomes what will be keyed.
+fn enter(furnished: &Furnished, head: &mut RequestHead, remote: IpAddr) -> Result<Route, Failure> {
     let plan = &furnished.plan;
-    let trusted = (plan.trusted)(peer.remote.ip());
+    let trusted = (plan.trusted)(remote);
     if trusted {
-        route::believe_forwarded(&mut head);
+        route::believe_forwarded(head);
     }
-    route::drop_unkeyed_fields(&mut head, trusted);
-    let Some((index, site)) = plan.router.site(head.authority.host()) else {
-        return Err((Failure::UNKNOWN_HOST, head.method));
-    };
-    let Ok(settings) = site.settings_for(&head) else {
-        return Err((Failure::CLIMBING_PATH, head.method));
-    };
+    route::drop_unkeyed_fields(head, trusted);
+    let (index, site) = plan.router.site(head.authority.host()).ok_or(Failure::UNKNOWN_HOST)?;
+    let settings = Arc::clone(site.settings_for(head).map_err(|_| Failure::CLIMBING_PATH)?);
     if head.fields.contains_key(VIA) && fetch::is_looping(&head.fields) {
-        return Err((Failure::LOOP, head.method));
+        return Err(Failure::LOOP);
     }
-    let server = take_server(furnished, site.settings.origin, &mut head);
+    let server = take_server(furnished, site.settings.origin, head);
     let raw_target = head.target.clone();
     settings.request.apply(&mut head.fields);
     if let Some(target) = key::normalise(&head.target, &settings.key) {
         head.target = target;
     }
-    let exchange = Exchange {
-        raw_target,
-        client: route::client_of(&head, peer.remote.ip(), |address| (plan.trusted)(address)),
-        origin: None,
-        hop: Hop { peer, is_waiting: true, trusted },
-        server,
-        site: Arc::clone(site),
-        settings: Arc::clone(settings),
-        keyed: false,
-        started: worker.proxy.clock.now(),
-        collapse_wait: None,
-        origin_time: None,
-        head,
-    };
-    Ok((exchange, Inside { site: index, body, websocket }))
+    let client = route::client_of(head, remote, |address| (plan.trusted)(address));
+    Ok(Route { index, site: Arc::clone(site), settings, raw_target, server, client, trusted })
 }
 
 /// The server that the client has met before, where the origin keeps clients at theirs. The cookie that says so is
@@ -121,6 +183,7 @@ async fn decide(
     furnished: &Arc<Furnished>,
     exchange: &mut Exchange,
     mut inside: Inside,
+    looked: Option<Box<Looked>>,
     interims: &Interims,
 ) -> Reply {
     if let Some(Some(root)) = furnished.plan.roots.get(inside.site) {
@@ -130,7 +193,7 @@ async fn decide(
             File::Nothing => {}
         }
     }
-    let is_get = matches!(exchange.head.method, http::Method::GET | http::Method::HEAD);
+    let is_get = is_get(exchange);
     let Some(origin) = exchange.site.settings.origin.filter(|origin| furnished.origin(*origin).is_some())
     else {
         return reply::failed(Outcome::Own, if is_get { Failure::NO_SUCH_FILE } else { Failure::METHOD });
@@ -140,11 +203,11 @@ async fn decide(
         Some(reason) => (reason, None),
         _ if inside.websocket && exchange.site.settings.websocket => (Forward::Bypass, Some("upgrade")),
         _ if is_get && inside.body.is_empty() => {
-            return cached::cached(quest(Bytes::new()), exchange, interims).await;
+            return cached::cached(quest(Bytes::new()), exchange, looked, interims).await;
         }
         _ if is_get => (Forward::Bypass, Some("request-body")),
         _ => match content::take(inside.body, ProxySettings::QUERY_CONTENT_MAX).await {
-            Ok(Taken::All(content)) => return cached::cached(quest(content), exchange, interims).await,
+            Ok(Taken::All(content)) => return cached::cached(quest(content), exchange, None, interims).await,
             Ok(Taken::TooLong(body)) => {
                 inside.body = body;
                 (Forward::Bypass, Some("query-too-large"))

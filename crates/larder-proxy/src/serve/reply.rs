@@ -9,7 +9,6 @@ use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TY
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_cache::{Answer, StaleCause};
 use larder_http::body::Body;
-use larder_http::fields::age;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{Response, ResponseHead};
 use larder_http::time::Now;
@@ -62,7 +61,7 @@ pub(super) fn from_stored(
     let response = respond::represent(&exchange.head, &of, now.wall);
     // A body that is whole always takes another reader.
     let mut response = response.unwrap_or_else(|| respond::failure(Failure::FETCH_LOST));
-    response.head.fields.insert(http::header::AGE, age::format(current_age));
+    response.head.age = Some(current_age.as_secs());
     Reply { response, status }
 }
 
