@@ -31,7 +31,9 @@ struct Recorder {
 }
 
 impl Service for Recorder {
-    async fn call(&self, request: Request, _: &Interims) -> Response {
+    type Receipt = ();
+
+    async fn call(&self, request: Request, _: &Interims) -> (Response, ()) {
         let head = &request.head;
         let place = self.log.begin(Seen {
             method: head.method.as_str().to_owned(),
@@ -43,7 +45,7 @@ impl Service for Recorder {
             whole: false,
         });
         self.read(place, request.body).await;
-        Response::new(ResponseHead::new(StatusCode::OK, HeaderMap::new()), Body::Empty)
+        (Response::new(ResponseHead::new(StatusCode::OK, HeaderMap::new()), Body::Empty), ())
     }
 
     fn refused(&self, refusal: Refusal, _: Option<Peer>) {

@@ -144,13 +144,15 @@ impl Admin {
 }
 
 impl Service for Admin {
-    fn call(&self, request: Request, _interims: &Interims) -> impl Future<Output = Response> + Send {
+    type Receipt = ();
+
+    fn call(&self, request: Request, _interims: &Interims) -> impl Future<Output = (Response, ())> + Send {
         let admin = self.clone();
         async move {
             let mut response = admin.answer(&request.head).await;
             // Content is never read here, so nothing can follow it on this connection.
             response.close = !request.body.is_empty();
-            response
+            (response, ())
         }
     }
 }

@@ -246,7 +246,7 @@ fn prepare(
         let value = HeaderValue::from_maybe_shared(http1.slice(range));
         map.append(name, value.expect("these bytes were a field value before"));
     }
-    PreparedFields { map, http1 }
+    PreparedFields::with_lines(map, http1)
 }
 
 /// The same name without a share in the buffer that it was read from.

@@ -270,6 +270,20 @@ impl Chunked {
 
 /// Whether `byte` may stand in a token, and so in a field name or a method (RFC 9110 5.6.2).
 pub const fn is_token_byte(byte: u8) -> bool {
+    TOKEN_BYTES[byte as usize]
+}
+
+const TOKEN_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        table[byte] = is_in_token(byte as u8);
+        byte += 1;
+    }
+    table
+};
+
+const fn is_in_token(byte: u8) -> bool {
     matches!(byte,
         b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
         | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z')

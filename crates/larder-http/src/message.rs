@@ -92,6 +92,8 @@ pub struct PreparedFields {
     pub map: HeaderMap,
     /// The same fields as HTTP/1 lines, each ended by CRLF.
     pub http1: Bytes,
+    /// Whether Date is among them.
+    pub has_date: bool,
 }
 
 impl PreparedFields {
@@ -99,7 +101,12 @@ impl PreparedFields {
     pub fn new(map: HeaderMap) -> Self {
         let mut http1 = Vec::with_capacity(map.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum());
         write_http1_fields(&map, &mut http1);
-        Self { map, http1: http1.into() }
+        Self::with_lines(map, http1.into())
+    }
+
+    /// The same where the lines are written already.
+    pub fn with_lines(map: HeaderMap, http1: Bytes) -> Self {
+        Self { has_date: map.contains_key(header::DATE), map, http1 }
     }
 }
 
@@ -182,6 +189,11 @@ impl ResponseHead {
         }
     }
 
+    /// Whether Date is among the fields.
+    pub fn has_date(&self) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.has_date) || self.fields.contains_key(header::DATE)
+    }
+
     /// The first value of `name` among the fields of either map.
     pub fn field(&self, name: &http::HeaderName) -> Option<&http::HeaderValue> {
         self.fields.get(name).or_else(|| self.stored.as_ref().and_then(|s| s.map.get(name)))
@@ -219,9 +231,6 @@ pub struct Delivery {
     pub complete: bool,
 }
 
-/// Called once, when the listener is done with a response, however it ended.
-pub type OnDelivered = Box<dyn FnOnce(Delivery) + Send>;
-
 /// A final response.
 pub struct Response {
     /// Status and fields.
@@ -233,8 +242,6 @@ pub struct Response {
     pub tunnel: Option<Tunnel>,
     /// Ask for the connection to be closed after this response.
     pub close: bool,
-    /// For the access log.
-    pub on_delivered: Option<OnDelivered>,
 }
 
 impl std::fmt::Debug for Response {
@@ -246,6 +253,6 @@ impl std::fmt::Debug for Response {
 impl Response {
     /// A response without extras.
     pub fn new(head: ResponseHead, body: Body) -> Self {
-        Self { head, body, tunnel: None, close: false, on_delivered: None }
+        Self { head, body, tunnel: None, close: false }
     }
 }

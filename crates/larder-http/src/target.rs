@@ -44,6 +44,8 @@ pub struct ClimbsAboveRoot;
 pub struct Target {
     raw: ByteString,
     path_len: usize,
+    /// Whether the path holds nothing that another spelling of it could hold otherwise.
+    is_canonical: bool,
 }
 
 impl Target {
@@ -60,7 +62,10 @@ impl Target {
         if raw.len() > TARGET_BYTES_MAX {
             return Err(TargetError::TooLong);
         }
-        let path_len = raw.iter().position(|byte| !is_path_byte(*byte)).unwrap_or(raw.len());
+        let path_len = raw.iter().position(|byte| !PATH_BYTES[usize::from(*byte)]).unwrap_or(raw.len());
+        let path = raw.get(..path_len).unwrap_or_default();
+        let is_special = |pair: &[u8]| matches!(pair, [b'/', b'.' | b'/'] | [b'%', _] | [_, b'%']);
+        let is_canonical = !path.windows(2).any(is_special);
         match raw.get(path_len..).unwrap_or_default() {
             [] => {}
             [b'?', query @ ..] if query.iter().all(|byte| is_query_byte(*byte)) => {}
@@ -68,12 +73,12 @@ impl Target {
         }
         // All of it is ASCII.
         let raw = ByteString::try_from(raw).map_err(|_| TargetError::Byte)?;
-        Ok(Self { raw, path_len })
+        Ok(Self { raw, path_len, is_canonical })
     }
 
     /// The target `*` of a server-wide OPTIONS.
     pub fn asterisk() -> Self {
-        Self { raw: ByteString::from_static("*"), path_len: 1 }
+        Self { raw: ByteString::from_static("*"), path_len: 1, is_canonical: true }
     }
 
     /// Whether this is `*`.
@@ -109,10 +114,7 @@ impl Target {
     /// The path would leave the root.
     pub fn canonical_path(&self) -> Result<Cow<'_, str>, ClimbsAboveRoot> {
         let path = self.path();
-        let bytes = path.as_bytes();
-        let may_change =
-            bytes.contains(&b'%') || bytes.windows(2).any(|pair| matches!(pair, [b'/', b'.'] | [b'/', b'/']));
-        if !may_change || self.is_asterisk() {
+        if self.is_canonical {
             return Ok(Cow::Borrowed(path));
         }
         let canonical = resolve_segments(&decode_unreserved(path))?;
@@ -158,6 +160,16 @@ pub fn absolute_form(raw: &Bytes) -> Result<(Scheme, Bytes, Bytes), TargetError>
     };
     Ok((scheme, authority, target))
 }
+
+const PATH_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        table[byte] = is_path_byte(byte as u8);
+        byte += 1;
+    }
+    table
+};
 
 /// What may stand in a path unescaped: RFC 3986's characters and those that browsers are known to send as they are.
 const fn is_path_byte(byte: u8) -> bool {

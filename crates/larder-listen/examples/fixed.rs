@@ -20,10 +20,12 @@ struct Fixed {
 }
 
 impl Service for Fixed {
-    async fn call(&self, _: Request, _: &Interims) -> Response {
+    type Receipt = ();
+
+    async fn call(&self, _: Request, _: &Interims) -> (Response, ()) {
         let mut head = ResponseHead::new(StatusCode::OK, HeaderMap::new());
         head.stored = Some(self.fields.clone());
-        Response::new(head, Body::Full(self.body.clone()))
+        (Response::new(head, Body::Full(self.body.clone())), ())
     }
 }
 

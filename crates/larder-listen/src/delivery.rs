@@ -1,26 +1,30 @@
 //! The report on how a response left the house, made exactly once, also when the connection's task is dropped.
 
-use larder_http::message::{Delivery, OnDelivered};
+use larder_http::message::Delivery;
 
-/// Calls its [`OnDelivered`] when dropped.
-pub(crate) struct Report {
-    on_delivered: Option<OnDelivered>,
+use crate::service::Service;
+
+/// Gives the service its receipt back when dropped.
+pub(crate) struct Report<'a, S: Service> {
+    service: &'a S,
+    receipt: Option<S::Receipt>,
     /// Content bytes handed on so far.
     pub(crate) body_bytes: u64,
     /// Set when everything was handed on.
     pub(crate) complete: bool,
 }
 
-impl Report {
-    pub(crate) fn new(on_delivered: Option<OnDelivered>) -> Self {
-        Self { on_delivered, body_bytes: 0, complete: false }
+impl<'a, S: Service> Report<'a, S> {
+    pub(crate) fn new(service: &'a S, receipt: S::Receipt) -> Self {
+        Self { service, receipt: Some(receipt), body_bytes: 0, complete: false }
     }
 }
 
-impl Drop for Report {
+impl<S: Service> Drop for Report<'_, S> {
     fn drop(&mut self) {
-        if let Some(on_delivered) = self.on_delivered.take() {
-            on_delivered(Delivery { body_bytes: self.body_bytes, complete: self.complete });
+        if let Some(receipt) = self.receipt.take() {
+            let delivery = Delivery { body_bytes: self.body_bytes, complete: self.complete };
+            self.service.delivered(receipt, delivery);
         }
     }
 }

@@ -11,10 +11,10 @@ use http::header::{REFERER, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_cache::{NotStorable, directives};
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
-use larder_http::message::{RequestHead, Response, ResponseHead, Scheme};
+use larder_http::message::{Delivery, RequestHead, Response, ResponseHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Now;
-use larder_observe::{Label, LogRecord, Served, Text, Vocabulary};
+use larder_observe::{Label, LogRecord, RouteId, Served, Text, Vocabulary};
 use larder_origin::{Affinity, ServerTag};
 
 use crate::fetch::{self, Hop};
@@ -27,8 +27,8 @@ use crate::settings::{OriginChoice, RuleSettings};
 pub(crate) struct Exchange {
     /// As it will be keyed and sent on: edits and normalisation applied.
     pub(crate) head: RequestHead,
-    /// As the client sent it.
-    pub(crate) raw_target: Target,
+    /// As the client sent it, where that is something else.
+    pub(crate) sent_target: Option<Target>,
     pub(crate) hop: Hop,
     /// The server that its client has met before.
     pub(crate) server: Option<ServerTag>,
@@ -53,6 +53,11 @@ pub(crate) struct Reply {
 }
 
 impl Exchange {
+    /// What the client asked for, byte for byte.
+    pub(crate) fn raw_target(&self) -> &Target {
+        self.sent_target.as_ref().unwrap_or(&self.head.target)
+    }
+
     /// Which server of an origin it should meet: the one that the client has met before, where it `waits` for the answer.
     /// Whether that will be shared is not known before it comes, and what is shared is the same from every server.
     pub(crate) fn affinity(&self, choice: Option<&OriginChoice>, waits: bool) -> Affinity {
@@ -79,7 +84,7 @@ impl Exchange {
     }
 
     /// Completes a response: the rule's edits, Cache-Status, counters, log.
-    pub(crate) fn close(&self, worker: &Arc<Worker>, reply: Reply) -> Response {
+    pub(crate) fn close(&self, worker: &Worker, reply: Reply) -> (Response, Receipt) {
         let Reply { mut response, status } = reply;
         let edits = &self.settings.response;
         if !edits.is_empty() {
@@ -91,17 +96,22 @@ impl Exchange {
         let with_key = (self.settings.debug && self.keyed)
             .then(|| status.value_with_key(&key::text(&self.head, &self.settings.key)));
         worker.count(self, response.head.status, &status);
-        let record = worker.proxy.access_log.load().as_ref().map(|_| {
+        let record = worker.proxy.is_logging().then(|| {
             let mut record = self.record(response.head.status, &status);
             record.cache_status = Text::of(with_key.as_ref().unwrap_or(&status.value()));
-            record
+            Box::new(record)
         });
         match with_key {
             Some(value) => drop(response.head.fields.append(CACHE_STATUS, value)),
             None => response.head.cache_status = Some(status),
         }
-        response.on_delivered = Some(self.on_delivered(worker, status.outcome, record));
-        response
+        let served = match status.outcome {
+            Outcome::Hit => Served::Hit,
+            Outcome::Forwarded(_) => Served::Forwarded,
+            Outcome::Own => Served::Local,
+        };
+        let (route, started) = (self.site.settings.route, self.started);
+        (response, Receipt(Some(Account { route, started, served, record })))
     }
 
     fn record(&self, status: StatusCode, said: &CacheStatus) -> LogRecord {
@@ -109,7 +119,7 @@ impl Exchange {
         record.method = Text::of(self.head.method.as_str());
         record.scheme = self.head.scheme;
         record.host = Text::of(self.head.authority.as_str());
-        record.target = Text::of(self.raw_target.as_str());
+        record.target = Text::of(self.raw_target().as_str());
         record.version = self.head.version;
         record.status = status;
         record.site = Some(Arc::clone(&self.site.settings.name));
@@ -130,30 +140,30 @@ impl Exchange {
         record.referer = Text::of(text(REFERER));
         record
     }
+}
 
-    fn on_delivered(
-        &self,
-        worker: &Arc<Worker>,
-        outcome: Outcome,
-        record: Option<LogRecord>,
-    ) -> larder_http::message::OnDelivered {
-        let worker = Arc::clone(worker);
-        let (route, started) = (self.site.settings.route, self.started);
-        let served = match outcome {
-            Outcome::Hit => Served::Hit,
-            Outcome::Forwarded(_) => Served::Forwarded,
-            Outcome::Own => Served::Local,
-        };
-        Box::new(move |delivery| {
-            let took = worker.proxy.clock.since(&started);
-            worker.metrics.delivered(route, served, took, delivery.body_bytes, delivery.complete);
-            if let (Some(mut record), Some(log)) = (record, worker.proxy.access_log.load().as_ref()) {
-                record.body_bytes = delivery.body_bytes;
-                record.complete = delivery.complete;
-                record.request_time = took;
-                log.write(worker.index, record);
-            }
-        })
+/// What is still to be noted of an exchange when its response has left; nothing for a request that was never one.
+pub struct Receipt(pub(crate) Option<Account>);
+
+pub(crate) struct Account {
+    route: RouteId,
+    started: Now,
+    served: Served,
+    record: Option<Box<LogRecord>>,
+}
+
+impl Account {
+    /// Closes it: how long it took, and a line in the log.
+    pub(crate) fn close(self, worker: &Worker, delivery: Delivery) {
+        let took = worker.proxy.clock.since(&self.started);
+        worker.metrics.delivered(self.route, self.served, took, delivery.body_bytes, delivery.complete);
+        let Some(mut record) = self.record else { return };
+        if let Some(log) = worker.proxy.access_log().as_ref() {
+            record.body_bytes = delivery.body_bytes;
+            record.complete = delivery.complete;
+            record.request_time = took;
+            log.write(worker.index, *record);
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! What lives as long as the process, what each worker has of its own, and the door between listener and house.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
-use larder_http::message::{Peer, Request, Response};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use larder_http::message::{Delivery, Peer, Request, Response};
 use larder_http::time::Clock;
 use larder_listen::{Interims, Refusal, Service};
 use larder_observe::{AccessLog, Diagnostics, LogRecord, Metrics, WorkerMetrics};
@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::collapse::Flights;
+use crate::exchange::Receipt;
 use crate::invalidate::Numbering;
 use crate::plan::Plan;
 use crate::settings::{OriginChoice, ProxySettings};
@@ -30,7 +31,9 @@ pub struct Proxy {
     pub(crate) uses: Uses,
     /// Fetches under way that nobody waits for.
     pub(crate) refreshes: Arc<AtomicUsize>,
-    pub(crate) access_log: ArcSwapOption<AccessLog>,
+    access_log: ArcSwapOption<AccessLog>,
+    /// Whether there is one: all that most exchanges ask.
+    is_logging: AtomicBool,
     metrics: Arc<Metrics>,
     diagnostics: Diagnostics,
 }
@@ -60,6 +63,7 @@ impl Proxy {
             uses: Uses::default(),
             refreshes: Arc::default(),
             access_log: ArcSwapOption::empty(),
+            is_logging: AtomicBool::new(false),
             metrics,
             diagnostics,
         })
@@ -67,7 +71,16 @@ impl Proxy {
 
     /// Where finished exchanges are logged from now on.
     pub fn log_to(&self, access_log: Option<Arc<AccessLog>>) {
+        self.is_logging.store(access_log.is_some(), Ordering::Relaxed);
         self.access_log.store(access_log);
+    }
+
+    pub(crate) fn is_logging(&self) -> bool {
+        self.is_logging.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn access_log(&self) -> Guard<Option<Arc<AccessLog>>> {
+        self.access_log.load()
     }
 
     /// Tells the operator of an origin's failure; floods of the same one are thinned out.
@@ -231,14 +244,26 @@ impl Worker {
 pub struct Door(pub Arc<Worker>);
 
 impl Service for Door {
-    fn call(&self, request: Request, interims: &Interims) -> impl Future<Output = Response> + Send {
+    type Receipt = Receipt;
+
+    fn call(
+        &self,
+        request: Request,
+        interims: &Interims,
+    ) -> impl Future<Output = (Response, Receipt)> + Send {
         crate::serve::serve(&self.0, request, interims)
+    }
+
+    fn delivered(&self, receipt: Receipt, delivery: Delivery) {
+        if let Some(account) = receipt.0 {
+            account.close(&self.0, delivery);
+        }
     }
 
     /// What the parser refused has no head that could be believed: the line says who, when, and which rule.
     fn refused(&self, refusal: Refusal, peer: Option<Peer>) {
         let worker = &self.0;
-        if let (Some(log), Some(peer)) = (worker.proxy.access_log.load().as_ref(), peer) {
+        if let (Some(log), Some(peer)) = (worker.proxy.access_log().as_ref(), peer) {
             let mut record = LogRecord::new(worker.proxy.clock.now().wall, peer.remote.ip());
             record.status = refusal.status();
             record.detail = Some(refusal.as_str());

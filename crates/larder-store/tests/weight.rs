@@ -1,8 +1,8 @@
-//! What the store counts for a response covers what the response takes.
+//! What the store counts for a response is what the response takes, give or take little.
 //!
-//! The cap is on bytes counted; it bounds memory only where the count is no smaller than what is allocated. So responses
-//! of several shapes are stored, and what all of them hold is compared with what the allocator of this process was
-//! asked for. What it rounds up and loses between blocks is its own; `make bench NAME=memory` shows that.
+//! The cap is on bytes counted; it bounds memory only where the count is about what is allocated. So responses of
+//! several shapes are stored, and what is counted for all of them is compared with what the allocator of this process
+//! was asked for. What it rounds up and loses between blocks is its own; `make bench NAME=memory` shows that.
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::System;
@@ -22,8 +22,10 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const OBJECTS: usize = 4000;
-/// A count that is far too large wastes the memory that the operator gave.
-const MOST_OVER: f64 = 2.0;
+/// Of what is held, what has to be counted at least: the tables of the index double, so their share differs.
+const COUNTED_MIN: f64 = 0.9;
+/// A count that is too large wastes the memory that the operator gave.
+const COUNTED_MAX: f64 = 1.2;
 
 struct Shape {
     name: &'static str,
@@ -95,19 +97,19 @@ fn check(shape: &Shape) {
     let region = Region::new(COUNTING);
     runtime.block_on(fill(&store, shape, &clock));
     let change = region.change();
-    // Freed and grown blocks are in the sums already: growth of the index counts as allocated.
-    let held = change.bytes_allocated as i64 - change.bytes_deallocated as i64 + change.bytes_reallocated as i64;
+    // What blocks grew and shrank by is in both sums.
+    let held = change.bytes_allocated as f64 - change.bytes_deallocated as f64;
     let counted = store.usage().bytes;
     assert_eq!(store.usage().objects, OBJECTS as u64);
-    let (held, counted) = (held as f64 / OBJECTS as f64, counted as f64 / OBJECTS as f64);
+    let (held, counted) = (held / OBJECTS as f64, counted as f64 / OBJECTS as f64);
     println!("{}: {counted:.0} B counted, {held:.0} B held", shape.name);
-    assert!(counted >= held, "{}: {counted} B counted for {held} B", shape.name);
-    assert!(counted <= held * MOST_OVER, "{}: {counted} B counted for {held} B", shape.name);
+    assert!(counted >= held * COUNTED_MIN, "{}: {counted} B counted for {held} B", shape.name);
+    assert!(counted <= held * COUNTED_MAX, "{}: {counted} B counted for {held} B", shape.name);
 }
 
 /// One test: what others allocate meanwhile would be counted here.
 #[test]
-fn what_is_counted_covers_what_is_held() {
+fn what_is_counted_is_what_is_held() {
     let shape = |name, pieces, fields| Shape { name, pieces, fields, vary: None, path: "/page" };
     let long = "/a/long/path/that/goes/on/for/more/bytes/than/a/key/holds/without/an/allocation/of/its/own/because/\
                 sites/have/such/paths/too/and/all/of/it/is/kept";

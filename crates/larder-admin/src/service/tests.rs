@@ -170,7 +170,7 @@ fn a_request_with_content_ends_its_connection() {
             peer: Peer { remote: address, local: address },
         };
         let interims = Interims::default();
-        assert_eq!(now(admin.call(request, &interims)).close, close);
+        assert_eq!(now(admin.call(request, &interims)).0.close, close);
     }
 }
 

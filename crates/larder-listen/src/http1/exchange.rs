@@ -35,8 +35,8 @@ enum Flow {
 }
 
 /// What the call came to.
-enum Called {
-    Answered(Begun),
+enum Called<'a, S: Service> {
+    Answered(Begun<'a, S>),
     Left,
     Refused(Refusal),
 }
@@ -47,24 +47,27 @@ struct Asked {
     is_head: bool,
     may_persist: bool,
     websocket: bool,
+    /// How many interim responses it may have.
+    interims: usize,
 }
 
-impl<T: Transport, S: Service> Conn<'_, T, S> {
+impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
     /// Serves the request whose head lies at `extent` of the read buffer.
     pub(super) async fn exchange(&mut self, extent: Range<usize>) -> Next {
         let around = self.around;
-        let interims = self.interims.clone();
         let (request, asked, mut incoming) = match self.receive(&extent) {
             Ok(received) => received,
             Err(refusal) => return self.refuse(refusal).await,
         };
+        let mut interims = self.interims.take().unwrap_or_default();
+        interims.begin(asked.interims);
         let called = {
             let mut call = pin!(around.service.call(request, &interims));
             let mut pace = None;
             poll_fn(|cx| {
                 loop {
-                    if let Poll::Ready(response) = call.as_mut().poll(cx) {
-                        return Poll::Ready(Called::Answered(self.begin(response, &asked, &mut incoming)));
+                    if let Poll::Ready(answer) = call.as_mut().poll(cx) {
+                        return Poll::Ready(Called::Answered(self.begin(answer, &asked, &mut incoming, &interims)));
                     }
                     let moved = match self.poll_beside_call(cx, &mut incoming, &interims, &mut pace) {
                         Poll::Ready(Ok(())) => true,
@@ -79,6 +82,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
             })
             .await
         };
+        self.interims = Some(interims);
         match called {
             Called::Answered(Begun::Content { content, must_close }) => {
                 self.send(content, must_close, incoming).await
@@ -107,9 +111,9 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
             is_head: head.method == Method::HEAD,
             may_persist: !options.close && (head.version == Version::HTTP_11 || options.keep_alive),
             websocket,
+            interims: if head.version == Version::HTTP_11 { limits.interims_max } else { 0 },
         };
         let (incoming, body) = Incoming::new(framing, expects_continue);
-        self.interims.begin(if asked.version == Version::HTTP_11 { limits.interims_max } else { 0 });
         around.metrics.requests_http1.add(1);
         Ok((Request { head, body, websocket, peer: around.peer }, asked, incoming))
     }
@@ -121,7 +125,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
         incoming: &mut Incoming,
         interims: &Interims,
         pace: &mut Option<Pace>,
-    ) -> Poll<Result<(), Called>> {
+    ) -> Poll<Result<(), Called<'a, S>>> {
         while let Some(interim) = interims.poll_next(cx) {
             self.queue_interim(interim.status, &interim.fields);
         }
@@ -274,7 +278,12 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
             }
         })
         .await;
-        self.out.end(matches!(sent, Sent::All));
+        if let Some(mut report) = self.report.take() {
+            report.complete = matches!(sent, Sent::All);
+        }
+        if !matches!(sent, Sent::All) {
+            self.out.clear();
+        }
         match sent {
             Sent::All if must_close => Next::Linger,
             Sent::All => Next::KeepAlive,
@@ -287,12 +296,18 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
     }
 
     /// Frames the response and queues its head.
-    fn begin(&mut self, response: Response, asked: &Asked, incoming: &mut Incoming) -> Begun {
-        for interim in self.interims.end() {
+    fn begin(
+        &mut self,
+        (response, receipt): (Response, S::Receipt),
+        asked: &Asked,
+        incoming: &mut Incoming,
+        interims: &Interims,
+    ) -> Begun<'a, S> {
+        for interim in interims.end(asked.interims) {
             self.queue_interim(interim.status, &interim.fields);
         }
-        let Response { mut head, mut body, tunnel, close, on_delivered } = response;
-        let report = Report::new(on_delivered);
+        let Response { mut head, mut body, tunnel, close } = response;
+        let report = Report::new(&self.around.service, receipt);
         let mut must_close = close;
         if head.status.is_informational() {
             if let (StatusCode::SWITCHING_PROTOCOLS, Some(tunnel), true) =
@@ -329,11 +344,11 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
         drop(head);
         // What is not sent is let go of before anything waits.
         let body = if sends_content { body } else { Body::Empty };
-        self.out.begin(report);
+        self.report = Some(report);
         Begun::Content { content: Content::new(body, delimited), must_close }
     }
 
-    async fn open_tunnel(&mut self, switching: Switching) -> Next {
+    async fn open_tunnel(&mut self, switching: Switching<'a, S>) -> Next {
         let Switching { head, tunnel, mut report } = switching;
         let settings = &self.around.settings;
         self.out.inline(|out| {
@@ -351,16 +366,16 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
 }
 
 /// A response whose head is queued.
-enum Begun {
+enum Begun<'a, S: Service> {
     Content { content: Content, must_close: bool },
-    Tunnel(Box<Switching>),
+    Tunnel(Box<Switching<'a, S>>),
 }
 
 /// A switch that the client asked for.
-struct Switching {
+struct Switching<'a, S: Service> {
     head: ResponseHead,
     tunnel: Tunnel,
-    report: Report,
+    report: Report<'a, S>,
 }
 
 /// How sending a response ended.

@@ -84,7 +84,7 @@ impl Scan {
         if let (Some(end), false) = (self.ends.first(), self.line_is_checked) {
             self.line_is_checked = true;
             let line = buffer.get(self.start..*end).unwrap_or_default();
-            request_line(&Bytes::copy_from_slice(line))?;
+            request_line(line)?;
         }
         Ok(())
     }
@@ -162,7 +162,9 @@ pub fn parse(
 ) -> Result<Parsed, Refusal> {
     let mut ends = scan.ends.iter().copied();
     let line_end = ends.next().ok_or(Refusal::RequestLine)?;
-    let (method, raw_target, version) = request_line(&buffer.slice(extent.start..line_end))?;
+    let line = buffer.get(extent.start..line_end).unwrap_or_default();
+    let (method, target, version) = request_line(line)?;
+    let raw_target = buffer.slice_ref(target);
     if raw_target.len() > limits.target_bytes_max {
         return Err(Refusal::TargetTooLong);
     }
@@ -173,7 +175,7 @@ pub fn parse(
     let (mut host, mut is_framed, mut is_expecting) = (None, false, false);
     let mut line_start = line_end + 2;
     for line_end in ends {
-        let (name, value) = field_line(buffer, line_start..line_end)?;
+        let (name, value) = field_line(buffer.get(line_start..line_end).unwrap_or_default())?;
         line_start = line_end + 2;
         if name == HOST {
             if host.replace(value).is_some() {
@@ -183,7 +185,7 @@ pub fn parse(
         }
         is_framed |= name == CONTENT_LENGTH || name == TRANSFER_ENCODING;
         is_expecting |= name == EXPECT;
-        let value = HeaderValue::from_maybe_shared(value).map_err(|_| Refusal::Control)?;
+        let value = HeaderValue::from_maybe_shared(buffer.slice_ref(value)).map_err(|_| Refusal::Control)?;
         fields.try_append(name, value).map_err(|_| Refusal::TooManyFields)?;
     }
 
@@ -192,7 +194,7 @@ pub fn parse(
     } else {
         Framing::None
     };
-    let host = host.map(|host| authority_of(&host, scheme, known)).transpose()?;
+    let host = host.map(|host| authority_of(host, scheme, known)).transpose()?;
     let (authority, target) = whom_and_what(&method, raw_target, host, version, scheme, local)?;
     let expects_continue = is_expecting && take_expectation(&mut fields, version)?;
     let options = connection::strip(&mut fields);
@@ -212,7 +214,7 @@ pub fn parse(
     })
 }
 
-fn request_line(line: &Bytes) -> Result<(Method, Bytes, Version), Refusal> {
+fn request_line(line: &[u8]) -> Result<(Method, &[u8], Version), Refusal> {
     let mut parts = line.split(|byte| *byte == b' ');
     let (Some(method), Some(target), Some(version), None) =
         (parts.next(), parts.next(), parts.next(), parts.next())
@@ -231,7 +233,6 @@ fn request_line(line: &Bytes) -> Result<(Method, Bytes, Version), Refusal> {
     if method.len() > METHOD_BYTES_MAX {
         return Err(Refusal::Method);
     }
-    let target = line.slice(method.len() + 1..method.len() + 1 + target.len());
     let method = Method::from_bytes(method).map_err(|_| Refusal::RequestLine)?;
     // CONNECT would make a tunnel of us, TRACE would echo credentials.
     if method == Method::CONNECT || method == Method::TRACE {
@@ -240,8 +241,7 @@ fn request_line(line: &Bytes) -> Result<(Method, Bytes, Version), Refusal> {
     Ok((method, target, version))
 }
 
-fn field_line(buffer: &Bytes, line: Range<usize>) -> Result<(HeaderName, Bytes), Refusal> {
-    let bytes = buffer.get(line.clone()).ok_or(Refusal::FieldLine)?;
+fn field_line(bytes: &[u8]) -> Result<(HeaderName, &[u8]), Refusal> {
     let colon = bytes.iter().position(|byte| !framing::is_token_byte(*byte)).ok_or(Refusal::FieldLine)?;
     let (name, value) = bytes.split_at(colon);
     // Space before the colon, folded lines and empty names all fail here: a space is no token byte.
@@ -250,15 +250,15 @@ fn field_line(buffer: &Bytes, line: Range<usize>) -> Result<(HeaderName, Bytes),
     }
     let name = HeaderName::from_bytes(name).map_err(|_| Refusal::FieldLine)?;
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let after_colon = value.get(1..).unwrap_or_default();
-    let leading = after_colon.iter().take_while(|byte| is_space(byte)).count();
-    let trailing =
-        after_colon.get(leading..).unwrap_or_default().iter().rev().take_while(|byte| is_space(byte)).count();
-    Ok((name, buffer.slice(line.start + colon + 1 + leading..line.end - trailing)))
+    let value = value.get(1..).unwrap_or_default();
+    let leading = value.iter().take_while(|byte| is_space(byte)).count();
+    let value = value.get(leading..).unwrap_or_default();
+    let trailing = value.iter().rev().take_while(|byte| is_space(byte)).count();
+    Ok((name, value.get(..value.len() - trailing).unwrap_or_default()))
 }
 
-fn authority_of(host: &Bytes, scheme: Scheme, known: &mut Option<Authority>) -> Result<Authority, Refusal> {
-    if let Some(known) = known.as_ref().filter(|known| known.as_bytes() == host) {
+fn authority_of(host: &[u8], scheme: Scheme, known: &mut Option<Authority>) -> Result<Authority, Refusal> {
+    if let Some(known) = known.as_ref().filter(|known| known.as_str().as_bytes() == host) {
         return Ok(known.clone());
     }
     // A copy, which does not hold the read buffer as long as the connection lasts.

@@ -41,12 +41,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 use crate::connection::{Surroundings, Transport};
+use crate::delivery::Report;
 use crate::drain::Membership;
 use crate::error::Refusal;
 use crate::service::{Interims, Service};
 use crate::timer::{Pace, Timer};
 use head::Scan;
-use outbox::Outbox;
+use outbox::{Outbox, Written};
 
 /// What an HTTP/2 client with prior knowledge sends first (RFC 9113 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -87,14 +88,17 @@ enum Stop {
     Stalled,
 }
 
-struct Conn<'a, T, S> {
+struct Conn<'a, T, S: Service> {
     io: T,
     read: BytesMut,
     eof: bool,
     out: Outbox,
+    /// On the response that is being sent.
+    report: Option<Report<'a, S>>,
     timer: Timer,
     scan: Scan,
-    interims: Interims,
+    /// Kept for the next exchange.
+    interims: Option<Interims>,
     /// The host of the last request.
     known: Option<Authority>,
     around: &'a Surroundings<S>,
@@ -113,9 +117,10 @@ pub(crate) async fn serve<T: Transport, S: Service>(
         read: BytesMut::with_capacity(READ_BYTES),
         eof: false,
         out: Outbox::default(),
+        report: None,
         timer: Timer::default(),
         scan: Scan::default(),
-        interims: Interims::default(),
+        interims: None,
         known: None,
         around,
         drain,
@@ -242,11 +247,14 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
     fn poll_flush(&mut self, cx: &mut Context<'_>, pace: &mut Option<Pace>) -> Poll<Result<(), Stop>> {
         while !self.out.is_empty() {
             match self.out.poll_write(cx, &mut self.io) {
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(Stop::Gone)),
+                Poll::Ready(Ok(Written { bytes: 0, .. }) | Err(_)) => return Poll::Ready(Err(Stop::Gone)),
                 Poll::Ready(Ok(written)) => {
-                    self.around.metrics.bytes_out.add(written as u64);
+                    self.around.metrics.bytes_out.add(written.bytes as u64);
+                    if let Some(report) = &mut self.report {
+                        report.body_bytes += written.content as u64;
+                    }
                     if let Some(pace) = pace {
-                        pace.moved(written as u64);
+                        pace.moved(written.bytes as u64);
                     }
                 }
                 Poll::Pending => {

@@ -1,8 +1,8 @@
 //! What is to be written next: heads and chunk sizes in one reused buffer, content as shared pieces between them.
 //!
 //! Everything queued goes out by as few system calls as the kernel allows. Content is not copied, but for pieces that are
-//! so small that copying them behind the head costs less than telling the kernel of a second place. The response
-//! that the content belongs to is reported on from here, because here is where it is known what the kernel took.
+//! so small that copying them behind the head costs less than telling the kernel of a second place. How much of what the
+//! kernel took was content is known here, and told with each write.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -12,8 +12,6 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use tokio::io::AsyncWrite;
-
-use crate::delivery::Report;
 
 /// How many pieces one system call is given.
 pub(super) const SLICES_MAX: usize = 64;
@@ -30,7 +28,14 @@ pub(super) struct Outbox {
     /// How much of the front segment is written.
     front_written: usize,
     queued_bytes: usize,
-    report: Option<Report>,
+}
+
+/// What the kernel took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) bytes: usize,
+    /// Of them, without heads and framing.
+    pub(super) content: usize,
 }
 
 enum Segment {
@@ -79,20 +84,10 @@ impl Outbox {
         self.queue.len() < SLICES_MAX && self.queued_bytes < bytes_max
     }
 
-    /// The response that the content from now on belongs to.
-    pub(super) fn begin(&mut self, report: Report) {
-        self.report = Some(report);
-    }
-
-    /// Ends it, complete or not, and forgets what was not written.
-    pub(super) fn end(&mut self, complete: bool) {
-        if let Some(mut report) = self.report.take() {
-            report.complete = complete;
-        }
-        if !complete {
-            self.queue.clear();
-            self.written_all();
-        }
+    /// Forgets what was not written.
+    pub(super) fn clear(&mut self) {
+        self.queue.clear();
+        self.written_all();
     }
 
     /// Writes once. Not to be called while empty.
@@ -100,13 +95,12 @@ impl Outbox {
         &mut self,
         cx: &mut Context<'_>,
         io: &mut T,
-    ) -> Poll<io::Result<usize>> {
+    ) -> Poll<io::Result<Written>> {
         let written = match self.in_one_place() {
             Some(bytes) => ready!(Pin::new(io).poll_write(cx, bytes))?,
             None => ready!(Pin::new(io).poll_write_vectored(cx, &self.slices()))?,
         };
-        self.advance(written);
-        Poll::Ready(Ok(written))
+        Poll::Ready(Ok(Written { bytes: written, content: self.advance(written) }))
     }
 
     /// All that is queued, where it lies together: most often a head with little behind it.
@@ -140,7 +134,8 @@ impl Outbox {
         segments.collect()
     }
 
-    fn advance(&mut self, mut written: usize) {
+    /// Takes what was written off the queue, and says how much of it was content.
+    fn advance(&mut self, mut written: usize) -> usize {
         self.queued_bytes = self.queued_bytes.saturating_sub(written);
         let mut content = 0;
         while let Some(segment) = self.queue.front() {
@@ -159,12 +154,10 @@ impl Outbox {
             self.front_written = 0;
             self.queue.pop_front();
         }
-        if let Some(report) = &mut self.report {
-            report.body_bytes += content as u64;
-        }
         if self.queue.is_empty() {
             self.written_all();
         }
+        content
     }
 
     fn written_all(&mut self) {
@@ -180,11 +173,6 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
-    use std::sync::Arc;
-
-    use larder_http::message::Delivery;
-    use parking_lot::Mutex;
-
     use super::*;
 
     /// Takes at most `step` bytes at a time.
@@ -222,25 +210,39 @@ mod tests {
 
     #[tokio::test]
     async fn order_holds_and_only_content_is_counted_however_little_is_taken() {
-        for step in 1..20 {
-            let seen = Arc::new(Mutex::new(None));
+        // Small content is copied, larger is not.
+        let large = vec![b'x'; COPIED_BYTES_MAX + 1];
+        for step in (1..20).chain([COPIED_BYTES_MAX, 10_000]) {
             let (mut out, mut io) = (Outbox::default(), Slow { step, taken: Vec::new() });
-            let to = seen.clone();
-            out.begin(Report::new(Some(Box::new(move |d| *to.lock() = Some(d)))));
+            let mut content = 0;
             for round in 0..2 {
                 out.inline(|o| o.extend_from_slice(b"he"));
                 out.inline(|o| o.extend_from_slice(b"ad "));
                 out.content(Bytes::from_static(b"one"));
                 out.content(Bytes::new());
                 out.content(Bytes::from_static(b" two"));
+                out.content(Bytes::from(large.clone()));
                 out.inline(|o| o.extend_from_slice(b" end;"));
                 while !out.is_empty() {
-                    poll_fn(|cx| out.poll_write(cx, &mut io)).await.expect("takes");
+                    content += poll_fn(|cx| out.poll_write(cx, &mut io)).await.expect("takes").content;
                 }
-                assert_eq!(io.taken, b"head one two end;".repeat(round + 1), "step {step}");
+                let message = [b"head one two".as_slice(), &large, b" end;"].concat();
+                assert_eq!(io.taken, message.repeat(round + 1), "step {step}");
             }
-            out.end(true);
-            assert_eq!(*seen.lock(), Some(Delivery { body_bytes: 14, complete: true }));
+            assert_eq!(content, 2 * (7 + large.len()), "step {step}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_head_with_little_behind_it_lies_in_one_place() {
+        let mut out = Outbox::default();
+        out.inline(|o| o.extend_from_slice(b"head"));
+        out.content(Bytes::from_static(b"content"));
+        assert_eq!(out.in_one_place(), Some(b"headcontent".as_slice()));
+        let mut io = Slow { step: 6, taken: Vec::new() };
+        poll_fn(|cx| out.poll_write(cx, &mut io)).await.expect("takes");
+        assert_eq!(out.in_one_place(), Some(b"ntent".as_slice()));
+        out.content(Bytes::from(vec![b'x'; COPIED_BYTES_MAX + 1]));
+        assert_eq!(out.in_one_place(), None);
     }
 }

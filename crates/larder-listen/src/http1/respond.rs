@@ -4,7 +4,7 @@
 
 use std::task::{Context, Poll};
 
-use http::header::{CONTENT_LENGTH, DATE};
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use larder_http::body::{Body, BodyError};
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
@@ -80,7 +80,7 @@ pub(super) fn write_head(
         Delimited::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
         Delimited::Never | Delimited::Close | Delimited::Unsaid => {}
     }
-    if head.field(&DATE).is_none() {
+    if !head.has_date() {
         out.extend_from_slice(b"date: ");
         out.extend_from_slice(&date::text(clock));
         out.extend_from_slice(b"\r\n");

@@ -71,17 +71,17 @@ pub(super) async fn serve<S: Service>(
         Body::Stream { length, stream: Box::pin(content) }
     };
     let is_head = head.method == Method::HEAD;
-    let interims = Interims::default();
+    let mut interims = Interims::default();
     interims.begin(limits.interims_max);
     let request = Request { head, body, websocket: false, peer: around.peer };
     let called = {
         let mut call = pin!(around.service.call(request, &interims));
         poll_fn(|cx| {
-            if let Poll::Ready(response) = call.as_mut().poll(cx) {
+            if let Poll::Ready(answer) = call.as_mut().poll(cx) {
                 // What the service made of content that broke is not the answer: whose fault it was is known here.
                 return Poll::Ready(match side.failed() {
                     Some(refusal) => Err(Unanswered::Refused(refusal)),
-                    None => Ok(response),
+                    None => Ok(answer),
                 });
             }
             poll_beside_call(cx, &mut respond, &side, &interims, around).map(Err)
@@ -89,11 +89,12 @@ pub(super) async fn serve<S: Service>(
         .await
     };
     match called {
-        Ok(response) => {
-            for interim in interims.end() {
+        Ok((response, receipt)) => {
+            for interim in interims.end(limits.interims_max) {
                 send_interim(&mut respond, around, interim.status, interim.fields);
             }
-            answer(respond, response, is_head, around).await
+            let report = Report::new(&around.service, receipt);
+            answer(respond, response, report, is_head, around).await
         }
         Err(Unanswered::Refused(refusal)) => refuse(respond, around, refusal),
         Err(Unanswered::Gone) => {
@@ -166,14 +167,14 @@ fn add_date<S>(fields: &mut HeaderMap, around: &Surroundings<S>) {
     }
 }
 
-async fn answer<S>(
+async fn answer<S: Service>(
     mut respond: SendResponse<Bytes>,
     response: Response,
+    mut report: Report<'_, S>,
     is_head: bool,
     around: &Surroundings<S>,
 ) -> End {
-    let Response { mut head, mut body, on_delivered, .. } = response;
-    let mut report = Report::new(on_delivered);
+    let Response { mut head, mut body, .. } = response;
     if head.status.is_informational() {
         // No stream becomes a tunnel: a switch is no answer here.
         head = ResponseHead::new(StatusCode::BAD_GATEWAY, HeaderMap::new());
@@ -242,11 +243,11 @@ async fn answer<S>(
 }
 
 /// Hands `bytes` to `h2` as the windows allow, so that no more than they allow ever waits inside it.
-async fn send<S>(
+async fn send<S: Service>(
     stream: &mut SendStream<Bytes>,
     mut bytes: Bytes,
     is_last: bool,
-    report: &mut Report,
+    report: &mut Report<'_, S>,
     (pace, timer): (&mut Pace, &mut Timer),
     around: &Surroundings<S>,
 ) -> Result<(), End> {

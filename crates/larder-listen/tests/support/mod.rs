@@ -45,7 +45,9 @@ impl Drop for Running {
 }
 
 impl Service for House {
-    async fn call(&self, request: Request, interims: &Interims) -> Response {
+    type Receipt = ();
+
+    async fn call(&self, request: Request, interims: &Interims) -> (Response, ()) {
         self.calls.fetch_add(1, Ordering::SeqCst);
         self.running.fetch_add(1, Ordering::SeqCst);
         let _running = Running(self.running.clone());
@@ -55,7 +57,7 @@ impl Service for House {
         let websocket = request.websocket;
         let body = if path == "/ignore" { Ok(Vec::new()) } else { read_all(request.body).await };
         self.seen.lock().push(Seen { line: line.clone(), fields: head.fields, body: body.clone() });
-        let mut response = match path.as_str() {
+        let response = match path.as_str() {
             "/never" => std::future::pending().await,
             "/later" => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -118,9 +120,11 @@ impl Service for House {
                 text(&format!("{line}\n{}", String::from_utf8_lossy(&body)))
             }
         };
-        let delivered = self.delivered.clone();
-        response.on_delivered = Some(Box::new(move |delivery| delivered.lock().push(delivery)));
-        response
+        (response, ())
+    }
+
+    fn delivered(&self, (): (), delivery: Delivery) {
+        self.delivered.lock().push(delivery);
     }
 }
 

@@ -31,7 +31,7 @@ use larder_listen::Interims;
 use larder_observe::RouteId;
 use larder_origin::ServerTag;
 
-use crate::exchange::{Exchange, Reply};
+use crate::exchange::{Exchange, Receipt, Reply};
 use crate::failure::Failure;
 use crate::fetch::{self, Hop};
 use crate::proxy::{Furnished, Worker};
@@ -47,16 +47,16 @@ use content::Taken;
 /// down; everything that may have to wait is a future on the heap, so that an idle connection keeps no room for it.
 #[expect(clippy::large_enum_variant, reason = "nearly every one is of the large kind")]
 pub(crate) enum Serving {
-    Answered(Option<Response>),
-    Underway(Pin<Box<dyn Future<Output = Response> + Send>>),
+    Answered(Option<(Response, Receipt)>),
+    Underway(Pin<Box<dyn Future<Output = (Response, Receipt)> + Send>>),
 }
 
 impl Future for Serving {
-    type Output = Response;
+    type Output = (Response, Receipt);
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
-            Self::Answered(response) => Poll::Ready(response.take().expect("polled after it was ready")),
+            Self::Answered(answer) => Poll::Ready(answer.take().expect("polled after it was ready")),
             Self::Underway(serving) => serving.as_mut().poll(cx),
         }
     }
@@ -73,12 +73,12 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
             let mut response = respond::failure(failure);
             let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
             response.head.cache_status = Some(status);
-            return Serving::Answered(Some(response));
+            return Serving::Answered(Some((response, Receipt(None))));
         }
     };
     let inside = Inside { site: route.index, body, websocket };
     let mut exchange = Exchange {
-        raw_target: route.raw_target,
+        sent_target: route.sent_target,
         client: route.client,
         origin: None,
         hop: Hop { peer, is_waiting: true, trusted: route.trusted },
@@ -141,7 +141,8 @@ struct Route {
     index: usize,
     site: Arc<Site>,
     settings: Arc<RuleSettings>,
-    raw_target: Target,
+    /// What the client sent, where the rule changed it.
+    sent_target: Option<Target>,
     server: Option<ServerTag>,
     client: IpAddr,
     trusted: bool,
@@ -161,13 +162,14 @@ fn enter(furnished: &Furnished, head: &mut RequestHead, remote: IpAddr) -> Resul
         return Err(Failure::LOOP);
     }
     let server = take_server(furnished, site.settings.origin, head);
-    let raw_target = head.target.clone();
     settings.request.apply(&mut head.fields);
-    if let Some(target) = key::normalise(&head.target, &settings.key) {
-        head.target = target;
-    }
-    let client = route::client_of(head, remote, |address| (plan.trusted)(address));
-    Ok(Route { index, site: Arc::clone(site), settings, raw_target, server, client, trusted })
+    let normal = key::normalise(&head.target, &settings.key);
+    let sent_target = normal.map(|target| std::mem::replace(&mut head.target, target));
+    let client = match trusted {
+        true => route::client_of(head, remote, |address| (plan.trusted)(address)),
+        false => remote,
+    };
+    Ok(Route { index, site: Arc::clone(site), settings, sent_target, server, client, trusted })
 }
 
 /// The server that the client has met before, where the origin keeps clients at theirs. The cookie that says so is

@@ -70,7 +70,7 @@ fn invalidation(
 ) -> impl FnOnce(Option<&OriginResponse>) -> Option<post::ForGet> + Send + 'static {
     let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
     let (site, mut head) = (Arc::clone(&exchange.site), exchange.head.clone());
-    head.target = exchange.raw_target.clone();
+    head.target = exchange.raw_target().clone();
     move |answer| {
         let gone = match answer {
             Some(answer) => larder_cache::invalidates(&head, answer.status, &answer.fields),

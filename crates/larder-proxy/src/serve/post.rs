@@ -37,7 +37,7 @@ impl ForGet {
         }
         let mut get = exchange.head.clone();
         get.method = Method::GET;
-        get.target = exchange.raw_target.clone();
+        get.target = exchange.raw_target().clone();
         let settings = exchange.site.settings_for(&get).ok().filter(|settings| settings.cache)?;
         if let Some(target) = key::normalise(&get.target, &settings.key) {
             get.target = target;

@@ -132,7 +132,15 @@ struct Desk {
 struct Door(Arc<Desk>);
 
 impl Service for Door {
-    async fn call(&self, request: Request, _interims: &Interims) -> Response {
+    type Receipt = ();
+
+    async fn call(&self, request: Request, _interims: &Interims) -> (Response, ()) {
+        (self.answer(request).await, ())
+    }
+}
+
+impl Door {
+    async fn answer(&self, request: Request) -> Response {
         if !matches!(request.head.method, Method::GET | Method::HEAD) {
             let mut response = answer(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "GET only\n".into());
             response.head.fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
