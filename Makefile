@@ -6,7 +6,7 @@ NAME  ?= all
 XTASK := cargo run -q -p xtask --
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check audit fmt reference fuzz-smoke h2spec conformance bench realapp
+.PHONY: help demo test check audit fmt reference fuzz-smoke h2spec conformance instructions bench realapp
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
@@ -21,6 +21,7 @@ test: ## every test: units, properties, scenarios, conformance of HTTP/2 and cac
 	$(XTASK) h2spec
 	$(XTASK) conformance
 	$(XTASK) fuzz
+	$(XTASK) instructions
 	$(XTASK) readme run
 
 check: ## format, lints, docs, layers, words, pages, licences
@@ -54,6 +55,9 @@ h2spec: ## HTTP/2 conformance against the committed list of failures
 conformance: ## the public HTTP cache suite; WRITE=1 commits the run, ONLY=id shows a test
 	$(XTASK) need conformance
 	$(XTASK) conformance $(if $(WRITE),--write) $(if $(ONLY),--only $(ONLY))
+
+instructions: ## instructions per request against the committed figures; WRITE=1 commits new ones
+	$(XTASK) instructions $(if $(WRITE),--write)
 
 bench: ## measure beside the peers; NAME=hit, microcache, herd or wordpress for one of them
 	$(XTASK) bench $(NAME)

@@ -1,6 +1,7 @@
 //! larder's front door on a pipe.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use http::{HeaderMap, StatusCode};
@@ -33,7 +34,20 @@ struct Recorder {
 impl Service for Recorder {
     type Receipt = ();
 
-    async fn call(&self, request: Request, _: &Interims) -> (Response, ()) {
+    type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
+
+    fn call(&self, request: Request, _: &Interims) -> Self::Call {
+        let this = self.clone();
+        Box::pin(async move { this.answer(request).await })
+    }
+
+    fn refused(&self, refusal: Refusal, _: Option<Peer>) {
+        *self.refusal.lock().expect("no holder panics") = Some(refusal);
+    }
+}
+
+impl Recorder {
+    async fn answer(&self, request: Request) -> (Response, ()) {
         let head = &request.head;
         let place = self.log.begin(Seen {
             method: head.method.as_str().to_owned(),
@@ -48,12 +62,6 @@ impl Service for Recorder {
         (Response::new(ResponseHead::new(StatusCode::OK, HeaderMap::new()), Body::Empty), ())
     }
 
-    fn refused(&self, refusal: Refusal, _: Option<Peer>) {
-        *self.refusal.lock().expect("no holder panics") = Some(refusal);
-    }
-}
-
-impl Recorder {
     async fn read(&self, place: usize, body: Body) {
         match body {
             Body::Empty => {}

@@ -5,13 +5,14 @@
 //! Deliberately absent: ending anything by name.
 
 use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// How long a server may take to end after TERM before it is killed.
@@ -68,11 +69,21 @@ impl Server {
         }
     }
 
+    /// The process that was started, which leads its group.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// User and system time of all processes of the group so far.
     pub(crate) fn cpu_time(&self) -> Duration {
         // The kernel reports in ticks of 1/100 s on every Linux (USER_HZ).
         let ticks: u64 = members(self.child.id()).iter().filter_map(|pid| ticks(*pid)).sum();
         Duration::from_millis(ticks * 10)
+    }
+
+    /// What all processes of the group have in memory together; a page that two of them share counts twice.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        members(self.child.id()).iter().filter_map(|pid| resident(*pid)).sum()
     }
 }
 
@@ -99,6 +110,25 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<ExitS
         }
         pause();
     }
+}
+
+/// What `command` prints before it ends by itself, both streams one after the other where it fails.
+///
+/// # Errors
+/// As for [`run_within`], and a status other than 0.
+pub(crate) fn output_within(command: &mut Command, limit: Duration) -> Result<String> {
+    let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
+    let status = run_within(command, limit)?;
+    let text = |file: &mut fs::File| -> Result<String> {
+        file.seek(SeekFrom::Start(0))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let printed = text(&mut out)?;
+    ensure!(status.success(), "{status}: {printed}{}", text(&mut err)?.trim_end());
+    Ok(printed)
 }
 
 /// A port of the loopback interface that was free a moment ago.
@@ -143,11 +173,30 @@ fn members(group: u32) -> Vec<u32> {
         .collect()
 }
 
+/// Whether every thread of `pid` waits for something. Not so for a process that is gone.
+pub(crate) fn sleeps(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return false;
+    };
+    threads.flatten().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, after)| after.starts_with('S'))
+    })
+}
+
 fn ticks(pid: u32) -> Option<u64> {
     let fields = stat(pid)?;
     let user: u64 = fields.get(11)?.parse().ok()?;
     let system: u64 = fields.get(12)?.parse().ok()?;
     Some(user + system)
+}
+
+/// `VmRSS`, in bytes.
+fn resident(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
 }
 
 /// Whether `pid` holds a listening TCP socket, read from its own network namespace.
@@ -197,10 +246,24 @@ mod tests {
     }
 
     #[test]
+    fn what_a_program_prints_is_had_and_its_failure_tells_why() {
+        let shell =
+            |script: &str| output_within(Command::new("sh").args(["-c", script]), Duration::from_secs(30));
+        assert_eq!(shell("echo one; echo other >&2").unwrap(), "one\n");
+        assert!(shell("echo reason >&2; false").unwrap_err().to_string().contains("reason"));
+    }
+
+    #[test]
     fn this_process_is_seen_to_listen() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         assert!(listens(std::process::id()));
         drop(listener);
+    }
+
+    #[test]
+    fn this_process_has_its_memory() {
+        assert!(resident(std::process::id()).unwrap() > 1 << 20);
+        assert_eq!(resident(u32::MAX), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod bench;
 mod children;
 mod conformance;
 mod h2spec;
+mod instructions;
 mod layers;
 mod libraries;
 mod origin;
@@ -72,6 +73,12 @@ enum Task {
         #[arg(long)]
         write: bool,
     },
+    /// Instructions per request, counted by callgrind, against the committed figures
+    Instructions {
+        /// Rewrite the figures from this run
+        #[arg(long)]
+        write: bool,
+    },
     /// The public HTTP cache suite against the committed outcomes
     Conformance {
         /// Rewrite the outcomes and the page from this run
@@ -84,7 +91,7 @@ enum Task {
     /// A measurement beside the peers
     Bench {
         /// Which one, or `all`
-        #[arg(value_parser = ["all", "hit", "microcache", "herd", "wordpress"])]
+        #[arg(value_parser = bench::names())]
         name: String,
     },
     /// Watches the core it runs on for a measurement, until standard input closes
@@ -108,6 +115,7 @@ fn main() -> ExitCode {
         Task::Audit => tools::audit(&root),
         Task::Fuzz { seconds } => smoke::run(&root, seconds),
         Task::H2spec { write } => h2spec::run(&root, write),
+        Task::Instructions { write } => instructions::run(&root, write),
         Task::Conformance { only: Some(id), .. } => conformance::run(&root, Purpose::Show(id)),
         Task::Conformance { write: true, .. } => conformance::run(&root, Purpose::Write),
         Task::Conformance { .. } => conformance::run(&root, Purpose::Compare),

@@ -34,17 +34,22 @@ const TOOLS: &[Tool] = &[
     Tool { program: "cargo-fmt", from: From::Rustup("rustfmt"), targets: &["check"] },
     Tool { program: "cargo-clippy", from: From::Rustup("clippy"), targets: &["check"] },
     Tool { program: "cargo-deny", from: From::Cargo("cargo-deny", "0.18.9"), targets: &["check", "audit"] },
-    Tool { program: "curl", from: From::Apt("curl"), targets: &["test"] },
+    Tool { program: "curl", from: From::Apt("curl"), targets: &["test", "bench"] },
     Tool { program: "node", from: From::Apt("nodejs"), targets: &["test", "conformance"] },
     Tool { program: "npm", from: From::Apt("npm"), targets: &["test", "conformance"] },
     Tool { program: "cargo-fuzz", from: From::Cargo("cargo-fuzz", "0.13.2"), targets: &["fuzz"] },
     // libFuzzer is C++.
     Tool { program: "c++", from: From::Apt("g++"), targets: &["fuzz"] },
+    Tool { program: "valgrind", from: From::Apt("valgrind"), targets: &["instructions"] },
+    Tool { program: "strip", from: From::Apt("binutils"), targets: &["instructions"] },
     Tool { program: "taskset", from: From::Apt("util-linux"), targets: &["bench"] },
     Tool { program: "nginx", from: From::Apt("nginx-light"), targets: &["bench"] },
     Tool { program: "varnishd", from: From::Apt("varnish"), targets: &["bench"] },
     Tool { program: "ab", from: From::Apt("apache2-utils"), targets: &["bench"] },
     Tool { program: "wrk", from: From::Apt("wrk"), targets: &["bench"] },
+    Tool { program: "haproxy", from: From::Apt("haproxy"), targets: &["bench"] },
+    Tool { program: "h2o", from: From::Apt("h2o"), targets: &["bench"] },
+    Tool { program: "h2load", from: From::Apt("nghttp2-client"), targets: &["bench"] },
 ];
 
 /// Longest installation.

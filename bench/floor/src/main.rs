@@ -2,8 +2,9 @@
 //! answer for each read. What a server spends beyond this is its own.
 //!
 //! `larder-floor ADDRESS FILE`: FILE holds the answer, head and all. In: connections of clients that wait for each
-//! answer before they ask again. Out: the file, once per read; HTTP/1.0 ends the connection. Nothing is parsed,
-//! checked, timed or limited.
+//! answer before they ask again. Out: the file, once per read; HTTP/1.0 ends the connection. The line `COUNT` in
+//! place of a request is told how many answers there were so far: where the floor stands in as an origin, that says
+//! how often it was asked. Nothing is parsed, checked, timed or limited.
 //! Deliberately absent: everything that a server is for. Never let it listen where others can reach it.
 
 use std::io::{ErrorKind, Read, Write};
@@ -17,6 +18,7 @@ use slab::Slab;
 const READ_BYTES: usize = 16 * 1024;
 const EVENTS_MAX: usize = 512;
 const LISTENER: u64 = u64::MAX;
+const COUNT: &[u8] = b"COUNT\n";
 
 struct Connection {
     stream: TcpStream,
@@ -36,6 +38,7 @@ fn main() -> Result<()> {
     let mut connections = Slab::new();
     let mut events = Vec::with_capacity(EVENTS_MAX);
     let mut input = vec![0; READ_BYTES];
+    let mut answered = 0;
     loop {
         events.clear();
         epoll::wait(&epoll, spare_capacity(&mut events), None)?;
@@ -53,7 +56,7 @@ fn main() -> Result<()> {
             }
             let index = usize::try_from(number)?;
             let Some(connection) = connections.get_mut(index) else { continue };
-            if !connection.advance(&answer, &mut input) {
+            if !connection.advance(&answer, &mut input, &mut answered) {
                 connections.remove(index);
             }
         }
@@ -62,12 +65,18 @@ fn main() -> Result<()> {
 
 impl Connection {
     /// Reads once and writes what it can; false where the connection is over.
-    fn advance(&mut self, answer: &[u8], input: &mut [u8]) -> bool {
+    fn advance(&mut self, answer: &[u8], input: &mut [u8], answered: &mut u64) -> bool {
         if self.left == 0 {
             match self.stream.read(input) {
                 Ok(0) => return false,
                 Ok(read) => {
                     let request = input.get(..read).unwrap_or_default();
+                    if request == COUNT {
+                        // A few bytes into an empty buffer; who does not get them asks in vain.
+                        let _ = self.stream.write_all(answered.to_string().as_bytes());
+                        return false;
+                    }
+                    *answered += 1;
                     let line = request.split(|byte| *byte == b'\n').next().unwrap_or_default();
                     self.ends = line.ends_with(b"HTTP/1.0\r");
                     self.left = answer.len();

@@ -3,6 +3,7 @@
 //! The order is fixed: a request that is not let in learns nothing, not even which paths exist.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
@@ -146,14 +147,16 @@ impl Admin {
 impl Service for Admin {
     type Receipt = ();
 
-    fn call(&self, request: Request, _interims: &Interims) -> impl Future<Output = (Response, ())> + Send {
+    type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
+
+    fn call(&self, request: Request, _interims: &Interims) -> Self::Call {
         let admin = self.clone();
-        async move {
+        Box::pin(async move {
             let mut response = admin.answer(&request.head).await;
             // Content is never read here, so nothing can follow it on this connection.
             response.close = !request.body.is_empty();
             (response, ())
-        }
+        })
     }
 }
 

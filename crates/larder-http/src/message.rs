@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Version, header};
@@ -229,6 +229,8 @@ pub struct Delivery {
     pub body_bytes: u64,
     /// False where the client vanished, stalled, or the body broke.
     pub complete: bool,
+    /// When it was over.
+    pub at: Instant,
 }
 
 /// A final response.

@@ -61,7 +61,9 @@ const WALL_KEPT: Duration = Duration::from_millis(10);
 /// A moment on both clocks of the machine.
 #[derive(Clone, Copy)]
 struct Anchor {
-    monotonic: Instant,
+    /// Whose clock it is.
+    origin: Instant,
+    monotonic: Duration,
     /// Since 1970.
     wall: Duration,
 }
@@ -70,16 +72,17 @@ thread_local! {
     static ANCHOR: Cell<Option<Anchor>> = const { Cell::new(None) };
 }
 
-/// The time since 1970 at `monotonic`, which has just been read. Two readings of clocks would cost every request twice.
-fn wall_at(monotonic: Instant) -> Duration {
-    if let Some(anchor) = ANCHOR.get() {
-        let since = monotonic.duration_since(anchor.monotonic);
+/// The time since 1970 at `monotonic` after `origin`, which has just been read. Two readings of clocks would cost every
+/// request twice.
+fn wall_at(origin: Instant, monotonic: Duration) -> Duration {
+    if let Some(anchor) = ANCHOR.get().filter(|anchor| anchor.origin == origin) {
+        let since = monotonic.saturating_sub(anchor.monotonic);
         if since < WALL_KEPT {
             return anchor.wall + since;
         }
     }
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    ANCHOR.set(Some(Anchor { monotonic, wall }));
+    ANCHOR.set(Some(Anchor { origin, monotonic, wall }));
     wall
 }
 
@@ -100,18 +103,19 @@ impl Clock {
     /// Reads both clocks. The wall clock is at most [`WALL_KEPT`] behind a jump.
     pub fn now(&self) -> Now {
         let offset_ms = self.offset_ms.load(Ordering::Relaxed);
-        let read = Instant::now();
-        let wall_ms = u64::try_from(wall_at(read).as_millis()).unwrap_or(u64::MAX);
+        let read = self.origin.elapsed();
+        let wall = wall_at(self.origin, read);
+        let wall_ms = wall.as_secs().saturating_mul(1000).saturating_add(u64::from(wall.subsec_millis()));
         Now {
             wall: WallTime(wall_ms.saturating_add(offset_ms)),
-            monotonic: read.duration_since(self.origin) + Duration::from_millis(offset_ms),
+            monotonic: read + Duration::from_millis(offset_ms),
         }
     }
 
-    /// Time that has passed since `earlier`, which is a reading of this clock.
-    pub fn since(&self, earlier: &Now) -> Duration {
+    /// Time that passed from `earlier`, which is a reading of this clock, to `instant`, which was read elsewhere.
+    pub fn until(&self, instant: Instant, earlier: &Now) -> Duration {
         let offset = Duration::from_millis(self.offset_ms.load(Ordering::Relaxed));
-        (self.origin.elapsed() + offset).saturating_sub(earlier.monotonic)
+        (instant.saturating_duration_since(self.origin) + offset).saturating_sub(earlier.monotonic)
     }
 
     /// Moves both clocks forward for every holder of this clock. Sockets and timers stay in real time.

@@ -22,10 +22,12 @@ struct Fixed {
 impl Service for Fixed {
     type Receipt = ();
 
-    async fn call(&self, _: Request, _: &Interims) -> (Response, ()) {
+    type Call = std::future::Ready<(Response, ())>;
+
+    fn call(&self, _: Request, _: &Interims) -> Self::Call {
         let mut head = ResponseHead::new(StatusCode::OK, HeaderMap::new());
         head.stored = Some(self.fields.clone());
-        (Response::new(head, Body::Full(self.body.clone())), ())
+        std::future::ready((Response::new(head, Body::Full(self.body.clone())), ()))
     }
 }
 

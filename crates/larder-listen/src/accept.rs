@@ -15,8 +15,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use larder_http::message::Peer;
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::{TcpListener, TcpStream};
+use socket2::{Domain, Protocol, Type};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::connection::serve_member;
@@ -25,6 +24,7 @@ use crate::error::ListenError;
 use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::settings::Settings;
+use crate::socket::{self, Listener, Socket};
 
 /// Connections that may wait to be accepted, as far as the system allows as many.
 const BACKLOG: i32 = 4096;
@@ -56,8 +56,9 @@ pub fn bind(address: SocketAddr, workers: usize) -> Result<Bound, ListenError> {
     Ok(Bound { address: real, sockets: sockets.map_err(failed)? })
 }
 
-fn open(address: SocketAddr, shared: bool) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+fn open(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {
+    let socket =
+        socket2::Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     // Without it, a restart would have to wait for the last process's connections to be forgotten.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
@@ -100,10 +101,10 @@ pub async fn accept_loop<S: Service>(
     metrics: Arc<Metrics>,
     drain: DrainSignal,
 ) -> io::Result<()> {
-    let listener = TcpListener::from_std(socket)?;
-    let local = listener.local_addr()?;
+    let local = socket.local_addr()?;
+    let listener = Listener::register(socket)?;
     let mut watch = drain.watch();
-    let start = |stream: TcpStream, remote: SocketAddr, slot: OwnedSemaphorePermit| {
+    let start = |stream: Socket, remote: SocketAddr, slot: OwnedSemaphorePermit| {
         metrics.accepted.add(1);
         // Only a wildcard address leaves open which of our addresses was dialled.
         let local = if local.ip().is_unspecified() { stream.local_addr().unwrap_or(local) } else { local };
@@ -130,16 +131,13 @@ pub async fn accept_loop<S: Service>(
         }
     }
     // What has arrived is accepted by asking the kernel itself: the runtime may not have heard of it yet.
-    let socket = listener.into_std()?;
+    let socket = listener.into_inner();
     loop {
         let Some(slot) = free_slot(&slots, &metrics).await else {
             return Ok(());
         };
-        match socket.accept() {
-            Ok((stream, remote)) => {
-                stream.set_nonblocking(true)?;
-                start(TcpStream::from_std(stream)?, remote, slot);
-            }
+        match socket::accept(&socket) {
+            Ok((stream, remote)) => start(stream, remote, slot),
             Err(error) if is_of_one_connection(&error) => metrics.accept_errors.add(1),
             Err(_) => return Ok(()),
         }
@@ -157,9 +155,9 @@ async fn free_slot(slots: &Arc<Semaphore>, metrics: &Metrics) -> Option<OwnedSem
 
 /// The next connection, or `None` once the drain has started.
 async fn next_or_drain(
-    listener: &TcpListener,
+    listener: &Listener,
     watch: &mut Membership,
-) -> Option<io::Result<(TcpStream, SocketAddr)>> {
+) -> Option<io::Result<(Socket, SocketAddr)>> {
     poll_fn(|cx| match watch.poll_draining(cx) {
         Poll::Ready(()) => Poll::Ready(None),
         Poll::Pending => listener.poll_accept(cx).map(Some),

@@ -22,13 +22,6 @@ pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     fn reset_when_closed(&mut self) {}
 }
 
-impl Transport for tokio::net::TcpStream {
-    fn reset_when_closed(&mut self) {
-        // It can fail only for a socket that is broken already.
-        let _ = socket2::SockRef::from(&*self).set_linger(Some(std::time::Duration::ZERO));
-    }
-}
-
 impl Transport for tokio::io::DuplexStream {}
 
 /// What a connection of either protocol runs with.

@@ -1,6 +1,7 @@
 //! The report on how a response left the house, made exactly once, also when the connection's task is dropped.
 
 use larder_http::message::Delivery;
+use tokio::time::Instant;
 
 use crate::service::Service;
 
@@ -12,18 +13,21 @@ pub(crate) struct Report<'a, S: Service> {
     pub(crate) body_bytes: u64,
     /// Set when everything was handed on.
     pub(crate) complete: bool,
+    /// When it was over, where somebody has looked at a clock already.
+    pub(crate) ended: Option<Instant>,
 }
 
 impl<'a, S: Service> Report<'a, S> {
     pub(crate) fn new(service: &'a S, receipt: S::Receipt) -> Self {
-        Self { service, receipt: Some(receipt), body_bytes: 0, complete: false }
+        Self { service, receipt: Some(receipt), body_bytes: 0, complete: false, ended: None }
     }
 }
 
 impl<S: Service> Drop for Report<'_, S> {
     fn drop(&mut self) {
         if let Some(receipt) = self.receipt.take() {
-            let delivery = Delivery { body_bytes: self.body_bytes, complete: self.complete };
+            let at = self.ended.unwrap_or_else(Instant::now).into_std();
+            let delivery = Delivery { body_bytes: self.body_bytes, complete: self.complete, at };
             self.service.delivered(receipt, delivery);
         }
     }

@@ -21,6 +21,7 @@ mod http2;
 pub mod metrics;
 mod service;
 mod settings;
+mod socket;
 mod timer;
 
 pub use accept::{Bound, accept_loop, bind};

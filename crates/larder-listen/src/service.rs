@@ -16,15 +16,15 @@ pub trait Service: Clone + Send + Sync + 'static {
     /// What a service wants to be given back when a response has left the house; `()` for nothing.
     type Receipt: Send + 'static;
 
-    /// Answers one request. Interim responses for this client go to `interims` while the call is pending.
+    /// A request being answered. It is moved until it has to wait for something, so that what is answered at once costs no
+    /// more than its answer; `Pin<Box<_>>` is one.
     ///
     /// # Cancel safety
-    /// The future is dropped, at any await, when the client leaves or its content turns out to be broken.
-    fn call(
-        &self,
-        request: Request,
-        interims: &Interims,
-    ) -> impl Future<Output = (Response, Self::Receipt)> + Send;
+    /// It is dropped, at any await, when the client leaves or its content turns out to be broken.
+    type Call: Future<Output = (Response, Self::Receipt)> + Send + Unpin + 'static;
+
+    /// Answers one request. Interim responses for this client go to `interims` while the call is pending.
+    fn call(&self, request: Request, interims: &Interims) -> Self::Call;
 
     /// Tells what became of the response that came with `receipt`: once for each, however it ended.
     fn delivered(&self, receipt: Self::Receipt, delivery: Delivery) {

@@ -2,28 +2,42 @@
 //!
 //! A connection has one [`Timer`]. It is armed only when the connection really waits, and left armed for an earlier
 //! deadline than the one asked for: when that fires too early it is armed again. So a busy keep-alive connection
-//! touches the runtime's timer wheel about once a minute, not once a request. [`Pace`] is the limit on slow peers.
+//! touches the runtime's timer wheel about once a minute, not once a request; between, not even the timer is asked, since it
+//! will wake the task in any case. [`Pace`] is the limit on slow peers.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// One reusable timer.
 #[derive(Debug, Default)]
-pub(crate) struct Timer(Option<Pin<Box<Sleep>>>);
+pub(crate) struct Timer {
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// Who will be woken.
+    armed_for: Option<Waker>,
+}
 
 impl Timer {
     /// Ready once `deadline` has passed; until then the task will be woken no later than at `deadline`.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
-        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        let is_armed = self.armed_for.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if is_armed && sleep.deadline() <= deadline && !sleep.is_elapsed() {
+            return Poll::Pending;
+        }
         loop {
             if sleep.deadline() > deadline {
                 sleep.as_mut().reset(deadline);
             }
-            ready!(sleep.as_mut().poll(cx));
+            if sleep.as_mut().poll(cx).is_pending() {
+                if !is_armed {
+                    self.armed_for = Some(cx.waker().clone());
+                }
+                return Poll::Pending;
+            }
             if Instant::now() >= deadline {
                 return Poll::Ready(());
             }

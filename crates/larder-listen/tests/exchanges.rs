@@ -169,7 +169,7 @@ async fn a_client_that_leaves_ends_the_call() {
     client.until("01234").await;
     drop(client);
     eventually(|| door.house.delivered.lock().len() == 1).await;
-    assert_eq!(door.house.delivered.lock()[0], Delivery { body_bytes: 5, complete: false });
+    assert!(matches!(door.house.delivered.lock()[0], Delivery { body_bytes: 5, complete: false, .. }));
     eventually(|| door.metrics.open.value() == 0).await;
 }
 
@@ -184,7 +184,7 @@ async fn a_large_answer_in_memory_arrives_whole_and_is_counted() {
     let whole: Vec<u8> = (0..200_u32).flat_map(|n| vec![n as u8; 10_007]).collect();
     assert!(all[start..] == whole[5..2_001_000]);
     eventually(|| door.house.delivered.lock().len() == 1).await;
-    assert_eq!(door.house.delivered.lock()[0], Delivery { body_bytes: 2_000_995, complete: true });
+    assert!(matches!(door.house.delivered.lock()[0], Delivery { body_bytes: 2_000_995, complete: true, .. }));
 }
 
 #[tokio::test]

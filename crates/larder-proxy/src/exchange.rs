@@ -155,7 +155,7 @@ pub(crate) struct Account {
 impl Account {
     /// Closes it: how long it took, and a line in the log.
     pub(crate) fn close(self, worker: &Worker, delivery: Delivery) {
-        let took = worker.proxy.clock.since(&self.started);
+        let took = worker.proxy.clock.until(delivery.at, &self.started);
         worker.metrics.delivered(self.route, self.served, took, delivery.body_bytes, delivery.complete);
         let Some(mut record) = self.record else { return };
         if let Some(log) = worker.proxy.access_log().as_ref() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use larder_http::message::{Delivery, Peer, Request, Response};
+use larder_http::message::{Delivery, Peer, Request};
 use larder_http::time::Clock;
 use larder_listen::{Interims, Refusal, Service};
 use larder_observe::{AccessLog, Diagnostics, LogRecord, Metrics, WorkerMetrics};
@@ -17,6 +17,7 @@ use crate::collapse::Flights;
 use crate::exchange::Receipt;
 use crate::invalidate::Numbering;
 use crate::plan::Plan;
+use crate::serve::Serving;
 use crate::settings::{OriginChoice, ProxySettings};
 use crate::uses::Uses;
 
@@ -246,11 +247,9 @@ pub struct Door(pub Arc<Worker>);
 impl Service for Door {
     type Receipt = Receipt;
 
-    fn call(
-        &self,
-        request: Request,
-        interims: &Interims,
-    ) -> impl Future<Output = (Response, Receipt)> + Send {
+    type Call = Serving;
+
+    fn call(&self, request: Request, interims: &Interims) -> Serving {
         crate::serve::serve(&self.0, request, interims)
     }
 

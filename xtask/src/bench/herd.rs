@@ -18,7 +18,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
-use super::contender::{self, Contender};
+use super::contender::{self, Contender, Setup};
 use super::load::{Answer, Broken, Client, allow_descriptors, ms, on_load_core, quantile};
 use super::report::{Report, round};
 use super::slow_app::{Ending, Habits, SlowApp};
@@ -140,10 +140,11 @@ pub(super) fn run(root: &Path) -> Result<()> {
             _ if larder => "larder",
             _ => "nginx right",
         };
+        let setup = Setup::new(scratch, app.address);
         let contender = if larder {
-            contender::larder(&program, scratch, name, settings, app.address)?
+            contender::larder::site(&program, &setup, name, settings)?
         } else {
-            contender::nginx(scratch, name, settings, app.address)?
+            contender::nginx::cache(&setup, name, settings)?
         };
         let what = || format!("{}: {name}", moment.title());
         let row = measure(moment, larder, contender, app).with_context(what)?;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::contender::{self, Contender, LOAD_CORE, SERVER_CORE, pinned};
+use super::contender::{self, Contender, LOAD_CORE, SERVER_CORE, Setup, pinned};
 use super::load::{Loop, closed_loop, ms, quantile};
 use super::pauses::{Pauses, Watchers};
 use super::report::{Report, round};
@@ -99,18 +99,18 @@ pub(super) fn run(root: &Path) -> Result<()> {
     for place in 0..6 {
         // An application for each: what one left behind (a rendering under way) must not reach the next.
         let app = SlowApp::start(Habits { render: RENDER, one_at_a_time: true })?;
-        let at = app.address;
+        let setup = Setup::new(scratch, app.address);
         let (mut contender, targets) = match place {
-            0 => (contender::nginx(scratch, "nginx naive", NAIVE, at)?, None),
-            1 => (contender::nginx(scratch, "nginx right", RIGHT, at)?, None),
-            2 => (contender::nginx(scratch, "nginx right, background update", BEHIND, at)?, None),
-            3 => (contender::varnish(scratch, "Varnish, grace", VARNISH, at)?, None),
+            0 => (contender::nginx::cache(&setup, "nginx naive", NAIVE)?, None),
+            1 => (contender::nginx::cache(&setup, "nginx right", RIGHT)?, None),
+            2 => (contender::nginx::cache(&setup, "nginx right, background update", BEHIND)?, None),
+            3 => (contender::varnish::cache(&setup, "Varnish, grace", VARNISH)?, None),
             4 => (
-                contender::larder(&program, scratch, "larder", LARDER, at)?,
+                contender::larder::site(&program, &setup, "larder", LARDER)?,
                 Some(Targets { origin_requests: 31, oldest_age_s: None }),
             ),
             _ => (
-                contender::larder(&program, scratch, "larder, refresh ahead", LARDER_AHEAD, at)?,
+                contender::larder::site(&program, &setup, "larder, refresh ahead", LARDER_AHEAD)?,
                 Some(Targets { origin_requests: 39, oldest_age_s: Some(1.0) }),
             ),
         };

@@ -1,25 +1,59 @@
 //! Measurements beside the peers, on one machine, in one run.
 //!
-//! In: the release binary and the peers as packaged. Out: a table on the terminal and bench/results/NAME.{json,md}.
+//! In: larder as it is shipped and the peers as packaged. Out: a table on the terminal, bench/results/NAME.{json,md} and plots.
 //! Servers share one core in turns and the load has another, so that CPU time per request is comparable.
 //! A run that went wrong (a wrong status, a torn body, an error) writes nothing: figures of errors mislead.
 
+mod asker;
+mod connections;
 pub(crate) mod contender;
+mod drive;
 mod herd;
 mod hit;
+mod http2;
+mod idle;
+mod latency;
 mod load;
+mod memory;
 mod microcache;
+mod miss;
+mod outcome;
+mod page;
 pub(crate) mod pauses;
+mod plot;
 pub(crate) mod report;
+mod requests;
+mod runner;
+mod scan;
 mod slow_app;
 mod wordpress;
+mod workers;
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
 /// Every measurement by name, in the order in which `all` runs them.
-pub(crate) const NAMES: &[&str] = &["hit", "microcache", "herd", "wordpress"];
+pub(crate) const NAMES: &[&str] = &[
+    "hit",
+    "requests",
+    "http2",
+    "connections",
+    "miss",
+    "workers",
+    "latency",
+    "memory",
+    "idle",
+    "scan",
+    "microcache",
+    "herd",
+    "wordpress",
+];
+
+/// What the command line takes: every name, and `all`.
+pub(crate) fn names() -> Vec<&'static str> {
+    ["all"].into_iter().chain(NAMES.iter().copied()).collect()
+}
 
 /// Runs the measurement of this name, or `all` of them.
 pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
@@ -27,6 +61,15 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
     for name in NAMES.iter().copied().filter(|one| name == "all" || name == *one) {
         let measure = match name {
             "hit" => hit::run,
+            "requests" => requests::run,
+            "http2" => http2::run,
+            "connections" => connections::run,
+            "miss" => miss::run,
+            "workers" => workers::run,
+            "latency" => latency::run,
+            "memory" => memory::run,
+            "idle" => idle::run,
+            "scan" => scan::run,
             "microcache" => microcache::run,
             "herd" => herd::run,
             _ => wordpress::run,

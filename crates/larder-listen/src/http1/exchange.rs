@@ -5,7 +5,7 @@
 
 use std::future::{Future, poll_fn};
 use std::ops::Range;
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use http::header::CONTENT_LENGTH;
@@ -13,6 +13,7 @@ use http::{HeaderMap, Method, StatusCode, Version};
 use larder_http::body::{Body, BodyError};
 use larder_http::framing::{Decoded, Framing};
 use larder_http::message::{Request, Response, ResponseHead, Tunnel};
+use tokio::time::Instant;
 
 use super::head::Parsed;
 use super::incoming::{Demand, Incoming};
@@ -34,11 +35,11 @@ enum Flow {
     Failed(Refusal),
 }
 
-/// What the call came to.
-enum Called<'a, S: Service> {
-    Answered(Begun<'a, S>),
-    Left,
+/// How an exchange ended.
+enum Ended<'a, S: Service> {
+    Over(Next),
     Refused(Refusal),
+    Tunnel(Box<Switching<'a, S>>),
 }
 
 /// What has to be remembered of a request when its response is framed.
@@ -51,48 +52,89 @@ struct Asked {
     interims: usize,
 }
 
+/// An exchange under way. Most are over when they have been polled once: those never leave the stack.
+struct Exchange<S: Service> {
+    stage: Stage<S::Call>,
+    asked: Asked,
+    incoming: Incoming,
+    interims: Interims,
+    pace: Option<Pace>,
+}
+
+enum Stage<C> {
+    /// The service works.
+    Calling(C),
+    /// The head is queued, and the content follows.
+    Sending { content: Content, must_close: bool },
+}
+
+/// An exchange after its first poll.
+enum Polled<'a, S: Service> {
+    Ended(Ended<'a, S>),
+    Pending(Box<Exchange<S>>),
+}
+
 impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
     /// Serves the request whose head lies at `extent` of the read buffer.
     pub(super) async fn exchange(&mut self, extent: Range<usize>) -> Next {
-        let around = self.around;
-        let (request, asked, mut incoming) = match self.receive(&extent) {
+        let polled = poll_fn(|cx| Poll::Ready(self.start(cx, &extent))).await;
+        let ended = match polled {
+            Polled::Ended(ended) => ended,
+            Polled::Pending(mut exchange) => {
+                let ended = poll_fn(|cx| self.poll_exchange(cx, &mut exchange)).await;
+                self.interims = Some(exchange.interims);
+                ended
+            }
+        };
+        match ended {
+            Ended::Over(next) => next,
+            Ended::Refused(refusal) => self.refuse(refusal).await,
+            Ended::Tunnel(switching) => self.open_tunnel(*switching).await,
+        }
+    }
+
+    /// Begins an exchange and takes it as far as it goes without waiting.
+    fn start(&mut self, cx: &mut Context<'_>, extent: &Range<usize>) -> Polled<'a, S> {
+        let (request, asked, incoming) = match self.receive(extent) {
             Ok(received) => received,
-            Err(refusal) => return self.refuse(refusal).await,
+            Err(refusal) => return Polled::Ended(Ended::Refused(refusal)),
         };
         let mut interims = self.interims.take().unwrap_or_default();
         interims.begin(asked.interims);
-        let called = {
-            let mut call = pin!(around.service.call(request, &interims));
-            let mut pace = None;
-            poll_fn(|cx| {
-                loop {
-                    if let Poll::Ready(answer) = call.as_mut().poll(cx) {
-                        return Poll::Ready(Called::Answered(self.begin(answer, &asked, &mut incoming, &interims)));
+        let stage = Stage::Calling(self.around.service.call(request, &interims));
+        let mut exchange = Exchange { stage, asked, incoming, interims, pace: None };
+        match self.poll_exchange(cx, &mut exchange) {
+            Poll::Ready(ended) => {
+                self.interims = Some(exchange.interims);
+                Polled::Ended(ended)
+            }
+            Poll::Pending => Polled::Pending(Box::new(exchange)),
+        }
+    }
+
+    fn poll_exchange(&mut self, cx: &mut Context<'_>, exchange: &mut Exchange<S>) -> Poll<Ended<'a, S>> {
+        let Exchange { stage, asked, incoming, interims, pace } = exchange;
+        loop {
+            match stage {
+                Stage::Calling(call) => {
+                    if let Poll::Ready(answer) = Pin::new(call).poll(cx) {
+                        match self.begin(answer, asked, incoming, interims) {
+                            Begun::Content { content, must_close } => {
+                                *stage = Stage::Sending { content, must_close };
+                                *pace = None;
+                            }
+                            Begun::Tunnel(switching) => return Poll::Ready(Ended::Tunnel(switching)),
+                        }
+                    } else if let Err(ended) = ready!(self.poll_beside_call(cx, incoming, interims, pace)) {
+                        return Poll::Ready(ended);
                     }
-                    let moved = match self.poll_beside_call(cx, &mut incoming, &interims, &mut pace) {
-                        Poll::Ready(Ok(())) => true,
-                        Poll::Ready(Err(called)) => return Poll::Ready(called),
-                        Poll::Pending => false,
-                    };
-                    // The reader of what moved may be the call itself: it is polled again at once.
-                    if !moved {
-                        return Poll::Pending;
-                    }
+                    // Else content moved, and its reader may be the call itself: it is polled again at once.
                 }
-            })
-            .await
-        };
-        self.interims = Some(interims);
-        match called {
-            Called::Answered(Begun::Content { content, must_close }) => {
-                self.send(content, must_close, incoming).await
+                Stage::Sending { content, must_close } => {
+                    let sent = ready!(self.poll_send(cx, content, incoming, pace));
+                    return Poll::Ready(Ended::Over(self.sent(sent, *must_close, asked, incoming)));
+                }
             }
-            Called::Answered(Begun::Tunnel(switching)) => self.open_tunnel(*switching).await,
-            Called::Left => {
-                around.metrics.client_gone.add(1);
-                Next::Close
-            }
-            Called::Refused(refusal) => self.refuse(refusal).await,
         }
     }
 
@@ -125,21 +167,27 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
         incoming: &mut Incoming,
         interims: &Interims,
         pace: &mut Option<Pace>,
-    ) -> Poll<Result<(), Called<'a, S>>> {
+    ) -> Poll<Result<(), Ended<'a, S>>> {
         while let Some(interim) = interims.poll_next(cx) {
             self.queue_interim(interim.status, &interim.fields);
         }
         let flow = self.poll_incoming(cx, incoming, false);
         // Written also when content moved: the reader may wait for what the client sends after its 100.
         match self.poll_flush(cx, pace) {
-            Poll::Ready(Err(Stop::Gone | Stop::Stalled)) => return Poll::Ready(Err(Called::Left)),
+            Poll::Ready(Err(Stop::Gone | Stop::Stalled)) => return Poll::Ready(Err(self.left())),
             Poll::Ready(Ok(())) | Poll::Pending => {}
         }
         match ready!(flow) {
             Flow::Moved => Poll::Ready(Ok(())),
-            Flow::Left => Poll::Ready(Err(Called::Left)),
-            Flow::Failed(refusal) => Poll::Ready(Err(Called::Refused(refusal))),
+            Flow::Left => Poll::Ready(Err(self.left())),
+            Flow::Failed(refusal) => Poll::Ready(Err(Ended::Refused(refusal))),
         }
+    }
+
+    /// The client has left before its answer.
+    fn left(&self) -> Ended<'a, S> {
+        self.around.metrics.client_gone.add(1);
+        Ended::Over(Next::Close)
     }
 
     /// Moves request content from the connection to its reader, as far as it asks; with none left, watches for the
@@ -199,7 +247,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
                 }
                 Poll::Pending => {
                     let pace = incoming.pace.get_or_insert_with(|| {
-                        Pace::new(limits.body_idle, limits.rate_window, limits.rate_min)
+                        Box::new(Pace::new(limits.body_idle, limits.rate_window, limits.rate_min))
                     });
                     ready!(pace.poll_stalled(cx, &mut self.timer));
                     incoming.fail(BodyError::Stalled);
@@ -251,40 +299,50 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
     }
 
     /// Sends the content of a response whose head is queued.
-    async fn send(&mut self, mut content: Content, must_close: bool, mut incoming: Incoming) -> Next {
-        let mut pace = None;
-        let sent = poll_fn(|cx| {
-            loop {
-                let queued = content.poll_queue(cx, &mut self.out);
-                if let Poll::Ready(Err(_)) = queued {
-                    return Poll::Ready(Sent::Broke);
-                }
-                match self.poll_flush(cx, &mut pace) {
-                    Poll::Ready(Ok(())) if content.is_done() => return Poll::Ready(Sent::All),
-                    Poll::Ready(Ok(())) if queued.is_ready() => continue,
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(Stop::Gone | Stop::Stalled)) => return Poll::Ready(Sent::Stopped),
-                    Poll::Pending if incoming.is_complete() => return Poll::Pending,
-                    Poll::Pending => {}
-                }
-                match self.poll_incoming(cx, &mut incoming, true) {
-                    // The response may be waiting for what the client sends.
-                    Poll::Ready(Flow::Moved) => {}
-                    // The connection closes after the response anyway.
-                    Poll::Ready(Flow::Failed(_)) => {}
-                    Poll::Ready(Flow::Left) => return Poll::Ready(Sent::Stopped),
-                    Poll::Pending => return Poll::Pending,
-                }
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        content: &mut Content,
+        incoming: &mut Incoming,
+        pace: &mut Option<Pace>,
+    ) -> Poll<Sent> {
+        loop {
+            let queued = content.poll_queue(cx, &mut self.out);
+            if let Poll::Ready(Err(_)) = queued {
+                return Poll::Ready(Sent::Broke);
             }
-        })
-        .await;
+            match self.poll_flush(cx, pace) {
+                Poll::Ready(Ok(())) if content.is_done() => return Poll::Ready(Sent::All),
+                Poll::Ready(Ok(())) if queued.is_ready() => continue,
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(Stop::Gone | Stop::Stalled)) => return Poll::Ready(Sent::Stopped),
+                Poll::Pending if incoming.is_complete() => return Poll::Pending,
+                Poll::Pending => {}
+            }
+            match ready!(self.poll_incoming(cx, incoming, true)) {
+                // The response may be waiting for what the client sends.
+                Flow::Moved => {}
+                // The connection closes after the response anyway.
+                Flow::Failed(_) => {}
+                Flow::Left => return Poll::Ready(Sent::Stopped),
+            }
+        }
+    }
+
+    /// Closes the account of a response, and says what comes next.
+    fn sent(&mut self, sent: Sent, must_close: bool, asked: &Asked, incoming: &Incoming) -> Next {
+        let now = Instant::now();
+        self.idle_since = Some(now);
         if let Some(mut report) = self.report.take() {
             report.complete = matches!(sent, Sent::All);
+            report.ended = Some(now);
         }
         if !matches!(sent, Sent::All) {
             self.out.clear();
         }
         match sent {
+            // A client that wanted the end sends nothing more (RFC 9112 9.6), and has sent nothing more: nothing can be lost.
+            Sent::All if !asked.may_persist && incoming.is_complete() && self.read.is_empty() => Next::Close,
             Sent::All if must_close => Next::Linger,
             Sent::All => Next::KeepAlive,
             Sent::Stopped => Next::Reset,

@@ -32,7 +32,7 @@ pub(super) struct Incoming {
     /// Content bytes thrown away so far.
     pub(super) discarded: u64,
     /// The limit on a client that is waited for.
-    pub(super) pace: Option<Pace>,
+    pub(super) pace: Option<Box<Pace>>,
 }
 
 #[derive(Debug)]

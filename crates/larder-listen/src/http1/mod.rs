@@ -95,6 +95,8 @@ struct Conn<'a, T, S: Service> {
     out: Outbox,
     /// On the response that is being sent.
     report: Option<Report<'a, S>>,
+    /// When the last response was sent.
+    idle_since: Option<Instant>,
     timer: Timer,
     scan: Scan,
     /// Kept for the next exchange.
@@ -118,6 +120,7 @@ pub(crate) async fn serve<T: Transport, S: Service>(
         eof: false,
         out: Outbox::default(),
         report: None,
+        idle_since: None,
         timer: Timer::default(),
         scan: Scan::default(),
         interims: None,
@@ -168,7 +171,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
     /// Waits for a whole head.
     async fn next_head(&mut self) -> Arrived {
         self.scan.reset();
-        let mut idle_since = None;
+        let mut idle_since = self.idle_since.take();
         let mut head_since = None;
         poll_fn(|cx| {
             loop {

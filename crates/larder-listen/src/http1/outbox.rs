@@ -172,8 +172,8 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
     use super::*;
+    use std::future::poll_fn;
 
     /// Takes at most `step` bytes at a time.
     struct Slow {

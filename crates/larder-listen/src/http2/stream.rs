@@ -4,7 +4,7 @@
 //! itself when the response's content breaks, or when the client keeps its window closed for too long.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -75,9 +75,9 @@ pub(super) async fn serve<S: Service>(
     interims.begin(limits.interims_max);
     let request = Request { head, body, websocket: false, peer: around.peer };
     let called = {
-        let mut call = pin!(around.service.call(request, &interims));
+        let mut call = around.service.call(request, &interims);
         poll_fn(|cx| {
-            if let Poll::Ready(answer) = call.as_mut().poll(cx) {
+            if let Poll::Ready(answer) = Pin::new(&mut call).poll(cx) {
                 // What the service made of content that broke is not the answer: whose fault it was is known here.
                 return Poll::Ready(match side.failed() {
                     Some(refusal) => Err(Unanswered::Refused(refusal)),

@@ -47,7 +47,20 @@ impl Drop for Running {
 impl Service for House {
     type Receipt = ();
 
-    async fn call(&self, request: Request, interims: &Interims) -> (Response, ()) {
+    type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
+
+    fn call(&self, request: Request, interims: &Interims) -> Self::Call {
+        let (house, interims) = (self.clone(), interims.clone());
+        Box::pin(async move { (house.answer(request, interims).await, ()) })
+    }
+
+    fn delivered(&self, (): (), delivery: Delivery) {
+        self.delivered.lock().push(delivery);
+    }
+}
+
+impl House {
+    async fn answer(&self, request: Request, interims: Interims) -> Response {
         self.calls.fetch_add(1, Ordering::SeqCst);
         self.running.fetch_add(1, Ordering::SeqCst);
         let _running = Running(self.running.clone());
@@ -57,7 +70,7 @@ impl Service for House {
         let websocket = request.websocket;
         let body = if path == "/ignore" { Ok(Vec::new()) } else { read_all(request.body).await };
         self.seen.lock().push(Seen { line: line.clone(), fields: head.fields, body: body.clone() });
-        let response = match path.as_str() {
+        match path.as_str() {
             "/never" => std::future::pending().await,
             "/later" => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -119,12 +132,7 @@ impl Service for House {
                 let body = body.unwrap_or_default();
                 text(&format!("{line}\n{}", String::from_utf8_lossy(&body)))
             }
-        };
-        (response, ())
-    }
-
-    fn delivered(&self, (): (), delivery: Delivery) {
-        self.delivered.lock().push(delivery);
+        }
     }
 }
 

@@ -46,7 +46,7 @@ use content::Taken;
 /// A request that is being served. What is in the index is an answer at once, without a task's state to set up and take
 /// down; everything that may have to wait is a future on the heap, so that an idle connection keeps no room for it.
 #[expect(clippy::large_enum_variant, reason = "nearly every one is of the large kind")]
-pub(crate) enum Serving {
+pub enum Serving {
     Answered(Option<(Response, Receipt)>),
     Underway(Pin<Box<dyn Future<Output = (Response, Receipt)> + Send>>),
 }

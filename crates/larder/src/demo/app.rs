@@ -6,6 +6,7 @@
 //! Deliberately absent: any word on caching in its answers; that is what the config in front of it is for.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -134,8 +135,11 @@ struct Door(Arc<Desk>);
 impl Service for Door {
     type Receipt = ();
 
-    async fn call(&self, request: Request, _interims: &Interims) -> (Response, ()) {
-        (self.answer(request).await, ())
+    type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
+
+    fn call(&self, request: Request, _interims: &Interims) -> Self::Call {
+        let door = self.clone();
+        Box::pin(async move { (door.answer(request).await, ()) })
     }
 }
 

@@ -27,7 +27,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::contender::{self, Contender, SERVER_CORE, build_larder, cores, pinned};
+use super::contender::{self, Contender, SERVER_CORE, Setup, build_larder, cores, pinned};
 use super::report::{Report, round};
 use crate::children::free_port;
 use ab::Measured;
@@ -103,9 +103,10 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         rows.push(measure(name, Some(contender), &site, work, published)?);
         Ok(())
     };
-    let naive = contender::nginx(caches.path(), "nginx", NGINX, site.address)?;
+    let setup = Setup::new(caches.path(), site.address);
+    let naive = contender::nginx::cache(&setup, "nginx", NGINX)?;
     turn("nginx, naive", naive, Some(Published(600.0, Some((150, 141.0)))))?;
-    let right = contender::nginx(caches.path(), "nginx", &format!("{NGINX}\n{NGINX_RIGHT}"), site.address)?;
+    let right = contender::nginx::cache(&setup, "nginx", &format!("{NGINX}\n{NGINX_RIGHT}"))?;
     turn("nginx, right", right, Some(Published(2185.0, Some((16, 8.0)))))?;
     turn("larder", larder(&program, work, &plain, Cores::Own)?, None)?;
     turn("larder, `refresh_ahead`", larder(&program, work, &ahead, Cores::Own)?, None)?;

@@ -1,0 +1,136 @@
+//! A client that keeps a connection and asks for one object after the other, and what the origin behind it answers.
+//!
+//! In: an address and a target. Out: whether the answer came from the cache; every answer is checked to be the whole
+//! object. As cheap as a client can be that looks at each answer: where the server is asked for ten million objects,
+//! the client must not be what is measured.
+//! Deliberately absent: pipelining and any other framing than Content-Length, which all servers send here.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::contender::floor;
+
+/// The length of every object's body.
+pub(super) const OBJECT_BYTES: usize = 1024;
+/// Longest wait for one answer.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+const BUFFER_BYTES: usize = 4096;
+
+/// What the origin answers, whatever it is asked for: the fields that an application's pages have, and an object.
+pub(super) fn object() -> Vec<u8> {
+    let fields = [
+        "Server: origin",
+        "Date: Sat, 01 Nov 2025 10:00:00 GMT",
+        "Content-Type: text/html; charset=utf-8",
+        "Cache-Control: public, max-age=100000000",
+        "ETag: \"5f3a-1b2c3d\"",
+    ];
+    floor::answer("200 OK", &fields.map(str::to_owned), &[b'x'; OBJECT_BYTES])
+}
+
+/// Where an answer came from, by its Cache-Status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Was {
+    Hit,
+    /// Not a hit, or not said.
+    Other,
+}
+
+/// One connection.
+pub(super) struct Asker {
+    stream: TcpStream,
+    /// What every request ends with.
+    tail: String,
+    request: String,
+    buffer: Box<[u8]>,
+}
+
+impl Asker {
+    /// Connects.
+    pub(super) async fn connect(address: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(address).await.context("connecting")?;
+        stream.set_nodelay(true)?;
+        let tail = format!(" HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        Ok(Self { stream, tail, request: String::new(), buffer: vec![0; BUFFER_BYTES].into() })
+    }
+
+    /// Asks for `target` and reads the whole answer.
+    ///
+    /// # Errors
+    /// Anything but 200 with the whole object.
+    pub(super) async fn ask(&mut self, target: &str) -> Result<Was> {
+        let answer = tokio::time::timeout(ANSWER_MAX, self.exchange(target)).await;
+        answer.with_context(|| format!("{target}: no answer"))?.with_context(|| target.to_owned())
+    }
+
+    async fn exchange(&mut self, target: &str) -> Result<Was> {
+        self.request.clear();
+        self.request.push_str("GET ");
+        self.request.push_str(target);
+        self.request.push_str(&self.tail);
+        self.stream.write_all(self.request.as_bytes()).await?;
+        let mut filled = 0;
+        loop {
+            let room = self.buffer.get_mut(filled..).filter(|room| !room.is_empty()).context("too long")?;
+            let read = self.stream.read(room).await?;
+            ensure!(read > 0, "the connection ended");
+            filled += read;
+            if let Some(was) = read_answer(self.buffer.get(..filled).unwrap_or_default())? {
+                return Ok(was);
+            }
+        }
+    }
+}
+
+/// Where the answer came from, once it is whole.
+fn read_answer(bytes: &[u8]) -> Result<Option<Was>> {
+    let Some(head_bytes) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let head = std::str::from_utf8(bytes.get(..head_bytes).unwrap_or_default())?;
+    ensure!(head.starts_with("HTTP/1.1 200 "), "{}", head.lines().next().unwrap_or_default());
+    let content = bytes.get(head_bytes + 4..).unwrap_or_default();
+    if content.len() < OBJECT_BYTES {
+        return Ok(None);
+    }
+    if content != [b'x'; OBJECT_BYTES] {
+        bail!("a wrong body of {} bytes", content.len());
+    }
+    let status = head.lines().filter_map(|line| line.split_once(": "));
+    let mut status = status.filter(|(name, _)| name.eq_ignore_ascii_case("cache-status"));
+    let is_hit = status.any(|(_, value)| value.split(';').any(|part| part.trim() == "hit"));
+    Ok(Some(if is_hit { Was::Hit } else { Was::Other }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn answer(fields: &str, body: &[u8]) -> Vec<u8> {
+        [format!("HTTP/1.1 200 OK\r\n{fields}\r\n").as_bytes(), body].concat()
+    }
+
+    #[test]
+    fn an_answer_is_read_once_it_is_whole() {
+        let body = [b'x'; OBJECT_BYTES];
+        let check = |fields: &str, was| assert_eq!(read_answer(&answer(fields, &body)).unwrap(), Some(was));
+        check("Cache-Status: larder; hit; ttl=5\r\n", Was::Hit);
+        check("cache-status: larder; fwd=uri-miss; stored\r\n", Was::Other);
+        check("X: larder; hit\r\n", Was::Other);
+        let whole = answer("", &body);
+        assert_eq!(read_answer(&whole[..10]).unwrap(), None);
+        assert_eq!(read_answer(&whole[..whole.len() - 1]).unwrap(), None);
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        assert!(read_answer(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").is_err());
+        assert!(read_answer(&answer("", &[b'y'; OBJECT_BYTES])).is_err());
+        assert!(read_answer(&answer("", &[b'x'; OBJECT_BYTES + 1])).is_err());
+    }
+}

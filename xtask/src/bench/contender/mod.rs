@@ -1,0 +1,181 @@
+//! Who is measured: larder, its peers and the floor, each on a core of its own; one file per server.
+//!
+//! In: a [`Setup`] (where the origin is, how many workers, which protocol), and the lines of configuration that a
+//! measurement is about. Out: a running [`Contender`], ended when it is dropped. The rest of each configuration is
+//! here once, so that two measurements differ only in what they say they differ in. Files lie in a scratch folder in
+//! memory: no disk takes part. No server writes an access log unless its row says so.
+//! Deliberately absent: the load, which each measurement brings.
+
+pub(crate) mod floor;
+pub(crate) mod h2o;
+pub(crate) mod haproxy;
+pub(crate) mod larder;
+pub(crate) mod nginx;
+pub(crate) mod varnish;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+
+use crate::children::Server;
+use crate::origin;
+
+/// Servers run here, one after the other.
+pub(crate) const SERVER_CORE: usize = 0;
+/// The load runs here.
+pub(crate) const LOAD_CORE: usize = 1;
+
+const READY_MAX: Duration = Duration::from_secs(20);
+
+/// A server under measurement.
+pub(crate) struct Contender {
+    pub(crate) name: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) server: Server,
+}
+
+/// What the listener speaks. Some servers speak one only on each port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Protocol {
+    Http1,
+    /// In clear text by prior knowledge.
+    Http2,
+}
+
+/// How many workers a server has, and the cores that they share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Workers {
+    pub(crate) count: usize,
+    /// As `taskset -c` takes them.
+    pub(crate) cores: &'static str,
+}
+
+impl Workers {
+    /// One worker on the servers' core.
+    pub(crate) const ONE: Self = Self { count: 1, cores: "0" };
+    /// Two workers on both cores: none is left for the load alone, so only CPU per request can be compared.
+    pub(crate) const TWO: Self = Self { count: 2, cores: "0,1" };
+}
+
+/// What every server has to know before it starts.
+#[derive(Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    /// Configurations and caches go here, each server's into a folder of its own.
+    pub(crate) scratch: &'a Path,
+    pub(crate) origin: SocketAddr,
+    pub(crate) workers: Workers,
+    pub(crate) protocol: Protocol,
+}
+
+impl<'a> Setup<'a> {
+    /// One worker that speaks HTTP/1.
+    pub(crate) fn new(scratch: &'a Path, origin: SocketAddr) -> Self {
+        Self { scratch, origin, workers: Workers::ONE, protocol: Protocol::Http1 }
+    }
+
+    /// A folder of the server's own, with a path that is readable for everybody.
+    fn folder(&self) -> Result<PathBuf> {
+        let folder = tempfile::tempdir_in(self.scratch)?.keep();
+        // nginx's and varnish's workers may run as somebody else.
+        fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        Ok(folder)
+    }
+
+    /// The beginning of a command that stays on the workers' cores.
+    fn command(&self) -> Command {
+        let mut command = Command::new("taskset");
+        command.args(["-c", self.workers.cores]);
+        command
+    }
+}
+
+/// The programs that are built here and not installed, and a folder in memory.
+pub(crate) struct Kit {
+    /// This checkout.
+    pub(crate) root: PathBuf,
+    pub(crate) larder: PathBuf,
+    pub(crate) floor: PathBuf,
+    scratch: TempDir,
+}
+
+impl Kit {
+    /// Builds what is measured as it is shipped (profile `dist`), and makes the folder.
+    ///
+    /// # Errors
+    /// Fewer than two cores, or a build that fails.
+    pub(crate) fn new(root: &Path) -> Result<Self> {
+        cores()?;
+        Ok(Self {
+            root: root.to_path_buf(),
+            larder: build(root, "larder")?,
+            floor: build(root, "larder-floor")?,
+            scratch: scratch()?,
+        })
+    }
+
+    /// One worker that speaks HTTP/1, in this kit's folder.
+    pub(crate) fn setup(&self, origin: SocketAddr) -> Setup<'_> {
+        Setup::new(self.scratch.path(), origin)
+    }
+}
+
+/// Builds larder as it is shipped.
+pub(crate) fn build_larder(root: &Path) -> Result<PathBuf> {
+    build(root, "larder")
+}
+
+fn build(root: &Path, package: &str) -> Result<PathBuf> {
+    if let Ok(profile) = std::env::var("LARDER_BENCH_PROFILE") {
+        return Ok(root.join("target").join(profile).join(package));
+    }
+    let build = ["build", "--profile", "dist", "--locked", "-p", package];
+    let status = Command::new("cargo").args(build).current_dir(root).status().context("cargo")?;
+    ensure!(status.success(), "{package} could not be built");
+    Ok(root.join("target/dist").join(package))
+}
+
+/// How many cores there are; fails below two, for the server and the load would share one.
+pub(crate) fn cores() -> Result<usize> {
+    let cores = std::thread::available_parallelism()?.get();
+    ensure!(cores >= 2, "two cores are needed, one for the server and one for the load");
+    Ok(cores)
+}
+
+/// A folder for configurations and caches, on tmpfs where there is one.
+pub(crate) fn scratch() -> Result<TempDir> {
+    let shm = Path::new("/dev/shm");
+    let folder = tempfile::tempdir_in(if shm.is_dir() { shm } else { Path::new("/tmp") })?;
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    Ok(folder)
+}
+
+/// The beginning of a command that stays on one core.
+pub(crate) fn pinned(core: usize) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", &core.to_string()]);
+    command
+}
+
+/// Starts `command` and waits until it listens at `address`.
+pub(crate) fn start(name: &str, address: SocketAddr, command: &mut Command) -> Result<Contender> {
+    let mut server = Server::start(name, command)?;
+    server.wait_for(address, READY_MAX)?;
+    Ok(Contender { name: name.to_owned(), address, server })
+}
+
+/// Puts what the origin would answer for these targets (paths that end in a length) below `folder`, for servers of
+/// files.
+fn lay_out(folder: &Path, targets: &[String]) -> Result<()> {
+    for target in targets {
+        let length = target.rsplit('/').next().and_then(|last| last.parse().ok()).context("a length")?;
+        let file = folder.join(target.trim_start_matches('/'));
+        fs::create_dir_all(file.parent().context("a folder")?)?;
+        fs::write(&file, origin::body(length))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! nginx: `proxy_cache` on tmpfs, static files on tmpfs, and a plain `proxy_pass`.
+//!
+//! In: a [`Setup`] and, for a cache, the lines that say what is cached and how. Out: nginx at a free port, with
+//! keep-alive without end on both sides and no access log.
+//! Deliberately absent: the defaults of a distribution's nginx.conf, which differ from one to the next.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+use super::{Contender, Protocol, Setup, lay_out, start};
+use crate::children::free_port;
+
+/// A cache zone named `pages`. `location` holds the lines that say what is cached and how; `""` heeds the origin's
+/// fields.
+pub(crate) fn cache(setup: &Setup<'_>, name: &str, location: &str) -> Result<Contender> {
+    serve(setup, name, &format!("{PROXY} proxy_cache pages;\n{location}"), &[])
+}
+
+/// Every request goes to the origin.
+pub(crate) fn proxy(setup: &Setup<'_>, name: &str) -> Result<Contender> {
+    serve(setup, name, PROXY, &[])
+}
+
+/// Files for these targets, with descriptors kept open.
+pub(crate) fn files(setup: &Setup<'_>, name: &str, targets: &[String]) -> Result<Contender> {
+    serve(
+        setup,
+        name,
+        "root files; open_file_cache max=20000 inactive=1h; open_file_cache_valid 1h;",
+        targets,
+    )
+}
+
+const PROXY: &str = "proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection \"\";";
+
+fn serve(setup: &Setup<'_>, name: &str, location: &str, targets: &[String]) -> Result<Contender> {
+    let address = free_port()?;
+    let root_user = rustix::process::geteuid().is_root();
+    let work = setup.folder()?;
+    lay_out(&work.join("files"), targets)?;
+    let folder = work.display();
+    let config = format!(
+        "{user}daemon off; worker_processes {workers}; pid {folder}/pid; error_log stderr crit;\n\
+         worker_rlimit_nofile 16384;\n\
+         events {{ worker_connections 15000; }}\n\
+         http {{\n\
+         access_log off; sendfile on; tcp_nopush on; tcp_nodelay on; default_type text/plain;\n\
+         keepalive_requests 1000000000; keepalive_timeout 1h;\n\
+         client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;\n\
+         fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;\n\
+         proxy_cache_path {folder}/cache levels=1:2 keys_zone=pages:16m max_size=256m inactive=1h;\n\
+         upstream app {{ server {origin}; keepalive 64; keepalive_requests 1000000000; }}\n\
+         server {{ listen {address} backlog=4096{http2}; location / {{\n\
+         {location}\n\
+         }} }}\n\
+         }}\n",
+        user = if root_user { "user root;\n" } else { "" },
+        workers = setup.workers.count,
+        origin = setup.origin,
+        http2 = if setup.protocol == Protocol::Http2 { " http2" } else { "" },
+    );
+    let file = work.join("nginx.conf");
+    fs::write(&file, config).context("nginx.conf")?;
+    let mut command = setup.command();
+    command.arg("nginx").arg("-c").arg(&file).arg("-p").arg(&work).args(["-e", "stderr"]);
+    start(name, address, &mut command)
+}

@@ -1,0 +1,245 @@
+//! What a full store really takes: resident memory while ten million distinct keys pass through a store of 256 MiB.
+//!
+//! In: objects of 1 KB over HTTP, from an origin that costs next to nothing. First a hot set is asked for a few times;
+//! then comes the flood, each of its keys once, with one request in fifty for the hot set, as somebody wants it
+//! still; at last every key of the hot set is asked for once more, and the hits are counted. Out: the peak of
+//! resident memory over all samples, the store's own count beside its cap, the share of the hot set that stayed.
+//! Deliberately absent: the peers, whose caps count other things (Varnish's bodies, nginx's files).
+
+mod watch;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use super::asker::{Asker, OBJECT_BYTES, Was, object};
+use super::contender::{Contender, Kit, SERVER_CORE, floor, pinned, start};
+use super::load::on_load_core;
+use super::outcome::Judged;
+use super::page::targets;
+use super::plot::{Series, lines};
+use super::report::{Report, round};
+use crate::children::free_port;
+use watch::{Sample, while_watched};
+
+const STORE_BYTES: u64 = 256 << 20;
+/// What resident memory may be: 1.3 N + 40 MB.
+const RESIDENT_MAX: u64 = STORE_BYTES / 10 * 13 + 40_000_000;
+const HOT_KEYS: u64 = 20_000;
+/// The first brings it in; what is used only once more does not count as wanted.
+const HOT_ROUNDS: u64 = 4;
+const FLOOD_KEYS: u64 = 10_000_000;
+/// Of the requests of the flood, one in so many is for the hot set.
+const HOT_EVERY: u64 = 50;
+const HOT_SHARE_MIN: f64 = 0.99;
+const CONNECTIONS: usize = 64;
+
+/// Measures, prints the table and writes it to bench/results.
+pub(super) fn run(root: &Path) -> Result<()> {
+    let kit = Kit::new(root)?;
+    let origin = floor::origin(&kit, &object())?;
+    let (mut larder, admin) = larder(&kit, origin.address)?;
+    let address = larder.address;
+    let (outcome, samples) = while_watched(&larder, admin, || {
+        let begun = Instant::now();
+        ask_all(address, HOT_KEYS * HOT_ROUNDS, |number| hot(number % HOT_KEYS))?;
+        let hot_took = begun.elapsed().as_secs_f64();
+        let begun = Instant::now();
+        ask_all(address, flood_requests(), flood)?;
+        let flood_took = begun.elapsed().as_secs_f64();
+        let hot_hits = ask_all(address, HOT_KEYS, hot)?;
+        Ok(Outcome { hot_took, flood_took, hot_hits })
+    })?;
+    larder.server.still_runs()?;
+    report(root, &outcome, &samples)
+}
+
+struct Outcome {
+    /// Seconds.
+    hot_took: f64,
+    /// Seconds.
+    flood_took: f64,
+    /// Keys of the hot set that were hits after the flood.
+    hot_hits: u64,
+}
+
+/// larder with one store and nothing else said, and its admin address.
+fn larder(kit: &Kit, origin: SocketAddr) -> Result<(Contender, SocketAddr)> {
+    let (address, admin) = (free_port()?, free_port()?);
+    let config = format!(
+        "[origins.app]\nservers = \"http://{origin}\"\n\n[stores.default]\nmemory = \"{STORE_BYTES}B\"\n\n\
+         [[site]]\norigin = \"app\"\n"
+    );
+    let file = kit.setup(origin).scratch.join("memory.toml");
+    std::fs::write(&file, config).context("memory.toml")?;
+    let mut command = pinned(SERVER_CORE);
+    command.arg(&kit.larder).args(["run", "--workers", "1", "-c"]).arg(&file);
+    command.args(["--listen", &address.to_string(), "--admin", &admin.to_string()]).stdout(Stdio::null());
+    Ok((start("larder", address, &mut command)?, admin))
+}
+
+/// As many requests as it takes for the flood's keys, with those for the hot set among them.
+fn flood_requests() -> u64 {
+    FLOOD_KEYS + FLOOD_KEYS.div_ceil(HOT_EVERY - 1)
+}
+
+fn hot(key: u64) -> String {
+    format!("/hot/{key}")
+}
+
+/// The target of one request of the flood. Which hot key it is jumps about, by a step that meets all of them.
+fn flood(number: u64) -> String {
+    match number % HOT_EVERY {
+        0 => hot((number / HOT_EVERY).wrapping_mul(7919) % HOT_KEYS),
+        _ => format!("/object/{number}"),
+    }
+}
+
+/// Sends so many requests over all connections; says how many were hits.
+fn ask_all(address: SocketAddr, requests: u64, target: fn(u64) -> String) -> Result<u64> {
+    on_load_core(async move {
+        let (next, hits) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let mut tasks = Vec::with_capacity(CONNECTIONS);
+        for _ in 0..CONNECTIONS {
+            let mut asker = Asker::connect(address).await?;
+            let (next, hits) = (Arc::clone(&next), Arc::clone(&hits));
+            tasks.push(tokio::spawn(async move {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= requests {
+                        return anyhow::Ok(());
+                    }
+                    if asker.ask(&target(number)).await? == Was::Hit {
+                        hits.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }));
+        }
+        for task in tasks {
+            task.await??;
+        }
+        Ok(hits.load(Ordering::Relaxed))
+    })?
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn report(root: &Path, outcome: &Outcome, samples: &[Sample]) -> Result<()> {
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    let peak = samples.iter().map(|sample| sample.resident).max().unwrap_or(0);
+    let last = samples.last().copied().context("no samples")?;
+    let most_held = samples.iter().map(|sample| sample.held.bytes).max().unwrap_or(0);
+    let exceeded = samples.iter().filter(|sample| sample.held.bytes > sample.held.max_bytes).count();
+    let full = samples.iter().find(|sample| sample.held.evicted > 0).context("the store never was full")?;
+    let first = samples.first().copied().unwrap_or_default();
+    ensure!(last.held.max_bytes == STORE_BYTES, "a store of {} bytes", last.held.max_bytes);
+    let per_object = |bytes: u64| bytes / last.held.objects.max(1);
+    let share = outcome.hot_hits as f64 / HOT_KEYS as f64;
+    let judged = [
+        judge(
+            "resident memory at most 1.3 N + 40 MB",
+            format!("{:.1} of {:.1} MB", mb(peak), mb(RESIDENT_MAX)),
+            peak <= RESIDENT_MAX,
+        ),
+        judge(
+            "the cap in bytes is not exceeded at any sample",
+            format!("{exceeded} of {} samples", samples.len()),
+            exceeded == 0,
+        ),
+        judge(
+            "the hot set is still there after the flood",
+            format!("{:.2} % of {HOT_KEYS}", share * 100.0),
+            share >= HOT_SHARE_MIN,
+        ),
+    ];
+    let rate = flood_requests() as f64 / outcome.flood_took;
+    let table = format!(
+        "| | |\n|---|---|\n\
+         | resident memory, larder just started | {:.1} MB |\n| the store full for the first time | {:.1} MB |\n\
+         | peak | {:.1} MB |\n| at the end | {:.1} MB |\n| most that the store counted | {most_held} of {STORE_BYTES} B |\n\
+         | objects of {OBJECT_BYTES} B in the full store | {} |\n| counted for each | {} B |\n\
+         | resident for each, all of the process | {} B |\n| requests/s in the flood | {rate:.0} |\n{}\n\
+         ![Resident memory and what the store counts](memory.svg)\n",
+        mb(first.resident),
+        mb(full.resident),
+        mb(peak),
+        mb(last.resident),
+        last.held.objects,
+        per_object(last.held.bytes),
+        per_object(last.resident),
+        targets(&judged),
+    );
+    let series = |name: &str, of: fn(&Sample) -> u64| Series {
+        name: name.to_owned(),
+        points: samples.iter().map(|sample| (sample.at, mb(of(sample)))).collect(),
+    };
+    lines(
+        &root.join("bench/results/memory.svg"),
+        "Memory: ten million distinct keys through a store of 256 MiB",
+        "seconds",
+        "MB",
+        &[
+            series("resident", |sample| sample.resident),
+            series("counted by the store", |sample| sample.held.bytes),
+            series("allowed: 1.3 N + 40 MB", |_| RESIDENT_MAX),
+            series("the store's cap", |sample| sample.held.max_bytes),
+        ],
+    )?;
+    let how = format!(
+        "larder with one worker on one core; origin and {CONNECTIONS} connections on another. A hot set of {HOT_KEYS} \
+         keys, asked for {HOT_ROUNDS} times ({:.0} s); then {FLOOD_KEYS} keys once each, with one request in {HOT_EVERY} for the \
+         hot set ({:.0} s); then each key of the hot set once. Every answer was checked. {} samples of VmRSS and of what /stats says, \
+         four a second.",
+        outcome.hot_took,
+        outcome.flood_took,
+        samples.len()
+    );
+    let missed = judged.iter().filter(|judged| !judged.holds).count();
+    Report {
+        name: "memory",
+        title: "Memory of a full store",
+        table: &table,
+        how: &how,
+        programs: &[("rustc", "--version")],
+        figures: json!({
+            "store_bytes": STORE_BYTES, "resident_max_bytes": RESIDENT_MAX, "resident_start_bytes": first.resident,
+            "resident_full_bytes": full.resident, "resident_peak_bytes": peak, "resident_end_bytes": last.resident,
+            "most_counted_bytes": most_held, "objects": last.held.objects, "hot_share": share,
+            "flood_requests_per_s": rate.round(), "missed": missed,
+            // About one a second is enough for a plot.
+            "samples": samples.iter().step_by(4).map(|sample| json!([
+                round(sample.at), sample.resident, sample.held.bytes, sample.held.objects,
+            ])).collect::<Vec<_>>(),
+        }),
+    }
+    .write(root)?;
+    ensure!(missed == 0, "{missed} targets missed");
+    Ok(())
+}
+
+fn judge(target: &str, figure: String, holds: bool) -> Judged {
+    Judged { scenario: "store of 256 MiB".to_owned(), target: target.to_owned(), figure, holds }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn the_flood_asks_once_for_each_of_its_keys_and_all_over_the_hot_set() {
+        let requests = 2_000_000;
+        let (hot, cold): (Vec<String>, Vec<String>) =
+            (0..requests).map(flood).partition(|target| target.starts_with("/hot/"));
+        assert_eq!(hot.len() as u64, requests / HOT_EVERY);
+        assert_eq!(hot.iter().collect::<HashSet<_>>().len() as u64, HOT_KEYS);
+        assert_eq!(cold.iter().collect::<HashSet<_>>().len(), cold.len());
+        assert_eq!(flood_requests() - flood_requests().div_ceil(HOT_EVERY), FLOOD_KEYS);
+    }
+}

@@ -1,0 +1,108 @@
+//! What a running larder holds, read a few times a second while something else goes on.
+//!
+//! In: the process and its admin address. Out: a [`Sample`] each time: resident memory as the kernel counts it, and
+//! what the store itself says that it holds. A sample that cannot be taken fails the measurement.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::Value;
+
+use crate::bench::contender::{Contender, LOAD_CORE};
+
+const EVERY: Duration = Duration::from_millis(250);
+const STATS_MAX: Duration = Duration::from_secs(10);
+
+/// One moment.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct Sample {
+    /// Seconds since the watch began.
+    pub(super) at: f64,
+    /// Of the process, as the kernel counts it.
+    pub(super) resident: u64,
+    pub(super) held: Held,
+}
+
+/// What the store says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Held {
+    pub(super) bytes: u64,
+    pub(super) max_bytes: u64,
+    pub(super) objects: u64,
+    pub(super) evicted: u64,
+}
+
+/// Does `work` and takes samples meanwhile.
+pub(super) fn while_watched<T>(
+    larder: &Contender,
+    admin: SocketAddr,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<(T, Vec<Sample>)> {
+    let (stop, stopped) = channel::<()>();
+    let watch = move || -> Result<Vec<Sample>> {
+        let mut core = CpuSet::new();
+        core.set(LOAD_CORE);
+        sched_setaffinity(None, &core).context("pinning the watch")?;
+        let (start, mut samples) = (Instant::now(), Vec::new());
+        loop {
+            let held = held(admin).context("reading /stats")?;
+            let resident = larder.server.resident_bytes();
+            samples.push(Sample { at: start.elapsed().as_secs_f64(), resident, held });
+            if !matches!(stopped.recv_timeout(EVERY), Err(RecvTimeoutError::Timeout)) {
+                return Ok(samples);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(watch);
+        let worked = work();
+        drop(stop);
+        let samples = watching.join().map_err(|_| anyhow!("the watch panicked"))?;
+        Ok((worked?, samples?))
+    })
+}
+
+fn held(admin: SocketAddr) -> Result<Held> {
+    let mut stream = TcpStream::connect_timeout(&admin, STATS_MAX)?;
+    stream.set_read_timeout(Some(STATS_MAX))?;
+    write!(stream, "GET /stats HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    read_held(&answer)
+}
+
+/// The first store's memory.
+fn read_held(answer: &str) -> Result<Held> {
+    let (_, json) = answer.split_once("\r\n\r\n").context("no end of the head")?;
+    let stats: Value = serde_json::from_str(json)?;
+    let store = stats.pointer("/stores/0").context("no store")?;
+    let figure = |pointer: &str| {
+        store.pointer(pointer).and_then(Value::as_u64).with_context(|| format!("no {pointer}"))
+    };
+    Ok(Held {
+        bytes: figure("/tiers/0/bytes")?,
+        max_bytes: figure("/tiers/0/max_bytes")?,
+        objects: figure("/tiers/0/objects")?,
+        evicted: figure("/evictions/room")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_the_store_says_is_read() {
+        let answer = "HTTP/1.1 200 OK\r\n\r\n{\"stores\":[{\"evictions\":{\"room\":7},\"tiers\":[{\"tier\":\"memory\",\
+                      \"bytes\":5,\"objects\":2,\"max_bytes\":9}]}]}";
+        let held = Held { bytes: 5, max_bytes: 9, objects: 2, evicted: 7 };
+        assert_eq!(read_held(answer).unwrap(), held);
+        assert!(read_held("HTTP/1.1 200 OK\r\n\r\n{\"stores\":[]}").is_err());
+        assert!(read_held("").is_err());
+    }
+}
