@@ -3,14 +3,16 @@
 //! Most clients have sent their request by the time they are accepted, and the kernel takes a small answer at once: a
 //! connection of one request is over without a wait, and telling the event loop of it first and forgetting it afterwards
 //! would be a third of its system calls. So reads and writes are tried on the bare socket, and the first that would block
-//! registers it.
+//! registers it. The system calls are made directly: the C library's are points at which a thread may be cancelled, and
+//! each pays for that.
 
-use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::io::{self, IoSlice};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use rustix::net::{SocketFlags, acceptfrom_with};
+use rustix::io::{Errno, writev};
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, acceptfrom_with, recv, send};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
@@ -63,8 +65,8 @@ pub(crate) fn accept(listener: &TcpListener) -> io::Result<(Socket, SocketAddr)>
 /// A socket from [`accept`].
 pub(crate) enum Socket {
     /// Not registered yet, and not blocking; with how often it may still be tried.
-    Bare(std::net::TcpStream, u8),
-    Registered(tokio::net::TcpStream),
+    Bare(TcpStream, u8),
+    Registered(AsyncFd<TcpStream>),
     /// Could not be registered. Nothing more comes of it.
     Lost,
 }
@@ -72,62 +74,105 @@ pub(crate) enum Socket {
 impl Socket {
     /// Our end.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.stream()?.local_addr()
+    }
+
+    fn stream(&self) -> io::Result<&TcpStream> {
         match self {
-            Self::Bare(socket, _) => socket.local_addr(),
-            Self::Registered(socket) => socket.local_addr(),
+            Self::Bare(stream, _) => Ok(stream),
+            Self::Registered(registered) => Ok(registered.get_ref()),
             Self::Lost => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
-    /// Tries `attempt` on the bare socket; where that would block, the socket is registered, and `None` says to wait.
-    fn try_bare<R>(
-        &mut self,
-        mut attempt: impl FnMut(&mut std::net::TcpStream) -> io::Result<R>,
-    ) -> io::Result<Option<R>> {
-        let Self::Bare(socket, left) = self else { return Ok(None) };
-        while *left > 0 {
-            *left -= 1;
-            match attempt(socket) {
-                Ok(done) => return Ok(Some(done)),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
+    #[expect(unsafe_code, reason = "registering is unsafe for what can change its descriptor")]
+    fn register(&mut self) -> io::Result<()> {
+        if let Self::Bare(stream, _) = std::mem::replace(self, Self::Lost) {
+            // SAFETY: as for a listener.
+            let registered = unsafe { AsyncFd::register(stream) };
+            *self = Self::Registered(registered.map_err(|failed| failed.into_parts().1)?);
         }
-        if let Self::Bare(socket, _) = std::mem::replace(self, Self::Lost) {
-            *self = Self::Registered(tokio::net::TcpStream::from_std(socket)?);
-        }
-        Ok(None)
+        Ok(())
     }
 
-    fn registered(&mut self) -> io::Result<Pin<&mut tokio::net::TcpStream>> {
-        match self {
-            Self::Registered(socket) => Ok(Pin::new(socket)),
-            Self::Bare(..) | Self::Lost => Err(io::ErrorKind::NotConnected.into()),
+    /// Makes `attempt`, waiting until it can be made. It says how many bytes it has moved; fewer than `most` mean that the
+    /// kernel has no more, or takes no more, so that the next attempt can wait at once.
+    fn poll_attempt(
+        &mut self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        most: usize,
+        mut attempt: impl FnMut(&TcpStream) -> rustix::io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let registered = match self {
+                Self::Bare(stream, tries @ 1..) => {
+                    *tries -= 1;
+                    match attempt(stream) {
+                        Err(Errno::AGAIN) => *tries = 0,
+                        Err(Errno::INTR) => {}
+                        done => return Poll::Ready(Ok(done?)),
+                    }
+                    continue;
+                }
+                Self::Bare(_, 0) => {
+                    self.register()?;
+                    continue;
+                }
+                Self::Registered(registered) => registered,
+                Self::Lost => return Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            };
+            let mut ready = match direction {
+                Direction::In => ready!(registered.poll_read_ready(cx))?,
+                Direction::Out => ready!(registered.poll_write_ready(cx))?,
+            };
+            match attempt(registered.get_ref()) {
+                Err(Errno::AGAIN) => ready.clear_ready(),
+                Err(Errno::INTR) => {}
+                Ok(moved) => {
+                    if 0 < moved && moved < most {
+                        ready.clear_ready();
+                    }
+                    return Poll::Ready(Ok(moved));
+                }
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
         }
     }
 }
 
+#[derive(Clone, Copy)]
+enum Direction {
+    In,
+    Out,
+}
+
 impl AsyncRead for Socket {
+    #[expect(unsafe_code, reason = "the kernel writes into memory that nobody has cleared for it")]
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Some(read) = self.try_bare(|socket| socket.read(buffer.initialize_unfilled()))? {
-            buffer.advance(read);
-            return Poll::Ready(Ok(()));
-        }
-        self.registered()?.poll_read(cx, buffer)
+        let most = buffer.remaining();
+        // SAFETY: nothing is taken out of it, and only the kernel writes into it.
+        let room = unsafe { buffer.unfilled_mut() };
+        let attempt = |stream: &TcpStream| {
+            let ((read, _), _) = recv(stream, &mut *room, RecvFlags::empty())?;
+            Ok(read.len())
+        };
+        let read = ready!(self.poll_attempt(cx, Direction::In, most, attempt))?;
+        // SAFETY: the kernel has written so many bytes.
+        unsafe { buffer.assume_init(read) };
+        buffer.advance(read);
+        Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.try_bare(|socket| socket.write(bytes))? {
-            Some(written) => Poll::Ready(Ok(written)),
-            None => self.registered()?.poll_write(cx, bytes),
-        }
+        let attempt = |stream: &TcpStream| send(stream, bytes, SendFlags::NOSIGNAL);
+        self.poll_attempt(cx, Direction::Out, bytes.len(), attempt)
     }
 
     fn poll_write_vectored(
@@ -135,10 +180,8 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.try_bare(|socket| socket.write_vectored(slices))? {
-            Some(written) => Poll::Ready(Ok(written)),
-            None => self.registered()?.poll_write_vectored(cx, slices),
-        }
+        let most = slices.iter().map(|slice| slice.len()).sum();
+        self.poll_attempt(cx, Direction::Out, most, |stream| writev(stream, slices))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -150,12 +193,8 @@ impl AsyncWrite for Socket {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut *self {
-            Self::Bare(socket, _) => Poll::Ready(socket.shutdown(Shutdown::Write)),
-            Self::Registered(socket) => Pin::new(socket).poll_shutdown(cx),
-            Self::Lost => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        }
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.stream()?.shutdown(Shutdown::Write))
     }
 }
 
@@ -163,11 +202,7 @@ impl Transport for Socket {
     fn reset_when_closed(&mut self) {
         let at_once = Some(std::time::Duration::ZERO);
         // It can fail only for a socket that is broken already.
-        let _ = match self {
-            Self::Bare(socket, _) => socket2::SockRef::from(&*socket).set_linger(at_once),
-            Self::Registered(socket) => socket2::SockRef::from(&*socket).set_linger(at_once),
-            Self::Lost => Ok(()),
-        };
+        let _ = self.stream().and_then(|stream| socket2::SockRef::from(stream).set_linger(at_once));
     }
 }
 

@@ -10,13 +10,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use tokio::task::coop;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// One reusable timer.
 #[derive(Debug, Default)]
 pub(crate) struct Timer {
     sleep: Option<Pin<Box<Sleep>>>,
-    /// Who will be woken.
+    /// Who will be woken, where the runtime's timer is known to hold the deadline.
     armed_for: Option<Waker>,
 }
 
@@ -32,8 +33,12 @@ impl Timer {
             if sleep.deadline() > deadline {
                 sleep.as_mut().reset(deadline);
             }
+            // A task that has used up its budget is told to come again, and nothing is armed then.
+            let has_budget = coop::has_budget_remaining();
             if sleep.as_mut().poll(cx).is_pending() {
-                if !is_armed {
+                if !has_budget {
+                    self.armed_for = None;
+                } else if !is_armed {
                     self.armed_for = Some(cx.waker().clone());
                 }
                 return Poll::Pending;
@@ -117,6 +122,25 @@ mod tests {
         poll_fn(|cx| timer.poll(cx, late)).await;
         assert!(start.elapsed() >= Duration::from_secs(5));
         poll_fn(|cx| timer.poll(cx, early)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_that_is_first_asked_without_budget_is_armed_by_the_next_turn() {
+        let mut timer = Timer::default();
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let mut turns = 0;
+        let ends = poll_fn(|cx| {
+            turns += 1;
+            if turns == 1 {
+                // All that a task may do in one turn.
+                while let Poll::Ready(budget) = coop::poll_proceed(cx) {
+                    budget.made_progress();
+                }
+            }
+            timer.poll(cx, deadline)
+        });
+        tokio::time::timeout(Duration::from_secs(5), ends).await.expect("it is armed");
+        assert!(turns >= 3, "one without budget, one that arms, one that ends: {turns}");
     }
 
     /// Seconds until a peer counts as stalled that moves `bytes` each second for `moves` seconds.

@@ -25,8 +25,7 @@ impl CacheKey {
     /// Starts a key with its base. `target` is raw path and query and begins with `/`, which no authority contains,
     /// so the two can simply follow each other.
     pub fn new(authority: &str, target: &str) -> Self {
-        let mut bytes = SmallVec::new();
-        bytes.extend_from_slice(authority.as_bytes());
+        let mut bytes = SmallVec::from_slice(authority.as_bytes());
         bytes.extend_from_slice(target.as_bytes());
         let hash = HASHER.hash_one(&bytes[..]);
         Self { base_len: bytes.len(), bytes, hash }
@@ -34,8 +33,21 @@ impl CacheKey {
 
     /// Adds a part to the variant. Parts carry their length, so that no two lists of parts look alike.
     pub fn push_part(&mut self, part: &[u8]) {
-        self.bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
-        self.bytes.extend_from_slice(part);
+        let length = (part.len() as u64).to_le_bytes();
+        // Most parts are a few bytes, and go in at once with their length.
+        let mut both = [0; 24];
+        match both.get_mut(..length.len() + part.len()) {
+            Some(both) => {
+                let (front, back) = both.split_at_mut(length.len());
+                front.copy_from_slice(&length);
+                back.copy_from_slice(part);
+                self.bytes.extend_from_slice(both);
+            }
+            None => {
+                self.bytes.extend_from_slice(&length);
+                self.bytes.extend_from_slice(part);
+            }
+        }
     }
 
     /// The key under which parts of this key's response are kept (206), apart from whole ones: a look-up for a whole

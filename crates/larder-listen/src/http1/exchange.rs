@@ -48,6 +48,8 @@ struct Asked {
     is_head: bool,
     may_persist: bool,
     websocket: bool,
+    /// Whether no content came with it.
+    is_bare: bool,
     /// How many interim responses it may have.
     interims: usize,
 }
@@ -132,7 +134,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
                 }
                 Stage::Sending { content, must_close } => {
                     let sent = ready!(self.poll_send(cx, content, incoming, pace));
-                    return Poll::Ready(Ended::Over(self.sent(sent, *must_close, asked, incoming)));
+                    return Poll::Ready(Ended::Over(self.sent(sent, *must_close, asked)));
                 }
             }
         }
@@ -153,6 +155,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
             is_head: head.method == Method::HEAD,
             may_persist: !options.close && (head.version == Version::HTTP_11 || options.keep_alive),
             websocket,
+            is_bare: matches!(framing, Framing::None),
             interims: if head.version == Version::HTTP_11 { limits.interims_max } else { 0 },
         };
         let (incoming, body) = Incoming::new(framing, expects_continue);
@@ -330,7 +333,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
     }
 
     /// Closes the account of a response, and says what comes next.
-    fn sent(&mut self, sent: Sent, must_close: bool, asked: &Asked, incoming: &Incoming) -> Next {
+    fn sent(&mut self, sent: Sent, must_close: bool, asked: &Asked) -> Next {
         let now = Instant::now();
         self.idle_since = Some(now);
         if let Some(mut report) = self.report.take() {
@@ -341,8 +344,13 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
             self.out.clear();
         }
         match sent {
-            // A client that wanted the end sends nothing more (RFC 9112 9.6), and has sent nothing more: nothing can be lost.
-            Sent::All if !asked.may_persist && incoming.is_complete() && self.read.is_empty() => Next::Close,
+            // A client that wanted the end sends no other request (RFC 9112 9.6). To be closed on at once it must not even have
+            // sent what might have bytes behind it: one that the kernel still holds would make the close a reset.
+            Sent::All
+                if !asked.may_persist && asked.is_bare && self.read.is_empty() && !self.may_have_more =>
+            {
+                Next::Close
+            }
             Sent::All if must_close => Next::Linger,
             Sent::All => Next::KeepAlive,
             Sent::Stopped => Next::Reset,

@@ -2,7 +2,7 @@
 //!
 //! In: bytes. Out: calls of the service, one after the other, and their answers framed. One task owns a connection
 //! and everything in it: the service's future is polled inside it, so that a hit costs one read, one call and one
-//! `writev`, no channel and no timer. The walk of a connection:
+//! write, no channel and no timer. The walk of a connection:
 //!
 //! ```text
 //!            +--------------------- keep alive ----------------------+
@@ -16,6 +16,7 @@
 //!         respond -> 101 -> tunnel                          |        |
 //!            |   \-> body broke -> reset                    |        |
 //!            +----> done ------- must close ----------------+--------+
+//!                     \-> the client wanted the end -> closed
 //! ```
 //!
 //! After a refusal nothing is read as a request any more (a desynchronised client is how smuggling begins); the
@@ -92,6 +93,8 @@ struct Conn<'a, T, S: Service> {
     io: T,
     read: BytesMut,
     eof: bool,
+    /// Whether the last read filled its room, so that the kernel may hold more.
+    may_have_more: bool,
     out: Outbox,
     /// On the response that is being sent.
     report: Option<Report<'a, S>>,
@@ -118,6 +121,7 @@ pub(crate) async fn serve<T: Transport, S: Service>(
         io,
         read: BytesMut::with_capacity(READ_BYTES),
         eof: false,
+        may_have_more: false,
         out: Outbox::default(),
         report: None,
         idle_since: None,
@@ -240,7 +244,9 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
         if self.read.capacity() - self.read.len() < 512 {
             self.read.reserve(at_least);
         }
+        let room = self.read.capacity() - self.read.len();
         let read = ready!(pin!(self.io.read_buf(&mut self.read)).poll(cx))?;
+        self.may_have_more = read == room;
         self.eof |= read == 0;
         self.around.metrics.bytes_in.add(read as u64);
         Poll::Ready(Ok(read))

@@ -66,7 +66,9 @@ impl Outbox {
             return;
         }
         self.queued_bytes += bytes.len();
-        self.queue.push_back(if bytes.len() <= COPIED_BYTES_MAX {
+        // Of a client that always leaves a rest, the buffer would never be empty, and grow with all that it is sent.
+        let has_room = self.scratch.len() + bytes.len() <= SCRATCH_KEPT;
+        self.queue.push_back(if bytes.len() <= COPIED_BYTES_MAX && has_room {
             let start = self.scratch.len();
             self.scratch.extend_from_slice(&bytes);
             Segment::Copied { start, end: self.scratch.len() }
@@ -231,6 +233,17 @@ mod tests {
             }
             assert_eq!(content, 2 * (7 + large.len()), "step {step}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_always_leaves_a_rest_does_not_make_the_buffer_grow() {
+        let (mut out, mut io) = (Outbox::default(), Slow { step: 1000, taken: Vec::new() });
+        for _ in 0..200 {
+            out.content(Bytes::from(vec![b'x'; 1001]));
+            poll_fn(|cx| out.poll_write(cx, &mut io)).await.expect("takes");
+            assert!(!out.is_empty());
+        }
+        assert!(out.scratch.capacity() <= 2 * SCRATCH_KEPT, "{}", out.scratch.capacity());
     }
 
     #[tokio::test]

@@ -80,7 +80,10 @@ pub(super) async fn serve<S: Service>(
             if let Poll::Ready(answer) = Pin::new(&mut call).poll(cx) {
                 // What the service made of content that broke is not the answer: whose fault it was is known here.
                 return Poll::Ready(match side.failed() {
-                    Some(refusal) => Err(Unanswered::Refused(refusal)),
+                    Some(refusal) => {
+                        drop(Report::new(&around.service, answer.1));
+                        Err(Unanswered::Refused(refusal))
+                    }
                     None => Ok(answer),
                 });
             }

@@ -1,6 +1,7 @@
 //! Host names to sites.
 
-use std::collections::HashMap;
+/// Its keys are the config's, so nobody outside can aim at it.
+type HashMap<K, V> = hashbrown::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// Exact names, wildcards by their suffix, and the site for all others.
 #[derive(Debug, Default)]

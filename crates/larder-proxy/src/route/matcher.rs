@@ -1,23 +1,27 @@
-//! Rules to matchers: one automaton for all paths of a site, then the cheap conditions of the rules it leaves.
+//! Rules to matchers: one automaton for all paths of a site, then the conditions of the rules that it leaves.
 
 use http::{HeaderName, Method};
 use larder_http::fields::cookie;
 use larder_http::message::RequestHead;
-use regex::bytes::{Regex, RegexSet, RegexSetBuilder};
+use regex::bytes::Regex;
+use smallvec::SmallVec;
 
+use super::paths::PathSet;
 use crate::settings::{RuleMatch, ValueMatch};
 
-/// The largest automaton that a site's patterns may compile to.
-const AUTOMATON_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// A set of rules: the bit of a rule is its index. Those of most sites fit on the stack.
+type Rules = SmallVec<[u64; 2]>;
 
 pub(super) struct RuleTable {
-    paths: RegexSet,
+    paths: PathSet,
+    /// Whose pattern each is.
+    owners: Vec<usize>,
+    /// The rules that take every path.
+    pathless: Rules,
     rules: Vec<Rule>,
 }
 
 struct Rule {
-    /// Which patterns of the set are this rule's; empty where it takes every path.
-    patterns: std::ops::Range<usize>,
     methods: Vec<Method>,
     fields: Vec<(HeaderName, Wanted)>,
     cookies: Vec<(String, Wanted)>,
@@ -51,21 +55,23 @@ fn compile<N: Clone>(wanted: &[(N, ValueMatch)]) -> Result<Vec<(N, Wanted)>, reg
 
 impl RuleTable {
     pub(super) fn new<'a>(matches: impl Iterator<Item = &'a RuleMatch>) -> Result<Self, regex::Error> {
-        let mut patterns = Vec::new();
-        let mut rules = Vec::new();
-        for rule in matches {
-            let first = patterns.len();
+        let (mut patterns, mut owners) = (Vec::new(), Vec::new());
+        let (mut rules, mut pathless) = (Vec::new(), Rules::new());
+        for (index, rule) in matches.enumerate() {
+            pathless.resize(index / 64 + 1, 0);
+            if rule.paths.is_empty() {
+                add(&mut pathless, index);
+            }
             patterns.extend(rule.paths.iter().cloned());
+            owners.resize(patterns.len(), index);
             rules.push(Rule {
-                patterns: first..patterns.len(),
                 methods: rule.methods.clone(),
                 fields: compile(&rule.fields)?,
                 cookies: compile(&rule.cookies)?,
                 query: compile(&rule.query)?,
             });
         }
-        let paths = RegexSetBuilder::new(patterns).size_limit(AUTOMATON_BYTES_MAX).build()?;
-        Ok(Self { paths, rules })
+        Ok(Self { paths: PathSet::new(&patterns)?, owners, pathless, rules })
     }
 
     /// The index of the first rule that a request matches.
@@ -73,12 +79,28 @@ impl RuleTable {
         if self.rules.is_empty() {
             return None;
         }
-        let matched = self.paths.matches(path.as_bytes());
-        self.rules.iter().position(|rule| {
-            let on_path =
-                rule.patterns.is_empty() || rule.patterns.clone().any(|index| matched.matched(index));
-            on_path && rule.is_met_by(head)
-        })
+        let mut on_path = self.pathless.clone();
+        if !self.owners.is_empty() {
+            self.paths.matching(path.as_bytes(), |pattern| {
+                self.owners.get(pattern).into_iter().for_each(|owner| add(&mut on_path, *owner));
+            });
+        }
+        for (place, mut word) in on_path.into_iter().enumerate() {
+            while word != 0 {
+                let index = place * 64 + word.trailing_zeros() as usize;
+                if self.rules.get(index).is_some_and(|rule| rule.is_met_by(head)) {
+                    return Some(index);
+                }
+                word &= word - 1;
+            }
+        }
+        None
+    }
+}
+
+fn add(rules: &mut Rules, index: usize) {
+    if let Some(word) = rules.get_mut(index / 64) {
+        *word |= 1 << (index % 64);
     }
 }
 

@@ -8,6 +8,7 @@
 mod forwarded;
 mod hosts;
 mod matcher;
+mod paths;
 
 use std::sync::Arc;
 

@@ -332,7 +332,7 @@ fn land(quest: &Quest<'_>, exchange: &mut Exchange, ask: &Ask, told: Told, colla
             exchange.stay(furnished.choice(quest.origin), met, &mut reply.response.head.fields);
             reply
         }
-        Told::Share(Share::Confirmed { stored, own }) => {
+        Told::Share(Share::Confirmed { stored, mut own }) => {
             // A 304 may bring fields that a condition of the client does not hold for any more: then it wants the
             // whole, which a part is not.
             let is_enough = respond::has_what_is_asked(&exchange.head, &stored, now.wall);
@@ -343,6 +343,8 @@ fn land(quest: &Quest<'_>, exchange: &mut Exchange, ask: &Ask, told: Told, colla
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             let age = stored.head.freshness.age(now);
             let mut reply = reply::from_stored(exchange, &stored, age, now, status);
+            // The age is ours to tell, also where the origin withholds its own from others.
+            own.remove(AGE);
             reply.response.head.fields.extend(own);
             reply
         }
