@@ -59,7 +59,7 @@ conformance: ## the public HTTP cache suite; WRITE=1 commits the run, ONLY=id sh
 instructions: ## instructions per request against the committed figures; WRITE=1 commits new ones
 	$(XTASK) instructions $(if $(WRITE),--write)
 
-bench: ## measure beside the peers; NAME=hit, microcache, herd or wordpress for one of them
+bench: ## measure beside the peers; NAME=hit for one of them (bench/README.md lists them)
 	$(XTASK) bench $(NAME)
 
 realapp: ## larder in front of MediaWiki, a browser in front of larder

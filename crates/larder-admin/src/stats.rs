@@ -138,6 +138,8 @@ pub struct TierStats {
     pub objects: u64,
     /// The most bytes it may hold.
     pub max_bytes: u64,
+    /// The most bytes it has ever held.
+    pub high_water_bytes: u64,
 }
 
 /// One origin.
@@ -340,7 +342,8 @@ mod tests {
         worker.forwarded(store, &Reason(0));
         worker.origin_answered(origin, Duration::from_millis(4));
         let mut stats = Stats::of(&metrics.snapshot(), Health::Ok, WallTime::from_secs(12));
-        stats.store("default").tiers.push(TierStats { tier: "memory", bytes: 1, objects: 2, max_bytes: 3 });
+        let tier = TierStats { tier: "memory", bytes: 1, objects: 2, max_bytes: 3, high_water_bytes: 2 };
+        stats.store("default").tiers.push(tier);
         stats.store("new").stored = 1;
         stats.origin("app").in_flight = 2;
         stats.origin("new").failures.insert("dns", 1);
@@ -357,6 +360,7 @@ mod tests {
             ("/sites/0/body_bytes", serde_json::json!(10)),
             ("/stores/0/lookups", serde_json::json!({"hit": 3, "uri-miss": 1, "stale": 0})),
             ("/stores/0/tiers/0/max_bytes", serde_json::json!(3)),
+            ("/stores/0/tiers/0/high_water_bytes", serde_json::json!(2)),
             ("/stores/1/name", serde_json::json!("new")),
             ("/origins/0/latency/count", serde_json::json!(1)),
             ("/origins/0/in_flight", serde_json::json!(2)),

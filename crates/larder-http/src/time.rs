@@ -100,7 +100,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Reads both clocks. The wall clock is at most [`WALL_KEPT`] behind a jump.
+    /// Reads both clocks. A jump of the wall clock may be noticed 10 ms late.
     pub fn now(&self) -> Now {
         let offset_ms = self.offset_ms.load(Ordering::Relaxed);
         let read = self.origin.elapsed();

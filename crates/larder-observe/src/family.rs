@@ -113,6 +113,9 @@ families! {
     CACHE_MAX_BYTES = "larder_cache_max_bytes" Gauge "bytes" ["cache", "tier"]
         "The most bytes that a store may hold."
         "The denominator of the fill level.";
+    CACHE_HIGH_WATER_BYTES = "larder_cache_high_water_bytes" Gauge "bytes" ["cache", "tier"]
+        "The most bytes that a store has ever held."
+        "Never more than the store may hold, at any moment; noted at every change and not by sampling.";
     EVICTIONS = "larder_cache_evictions_total" Counter "responses" ["cache", "reason"]
         "Responses that a store gave up, by reason."
         "A cache that is too small evicts for room what is asked for again.";

@@ -23,6 +23,9 @@ use crate::proxy::Worker;
 use crate::route::Site;
 use crate::settings::{OriginChoice, RuleSettings};
 
+/// Room for a member of Cache-Status in a record of the log; few are longer.
+const CACHE_STATUS_BYTES: usize = 96;
+
 /// An exchange from the moment that its site and rule are known.
 pub(crate) struct Exchange {
     /// As it will be keyed and sent on: edits and normalisation applied.
@@ -98,7 +101,10 @@ impl Exchange {
         worker.count(self, response.head.status, &status);
         let record = worker.proxy.is_logging().then(|| {
             let mut record = self.record(response.head.status, &status);
-            record.cache_status = Text::of(with_key.as_ref().unwrap_or(&status.value()));
+            match &with_key {
+                Some(value) => record.set(Text::CacheStatus, value.as_bytes()),
+                None => record.set_with(Text::CacheStatus, |line| status.write(line)),
+            }
             Box::new(record)
         });
         match with_key {
@@ -115,14 +121,24 @@ impl Exchange {
     }
 
     fn record(&self, status: StatusCode, said: &CacheStatus) -> LogRecord {
-        let mut record = LogRecord::new(self.started.wall, self.client);
-        record.method = Text::of(self.head.method.as_str());
+        let field = |name| self.head.fields.get(name).map_or(&[][..], HeaderValue::as_bytes);
+        let texts = [
+            (Text::Method, self.head.method.as_str().as_bytes()),
+            (Text::Host, self.head.authority.as_str().as_bytes()),
+            (Text::Target, self.raw_target().as_str().as_bytes()),
+            (Text::Site, self.site.settings.name.as_bytes()),
+            (Text::Origin, self.origin.as_deref().unwrap_or_default().as_bytes()),
+            (Text::UserAgent, field(USER_AGENT)),
+            (Text::Referer, field(REFERER)),
+        ];
+        let room: usize = texts.iter().map(|(text, bytes)| bytes.len().min(text.bytes_max())).sum();
+        let mut record = LogRecord::with_room(self.started.wall, self.client, room + CACHE_STATUS_BYTES);
+        for (text, bytes) in texts {
+            record.set(text, bytes);
+        }
         record.scheme = self.head.scheme;
-        record.host = Text::of(self.head.authority.as_str());
-        record.target = Text::of(self.raw_target().as_str());
         record.version = self.head.version;
         record.status = status;
-        record.site = Some(Arc::clone(&self.site.settings.name));
         record.verdict = match said.outcome {
             Outcome::Hit => Some("hit"),
             Outcome::Forwarded(reason) => Some(reason.token()),
@@ -132,12 +148,8 @@ impl Exchange {
         record.collapsed = said.collapsed;
         record.collapse_wait = self.collapse_wait;
         record.stored = said.stored;
-        record.origin = self.origin.clone();
         record.origin_status = said.forward_status;
         record.origin_time = self.origin_time;
-        let text = |name| self.head.fields.get(name).map(|value| value.as_bytes()).unwrap_or_default();
-        record.user_agent = Text::of(text(USER_AGENT));
-        record.referer = Text::of(text(REFERER));
         record
     }
 }

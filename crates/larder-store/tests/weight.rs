@@ -22,8 +22,8 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const OBJECTS: usize = 4000;
-/// Of what is held, what has to be counted at least: the tables of the index double, so their share differs.
-const COUNTED_MIN: f64 = 0.9;
+/// Of what is held, what has to be counted at least.
+const COUNTED_MIN: f64 = 1.0;
 /// A count that is too large wastes the memory that the operator gave.
 const COUNTED_MAX: f64 = 1.2;
 

@@ -2,7 +2,7 @@
 //! answer, warms them up, lets them take turns for three rounds, and stops them.
 //!
 //! In: [`Scenario`]s, each a request, what has to come back, a load, and a row per server. Out: an
-//! [`Outcome`](super::outcome::Outcome) with every run. The servers take turns within each round, so that a slow
+//! [`Outcome`] with every run. The servers take turns within each round, so that a slow
 //! moment of the machine meets all of them; idle ones cost nothing meanwhile.
 //! A run counts only where status and whole body are right before and after it, the tool saw no error, the bytes it
 //! received are those of the answer, and the origin was asked as often as the scenario allows. Otherwise nothing is

@@ -1,9 +1,31 @@
 //! Wall time as the two formats write it, always in UTC.
+//!
+//! In: seconds since 1970. Out: their text, which a [`Stamp`] keeps until another second is asked for: lines come by
+//! the thousand per second, and the calendar costs more than all their digits.
 
 use larder_http::time::WallTime;
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// The text of the second that was asked for last, always by the same calendar function.
+#[derive(Debug, Default)]
+pub(super) struct Stamp {
+    second: Option<u64>,
+    text: String,
+}
+
+impl Stamp {
+    /// What `write` makes of the second that `time` is in.
+    pub(super) fn at(&mut self, time: WallTime, write: fn(u64) -> String) -> &str {
+        let second = time.secs();
+        if self.second != Some(second) {
+            self.text = write(second);
+            self.second = Some(second);
+        }
+        &self.text
+    }
+}
 
 struct Civil {
     year: u64,
@@ -15,8 +37,8 @@ struct Civil {
 }
 
 /// The date by the Gregorian calendar, counted in years that begin in March so that the leap day comes last.
-fn civil(time: WallTime) -> Civil {
-    let (days, second_of_day) = (time.secs() / 86_400, time.secs() % 86_400);
+fn civil(second: u64) -> Civil {
+    let (days, second_of_day) = (second / 86_400, second % 86_400);
     let since_march_0 = days + 719_468;
     let (era, day_of_era) = (since_march_0 / 146_097, since_march_0 % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -33,15 +55,15 @@ fn civil(time: WallTime) -> Civil {
     }
 }
 
-/// RFC 3339 with milliseconds: `2026-11-21T09:21:00.250Z`.
-pub(super) fn rfc3339(time: WallTime) -> String {
-    let Civil { year, month, day, hour, minute, second } = civil(time);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", time.0 % 1000)
+/// RFC 3339 up to the second: `2026-11-21T09:21:00`.
+pub(super) fn rfc3339(second: u64) -> String {
+    let Civil { year, month, day, hour, minute, second } = civil(second);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
 /// The time of the combined format: `21/Nov/2026:09:21:00 +0000`.
-pub(super) fn common(time: WallTime) -> String {
-    let Civil { year, month, day, hour, minute, second } = civil(time);
+pub(super) fn common(second: u64) -> String {
+    let Civil { year, month, day, hour, minute, second } = civil(second);
     let month = MONTHS[(month as usize - 1) % 12];
     format!("{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000")
 }
@@ -53,22 +75,35 @@ mod tests {
     #[test]
     fn dates_are_those_of_the_calendar() {
         let cases = [
-            (0, "1970-01-01T00:00:00.000Z", "01/Jan/1970:00:00:00 +0000"),
-            (951_782_400_000, "2000-02-29T00:00:00.000Z", "29/Feb/2000:00:00:00 +0000"),
-            (951_868_799_999, "2000-02-29T23:59:59.999Z", "29/Feb/2000:23:59:59 +0000"),
-            (951_868_800_000, "2000-03-01T00:00:00.000Z", "01/Mar/2000:00:00:00 +0000"),
-            (1_798_761_599_007, "2026-12-31T23:59:59.007Z", "31/Dec/2026:23:59:59 +0000"),
-            (4_107_542_400_000, "2100-03-01T00:00:00.000Z", "01/Mar/2100:00:00:00 +0000"),
+            (0, "1970-01-01T00:00:00", "01/Jan/1970:00:00:00 +0000"),
+            (951_782_400, "2000-02-29T00:00:00", "29/Feb/2000:00:00:00 +0000"),
+            (951_868_799, "2000-02-29T23:59:59", "29/Feb/2000:23:59:59 +0000"),
+            (951_868_800, "2000-03-01T00:00:00", "01/Mar/2000:00:00:00 +0000"),
+            (1_798_761_599, "2026-12-31T23:59:59", "31/Dec/2026:23:59:59 +0000"),
+            (4_107_542_400, "2100-03-01T00:00:00", "01/Mar/2100:00:00:00 +0000"),
         ];
-        for (ms, iso, clf) in cases {
-            assert_eq!(rfc3339(WallTime(ms)), iso);
-            assert_eq!(common(WallTime(ms)), clf);
+        for (second, iso, clf) in cases {
+            assert_eq!(rfc3339(second), iso);
+            assert_eq!(common(second), clf);
+        }
+    }
+
+    #[test]
+    fn a_stamp_follows_time_back_and_forth() {
+        let mut stamp = Stamp::default();
+        for (ms, expected) in [
+            (0, "1970-01-01T00:00:00"),
+            (999, "1970-01-01T00:00:00"),
+            (1000, "1970-01-01T00:00:01"),
+            (500, "1970-01-01T00:00:00"),
+        ] {
+            assert_eq!(stamp.at(WallTime(ms), rfc3339), expected);
         }
     }
 
     #[test]
     fn no_time_panics() {
-        rfc3339(WallTime(u64::MAX));
-        common(WallTime(u64::MAX));
+        rfc3339(WallTime(u64::MAX).secs());
+        common(WallTime(u64::MAX).secs());
     }
 }

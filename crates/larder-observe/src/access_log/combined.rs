@@ -3,43 +3,49 @@
 //! Escapes are nginx's: the quote, the backslash, controls, DEL and every byte above become `\xHH` with capital
 //! digits; what is absent is `-`. The user is always `-`: credentials are never decoded.
 
-use std::io::Write;
-
-use super::calendar;
+use super::calendar::{self, Stamp};
 use super::record::{LogRecord, Text};
+use super::{decimal, escape};
 
 /// Appends the line of `record`, with its line feed.
-pub(super) fn write(record: &LogRecord, out: &mut Vec<u8>) {
-    let _ = write!(out, "{} - - [{}] \"", record.client, calendar::common(record.time));
-    if record.method.is_empty() {
+pub(super) fn write(record: &LogRecord, stamp: &mut Stamp, out: &mut Vec<u8>) {
+    let is_plain = record.is_plain();
+    decimal::address(record.client, out);
+    out.extend_from_slice(b" - - [");
+    out.extend_from_slice(stamp.at(record.time, calendar::common).as_bytes());
+    out.extend_from_slice(b"] \"");
+    if record.text(Text::Method).is_empty() {
         out.push(b'-');
     } else {
-        escape(&record.method, out);
+        text(record, Text::Method, is_plain, out);
         out.push(b' ');
-        escape(&record.target, out);
-        let _ = write!(out, " HTTP/{}", record.version_number());
+        text(record, Text::Target, is_plain, out);
+        out.extend_from_slice(b" HTTP/");
+        out.extend_from_slice(record.version_number().as_bytes());
     }
-    let _ = write!(out, "\" {} {} \"", record.status.as_u16(), record.body_bytes);
-    or_dash(&record.referer, out);
+    out.extend_from_slice(b"\" ");
+    decimal::integer(record.status.as_u16(), out);
+    out.push(b' ');
+    decimal::integer(record.body_bytes, out);
+    out.extend_from_slice(b" \"");
+    or_dash(record, Text::Referer, is_plain, out);
     out.extend_from_slice(b"\" \"");
-    or_dash(&record.user_agent, out);
+    or_dash(record, Text::UserAgent, is_plain, out);
     out.extend_from_slice(b"\"\n");
 }
 
-fn or_dash<const MAX: usize>(text: &Text<MAX>, out: &mut Vec<u8>) {
-    if text.is_empty() { out.push(b'-') } else { escape(text, out) }
+fn or_dash(record: &LogRecord, which: Text, is_plain: bool, out: &mut Vec<u8>) {
+    if record.text(which).is_empty() { out.push(b'-') } else { text(record, which, is_plain, out) }
 }
 
-fn escape<const MAX: usize>(text: &Text<MAX>, out: &mut Vec<u8>) {
-    for byte in text.as_bytes() {
-        match byte {
-            b'"' | b'\\' | 0..=0x1f | 0x7f..=0xff => {
-                let _ = write!(out, "\\x{byte:02X}");
-            }
-            _ => out.push(*byte),
-        }
+fn text(record: &LogRecord, which: Text, is_plain: bool, out: &mut Vec<u8>) {
+    let bytes = record.text(which);
+    if is_plain {
+        out.extend_from_slice(bytes)
+    } else {
+        escape::nginx(bytes, out)
     }
-    if text.is_cut() {
+    if record.is_cut(which) {
         out.extend_from_slice(b"...");
     }
 }

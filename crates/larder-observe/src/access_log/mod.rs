@@ -1,15 +1,18 @@
 //! The access log: one line per exchange, as JSON or in the combined format of Apache and nginx.
 //!
 //! In: a [`LogRecord`] that a worker fills and moves in. Out: lines on stdout or appended to a file, by one thread of
-//! its own. A worker never waits and never makes a system call per line: it puts the record into its shard of a
-//! queue that is bounded in bytes, and where there is no room the line is dropped and counted.
-//! Lines of one worker keep their order; between workers the order is only roughly that of the events.
+//! its own. A worker never waits and never makes a system call per line: it writes the line as text into its shard of
+//! a queue that is bounded in bytes, and where there is no room the line is dropped and counted. Only whole chunks of
+//! lines change hands, since moving a record to another thread costs more than to write it where it is.
+//! The order of lines is only roughly that of the events.
 //! Whatever a peer sent is escaped so that no byte of it can end a line, leave its quotes or reach a terminal as a
 //! control; each text is cut at a length of its own, so a line's length is bounded.
 //! Deliberately absent: rotation. An outside tool renames the file, [`AccessLog::reopen`] opens it anew.
 
 mod calendar;
 mod combined;
+mod decimal;
+mod escape;
 mod json;
 mod queue;
 mod record;
@@ -64,13 +67,13 @@ pub struct AccessLogOptions {
     pub target: LogTarget,
     /// How many workers write; each gets a shard of the queue.
     pub workers: usize,
-    /// The most bytes of records that wait to be written, over all workers; at least 64 KiB per worker is given.
-    /// 8 MiB is some 20 000 lines.
+    /// The most bytes of lines that wait to be written, over all workers; at least 256 KiB per worker is given.
+    /// 8 MiB is some 15 000 lines.
     pub queue_bytes: usize,
 }
 
 impl AccessLogOptions {
-    /// JSON for one worker, with 8 MiB of records that may wait.
+    /// JSON for one worker, with 8 MiB of lines that may wait.
     pub fn new(target: LogTarget) -> Self {
         Self { format: Format::Json, target, workers: 1, queue_bytes: 8 * 1024 * 1024 }
     }
@@ -108,8 +111,8 @@ impl AccessLog {
         options: &AccessLogOptions,
         diagnostics: Diagnostics,
     ) -> Result<Self, ObserveError> {
-        let queue = Arc::new(Queue::new(options.workers, options.queue_bytes));
-        let writer = Writer::new(Arc::clone(&queue), output, options.format, diagnostics);
+        let queue = Arc::new(Queue::new(options.workers, options.queue_bytes, options.format));
+        let writer = Writer::new(Arc::clone(&queue), output, diagnostics);
         let (end, ended) = std::sync::mpsc::sync_channel(1);
         let body = move || {
             writer.run();
@@ -123,7 +126,7 @@ impl AccessLog {
 
     /// Logs one exchange. Never waits: without room the line is dropped and counted. `worker` selects the shard.
     pub fn write(&self, worker: usize, record: LogRecord) {
-        self.handle.queue.push(worker, record);
+        self.handle.queue.push(worker, &record);
     }
 
     /// Asks the writer to write what waits and then open its file anew, as after a rotation. Returns at once; where

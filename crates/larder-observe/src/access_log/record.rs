@@ -1,44 +1,72 @@
 //! What is known about an exchange when it has ended.
 //!
-//! Texts from a peer are copied, and cut at a length: a record that waits in the queue must not keep a read buffer
-//! alive, and its size must be known. The worker fills it, the writer's thread formats it.
+//! Texts from a peer are copied, and cut at a length: a record lives as long as its response is being sent, and must
+//! not keep a read buffer alive, and its size must be known. All of them stand in one buffer, so that a record costs
+//! one allocation however many there are. Nothing in it is shared with another worker: a count of references that two
+//! of them write would cost more than the copy.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{StatusCode, Version};
 use larder_http::message::Scheme;
 use larder_http::time::WallTime;
 
-/// Bytes from a peer, at most `MAX` of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Text<const MAX: usize> {
-    bytes: Box<[u8]>,
-    is_cut: bool,
+use super::escape;
+
+/// The texts of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// The method as sent.
+    Method,
+    /// Host and port.
+    Host,
+    /// Path and query as sent.
+    Target,
+    /// The site's name or first host.
+    Site,
+    /// larder's whole Cache-Status member as sent.
+    CacheStatus,
+    /// The origin that was asked.
+    Origin,
+    /// The User-Agent field.
+    UserAgent,
+    /// The Referer field.
+    Referer,
 }
 
-impl<const MAX: usize> Text<MAX> {
-    /// Copies `bytes`, up to the limit.
-    pub fn of(bytes: impl AsRef<[u8]>) -> Self {
-        let bytes = bytes.as_ref();
-        Self { bytes: bytes[..bytes.len().min(MAX)].into(), is_cut: bytes.len() > MAX }
-    }
+impl Text {
+    #[cfg(test)]
+    pub(super) const ALL: [Self; Self::COUNT] = [
+        Self::Method,
+        Self::Host,
+        Self::Target,
+        Self::Site,
+        Self::CacheStatus,
+        Self::Origin,
+        Self::UserAgent,
+        Self::Referer,
+    ];
 
-    /// The bytes kept.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
+    const COUNT: usize = 8;
 
-    /// Whether some were left out.
-    pub fn is_cut(&self) -> bool {
-        self.is_cut
+    /// So many bytes of it are kept.
+    pub const fn bytes_max(self) -> usize {
+        match self {
+            Self::Method => 32,
+            Self::Host => 255,
+            Self::Target => 8192,
+            Self::Site | Self::CacheStatus | Self::Origin | Self::UserAgent | Self::Referer => 1024,
+        }
     }
+}
 
-    /// Whether there is nothing; a field that is absent and one that is empty look the same in a log.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
+/// Where a text stands in its record's buffer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    start: u32,
+    bytes: u16,
+    is_cut: bool,
 }
 
 /// One exchange. Made by [`LogRecord::new`], then filled field by field; what stays empty is left out of the line.
@@ -48,14 +76,8 @@ pub struct LogRecord {
     pub time: WallTime,
     /// The client, as far as trusted peers tell.
     pub client: IpAddr,
-    /// As sent.
-    pub method: Text<32>,
     /// Of the client's connection.
     pub scheme: Scheme,
-    /// Host and port.
-    pub host: Text<255>,
-    /// Path and query as sent.
-    pub target: Text<8192>,
     /// The client's version.
     pub version: Version,
     /// The final status.
@@ -66,12 +88,8 @@ pub struct LogRecord {
     pub complete: bool,
     /// From the request's head to the end of the response.
     pub request_time: Duration,
-    /// The site's name or first host.
-    pub site: Option<Arc<str>>,
     /// `hit`, or the forward reason (RFC 9211 2.2); `None` where no cache was asked.
     pub verdict: Option<&'static str>,
-    /// larder's whole Cache-Status member as sent.
-    pub cache_status: Text<1024>,
     /// The fixed token of Cache-Status's `detail`.
     pub detail: Option<&'static str>,
     /// Whether the request joined another's fetch.
@@ -80,68 +98,99 @@ pub struct LogRecord {
     pub collapse_wait: Option<Duration>,
     /// Whether the response was stored.
     pub stored: bool,
-    /// The origin that was asked.
-    pub origin: Option<Arc<str>>,
-    /// Its status, where it differs or not.
+    /// The origin's status, where it differs or not.
     pub origin_status: Option<StatusCode>,
-    /// From asking it to its final head.
+    /// From asking the origin to its final head.
     pub origin_time: Option<Duration>,
-    /// The User-Agent field.
-    pub user_agent: Text<1024>,
-    /// The Referer field.
-    pub referer: Text<1024>,
+    buffer: Vec<u8>,
+    spans: [Span; Text::COUNT],
 }
 
 impl LogRecord {
     /// An otherwise empty record: status 500, not complete, HTTP/1.1, `http`.
     pub fn new(time: WallTime, client: IpAddr) -> Self {
+        Self::with_room(time, client, 0)
+    }
+
+    /// The same with room for `bytes` of texts; more is found when it is needed.
+    #[inline]
+    pub fn with_room(time: WallTime, client: IpAddr, bytes: usize) -> Self {
         Self {
             time,
             client,
-            method: Text::default(),
             scheme: Scheme::Http,
-            host: Text::default(),
-            target: Text::default(),
             version: Version::HTTP_11,
             status: StatusCode::INTERNAL_SERVER_ERROR,
             body_bytes: 0,
             complete: false,
             request_time: Duration::ZERO,
-            site: None,
             verdict: None,
-            cache_status: Text::default(),
             detail: None,
             collapsed: false,
             collapse_wait: None,
             stored: false,
-            origin: None,
             origin_status: None,
             origin_time: None,
-            user_agent: Text::default(),
-            referer: Text::default(),
+            buffer: Vec::with_capacity(bytes),
+            spans: [Span::default(); Text::COUNT],
         }
     }
 
-    /// What the record takes in the queue, in bytes.
-    pub(crate) fn weight(&self) -> usize {
-        let texts = [&self.method.bytes, &self.host.bytes, &self.target.bytes, &self.cache_status.bytes];
-        let texts = texts.into_iter().chain([&self.user_agent.bytes, &self.referer.bytes]);
-        size_of::<Self>() + texts.map(|bytes| bytes.len()).sum::<usize>()
+    /// Copies a text, up to its limit. An empty one changes nothing.
+    #[inline]
+    pub fn set(&mut self, text: Text, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let kept = bytes.get(..text.bytes_max()).unwrap_or(bytes);
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(kept);
+        self.note(text, start, bytes.len() > kept.len());
     }
 
-    /// Whether any text was cut.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.method.is_cut
-            || self.host.is_cut
-            || self.target.is_cut
-            || self.cache_status.is_cut
-            || self.user_agent.is_cut
-            || self.referer.is_cut
+    /// The same with what `write` appends to the buffer that it is given.
+    #[inline]
+    pub fn set_with(&mut self, text: Text, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.buffer.len();
+        write(&mut self.buffer);
+        let end = start + text.bytes_max();
+        let is_cut = self.buffer.len() > end;
+        self.buffer.truncate(end);
+        self.note(text, start, is_cut);
+    }
+
+    #[inline]
+    fn note(&mut self, text: Text, start: usize, is_cut: bool) {
+        // A text's limit is far below 64 KiB, and a buffer of 4 GiB would take half a million texts.
+        let bytes = self.buffer.len().saturating_sub(start) as u16;
+        self.spans[text as usize] = Span { start: start as u32, bytes, is_cut };
+    }
+
+    /// A text as far as it was kept. One that is absent and one that is empty look the same in a log.
+    pub fn text(&self, text: Text) -> &[u8] {
+        let Span { start, bytes, .. } = self.spans[text as usize];
+        let start = start as usize;
+        self.buffer.get(start..start + usize::from(bytes)).unwrap_or_default()
+    }
+
+    /// Whether some of a text was left out.
+    pub fn is_cut(&self, text: Text) -> bool {
+        self.spans[text as usize].is_cut
+    }
+
+    /// Whether no text needs an escape.
+    pub(super) fn is_plain(&self) -> bool {
+        escape::is_all_plain(&self.buffer)
+    }
+
+    /// Whether some of any text was.
+    pub(super) fn is_any_cut(&self) -> bool {
+        self.spans.iter().any(|span| span.is_cut)
     }
 
     /// The target's two parts, without the `?`.
-    pub(crate) fn path_and_query(&self) -> (&[u8], Option<&[u8]>) {
-        let target = &*self.target.bytes;
+    pub(super) fn path_and_query(&self) -> (&[u8], Option<&[u8]>) {
+        let target = self.text(Text::Target);
         match target.iter().position(|b| *b == b'?') {
             Some(at) => (&target[..at], Some(&target[at + 1..])),
             None => (target, None),
@@ -149,7 +198,7 @@ impl LogRecord {
     }
 
     /// The version as both formats write it.
-    pub(crate) fn version_number(&self) -> &'static str {
+    pub(super) fn version_number(&self) -> &'static str {
         match self.version {
             Version::HTTP_09 => "0.9",
             Version::HTTP_10 => "1.0",

@@ -14,18 +14,18 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 fn record() -> LogRecord {
     let mut record = LogRecord::new(WallTime(951_782_400_250), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
-    record.method = Text::of("GET");
-    record.host = Text::of("example.com");
-    record.target = Text::of("/a?b=1");
+    record.set(Text::Method, b"GET");
+    record.set(Text::Host, b"example.com");
+    record.set(Text::Target, b"/a?b=1");
     record.status = StatusCode::OK;
     record
 }
 
 fn line(format: Format, record: &LogRecord) -> Vec<u8> {
-    let mut out = Vec::new();
+    let (mut stamp, mut out) = (calendar::Stamp::default(), Vec::new());
     match format {
-        Format::Json => json::write(record, &mut out),
-        Format::Combined => combined::write(record, &mut out),
+        Format::Json => json::write(record, &mut stamp, &mut out),
+        Format::Combined => combined::write(record, &mut stamp, &mut out),
     }
     out
 }
@@ -36,18 +36,18 @@ fn full() -> LogRecord {
     record.body_bytes = 57_000;
     record.complete = true;
     record.request_time = Duration::from_micros(180_250);
-    record.site = Some("shop".into());
+    record.set(Text::Site, b"shop");
     record.verdict = Some("uri-miss");
-    record.cache_status = Text::of("larder; fwd=uri-miss; stored");
+    record.set_with(Text::CacheStatus, |out| out.extend_from_slice(b"larder; fwd=uri-miss; stored"));
     record.detail = Some("connect-timeout");
     record.collapsed = true;
     record.collapse_wait = Some(Duration::from_millis(3));
     record.stored = true;
-    record.origin = Some("app".into());
+    record.set(Text::Origin, b"app");
     record.origin_status = Some(StatusCode::NOT_MODIFIED);
     record.origin_time = Some(Duration::from_millis(179));
-    record.user_agent = Text::of("curl/8 \"x\"");
-    record.referer = Text::of("http://example.com/");
+    record.set(Text::UserAgent, b"curl/8 \"x\"");
+    record.set(Text::Referer, b"http://example.com/");
     record
 }
 
@@ -75,8 +75,8 @@ fn the_combined_line_is_what_nginx_writes() {
         r#"192.0.2.1 - - [29/Feb/2000:00:00:00 +0000] "GET /a?b=1 HTTP/2.0" 200 57000 "http://example.com/" "curl/8 \x22x\x22""#,
     )];
     let mut odd = record();
-    odd.target = Text::of(b"/\xc3\xa9\\");
-    odd.user_agent = Text::of(b"a\n1.2.3.4 - - \x7f\x00\xff");
+    odd.set(Text::Target, b"/\xc3\xa9\\");
+    odd.set(Text::UserAgent, b"a\n1.2.3.4 - - \x7f\x00\xff");
     let expected = concat!(
         r#"192.0.2.1 - - [29/Feb/2000:00:00:00 +0000] "GET /\xC3\xA9\x5C HTTP/1.1" 200 0 "-" "#,
         r#""a\x0A1.2.3.4 - - \x7F\x00\xFF""#
@@ -97,7 +97,7 @@ fn absent_fields_are_left_out_and_cut_ones_are_marked() {
         assert!(empty.get(absent).is_none(), "{absent}");
     }
     let mut cut = record();
-    cut.referer = Text::of("x".repeat(5000));
+    cut.set(Text::Referer, &[b'x'; 5000]);
     let value: serde_json::Value = serde_json::from_slice(&line(Format::Json, &cut)).unwrap();
     assert_eq!(value["larder.log.truncated"], true);
     assert_eq!(value["http.request.header.referer"].as_str().map(str::len), Some(1024));
@@ -109,12 +109,7 @@ fn the_longest_line_is_within_the_bound() {
     for byte in [0_u8, b'"', b'\\', 0xff, b'?'] {
         let bytes = vec![byte; 100_000];
         let mut record = full();
-        record.method = Text::of(&bytes);
-        record.host = Text::of(&bytes);
-        record.target = Text::of(&bytes);
-        record.cache_status = Text::of(&bytes);
-        record.user_agent = Text::of(&bytes);
-        record.referer = Text::of(&bytes);
+        Text::ALL.into_iter().for_each(|text| record.set(text, &bytes));
         for format in [Format::Json, Format::Combined] {
             assert!(line(format, &record).len() <= LINE_BYTES_MAX, "{format:?} {byte}");
         }
@@ -125,12 +120,7 @@ proptest! {
     #[test]
     fn no_byte_of_a_peer_leaves_its_place(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut hostile = record();
-        hostile.method = Text::of(&bytes);
-        hostile.host = Text::of(&bytes);
-        hostile.target = Text::of(&bytes);
-        hostile.user_agent = Text::of(&bytes);
-        hostile.referer = Text::of(&bytes);
-        hostile.cache_status = Text::of(&bytes);
+        Text::ALL.into_iter().for_each(|text| hostile.set(text, &bytes));
         for format in [Format::Json, Format::Combined] {
             let line = String::from_utf8(line(format, &hostile)).unwrap();
             let body = line.strip_suffix('\n').unwrap();

@@ -1,8 +1,8 @@
-//! The one thread that formats and writes. It may block as long as its target does; nobody waits for it but a
-//! shutdown, and that with a limit.
+//! The one thread that writes. It may block as long as its target does; nobody waits for it but a shutdown, and that
+//! with a limit.
 //!
-//! While lines come it gathers them for a moment, so that a busy log costs one write per batch and its workers no
-//! wake-ups; a line that comes after a pause is written at once.
+//! While lines come it lets them gather for a moment or until a chunk is full, so that a busy log costs one write per
+//! chunk; a line that comes after a pause is written at once.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,16 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::queue::Queue;
-use super::record::LogRecord;
-use super::{Format, LINE_BYTES_MAX, LogTarget, combined, json};
+use super::LogTarget;
+use super::queue::{Chunk, Drain, Queue};
 use crate::diagnostics::Diagnostics;
 use crate::error::ObserveError;
 
-/// How long lines are gathered while the log is busy.
+/// How long lines are gathered while the log is busy. One that finds full chunks before its own waits once more.
 const GATHER: Duration = Duration::from_millis(50);
-/// A write is made as soon as this much has been formatted.
-const BATCH_BYTES: usize = 64 * 1024;
 
 pub(super) enum Output {
     Stdout,
@@ -65,34 +62,29 @@ fn open(path: &Path) -> io::Result<File> {
 pub(super) struct Writer {
     queue: Arc<Queue>,
     output: Output,
-    format: Format,
     diagnostics: Diagnostics,
-    text: Vec<u8>,
-    lines: u64,
     /// A write failed somewhere inside a line; the next one starts on a line of its own.
     torn: bool,
 }
 
 impl Writer {
-    pub(super) fn new(queue: Arc<Queue>, output: Output, format: Format, diagnostics: Diagnostics) -> Self {
-        let text = Vec::with_capacity(BATCH_BYTES + LINE_BYTES_MAX);
-        Self { queue, output, format, diagnostics, text, lines: 0, torn: false }
+    pub(super) fn new(queue: Arc<Queue>, output: Output, diagnostics: Diagnostics) -> Self {
+        Self { queue, output, diagnostics, torn: false }
     }
 
     /// Writes until the queue is closed and empty.
     pub(super) fn run(mut self) {
         let queue = Arc::clone(&self.queue);
-        let mut spare = Vec::new();
         loop {
             // Both are read before the queue: what was pushed before the asking is written before the answer.
             let closing = queue.is_closing();
             let reopen = queue.take_reopen();
-            let mut any = false;
-            queue.drain(&mut spare, |record| {
-                any = true;
-                self.add(&record);
-            });
-            self.flush();
+            let what = match (closing, reopen) {
+                (true, _) => Drain::Last,
+                (false, true) => Drain::All,
+                (false, false) => Drain::Due,
+            };
+            let any = queue.drain(what, |chunk| self.write(chunk));
             if reopen {
                 self.reopen();
             }
@@ -107,23 +99,9 @@ impl Writer {
         }
     }
 
-    fn add(&mut self, record: &LogRecord) {
-        match self.format {
-            Format::Json => json::write(record, &mut self.text),
-            Format::Combined => combined::write(record, &mut self.text),
-        }
-        self.lines += 1;
-        if self.text.len() >= BATCH_BYTES {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        if self.lines == 0 {
-            return;
-        }
+    fn write(&mut self, chunk: &Chunk) {
         let separated = if self.torn { self.output.write_all(b"\n") } else { Ok(()) };
-        let count = match separated.and_then(|()| self.output.write_all(&self.text)) {
+        let count = match separated.and_then(|()| self.output.write_all(&chunk.text)) {
             Ok(()) => {
                 self.torn = false;
                 &self.queue.written
@@ -138,9 +116,7 @@ impl Writer {
                 &self.queue.dropped
             }
         };
-        count.fetch_add(self.lines, Ordering::Relaxed);
-        self.text.clear();
-        self.lines = 0;
+        count.fetch_add(chunk.lines, Ordering::Relaxed);
     }
 
     fn reopen(&mut self) {

@@ -52,7 +52,8 @@ impl PathSet {
                 }
                 let end = table.next_eoi_state(state);
                 if table.is_match_state(end) {
-                    (0..table.match_len(end)).for_each(|index| found(table.match_pattern(end, index).as_usize()));
+                    (0..table.match_len(end))
+                        .for_each(|index| found(table.match_pattern(end, index).as_usize()));
                 }
             }
         }

@@ -79,6 +79,8 @@ pub(super) struct Looked {
 }
 
 /// Looks, without waiting for anything. What is stored is the answer wherever it may be.
+// Inlined, as is the rest of the way of a hit: its answer is 300 bytes, which each return would copy once more.
+#[inline(always)]
 pub(super) fn look(quest: &Quest<'_>, exchange: &mut Exchange, now: Now) -> Result<Reply, Box<Looked>> {
     let key = key::key(&exchange.head, &exchange.settings.key, &quest.content);
     exchange.keyed = true;
@@ -97,6 +99,7 @@ fn find(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) -> Fou
 
 /// The answer from what is stored, fresh or standing in, with a refresh behind it where one is due. Fails with what there
 /// is to ask the origin.
+#[inline(always)]
 fn use_stored(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) -> Result<Reply, Ask> {
     let find_again = || find(quest, exchange, key, quest.worker.proxy.clock.now());
     let refresh = |stored: &Arc<StoredResponse>, kind| {

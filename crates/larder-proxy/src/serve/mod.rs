@@ -107,6 +107,7 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
 }
 
 /// The way of nearly every request, as far as it can be gone without waiting. `None` where it is another's.
+#[inline(always)]
 fn look_at_once(
     worker: &Arc<Worker>,
     furnished: &Arc<Furnished>,

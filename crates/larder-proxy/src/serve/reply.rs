@@ -49,6 +49,7 @@ pub(super) fn stale_or_failed(
 }
 
 /// A stored response, as far as the request asks for it.
+#[inline(always)]
 pub(super) fn from_stored(
     exchange: &Exchange,
     stored: &Arc<StoredResponse>,

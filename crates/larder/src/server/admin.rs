@@ -108,6 +108,7 @@ impl Larder for Insight {
             (&family::CACHE_BYTES, (|usage| usage.bytes) as fn(&larder_store::Usage) -> u64),
             (&family::CACHE_OBJECTS, |usage| usage.objects),
             (&family::CACHE_MAX_BYTES, |usage| usage.max_bytes),
+            (&family::CACHE_HIGH_WATER_BYTES, |usage| usage.high_water_bytes),
         ];
         for (family, figure) in tiers {
             let mut samples = out.family(family);
@@ -162,6 +163,7 @@ impl Larder for Insight {
                 bytes: usage.bytes,
                 objects: usage.objects,
                 max_bytes: usage.max_bytes,
+                high_water_bytes: usage.high_water_bytes,
             }];
             shown.evictions = [("room", usage.evicted_for_room), ("variants", usage.evicted_variants)].into();
         }

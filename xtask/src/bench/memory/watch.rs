@@ -32,6 +32,8 @@ pub(super) struct Sample {
 pub(super) struct Held {
     pub(super) bytes: u64,
     pub(super) max_bytes: u64,
+    /// The most it has ever held, noted by the store at every change.
+    pub(super) high_water_bytes: u64,
     pub(super) objects: u64,
     pub(super) evicted: u64,
 }
@@ -86,6 +88,7 @@ fn read_held(answer: &str) -> Result<Held> {
     Ok(Held {
         bytes: figure("/tiers/0/bytes")?,
         max_bytes: figure("/tiers/0/max_bytes")?,
+        high_water_bytes: figure("/tiers/0/high_water_bytes")?,
         objects: figure("/tiers/0/objects")?,
         evicted: figure("/evictions/room")?,
     })
@@ -99,8 +102,8 @@ mod tests {
     #[test]
     fn what_the_store_says_is_read() {
         let answer = "HTTP/1.1 200 OK\r\n\r\n{\"stores\":[{\"evictions\":{\"room\":7},\"tiers\":[{\"tier\":\"memory\",\
-                      \"bytes\":5,\"objects\":2,\"max_bytes\":9}]}]}";
-        let held = Held { bytes: 5, max_bytes: 9, objects: 2, evicted: 7 };
+                      \"bytes\":5,\"objects\":2,\"max_bytes\":9,\"high_water_bytes\":8}]}]}";
+        let held = Held { bytes: 5, max_bytes: 9, high_water_bytes: 8, objects: 2, evicted: 7 };
         assert_eq!(read_held(answer).unwrap(), held);
         assert!(read_held("HTTP/1.1 200 OK\r\n\r\n{\"stores\":[]}").is_err());
         assert!(read_held("").is_err());
