@@ -212,7 +212,8 @@ pub(super) async fn cached(
                 let job = quest.job(exchange, offered, give);
                 let affinity = exchange.affinity(furnished.choice(quest.origin), true);
                 let job = Job { completing: ask.part.clone(), seldom, affinity, ..job };
-                tokio::spawn(forward::fly(job, guard));
+                // Boxed: the runtime moves what it is given, several times, and this is large.
+                tokio::spawn(Box::pin(forward::fly(job, guard)));
                 (follower, Some(take))
             }
             Seat::Follow(follower) => (follower, None),

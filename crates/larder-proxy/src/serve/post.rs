@@ -103,7 +103,7 @@ impl ForGet {
             completing: None,
             leader,
         };
-        tokio::spawn(forward::receive(job, self.guard, answer, times));
+        tokio::spawn(Box::pin(forward::receive(job, self.guard, answer, times)));
         let mut status = CacheStatus::new(Outcome::Own);
         let now = worker.proxy.clock.now();
         match share.await {

@@ -69,7 +69,7 @@ pub(super) fn refresh(
         quest.worker.metrics.refreshed(&kind);
         tokio::spawn(async move {
             let _place = place;
-            forward::fly(Job { orphan_time, hop, ..job }, guard).await;
+            Box::pin(forward::fly(Job { orphan_time, hop, ..job }, guard)).await;
         });
     }
 }
