@@ -110,10 +110,11 @@ pub async fn accept_loop<S: Service>(
         let local = if local.ip().is_unspecified() { stream.local_addr().unwrap_or(local) } else { local };
         let (settings, service) = (settings.load_full(), service.clone());
         let (metrics, membership) = (metrics.clone(), drain.join());
-        tokio::spawn(async move {
+        // Boxed: the runtime moves what it is given several times, also when it has ended.
+        tokio::spawn(Box::pin(async move {
             serve_member(stream, Peer { remote, local }, settings, service, metrics, membership).await;
             drop(slot);
-        });
+        }));
     };
     loop {
         let Some(slot) = free_slot(&slots, &metrics).await else {

@@ -18,6 +18,9 @@ pub(super) const SLICES_MAX: usize = 64;
 /// Content up to this size is copied: a hundred bytes cost a few nanoseconds, and a `writev` of two places a good hundred
 /// more than a `send` of one.
 const COPIED_BYTES_MAX: usize = 1024;
+/// What the buffer has room for from its first use: a head with a little content. Growing to that from nothing takes seven
+/// allocations, which a connection of one request would pay for.
+const SCRATCH_FIRST: usize = 1024;
 /// A buffer that grew beyond this is not kept for the next response.
 const SCRATCH_KEPT: usize = 16 * 1024;
 
@@ -50,6 +53,9 @@ enum Segment {
 impl Outbox {
     /// Appends what `write` writes: a head, or the framing around content.
     pub(super) fn inline(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.scratch.capacity() == 0 {
+            self.scratch.reserve(SCRATCH_FIRST);
+        }
         let start = self.scratch.len();
         write(&mut self.scratch);
         let length = self.scratch.len().saturating_sub(start);

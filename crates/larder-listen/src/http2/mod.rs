@@ -123,7 +123,7 @@ pub(crate) async fn serve<T: Transport, S: Service>(
         };
         streams.open.fetch_add(1, Ordering::Relaxed);
         around.metrics.requests_http2.add(1);
-        tokio::spawn(run_stream(request, respond, around.clone(), Open(streams.clone())));
+        tokio::spawn(Box::pin(run_stream(request, respond, around.clone(), Open(streams.clone()))));
     }
 }
 
