@@ -1,9 +1,11 @@
 //! Programs that a check starts: each in a process group of its own, each with a time limit, each ended by its id.
 //!
 //! In: a command. Out: a [`Server`] that is ended when it is dropped, or the exit status of a program that had to end
-//! by itself. A group and not a single process, because `sh` and `make` have children of their own.
+//! by itself. A group and not a single process, because `sh` and `make` have children of their own. What this program
+//! cannot end any more, because it was killed, orphans.rs ends.
 //! Deliberately absent: ending anything by name.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,20 +17,26 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::orphans::{Watched, terminate};
+
 /// How long a server may take to end after TERM before it is killed.
-const GRACE: Duration = Duration::from_secs(10);
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
+
+/// Where Debian has servers. They are not on the search path of an ordinary user, who may run them all the same.
+const SERVER_FOLDERS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
 /// A program that runs on until it is dropped.
 pub(crate) struct Server {
     name: String,
     child: Child,
+    _watched: Watched,
 }
 
 impl Server {
     /// Starts `command` in a process group of its own. `name` is for messages.
     pub(crate) fn start(name: &str, command: &mut Command) -> Result<Self> {
-        let child = command.process_group(0).spawn().with_context(|| format!("cannot start {name}"))?;
-        Ok(Self { name: name.to_owned(), child })
+        let (child, watched) = spawn(command).with_context(|| format!("cannot start {name}"))?;
+        Ok(Self { name: name.to_owned(), child, _watched: watched })
     }
 
     /// Waits until somebody accepts connections at `address`.
@@ -81,6 +89,19 @@ impl Server {
         Duration::from_millis(ticks * 10)
     }
 
+    /// User and system time of each thread of the group so far.
+    pub(crate) fn threads_cpu_time(&self) -> Vec<Duration> {
+        let mut times = Vec::new();
+        for pid in members(self.child.id()) {
+            let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+            for thread in threads.flatten() {
+                let ticks = stat_at(&thread.path().join("stat")).and_then(|fields| ticks_in(&fields));
+                times.push(Duration::from_millis(ticks.unwrap_or(0) * 10));
+            }
+        }
+        times
+    }
+
     /// What all processes of the group have in memory together; a page that two of them share counts twice.
     pub(crate) fn resident_bytes(&self) -> u64 {
         members(self.child.id()).iter().filter_map(|pid| resident(*pid)).sum()
@@ -93,12 +114,23 @@ impl Drop for Server {
     }
 }
 
+/// Starts `command` in a process group of its own, which does not outlive this program, and with the search path that
+/// [`on_path`] looks through unless it has one of its own.
+fn spawn(command: &mut Command) -> Result<(Child, Watched)> {
+    if !command.get_envs().any(|(name, _)| name == "PATH") {
+        command.env("PATH", search_path());
+    }
+    let child = command.process_group(0).spawn()?;
+    let watched = Watched::group(child.id());
+    Ok((child, watched))
+}
+
 /// Runs `command` to its end.
 ///
 /// # Errors
 /// It cannot be started, or runs longer than `limit`; its whole group has been ended then.
 pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
-    let mut child = command.process_group(0).spawn().with_context(|| format!("cannot start {command:?}"))?;
+    let (mut child, _watched) = spawn(command).with_context(|| format!("cannot start {command:?}"))?;
     let deadline = Instant::now() + limit;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -140,23 +172,27 @@ pub(crate) fn free_port() -> Result<SocketAddr> {
 fn end(child: &mut Child) {
     let group = Pid::from_child(child);
     let deadline = Instant::now() + GRACE;
-    // Errors mean that the group is gone already, which is what is wanted.
-    let _ = kill_process_group(group, Signal::TERM);
+    terminate(group);
     while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
         pause();
     }
+    // An error means that the group is gone already, which is what is wanted.
     let _ = kill_process_group(group, Signal::KILL);
     let _ = child.wait();
 }
 
 #[expect(clippy::disallowed_methods, reason = "no worker here: a tool that waits for other programs")]
-fn pause() {
+pub(crate) fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
 /// The fields of /proc/PID/stat after the name, which may itself hold spaces: state is the first.
 fn stat(pid: u32) -> Option<Vec<String>> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat_at(Path::new(&format!("/proc/{pid}/stat")))
+}
+
+fn stat_at(file: &Path) -> Option<Vec<String>> {
+    let text = fs::read_to_string(file).ok()?;
     let (_, after) = text.rsplit_once(") ")?;
     Some(after.split_whitespace().map(str::to_owned).collect())
 }
@@ -185,7 +221,10 @@ pub(crate) fn sleeps(pid: u32) -> bool {
 }
 
 fn ticks(pid: u32) -> Option<u64> {
-    let fields = stat(pid)?;
+    ticks_in(&stat(pid)?)
+}
+
+fn ticks_in(fields: &[String]) -> Option<u64> {
     let user: u64 = fields.get(11)?.parse().ok()?;
     let system: u64 = fields.get(12)?.parse().ok()?;
     Some(user + system)
@@ -222,10 +261,24 @@ fn listens(pid: u32) -> bool {
     })
 }
 
-/// Whether a program of this name is on the search path.
+/// Whether a program of this name is on the search path, or where servers are.
 pub(crate) fn on_path(program: &str) -> bool {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&paths).any(|folder| is_file(&folder.join(program)))
+    std::env::split_paths(&search_path()).any(|folder| is_file(&folder.join(program)))
+}
+
+/// The search path of this process, and after it the folders of servers.
+fn search_path() -> OsString {
+    with_server_folders(std::env::var_os("PATH").unwrap_or_default())
+}
+
+fn with_server_folders(mut path: OsString) -> OsString {
+    for folder in SERVER_FOLDERS {
+        if !std::env::split_paths(&path).any(|known| known == Path::new(folder)) {
+            path.push(":");
+            path.push(folder);
+        }
+    }
+    path
 }
 
 fn is_file(path: &Path) -> bool {
@@ -251,6 +304,35 @@ mod tests {
             |script: &str| output_within(Command::new("sh").args(["-c", script]), Duration::from_secs(30));
         assert_eq!(shell("echo one; echo other >&2").unwrap(), "one\n");
         assert!(shell("echo reason >&2; false").unwrap_err().to_string().contains("reason"));
+    }
+
+    #[test]
+    fn servers_are_found_where_an_ordinary_user_does_not_look() {
+        let check = |path: &str, all: &str| assert_eq!(with_server_folders(path.into()), all);
+        check("/usr/bin:/bin", "/usr/bin:/bin:/usr/sbin:/sbin");
+        check("/sbin:/bin", "/sbin:/bin:/usr/sbin");
+        check("/usr/sbin:/sbin", "/usr/sbin:/sbin");
+        let mut command = Command::new("sh");
+        let printed = output_within(command.args(["-c", "echo $PATH"]), Duration::from_secs(30)).unwrap();
+        assert_eq!(printed.trim(), search_path().to_str().unwrap());
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo $PATH"]).env("PATH", "/nowhere");
+        assert_eq!(output_within(&mut command, Duration::from_secs(30)).unwrap().trim(), "/nowhere");
+    }
+
+    #[test]
+    fn a_server_that_stands_still_is_ended_all_the_same() {
+        let mut command = Command::new("sleep");
+        let server = Server::start("sleep", command.arg("60")).unwrap();
+        kill_process_group(Pid::from_child(&server.child), Signal::STOP).unwrap();
+        let (id, deadline) = (server.id(), Instant::now() + GRACE);
+        while stat(id).is_none_or(|fields| fields.first().is_none_or(|state| state != "T")) {
+            assert!(Instant::now() < deadline, "it does not stand still");
+            pause();
+        }
+        let begun = Instant::now();
+        drop(server);
+        assert!(begun.elapsed() < GRACE);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod instructions;
 mod layers;
 mod libraries;
 mod origin;
+mod orphans;
 mod readme;
 mod realapp;
 mod reference;
@@ -56,7 +57,7 @@ enum Task {
     },
     /// Makes sure that a target's tools are there: installs them, or names what is missing
     Need {
-        /// check, test, conformance, fuzz or bench
+        /// check, test, audit, conformance, fuzz, instructions, or the name of a measurement
         target: String,
     },
     /// `cargo deny check advisories`, or the reason why the database could not be fetched
@@ -97,6 +98,9 @@ enum Task {
     /// Watches the core it runs on for a measurement, until standard input closes
     #[command(hide = true)]
     Pauses,
+    /// Ends what another run of this program has left, until and after standard input closes
+    #[command(hide = true)]
+    Orphans,
     /// larder in front of MediaWiki, taken from Debian's packages
     Realapp,
 }
@@ -121,6 +125,7 @@ fn main() -> ExitCode {
         Task::Conformance { .. } => conformance::run(&root, Purpose::Compare),
         Task::Bench { name } => bench::run(&root, &name),
         Task::Pauses => bench::pauses::watch(),
+        Task::Orphans => orphans::watch(),
         Task::Realapp => realapp::run(&root),
     };
     match done {

@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -24,10 +24,14 @@ const FIELDS_MAX: usize = 100;
 const HEALTH: &str = "/healthz";
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// A running origin; it lasts as long as this process.
+/// A running origin. Dropped, it accepts nobody any more; a connection that is open ends with its client, or after
+/// [`IDLE_MAX`].
 pub(crate) struct Origin {
     pub(crate) address: SocketAddr,
     asked: Arc<AtomicU64>,
+    stopped: Arc<AtomicBool>,
+    /// `None` once it is joined.
+    accepting: Option<JoinHandle<()>>,
 }
 
 impl Origin {
@@ -36,20 +40,36 @@ impl Origin {
         let listener = TcpListener::bind("127.0.0.1:0").context("origin")?;
         let address = listener.local_addr()?;
         let asked = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&asked);
-        thread::spawn(move || {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (counter, stop) = (Arc::clone(&asked), Arc::clone(&stopped));
+        let accepting = thread::spawn(move || {
             for stream in listener.incoming().flatten() {
+                if stop.load(Ordering::Acquire) {
+                    break;
+                }
                 let counter = Arc::clone(&counter);
                 // An error ends this connection only; the proxy in front sees it closed.
                 thread::spawn(move || drop(answer(&stream, &counter)));
             }
         });
-        Ok(Self { address, asked })
+        Ok(Self { address, asked, stopped, accepting: Some(accepting) })
     }
 
     /// How many requests were answered so far.
     pub(crate) fn asked(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Release);
+        // It waits for a connection, and looks then. Where none can be made, it is left waiting.
+        if TcpStream::connect(self.address).is_ok()
+            && let Some(accepting) = self.accepting.take()
+        {
+            let _ = accepting.join();
+        }
     }
 }
 
@@ -190,6 +210,15 @@ mod tests {
         assert_eq!(origin.asked(), 2);
         assert_eq!(fetch(origin.address, HEALTH).unwrap().0, 200);
         assert_eq!(origin.asked(), 2);
+    }
+
+    #[test]
+    fn an_origin_that_is_dropped_accepts_nobody() {
+        let origin = Origin::start().unwrap();
+        let address = origin.address;
+        assert!(TcpStream::connect(address).is_ok());
+        drop(origin);
+        assert!(TcpStream::connect(address).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the make targets need beyond git, make, a C compiler, curl and cargo: one table for all of them.
 //!
-//! In: the name of a target. Out: the tools it needs are on the search path; they were installed where that was
+//! In: the name of a target, or of a measurement. Out: the tools it needs are on the search path; they were installed where that was
 //! possible without asking (cargo, rustup, and apt for root), else the error names the package.
 //! Deliberately absent: tools that only some machines can have. Go, for h2spec, is used where it exists.
 
@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::bench;
 use crate::children::{on_path, run_within};
 
 enum From {
@@ -27,6 +28,7 @@ enum From {
 struct Tool {
     program: &'static str,
     from: From,
+    /// Make targets, and measurements by their names.
     targets: &'static [&'static str],
 }
 
@@ -34,7 +36,7 @@ const TOOLS: &[Tool] = &[
     Tool { program: "cargo-fmt", from: From::Rustup("rustfmt"), targets: &["check"] },
     Tool { program: "cargo-clippy", from: From::Rustup("clippy"), targets: &["check"] },
     Tool { program: "cargo-deny", from: From::Cargo("cargo-deny", "0.18.9"), targets: &["check", "audit"] },
-    Tool { program: "curl", from: From::Apt("curl"), targets: &["test", "bench"] },
+    Tool { program: "curl", from: From::Apt("curl"), targets: CURL_FOR },
     Tool { program: "node", from: From::Apt("nodejs"), targets: &["test", "conformance"] },
     Tool { program: "npm", from: From::Apt("npm"), targets: &["test", "conformance"] },
     Tool { program: "cargo-fuzz", from: From::Cargo("cargo-fuzz", "0.13.2"), targets: &["fuzz"] },
@@ -42,15 +44,54 @@ const TOOLS: &[Tool] = &[
     Tool { program: "c++", from: From::Apt("g++"), targets: &["fuzz"] },
     Tool { program: "valgrind", from: From::Apt("valgrind"), targets: &["instructions"] },
     Tool { program: "strip", from: From::Apt("binutils"), targets: &["instructions"] },
-    Tool { program: "taskset", from: From::Apt("util-linux"), targets: &["bench"] },
-    Tool { program: "nginx", from: From::Apt("nginx-light"), targets: &["bench"] },
-    Tool { program: "varnishd", from: From::Apt("varnish"), targets: &["bench"] },
-    Tool { program: "ab", from: From::Apt("apache2-utils"), targets: &["bench"] },
-    Tool { program: "wrk", from: From::Apt("wrk"), targets: &["bench"] },
-    Tool { program: "haproxy", from: From::Apt("haproxy"), targets: &["bench"] },
-    Tool { program: "h2o", from: From::Apt("h2o"), targets: &["bench"] },
-    Tool { program: "h2load", from: From::Apt("nghttp2-client"), targets: &["bench"] },
+    Tool { program: "taskset", from: From::Apt("util-linux"), targets: TASKSET_FOR },
+    Tool { program: "nginx", from: From::Apt("nginx-light"), targets: NGINX_FOR },
+    Tool { program: "varnishd", from: From::Apt("varnish"), targets: VARNISH_FOR },
+    Tool {
+        program: "ab",
+        from: From::Apt("apache2-utils"),
+        targets: &["connections", "microcache", "wordpress"],
+    },
+    Tool { program: "wrk", from: From::Apt("wrk"), targets: WRK_FOR },
+    Tool { program: "haproxy", from: From::Apt("haproxy"), targets: HAPROXY_FOR },
+    Tool { program: "h2o", from: From::Apt("h2o"), targets: H2O_FOR },
+    Tool { program: "h2load", from: From::Apt("nghttp2-client"), targets: &["http2", "latency"] },
 ];
+
+const CURL_FOR: &[&str] =
+    &["test", "hit", "requests", "http2", "connections", "miss", "workers", "latency", "wordpress"];
+const TASKSET_FOR: &[&str] = &[
+    "hit",
+    "requests",
+    "http2",
+    "connections",
+    "miss",
+    "workers",
+    "latency",
+    "memory",
+    "idle",
+    "microcache",
+    "herd",
+    "wordpress",
+];
+const NGINX_FOR: &[&str] = &[
+    "hit",
+    "requests",
+    "http2",
+    "connections",
+    "miss",
+    "workers",
+    "latency",
+    "idle",
+    "microcache",
+    "herd",
+    "wordpress",
+];
+const VARNISH_FOR: &[&str] =
+    &["hit", "requests", "http2", "connections", "miss", "latency", "idle", "microcache"];
+const HAPROXY_FOR: &[&str] = &["hit", "requests", "http2", "connections", "miss", "latency"];
+const H2O_FOR: &[&str] = &["hit", "requests", "http2", "connections", "latency"];
+const WRK_FOR: &[&str] = &["hit", "requests", "connections", "miss", "workers"];
 
 /// Longest installation.
 const INSTALL_MAX: Duration = Duration::from_secs(1200);
@@ -60,10 +101,9 @@ const FETCH_MAX: Duration = Duration::from_secs(120);
 
 /// Makes sure that everything `target` needs is there.
 pub(crate) fn need(root: &Path, target: &str) -> Result<()> {
-    ensure!(
-        TOOLS.iter().any(|tool| tool.targets.contains(&target)),
-        "no target named `{target}` needs tools"
-    );
+    // A measurement may need none.
+    let is_known = bench::NAMES.contains(&target) || TOOLS.iter().any(|tool| tool.targets.contains(&target));
+    ensure!(is_known, "no target named `{target}` needs tools");
     for tool in TOOLS.iter().filter(|tool| tool.targets.contains(&target)) {
         if !on_path(tool.program) {
             install(root, tool)?;
@@ -156,4 +196,28 @@ pub(crate) fn audit(root: &Path) -> Result<()> {
 fn skip(reason: &str) -> Result<()> {
     println!("audit: skipped: {reason}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_is_for_a_target_or_a_measurement_that_exists() {
+        let targets = ["check", "audit", "test", "conformance", "fuzz", "instructions"];
+        for tool in TOOLS {
+            for target in tool.targets {
+                let exists = targets.contains(target) || bench::NAMES.contains(target);
+                assert!(exists, "{}: {target}", tool.program);
+            }
+        }
+    }
+
+    #[test]
+    fn a_measurement_without_peers_needs_none_of_them() {
+        let needed = |name: &str| TOOLS.iter().filter(|tool| tool.targets.contains(&name)).count();
+        assert_eq!((needed("scan"), needed("memory")), (0, 1));
+        assert!(need(Path::new("."), "scan").is_ok());
+        assert!(need(Path::new("."), "bench").is_err());
+    }
 }

@@ -9,18 +9,18 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::contender::larder::{self, AccessLog};
-use super::contender::{Kit, floor, h2o, haproxy, nginx, varnish};
+use super::contender::{Kit, floor};
 use super::drive::Load;
 use super::hit::floor_fields;
 use super::page::{PROGRAMS, Page};
-use super::runner::{Pace, Row, Scenario, run as measure};
+use super::rows::{
+    LARDER, NGINX, of_floor, of_h2o, of_haproxy, of_larder, of_nginx, of_nginx_files, of_varnish,
+};
+use super::runner::{Pace, Scenario, run as measure};
 use crate::origin::body;
 
 const TARGET: &str = "/page/134";
 const BYTES: usize = 134;
-const LARDER: &str = "larder";
-const NGINX: &str = "nginx proxy_cache";
 
 const NEW_EACH: &str = "a connection each";
 const NEW_EACH_OF_NGINX: f64 = 1.0;
@@ -58,15 +58,17 @@ pub(super) fn run(root: &Path) -> Result<()> {
 
 fn scenario<'a>(kit: &'a Kit, name: &str, load: Load) -> Scenario<'a> {
     let fixed = floor::answer("200 OK", &floor_fields(), &body(BYTES));
+    let file = vec![TARGET.to_owned()];
     let mut rows = vec![
-        Row::new("floor", move |setup| floor::server(kit, setup, &fixed)),
-        Row::new(LARDER, move |setup| larder::full(kit, setup, LARDER, AccessLog::Off)),
-        Row::new(NGINX, |setup| nginx::cache(setup, NGINX, "")),
-        Row::new("Varnish", |setup| varnish::cache(setup, "Varnish", "")),
-        Row::new("H2O files", |setup| h2o::files(setup, "H2O files", &[TARGET.to_owned()])),
+        of_floor(kit, fixed),
+        of_larder(kit),
+        of_nginx(),
+        of_nginx_files(file.clone()),
+        of_varnish(),
+        of_h2o(file),
     ];
     if !matches!(load, Load::Ab { .. }) {
-        rows.push(Row::new("HAProxy", |setup| haproxy::cache(setup, "HAProxy")));
+        rows.push(of_haproxy());
     }
     let mut scenario = Scenario::hit(name, TARGET, body(BYTES), rows);
     scenario.load = load;

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::contender::larder::{self, AccessLog};
-use super::contender::{Kit, Protocol, h2o, haproxy, nginx, varnish};
+use super::contender::{Kit, Protocol};
 use super::drive::Load;
 use super::page::{PROGRAMS, Page};
-use super::runner::{Pace, Row, Scenario, run as measure};
+use super::rows::{of_h2o, of_haproxy, of_larder, of_nginx, of_nginx_files, of_varnish};
+use super::runner::{Pace, Scenario, run as measure};
 use crate::origin::body;
 
 const SIZES: &[(&str, usize)] = &[("134 B", 134), ("8357 B", 8357)];
@@ -41,11 +41,12 @@ fn scenario<'a>(kit: &'a Kit, name: &str, bytes: usize) -> Scenario<'a> {
     let target = format!("/page/{bytes}");
     let file = vec![target.clone()];
     let rows = vec![
-        Row::new("larder", move |setup| larder::full(kit, setup, "larder", AccessLog::Off)),
-        Row::new("nginx proxy_cache", |setup| nginx::cache(setup, "nginx proxy_cache", "")),
-        Row::new("Varnish", |setup| varnish::cache(setup, "Varnish", "")),
-        Row::new("HAProxy", |setup| haproxy::cache(setup, "HAProxy")),
-        Row::new("H2O files", move |setup| h2o::files(setup, "H2O files", &file)),
+        of_larder(kit),
+        of_nginx(),
+        of_nginx_files(file.clone()),
+        of_varnish(),
+        of_haproxy(),
+        of_h2o(file),
     ];
     let mut scenario = Scenario::hit(name, &target, body(bytes), rows);
     scenario.load = LOAD;

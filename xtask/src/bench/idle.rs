@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::asker::{Asker, object};
 use super::contender::{Contender, Kit, Setup, floor, larder, nginx, varnish};
 use super::load::{allow_descriptors, on_load_core};
-use super::outcome::Judged;
+use super::outcome::{Judged, Verdict};
 use super::page::targets;
 use super::plot::{Panel, bars};
 use super::report::{Report, median};
@@ -149,7 +149,7 @@ fn report(root: &Path, rows: &[Row]) -> Result<()> {
         scenario: "idle".to_owned(),
         target: "larder: a connection costs at most 12 KB".to_owned(),
         figure: format!("{larder:.0} B"),
-        holds: larder <= BYTES_MAX,
+        verdict: Verdict::of(larder <= BYTES_MAX),
     }];
     table.push_str(&targets(&judged));
     table.push_str("\n![Resident bytes per idle connection](idle.svg)\n");
@@ -166,7 +166,7 @@ fn report(root: &Path, rows: &[Row]) -> Result<()> {
          neither figure. larder runs bench/full.toml, \
          everything on."
     );
-    let holds = judged.iter().all(|judged| judged.holds);
+    let holds = judged.iter().all(|judged| !judged.missed());
     Report {
         name: "idle",
         title: "Idle connections",

@@ -7,6 +7,7 @@
 mod asker;
 mod connections;
 pub(crate) mod contender;
+mod curl;
 mod drive;
 mod herd;
 mod hit;
@@ -14,6 +15,7 @@ mod http2;
 mod idle;
 mod latency;
 mod load;
+mod machine;
 mod memory;
 mod microcache;
 mod miss;
@@ -23,15 +25,18 @@ pub(crate) mod pauses;
 mod plot;
 pub(crate) mod report;
 mod requests;
+mod rows;
 mod runner;
 mod scan;
 mod slow_app;
+mod turns;
+mod validity;
 mod wordpress;
 mod workers;
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// Every measurement by name, in the order in which `all` runs them.
 pub(crate) const NAMES: &[&str] = &[
@@ -55,10 +60,19 @@ pub(crate) fn names() -> Vec<&'static str> {
     ["all"].into_iter().chain(NAMES.iter().copied()).collect()
 }
 
-/// Runs the measurement of this name, or `all` of them.
+/// Runs the measurement of this name, or `all` of them: one that fails does not keep the others from running.
+///
+/// # Errors
+/// Of each that failed, after the last.
 pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
-    crate::tools::need(root, "bench")?;
-    for name in NAMES.iter().copied().filter(|one| name == "all" || name == *one) {
+    let all = name == "all";
+    let chosen: Vec<&str> = NAMES.iter().copied().filter(|one| all || name == *one).collect();
+    // Before the first of them: what is missing should show now, and not after an hour.
+    for name in &chosen {
+        crate::tools::need(root, name)?;
+    }
+    let mut failed = Vec::new();
+    for name in chosen {
         let measure = match name {
             "hit" => hit::run,
             "requests" => requests::run,
@@ -74,7 +88,13 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "herd" => herd::run,
             _ => wordpress::run,
         };
-        measure(root).with_context(|| format!("bench {name}"))?;
+        if let Err(error) = measure(root).with_context(|| format!("bench {name}")) {
+            if all {
+                eprintln!("xtask: {error:#}, going on with the next");
+            }
+            failed.push(format!("{error:#}"));
+        }
     }
+    ensure!(failed.is_empty(), "{}", failed.join("; "));
     Ok(())
 }

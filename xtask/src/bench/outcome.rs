@@ -3,7 +3,7 @@
 //! In: runs, pushed by the runner. Out: medians per scenario and server, and a [`Judged`] per target. Each target is
 //! a comparison of two rows of one scenario, taken in the same rounds.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::drive::Driven;
 use super::report::median;
@@ -36,6 +36,8 @@ pub(crate) struct Run {
     pub(crate) driven: Driven,
     pub(crate) cpu_us_per_request: f64,
     pub(crate) origin_requests: u64,
+    /// What the hypervisor took of either core meanwhile, in percent.
+    pub(crate) steal_percent: f64,
 }
 
 impl Figures {
@@ -59,18 +61,75 @@ impl Figures {
         self.median(|run| run.driven.requests_per_s)
     }
 
+    /// How busy the server kept its core, in percent; of one core, where it has two.
+    pub(crate) fn server_percent(&self) -> f64 {
+        // Microseconds per second are parts of a million.
+        self.median(|run| run.cpu_us_per_request * run.driven.requests_per_s / 1e4)
+    }
+
+    /// How busy the load's core was, in percent.
+    pub(crate) fn load_percent(&self) -> f64 {
+        self.median(|run| run.driven.load_percent)
+    }
+
+    /// Bytes of an answer, head and body.
+    pub(crate) fn answer_bytes(&self) -> f64 {
+        self.median(|run| run.driven.bytes_per_request)
+    }
+
+    /// The least and the most of one figure over the runs; NaN without runs.
+    pub(crate) fn spread(&self, of: impl Fn(&Run) -> f64) -> (f64, f64) {
+        let values = || self.runs.iter().map(&of);
+        (values().fold(f64::NAN, f64::min), values().fold(f64::NAN, f64::max))
+    }
+
     /// The 99th percentile of the waits, in microseconds.
     pub(crate) fn p99_us(&self) -> f64 {
         self.median(|run| run.driven.p99_us)
     }
 }
 
+/// Where a server's rate is that of the load: beyond this, the load's core has no more to give.
+const LOAD_LIMIT_PERCENT: f64 = 95.0;
+
 /// One target, judged.
 pub(crate) struct Judged {
     pub(crate) scenario: String,
     pub(crate) target: String,
     pub(crate) figure: String,
-    pub(crate) holds: bool,
+    pub(crate) verdict: Verdict,
+}
+
+/// What became of a target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    Holds,
+    Missed,
+    /// The load was the limit of both sides, so that their rates are not theirs.
+    NotTold,
+}
+
+impl Verdict {
+    /// Of a figure that tells.
+    pub(crate) fn of(holds: bool) -> Self {
+        if holds { Self::Holds } else { Self::Missed }
+    }
+
+    /// As tables and files have it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Missed => "MISSED",
+            Self::NotTold => "not told: the load was the limit",
+        }
+    }
+}
+
+impl Judged {
+    /// Whether this fails the measurement.
+    pub(crate) fn missed(&self) -> bool {
+        self.verdict == Verdict::Missed
+    }
 }
 
 impl Outcome {
@@ -97,7 +156,8 @@ impl Outcome {
         Ok(judge(scenario, what, ratio, ratio <= share))
     }
 
-    /// `server` answers at least `share` of the requests per second that `beside` does.
+    /// `server` answers at least `share` of the requests per second that `beside` does; not told where the load was
+    /// the limit of both.
     pub(crate) fn rate_at_least(
         &self,
         scenario: &str,
@@ -105,9 +165,29 @@ impl Outcome {
         share: f64,
         beside: &str,
     ) -> Result<Judged> {
-        let ratio = self.figures(scenario, server)?.rate() / self.figures(scenario, beside)?.rate();
+        let (server_figures, beside_figures) =
+            (self.figures(scenario, server)?, self.figures(scenario, beside)?);
+        let ratio = server_figures.rate() / beside_figures.rate();
         let what = format!("{server}: requests/s at least {share:.2} of {beside}");
-        Ok(judge(scenario, what, ratio, ratio >= share))
+        let mut judged = judge(scenario, what, ratio, ratio >= share);
+        let limited = |figures: &Figures| figures.load_percent() > LOAD_LIMIT_PERCENT;
+        if limited(server_figures) && limited(beside_figures) {
+            judged.verdict = Verdict::NotTold;
+        }
+        Ok(judged)
+    }
+
+    /// That the answers of `beside` are as long as those of `server`, give or take this share: otherwise it has more or
+    /// less to do.
+    ///
+    /// # Errors
+    /// They are not, or there is no such row.
+    pub(crate) fn same_bytes(&self, scenario: &str, server: &str, share: f64, beside: &str) -> Result<()> {
+        let bytes = |server| Ok::<f64, anyhow::Error>(self.figures(scenario, server)?.answer_bytes());
+        let (ours, theirs) = (bytes(server)?, bytes(beside)?);
+        let same = (theirs / ours - 1.0).abs() <= share;
+        ensure!(same, "{scenario}: an answer of {beside} has {theirs:.0} bytes, one of {server} {ours:.0}");
+        Ok(())
     }
 
     /// The p99 of `server` is at most `share` of that of `beside`.
@@ -126,7 +206,12 @@ impl Outcome {
 
 fn judge(scenario: &str, target: String, ratio: f64, holds: bool) -> Judged {
     // More places than any target has: a miss by a hair has to show as one.
-    Judged { scenario: scenario.to_owned(), target, figure: format!("{ratio:.3}"), holds }
+    Judged {
+        scenario: scenario.to_owned(),
+        target,
+        figure: format!("{ratio:.3}"),
+        verdict: Verdict::of(holds),
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +237,7 @@ pub(super) mod tests {
                     },
                     cpu_us_per_request: value,
                     origin_requests: 0,
+                    steal_percent: 0.5,
                 });
             }
             figures
@@ -166,7 +252,8 @@ pub(super) mod tests {
         assert_eq!(outcome.figures("134 B", "slow").unwrap().cpu_us().to_bits(), 8.0_f64.to_bits());
         let check = |judged: Result<Judged>, figure: &str, holds: bool| {
             let judged = judged.unwrap();
-            assert_eq!((judged.figure.as_str(), judged.holds), (figure, holds), "{}", judged.target);
+            let expected = (figure, Verdict::of(holds));
+            assert_eq!((judged.figure.as_str(), judged.verdict), expected, "{}", judged.target);
         };
         check(outcome.cpu_at_most("134 B", "quick", 0.5, "slow"), "0.500", true);
         check(outcome.cpu_at_most("134 B", "quick", 0.49, "slow"), "0.500", false);
@@ -175,6 +262,39 @@ pub(super) mod tests {
         check(outcome.rate_at_least("134 B", "quick", 0.9, "slow"), "0.500", false);
         check(outcome.p99_at_most("134 B", "quick", 1.0, "slow"), "0.500", true);
         check(outcome.p99_at_most("134 B", "slow", 1.0, "quick"), "2.000", false);
+    }
+
+    #[test]
+    fn a_rate_that_is_the_load_s_on_both_sides_is_not_told() {
+        let mut outcome = outcome();
+        let mut busy = |row: usize, percent: f64| {
+            for run in &mut outcome.measured[0].rows[row].runs {
+                run.driven.load_percent = percent;
+            }
+            outcome.rate_at_least("134 B", "quick", 0.9, "slow").unwrap().verdict
+        };
+        assert_eq!(busy(0, 97.0), Verdict::Missed);
+        assert_eq!(busy(1, 95.5), Verdict::NotTold);
+        assert_eq!(busy(0, 94.0), Verdict::Missed);
+    }
+
+    #[test]
+    fn answers_of_another_length_are_no_comparison() {
+        let mut outcome = outcome();
+        for run in &mut outcome.measured[0].rows[1].runs {
+            run.driven.bytes_per_request = 410.0;
+        }
+        assert!(outcome.same_bytes("134 B", "quick", 0.03, "slow").is_ok());
+        assert!(outcome.same_bytes("134 B", "quick", 0.02, "slow").is_err());
+        assert!(outcome.same_bytes("134 B", "slow", 0.02, "quick").is_err());
+    }
+
+    #[test]
+    fn a_spread_is_of_all_runs() {
+        let outcome = outcome();
+        let row = outcome.figures("134 B", "quick").unwrap();
+        assert_eq!(row.spread(|run| run.cpu_us_per_request), (1.0, 9.0));
+        assert!(Figures::new("nobody").spread(|run| run.cpu_us_per_request).0.is_nan());
     }
 
     #[test]
@@ -187,7 +307,7 @@ pub(super) mod tests {
     fn no_runs_hold_no_target() {
         let mut outcome = outcome();
         outcome.measured[0].rows[0].runs.clear();
-        assert!(!outcome.cpu_at_most("134 B", "quick", 1.0, "slow").unwrap().holds);
-        assert!(!outcome.rate_at_least("134 B", "quick", 0.0, "slow").unwrap().holds);
+        assert!(outcome.cpu_at_most("134 B", "quick", 1.0, "slow").unwrap().missed());
+        assert!(outcome.rate_at_least("134 B", "quick", 0.0, "slow").unwrap().missed());
     }
 }

@@ -55,7 +55,7 @@ impl Page<'_> {
             )?;
             let _ = writeln!(text, "\n![{title}]({file})");
         }
-        let missed = judged.iter().filter(|judged| !judged.holds).count();
+        let missed = judged.iter().filter(|judged| judged.missed()).count();
         Report {
             name: self.name,
             title: self.title,
@@ -69,7 +69,7 @@ impl Page<'_> {
                 })).collect::<Vec<Value>>(),
                 "missed": missed,
                 "targets": judged.iter().map(|judged| json!({ "scenario": judged.scenario,
-                    "target": judged.target, "figure": judged.figure, "holds": judged.holds,
+                    "target": judged.target, "figure": judged.figure, "verdict": judged.verdict.word(),
                 })).collect::<Vec<Value>>(),
             }),
         }
@@ -90,24 +90,29 @@ fn panels(outcome: &Outcome, figure: fn(&Figures) -> f64) -> Vec<Panel> {
 
 fn table(outcome: &Outcome) -> String {
     let mut table = String::from(
-        "| | server | CPU us per request | requests/s | p50 us | p99 us | p99.9 us | memory MB | load's core % | origin \
-         requests |\n|---|---|---|---|---|---|---|---|---|---|\n",
+        "| | server | CPU us per request | least..most | requests/s | p50 us | p99 us | p99.9 us | bytes per answer | \
+         memory MB | server's core % | load's core % | origin requests |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for measured in &outcome.measured {
         for row in &measured.rows {
             let p999 = p999_us(row).map_or_else(|| "-".to_owned(), |us| format!("{us:.0}"));
             let asked = origin_requests(row);
+            let (least, most) = row.spread(|run| run.cpu_us_per_request);
             let _ = writeln!(
                 table,
-                "| {} | {} | {:.2} | {:.0} | {:.0} | {:.0} | {p999} | {:.1} | {:.0} | {asked} |",
+                "| {} | {} | {:.2} | {least:.2}..{most:.2} | {:.0} | {:.0} | {:.0} | {p999} | {:.0} | {:.1} | {:.0} | {:.0} \
+                 | {asked} |",
                 measured.scenario,
                 row.server,
                 row.cpu_us(),
                 row.rate(),
                 row.median(|run| run.driven.p50_us),
                 row.p99_us(),
+                row.answer_bytes(),
                 megabytes(row.resident_bytes),
-                row.median(|run| run.driven.load_percent),
+                row.server_percent(),
+                row.load_percent(),
             );
         }
     }
@@ -120,9 +125,8 @@ pub(crate) fn targets(judged: &[Judged]) -> String {
         return String::new();
     }
     let mut table = String::from("\nTargets:\n\n| | target | figure | |\n|---|---|---|---|\n");
-    for Judged { scenario, target, figure, holds } in judged {
-        let verdict = if *holds { "holds" } else { "MISSED" };
-        let _ = writeln!(table, "| {scenario} | {target} | {figure} | {verdict} |");
+    for Judged { scenario, target, figure, verdict } in judged {
+        let _ = writeln!(table, "| {scenario} | {target} | {figure} | {} |", verdict.word());
     }
     table
 }
@@ -150,11 +154,13 @@ fn row(row: &Figures) -> Value {
         "server": row.server, "cpu_us_per_request": round(row.cpu_us()), "requests_per_s": row.rate().round(),
         "p50_us": row.median(|run| run.driven.p50_us), "p99_us": row.p99_us(), "p999_us": p999_us(row),
         "resident_mb": round(megabytes(row.resident_bytes)),
-        "load_percent": row.median(|run| run.driven.load_percent).round(),
+        "bytes_per_answer": row.answer_bytes().round(),
+        "server_percent": row.server_percent().round(), "load_percent": row.load_percent().round(),
         "origin_requests": origin_requests(row),
         "rounds": row.runs.iter().map(|run| json!({
             "cpu_us_per_request": round(run.cpu_us_per_request), "requests_per_s": run.driven.requests_per_s.round(),
-            "p99_us": run.driven.p99_us,
+            "p99_us": run.driven.p99_us, "load_percent": run.driven.load_percent.round(),
+            "steal_percent": round(run.steal_percent),
         })).collect::<Vec<Value>>(),
     })
 }
@@ -162,24 +168,30 @@ fn row(row: &Figures) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::outcome::Verdict;
     use crate::bench::outcome::tests::outcome;
 
     #[test]
     fn a_row_has_its_medians() {
-        let row = "| 134 B | slow | 8.00 | 8000 | 8 | 16 | - | 0.0 | 50 | 0 |";
+        let row = "| 134 B | slow | 8.00 | 2.00..18.00 | 8000 | 8 | 16 | - | 400 | 0.0 | 6 | 50 | 0 |";
         assert!(table(&outcome()).lines().any(|line| line == row), "{}", table(&outcome()));
     }
 
     #[test]
     fn a_missed_target_is_told() {
-        let target = |holds| Judged {
+        let target = |verdict| Judged {
             scenario: "134 B".to_owned(),
             target: "quick: all of it".to_owned(),
             figure: "0.500".to_owned(),
-            holds,
+            verdict,
         };
-        assert!(targets(&[target(true)]).ends_with("| 134 B | quick: all of it | 0.500 | holds |\n"));
-        assert!(targets(&[target(false)]).ends_with("| 134 B | quick: all of it | 0.500 | MISSED |\n"));
+        let check = |verdict, word: &str| {
+            let end = format!("| 134 B | quick: all of it | 0.500 | {word} |\n");
+            assert!(targets(&[target(verdict)]).ends_with(&end), "{end}");
+        };
+        check(Verdict::Holds, "holds");
+        check(Verdict::Missed, "MISSED");
+        check(Verdict::NotTold, "not told: the load was the limit");
         assert_eq!(targets(&[]), "");
     }
 }

@@ -9,11 +9,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::contender::larder::{self, AccessLog};
-use super::contender::{Kit, floor, h2o, haproxy, nginx, varnish};
+use super::contender::{Kit, floor, nginx, varnish};
 use super::drive::{Load, Request};
 use super::hit::floor_fields;
 use super::page::{PROGRAMS, Page};
+use super::rows::{NGINX, VARNISH, of_floor, of_h2o, of_haproxy, of_larder, of_nginx_files};
 use super::runner::{Expected, Pace, Row, Scenario, run as measure};
 use crate::origin::{body, entity_tag};
 
@@ -48,7 +48,7 @@ pub(super) fn run(root: &Path) -> Result<()> {
              keys\": {SMALL_BYTES} bytes each, asked for in a fixed order in which the share of the key in place k goes with \
              1/k (bench/load/zipf.lua). \"30 response fields\": {SMALL_BYTES} bytes under 30 more fields. \"20 request \
              fields\": {SMALL_BYTES} bytes, asked for with {REQUEST_FIELDS} fields and a Cookie of {COOKIE_BYTES} bytes. HAProxy's \
-             cache answers no ranges, and its 304 says the length of what it leaves out (RFC 9110 8.6), which wrk waits for; H2O serves files, which have no entity tag of the origin's and no fields of its own.",
+             cache answers no ranges, and its 304 says the length of what it leaves out (RFC 9110 8.6), which wrk waits for; files of nginx and H2O have no entity tag of the origin's and no fields of its own.",
             RANGE.0, RANGE.1
         ),
         programs: PROGRAMS,
@@ -59,31 +59,21 @@ pub(super) fn run(root: &Path) -> Result<()> {
 /// The caches that can do everything.
 fn caches(kit: &Kit) -> Vec<Row<'_>> {
     vec![
-        Row::new("larder", move |setup| larder::full(kit, setup, "larder", AccessLog::Off)),
+        of_larder(kit),
         // Its cache answers ranges of its own accord only where the origin says that it would.
-        Row::new("nginx proxy_cache", |setup| {
-            nginx::cache(setup, "nginx proxy_cache", "proxy_force_ranges on;")
-        }),
+        Row::new(NGINX, |setup| nginx::cache(setup, NGINX, "proxy_force_ranges on;")),
         // Left to itself it asks the origin for every request with a cookie, so its users have it forget them.
-        Row::new("Varnish", |setup| varnish::without_cookies(setup, "Varnish")),
+        Row::new(VARNISH, |setup| varnish::without_cookies(setup, VARNISH)),
     ]
 }
 
-fn of_haproxy<'a>() -> Row<'a> {
-    Row::new("HAProxy", |setup| haproxy::cache(setup, "HAProxy"))
-}
-
-fn of_h2o<'a>(targets: Vec<String>) -> Row<'a> {
-    Row::new("H2O files", move |setup| h2o::files(setup, "H2O files", &targets))
-}
-
-fn of_floor<'a>(kit: &'a Kit, status: &str, fields: &[String], content: &[u8]) -> Row<'a> {
-    let answer = floor::answer(status, &[floor_fields(), fields.to_vec()].concat(), content);
-    Row::new("floor", move |setup| floor::server(kit, setup, &answer))
+/// The floor with what larder says, and these fields more.
+fn floor_with<'a>(kit: &'a Kit, status: &str, fields: &[String], content: &[u8]) -> Row<'a> {
+    of_floor(kit, floor::answer(status, &[floor_fields(), fields.to_vec()].concat(), content))
 }
 
 fn not_modified(kit: &Kit) -> Scenario<'_> {
-    let mut rows = vec![of_floor(kit, "304 Not Modified", &[], b"")];
+    let mut rows = vec![floor_with(kit, "304 Not Modified", &[], b"")];
     rows.extend(caches(kit));
     let mut scenario = Scenario::hit("304", PAGE, Vec::new(), rows);
     scenario.prime = Some(PAGE.to_owned());
@@ -96,9 +86,9 @@ fn range(kit: &Kit) -> Scenario<'_> {
     let (first, last) = RANGE;
     let part: Vec<u8> = body(PAGE_BYTES).into_iter().skip(first).take(last + 1 - first).collect();
     let said = [format!("Content-Range: bytes {first}-{last}/{PAGE_BYTES}")];
-    let mut rows = vec![of_floor(kit, "206 Partial Content", &said, &part)];
+    let mut rows = vec![floor_with(kit, "206 Partial Content", &said, &part)];
     rows.extend(caches(kit));
-    rows.push(of_h2o(vec![PAGE.to_owned()]));
+    rows.extend([of_nginx_files(vec![PAGE.to_owned()]), of_h2o(vec![PAGE.to_owned()])]);
     let mut scenario = Scenario::hit("range", PAGE, Vec::new(), rows);
     // Whole first: what is stored must not depend on how a cache treats a range of what it does not have.
     scenario.prime = Some(PAGE.to_owned());
@@ -108,10 +98,11 @@ fn range(kit: &Kit) -> Scenario<'_> {
 }
 
 fn many_keys(kit: &Kit) -> Scenario<'_> {
-    let mut rows = vec![of_floor(kit, "200 OK", &[], &body(SMALL_BYTES))];
+    let mut rows = vec![floor_with(kit, "200 OK", &[], &body(SMALL_BYTES))];
     rows.extend(caches(kit));
     rows.push(of_haproxy());
-    rows.push(of_h2o((0..KEYS).map(|key| format!("/key/{key}/{SMALL_BYTES}")).collect()));
+    let files: Vec<String> = (0..KEYS).map(|key| format!("/key/{key}/{SMALL_BYTES}")).collect();
+    rows.extend([of_nginx_files(files.clone()), of_h2o(files)]);
     let mut scenario = Scenario::hit("10 000 keys", "/key/0/134", body(SMALL_BYTES), rows);
     scenario.prime = Some(format!("/key/[0-{}]/{SMALL_BYTES}", KEYS - 1));
     scenario.load = Load::Wrk { connections: 64, script: Some("zipf.lua") };
@@ -121,16 +112,17 @@ fn many_keys(kit: &Kit) -> Scenario<'_> {
 fn many_response_fields(kit: &Kit) -> Scenario<'_> {
     let fields: Vec<String> =
         (0..30).map(|n| format!("X-Field-{n}: a value of some length, as applications send it")).collect();
-    let mut rows = vec![of_floor(kit, "200 OK", &fields, &body(SMALL_BYTES))];
+    let mut rows = vec![floor_with(kit, "200 OK", &fields, &body(SMALL_BYTES))];
     rows.extend(caches(kit));
     rows.push(of_haproxy());
     Scenario::hit("30 response fields", &format!("{SMALL}?fields=30"), body(SMALL_BYTES), rows)
 }
 
 fn many_request_fields(kit: &Kit) -> Scenario<'_> {
-    let mut rows = vec![of_floor(kit, "200 OK", &[], &body(SMALL_BYTES))];
+    let mut rows = vec![floor_with(kit, "200 OK", &[], &body(SMALL_BYTES))];
     rows.extend(caches(kit));
-    rows.extend([of_haproxy(), of_h2o(vec![SMALL.to_owned()])]);
+    let file = vec![SMALL.to_owned()];
+    rows.extend([of_haproxy(), of_nginx_files(file.clone()), of_h2o(file)]);
     let mut scenario = Scenario::hit("20 request fields", SMALL, body(SMALL_BYTES), rows);
     scenario.request = Request { target: SMALL.to_owned(), fields: browser_fields() };
     scenario

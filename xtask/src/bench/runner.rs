@@ -2,30 +2,30 @@
 //! answer, warms them up, lets them take turns for three rounds, and stops them.
 //!
 //! In: [`Scenario`]s, each a request, what has to come back, a load, and a row per server. Out: an
-//! [`Outcome`] with every run. The servers take turns within each round, so that a slow
-//! moment of the machine meets all of them; idle ones cost nothing meanwhile.
-//! A run counts only where status and whole body are right before and after it, the tool saw no error, the bytes it
-//! received are those of the answer, and the origin was asked as often as the scenario allows. Otherwise nothing is
-//! reported at all: figures of errors mislead.
-//! Deliberately absent: looking into each answer of a run, which would make the load the limit.
+//! [`Outcome`] with every run. The servers take turns within each round, another one first each time, so that a slow
+//! moment of the machine meets all of them; who is not on turn stands still (turns.rs).
+//! A run counts only where status and whole body are right before and after it, the tool saw no error, and what
+//! validity.rs asks for is true. Otherwise nothing is reported at all: figures of errors mislead. Only a run in which the
+//! hypervisor took too much of a core is made again, a few times.
 
 use std::net::SocketAddr;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
-use super::contender::{Contender, Kit, Protocol, Setup, Workers, floor};
-use super::drive::{Driven, Load, Request, drive};
+use super::contender::{Contender, Kit, Setup, Workers, floor};
+use super::curl::{Answer, ask, fill};
+use super::drive::{Load, Request, drive};
 use super::load::allow_descriptors;
+use super::machine::Moment;
 use super::outcome::{Figures, Measured, Outcome, Run};
-use crate::children::output_within;
+use super::turns::{TakesTurns, wait};
+use super::validity::{OriginAsked, STEAL_PERCENT_MAX, connections_kept, right_bytes, right_kind};
 use crate::origin::Origin;
 
-/// Longest check of one answer, and longest filling of a cache.
-const CHECK_MAX: Duration = Duration::from_secs(60);
-/// Most that a head may have for the received bytes to be those of the answer.
-const HEAD_BYTES_MAX: f64 = 6144.0;
+/// How often a run is made until the hypervisor leaves it alone.
+const TRIES_MAX: usize = 4;
 
 /// How often and how long.
 #[derive(Clone, Copy)]
@@ -46,17 +46,8 @@ pub(crate) enum Behind {
     /// The origin of this program (origin.rs): the answer follows from the target, and requests are counted.
     Counting,
     /// The floor on the load's core, with this answer to everything: cheap enough to be asked for every request.
-    /// It counts health checks as well.
+    /// It leaves health checks out of its count.
     Fixed(Vec<u8>),
-}
-
-/// How often the origin may be asked during a run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OriginAsked {
-    /// Every answer is a hit.
-    Never,
-    /// Every answer is a miss: once for each, or more often.
-    Each,
 }
 
 /// What has to come back.
@@ -87,12 +78,19 @@ type Start<'a> = Box<dyn Fn(&Setup<'_>) -> Result<Contender> + 'a>;
 pub(crate) struct Row<'a> {
     name: String,
     start: Start<'a>,
+    clears_up: Duration,
 }
 
 impl<'a> Row<'a> {
     /// `start` starts the server for a given setup.
     pub(crate) fn new(name: &str, start: impl Fn(&Setup<'_>) -> Result<Contender> + 'a) -> Self {
-        Self { name: name.to_owned(), start: Box::new(start) }
+        Self { name: name.to_owned(), start: Box::new(start), clears_up: Duration::ZERO }
+    }
+
+    /// For so long after each run the server clears up behind it, which counts as its CPU time: what it does later
+    /// belongs to what it was asked for as well.
+    pub(crate) fn clearing_up(self, clears_up: Duration) -> Self {
+        Self { clears_up, ..self }
     }
 }
 
@@ -168,178 +166,136 @@ impl Origins {
 fn measure(kit: &Kit, scenario: &Scenario<'_>, pace: Pace) -> Result<Measured> {
     let mut running = Vec::with_capacity(scenario.rows.len());
     for row in &scenario.rows {
-        // An origin for each: its count is of this server alone.
-        let origin = Origins::start(kit, &scenario.behind)?;
-        let setup = Setup {
-            workers: scenario.workers,
-            protocol: scenario.load.protocol(),
-            ..kit.setup(origin.address())
-        };
-        let contender = (row.start)(&setup).with_context(|| row.name.clone())?;
-        if let Some(target) = &scenario.prime {
-            prime(contender.address, setup.protocol, target).with_context(|| row.name.clone())?;
-        }
-        verify(&contender, scenario).with_context(|| row.name.clone())?;
-        drive(&kit.root, &scenario.load, &scenario.request, contender.address, pace.warm)
-            .with_context(|| row.name.clone())?;
-        running.push((contender, origin));
+        let (contender, origin) = begin(kit, scenario, row, pace).with_context(|| row.name.clone())?;
+        running.push((TakesTurns::new(contender)?, origin, row, Figures::new(&row.name)));
     }
-    let mut figures: Vec<Figures> = scenario.rows.iter().map(|row| Figures::new(&row.name)).collect();
     for round in 1..=pace.rounds {
-        for ((contender, origin), figures) in running.iter_mut().zip(&mut figures) {
-            let run = one_run(kit, scenario, contender, origin, pace.run)
-                .with_context(|| figures.server.clone())?;
+        for (contender, origin, row, figures) in &mut running {
+            let mut contender = contender.turn().with_context(|| row.name.clone())?;
+            let run = one_run(kit, scenario, row, &mut contender, origin, pace.run)
+                .with_context(|| row.name.clone())?;
             println!(
                 "{}, round {round}, {}: {:.2} us CPU per request, {:.0} requests/s, p99 {:.0} us",
-                scenario.name,
-                figures.server,
-                run.cpu_us_per_request,
-                run.driven.requests_per_s,
-                run.driven.p99_us
+                scenario.name, row.name, run.cpu_us_per_request, run.driven.requests_per_s, run.driven.p99_us
             );
             figures.resident_bytes = contender.server.resident_bytes();
             figures.runs.push(run);
         }
+        // Another one comes first in the next round: whom a server follows may matter to it.
+        let first = running.len().min(1);
+        running.rotate_left(first);
     }
-    Ok(Measured { scenario: scenario.name.clone(), load: scenario.load.told(), rows: figures })
+    // Back into the order of the table.
+    let turned = pace.rounds.checked_rem(running.len()).unwrap_or(0);
+    running.rotate_right(turned);
+    let mut rows = Vec::with_capacity(running.len());
+    for (mut contender, _origin, row, figures) in running {
+        contender.turn()?.check_at_last().with_context(|| row.name.clone())?;
+        rows.push(figures);
+    }
+    Ok(Measured { scenario: scenario.name.clone(), load: scenario.load.told(), rows })
+}
+
+/// A server with an origin of its own, whose count is of this server alone: filled, seen to be right, and warm.
+fn begin(kit: &Kit, scenario: &Scenario<'_>, row: &Row<'_>, pace: Pace) -> Result<(Contender, Origins)> {
+    let origin = Origins::start(kit, &scenario.behind)?;
+    let setup = Setup {
+        workers: scenario.workers,
+        protocol: scenario.load.protocol(),
+        ..kit.setup(origin.address())
+    };
+    let contender = (row.start)(&setup)?;
+    if let Some(target) = &scenario.prime {
+        fill(contender.address, scenario.load.version(), target)?;
+    }
+    verify(&contender, scenario)?;
+    drive(&kit.root, &scenario.load, &scenario.request, contender.address, pace.warm)?;
+    Ok((contender, origin))
 }
 
 fn one_run(
     kit: &Kit,
     scenario: &Scenario<'_>,
+    row: &Row<'_>,
     contender: &mut Contender,
     origin: &Origins,
     length: Duration,
 ) -> Result<Run> {
-    verify(contender, scenario)?;
+    let mut steal_percent = 0.0;
+    for _ in 0..TRIES_MAX {
+        let run = one_try(kit, scenario, row, contender, origin, length)?;
+        steal_percent = run.steal_percent;
+        if steal_percent <= STEAL_PERCENT_MAX {
+            return Ok(run);
+        }
+        println!("{}, {}: the hypervisor took {steal_percent:.1} %, once more", scenario.name, row.name);
+    }
+    bail!(
+        "the hypervisor took {steal_percent:.1} % of a core, and too much in {TRIES_MAX} runs: no quiet machine"
+    )
+}
+
+fn one_try(
+    kit: &Kit,
+    scenario: &Scenario<'_>,
+    row: &Row<'_>,
+    contender: &mut Contender,
+    origin: &Origins,
+    length: Duration,
+) -> Result<Run> {
+    let load = &scenario.load;
+    let before = verify(contender, scenario)?;
     let asked = origin.asked()?;
-    let (cpu, origin_cpu, began) = (contender.server.cpu_time(), origin.cpu_time(), Instant::now());
-    let mut driven = drive(&kit.root, &scenario.load, &scenario.request, contender.address, length)?;
-    let cpu = contender.server.cpu_time().saturating_sub(cpu);
-    let origin_cpu = origin.cpu_time().saturating_sub(origin_cpu);
-    driven.load_percent += 100.0 * origin_cpu.as_secs_f64() / began.elapsed().as_secs_f64();
+    let (cpu, origin_cpu, moment) = (contender.server.cpu_time(), origin.cpu_time(), Moment::now()?);
+    let mut driven = drive(&kit.root, load, &scenario.request, contender.address, length)?;
+    let (passed, origin_cpu) = (moment.passed()?, origin.cpu_time().saturating_sub(origin_cpu));
     let origin_requests = origin.asked()?.saturating_sub(asked);
-    verify(contender, scenario)?;
+    wait(row.clears_up);
+    let cpu = contender.server.cpu_time().saturating_sub(cpu);
+    let after = verify(contender, scenario)?;
     contender.server.still_runs()?;
-    right_bytes(&driven, scenario)?;
-    right_kind(scenario.origin_asked, origin_requests, driven.requests)?;
-    Ok(Run { driven, cpu_us_per_request: cpu.as_secs_f64() * 1e6 / driven.requests, origin_requests })
+    right_bytes(&driven, load, [&before, &after])?;
+    right_kind(scenario.origin_asked, origin_requests, driven.requests, load)?;
+    connections_kept(&passed, load, scenario.origin_asked, driven.requests)?;
+    driven.load_percent += 100.0 * origin_cpu.as_secs_f64() * driven.requests_per_s / driven.requests;
+    Ok(Run {
+        driven,
+        cpu_us_per_request: cpu.as_secs_f64() * 1e6 / driven.requests,
+        origin_requests,
+        steal_percent: passed.steal_percent,
+    })
 }
 
-/// That what was received is what the answers have: a body of another kind shows even where the status is right.
-#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-fn right_bytes(driven: &Driven, scenario: &Scenario<'_>) -> Result<()> {
-    let body = scenario.expected.body.len() as f64;
-    // What was still on its way when the time was up is received as well, and is no request.
-    let cut_off = scenario.load.in_flight_max() as f64 * (body + HEAD_BYTES_MAX) / driven.requests;
-    let received = driven.bytes_per_request;
-    ensure!(
-        received >= body * 0.98 && received <= body + HEAD_BYTES_MAX + cut_off,
-        "{received:.0} bytes for an answer, whose body has {body}"
-    );
-    Ok(())
-}
-
-/// That the origin was asked as often as hits or misses have it.
-#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-fn right_kind(allowed: OriginAsked, asked: u64, answers: f64) -> Result<()> {
-    match allowed {
-        OriginAsked::Never => {
-            ensure!(asked == 0, "the origin was asked {asked} times during the run: not all were hits");
-        }
-        OriginAsked::Each => {
-            let enough = asked as f64 >= answers;
-            ensure!(enough, "the origin was asked {asked} times for {answers} answers: not all were misses");
-        }
-    }
-    Ok(())
-}
-
-fn verify(contender: &Contender, scenario: &Scenario<'_>) -> Result<()> {
-    let (status, body) = ask(contender.address, scenario.load.protocol(), &scenario.request)?;
+/// One answer, which has to be the expected one.
+fn verify(contender: &Contender, scenario: &Scenario<'_>) -> Result<Answer> {
+    let request = Request { target: once(&scenario.request.target), fields: scenario.request.fields.clone() };
+    let answer = ask(contender.address, scenario.load.version(), &request)?;
     let expected = &scenario.expected;
-    ensure!(status == expected.status, "status {status}, not {}", expected.status);
-    ensure!(body == expected.body, "a wrong body of {} bytes, not {}", body.len(), expected.body.len());
-    Ok(())
+    ensure!(answer.status == expected.status, "status {}, not {}", answer.status, expected.status);
+    let right = answer.body == expected.body;
+    ensure!(right, "a wrong body of {} bytes, not {}", answer.body.len(), expected.body.len());
+    Ok(answer)
 }
 
-/// One request by curl: status and body.
-pub(crate) fn ask(address: SocketAddr, protocol: Protocol, request: &Request) -> Result<(u16, Vec<u8>)> {
-    let file = tempfile::NamedTempFile::new()?;
-    let mut command = curl(protocol);
-    for field in &request.fields {
-        command.args(["-H", field]);
-    }
-    command.arg("-g").arg("-o").arg(file.path()).args(["-w", "%{http_code}"]);
-    let printed = output_within(command.arg(format!("http://{address}{}", request.target)), CHECK_MAX)?;
-    Ok((printed.trim().parse().context("curl's status")?, std::fs::read(file.path())?))
-}
-
-/// Fetches every target that curl makes of `target`; none may be answered with an error.
-fn prime(address: SocketAddr, protocol: Protocol, target: &str) -> Result<()> {
-    let mut command = curl(protocol);
-    command.args(["-o", "/dev/null", "-w", "%{http_code}\n"]).arg(format!("http://{address}{target}"));
-    let statuses = output_within(&mut command, CHECK_MAX)?;
-    let error = statuses.lines().find(|status| !status.starts_with(['2', '3']));
-    ensure!(error.is_none(), "status {} while the cache was filled", error.unwrap_or_default());
-    Ok(())
-}
-
-fn curl(protocol: Protocol) -> Command {
-    let mut command = Command::new("curl");
-    command.args(["-q", "-sS", "--path-as-is"]);
-    if protocol == Protocol::Http2 {
-        command.arg("--http2-prior-knowledge");
-    }
-    command
+/// The target with its `NEW`, which stands for what nobody asked for before (bench/load/distinct.lua), made so: the
+/// second answer of one target would be a hit, with another head than those of the run.
+fn once(target: &str) -> String {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    let number = ASKED.fetch_add(1, Ordering::Relaxed);
+    target.replacen("NEW", &format!("looked-at-{number}"), 1)
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::origin::body;
-
-    fn driven(bytes_per_request: f64) -> Driven {
-        Driven {
-            requests: 1000.0,
-            requests_per_s: 1000.0,
-            p50_us: 1.0,
-            p99_us: 1.0,
-            p999_us: None,
-            bytes_per_request,
-            load_percent: 50.0,
-        }
-    }
 
     #[test]
-    fn a_body_of_another_length_refuses_a_run() {
-        let scenario = Scenario::hit("8 KB", "/page/8357", body(8357), Vec::new());
-        for (received, right) in [(8357.0, true), (8600.0, true), (340.0, false), (57_300.0, false)] {
-            assert_eq!(right_bytes(&driven(received), &scenario).is_ok(), right, "{received}");
-        }
-    }
-
-    #[test]
-    fn a_miss_among_hits_and_a_hit_among_misses_refuse_a_run() {
-        let check = |allowed, asked, right: bool| {
-            assert_eq!(right_kind(allowed, asked, 1000.0).is_ok(), right, "{asked}");
-        };
-        check(OriginAsked::Never, 0, true);
-        check(OriginAsked::Never, 1, false);
-        check(OriginAsked::Each, 1000, true);
-        check(OriginAsked::Each, 1064, true);
-        check(OriginAsked::Each, 999, false);
-    }
-
-    #[test]
-    fn the_origin_is_asked_by_curl_and_fills_are_checked() {
-        let origin = Origin::start().unwrap();
-        let request = Request::of("/page/57");
-        assert_eq!(ask(origin.address, Protocol::Http1, &request).unwrap(), (200, body(57)));
-        prime(origin.address, Protocol::Http1, "/key/[0-9]/134").unwrap();
-        assert_eq!(origin.asked(), 11);
-        let nobody = crate::children::free_port().unwrap();
-        assert!(prime(nobody, Protocol::Http1, "/").is_err());
+    fn a_target_that_nobody_asked_for_is_another_each_time() {
+        assert_eq!(once("/page/134"), "/page/134");
+        let (first, second) = (once("/page/NEW/134"), once("/page/NEW/134"));
+        assert!(
+            first != second && first.starts_with("/page/looked-at-") && first.ends_with("/134"),
+            "{first}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! A client that asks one question after the other over one HTTP/1.1 connection.
 //!
-//! In: requests as bytes. Out: status and body of each answer, whole. Each request is one write.
+//! In: the parts of a request. Out: status and body of each answer, whole. Each request is one write.
 //! Deliberately absent: chunks and answers that end with the connection. What is counted here has a known length.
 
 use std::io::{Read, Write};
@@ -38,12 +38,22 @@ impl Connection {
         target: &str,
         fields: &[(String, String)],
     ) -> Result<Answer> {
+        self.send(host, target, fields)?;
+        self.answer()
+    }
+
+    /// Only asks.
+    pub(super) fn send(&mut self, host: &str, target: &str, fields: &[(String, String)]) -> Result<()> {
         let mut request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n");
         for (name, value) in fields {
             request.extend([name, ": ", value, "\r\n"]);
         }
         request.push_str("\r\n");
-        self.stream.write_all(request.as_bytes())?;
+        Ok(self.stream.write_all(request.as_bytes())?)
+    }
+
+    /// Reads one answer to what was asked.
+    pub(super) fn answer(&mut self) -> Result<Answer> {
         self.come.clear();
         let head_end = loop {
             if let Some(at) = self.come.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -59,6 +69,13 @@ impl Connection {
         let body = self.come.split_off(head_end);
         ensure!(body.len() == length, "{} bytes behind the answer", body.len() - length);
         Ok(Answer { status, body })
+    }
+
+    /// Fails unless larder ends the connection here.
+    pub(super) fn ended(mut self) -> Result<()> {
+        let read = self.stream.read(&mut [0]).context("no end of the connection")?;
+        ensure!(read == 0, "bytes behind the last answer");
+        Ok(())
     }
 
     fn read(&mut self) -> Result<()> {

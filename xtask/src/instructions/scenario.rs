@@ -51,7 +51,7 @@ pub(super) struct Scenario {
     pub(super) name: &'static str,
     config: String,
     log: bool,
-    http2: bool,
+    way: Way,
     /// Each request asks for something new.
     misses: bool,
     asks: Vec<Field>,
@@ -61,6 +61,17 @@ pub(super) struct Scenario {
     status: u16,
     /// What of the body is expected.
     part: Range<usize>,
+}
+
+/// How a client asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Everything over one connection, HTTP/1.1.
+    Kept,
+    /// A connection for each request, which says that it is the last.
+    Each,
+    /// Everything over one connection, HTTP/2.
+    Http2,
 }
 
 /// What a client got.
@@ -74,6 +85,7 @@ pub(super) fn all(root: &Path) -> Result<Vec<Scenario>> {
     let everything = fs::read_to_string(root.join(EVERYTHING)).context(EVERYTHING)?;
     ensure!(everything.contains(CHECKS), "{EVERYTHING} does not say `{CHECKS}`");
     let everything = everything.replace(CHECKS, "every = \"1h\"");
+    let everything = |name| Scenario { config: everything.clone(), ..hit(name, 134) };
     let asks = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
     Ok(vec![
         hit("hit, 134 B", 134),
@@ -87,9 +99,14 @@ pub(super) fn all(root: &Path) -> Result<Vec<Scenario>> {
             part: 1000..1500,
             ..hit("hit, range of 500 B", 8357)
         },
-        Scenario { http2: true, ..hit("hit, 134 B, HTTP/2", 134) },
+        Scenario { way: Way::Each, ..hit("hit, 134 B, a connection each", 134) },
+        Scenario { way: Way::Http2, ..hit("hit, 134 B, HTTP/2", 134) },
         Scenario { log: true, ..hit("hit, 134 B, access log", 134) },
-        Scenario { config: everything, ..hit("hit, 134 B, everything on", 134) },
+        Scenario { config: rules(10), ..hit("hit, 134 B, 10 rules", 134) },
+        everything("hit, 134 B, everything on"),
+        Scenario { way: Way::Each, ..everything("hit, 134 B, everything on, a connection each") },
+        Scenario { way: Way::Http2, ..everything("hit, 134 B, everything on, HTTP/2") },
+        Scenario { log: true, ..everything("hit, 134 B, everything on, access log") },
         Scenario { misses: true, ..hit("miss, 134 B", 134) },
     ])
 }
@@ -100,7 +117,7 @@ fn hit(name: &'static str, bytes: usize) -> Scenario {
         name,
         config: PLAIN.to_owned(),
         log: false,
-        http2: false,
+        way: Way::Kept,
         misses: false,
         asks: Vec::new(),
         answers: Vec::new(),
@@ -108,6 +125,17 @@ fn hit(name: &'static str, bytes: usize) -> Scenario {
         status: 200,
         part: 0..bytes,
     }
+}
+
+/// The plain config with so many rules, of which the last one decides.
+fn rules(count: usize) -> String {
+    let passed = (1..count).map(|number| {
+        format!(
+            "[[site.rule]]\npath = [\"/section-{number}/*\", \"*.type-{number}\"]\nttl = \"{number}m\"\n\n"
+        )
+    });
+    let decides = format!("[[site.rule]]\npath = \"{FOLDER}*\"\nttl = \"1h\"\n");
+    format!("{PLAIN}\n{}{decides}", passed.collect::<String>())
 }
 
 /// So many field lines as applications send them.
@@ -160,7 +188,7 @@ pub(super) fn play(program: &Path, scenario: &Scenario, requests: u64) -> Result
 
     let expected = content.get(scenario.part.clone()).context("a part beyond the body")?;
     let hot = format!("{FOLDER}hot");
-    let mut client = Client::open(scenario, listen)?;
+    let mut client = Client::open(scenario, listen, &larder.idle)?;
     if !scenario.misses {
         larder.idle.wait()?;
         let answer = client.ask(&hot, &[])?;
@@ -203,22 +231,35 @@ fn config_text(scenario: &Scenario, origin: SocketAddr) -> Result<String> {
 }
 
 enum Client {
-    Http1(http1::Connection),
+    Kept(http1::Connection),
+    Each(SocketAddr, Idle),
     Http2(http2::Connection),
 }
 
 impl Client {
-    fn open(scenario: &Scenario, address: SocketAddr) -> Result<Self> {
-        Ok(if scenario.http2 {
-            Self::Http2(http2::Connection::open(address)?)
-        } else {
-            Self::Http1(http1::Connection::open(address)?)
+    fn open(scenario: &Scenario, address: SocketAddr, idle: &Idle) -> Result<Self> {
+        Ok(match scenario.way {
+            Way::Kept => Self::Kept(http1::Connection::open(address)?),
+            Way::Each => Self::Each(address, idle.clone()),
+            Way::Http2 => Self::Http2(http2::Connection::open(address)?),
         })
     }
 
     fn ask(&mut self, target: &str, fields: &[Field]) -> Result<Answer> {
         match self {
-            Self::Http1(connection) => connection.exchange(HOST, target, fields),
+            Self::Kept(connection) => connection.exchange(HOST, target, fields),
+            Self::Each(address, idle) => {
+                let last = [fields, &[("Connection".to_owned(), "close".to_owned())]].concat();
+                // As under load: the request is there by the time the connection is accepted.
+                let mut connection = idle.stopped(|| {
+                    let mut connection = http1::Connection::open(*address)?;
+                    connection.send(HOST, target, &last)?;
+                    Ok(connection)
+                })?;
+                let answer = connection.answer()?;
+                connection.ended()?;
+                Ok(answer)
+            }
             Self::Http2(connection) => connection.exchange(HOST, target, fields),
         }
     }

@@ -8,22 +8,42 @@ fn figures(rows: &[(&str, u64)]) -> BTreeMap<String, u64> {
 }
 
 fn tools(rustc: &str) -> Tools {
-    Tools(BTreeMap::from([("rustc".to_owned(), rustc.to_owned())]))
+    with_library(rustc, "2.36")
+}
+
+fn with_library(rustc: &str, libc: &str) -> Tools {
+    Tools(BTreeMap::from([("rustc".to_owned(), rustc.to_owned()), ("libc".to_owned(), libc.to_owned())]))
+}
+
+fn committed() -> Figures {
+    Figures { tools: tools("1"), of: figures(&[("hit", 10_000), ("miss", 50_000)]) }
 }
 
 /// Judges by figures taken with rustc 1: a hit of 10 000 instructions and a miss of 50 000.
 fn check(rustc: &str, counted: &[(&str, u64)], passes: bool) {
-    let committed = Figures { tools: tools("1"), of: figures(&[("hit", 10_000), ("miss", 50_000)]) };
-    let judged = judge(&tools(rustc), &figures(counted), &committed);
+    let judged = judge(&tools(rustc), &figures(counted), &committed());
     assert_eq!(judged.is_ok(), passes, "{counted:?}: {judged:?}");
 }
 
 #[test]
-fn three_percent_above_fails_and_below_passes() {
+fn more_than_three_percent_above_or_below_fails() {
     check("1", &[("hit", 10_300), ("miss", 50_000)], true);
     check("1", &[("hit", 10_301), ("miss", 50_000)], false);
     check("1", &[("hit", 10_000), ("miss", 51_501)], false);
-    check("1", &[("hit", 2_000), ("miss", 2_000)], true);
+    check("1", &[("hit", 9_700), ("miss", 50_000)], true);
+    check("1", &[("hit", 9_699), ("miss", 50_000)], false);
+}
+
+#[test]
+fn a_failure_names_what_moved_on_either_side_and_the_library_that_differs() {
+    let counted = figures(&[("hit", 11_000), ("miss", 40_000)]);
+    let failed = judge(&with_library("1", "2.41"), &counted, &committed()).unwrap_err().to_string();
+    for said in
+        ["above the committed figures:\n  hit: +10.00 %", "below the committed figures:\n  miss: -20.00 %"]
+    {
+        assert!(failed.contains(said), "{failed}");
+    }
+    assert!(failed.ends_with("libc: committed with `2.36`, here is `2.41`"), "{failed}");
 }
 
 #[test]
@@ -33,10 +53,34 @@ fn a_scenario_without_figure_and_a_figure_without_scenario_fail() {
 }
 
 #[test]
-fn figures_of_other_tools_judge_nothing() {
-    check("2", &[("hit", 99_000), ("miss", 50_000)], true);
-    let differences = tools("2").differences(&tools("1"));
-    assert_eq!(differences, ["rustc: committed with `1`, here is `2`"]);
+fn figures_of_another_compiler_judge_nothing_and_the_closing_line_says_so() {
+    let closing = judge(&tools("2"), &figures(&[("hit", 99_000)]), &committed()).unwrap();
+    assert!(closing.starts_with("NOT JUDGED: rustc: committed with `1`, here is `2`;"), "{closing}");
+}
+
+#[test]
+fn figures_of_another_c_library_are_judged() {
+    let judged = |hit| {
+        let counted = figures(&[("hit", hit), ("miss", 50_000)]);
+        judge(&with_library("1", "2.41"), &counted, &committed())
+    };
+    assert_eq!(judged(10_000).unwrap(), "2 scenarios, from +0.00 % to +0.00 % beside the committed figures");
+    assert!(judged(99_000).is_err());
+}
+
+#[test]
+fn of_a_c_library_only_the_version_counts() {
+    assert_eq!(last_word("ldd (Debian GLIBC 2.36-9+deb12u14) 2.36"), "2.36");
+    assert_eq!(last_word("ldd (Debian GLIBC 2.36-9+deb12u15) 2.36"), "2.36");
+    assert_eq!(last_word(""), "");
+}
+
+#[test]
+fn a_figure_of_nothing_is_none() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("bench")).unwrap();
+    Figures { tools: tools("1"), of: figures(&[("hit", 0)]) }.write(root.path()).unwrap();
+    assert!(Figures::read(root.path()).is_err());
 }
 
 #[test]

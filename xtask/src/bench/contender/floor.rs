@@ -6,11 +6,13 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use tempfile::TempDir;
 
-use super::{Contender, Kit, LOAD_CORE, Setup, pinned, start};
+use super::{Contender, Kit, LOAD_CORE, Setup, pinned, readable_folder, start};
 use crate::children::free_port;
 
 /// Longest wait for the count.
@@ -18,21 +20,22 @@ const COUNT_MAX: Duration = Duration::from_secs(10);
 
 /// The floor as a server.
 pub(crate) fn server(kit: &Kit, setup: &Setup<'_>, answer: &[u8]) -> Result<Contender> {
-    let (file, address) = (setup.folder()?.join("answer"), free_port()?);
-    fs::write(&file, answer).context("the floor's answer")?;
-    let mut command = setup.command();
-    start("floor", address, command.arg(&kit.floor).arg(address.to_string()).arg(&file))
+    run(kit, "floor", setup.folder()?, setup.command(), answer)
 }
 
 /// The floor as an origin, on the load's core.
 pub(crate) fn origin(kit: &Kit, answer: &[u8]) -> Result<Contender> {
-    let (file, address) = (kit.scratch.path().join("origin-answer"), free_port()?);
-    fs::write(&file, answer).context("the origin's answer")?;
-    let mut command = pinned(LOAD_CORE);
-    start("origin", address, command.arg(&kit.floor).arg(address.to_string()).arg(&file))
+    run(kit, "origin", readable_folder(kit.scratch.path())?, pinned(LOAD_CORE), answer)
 }
 
-/// How many answers the floor at this address has given so far.
+fn run(kit: &Kit, name: &str, work: TempDir, mut command: Command, answer: &[u8]) -> Result<Contender> {
+    let (file, address) = (work.path().join("answer"), free_port()?);
+    fs::write(&file, answer).with_context(|| format!("the answer of {name}"))?;
+    command.arg(&kit.floor).arg(address.to_string()).arg(&file);
+    Ok(start(name, address, &mut command)?.owning(work))
+}
+
+/// How many answers the floor at this address has given so far, those to health checks left out.
 pub(crate) fn answered(address: SocketAddr) -> Result<u64> {
     let mut stream = TcpStream::connect(address).context("the floor's count")?;
     stream.set_read_timeout(Some(COUNT_MAX))?;

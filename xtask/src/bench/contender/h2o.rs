@@ -15,7 +15,7 @@ use crate::children::free_port;
 pub(crate) fn files(setup: &Setup<'_>, name: &str, targets: &[String]) -> Result<Contender> {
     let address = free_port()?;
     let work = setup.folder()?;
-    lay_out(&work.join("files"), targets)?;
+    lay_out(&work.path().join("files"), targets)?;
     let user = if rustix::process::geteuid().is_root() { "user: root\n" } else { "" };
     let config = format!(
         "{user}num-threads: {threads}\nmax-connections: 15000\npid-file: {folder}/pid\nerror-log: /dev/null\n\
@@ -24,13 +24,13 @@ pub(crate) fn files(setup: &Setup<'_>, name: &str, targets: &[String]) -> Result
          file.mime.setdefaulttype: text/plain\n\
          hosts:\n  default:\n    paths:\n      \"/\":\n        file.dir: {folder}/files\n",
         threads = setup.workers.count,
-        folder = work.display(),
+        folder = work.path().display(),
         ip = address.ip(),
         port = address.port(),
     );
-    let file = work.join("h2o.conf");
+    let file = work.path().join("h2o.conf");
     fs::write(&file, config).context("h2o.conf")?;
     let mut command = setup.command();
     command.args(["h2o", "-m", "worker", "-c"]).arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
-    start(name, address, &mut command)
+    Ok(start(name, address, &mut command)?.owning(work))
 }

@@ -1,7 +1,7 @@
 //! HAProxy with its `cache` section, one thread per worker.
 //!
-//! In: a [`Setup`]. Out: HAProxy at a free port. Its cache holds 200 responses in blocks of shared memory, answers
-//! If-None-Match, and neither ranges nor responses above `max-object-size`.
+//! In: a [`Setup`]. Out: HAProxy at a free port. Its cache keeps responses with status 200 in blocks of shared memory
+//! and answers If-None-Match. It answers no ranges, and keeps nothing above `max-object-size`.
 
 use std::fs;
 use std::process::Stdio;
@@ -27,9 +27,9 @@ pub(crate) fn cache(setup: &Setup<'_>, name: &str) -> Result<Contender> {
         origin = setup.origin,
         h2 = if setup.protocol == Protocol::Http2 { " proto h2" } else { "" },
     );
-    let file = work.join("haproxy.cfg");
+    let file = work.path().join("haproxy.cfg");
     fs::write(&file, config).context("haproxy.cfg")?;
     let mut command = setup.command();
     command.args(["haproxy", "-db", "-q", "-f"]).arg(&file).stdout(Stdio::null());
-    start(name, address, &mut command)
+    Ok(start(name, address, &mut command)?.owning(work))
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
 
 use super::{Contender, Kit, Setup, start};
 use crate::children::free_port;
@@ -30,10 +31,10 @@ pub(crate) enum AccessLog {
 pub(crate) fn full(kit: &Kit, setup: &Setup<'_>, name: &str, log: AccessLog) -> Result<Contender> {
     let folder = setup.folder()?;
     // The folder of files that one of its sites serves.
-    fs::create_dir(folder.join("public"))?;
+    fs::create_dir(folder.path().join("public"))?;
     let text = fs::read_to_string(kit.root.join(FULL)).context(FULL)?;
-    fs::write(folder.join("larder.toml"), full_config(&text, setup.origin, log)?)?;
-    run(&kit.larder, setup, &folder, name)
+    fs::write(folder.path().join("larder.toml"), full_config(&text, setup.origin, log)?)?;
+    run(&kit.larder, setup, folder, name)
 }
 
 /// full.toml for an origin at this address.
@@ -56,21 +57,22 @@ pub(crate) fn site(program: &Path, setup: &Setup<'_>, name: &str, site: &str) ->
          [[site]]\norigin = \"app\"\n{site}\n",
         setup.origin
     );
-    fs::write(folder.join("larder.toml"), config).context("larder.toml")?;
-    run(program, setup, &folder, name)
+    fs::write(folder.path().join("larder.toml"), config).context("larder.toml")?;
+    run(program, setup, folder, name)
 }
 
 /// The listener speaks HTTP/1 and HTTP/2 alike.
-fn run(program: &Path, setup: &Setup<'_>, folder: &Path, name: &str) -> Result<Contender> {
+fn run(program: &Path, setup: &Setup<'_>, folder: TempDir, name: &str) -> Result<Contender> {
     let (address, admin) = (free_port()?, free_port()?);
     let mut command = setup.command();
     command
         .arg(program)
         .args(["run", "--workers", &setup.workers.count.to_string(), "-c"])
-        .arg(folder.join("larder.toml"))
+        .arg(folder.path().join("larder.toml"))
         .args(["--listen", &address.to_string(), "--admin", &admin.to_string()])
         .stdout(Stdio::null());
-    start(name, address, &mut command)
+    let contender = start(name, address, &mut command)?.owning(folder);
+    Ok(Contender { admin: Some(admin), ..contender })
 }
 
 #[cfg(test)]

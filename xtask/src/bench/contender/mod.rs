@@ -1,9 +1,9 @@
 //! Who is measured: larder, its peers and the floor, each on a core of its own; one file per server.
 //!
 //! In: a [`Setup`] (where the origin is, how many workers, which protocol), and the lines of configuration that a
-//! measurement is about. Out: a running [`Contender`], ended when it is dropped. The rest of each configuration is
-//! here once, so that two measurements differ only in what they say they differ in. Files lie in a scratch folder in
-//! memory: no disk takes part. No server writes an access log unless its row says so.
+//! measurement is about. Out: a running [`Contender`], ended when it is dropped, and its files with it. The rest of each
+//! configuration is here once, so that two measurements differ only in what they say they differ in. Files lie in a
+//! scratch folder in memory: no disk takes part. No server writes an access log unless its row says so.
 //! Deliberately absent: the load, which each measurement brings.
 
 pub(crate) mod floor;
@@ -24,6 +24,7 @@ use tempfile::TempDir;
 
 use crate::children::Server;
 use crate::origin;
+use crate::orphans::Watched;
 
 /// Servers run here, one after the other.
 pub(crate) const SERVER_CORE: usize = 0;
@@ -31,12 +32,42 @@ pub(crate) const SERVER_CORE: usize = 0;
 pub(crate) const LOAD_CORE: usize = 1;
 
 const READY_MAX: Duration = Duration::from_secs(20);
+/// What has to be free where caches lie. nginx passes on what it cannot store, and says so nowhere that a client sees.
+const SCRATCH_FREE_MIN: u64 = 2 << 30;
+/// What every scratch folder's name begins with.
+const SCRATCH_PREFIX: &str = "larder-bench-";
 
-/// A server under measurement.
+/// A server under measurement. Dropping it ends the server, and then removes its folder.
 pub(crate) struct Contender {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
+    /// Where it tells about itself; larder only.
+    pub(crate) admin: Option<SocketAddr>,
     pub(crate) server: Server,
+    last_check: Option<Check>,
+    _folder: Option<TempDir>,
+}
+
+type Check = Box<dyn Fn(&Contender) -> Result<()> + Send + Sync>;
+
+impl Contender {
+    /// Removes `folder` once the server has ended.
+    fn owning(self, folder: TempDir) -> Self {
+        Self { _folder: Some(folder), ..self }
+    }
+
+    /// Has [`Self::check_at_last`] make this check.
+    pub(crate) fn with_last_check(
+        self,
+        check: impl Fn(&Contender) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        Self { last_check: Some(Box::new(check)), ..self }
+    }
+
+    /// What is to be true of it after its last run as well, where its row says anything.
+    pub(crate) fn check_at_last(&self) -> Result<()> {
+        self.last_check.as_ref().map_or(Ok(()), |check| check(self))
+    }
 }
 
 /// What the listener speaks. Some servers speak one only on each port.
@@ -78,12 +109,9 @@ impl<'a> Setup<'a> {
         Self { scratch, origin, workers: Workers::ONE, protocol: Protocol::Http1 }
     }
 
-    /// A folder of the server's own, with a path that is readable for everybody.
-    fn folder(&self) -> Result<PathBuf> {
-        let folder = tempfile::tempdir_in(self.scratch)?.keep();
-        // nginx's and varnish's workers may run as somebody else.
-        fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        Ok(folder)
+    /// A folder of the server's own.
+    fn folder(&self) -> Result<TempDir> {
+        readable_folder(self.scratch)
     }
 
     /// The beginning of a command that stays on the workers' cores.
@@ -100,7 +128,7 @@ pub(crate) struct Kit {
     pub(crate) root: PathBuf,
     pub(crate) larder: PathBuf,
     pub(crate) floor: PathBuf,
-    scratch: TempDir,
+    scratch: Scratch,
 }
 
 impl Kit {
@@ -143,10 +171,43 @@ pub(crate) fn cores() -> Result<usize> {
     Ok(cores)
 }
 
-/// A folder for configurations and caches, on tmpfs where there is one.
-pub(crate) fn scratch() -> Result<TempDir> {
+/// A folder for configurations and caches, removed when it is dropped, or when this program ends without that.
+pub(crate) struct Scratch {
+    folder: TempDir,
+    _watched: Watched,
+}
+
+impl Scratch {
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// A scratch folder, on tmpfs where there is one.
+///
+/// # Errors
+/// There is not enough room for what the servers store.
+pub(crate) fn scratch() -> Result<Scratch> {
     let shm = Path::new("/dev/shm");
-    let folder = tempfile::tempdir_in(if shm.is_dir() { shm } else { Path::new("/tmp") })?;
+    let place = if shm.is_dir() { shm } else { Path::new("/tmp") };
+    let room = rustix::fs::statvfs(place).with_context(|| place.display().to_string())?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    ensure!(
+        free >= SCRATCH_FREE_MIN,
+        "{} has {} MB left; caches need {} (containers take --shm-size)",
+        place.display(),
+        free >> 20,
+        SCRATCH_FREE_MIN >> 20
+    );
+    let folder = readable_folder(place)?;
+    let watched = Watched::folder(folder.path());
+    Ok(Scratch { folder, _watched: watched })
+}
+
+/// A folder that everybody may look into: the workers of nginx and Varnish may run as somebody else.
+fn readable_folder(within: &Path) -> Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix(SCRATCH_PREFIX).tempdir_in(within)?;
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     Ok(folder)
 }
@@ -162,7 +223,8 @@ pub(crate) fn pinned(core: usize) -> Command {
 pub(crate) fn start(name: &str, address: SocketAddr, command: &mut Command) -> Result<Contender> {
     let mut server = Server::start(name, command)?;
     server.wait_for(address, READY_MAX)?;
-    Ok(Contender { name: name.to_owned(), address, server })
+    let name = name.to_owned();
+    Ok(Contender { name, address, admin: None, server, last_check: None, _folder: None })
 }
 
 /// Puts what the origin would answer for these targets (paths that end in a length) below `folder`, for servers of

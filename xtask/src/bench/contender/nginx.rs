@@ -17,19 +17,17 @@ pub(crate) fn cache(setup: &Setup<'_>, name: &str, location: &str) -> Result<Con
     serve(setup, name, &format!("{PROXY} proxy_cache pages;\n{location}"), &[])
 }
 
-/// Every request goes to the origin.
+/// Lines for a location: descriptors are kept open, of files and of a cache's alike.
+pub(crate) const OPEN_FILES: &str = "open_file_cache max=20000 inactive=1h; open_file_cache_valid 1h;";
+
+/// Every request goes to the origin. Nothing of an answer is put into a file where a client is slow: it waits for it.
 pub(crate) fn proxy(setup: &Setup<'_>, name: &str) -> Result<Contender> {
-    serve(setup, name, PROXY, &[])
+    serve(setup, name, &format!("{PROXY} proxy_max_temp_file_size 0;"), &[])
 }
 
 /// Files for these targets, with descriptors kept open.
 pub(crate) fn files(setup: &Setup<'_>, name: &str, targets: &[String]) -> Result<Contender> {
-    serve(
-        setup,
-        name,
-        "root files; open_file_cache max=20000 inactive=1h; open_file_cache_valid 1h;",
-        targets,
-    )
+    serve(setup, name, &format!("root files; {OPEN_FILES}"), targets)
 }
 
 const PROXY: &str = "proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection \"\";";
@@ -38,10 +36,11 @@ fn serve(setup: &Setup<'_>, name: &str, location: &str, targets: &[String]) -> R
     let address = free_port()?;
     let root_user = rustix::process::geteuid().is_root();
     let work = setup.folder()?;
-    lay_out(&work.join("files"), targets)?;
-    let folder = work.display();
+    lay_out(&work.path().join("files"), targets)?;
+    let folder = work.path().display();
+    let several = setup.workers.count > 1;
     let config = format!(
-        "{user}daemon off; worker_processes {workers}; pid {folder}/pid; error_log stderr crit;\n\
+        "{user}daemon off; worker_processes {workers};{affinity} pid {folder}/pid; error_log stderr crit;\n\
          worker_rlimit_nofile 16384;\n\
          events {{ worker_connections 15000; }}\n\
          http {{\n\
@@ -51,18 +50,22 @@ fn serve(setup: &Setup<'_>, name: &str, location: &str, targets: &[String]) -> R
          fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;\n\
          proxy_cache_path {folder}/cache levels=1:2 keys_zone=pages:16m max_size=256m inactive=1h;\n\
          upstream app {{ server {origin}; keepalive 64; keepalive_requests 1000000000; }}\n\
-         server {{ listen {address} backlog=4096{http2}; location / {{\n\
+         server {{ listen {address} backlog=4096{reuseport}{http2}; location / {{\n\
          {location}\n\
          }} }}\n\
          }}\n",
         user = if root_user { "user root;\n" } else { "" },
         workers = setup.workers.count,
         origin = setup.origin,
+        // As larder has it: each worker its own queue of new connections, which the kernel fills evenly. Else one worker may
+        // have nearly all of those that are kept.
+        reuseport = if several { " reuseport" } else { "" },
+        affinity = if several { " worker_cpu_affinity auto;" } else { "" },
         http2 = if setup.protocol == Protocol::Http2 { " http2" } else { "" },
     );
-    let file = work.join("nginx.conf");
+    let file = work.path().join("nginx.conf");
     fs::write(&file, config).context("nginx.conf")?;
     let mut command = setup.command();
-    command.arg("nginx").arg("-c").arg(&file).arg("-p").arg(&work).args(["-e", "stderr"]);
-    start(name, address, &mut command)
+    command.arg("nginx").arg("-c").arg(&file).arg("-p").arg(work.path()).args(["-e", "stderr"]);
+    Ok(start(name, address, &mut command)?.owning(work))
 }

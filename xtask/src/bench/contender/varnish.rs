@@ -24,7 +24,7 @@ pub(crate) fn without_cookies(setup: &Setup<'_>, name: &str) -> Result<Contender
 fn serve(setup: &Setup<'_>, name: &str, on_request: &str, on_response: &str) -> Result<Contender> {
     let (address, admin) = (free_port()?, free_port()?);
     let work = setup.folder()?;
-    let file = work.join("default.vcl");
+    let file = work.path().join("default.vcl");
     let vcl = format!(
         "vcl 4.1;\nbackend app {{ .host = \"{}\"; .port = \"{}\"; }}\n\
          sub vcl_recv {{ {on_request} }}\nsub vcl_backend_response {{ {on_response} }}\n",
@@ -40,10 +40,10 @@ fn serve(setup: &Setup<'_>, name: &str, on_request: &str, on_response: &str) -> 
     command
         .args(["-T", &admin.to_string(), "-a", &address.to_string()])
         .arg("-n")
-        .arg(&work)
+        .arg(work.path())
         .arg("-f")
         .arg(&file)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    start(name, address, &mut command)
+    Ok(start(name, address, &mut command)?.owning(work))
 }

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::{Driven, Request, output, tool};
 
-/// More requests than any run has time for.
-const REQUESTS_MAX: &str = "100000000";
+/// More requests than any run has time for; ab takes memory for each of them before it begins.
+const REQUESTS_MAX: u32 = 2_000_000;
 
 pub(super) fn drive(
     connections: usize,
@@ -24,7 +24,7 @@ pub(super) fn drive(
     command.args(["-q", "-r", "-c", &connections.to_string()]);
     // The number of requests has to stand behind the time, which would set it to 50 000.
     command
-        .args(["-t", &length.as_secs().max(1).to_string(), "-n", REQUESTS_MAX, "-e"])
+        .args(["-t", &length.as_secs().max(1).to_string(), "-n", &REQUESTS_MAX.to_string(), "-e"])
         .arg(percentiles.path());
     for field in &request.fields {
         command.args(["-H", field]);
@@ -45,6 +45,7 @@ fn read(text: &str, csv: &str) -> Result<Driven> {
     ensure!(value("Non-2xx responses:").is_none(), "answers other than 2xx");
     let requests = value("Complete requests:").context("no count")?;
     ensure!(requests > 0.0, "no requests");
+    ensure!(requests < f64::from(REQUESTS_MAX), "over before its time: {requests} requests");
     let ms = |share: &str| {
         let line = csv.lines().find_map(|line| line.strip_prefix(share)?.strip_prefix(','));
         line.and_then(|ms| ms.trim().parse::<f64>().ok()).with_context(|| format!("no p{share}"))
@@ -82,6 +83,7 @@ mod tests {
     fn a_failure_refuses_the_run() {
         assert!(read(&TEXT.replace("Failed requests:        0", "Failed requests:        2"), CSV).is_err());
         assert!(read(&format!("{TEXT}Non-2xx responses:      1\n"), CSV).is_err());
+        assert!(read(&TEXT.replace(" 50000", " 2000000"), CSV).is_err());
         assert!(read(TEXT, "").is_err());
         assert!(read("", CSV).is_err());
     }

@@ -6,6 +6,7 @@
 
 mod ab;
 mod h2load;
+mod histogram;
 mod wrk;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::contender::{LOAD_CORE, Protocol, pinned};
+use super::curl::Version;
 use crate::children::output_within;
 
 /// How much longer than told a tool may run: it connects before, and sums up after.
@@ -56,6 +58,23 @@ impl Load {
         match self {
             Self::H2load { protocol, .. } => *protocol,
             Self::Wrk { .. } | Self::Ab { .. } => Protocol::Http1,
+        }
+    }
+
+    /// As a request says it: ab speaks HTTP/1.0, whose answers have another head.
+    pub(crate) fn version(&self) -> Version {
+        match (self, self.protocol()) {
+            (Self::Ab { .. }, _) => Version::Http10,
+            (_, Protocol::Http1) => Version::Http11,
+            (_, Protocol::Http2) => Version::Http2,
+        }
+    }
+
+    /// Connections that it opens, once each; `None` where each request has one of its own.
+    pub(crate) fn connections_kept(&self) -> Option<usize> {
+        match self {
+            Self::Wrk { connections, .. } | Self::H2load { connections, .. } => Some(*connections),
+            Self::Ab { .. } => None,
         }
     }
 
@@ -111,19 +130,23 @@ pub(crate) fn drive(
     address: SocketAddr,
     length: Duration,
 ) -> Result<Driven> {
-    let before = children_ticks();
-    let began = Instant::now();
-    let mut driven = match load {
+    match load {
         Load::Wrk { connections, script } => {
             wrk::drive(root, *connections, *script, request, address, length)
         }
-        Load::Ab { connections } => ab::drive(*connections, request, address, length),
+        Load::Ab { connections } => watched(|| ab::drive(*connections, request, address, length)),
         Load::H2load { connections, streams, rate, .. } => {
             let shape = h2load::Shape { connections: *connections, streams: *streams, rate: *rate };
-            h2load::drive(load.protocol(), &shape, request, address, length)
+            watched(|| h2load::drive(load.protocol(), &shape, request, address, length))
         }
     }
-    .with_context(|| load.told())?;
+    .with_context(|| load.told())
+}
+
+/// What `drive` brings, with how busy its tool was, which it does not tell itself.
+fn watched(drive: impl FnOnce() -> Result<Driven>) -> Result<Driven> {
+    let (before, began) = (children_ticks(), Instant::now());
+    let mut driven = drive()?;
     // USER_HZ is 100 on every Linux: a tick is 10 ms.
     let busy_s = (children_ticks() - before) / 100.0;
     driven.load_percent = 100.0 * busy_s / began.elapsed().as_secs_f64();

@@ -10,7 +10,6 @@ mod watch;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -19,15 +18,16 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::asker::{Asker, OBJECT_BYTES, Was, object};
-use super::contender::{Contender, Kit, SERVER_CORE, floor, pinned, start};
+use super::contender::larder::{self, AccessLog};
+use super::contender::{Kit, floor};
 use super::load::on_load_core;
-use super::outcome::Judged;
+use super::outcome::{Judged, Verdict};
 use super::page::targets;
 use super::plot::{Series, lines};
 use super::report::{Report, round};
-use crate::children::free_port;
 use watch::{Sample, while_watched};
 
+/// What the store of full.toml has that takes these keys.
 const STORE_BYTES: u64 = 256 << 20;
 /// What resident memory may be: 1.3 N + 40 MB.
 const RESIDENT_MAX: u64 = STORE_BYTES / 10 * 13 + 40_000_000;
@@ -44,7 +44,8 @@ const CONNECTIONS: usize = 64;
 pub(super) fn run(root: &Path) -> Result<()> {
     let kit = Kit::new(root)?;
     let origin = floor::origin(&kit, &object())?;
-    let (mut larder, admin) = larder(&kit, origin.address)?;
+    let mut larder = larder::full(&kit, &kit.setup(origin.address), "larder", AccessLog::Off)?;
+    let admin = larder.admin.context("no admin address")?;
     let address = larder.address;
     let (outcome, samples) = while_watched(&larder, admin, || {
         let begun = Instant::now();
@@ -69,35 +70,20 @@ struct Outcome {
     hot_hits: u64,
 }
 
-/// larder with one store and nothing else said, and its admin address.
-fn larder(kit: &Kit, origin: SocketAddr) -> Result<(Contender, SocketAddr)> {
-    let (address, admin) = (free_port()?, free_port()?);
-    let config = format!(
-        "[origins.app]\nservers = \"http://{origin}\"\n\n[stores.default]\nmemory = \"{STORE_BYTES}B\"\n\n\
-         [[site]]\norigin = \"app\"\n"
-    );
-    let file = kit.setup(origin).scratch.join("memory.toml");
-    std::fs::write(&file, config).context("memory.toml")?;
-    let mut command = pinned(SERVER_CORE);
-    command.arg(&kit.larder).args(["run", "--workers", "1", "-c"]).arg(&file);
-    command.args(["--listen", &address.to_string(), "--admin", &admin.to_string()]).stdout(Stdio::null());
-    Ok((start("larder", address, &mut command)?, admin))
-}
-
 /// As many requests as it takes for the flood's keys, with those for the hot set among them.
 fn flood_requests() -> u64 {
     FLOOD_KEYS + FLOOD_KEYS.div_ceil(HOT_EVERY - 1)
 }
 
 fn hot(key: u64) -> String {
-    format!("/hot/{key}")
+    format!("/key/hot/{key}")
 }
 
 /// The target of one request of the flood. Which hot key it is jumps about, by a step that meets all of them.
 fn flood(number: u64) -> String {
     match number % HOT_EVERY {
         0 => hot((number / HOT_EVERY).wrapping_mul(7919) % HOT_KEYS),
-        _ => format!("/object/{number}"),
+        _ => format!("/key/{number}"),
     }
 }
 
@@ -195,15 +181,15 @@ fn report(root: &Path, outcome: &Outcome, samples: &[Sample]) -> Result<()> {
         ],
     )?;
     let how = format!(
-        "larder with one worker on one core; origin and {CONNECTIONS} connections on another. A hot set of {HOT_KEYS} \
+        "larder runs bench/full.toml, everything on, with one worker on one core; origin and {CONNECTIONS} connections on another. A hot set of {HOT_KEYS} \
          keys, asked for {HOT_ROUNDS} times ({:.0} s); then {FLOOD_KEYS} keys once each, with one request in {HOT_EVERY} for the \
-         hot set ({:.0} s); then each key of the hot set once. Every answer was checked. {} samples of VmRSS and of what /stats says, \
+         hot set ({:.0} s); then each key of the hot set once. Every answer was checked, and came under the rule that the other measurements ask for too. {} samples of VmRSS and of what /stats says, \
          four a second.",
         outcome.hot_took,
         outcome.flood_took,
         samples.len()
     );
-    let missed = judged.iter().filter(|judged| !judged.holds).count();
+    let missed = judged.iter().filter(|judged| judged.missed()).count();
     Report {
         name: "memory",
         title: "Memory of a full store",
@@ -227,7 +213,12 @@ fn report(root: &Path, outcome: &Outcome, samples: &[Sample]) -> Result<()> {
 }
 
 fn judge(target: &str, figure: String, holds: bool) -> Judged {
-    Judged { scenario: "store of 256 MiB".to_owned(), target: target.to_owned(), figure, holds }
+    Judged {
+        scenario: "store of 256 MiB".to_owned(),
+        target: target.to_owned(),
+        figure,
+        verdict: Verdict::of(holds),
+    }
 }
 
 #[cfg(test)]
@@ -240,7 +231,7 @@ mod tests {
     fn the_flood_asks_once_for_each_of_its_keys_and_all_over_the_hot_set() {
         let requests = 2_000_000;
         let (hot, cold): (Vec<String>, Vec<String>) =
-            (0..requests).map(flood).partition(|target| target.starts_with("/hot/"));
+            (0..requests).map(flood).partition(|target| target.starts_with("/key/hot/"));
         assert_eq!(hot.len() as u64, requests / HOT_EVERY);
         assert_eq!(hot.iter().collect::<HashSet<_>>().len() as u64, HOT_KEYS);
         assert_eq!(cold.iter().collect::<HashSet<_>>().len(), cold.len());

@@ -77,11 +77,14 @@ fn held(admin: SocketAddr) -> Result<Held> {
     read_held(&answer)
 }
 
-/// The first store's memory.
+/// The memory of the store that takes what is not told another one.
 fn read_held(answer: &str) -> Result<Held> {
     let (_, json) = answer.split_once("\r\n\r\n").context("no end of the head")?;
     let stats: Value = serde_json::from_str(json)?;
-    let store = stats.pointer("/stores/0").context("no store")?;
+    let stores = stats.pointer("/stores").and_then(Value::as_array).context("no stores")?;
+    let mut stores = stores.iter();
+    let store = stores.find(|store| store.pointer("/name").and_then(Value::as_str) == Some("default"));
+    let store = store.context("no store named default")?;
     let figure = |pointer: &str| {
         store.pointer(pointer).and_then(Value::as_u64).with_context(|| format!("no {pointer}"))
     };
@@ -101,11 +104,19 @@ mod tests {
 
     #[test]
     fn what_the_store_says_is_read() {
-        let answer = "HTTP/1.1 200 OK\r\n\r\n{\"stores\":[{\"evictions\":{\"room\":7},\"tiers\":[{\"tier\":\"memory\",\
-                      \"bytes\":5,\"objects\":2,\"max_bytes\":9,\"high_water_bytes\":8}]}]}";
+        let store = |name: &str, bytes: u64| {
+            format!(
+                "{{\"name\":\"{name}\",\"evictions\":{{\"room\":7}},\"tiers\":[{{\"tier\":\"memory\",\"bytes\":{bytes},\
+                 \"objects\":2,\"max_bytes\":9,\"high_water_bytes\":8}}]}}"
+            )
+        };
+        let answer =
+            |stores: &[String]| format!("HTTP/1.1 200 OK\r\n\r\n{{\"stores\":[{}]}}", stores.join(","));
         let held = Held { bytes: 5, max_bytes: 9, high_water_bytes: 8, objects: 2, evicted: 7 };
-        assert_eq!(read_held(answer).unwrap(), held);
-        assert!(read_held("HTTP/1.1 200 OK\r\n\r\n{\"stores\":[]}").is_err());
+        assert_eq!(read_held(&answer(&[store("default", 5), store("media", 6)])).unwrap(), held);
+        assert_eq!(read_held(&answer(&[store("media", 6), store("default", 5)])).unwrap(), held);
+        assert!(read_held(&answer(&[store("media", 6)])).is_err());
+        assert!(read_held(&answer(&[])).is_err());
         assert!(read_held("").is_err());
     }
 }

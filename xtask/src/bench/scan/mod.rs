@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::outcome::Judged;
+use super::outcome::{Judged, Verdict};
 use super::page::targets;
 use super::plot::{Series, lines};
 use super::report::Report;
@@ -128,7 +128,7 @@ pub(super) fn run(root: &Path) -> Result<()> {
         objects.0,
         objects.1,
     );
-    let missed = judged.iter().filter(|judged| !judged.holds).count();
+    let missed = judged.iter().filter(|judged| judged.missed()).count();
     Report {
         name: "scan",
         title: "Scan resistance",
@@ -188,7 +188,7 @@ fn judge(scenario: &str, phases: &[Phase], larder: &Replayed, lru: &Replayed) ->
         scenario: scenario.to_owned(),
         target: target.to_owned(),
         figure,
-        holds,
+        verdict: Verdict::of(holds),
     };
     let counted = || larder.phases.iter().zip(&lru.phases).skip(1);
     let least = counted().map(|(ours, plain)| ours - plain).fold(f64::INFINITY, f64::min);
@@ -266,7 +266,7 @@ mod tests {
         let replayed = |ratios: [f64; 3]| Replayed { phases: ratios.into(), windows: Vec::new(), objects: 0 };
         let check = |ours: [f64; 3], plain: [f64; 3], holds: [bool; 2]| {
             let judged = judge("one scan", &phases, &replayed(ours), &replayed(plain));
-            assert_eq!(judged.iter().map(|judged| judged.holds).collect::<Vec<_>>(), holds);
+            assert_eq!(judged.iter().map(|judged| !judged.missed()).collect::<Vec<_>>(), holds);
         };
         check([0.1, 0.5, 0.5], [0.9, 0.4, 0.1], [true, true]);
         check([0.1, 0.5, 0.5], [0.1, 0.51, 0.1], [false, true]);

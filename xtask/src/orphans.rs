@@ -1,0 +1,195 @@
+//! Nothing that this program starts outlives it, however it ends.
+//!
+//! In: a process group that was started, or a folder that was made, as a [`Watched`] that lasts as long as they do.
+//! Out: where this program ends without having dropped it (Ctrl-C, TERM, KILL, a panic that aborts), the group is
+//! ended and the folder removed all the same. Every child has a process group of its own, so the terminal's Ctrl-C
+//! reaches this program only; a server that stays behind would spoil the next measurement, unseen.
+//! A process of its own does it, for nothing else survives KILL: it reads from a pipe what there is, and the pipe
+//! closes with this program. It sleeps otherwise. Neither a signal handler nor `PR_SET_PDEATHSIG` would reach the
+//! children of a child: the workers of nginx run on when their master is killed.
+//! Deliberately absent: telling one group from a later one with the same number. A group is taken off the list when it
+//! has ended, before its number can be given away again.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+use crate::children::{GRACE, pause};
+
+/// The name of the command that [`watch`] is behind.
+const COMMAND: &str = "orphans";
+
+/// The watching process, started with the first group or folder. `None` where it could not be started, and in tests,
+/// whose program has no such command.
+static WATCHER: LazyLock<Option<Mutex<ChildStdin>>> = LazyLock::new(|| {
+    if cfg!(test) {
+        return None;
+    }
+    match start() {
+        Ok(input) => Some(Mutex::new(input)),
+        Err(error) => {
+            eprintln!("xtask: what is started now is not ended if this program is killed: {error:#}");
+            None
+        }
+    }
+});
+
+fn start() -> Result<ChildStdin> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(COMMAND).stdin(Stdio::piped()).stdout(Stdio::null());
+    // A group of its own: the terminal's Ctrl-C must not end it first.
+    let mut child = command.process_group(0).spawn().context("the watch over children")?;
+    child.stdin.take().context("no pipe to the watch over children")
+}
+
+/// A process group or a folder that does not outlive this program. Dropped when it has ended, or is gone.
+pub(crate) struct Watched {
+    what: String,
+}
+
+impl Watched {
+    /// The process group that this process leads.
+    pub(crate) fn group(leader: u32) -> Self {
+        Self::begin(format!("group {leader}"))
+    }
+
+    /// A folder with all that is in it.
+    pub(crate) fn folder(path: &Path) -> Self {
+        Self::begin(format!("folder {}", path.display()))
+    }
+
+    fn begin(what: String) -> Self {
+        say(&format!("+ {what}\n"));
+        Self { what }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        say(&format!("- {}\n", self.what));
+    }
+}
+
+fn say(line: &str) {
+    if let Some(watcher) = &*WATCHER {
+        // A watcher that is gone cannot be told anything; everything is still ended by its drop.
+        let _ = watcher.lock().write_all(line.as_bytes());
+    }
+}
+
+/// The life of the watching process: reads what there is until standard input closes, by whatever end of the parent,
+/// then ends and removes what is left.
+///
+/// # Errors
+/// Standard input cannot be read.
+pub(crate) fn watch() -> Result<()> {
+    watch_until_closed(BufReader::new(std::io::stdin()))
+}
+
+fn watch_until_closed(input: impl BufRead) -> Result<()> {
+    let mut left = BTreeSet::new();
+    for line in input.lines() {
+        let line = line?;
+        match line.split_once(' ') {
+            Some(("+", what)) => left.insert(what.to_owned()),
+            Some(("-", what)) => left.remove(what),
+            _ => false,
+        };
+    }
+    let of = |kind: &str| left.iter().filter_map(|what| what.strip_prefix(kind)).collect::<Vec<_>>();
+    let groups = of("group ");
+    end_all(groups.iter().filter_map(|group| Pid::from_raw(group.parse().ok()?)).collect());
+    for folder in of("folder ") {
+        // Gone already, or beyond our rights: there is nobody to tell.
+        let _ = fs::remove_dir_all(folder);
+    }
+    Ok(())
+}
+
+/// Ends these groups at once, and kills what has not ended within the time that a server has.
+fn end_all(mut groups: Vec<Pid>) {
+    let deadline = Instant::now() + GRACE;
+    for group in &groups {
+        terminate(*group);
+    }
+    while !groups.is_empty() && Instant::now() < deadline {
+        groups.retain(|group| test_kill_process_group(*group).is_ok());
+        pause();
+    }
+    for group in groups {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Asks a group to end. It may stand still, and then it does not see TERM before it goes on. Errors mean that the
+/// group is gone already, which is what is wanted.
+pub(crate) fn terminate(group: Pid) {
+    let _ = kill_process_group(group, Signal::TERM);
+    let _ = kill_process_group(group, Signal::CONT);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::process::Child;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").process_group(0).spawn().unwrap()
+    }
+
+    fn ends(mut child: Child) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < deadline {
+            if child.try_wait().unwrap().is_some() {
+                return true;
+            }
+            pause();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        false
+    }
+
+    #[test]
+    fn what_is_left_when_the_pipe_closes_is_ended_and_removed() {
+        let (folder, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(folder.path().join("file"), "x").unwrap();
+        let (left, stopped, done) = (sleeper(), sleeper(), sleeper());
+        kill_process_group(Pid::from_child(&stopped), Signal::STOP).unwrap();
+        let said = format!(
+            "+ group {}\n+ group {}\n+ group {done}\n+ folder {}\n+ folder {kept}\n- group {done}\n- folder {kept}\n",
+            left.id(),
+            stopped.id(),
+            folder.path().display(),
+            done = done.id(),
+            kept = kept.path().display()
+        );
+        // The children are this process's own, and stay as zombies until somebody waits for them.
+        let ended = std::thread::spawn(move || (ends(left), ends(stopped)));
+        watch_until_closed(said.as_bytes()).unwrap();
+        assert_eq!(ended.join().unwrap(), (true, true));
+        assert!(!folder.path().exists());
+        assert!(kept.path().exists());
+        let mut done = done;
+        assert!(done.try_wait().unwrap().is_none());
+        done.kill().unwrap();
+        done.wait().unwrap();
+    }
+
+    #[test]
+    fn lines_of_another_kind_are_left_alone() {
+        watch_until_closed(&b"\n+ group 0\n+ group x\n? group 1\n+ folder \n"[..]).unwrap();
+    }
+}
