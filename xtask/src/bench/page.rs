@@ -68,15 +68,22 @@ impl Page<'_> {
                     "rows": measured.rows.iter().map(row).collect::<Vec<Value>>(),
                 })).collect::<Vec<Value>>(),
                 "missed": missed,
-                "targets": judged.iter().map(|judged| json!({ "scenario": judged.scenario,
-                    "target": judged.target, "figure": judged.figure, "verdict": judged.verdict.word(),
-                })).collect::<Vec<Value>>(),
+                "targets": told(judged),
             }),
         }
         .write(root)?;
         ensure!(missed == 0, "{missed} targets missed");
         Ok(())
     }
+}
+
+/// The targets as NAME.json has them.
+pub(crate) fn told(judged: &[Judged]) -> Vec<Value> {
+    let one = |judged: &Judged| {
+        json!({ "scenario": judged.scenario, "target": judged.target, "figure": judged.figure,
+                "verdict": judged.verdict.word() })
+    };
+    judged.iter().map(one).collect()
 }
 
 fn panels(outcome: &Outcome, figure: fn(&Figures) -> f64) -> Vec<Panel> {

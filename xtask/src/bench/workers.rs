@@ -195,9 +195,7 @@ fn report(root: &Path, outcome: &Outcome, all: &[Shares]) -> Result<()> {
                 })).collect::<Vec<Value>>(),
             })).collect::<Vec<Value>>(),
             "missed": missed,
-            "targets": judged.iter().map(|judged| json!({ "scenario": judged.scenario,
-                "target": judged.target, "figure": judged.figure, "verdict": judged.verdict.word(),
-            })).collect::<Vec<Value>>(),
+            "targets": super::page::told(&judged),
         }),
     }
     .write(root)?;

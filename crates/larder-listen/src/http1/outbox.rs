@@ -1,7 +1,7 @@
 //! What is to be written next: heads and chunk sizes in one reused buffer, content as shared pieces between them.
 //!
 //! Everything queued goes out by as few system calls as the kernel allows. Content is not copied, but for pieces that are
-//! so small that copying them behind the head costs less than telling the kernel of a second place. How much of what the
+//! so small that copying them behind the head costs next to nothing. How much of what the
 //! kernel took was content is known here, and told with each write.
 
 use std::collections::VecDeque;
@@ -15,10 +15,10 @@ use tokio::io::AsyncWrite;
 
 /// How many pieces one system call is given.
 pub(super) const SLICES_MAX: usize = 64;
-/// Content up to this size is copied: a hundred bytes cost a few nanoseconds, and a `writev` of two places a good hundred
-/// more than a `send` of one.
+/// Content up to this size is copied: it lies behind its head then, one `send` takes both, and the body is let go of before
+/// anything waits.
 const COPIED_BYTES_MAX: usize = 1024;
-/// What the buffer has room for from its first use: a head with a little content. Growing to that from nothing takes seven
+/// What the buffer has room for from its first use: a head with a little content. Growing to that from nothing takes several
 /// allocations, which a connection of one request would pay for.
 const SCRATCH_FIRST: usize = 1024;
 /// A buffer that grew beyond this is not kept for the next response.
