@@ -10,7 +10,6 @@
 //! answer of several ranges.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
@@ -194,20 +193,16 @@ pub fn not_modified_fields(fields: &HeaderMap) -> HeaderMap {
     out
 }
 
-/// The fields of a 206 made from a complete response: the shared ones as they are, and Content-Range. Where the
-/// origin put a Content-Range on its whole response, nothing can be shared and all fields come in the map.
-pub fn partial_fields(
-    stored: &Arc<PreparedFields>,
-    range: &Range<u64>,
-    complete: u64,
-) -> (Option<Arc<PreparedFields>>, HeaderMap) {
+/// The fields of a 206 made from a complete response: whether the stored ones are sent as they are, and what comes beside
+/// them. Where the origin put a Content-Range on its whole response, nothing can be shared and all fields come in the map.
+pub fn partial_fields(stored: &PreparedFields, range: &Range<u64>, complete: u64) -> (bool, HeaderMap) {
     let said = ContentRange::Bytes { range: range.clone(), complete: Some(complete) }.format();
     if !stored.map.contains_key(header::CONTENT_RANGE) {
-        return (Some(Arc::clone(stored)), HeaderMap::from_iter([(header::CONTENT_RANGE, said)]));
+        return (true, HeaderMap::from_iter([(header::CONTENT_RANGE, said)]));
     }
     let mut fields = stored.map.clone();
     fields.insert(header::CONTENT_RANGE, said);
-    (None, fields)
+    (false, fields)
 }
 
 /// The fields of a 416: how long the representation is. Nothing of the response itself.

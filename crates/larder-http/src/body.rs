@@ -4,6 +4,7 @@
 //! that a client's broken upload is never blamed on the origin.
 
 use std::fmt;
+use std::fs::File;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -37,6 +38,11 @@ pub enum BodyError {
 pub trait Pieces: Send + Sync {
     /// The pieces in order; they do not change while the body is held.
     fn pieces(&self) -> &[Bytes];
+
+    /// The same bytes as a file whose pages never change, where there is one: the kernel can send from it without copying.
+    fn file(&self) -> Option<&File> {
+        None
+    }
 }
 
 impl Pieces for Vec<Bytes> {

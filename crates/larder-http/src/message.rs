@@ -110,6 +110,18 @@ impl PreparedFields {
     }
 }
 
+/// Something that keeps prepared fields for as long as somebody holds it.
+pub trait SharedFields: std::fmt::Debug + Send + Sync {
+    /// They do not change.
+    fn prepared(&self) -> &PreparedFields;
+}
+
+impl SharedFields for PreparedFields {
+    fn prepared(&self) -> &PreparedFields {
+        self
+    }
+}
+
 /// Writes `fields` as HTTP/1 field lines.
 pub fn write_http1_fields(fields: &HeaderMap, out: &mut Vec<u8>) {
     for (name, value) in fields {
@@ -128,7 +140,7 @@ pub struct ResponseHead {
     /// 200 to 999.
     pub status: StatusCode,
     /// Shared fields of a stored response.
-    pub stored: Option<Arc<PreparedFields>>,
+    pub stored: Option<Arc<dyn SharedFields>>,
     /// Fields of this answer alone, or everything where nothing is stored.
     pub fields: HeaderMap,
     /// Age, in seconds, of an answer from the cache. A number and no field: nearly every hit has it, and no other field of
@@ -145,7 +157,7 @@ impl ResponseHead {
     }
 
     /// A head with `stored` fields and some of its own.
-    pub fn from_stored(status: StatusCode, stored: Option<Arc<PreparedFields>>, fields: HeaderMap) -> Self {
+    pub fn from_stored(status: StatusCode, stored: Option<Arc<dyn SharedFields>>, fields: HeaderMap) -> Self {
         Self { stored, ..Self::new(status, fields) }
     }
 
@@ -154,7 +166,7 @@ impl ResponseHead {
         let mut all = match self.stored {
             None => self.fields,
             Some(stored) => {
-                let mut all = stored.map.clone();
+                let mut all = stored.prepared().map.clone();
                 all.reserve(self.fields.len() + 4);
                 for (name, value) in &self.fields {
                     all.append(name, value.clone());
@@ -174,7 +186,7 @@ impl ResponseHead {
     /// Writes the same fields as HTTP/1 lines.
     pub fn write_http1(&self, out: &mut Vec<u8>) {
         if let Some(stored) = &self.stored {
-            out.extend_from_slice(&stored.http1);
+            out.extend_from_slice(&stored.prepared().http1);
         }
         write_http1_fields(&self.fields, out);
         if let Some(seconds) = self.age {
@@ -191,12 +203,13 @@ impl ResponseHead {
 
     /// Whether Date is among the fields.
     pub fn has_date(&self) -> bool {
-        self.stored.as_ref().is_some_and(|stored| stored.has_date) || self.fields.contains_key(header::DATE)
+        self.stored.as_ref().is_some_and(|stored| stored.prepared().has_date)
+            || self.fields.contains_key(header::DATE)
     }
 
     /// The first value of `name` among the fields of either map.
     pub fn field(&self, name: &http::HeaderName) -> Option<&http::HeaderValue> {
-        self.fields.get(name).or_else(|| self.stored.as_ref().and_then(|s| s.map.get(name)))
+        self.fields.get(name).or_else(|| self.stored.as_ref().and_then(|s| s.prepared().map.get(name)))
     }
 }
 

@@ -62,10 +62,12 @@ impl Target {
         if raw.len() > TARGET_BYTES_MAX {
             return Err(TargetError::TooLong);
         }
-        let path_len = raw.iter().position(|byte| !PATH_BYTES[usize::from(*byte)]).unwrap_or(raw.len());
-        let path = raw.get(..path_len).unwrap_or_default();
-        let is_special = |pair: &[u8]| matches!(pair, [b'/', b'.' | b'/'] | [b'%', _] | [_, b'%']);
-        let is_canonical = !path.windows(2).any(is_special);
+        let (mut path_len, mut before, mut is_canonical) = (0, 0, true);
+        for byte in raw.iter().copied().take_while(|byte| PATH_BYTES[usize::from(*byte)]) {
+            is_canonical &= !matches!((before, byte), (b'/', b'.' | b'/') | (_, b'%'));
+            before = byte;
+            path_len += 1;
+        }
         match raw.get(path_len..).unwrap_or_default() {
             [] => {}
             [b'?', query @ ..] if query.iter().all(|byte| is_query_byte(*byte)) => {}

@@ -17,6 +17,7 @@ use arc_swap::ArcSwap;
 use larder_http::message::Peer;
 use socket2::{Domain, Protocol, Type};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use crate::connection::serve_member;
 use crate::drain::{DrainSignal, Membership};
@@ -28,6 +29,9 @@ use crate::socket::{self, Listener, Socket};
 
 /// Connections that may wait to be accepted, as far as the system allows as many.
 const BACKLOG: i32 = 4096;
+/// How long a drain waits for the first bytes of connections that the kernel keeps back for them: time for a request that is on
+/// its way. Of a client that connects ahead and says nothing for longer, the first bytes meet a closed door.
+const ON_THEIR_WAY: Duration = Duration::from_millis(100);
 /// How long to rest when accepting failed for want of descriptors or memory.
 const REST: Duration = Duration::from_millis(100);
 
@@ -70,21 +74,20 @@ fn open(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {
     socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
+    socket::defer(&socket);
     Ok(socket)
 }
 
 /// How many connections may be open at once: the descriptors that this process may have, less `reserve` for origins,
 /// stores, logs and files. At least one.
 pub fn connection_slots(reserve: usize) -> usize {
-    let limit = std::fs::read_to_string("/proc/self/limits").ok().and_then(|limits| {
-        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-        line.split_whitespace().next()?.parse::<usize>().ok()
-    });
-    limit.unwrap_or(1024).saturating_sub(reserve).clamp(1, Semaphore::MAX_PERMITS)
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    limit.saturating_sub(reserve).clamp(1, Semaphore::MAX_PERMITS)
 }
 
 /// Accepts connections and serves each in a task of its own, until the drain starts; then accepts what has already
-/// arrived, closes the socket and returns. Connections go on. Has to run within a tokio runtime with I/O and time.
+/// arrived or is about to, closes the socket and returns. Connections go on. Has to run within a tokio runtime with I/O and time.
 ///
 /// Each connection takes the `settings` of the moment it was accepted. `slots` bounds the connections that are open at once over all loops that share it.
 ///
@@ -129,6 +132,18 @@ pub async fn accept_loop<S: Service>(
                 }
             }
             None => break,
+        }
+    }
+    listener.stop_deferring();
+    let until = Instant::now() + ON_THEIR_WAY;
+    loop {
+        let Some(slot) = free_slot(&slots, &metrics).await else {
+            return Ok(());
+        };
+        match tokio::time::timeout_at(until, poll_fn(|cx| listener.poll_accept(cx))).await {
+            Ok(Ok((stream, remote))) => start(stream, remote, slot),
+            Ok(Err(error)) if is_of_one_connection(&error) => metrics.accept_errors.add(1),
+            Ok(Err(_)) | Err(_) => break,
         }
     }
     // What has arrived is accepted by asking the kernel itself: the runtime may not have heard of it yet.

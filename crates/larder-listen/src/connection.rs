@@ -3,7 +3,12 @@
 //! HTTP/2 with prior knowledge starts with a fixed preface (RFC 9113 3.4) which no HTTP/1 request can be taken for.
 //! Whatever is neither goes to HTTP/1, whose parser refuses it.
 
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use larder_http::message::Peer;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,6 +22,22 @@ use crate::settings::Settings;
 
 /// A stream that a connection can run on.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin + 'static {
+    /// Whether [`Self::poll_send_file`] works.
+    const SENDS_FILES: bool = false;
+
+    /// Writes bytes behind which a file follows at once: the kernel may keep them back for it.
+    fn poll_write_ahead(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(self).poll_write(cx, bytes)
+    }
+
+    /// Writes `range` of a file, as far as the kernel takes it, and says how much that was.
+    ///
+    /// # Errors
+    /// Those of `sendfile`; `Unsupported` where the stream is no socket.
+    fn poll_send_file(&mut self, _: &mut Context<'_>, _: &File, _: Range<u64>) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    }
+
     /// Makes the next close a reset, so that nothing sent so far can be taken for a whole. Where the stream cannot,
     /// it just closes.
     fn reset_when_closed(&mut self) {}

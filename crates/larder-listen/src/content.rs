@@ -4,6 +4,8 @@
 //! as it said, ends in an error, so that it can never end cleanly on a wire. Trailers are dropped: whoever needs
 //! them cannot rely on a cache either. Where each piece costs a frame, [`Gathered`] puts small ones together.
 
+use std::fs::File;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -12,6 +14,68 @@ use larder_http::body::{Body, BodyError, Pieces, Stream};
 
 /// How much of a stream may be gathered before it is written.
 const GATHERED_BYTES: usize = 256 * 1024;
+
+/// Some content.
+pub(crate) enum Piece {
+    Bytes(Bytes),
+    /// A range of one piece of what somebody keeps in memory. Held by its owner's count and not by the bytes' own, which
+    /// workers share that send the same at once.
+    Kept {
+        owner: Arc<dyn Pieces>,
+        index: usize,
+        range: Range<usize>,
+    },
+}
+
+impl Deref for Piece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Kept { owner, index, range } => {
+                owner.pieces().get(*index).and_then(|piece| piece.get(range.clone())).unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl Piece {
+    fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Kept { owner, index, range } => {
+                owner.pieces().get(index).map_or_else(Bytes::new, |piece| piece.slice(range))
+            }
+        }
+    }
+}
+
+/// A range of what somebody keeps in a file.
+pub(crate) struct Filed {
+    owner: Arc<dyn Pieces>,
+    pub(crate) range: Range<u64>,
+}
+
+impl Filed {
+    /// It was there when this was made.
+    pub(crate) fn file(&self) -> Option<&File> {
+        self.owner.file()
+    }
+
+    /// The same bytes in memory, without the first `skip`.
+    pub(crate) fn into_source(self, skip: usize) -> Source {
+        let range = self.range.start + skip as u64..self.range.end;
+        Source::new(Body::Pieces { owner: self.owner, range })
+    }
+
+    pub(crate) fn length(&self) -> usize {
+        usize::try_from(self.range.end.saturating_sub(self.range.start)).unwrap_or(usize::MAX)
+    }
+}
+
+/// Less is not worth a system call of its own beside the head's.
+const FILE_BYTES_MIN: u64 = 16 * 1024;
 
 /// What is still to come.
 pub(crate) enum Source {
@@ -49,6 +113,17 @@ impl Source {
         matches!(self, Self::Done)
     }
 
+    /// All that is left, where the kernel can send it from a file.
+    pub(crate) fn take_file(&mut self) -> Option<Filed> {
+        let Self::Memory { owner, index, offset, left } = self else { return None };
+        owner.file().filter(|_| *left >= FILE_BYTES_MIN)?;
+        let before: usize = owner.pieces().iter().take(*index).map(Bytes::len).sum();
+        let start = (before + *offset) as u64;
+        let filed = Filed { owner: Arc::clone(owner), range: start..start + *left };
+        *self = Self::Done;
+        Some(filed)
+    }
+
     /// How many bytes may be queued before they are written: all that fits into one system call where they are in
     /// memory anyway.
     pub(crate) fn gathered_bytes(&self) -> usize {
@@ -56,13 +131,13 @@ impl Source {
     }
 
     /// The next piece, or `None` at the end.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyError>>> {
         match self {
             Self::Done => Poll::Ready(None),
             Self::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
                 *self = Self::Done;
-                Poll::Ready((!bytes.is_empty()).then_some(Ok(bytes)))
+                Poll::Ready((!bytes.is_empty()).then_some(Ok(Piece::Bytes(bytes))))
             }
             Self::Memory { left: 0, .. } => {
                 *self = Self::Done;
@@ -76,15 +151,20 @@ impl Source {
                     };
                     let start = (*offset).min(piece.len());
                     let take = (piece.len() - start).min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    let (at, range) = (*index, start..start + take);
                     *offset = 0;
                     *index += 1;
                     if take > 0 {
-                        let bytes = piece.slice(start..start + take);
                         *left -= take as u64;
-                        if *left == 0 {
-                            *self = Self::Done;
-                        }
-                        return Poll::Ready(Some(Ok(bytes)));
+                        let owner = match *left {
+                            // With the last piece it is handed on, and not counted once more.
+                            0 => match std::mem::replace(self, Self::Done) {
+                                Self::Memory { owner, .. } => owner,
+                                _ => return Poll::Ready(None),
+                            },
+                            _ => Arc::clone(owner),
+                        };
+                        return Poll::Ready(Some(Ok(Piece::Kept { owner, index: at, range })));
                     }
                 }
             }
@@ -102,7 +182,7 @@ impl Source {
                                 None => return Poll::Ready(Some(Err(BodyError::Framing))),
                             }
                         }
-                        return Poll::Ready(Some(Ok(bytes)));
+                        return Poll::Ready(Some(Ok(Piece::Bytes(bytes))));
                     }
                     None if left.is_some_and(|left| left > 0) => {
                         return Poll::Ready(Some(Err(BodyError::Cut)));
@@ -144,11 +224,11 @@ impl Gathered {
         }
     }
 
-    /// As [`Source::poll_next`].
+    /// As [`Source::poll_next`], in bytes that have an owner of their own.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         match self.ahead.take() {
             Some(next) => Poll::Ready(next),
-            None => self.source.poll_next(cx),
+            None => self.source.poll_next(cx).map_ok(Piece::into_bytes),
         }
     }
 

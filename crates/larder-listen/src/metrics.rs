@@ -7,20 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Refusal;
 
-/// One counter or gauge.
+/// One counter or gauge. Only its worker's thread writes it, so that an add is a load and a store: two threads would lose
+/// counts.
 #[derive(Debug, Default)]
 pub struct Cell(AtomicU64);
 
 impl Cell {
     pub(crate) fn add(&self, n: u64) {
-        self.0.fetch_add(n, Ordering::Relaxed);
+        self.0.store(self.value().wrapping_add(n), Ordering::Relaxed);
     }
 
     pub(crate) fn sub(&self, n: u64) {
-        self.0.fetch_sub(n, Ordering::Relaxed);
+        self.0.store(self.value().wrapping_sub(n), Ordering::Relaxed);
     }
 
-    /// Its value now. A gauge of one worker that others lower may wrap; their sum does not.
+    /// Its value now.
     pub fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -81,6 +82,8 @@ metrics! {
     bytes_in = "larder_client_received_bytes_total";
     /// Bytes written to clients over HTTP/1, and content written over HTTP/2.
     bytes_out = "larder_client_sent_bytes_total";
+    /// Bytes of those written that the kernel took from a file, without a copy.
+    bytes_from_files = "larder_client_sent_from_files_bytes_total";
     /// Interim responses sent.
     interims = "larder_interim_responses_total";
     /// Requests whose client left before the response had begun.

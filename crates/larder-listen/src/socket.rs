@@ -3,14 +3,18 @@
 //! Most clients have sent their request by the time they are accepted, and the kernel takes a small answer at once: a
 //! connection of one request is over without a wait, and telling the event loop of it first and forgetting it afterwards
 //! would be a third of its system calls. So reads and writes are tried on the bare socket, and the first that would block
-//! registers it. The system calls are made directly: the C library's are points at which a thread may be cancelled, and
+//! registers it; and the kernel is asked to keep a connection back until its first bytes are there. The system calls are made directly: the C library's are points at which a thread may be cancelled, and
 //! each pays for that.
 
+use std::fs::File;
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use rustix::fs::sendfile;
 use rustix::io::{Errno, writev};
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, acceptfrom_with, recv, send};
 use tokio::io::unix::AsyncFd;
@@ -21,6 +25,9 @@ use crate::connection::Transport;
 /// Reads and writes of a bare socket. A registered one gives way to other connections of its worker after a while; a bare one
 /// would not, however much its client sends.
 const TRIES: u8 = 8;
+
+/// How long the kernel keeps a connection back whose client says nothing.
+const DEFERRED_SECONDS: libc::c_int = 1;
 
 /// A listening socket, registered with the event loop.
 pub(crate) struct Listener(AsyncFd<TcpListener>);
@@ -33,6 +40,12 @@ impl Listener {
         // which `AsyncFd` does after it has deregistered it.
         let registered = unsafe { AsyncFd::register_with_interest(listener, Interest::READABLE) };
         Ok(Self(registered.map_err(|failed| failed.into_parts().1)?))
+    }
+
+    /// Has the kernel keep back no connection any more ([`defer`]).
+    pub(crate) fn stop_deferring(&self) {
+        // It can fail only where nothing was deferred.
+        let _ = set_deferred(self.0.get_ref(), 0);
     }
 
     /// The next connection. Ready with an error that concerns one connection, or the whole socket.
@@ -49,6 +62,23 @@ impl Listener {
     pub(crate) fn into_inner(self) -> TcpListener {
         self.0.into_inner()
     }
+}
+
+/// Has the kernel keep connections back until their first bytes have come: whoever accepts one then reads at once, and is not
+/// woken before. A client that says nothing is accepted after a second all the same. Where there is no such option
+/// (sandboxes that speak for the kernel), connections come when they are made.
+pub(crate) fn defer(listener: &impl AsFd) {
+    let _ = set_deferred(listener, DEFERRED_SECONDS);
+}
+
+#[expect(unsafe_code, reason = "no library has this option")]
+fn set_deferred(listener: &impl AsFd, seconds: libc::c_int) -> io::Result<()> {
+    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT);
+    let (value, length) = ((&raw const seconds).cast(), size_of::<libc::c_int>() as libc::socklen_t);
+    let descriptor = listener.as_fd().as_raw_fd();
+    // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel only reads `length` bytes at `value`.
+    let set = unsafe { libc::setsockopt(descriptor, level, option, value, length) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Takes the next connection that waits at `listener`, in one system call.
@@ -199,6 +229,27 @@ impl AsyncWrite for Socket {
 }
 
 impl Transport for Socket {
+    const SENDS_FILES: bool = true;
+
+    fn poll_write_ahead(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let attempt = |stream: &TcpStream| send(stream, bytes, SendFlags::NOSIGNAL | SendFlags::MORE);
+        self.poll_attempt(cx, Direction::Out, bytes.len(), attempt)
+    }
+
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: &File,
+        range: Range<u64>,
+    ) -> Poll<io::Result<usize>> {
+        let most = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        let attempt = |stream: &TcpStream| {
+            let mut from = range.start;
+            sendfile(stream, file, Some(&mut from), most)
+        };
+        self.poll_attempt(cx, Direction::Out, most, attempt)
+    }
+
     fn reset_when_closed(&mut self) {
         let at_once = Some(std::time::Duration::ZERO);
         // It can fail only for a socket that is broken already.
@@ -209,6 +260,9 @@ impl Transport for Socket {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::future::poll_fn;
+    use std::io::Write;
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
@@ -259,6 +313,31 @@ mod tests {
             assert_eq!(matches!(socket, Socket::Bare(..)), read <= TRIES, "{read}");
             socket.read_exact(&mut [0; 1]).await.unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn a_file_goes_out_behind_what_waited_for_it_however_slow_the_client() {
+        let (mut socket, mut client) = pair().await;
+        let content: Vec<u8> = (0..16_000_000u32).map(|at| (at % 251) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&content).unwrap();
+        let read = async {
+            let mut all = Vec::new();
+            client.read_to_end(&mut all).await.unwrap();
+            all
+        };
+        let write = async {
+            let ahead = poll_fn(|cx| socket.poll_write_ahead(cx, b"head")).await.unwrap();
+            assert_eq!(ahead, 4);
+            let mut at = 1000;
+            while at < content.len() as u64 {
+                let range = at..content.len() as u64;
+                at += poll_fn(|cx| socket.poll_send_file(cx, &file, range.clone())).await.unwrap() as u64;
+            }
+            drop(socket);
+        };
+        let all = tokio::join!(write, read).1;
+        assert!(all[..4] == *b"head" && all[4..] == content[1000..]);
     }
 
     #[tokio::test]

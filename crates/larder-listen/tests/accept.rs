@@ -68,5 +68,35 @@ async fn connections_that_arrived_before_the_drain_are_served() {
         assert!(all.starts_with("HTTP/1.1 200 OK\r\n") && all.contains("\r\nconnection: close\r\n"), "{all}");
     }
     soon(door.drain.drained()).await;
-    assert!(TcpStream::connect(door.address).await.is_err());
+    eventually(|| std::net::TcpStream::connect(door.address).is_err()).await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_on_its_way_when_the_drain_begins_is_served() {
+    let door = Door::open();
+    let mut clients = Vec::new();
+    for _ in 0..5 {
+        clients.push(TcpStream::connect(door.address).await.unwrap());
+    }
+    door.drain.start();
+    // So long is the way. The accept loop has heard of the drain meanwhile, and of none of them.
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    for mut client in clients {
+        client.write_all(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let mut all = String::new();
+        soon(client.read_to_string(&mut all)).await.unwrap();
+        assert!(all.starts_with("HTTP/1.1 200 OK\r\n") && all.contains("\r\nconnection: close\r\n"), "{all}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_comes_with_its_first_bytes_or_after_a_while() {
+    let door = Door::open();
+    let silent = TcpStream::connect(door.address).await.unwrap();
+    let mut client = TcpStream::connect(door.address).await.unwrap();
+    client.write_all(b"GET /close HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    soon(client.read_to_string(&mut String::new())).await.unwrap();
+    assert_eq!(door.metrics.accepted.value(), 1, "the silent one is kept back");
+    eventually(|| door.metrics.accepted.value() == 2).await;
+    drop(silent);
 }

@@ -52,7 +52,8 @@ impl Default for Histogram {
 impl Histogram {
     /// Counts one duration, rounded up to whole microseconds.
     pub fn observe(&self, took: Duration) {
-        let us = u64::try_from(took.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX >> 8);
+        let whole = took.as_secs().saturating_mul(1_000_000);
+        let us = whole.saturating_add(u64::from(took.subsec_nanos().div_ceil(1000))).min(u64::MAX >> 8);
         self.cells.add(bucket(us), 1);
         self.cells.add(SUM_US, us);
     }

@@ -24,7 +24,7 @@ mod reference;
 mod snapshot;
 mod worker;
 
-pub use access_log::{AccessLog, AccessLogOptions, Format, LogRecord, LogTarget, Text};
+pub use access_log::{AccessLog, AccessLogOptions, Ending, Format, LogLine, LogRecord, LogTarget, Text};
 pub use diagnostics::{Diagnostics, Level};
 pub use error::ObserveError;
 pub use exposition::{Exposition, Samples, Value};

@@ -41,6 +41,11 @@ impl Metrics {
         }
     }
 
+    /// For how many workers.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
     /// The counters of worker `index`, which wraps around.
     pub fn worker(&self, index: usize) -> Arc<WorkerMetrics> {
         Arc::clone(&self.workers[index % self.workers.len()])

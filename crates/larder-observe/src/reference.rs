@@ -93,7 +93,7 @@ pub fn access_log_markdown() -> String {
          request wait: when the target is too\nslow, lines are dropped and counted in `larder_log_dropped_total`. \
          SIGUSR1 opens the file anew after a rotation.\n\
          A line is written at once where none came shortly before, otherwise together with others: within a tenth of \
-         a second, or as\nsoon as 64 KiB of them wait. The end of larder writes what waits.\n\n\
+         a second, or as\nsoon as 256 KiB of them wait, 64 KiB where there are very many workers. The end of larder writes what waits.\n\n\
          ## `json`\n\n\
          One object per line. A field without a value is left out. Bytes that are not UTF-8 become U+FFFD; control \
          characters are\nescaped.\n\n| field | form | meaning |\n|---|---|---|\n"

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::Guard;
 use http::header::{REFERER, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_cache::{NotStorable, directives};
@@ -14,17 +15,15 @@ use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outc
 use larder_http::message::{Delivery, RequestHead, Response, ResponseHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Now;
-use larder_observe::{Label, LogRecord, RouteId, Served, Text, Vocabulary};
+use larder_observe::{Ending, Label, LogLine, LogRecord, RouteId, Served, Text, Vocabulary};
 use larder_origin::{Affinity, ServerTag};
 
 use crate::fetch::{self, Hop};
 use crate::key;
-use crate::proxy::Worker;
+use crate::proxy::{Furnished, Worker};
+use crate::root::Root;
 use crate::route::Site;
 use crate::settings::{OriginChoice, RuleSettings};
-
-/// Room for a member of Cache-Status in a record of the log; few are longer.
-const CACHE_STATUS_BYTES: usize = 96;
 
 /// An exchange from the moment that its site and rule are known.
 pub(crate) struct Exchange {
@@ -39,14 +38,51 @@ pub(crate) struct Exchange {
     pub(crate) client: IpAddr,
     /// The origin that was asked, or whose answer to somebody else was waited for.
     pub(crate) origin: Option<Arc<str>>,
-    pub(crate) site: Arc<Site>,
-    pub(crate) settings: Arc<RuleSettings>,
+    pub(crate) route: Route,
     /// Whether it was looked up under a key.
     pub(crate) keyed: bool,
     pub(crate) started: Now,
     /// How long it waited for somebody else's fetch.
     pub(crate) collapse_wait: Option<Duration>,
     pub(crate) origin_time: Option<Duration>,
+}
+
+/// A site and a rule of the plan that an exchange began with. Neither is held by a count of references of its own: all
+/// workers share them, and such a count, written twice per request, would go from core to core. What is held is this
+/// worker's plan.
+pub(crate) struct Route {
+    furnished: Guard<Arc<Furnished>>,
+    site: usize,
+    rule: usize,
+}
+
+impl Route {
+    /// By the numbers that the plan's router gave.
+    pub(crate) fn new(furnished: Guard<Arc<Furnished>>, site: usize, rule: usize) -> Self {
+        Self { furnished, site, rule }
+    }
+
+    pub(crate) fn furnished(&self) -> &Arc<Furnished> {
+        &self.furnished
+    }
+
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        self.furnished.plan.router.at(self.site)
+    }
+
+    /// Where its documents are.
+    pub(crate) fn root(&self) -> Option<&Root> {
+        self.furnished.plan.roots.get(self.site)?.as_ref()
+    }
+
+    pub(crate) fn settings(&self) -> &Arc<RuleSettings> {
+        self.site().settings_at(self.rule)
+    }
+
+    /// The same for an exchange that may wait: of what costs nothing to hold a thread has a few only.
+    pub(crate) fn for_long(self) -> Self {
+        Self { furnished: Guard::from_inner(Guard::into_inner(self.furnished)), ..self }
+    }
 }
 
 /// A response and how it came about.
@@ -56,6 +92,14 @@ pub(crate) struct Reply {
 }
 
 impl Exchange {
+    pub(crate) fn settings(&self) -> &Arc<RuleSettings> {
+        self.route.settings()
+    }
+
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        self.route.site()
+    }
+
     /// What the client asked for, byte for byte.
     pub(crate) fn raw_target(&self) -> &Target {
         self.sent_target.as_ref().unwrap_or(&self.head.target)
@@ -89,23 +133,25 @@ impl Exchange {
     /// Completes a response: the rule's edits, Cache-Status, counters, log.
     pub(crate) fn close(&self, worker: &Worker, reply: Reply) -> (Response, Receipt) {
         let Reply { mut response, status } = reply;
-        let edits = &self.settings.response;
+        let edits = &self.settings().response;
         if !edits.is_empty() {
             let status = response.head.status;
             let before = std::mem::replace(&mut response.head, ResponseHead::new(status, HeaderMap::new()));
             response.head.fields = before.into_fields();
             edits.apply(&mut response.head.fields);
         }
-        let with_key = (self.settings.debug && self.keyed)
-            .then(|| status.value_with_key(&key::text(&self.head, &self.settings.key)));
+        let with_key = (self.keyed && self.settings().debug)
+            .then(|| status.value_with_key(&key::text(&self.head, &self.settings().key)));
         worker.count(self, response.head.status, &status);
-        let record = worker.proxy.is_logging().then(|| {
-            let mut record = self.record(response.head.status, &status);
-            match &with_key {
-                Some(value) => record.set(Text::CacheStatus, value.as_bytes()),
-                None => record.set_with(Text::CacheStatus, |line| status.write(line)),
+        let line = worker.proxy.log_format().map(|format| {
+            let mut record = LogRecord::new(self.started.wall, self.client);
+            record.status = response.head.status;
+            record.cache_status = Some(&status);
+            self.tell(&mut record);
+            if let Some(value) = &with_key {
+                record.set(Text::CacheStatus, value.as_bytes());
             }
-            Box::new(record)
+            record.line(format)
         });
         match with_key {
             Some(value) => drop(response.head.fields.append(CACHE_STATUS, value)),
@@ -116,41 +162,29 @@ impl Exchange {
             Outcome::Forwarded(_) => Served::Forwarded,
             Outcome::Own => Served::Local,
         };
-        let (route, started) = (self.site.settings.route, self.started);
-        (response, Receipt(Some(Account { route, started, served, record })))
+        let (route, started) = (self.site().settings.route, self.started);
+        (response, Receipt(Some(Account { route, started, served, line })))
     }
 
-    fn record(&self, status: StatusCode, said: &CacheStatus) -> LogRecord {
-        let field = |name| self.head.fields.get(name).map_or(&[][..], HeaderValue::as_bytes);
-        let texts = [
-            (Text::Method, self.head.method.as_str().as_bytes()),
-            (Text::Host, self.head.authority.as_str().as_bytes()),
-            (Text::Target, self.raw_target().as_str().as_bytes()),
-            (Text::Site, self.site.settings.name.as_bytes()),
-            (Text::Origin, self.origin.as_deref().unwrap_or_default().as_bytes()),
-            (Text::UserAgent, field(USER_AGENT)),
-            (Text::Referer, field(REFERER)),
-        ];
-        let room: usize = texts.iter().map(|(text, bytes)| bytes.len().min(text.bytes_max())).sum();
-        let mut record = LogRecord::with_room(self.started.wall, self.client, room + CACHE_STATUS_BYTES);
-        for (text, bytes) in texts {
-            record.set(text, bytes);
-        }
+    /// What a line in the log says of the exchange beside its answer. Filled in where it lies: it is 300 bytes.
+    #[inline(always)]
+    fn tell<'a>(&'a self, record: &mut LogRecord<'a>) {
         record.scheme = self.head.scheme;
         record.version = self.head.version;
-        record.status = status;
-        record.verdict = match said.outcome {
-            Outcome::Hit => Some("hit"),
-            Outcome::Forwarded(reason) => Some(reason.token()),
-            Outcome::Own => None,
-        };
-        record.detail = said.detail;
-        record.collapsed = said.collapsed;
         record.collapse_wait = self.collapse_wait;
-        record.stored = said.stored;
-        record.origin_status = said.forward_status;
         record.origin_time = self.origin_time;
-        record
+        let target = self.raw_target();
+        record.set_target(target.path().as_bytes(), target.query().map(str::as_bytes));
+        record.set(Text::Method, self.head.method.as_str().as_bytes());
+        record.set(Text::Host, self.head.authority.as_str().as_bytes());
+        record.set(Text::Site, self.site().settings.name.as_bytes());
+        record.set(Text::Origin, self.origin.as_deref().unwrap_or_default().as_bytes());
+        let fields = &self.head.fields;
+        if !fields.is_empty() {
+            let field = |name| fields.get(name).map_or(&[][..], HeaderValue::as_bytes);
+            record.set(Text::UserAgent, field(USER_AGENT));
+            record.set(Text::Referer, field(REFERER));
+        }
     }
 }
 
@@ -161,7 +195,7 @@ pub(crate) struct Account {
     route: RouteId,
     started: Now,
     served: Served,
-    record: Option<Box<LogRecord>>,
+    line: Option<LogLine>,
 }
 
 impl Account {
@@ -169,20 +203,18 @@ impl Account {
     pub(crate) fn close(self, worker: &Worker, delivery: Delivery) {
         let took = worker.proxy.clock.until(delivery.at, &self.started);
         worker.metrics.delivered(self.route, self.served, took, delivery.body_bytes, delivery.complete);
-        let Some(mut record) = self.record else { return };
+        let Some(line) = self.line else { return };
         if let Some(log) = worker.proxy.access_log().as_ref() {
-            record.body_bytes = delivery.body_bytes;
-            record.complete = delivery.complete;
-            record.request_time = took;
-            log.write(worker.index, *record);
+            let Delivery { body_bytes, complete, .. } = delivery;
+            log.write(worker.index, line, &Ending { body_bytes, complete, request_time: took });
         }
     }
 }
 
 impl Worker {
     fn count(&self, exchange: &Exchange, status: StatusCode, said: &CacheStatus) {
-        self.metrics.request(exchange.site.settings.route, &exchange.head.method, status);
-        let cache = exchange.settings.store_id;
+        self.metrics.request(exchange.site().settings.route, &exchange.head.method, status);
+        let cache = exchange.settings().store_id;
         match said.outcome {
             Outcome::Hit => self.metrics.hit(cache),
             Outcome::Forwarded(reason) => self.metrics.forwarded(cache, &ForwardLabel(reason)),

@@ -1,15 +1,16 @@
 //! What lives as long as the process, what each worker has of its own, and the door between listener and house.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use larder_http::message::{Delivery, Peer, Request};
 use larder_http::time::Clock;
 use larder_listen::{Interims, Refusal, Service};
-use larder_observe::{AccessLog, Diagnostics, LogRecord, Metrics, WorkerMetrics};
+use larder_observe::{AccessLog, Diagnostics, Ending, Format, LogRecord, Metrics, WorkerMetrics};
 use larder_origin::{Origin, SetupError};
+use larder_store::Near;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -24,6 +25,10 @@ use crate::uses::Uses;
 /// Before an origin is looked after again whose tending has panicked.
 const TENDING_PAUSE: Duration = Duration::from_secs(1);
 
+const NO_LOG: u8 = u8::MAX;
+const JSON: u8 = Format::Json as u8;
+const COMBINED: u8 = Format::Combined as u8;
+
 /// What all workers share, for the life of the process.
 pub struct Proxy {
     pub(crate) clock: Clock,
@@ -33,8 +38,8 @@ pub struct Proxy {
     /// Fetches under way that nobody waits for.
     pub(crate) refreshes: Arc<AtomicUsize>,
     access_log: ArcSwapOption<AccessLog>,
-    /// Whether there is one: all that most exchanges ask.
-    is_logging: AtomicBool,
+    /// How the lines of the log look, [`NO_LOG`] without one: all that most exchanges ask.
+    log_format: AtomicU8,
     metrics: Arc<Metrics>,
     diagnostics: Diagnostics,
 }
@@ -64,7 +69,7 @@ impl Proxy {
             uses: Uses::default(),
             refreshes: Arc::default(),
             access_log: ArcSwapOption::empty(),
-            is_logging: AtomicBool::new(false),
+            log_format: AtomicU8::new(NO_LOG),
             metrics,
             diagnostics,
         })
@@ -72,12 +77,18 @@ impl Proxy {
 
     /// Where finished exchanges are logged from now on.
     pub fn log_to(&self, access_log: Option<Arc<AccessLog>>) {
-        self.is_logging.store(access_log.is_some(), Ordering::Relaxed);
+        let format = access_log.as_ref().map_or(NO_LOG, |log| log.format() as u8);
+        self.log_format.store(format, Ordering::Relaxed);
         self.access_log.store(access_log);
     }
 
-    pub(crate) fn is_logging(&self) -> bool {
-        self.is_logging.load(Ordering::Relaxed)
+    /// How a line is to look that is begun now, where there is a log.
+    pub(crate) fn log_format(&self) -> Option<Format> {
+        match self.log_format.load(Ordering::Relaxed) {
+            JSON => Some(Format::Json),
+            COMBINED => Some(Format::Combined),
+            _ => None,
+        }
     }
 
     pub(crate) fn access_log(&self) -> Guard<Option<Arc<AccessLog>>> {
@@ -105,6 +116,7 @@ impl Proxy {
             metrics: self.metrics.worker(index),
             index,
             furnished: ArcSwap::from_pointee(furnished),
+            near: Near::new(self.metrics.workers()),
             adopted: Notify::new(),
         })
     }
@@ -161,6 +173,8 @@ pub struct Worker {
     pub(crate) metrics: Arc<WorkerMetrics>,
     pub(crate) index: usize,
     pub(crate) furnished: ArcSwap<Furnished>,
+    /// Its own handles of what it is asked for most.
+    pub(crate) near: Near,
     /// Another plan has been taken over.
     adopted: Notify,
 }
@@ -265,9 +279,12 @@ impl Service for Door {
         if let (Some(log), Some(peer)) = (worker.proxy.access_log().as_ref(), peer) {
             let mut record = LogRecord::new(worker.proxy.clock.now().wall, peer.remote.ip());
             record.status = refusal.status();
-            record.detail = Some(refusal.as_str());
-            record.complete = true;
-            log.write(worker.index, record);
+            record.refusal = Some(refusal.as_str());
+            log.write(
+                worker.index,
+                record.line(log.format()),
+                &Ending { complete: true, ..Ending::default() },
+            );
         }
     }
 }

@@ -50,6 +50,12 @@ impl CacheKey {
         }
     }
 
+    /// Adds bytes of the caller's own between parts. They have to tell themselves apart from each other and from the
+    /// length that begins a part.
+    pub fn push_marks(&mut self, marks: &'static [u8]) {
+        self.bytes.extend_from_slice(marks);
+    }
+
     /// The key under which parts of this key's response are kept (206), apart from whole ones: a look-up for a whole
     /// never meets them, and an invalidation of the base takes both. No part that a rule adds begins like this.
     pub fn of_parts(&self) -> Self {

@@ -16,5 +16,5 @@ pub mod stored;
 pub use budget::{Budget, Reservation};
 pub use growing::{Growing, PushError, Reader};
 pub use key::CacheKey;
-pub use memory::{Lookup, MemoryStore, MemoryStoreSettings, Usage};
+pub use memory::{Held, Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
 pub use stored::{RefreshFailure, Refreshing, StoredBody, StoredResponse};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use larder_cache::StoredHead;
 use larder_http::body::Pieces;
+use larder_http::message::{PreparedFields, SharedFields};
 
 use crate::budget::Reservation;
 use crate::memory::MemoryStore;
@@ -169,6 +170,18 @@ impl StoredResponse {
     /// Bytes to reserve for everything but the body: head, key, and the index's own records.
     pub fn overhead_bytes(head: &StoredHead, key: &crate::key::CacheKey) -> u64 {
         (INDEX_ENTRY_BYTES + key.base().len() + key.variant().len() + head.memory_bytes()) as u64
+    }
+}
+
+impl Pieces for StoredResponse {
+    fn pieces(&self) -> &[Bytes] {
+        self.body.pieces()
+    }
+}
+
+impl SharedFields for StoredResponse {
+    fn prepared(&self) -> &PreparedFields {
+        &self.head.fields
     }
 }
 

@@ -1,5 +1,5 @@
 //! What a hit allocates: nothing, whatever the stored response's fields and body, and however much is configured;
-//! only fields of the request cost something, a line of the log, and a stream of HTTP/2.
+//! only fields of the request cost something, and a stream of HTTP/2. A line of the log costs nothing either.
 //!
 //! A larder in this process, with every allocation of the process counted. While hits are counted nobody else
 //! allocates: the client writes and reads through buffers that it has already, the origin is not asked, and the only
@@ -37,11 +37,8 @@ const BYTES_BESIDE: usize = 8_192;
 const CALLS_FOR_FIELDS: usize = 2;
 const CALLS_PER_FIELD: usize = 1;
 const BYTES_PER_FIELD: usize = 256;
-/// What a line of the log may: who asked for what, kept until the answer has been sent.
-const CALLS_PER_LINE: usize = 2;
-const BYTES_PER_LINE: usize = 400;
 /// What the log's buffers may beside: the few that go around may only now be made, and grow.
-const CALLS_FOR_LOG: usize = 60;
+const CALLS_FOR_LOG: usize = 20;
 const BYTES_FOR_LOG: usize = 512 * 1024;
 /// What a stream of HTTP/2 may: `h2`, which takes a map of the answer's fields, as large as they are many.
 const CALLS_PER_STREAM: usize = 20;
@@ -119,9 +116,6 @@ impl Case {
         let (mut calls, mut bytes) = (fields * CALLS_PER_FIELD, fields * BYTES_PER_FIELD);
         if fields > 0 {
             calls += CALLS_FOR_FIELDS;
-        }
-        if self.log {
-            (calls, bytes) = (calls + CALLS_PER_LINE, bytes + BYTES_PER_LINE);
         }
         if self.http2 {
             calls += CALLS_PER_STREAM;

@@ -411,7 +411,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
         // What is not sent is let go of before anything waits.
         let body = if sends_content { body } else { Body::Empty };
         self.report = Some(report);
-        Begun::Content { content: Content::new(body, delimited), must_close }
+        Begun::Content { content: Content::new(body, delimited, T::SENDS_FILES), must_close }
     }
 
     async fn open_tunnel(&mut self, switching: Switching<'a, S>) -> Next {

@@ -9,9 +9,10 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use smallvec::SmallVec;
-use tokio::io::AsyncWrite;
+
+use crate::connection::Transport;
+use crate::content::{Filed, Piece};
 
 /// How many pieces one system call is given.
 pub(super) const SLICES_MAX: usize = 64;
@@ -21,6 +22,9 @@ const COPIED_BYTES_MAX: usize = 1024;
 /// What the buffer has room for from its first use: a head with a little content. Growing to that from nothing takes several
 /// allocations, which a connection of one request would pay for.
 const SCRATCH_FIRST: usize = 1024;
+/// Up to this much of a file, a head before it waits for it, so that both leave in one go. With more behind it that go would
+/// be cut in two all the same, and the halves cost more than a head on its own.
+const AHEAD_OF_BYTES_MAX: usize = 64 * 1024;
 /// A buffer that grew beyond this is not kept for the next response.
 const SCRATCH_KEPT: usize = 16 * 1024;
 
@@ -39,6 +43,8 @@ pub(super) struct Written {
     pub(super) bytes: usize,
     /// Of them, without heads and framing.
     pub(super) content: usize,
+    /// Of them, from a file.
+    pub(super) from_file: usize,
 }
 
 enum Segment {
@@ -47,7 +53,9 @@ enum Segment {
     /// The same, for content.
     Copied { start: usize, end: usize },
     /// A piece of content.
-    Content(Bytes),
+    Content(Piece),
+    /// Content that the kernel takes from a file.
+    File(Filed),
 }
 
 impl Outbox {
@@ -67,7 +75,7 @@ impl Outbox {
     }
 
     /// Appends content.
-    pub(super) fn content(&mut self, bytes: Bytes) {
+    pub(super) fn content(&mut self, bytes: Piece) {
         if bytes.is_empty() {
             return;
         }
@@ -81,6 +89,14 @@ impl Outbox {
         } else {
             Segment::Content(bytes)
         });
+    }
+
+    /// Appends content that lies in a file.
+    pub(super) fn file(&mut self, filed: Filed) {
+        if filed.length() > 0 {
+            self.queued_bytes += filed.length();
+            self.queue.push_back(Segment::File(filed));
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -99,24 +115,59 @@ impl Outbox {
     }
 
     /// Writes once. Not to be called while empty.
-    pub(super) fn poll_write<T: AsyncWrite + Unpin>(
+    pub(super) fn poll_write<T: Transport>(
         &mut self,
         cx: &mut Context<'_>,
         io: &mut T,
     ) -> Poll<io::Result<Written>> {
+        if let Some(Segment::File(filed)) = self.queue.front() {
+            let Some(file) = filed.file() else {
+                return Poll::Ready(Err(io::ErrorKind::NotFound.into()));
+            };
+            let range = filed.range.start + self.front_written as u64..filed.range.end;
+            match ready!(io.poll_send_file(cx, file, range)) {
+                Ok(written) => {
+                    let content = self.advance(written);
+                    return Poll::Ready(Ok(Written { bytes: written, content, from_file: written }));
+                }
+                Err(error) if is_the_connections(&error) => return Poll::Ready(Err(error)),
+                // A kernel, or a filter of system calls, that does not send files.
+                Err(_) => self.read_file_from_memory(cx)?,
+            }
+        }
         let written = match self.in_one_place() {
-            Some(bytes) => ready!(Pin::new(io).poll_write(cx, bytes))?,
+            Some((bytes, true)) => ready!(io.poll_write_ahead(cx, bytes))?,
+            Some((bytes, false)) => ready!(Pin::new(io).poll_write(cx, bytes))?,
             None => ready!(Pin::new(io).poll_write_vectored(cx, &self.slices()))?,
         };
-        Poll::Ready(Ok(Written { bytes: written, content: self.advance(written) }))
+        Poll::Ready(Ok(Written { bytes: written, content: self.advance(written), from_file: 0 }))
     }
 
-    /// All that is queued, where it lies together: most often a head with little behind it.
-    fn in_one_place(&self) -> Option<&[u8]> {
+    /// Puts the pieces in memory in the place of the file at the front.
+    fn read_file_from_memory(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let Some(Segment::File(filed)) = self.queue.pop_front() else { return Ok(()) };
+        let mut source = filed.into_source(std::mem::take(&mut self.front_written));
+        let mut at = 0;
+        while let Poll::Ready(Some(piece)) = source.poll_next(cx) {
+            self.queue.insert(at, Segment::Content(piece.map_err(io::Error::other)?));
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// All that is queued before a file, where it lies together: most often a head with little behind it. And whether a file
+    /// follows that it should wait for.
+    fn in_one_place(&self) -> Option<(&[u8], bool)> {
         let mut place: Option<(usize, usize)> = None;
+        let mut is_ahead = false;
         for segment in &self.queue {
-            let (Segment::Inline { start, end } | Segment::Copied { start, end }) = segment else {
-                return None;
+            let (start, end) = match segment {
+                Segment::Inline { start, end } | Segment::Copied { start, end } => (start, end),
+                Segment::Content(_) => return None,
+                Segment::File(filed) => {
+                    is_ahead = filed.length() <= AHEAD_OF_BYTES_MAX;
+                    break;
+                }
             };
             place = match place {
                 None => Some((*start, *end)),
@@ -125,17 +176,19 @@ impl Outbox {
             };
         }
         let (start, end) = place?;
-        self.scratch.get(start + self.front_written..end)
+        Some((self.scratch.get(start + self.front_written..end)?, is_ahead))
     }
 
     fn slices(&self) -> SmallVec<[IoSlice<'_>; SLICES_MAX]> {
         let mut skip = self.front_written;
-        let segments = self.queue.iter().take(SLICES_MAX).map(|segment| {
+        let before_file = self.queue.iter().take_while(|segment| !matches!(segment, Segment::File(_)));
+        let segments = before_file.take(SLICES_MAX).map(|segment| {
             let bytes: &[u8] = match segment {
                 Segment::Inline { start, end } | Segment::Copied { start, end } => {
                     self.scratch.get(*start..*end).unwrap_or_default()
                 }
                 Segment::Content(bytes) => bytes,
+                Segment::File(_) => &[],
             };
             IoSlice::new(bytes.get(std::mem::take(&mut skip)..).unwrap_or_default())
         });
@@ -151,6 +204,7 @@ impl Outbox {
                 Segment::Inline { start, end } => (end - start, false),
                 Segment::Copied { start, end } => (end - start, true),
                 Segment::Content(bytes) => (bytes.len(), true),
+                Segment::File(filed) => (filed.length(), true),
             };
             let step = written.min(length - self.front_written);
             written -= step;
@@ -178,15 +232,81 @@ impl Outbox {
     }
 }
 
+/// Whether nothing else could be sent either.
+fn is_the_connections(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, TimedOut};
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | TimedOut)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs::File;
     use std::future::poll_fn;
+    use std::ops::Range;
+    use std::os::unix::fs::FileExt;
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use larder_http::body::{Body, Pieces};
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    use super::*;
+    use crate::content::Source;
 
     /// Takes at most `step` bytes at a time.
+    #[derive(Default)]
     struct Slow {
         step: usize,
         taken: Vec<u8>,
+        /// Files are sent until so many bytes were taken.
+        files_until: Option<usize>,
+    }
+
+    impl AsyncRead for Slow {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl Transport for Slow {
+        const SENDS_FILES: bool = true;
+
+        fn poll_send_file(
+            &mut self,
+            _: &mut Context<'_>,
+            file: &File,
+            range: Range<u64>,
+        ) -> Poll<io::Result<usize>> {
+            if self.files_until.is_some_and(|until| self.taken.len() >= until) {
+                return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
+            }
+            let most = usize::try_from(range.end - range.start).expect("small");
+            let mut bytes = vec![0; most.min(self.step)];
+            file.read_exact_at(&mut bytes, range.start)?;
+            self.taken.extend_from_slice(&bytes);
+            Poll::Ready(Ok(bytes.len()))
+        }
+    }
+
+    /// What stands in a file as well.
+    struct Kept(Vec<Bytes>, File);
+
+    impl Kept {
+        fn of(pieces: &[String]) -> Arc<dyn Pieces> {
+            let file = tempfile::tempfile().expect("a file");
+            file.write_all_at(pieces.concat().as_bytes(), 0).expect("written");
+            Arc::new(Self(pieces.iter().cloned().map(Bytes::from).collect(), file))
+        }
+    }
+
+    impl Pieces for Kept {
+        fn pieces(&self) -> &[Bytes] {
+            &self.0
+        }
+
+        fn file(&self) -> Option<&File> {
+            Some(&self.1)
+        }
     }
 
     impl AsyncWrite for Slow {
@@ -221,15 +341,15 @@ mod tests {
         // Small content is copied, larger is not.
         let large = vec![b'x'; COPIED_BYTES_MAX + 1];
         for step in (1..20).chain([COPIED_BYTES_MAX, 10_000]) {
-            let (mut out, mut io) = (Outbox::default(), Slow { step, taken: Vec::new() });
+            let (mut out, mut io) = (Outbox::default(), Slow { step, ..Slow::default() });
             let mut content = 0;
             for round in 0..2 {
                 out.inline(|o| o.extend_from_slice(b"he"));
                 out.inline(|o| o.extend_from_slice(b"ad "));
-                out.content(Bytes::from_static(b"one"));
-                out.content(Bytes::new());
-                out.content(Bytes::from_static(b" two"));
-                out.content(Bytes::from(large.clone()));
+                out.content(Piece::Bytes(Bytes::from_static(b"one")));
+                out.content(Piece::Bytes(Bytes::new()));
+                out.content(Piece::Bytes(Bytes::from_static(b" two")));
+                out.content(Piece::Bytes(Bytes::from(large.clone())));
                 out.inline(|o| o.extend_from_slice(b" end;"));
                 while !out.is_empty() {
                     content += poll_fn(|cx| out.poll_write(cx, &mut io)).await.expect("takes").content;
@@ -242,10 +362,61 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_range_of_a_file_is_exactly_that_range_between_what_surrounds_it() {
+        let letters =
+            |first: char, count: usize| (0..count).map(move |n| char::from(first as u8 + (n % 20) as u8));
+        let pieces: Vec<String> =
+            [('a', 20_000), ('b', 0), ('c', 30_000), ('d', 1)].map(|(c, n)| letters(c, n).collect()).into();
+        let owner = Kept::of(&pieces);
+        let all = pieces.concat();
+        for (start, end) in
+            [(0, 50_001), (0, 20_000), (1, 19_999), (19_999, 40_000), (20_000, 50_001), (33_617, 50_001)]
+        {
+            for (step, files_until) in
+                [(100, None), (30_000, None), (100_000, None), (7_000, Some(6_000)), (100, Some(0))]
+            {
+                let told = format!("{start}..{end}, {step}, {files_until:?}");
+                let (mut out, mut io) = (Outbox::default(), Slow { step, files_until, ..Slow::default() });
+                let range = start as u64..end as u64;
+                let mut source = Source::new(Body::Pieces { owner: Arc::clone(&owner), range });
+                out.inline(|o| o.extend_from_slice(b"head "));
+                out.file(source.take_file().expect("it has one"));
+                assert!(source.is_done());
+                out.inline(|o| o.extend_from_slice(b" end"));
+                let (mut content, mut from_file) = (0, 0);
+                while !out.is_empty() {
+                    let written = poll_fn(|cx| out.poll_write(cx, &mut io)).await.expect("takes");
+                    content += written.content;
+                    from_file += written.from_file;
+                }
+                assert!(io.taken == format!("head {} end", &all[start..end]).as_bytes(), "{told}");
+                assert_eq!(content, end - start, "{told}");
+                assert_eq!(from_file == content, files_until.is_none(), "{told}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_head_waits_for_what_leaves_with_it() {
+        let long = ["x".repeat(AHEAD_OF_BYTES_MAX + 1)];
+        let owner = Kept::of(&long);
+        for (bytes, waits) in [(AHEAD_OF_BYTES_MAX, true), (AHEAD_OF_BYTES_MAX + 1, false)] {
+            let mut out = Outbox::default();
+            out.inline(|o| o.extend_from_slice(b"head"));
+            let range = 0..bytes as u64;
+            let mut source = Source::new(Body::Pieces { owner: Arc::clone(&owner), range });
+            out.file(source.take_file().expect("it has one"));
+            assert_eq!(out.in_one_place(), Some((b"head".as_slice(), waits)));
+        }
+        let mut little = Source::new(Body::Pieces { owner, range: 0..16_383 });
+        assert!(little.take_file().is_none());
+    }
+
+    #[tokio::test]
     async fn a_client_that_always_leaves_a_rest_does_not_make_the_buffer_grow() {
-        let (mut out, mut io) = (Outbox::default(), Slow { step: 1000, taken: Vec::new() });
+        let (mut out, mut io) = (Outbox::default(), Slow { step: 1000, ..Slow::default() });
         for _ in 0..200 {
-            out.content(Bytes::from(vec![b'x'; 1001]));
+            out.content(Piece::Bytes(Bytes::from(vec![b'x'; 1001])));
             poll_fn(|cx| out.poll_write(cx, &mut io)).await.expect("takes");
             assert!(!out.is_empty());
         }
@@ -256,12 +427,12 @@ mod tests {
     async fn a_head_with_little_behind_it_lies_in_one_place() {
         let mut out = Outbox::default();
         out.inline(|o| o.extend_from_slice(b"head"));
-        out.content(Bytes::from_static(b"content"));
-        assert_eq!(out.in_one_place(), Some(b"headcontent".as_slice()));
-        let mut io = Slow { step: 6, taken: Vec::new() };
+        out.content(Piece::Bytes(Bytes::from_static(b"content")));
+        assert_eq!(out.in_one_place(), Some((b"headcontent".as_slice(), false)));
+        let mut io = Slow { step: 6, ..Slow::default() };
         poll_fn(|cx| out.poll_write(cx, &mut io)).await.expect("takes");
-        assert_eq!(out.in_one_place(), Some(b"ntent".as_slice()));
-        out.content(Bytes::from(vec![b'x'; COPIED_BYTES_MAX + 1]));
+        assert_eq!(out.in_one_place(), Some((b"ntent".as_slice(), false)));
+        out.content(Piece::Bytes(Bytes::from(vec![b'x'; COPIED_BYTES_MAX + 1])));
         assert_eq!(out.in_one_place(), None);
     }
 }

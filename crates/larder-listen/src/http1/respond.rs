@@ -144,11 +144,12 @@ fn write_status(out: &mut Vec<u8>, status: StatusCode) {
 pub(super) struct Content {
     source: Source,
     is_chunked: bool,
+    sends_files: bool,
 }
 
 impl Content {
-    pub(super) fn new(body: Body, delimited: Delimited) -> Self {
-        Self { source: Source::new(body), is_chunked: delimited == Delimited::Chunked }
+    pub(super) fn new(body: Body, delimited: Delimited, sends_files: bool) -> Self {
+        Self { source: Source::new(body), is_chunked: delimited == Delimited::Chunked, sends_files }
     }
 
     /// Whether everything is queued.
@@ -163,6 +164,13 @@ impl Content {
         cx: &mut Context<'_>,
         out: &mut Outbox,
     ) -> Poll<Result<(), BodyError>> {
+        if self.sends_files
+            && !self.is_chunked
+            && let Some(filed) = self.source.take_file()
+        {
+            out.file(filed);
+            return Poll::Ready(Ok(()));
+        }
         let mut has_queued = false;
         while !self.source.is_done() && out.has_room(self.source.gathered_bytes()) {
             match self.source.poll_next(cx) {

@@ -1,30 +1,60 @@
 //! Wall time as the two formats write it, always in UTC.
 //!
-//! In: seconds since 1970. Out: their text, which a [`Stamp`] keeps until another second is asked for: lines come by
-//! the thousand per second, and the calendar costs more than all their digits.
+//! In: milliseconds since 1970. Out: the text of their second, which each thread keeps until it asks for another: lines
+//! come by the thousand per second, and the calendar costs more than all their digits.
+
+use std::cell::Cell;
+use std::thread::LocalKey;
 
 use larder_http::time::WallTime;
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// The text of the second that was asked for last, always by the same calendar function.
-#[derive(Debug, Default)]
-pub(super) struct Stamp {
-    second: Option<u64>,
-    text: String,
+/// The last second of the year 9999; a later one would not fit its text.
+const SECOND_MAX: u64 = 253_402_300_799;
+
+/// A second and its text.
+type Stamp<const N: usize> = Cell<(u64, [u8; N])>;
+
+thread_local! {
+    static RFC3339: Stamp<19> = const { Cell::new((u64::MAX, [b' '; 19])) };
+    static COMMON: Stamp<26> = const { Cell::new((u64::MAX, [b' '; 26])) };
 }
 
-impl Stamp {
-    /// What `write` makes of the second that `time` is in.
-    pub(super) fn at(&mut self, time: WallTime, write: fn(u64) -> String) -> &str {
-        let second = time.secs();
-        if self.second != Some(second) {
-            self.text = write(second);
-            self.second = Some(second);
-        }
-        &self.text
+/// RFC 3339 up to the second: `2026-11-21T09:21:00`.
+#[inline]
+pub(super) fn rfc3339(time: WallTime) -> [u8; 19] {
+    stamp(&RFC3339, time, |Civil { year, month, day, hour, minute, second }| {
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+    })
+}
+
+/// The time of the combined format: `21/Nov/2026:09:21:00 +0000`.
+#[inline]
+pub(super) fn common(time: WallTime) -> [u8; 26] {
+    stamp(&COMMON, time, |Civil { year, month, day, hour, minute, second }| {
+        let month = MONTHS[(month as usize - 1) % 12];
+        format!("{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000")
+    })
+}
+
+#[inline(always)]
+fn stamp<const N: usize>(
+    last: &'static LocalKey<Stamp<N>>,
+    time: WallTime,
+    write: fn(Civil) -> String,
+) -> [u8; N] {
+    let second = time.secs();
+    let (known, text) = last.get();
+    if known == second {
+        return text;
     }
+    let written = write(civil(second.min(SECOND_MAX)));
+    let mut text = [b' '; N];
+    text.iter_mut().zip(written.bytes()).for_each(|(to, from)| *to = from);
+    last.set((second, text));
+    text
 }
 
 struct Civil {
@@ -55,19 +85,6 @@ fn civil(second: u64) -> Civil {
     }
 }
 
-/// RFC 3339 up to the second: `2026-11-21T09:21:00`.
-pub(super) fn rfc3339(second: u64) -> String {
-    let Civil { year, month, day, hour, minute, second } = civil(second);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
-}
-
-/// The time of the combined format: `21/Nov/2026:09:21:00 +0000`.
-pub(super) fn common(second: u64) -> String {
-    let Civil { year, month, day, hour, minute, second } = civil(second);
-    let month = MONTHS[(month as usize - 1) % 12];
-    format!("{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,27 +100,27 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00", "01/Mar/2100:00:00:00 +0000"),
         ];
         for (second, iso, clf) in cases {
-            assert_eq!(rfc3339(second), iso);
-            assert_eq!(common(second), clf);
+            let time = WallTime(second * 1000);
+            assert_eq!(str::from_utf8(&rfc3339(time)), Ok(iso));
+            assert_eq!(str::from_utf8(&common(time)), Ok(clf));
         }
     }
 
     #[test]
     fn a_stamp_follows_time_back_and_forth() {
-        let mut stamp = Stamp::default();
         for (ms, expected) in [
             (0, "1970-01-01T00:00:00"),
             (999, "1970-01-01T00:00:00"),
             (1000, "1970-01-01T00:00:01"),
             (500, "1970-01-01T00:00:00"),
         ] {
-            assert_eq!(stamp.at(WallTime(ms), rfc3339), expected);
+            assert_eq!(str::from_utf8(&rfc3339(WallTime(ms))), Ok(expected));
         }
     }
 
     #[test]
-    fn no_time_panics() {
-        rfc3339(WallTime(u64::MAX).secs());
-        common(WallTime(u64::MAX).secs());
+    fn no_time_is_longer_than_its_place() {
+        assert_eq!(&rfc3339(WallTime(u64::MAX)), b"9999-12-31T23:59:59");
+        assert_eq!(&common(WallTime(u64::MAX)), b"31/Dec/9999:23:59:59 +0000");
     }
 }

@@ -1,27 +1,71 @@
 //! Numbers and addresses as digits, without the machinery of `core::fmt`, which costs more than the rest of a line.
+//!
+//! What is short is made in a register or a small array, and all of that is appended, since a length that the compiler
+//! knows needs no call; what was too much is taken off again.
 
 use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-pub(super) fn integer(number: impl itoa::Integer, out: &mut Vec<u8>) {
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+/// The first number that has more digits than [`eight_digits`] gives.
+const EIGHT_DIGITS: u64 = 100_000_000;
+
+pub(super) fn integer(number: u64, out: &mut Vec<u8>) {
+    if number >= EIGHT_DIGITS {
+        out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        return;
+    }
+    let digits = eight_digits(number);
+    // The last digit stays, also where it is a zero.
+    let zeros = (digits | 1 << 56).trailing_zeros() / 8;
+    append(ascii(digits) >> (8 * zeros), 8 - zeros as usize, out);
 }
 
 /// Seconds with six digits after the point.
+#[inline]
 pub(super) fn seconds(time: Duration, out: &mut Vec<u8>) {
-    integer(time.as_secs(), out);
-    // A digit before them keeps the zeros that they begin with.
-    let mut digits = itoa::Buffer::new();
-    let micros = digits.format(1_000_000 + time.subsec_micros());
-    out.push(b'.');
-    out.extend_from_slice(micros.get(1..).unwrap_or_default().as_bytes());
+    let (seconds, micros) = (time.as_secs(), eight_digits(time.subsec_micros().into()));
+    // The first two of the eight are zeros: the place for the point, and for one digit before it.
+    let with_point = ascii(micros) & !0xffff | u64::from(b'.') << 8;
+    if seconds < 10 {
+        out.extend_from_slice(&(with_point | (u64::from(b'0') + seconds)).to_le_bytes());
+    } else {
+        integer(seconds, out);
+        append(with_point >> 8, 7, out);
+    }
 }
 
-/// Milliseconds of a second, always three digits.
-pub(super) fn millis(ms: u64, out: &mut Vec<u8>) {
-    let digit = |n: u64| b'0' + (n % 10) as u8;
-    out.extend_from_slice(&[digit(ms / 100), digit(ms / 10), digit(ms)]);
+/// The digits of a number below [`EIGHT_DIGITS`], the first in the lowest byte: all pairs of them are taken apart at
+/// once, by multiplications in lanes.
+#[inline(always)]
+const fn eight_digits(number: u64) -> u64 {
+    // Two lanes of four digits, then four of two, then eight of one. 10486 / 2^20 and 103 / 2^10 are a hundredth and a
+    // tenth, exact enough for as many digits.
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let twos = hundreds | (fours - 100 * hundreds) << 16;
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | (twos - 10 * tens) << 8
+}
+
+#[inline(always)]
+const fn ascii(digits: u64) -> u64 {
+    digits | 0x3030_3030_3030_3030
+}
+
+/// Appends the lowest bytes of `text`, the lowest first.
+#[inline(always)]
+fn append(text: u64, bytes: usize, out: &mut Vec<u8>) {
+    let end = out.len() + bytes;
+    out.extend_from_slice(&text.to_le_bytes());
+    out.truncate(end);
+}
+
+/// A number below 1000, always three digits.
+#[inline(always)]
+pub(super) fn three_digits(number: u16) -> [u8; 3] {
+    let (hundreds, rest) = (number / 100, number % 100);
+    [hundreds, rest / 10, rest % 10].map(|digit| b'0' + digit as u8)
 }
 
 /// Each octet's digits and a point, and how many bytes that is.
@@ -54,7 +98,10 @@ pub(super) fn address(address: IpAddr, out: &mut Vec<u8>) {
                 }
                 end += usize::from(bytes);
             }
-            out.extend_from_slice(text.get(..end.saturating_sub(1)).unwrap_or_default());
+            // The last point is one too many.
+            let end = out.len() + end.saturating_sub(1);
+            out.extend_from_slice(&text);
+            out.truncate(end);
         }
         // RFC 5952's shortest form is worth no second writing of it.
         IpAddr::V6(address) => drop(write!(out, "{address}")),
@@ -64,6 +111,8 @@ pub(super) fn address(address: IpAddr, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+
     use super::*;
 
     fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
@@ -74,13 +123,37 @@ mod tests {
 
     #[test]
     fn times_keep_their_zeros() {
-        for (micros, expected) in
-            [(0, "0.000000"), (7, "0.000007"), (1_000_250, "1.000250"), (59_999_999, "59.999999")]
-        {
+        for (micros, expected) in [
+            (0, "0.000000"),
+            (7, "0.000007"),
+            (1_000_250, "1.000250"),
+            (9_999_999, "9.999999"),
+            (10_000_000, "10.000000"),
+            (59_999_999, "59.999999"),
+            (u64::MAX, "18446744073709.551615"),
+        ] {
             assert_eq!(written(|out| seconds(Duration::from_micros(micros), out)), expected);
         }
         for (ms, expected) in [(0, "000"), (7, "007"), (45, "045"), (999, "999")] {
-            assert_eq!(written(|out| millis(ms, out)), expected);
+            assert_eq!(str::from_utf8(&three_digits(ms)), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn digits_are_those_of_the_number() {
+        let check = |number: u64| assert_eq!(written(|out| integer(number, out)), number.to_string());
+        (0..20_000).for_each(check);
+        (0..64).map(|bits| u64::MAX >> bits).for_each(check);
+        (0..20)
+            .map(|zeros| 10_u64.pow(zeros))
+            .for_each(|number| [number - 1, number].into_iter().for_each(check));
+    }
+
+    proptest! {
+        #[test]
+        fn all_eight_digits_are_the_same_as_elsewhere(number in 0..EIGHT_DIGITS) {
+            let digits = ascii(eight_digits(number)).to_le_bytes();
+            prop_assert_eq!(String::from_utf8_lossy(&digits), format!("{number:08}"));
         }
     }
 

@@ -1,9 +1,8 @@
 //! What of a peer's bytes may stand in a line as it is, and what stands there instead of the rest.
 //!
 //! What is plain is the same for both formats: the printable ASCII characters but `"` and `\`. Nearly every text is
-//! plain from end to end, so all texts of a record, which stand in one buffer, are looked through at once, many bytes
-//! at a time, and then only copied. Where that does not hold, each is copied up to its first byte that is not plain,
-//! and on behind it.
+//! plain from end to end, so each is looked through many bytes at a time, and then only copied. Where that does not
+//! hold, it is copied up to its first byte that is not plain, and on behind it.
 
 /// So many bytes are looked at together; a size for which the compiler uses vector instructions.
 const TOGETHER: usize = 16;
@@ -12,16 +11,49 @@ const fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\')
 }
 
-/// Whether all bytes are plain.
-pub(super) fn is_all_plain(bytes: &[u8]) -> bool {
-    let plain = |piece: &[u8; TOGETHER]| piece.iter().fold(true, |plain, byte| plain & is_plain(*byte));
-    let (pieces, rest) = bytes.as_chunks::<TOGETHER>();
-    // What is left over is the end of the last bytes that are as many as a piece.
-    pieces.iter().all(plain)
-        && match bytes.last_chunk() {
-            Some(last) => plain(last),
-            None => rest.iter().all(|byte| is_plain(*byte)),
+/// Appends `bytes` if all are plain. What is left over of a text behind its pieces is the end of its last bytes that are
+/// as many as a piece; a short one is put together in a register, which is less than a call.
+#[inline]
+fn append_plain(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    let short = if let Some(last) = bytes.last_chunk() {
+        let plain = |piece: &[u8; TOGETHER]| piece.iter().fold(true, |plain, byte| plain & is_plain(*byte));
+        let is_plain = bytes.as_chunks().0.iter().all(plain) && plain(last);
+        if is_plain {
+            out.extend_from_slice(bytes);
         }
+        return is_plain;
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let [first, last] = [first, last].map(|eight| u64::from_le_bytes(*eight));
+        if !(is_word_plain(first) && is_word_plain(last)) {
+            return false;
+        }
+        u128::from(first) | u128::from(last) << (8 * (bytes.len() - 8))
+    } else {
+        // A plain character in place of those that are not there.
+        let mut word = u64::from_le_bytes(*b"        ");
+        for byte in bytes.iter().rev() {
+            word = word << 8 | u64::from(*byte);
+        }
+        if !is_word_plain(word) {
+            return false;
+        }
+        word.into()
+    };
+    let end = out.len() + bytes.len();
+    out.extend_from_slice(&short.to_le_bytes());
+    out.truncate(end);
+    true
+}
+
+/// Whether all eight bytes are. A borrow may pass from a byte that is not plain to the next, never from one that is.
+#[inline(always)]
+fn is_word_plain(word: u64) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    let has_zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let is_control = word.wrapping_sub(ONES * 0x20) & !word;
+    let is_one_of =
+        has_zero(word ^ (ONES * 0x7f)) | has_zero(word ^ (ONES * 0x22)) | has_zero(word ^ (ONES * 0x5c));
+    (word | is_control | is_one_of) & (ONES * 0x80) == 0
 }
 
 /// Splits off the first bytes as long as they are plain.
@@ -32,7 +64,14 @@ fn split_plain(bytes: &[u8]) -> (&[u8], &[u8]) {
 
 /// Appends `bytes` as the inside of a JSON string. What is not UTF-8 becomes U+FFFD; controls, DEL, C1 controls and
 /// the two Unicode line separators become `\uHHHH`.
+#[inline]
 pub(super) fn json(bytes: &[u8], out: &mut Vec<u8>) {
+    if !append_plain(bytes, out) {
+        json_odd(bytes, out);
+    }
+}
+
+fn json_odd(bytes: &[u8], out: &mut Vec<u8>) {
     let mut rest = bytes;
     loop {
         let (plain, odd) = split_plain(rest);
@@ -67,7 +106,14 @@ fn json_char(bytes: &[u8], out: &mut Vec<u8>) -> usize {
 }
 
 /// Appends `bytes` as nginx escapes them: every byte that is not plain becomes `\xHH`.
+#[inline]
 pub(super) fn nginx(bytes: &[u8], out: &mut Vec<u8>) {
+    if !append_plain(bytes, out) {
+        nginx_odd(bytes, out);
+    }
+}
+
+fn nginx_odd(bytes: &[u8], out: &mut Vec<u8>) {
     let mut rest = bytes;
     loop {
         let (plain, odd) = split_plain(rest);
@@ -98,13 +144,14 @@ mod tests {
     #[test]
     fn every_byte_is_seen_wherever_it_stands() {
         for byte in 0..=u8::MAX {
-            for at in 0..3 * TOGETHER - 1 {
-                let mut bytes = vec![b'a'; 3 * TOGETHER - 1];
+            let plain = matches!(byte, 0x20..=0x7e) && byte != b'"' && byte != b'\\';
+            for (len, at) in (1..3 * TOGETHER).flat_map(|len| (0..len).map(move |at| (len, at))) {
+                let mut bytes = vec![b'a'; len];
                 bytes[at] = byte;
-                let plain = matches!(byte, 0x20..=0x7e) && byte != b'"' && byte != b'\\';
-                assert_eq!(is_all_plain(&bytes), plain, "{byte:#x} at {at}");
-                assert_eq!(is_all_plain(&bytes[..at + 1]), plain, "{byte:#x} at the end, {at}");
-                assert_eq!(split_plain(&bytes).0.len(), if plain { bytes.len() } else { at }, "{byte:#x}");
+                let mut out = b"before".to_vec();
+                assert_eq!(append_plain(&bytes, &mut out), plain, "{byte:#x} at {at} of {len}");
+                assert_eq!(out, [b"before", &bytes[..if plain { len } else { 0 }]].concat());
+                assert_eq!(split_plain(&bytes).0.len(), if plain { len } else { at }, "{byte:#x}");
             }
         }
     }

@@ -3,16 +3,20 @@
 //! Names follow OpenTelemetry's conventions where there is one, else `larder.`. A field without a value is left out.
 //! Bytes that are not UTF-8 become U+FFFD; controls, DEL, C1 controls and the two Unicode line separators are
 //! escaped, so a line is safe on a terminal and one line for every reader.
-//! The table becomes straight code, in which each name stands with its quotes and comma as one constant: a line
-//! is written by the worker that served it, and a serializer costs a tenth of a hit.
+//! The table becomes straight code, in which each name stands with its quotes and comma as one constant, and so do the
+//! values that nearly every line has: a line is written by the worker that served it, and a serializer costs a tenth of
+//! a hit. What is known only at the end stands together, so that it is put in at one place.
 
 use std::time::Duration;
 
+use http::Version;
+use larder_http::fields::cache_status::Outcome;
+use larder_http::message::Scheme;
 use larder_http::time::WallTime;
 
-use super::calendar::{self, Stamp};
+use super::line::Ending;
 use super::record::{LogRecord, Text};
-use super::{decimal, escape};
+use super::{calendar, decimal, escape};
 
 /// A field's declaration.
 pub(crate) struct Field {
@@ -22,103 +26,163 @@ pub(crate) struct Field {
     pub(crate) help: &'static str,
 }
 
-/// Declares all fields in the order they are written: name, JSON type and unit, meaning, and how the value of a
-/// record is put into its slot.
+/// Declares all fields in the order they are written, in groups that are written at once: name, JSON type and unit,
+/// meaning, and how the value of a record is put into its slot.
 macro_rules! fields {
-    ($($name:literal, $form:literal, $help:literal => |$record:ident, $slot:ident| $value:expr;)*) => {
-        /// All fields, in the order they are written.
-        pub(crate) const FIELDS: &[Field] = &[$(Field { name: $name, form: $form, help: $help }),*];
-
-        /// Appends all members, a comma before each.
-        fn members(record: &LogRecord, stamp: &mut Stamp, out: &mut Vec<u8>) {
-            let (path, query) = record.path_and_query();
-            let texts = &Texts { is_plain: record.is_plain(), path, query };
-            $({
-                let slot = Slot {
-                    key: concat!(",\"", $name, "\":"),
-                    quoted: concat!(",\"", $name, "\":\""),
-                    texts,
-                    stamp: &mut *stamp,
-                    out: &mut *out,
-                };
-                let ($record, $slot) = (record, slot);
-                $value;
-            })*
+    ($(
+        $(#[$doc:meta])*
+        fn $group:ident($from:ty) {
+            $($name:literal, $form:literal, $help:literal => |$record:ident, $slot:ident| $value:expr;)*
         }
+    )*) => {
+        /// All fields, in the order they are written.
+        pub(crate) const FIELDS: &[Field] = &[$($(Field { name: $name, form: $form, help: $help }),*),*];
+
+        $(
+            $(#[$doc])*
+            #[inline(always)]
+            fn $group(from: &$from, out: &mut Vec<u8>) {
+                $({
+                    const KEY: &str = concat!(",\"", $name, "\":");
+                    let slot = Slot { key: KEY, quoted: concat!(",\"", $name, "\":\""), out: &mut *out };
+                    let ($record, $slot) = (from, slot);
+                    $value;
+                })*
+            }
+        )*
     };
+}
+
+/// Appends a member whose value is the same in nearly every line, as one constant.
+macro_rules! usual {
+    ($slot:ident, $value:literal) => {{
+        const MEMBER: [u8; KEY.len() + $value.len()] = joined(KEY, $value);
+        $slot.out.extend_from_slice(&MEMBER);
+    }};
+}
+
+const fn joined<const N: usize>(key: &str, value: &str) -> [u8; N] {
+    let (mut all, mut at) = ([0; N], 0);
+    while at < N {
+        let from = if at < key.len() { key.as_bytes()[at] } else { value.as_bytes()[at - key.len()] };
+        all[at] = from;
+        at += 1;
+    }
+    all
 }
 
 fields! {
-    "time", "string, RFC 3339, UTC", "When the request's head was complete." => |r, s| s.time(r.time);
-    "client.address", "string", "The client, as far as trusted peers tell." => |r, s| s.address(r.client);
-    "http.request.method", "string", "As sent, cut at 32 bytes." => |r, s| s.text(r.text(Text::Method));
-    "url.scheme", "string", "`http` or `https`." => |r, s| s.word(Some(r.scheme.as_str()));
-    "server.address", "string", "Host and port that were asked for." => |r, s| s.text(r.text(Text::Host));
-    "url.path", "string", "The path as sent." => |_r, s| s.path();
-    "url.query", "string", "What follows `?`; path and query are cut at 8192 bytes together." => |_r, s| s.query();
-    "network.protocol.version", "string", "`1.0`, `1.1` or `2.0`." => |r, s| s.word(Some(r.version_number()));
-    "http.response.status_code", "number", "The final status." => |r, s| s.integer(Some(r.status.as_u16()));
-    "http.response.body.size", "number, bytes", "Body bytes handed to the kernel." => |r, s| {
-        s.integer(Some(r.body_bytes))
-    };
-    "larder.complete", "boolean", "False where the response did not reach its end." => |r, s| {
-        s.boolean(r.complete)
-    };
-    "larder.request_time", "number, seconds", "From the request's head to the end of the response." => |r, s| {
-        s.seconds(Some(r.request_time))
-    };
-    "larder.site", "string", "The site's name or first host." => |r, s| s.text(r.text(Text::Site));
-    "larder.cache.status", "string", "`hit`, or why the request was forwarded (RFC 9211 2.2)." => |r, s| {
-        s.word(r.verdict)
-    };
-    "larder.cache.status_field", "string", "larder's member of Cache-Status as sent." => |r, s| {
-        s.text(r.text(Text::CacheStatus))
-    };
-    "larder.cache.detail", "string", "The token of Cache-Status's `detail`." => |r, s| s.word(r.detail);
-    "larder.cache.stored", "boolean", "Whether the response was stored." => |r, s| s.boolean(r.stored);
-    "larder.cache.collapsed", "boolean", "Whether the request joined another's fetch." => |r, s| {
-        s.boolean(r.collapsed)
-    };
-    "larder.cache.collapse_wait", "number, seconds", "How long it waited for that." => |r, s| {
-        s.seconds(r.collapse_wait)
-    };
-    "larder.origin.name", "string", "The origin that was asked." => |r, s| s.text(r.text(Text::Origin));
-    "larder.origin.status_code", "number", "What it answered." => |r, s| {
-        s.integer(r.origin_status.map(|status| status.as_u16()))
-    };
-    "larder.origin.time", "number, seconds", "From asking it to its final head." => |r, s| {
-        s.seconds(r.origin_time)
-    };
-    "user_agent.original", "string", "The User-Agent field, cut at 1024 bytes." => |r, s| {
-        s.text(r.text(Text::UserAgent))
-    };
-    "http.request.header.referer", "string", "The Referer field, cut at 1024 bytes." => |r, s| {
-        s.text(r.text(Text::Referer))
-    };
-    "larder.log.truncated", "boolean", "Present and true where a text was cut." => |r, s| {
-        if r.is_any_cut() {
-            s.boolean(true);
-        }
-    };
+    /// Appends the members before those of the end, a comma before each.
+    fn front(LogRecord<'_>) {
+        "time", "string, RFC 3339, UTC", "When the request's head was complete." => |r, s| s.time(r.time);
+        "client.address", "string", "The client, as far as trusted peers tell." => |r, s| s.address(r.client);
+        "http.request.method", "string", "As sent, cut at 32 bytes." => |r, s| match r.text(Text::Method) {
+            b"GET" => usual!(s, "\"GET\""),
+            method => s.text(method),
+        };
+        "url.scheme", "string", "`http` or `https`." => |r, s| match r.scheme {
+            Scheme::Http => usual!(s, "\"http\""),
+            Scheme::Https => usual!(s, "\"https\""),
+        };
+        "server.address", "string", "Host and port that were asked for." => |r, s| s.text(r.text(Text::Host));
+        "url.path", "string", "The path as sent." => |r, s| s.string(r.path_and_query().0);
+        "url.query", "string", "What follows `?`; path and query are cut at 8192 bytes together." => |r, s| {
+            if let (_, Some(query)) = r.path_and_query() {
+                s.string(query);
+            }
+        };
+        "network.protocol.version", "string", "`1.0`, `1.1` or `2.0`." => |r, s| match r.version {
+            Version::HTTP_11 => usual!(s, "\"1.1\""),
+            Version::HTTP_2 => usual!(s, "\"2.0\""),
+            _ => s.word(r.version_number()),
+        };
+        "http.response.status_code", "number", "The final status." => |r, s| s.status(Some(r.status));
+    }
+
+    /// Appends the members that are known at the end.
+    fn ending(Ending) {
+        "http.response.body.size", "number, bytes", "Body bytes handed to the kernel." => |e, s| {
+            s.integer(e.body_bytes)
+        };
+        "larder.complete", "boolean", "False where the response did not reach its end." => |e, s| {
+            if e.complete { usual!(s, "true") } else { usual!(s, "false") }
+        };
+        "larder.request_time", "number, seconds", "From the request's head to the end of the response." => |e, s| {
+            s.seconds(Some(e.request_time))
+        };
+    }
+
+    /// Appends the members behind them.
+    fn back(LogRecord<'_>) {
+        "larder.site", "string", "The site's name or first host." => |r, s| s.text(r.text(Text::Site));
+        "larder.cache.status", "string", "`hit`, or why the request was forwarded (RFC 9211 2.2)." => |r, s| {
+            match r.cache_status.map(|said| said.outcome) {
+                Some(Outcome::Hit) => usual!(s, "\"hit\""),
+                Some(Outcome::Forwarded(reason)) => s.word(reason.token()),
+                Some(Outcome::Own) | None => {}
+            }
+        };
+        "larder.cache.status_field", "string", "larder's member of Cache-Status as sent." => |r, s| {
+            s.cache_status(r)
+        };
+        "larder.cache.detail", "string", "The token of Cache-Status's `detail`." => |r, s| {
+            if let Some(detail) = r.cache_status.map_or(r.refusal, |said| said.detail) {
+                s.word(detail);
+            }
+        };
+        "larder.cache.stored", "boolean", "Whether the response was stored." => |r, s| {
+            match r.cache_status {
+                Some(said) if said.stored => usual!(s, "true"),
+                _ => usual!(s, "false"),
+            }
+        };
+        "larder.cache.collapsed", "boolean", "Whether the request joined another's fetch." => |r, s| {
+            match r.cache_status {
+                Some(said) if said.collapsed => usual!(s, "true"),
+                _ => usual!(s, "false"),
+            }
+        };
+        "larder.cache.collapse_wait", "number, seconds", "How long it waited for that." => |r, s| {
+            s.seconds(r.collapse_wait)
+        };
+        "larder.origin.name", "string", "The origin that was asked." => |r, s| s.text(r.text(Text::Origin));
+        "larder.origin.status_code", "number", "What it answered." => |r, s| {
+            s.status(r.cache_status.and_then(|said| said.forward_status))
+        };
+        "larder.origin.time", "number, seconds", "From asking it to its final head." => |r, s| {
+            s.seconds(r.origin_time)
+        };
+        "user_agent.original", "string", "The User-Agent field, cut at 1024 bytes." => |r, s| {
+            s.text(r.text(Text::UserAgent))
+        };
+        "http.request.header.referer", "string", "The Referer field, cut at 1024 bytes." => |r, s| {
+            s.text(r.text(Text::Referer))
+        };
+        "larder.log.truncated", "boolean", "Present and true where a text was cut." => |r, s| {
+            if r.is_any_cut() {
+                usual!(s, "true");
+            }
+        };
+    }
 }
 
-/// Appends the line of `record`, with its line feed.
-pub(super) fn write(record: &LogRecord, stamp: &mut Stamp, out: &mut Vec<u8>) {
+/// Appends the line of `record`, with its line feed, all but what [`write_ending`] does. Returns where that belongs.
+pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) -> usize {
     let start = out.len();
-    members(record, stamp, out);
+    front(record, out);
     // The first member's comma: there is one, since every line has its time.
     if let Some(first) = out.get_mut(start) {
         *first = b'{';
     }
+    let gap = out.len();
+    back(record, out);
     out.extend_from_slice(b"}\n");
+    gap
 }
 
-/// What is looked up in a record's texts once per line.
-struct Texts<'a> {
-    /// None of them needs an escape.
-    is_plain: bool,
-    path: &'a [u8],
-    query: Option<&'a [u8]>,
+/// Appends what is known at the end.
+pub(super) fn write_ending(ended: &Ending, out: &mut Vec<u8>) {
+    ending(ended, out);
 }
 
 /// The place of one field in a line. Nothing is written before there is a value.
@@ -127,12 +191,10 @@ struct Slot<'a> {
     key: &'static str,
     /// The same and the quote that begins a string.
     quoted: &'static str,
-    texts: &'a Texts<'a>,
-    stamp: &'a mut Stamp,
     out: &'a mut Vec<u8>,
 }
 
-/// Small, and each put in its place, so that a key's length is known there.
+/// Small, and each put in its place, so that a key's length is known there, and that of a word where it is a constant.
 impl Slot<'_> {
     #[inline(always)]
     fn push(&mut self, text: &str) {
@@ -140,16 +202,16 @@ impl Slot<'_> {
     }
 
     #[inline(always)]
-    fn boolean(mut self, value: bool) {
+    fn integer(mut self, value: u64) {
         self.push(self.key);
-        self.push(if value { "true" } else { "false" });
+        decimal::integer(value, self.out);
     }
 
     #[inline(always)]
-    fn integer(mut self, value: Option<impl itoa::Integer>) {
+    fn status(mut self, value: Option<http::StatusCode>) {
         if let Some(value) = value {
             self.push(self.key);
-            decimal::integer(value, self.out);
+            self.out.extend_from_slice(&decimal::three_digits(value.as_u16()));
         }
     }
 
@@ -164,11 +226,9 @@ impl Slot<'_> {
     #[inline(always)]
     fn time(mut self, value: WallTime) {
         self.push(self.quoted);
-        let second = self.stamp.at(value, calendar::rfc3339);
-        self.out.extend_from_slice(second.as_bytes());
-        self.push(".");
-        decimal::millis(value.0 % 1000, self.out);
-        self.push("Z\"");
+        self.out.extend_from_slice(&calendar::rfc3339(value));
+        let [a, b, c] = decimal::three_digits((value.0 % 1000) as u16);
+        self.out.extend_from_slice(&[b'.', a, b, c, b'Z', b'"']);
     }
 
     #[inline(always)]
@@ -180,24 +240,22 @@ impl Slot<'_> {
 
     /// Words of larder's own, which need no escapes.
     #[inline(always)]
-    fn word(mut self, value: Option<&'static str>) {
-        if let Some(value) = value {
-            self.push(self.quoted);
-            self.push(value);
-            self.push("\"");
-        }
+    fn word(mut self, value: &'static str) {
+        self.push(self.quoted);
+        self.push(value);
+        self.push("\"");
     }
 
+    /// Without a key it is made of such words.
     #[inline(always)]
-    fn path(self) {
-        let path = self.texts.path;
-        self.string(path);
-    }
-
-    #[inline(always)]
-    fn query(self) {
-        if let Some(query) = self.texts.query {
-            self.string(query);
+    fn cache_status(mut self, record: &LogRecord<'_>) {
+        match (record.text(Text::CacheStatus), record.cache_status) {
+            ([], Some(said)) => {
+                self.push(self.quoted);
+                said.write(self.out);
+                self.push("\"");
+            }
+            (text, _) => self.text(text),
         }
     }
 
@@ -212,11 +270,7 @@ impl Slot<'_> {
     #[inline(always)]
     fn string(mut self, value: &[u8]) {
         self.push(self.quoted);
-        if self.texts.is_plain {
-            self.out.extend_from_slice(value);
-        } else {
-            escape::json(value, self.out);
-        }
+        escape::json(value, self.out);
         self.push("\"");
     }
 }

@@ -1,9 +1,10 @@
 //! The access log: one line per exchange, as JSON or in the combined format of Apache and nginx.
 //!
-//! In: a [`LogRecord`] that a worker fills and moves in. Out: lines on stdout or appended to a file, by one thread of
-//! its own. A worker never waits and never makes a system call per line: it writes the line as text into its shard of
-//! a queue that is bounded in bytes, and where there is no room the line is dropped and counted. Only whole chunks of
-//! lines change hands, since moving a record to another thread costs more than to write it where it is.
+//! In: a [`LogRecord`] that a worker fills when a response has its head and makes a [`LogLine`] of, and the [`Ending`]
+//! that completes it. Out: lines on stdout or appended to a file, by one thread of its own. A worker never waits and
+//! never makes a system call per line: it copies the line into its shard of a queue that is bounded in bytes, and where
+//! there is no room the line is dropped and counted. Only whole chunks of lines change hands, since moving a record to
+//! another thread costs more than to write it where it is.
 //! The order of lines is only roughly that of the events.
 //! Whatever a peer sent is escaped so that no byte of it can end a line, leave its quotes or reach a terminal as a
 //! control; each text is cut at a length of its own, so a line's length is bounded.
@@ -14,6 +15,7 @@ mod combined;
 mod decimal;
 mod escape;
 mod json;
+mod line;
 mod queue;
 mod record;
 mod writer;
@@ -34,6 +36,7 @@ use queue::Queue;
 use writer::{Output, Writer};
 
 pub(crate) use json::FIELDS;
+pub use line::{Ending, LogLine};
 pub use record::{LogRecord, Text};
 
 /// The most bytes that one line can have, its line feed included.
@@ -124,9 +127,17 @@ impl AccessLog {
         Ok(Self { handle: Arc::new(Handle { queue, ended: Mutex::new(ended) }) })
     }
 
-    /// Logs one exchange. Never waits: without room the line is dropped and counted. `worker` selects the shard.
-    pub fn write(&self, worker: usize, record: LogRecord) {
-        self.handle.queue.push(worker, &record);
+    /// How its lines look.
+    pub fn format(&self) -> Format {
+        self.handle.queue.format
+    }
+
+    /// Logs one exchange. Never waits: without room the line is dropped and counted, and so is one of another format,
+    /// which was begun for a log before this one. `worker` selects the shard.
+    #[inline]
+    pub fn write(&self, worker: usize, line: LogLine, ending: &Ending) {
+        self.handle.queue.push(worker, &line, ending);
+        line.recycle();
     }
 
     /// Asks the writer to write what waits and then open its file anew, as after a rotation. Returns at once; where

@@ -1,12 +1,13 @@
 //! Between the workers and the writer: one shard per worker, each under its own lock.
 //!
 //! ```text
-//! worker: record -> line -> open --64 KiB--> full ...   writer: full, then open -> one write each -> spare
+//! worker: line, ending -> open --64 KiB--> full ...   writer: full, then open -> one write each -> spare
 //! ```
 //!
-//! A worker writes its line as text at the end of its shard's open chunk. A chunk that has grown to its size becomes
-//! full, and the writer is woken; otherwise it comes by itself within a moment and takes what is there. So a busy log
-//! costs one wake-up and one write per chunk, and the few chunks that go around stay in the processor's caches.
+//! A worker writes a finished line at the end of its shard's open chunk. One that has grown to its size becomes full,
+//! and when there are some of them the writer is woken; otherwise it comes by itself within a moment and takes what is
+//! there. So a busy log costs one wake-up per some chunks and one write per chunk, and the few chunks that go around
+//! stay in the processor's caches.
 //!
 //! A worker only tries the lock, since the writer holds it just long enough to move chunks; where that fails it uses
 //! the next shard. The bound is in bytes, and counts what the writer has taken until that is written.
@@ -21,9 +22,8 @@ use std::thread::Thread;
 
 use parking_lot::Mutex;
 
-use super::calendar::Stamp;
-use super::record::LogRecord;
-use super::{Format, combined, json};
+use super::Format;
+use super::line::{Ending, LogLine};
 
 /// A chunk is handed to the writer when it has grown to this.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
@@ -31,8 +31,9 @@ pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 const LAST_LINE_BYTES: usize = 4 * 1024;
 /// Two of the longest lines; and what a worker logs while the writer writes a chunk.
 const SHARD_BYTES_MIN: usize = 4 * CHUNK_BYTES;
-/// Empty chunks kept for a shard: with the open one and the one being written, as many as go around.
-const SPARES: usize = 2;
+/// So many full chunks wake the writer, or what fills a quarter of the room. Where it shares a core with the worker, a
+/// wake-up and what is cold after it cost as much as the write of several chunks.
+const WAKING: usize = 4;
 
 /// Whole lines.
 #[derive(Debug, Default)]
@@ -53,13 +54,12 @@ struct Waiting {
     spare: Vec<Chunk>,
     /// In `open`, in `full`, and in the chunks that the writer has taken and not yet given back.
     bytes: usize,
-    stamp: Stamp,
     is_closed: bool,
 }
 
 impl Waiting {
-    /// Adds a line; `None` where there is no room for it, else whether that made a chunk full.
-    fn add(&mut self, record: &LogRecord, format: Format, bytes_max: usize) -> Option<bool> {
+    /// Adds a line; `None` where there is no room for it, else how many full chunks wait where that has made another.
+    fn add(&mut self, line: &LogLine, ending: &Ending, bytes_max: usize) -> Option<usize> {
         if self.is_closed || self.bytes >= bytes_max {
             return None;
         }
@@ -68,10 +68,7 @@ impl Waiting {
             text.reserve_exact(CHUNK_BYTES + LAST_LINE_BYTES);
         }
         let before = text.len();
-        match format {
-            Format::Json => json::write(record, &mut self.stamp, text),
-            Format::Combined => combined::write(record, &mut self.stamp, text),
-        }
+        line.write(ending, text);
         let after = self.bytes + (text.len() - before);
         if after > bytes_max {
             text.truncate(before);
@@ -84,7 +81,7 @@ impl Waiting {
             let chunk = self.take_open();
             self.full.push(chunk);
         }
-        Some(is_full)
+        Some(if is_full { self.full.len() } else { 0 })
     }
 
     fn take_open(&mut self) -> Chunk {
@@ -101,7 +98,9 @@ impl Waiting {
 pub(super) struct Queue {
     shards: Box<[Shard]>,
     shard_bytes_max: usize,
-    format: Format,
+    /// Full chunks of a shard that wake the writer.
+    waking: usize,
+    pub(super) format: Format,
     asleep: AtomicBool,
     closing: AtomicBool,
     reopen: AtomicBool,
@@ -114,9 +113,11 @@ impl Queue {
     /// Two shards at least, so that a worker that finds its own taken has another.
     pub(super) fn new(workers: usize, bytes: usize, format: Format) -> Self {
         let shards = workers.max(2);
+        let shard_bytes_max = (bytes / shards).max(SHARD_BYTES_MIN);
         Self {
             shards: (0..shards).map(|_| Shard::default()).collect(),
-            shard_bytes_max: (bytes / shards).max(SHARD_BYTES_MIN),
+            shard_bytes_max,
+            waking: (shard_bytes_max / SHARD_BYTES_MIN).min(WAKING),
             format,
             asleep: AtomicBool::new(false),
             closing: AtomicBool::new(false),
@@ -132,22 +133,30 @@ impl Queue {
         let _ = self.writer.set(writer);
     }
 
-    /// Adds a record's line or drops it; never waits.
-    pub(super) fn push(&self, worker: usize, record: &LogRecord) {
-        let Some(is_full) = self.put(worker, record) else {
+    /// Adds a line or drops it; never waits.
+    pub(super) fn push(&self, worker: usize, line: &LogLine, ending: &Ending) {
+        let Some(full) = self.put(worker, line, ending) else {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        if is_full || (self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel)) {
+        let is_due = full >= self.waking;
+        if is_due || (self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel)) {
             self.wake();
         }
     }
 
-    fn put(&self, worker: usize, record: &LogRecord) -> Option<bool> {
-        let own = worker % self.shards.len();
+    fn put(&self, worker: usize, line: &LogLine, ending: &Ending) -> Option<usize> {
+        if line.format() != self.format {
+            return None;
+        }
+        // A worker's number is nearly always that of a shard, and its shard free.
+        let own = if worker < self.shards.len() { worker } else { worker % self.shards.len() };
+        if let Some(mut waiting) = self.shards.get(own)?.0.try_lock() {
+            return waiting.add(line, ending, self.shard_bytes_max);
+        }
         let (before, from_own) = self.shards.split_at_checked(own)?;
         let mut free = from_own.iter().chain(before).filter_map(|Shard(waiting)| waiting.try_lock());
-        free.next()?.add(record, self.format, self.shard_bytes_max)
+        free.next()?.add(line, ending, self.shard_bytes_max)
     }
 
     fn wake(&self) {
@@ -197,8 +206,8 @@ impl Queue {
                 chunk.lines = 0;
                 let mut waiting = shard.lock();
                 waiting.bytes -= bytes;
-                // One that a long line made grow is not kept.
-                if waiting.spare.len() < SPARES && chunk.text.capacity() <= 2 * CHUNK_BYTES {
+                // As many as go around with the open one; one that a long line made grow is not kept.
+                if waiting.spare.len() <= self.waking && chunk.text.capacity() <= 2 * CHUNK_BYTES {
                     waiting.spare.push(chunk);
                 }
             }
@@ -232,14 +241,24 @@ pub(super) enum Drain {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use std::net::Ipv4Addr;
+    use std::time::Duration;
 
     use larder_http::time::WallTime;
 
+    use super::super::record::LogRecord;
+
     use super::*;
 
-    fn queue() -> (Queue, LogRecord) {
-        (Queue::new(1, 0, Format::Combined), LogRecord::new(WallTime(0), Ipv4Addr::LOCALHOST.into()))
+    const ENDING: &Ending = &Ending { body_bytes: 0, complete: true, request_time: Duration::ZERO };
+
+    fn queue() -> (Queue, LogLine) {
+        (Queue::new(1, 0, Format::Combined), line(Format::Combined))
+    }
+
+    fn line(format: Format) -> LogLine {
+        LogRecord::new(WallTime(0), Ipv4Addr::LOCALHOST.into()).line(format)
     }
 
     fn dropped(queue: &Queue) -> u64 {
@@ -248,31 +267,43 @@ mod tests {
 
     #[test]
     fn the_bound_counts_what_is_being_written() {
-        let (queue, record) = queue();
+        let (queue, line) = queue();
         while dropped(&queue) == 0 {
-            queue.push(0, &record);
+            queue.push(0, &line, ENDING);
         }
         let mut bytes = 0;
         queue.drain(Drain::All, |chunk| {
             if bytes == 0 {
-                queue.push(0, &record);
+                queue.push(0, &line, ENDING);
                 assert_eq!(dropped(&queue), 2, "room was given before it was free");
             }
             bytes += chunk.text.len();
         });
         assert!(bytes <= SHARD_BYTES_MIN && bytes > SHARD_BYTES_MIN - 1024, "{bytes}");
-        queue.push(0, &record);
+        queue.push(0, &line, ENDING);
         assert_eq!(dropped(&queue), 2);
     }
 
     #[test]
+    fn the_writer_is_woken_before_much_of_the_room_is_used() {
+        let line = line(Format::Combined);
+        for (bytes, waking) in [(0, 1), (2 << 20, 4), (8 << 20, 4)] {
+            let queue = Queue::new(1, bytes, Format::Combined);
+            while queue.put(0, &line, ENDING).unwrap() < queue.waking {}
+            let waiting = queue.shards[0].0.lock();
+            assert_eq!(waiting.full.len(), waking);
+            assert!(waiting.bytes <= queue.shard_bytes_max / 4 + waking * 1024, "{}", waiting.bytes);
+        }
+    }
+
+    #[test]
     fn an_open_chunk_grows_until_there_is_no_full_one_before_it() {
-        let (queue, record) = queue();
+        let (queue, line) = queue();
         let mut pushed = 0;
-        while queue.put(0, &record) == Some(false) {
+        while queue.put(0, &line, ENDING) == Some(0) {
             pushed += 1;
         }
-        queue.push(0, &record);
+        queue.push(0, &line, ENDING);
         let take = |what| {
             let mut lines = Vec::new();
             queue.drain(what, |chunk| lines.push(chunk.lines));
@@ -287,9 +318,17 @@ mod tests {
 
     #[test]
     fn what_comes_after_the_last_look_is_dropped() {
-        let (queue, record) = queue();
+        let (queue, line) = queue();
         queue.drain(Drain::Last, |_| {});
-        queue.push(0, &record);
+        queue.push(0, &line, ENDING);
+        assert_eq!(dropped(&queue), 1);
+        assert!(!queue.drain(Drain::All, |_| {}));
+    }
+
+    #[test]
+    fn a_line_of_another_format_is_dropped() {
+        let (queue, _) = queue();
+        queue.push(0, &line(Format::Json), ENDING);
         assert_eq!(dropped(&queue), 1);
         assert!(!queue.drain(Drain::All, |_| {}));
     }

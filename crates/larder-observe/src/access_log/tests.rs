@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use http::{StatusCode, Version};
+use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::time::WallTime;
 use proptest::prelude::*;
 
@@ -12,39 +13,53 @@ use super::*;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-fn record() -> LogRecord {
+const ENDED: Ending = Ending { body_bytes: 0, complete: false, request_time: Duration::ZERO };
+const ENDED_WELL: Ending =
+    Ending { body_bytes: 57_000, complete: true, request_time: Duration::from_micros(180_250) };
+
+const SAID: CacheStatus = CacheStatus {
+    outcome: Outcome::Forwarded(Forward::UriMiss),
+    forward_status: Some(StatusCode::NOT_MODIFIED),
+    stored: true,
+    collapsed: true,
+    ttl_seconds: None,
+    detail: Some("connect-timeout"),
+};
+
+fn record() -> LogRecord<'static> {
     let mut record = LogRecord::new(WallTime(951_782_400_250), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
     record.set(Text::Method, b"GET");
     record.set(Text::Host, b"example.com");
-    record.set(Text::Target, b"/a?b=1");
+    record.set_target(b"/a", Some(b"b=1"));
     record.status = StatusCode::OK;
     record
 }
 
-fn line(format: Format, record: &LogRecord) -> Vec<u8> {
-    let (mut stamp, mut out) = (calendar::Stamp::default(), Vec::new());
-    match format {
-        Format::Json => json::write(record, &mut stamp, &mut out),
-        Format::Combined => combined::write(record, &mut stamp, &mut out),
-    }
+fn line(format: Format, record: &LogRecord<'_>, ending: &Ending) -> Vec<u8> {
+    let (line, mut out) = (record.line(format), Vec::new());
+    line.write(ending, &mut out);
+    line.recycle();
     out
 }
 
-fn full() -> LogRecord {
+/// Logs [`record`] for a worker.
+fn put(log: &AccessLog, worker: usize) {
+    log.write(worker, record().line(log.format()), &ENDED);
+}
+
+/// The same for every text.
+fn fill<'a>(record: &mut LogRecord<'a>, bytes: &'a [u8]) {
+    Text::ALL.into_iter().for_each(|text| record.set(text, bytes));
+    record.set_target(bytes, Some(bytes));
+}
+
+fn full() -> LogRecord<'static> {
     let mut record = record();
     record.version = Version::HTTP_2;
-    record.body_bytes = 57_000;
-    record.complete = true;
-    record.request_time = Duration::from_micros(180_250);
     record.set(Text::Site, b"shop");
-    record.verdict = Some("uri-miss");
-    record.set_with(Text::CacheStatus, |out| out.extend_from_slice(b"larder; fwd=uri-miss; stored"));
-    record.detail = Some("connect-timeout");
-    record.collapsed = true;
+    record.cache_status = Some(&SAID);
     record.collapse_wait = Some(Duration::from_millis(3));
-    record.stored = true;
     record.set(Text::Origin, b"app");
-    record.origin_status = Some(StatusCode::NOT_MODIFIED);
     record.origin_time = Some(Duration::from_millis(179));
     record.set(Text::UserAgent, b"curl/8 \"x\"");
     record.set(Text::Referer, b"http://example.com/");
@@ -58,50 +73,88 @@ fn a_full_record_has_every_field_in_order() {
         r#""url.scheme":"http","server.address":"example.com","url.path":"/a","url.query":"b=1","#,
         r#""network.protocol.version":"2.0","http.response.status_code":200,"http.response.body.size":57000,"#,
         r#""larder.complete":true,"larder.request_time":0.180250,"larder.site":"shop","#,
-        r#""larder.cache.status":"uri-miss","larder.cache.status_field":"larder; fwd=uri-miss; stored","#,
-        r#""larder.cache.detail":"connect-timeout","larder.cache.stored":true,"larder.cache.collapsed":true,"#,
+        r#""larder.cache.status":"uri-miss","larder.cache.status_field":"larder; fwd=uri-miss; fwd-status=304; "#,
+        r#"stored; collapsed; detail=connect-timeout","larder.cache.detail":"connect-timeout","#,
+        r#""larder.cache.stored":true,"larder.cache.collapsed":true,"#,
         r#""larder.cache.collapse_wait":0.003000,"larder.origin.name":"app","larder.origin.status_code":304,"#,
         r#""larder.origin.time":0.179000,"user_agent.original":"curl/8 \"x\"","#,
         r#""http.request.header.referer":"http://example.com/"}"#,
         "\n"
     );
-    assert_eq!(String::from_utf8(line(Format::Json, &full())).unwrap(), expected);
+    assert_eq!(String::from_utf8(line(Format::Json, &full(), &ENDED_WELL)).unwrap(), expected);
 }
 
 #[test]
 fn the_combined_line_is_what_nginx_writes() {
     let mut cases = vec![(
         full(),
+        ENDED_WELL,
         r#"192.0.2.1 - - [29/Feb/2000:00:00:00 +0000] "GET /a?b=1 HTTP/2.0" 200 57000 "http://example.com/" "curl/8 \x22x\x22""#,
     )];
     let mut odd = record();
-    odd.set(Text::Target, b"/\xc3\xa9\\");
+    odd.set_target(b"/\xc3\xa9\\", None);
     odd.set(Text::UserAgent, b"a\n1.2.3.4 - - \x7f\x00\xff");
     let expected = concat!(
         r#"192.0.2.1 - - [29/Feb/2000:00:00:00 +0000] "GET /\xC3\xA9\x5C HTTP/1.1" 200 0 "-" "#,
         r#""a\x0A1.2.3.4 - - \x7F\x00\xFF""#
     );
-    cases.push((odd, expected));
+    cases.push((odd, ENDED, expected));
     let empty = LogRecord::new(WallTime(0), IpAddr::V4(Ipv4Addr::LOCALHOST));
-    cases.push((empty, r#"127.0.0.1 - - [01/Jan/1970:00:00:00 +0000] "-" 500 0 "-" "-""#));
-    for (record, expected) in cases {
-        assert_eq!(String::from_utf8(line(Format::Combined, &record)).unwrap(), format!("{expected}\n"));
+    cases.push((empty, ENDED, r#"127.0.0.1 - - [01/Jan/1970:00:00:00 +0000] "-" 500 0 "-" "-""#));
+    for (record, ending, expected) in cases {
+        assert_eq!(
+            String::from_utf8(line(Format::Combined, &record, &ending)).unwrap(),
+            format!("{expected}\n")
+        );
     }
 }
 
 #[test]
 fn absent_fields_are_left_out_and_cut_ones_are_marked() {
-    let empty: serde_json::Value = serde_json::from_slice(&line(Format::Json, &record())).unwrap();
+    let empty: serde_json::Value = serde_json::from_slice(&line(Format::Json, &record(), &ENDED)).unwrap();
     for absent in ["user_agent.original", "larder.cache.status", "larder.origin.time", "larder.log.truncated"]
     {
         assert!(empty.get(absent).is_none(), "{absent}");
     }
     let mut cut = record();
     cut.set(Text::Referer, &[b'x'; 5000]);
-    let value: serde_json::Value = serde_json::from_slice(&line(Format::Json, &cut)).unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&line(Format::Json, &cut, &ENDED)).unwrap();
     assert_eq!(value["larder.log.truncated"], true);
     assert_eq!(value["http.request.header.referer"].as_str().map(str::len), Some(1024));
-    assert!(line(Format::Combined, &cut).windows(4).any(|w| w == b"...\""));
+    assert!(line(Format::Combined, &cut, &ENDED).windows(4).any(|w| w == b"...\""));
+}
+
+#[test]
+fn a_target_is_cut_as_one() {
+    let check = |path: usize, query: Option<usize>, kept: (usize, Option<usize>), is_cut: bool| {
+        let bytes = [b'/'; 10_000];
+        let mut record = record();
+        record.set_target(&bytes[..path], query.map(|query| &bytes[..query]));
+        let (path, query) = record.path_and_query();
+        assert_eq!(((path.len(), query.map(<[u8]>::len)), record.is_any_cut()), (kept, is_cut));
+        let marked = line(Format::Combined, &record, &ENDED).windows(9).any(|w| w == b"... HTTP/");
+        assert_eq!(marked, is_cut);
+    };
+    check(8192, None, (8192, None), false);
+    check(8193, None, (8192, None), true);
+    check(8192, Some(0), (8192, None), true);
+    check(8191, Some(0), (8191, Some(0)), false);
+    check(8000, Some(191), (8000, Some(191)), false);
+    check(8000, Some(192), (8000, Some(191)), true);
+    check(10_000, Some(1), (8192, None), true);
+}
+
+#[test]
+fn a_line_holds_nothing_of_the_one_before_it() {
+    let expected = line(Format::Json, &record(), &ENDED);
+    for bytes in [&[b'x'; 50][..], &[0; 1024]] {
+        let mut long = record();
+        fill(&mut long, bytes);
+        for format in [Format::Json, Format::Combined] {
+            line(format, &long, &ENDED);
+            assert_eq!(line(Format::Json, &record(), &ENDED), expected);
+        }
+    }
 }
 
 #[test]
@@ -109,9 +162,9 @@ fn the_longest_line_is_within_the_bound() {
     for byte in [0_u8, b'"', b'\\', 0xff, b'?'] {
         let bytes = vec![byte; 100_000];
         let mut record = full();
-        Text::ALL.into_iter().for_each(|text| record.set(text, &bytes));
+        fill(&mut record, &bytes);
         for format in [Format::Json, Format::Combined] {
-            assert!(line(format, &record).len() <= LINE_BYTES_MAX, "{format:?} {byte}");
+            assert!(line(format, &record, &ENDED_WELL).len() <= LINE_BYTES_MAX, "{format:?} {byte}");
         }
     }
 }
@@ -120,21 +173,21 @@ proptest! {
     #[test]
     fn no_byte_of_a_peer_leaves_its_place(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut hostile = record();
-        Text::ALL.into_iter().for_each(|text| hostile.set(text, &bytes));
+        fill(&mut hostile, &bytes);
         for format in [Format::Json, Format::Combined] {
-            let line = String::from_utf8(line(format, &hostile)).unwrap();
+            let line = String::from_utf8(line(format, &hostile, &ENDED)).unwrap();
             let body = line.strip_suffix('\n').unwrap();
             let safe = !body.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'));
             prop_assert!(safe);
         }
-        let value: serde_json::Value = serde_json::from_slice(&line(Format::Json, &hostile)).unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&line(Format::Json, &hostile, &ENDED)).unwrap();
         prop_assert_eq!(&value["http.response.status_code"], 200);
         prop_assert!(value.as_object().unwrap().len() <= FIELDS.len());
         if !bytes.is_empty() {
             let agent = String::from_utf8_lossy(&bytes).into_owned();
             prop_assert_eq!(value["user_agent.original"].as_str(), Some(agent.as_str()));
         }
-        let combined = String::from_utf8(line(Format::Combined, &hostile)).unwrap();
+        let combined = String::from_utf8(line(Format::Combined, &hostile, &ENDED)).unwrap();
         prop_assert_eq!(combined.matches('"').count(), 6);
     }
 }
@@ -197,7 +250,7 @@ fn closing_writes_everything_that_was_taken() {
     let threads: Vec<_> = (0..4)
         .map(|worker| {
             let log = log.clone();
-            std::thread::spawn(move || (0..500).for_each(|_| log.write(worker, record())))
+            std::thread::spawn(move || (0..500).for_each(|_| put(&log, worker)))
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -205,7 +258,7 @@ fn closing_writes_everything_that_was_taken() {
     let lines = sink.0.lock().bytes.iter().filter(|b| **b == b'\n').count() as u64;
     assert_eq!(lines, log.written());
     assert_eq!(log.written() + log.dropped(), 2000);
-    log.write(0, record());
+    put(&log, 0);
     assert_eq!(log.written() + log.dropped(), 2001);
 }
 
@@ -213,7 +266,7 @@ fn closing_writes_everything_that_was_taken() {
 fn dropping_the_last_handle_writes_everything_too() {
     let sink = Sink::default();
     let log = to_sink(&sink);
-    log.clone().write(0, record());
+    put(&log.clone(), 0);
     drop(log);
     until(|| sink.0.lock().bytes.ends_with(b"\n"));
 }
@@ -223,7 +276,7 @@ fn a_sleeping_writer_is_woken_by_a_line() {
     let sink = Sink::default();
     let log = to_sink(&sink);
     for n in 1..=5 {
-        log.write(n, record());
+        put(&log, n);
         until(|| log.written() == n as u64);
     }
 }
@@ -234,7 +287,7 @@ fn a_stuck_target_drops_lines_and_stops_nobody() {
     let log = to_sink(&sink);
     let stuck = sink.0.lock();
     for _ in 0..10_000 {
-        log.write(0, record());
+        put(&log, 0);
     }
     assert!(log.dropped() > 0);
     assert!(!log.close(Duration::from_millis(1)));
@@ -248,9 +301,9 @@ fn a_line_after_a_torn_one_starts_afresh() {
     let sink = Sink::default();
     sink.0.lock().fail_after = Some(10);
     let log = to_sink(&sink);
-    log.write(0, record());
+    put(&log, 0);
     until(|| log.dropped() == 1);
-    log.write(0, record());
+    put(&log, 0);
     assert!(log.close(LIMIT));
     let text = String::from_utf8(sink.0.lock().bytes.clone()).unwrap();
     let lines: Vec<_> = text.lines().collect();
@@ -264,14 +317,14 @@ fn reopening_follows_a_rotation() {
     let dir = tempfile::tempdir().unwrap();
     let (path, old) = (dir.path().join("access.log"), dir.path().join("access.log.1"));
     let log = AccessLog::open(&options(LogTarget::File(path.clone())), Diagnostics::silent()).unwrap();
-    log.write(0, record());
+    put(&log, 0);
     until(|| log.written() == 1);
     std::fs::rename(&path, &old).unwrap();
-    log.write(0, record());
+    put(&log, 0);
     until(|| log.written() == 2);
     log.reopen();
     until(|| path.exists());
-    log.write(0, record());
+    put(&log, 0);
     assert!(log.close(LIMIT));
     let lines = |path| std::fs::read_to_string(path).unwrap().lines().count();
     assert_eq!((lines(&old), lines(&path)), (2, 1));

@@ -1,8 +1,8 @@
 //! The one thread that writes. It may block as long as its target does; nobody waits for it but a shutdown, and that
 //! with a limit.
 //!
-//! While lines come it lets them gather for a moment or until a chunk is full, so that a busy log costs one write per
-//! chunk; a line that comes after a pause is written at once.
+//! While lines come it lets them gather for a moment or until some chunks are full, so that a busy log costs one write
+//! per chunk and fewer wake-ups; a line that comes after a pause is written at once.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -175,7 +175,7 @@ impl Walk<'_> {
         let groups = self.worker.proxy.numbering.groups();
         let holds = |stored: &larder_store::StoredResponse| groups.hold(&stored.head.groups, stored.number);
         let (store, policy) = (&*self.settings.store, &self.settings.policy);
-        let sought = Sought { store, key, request: self.head(), policy, holds };
+        let sought = Sought { store, near: None, key, request: self.head(), policy, holds };
         match sought.look_up(self.now) {
             Found::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
             Found::Refresh { stored, .. } => self.refreshed(&stored.head, StaleReason::WhileRevalidate),

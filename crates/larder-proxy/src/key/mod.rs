@@ -76,26 +76,17 @@ pub(crate) fn text(head: &RequestHead, settings: &KeySettings) -> String {
     text
 }
 
-fn push_all<'a>(key: &mut CacheKey, values: impl Iterator<Item = &'a [u8]>) {
-    let mut values = values.peekable();
-    if values.peek().is_none() {
-        push_optional(key, None);
+/// `-;` where there is none, else `=` before each and `;` behind the last: an absent value and an empty one are different
+/// keys. Read from the front, each mark says what follows, so no two lists look alike.
+fn push_all<'a>(key: &mut CacheKey, mut values: impl Iterator<Item = &'a [u8]>) {
+    let Some(first) = values.next() else {
+        return key.push_marks(b"-;");
+    };
+    for value in std::iter::once(first).chain(values) {
+        key.push_marks(b"=");
+        key.push_part(value);
     }
-    for value in values {
-        push_optional(key, Some(value));
-    }
-    key.push_part(b";");
-}
-
-/// An absent value and an empty one are different keys.
-fn push_optional(key: &mut CacheKey, value: Option<&[u8]>) {
-    match value {
-        Some(value) => {
-            key.push_part(b"=");
-            key.push_part(value);
-        }
-        None => key.push_part(b"-"),
-    }
+    key.push_marks(b";");
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use larder_http::fields::cache_status::Forward;
 use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_store::{CacheKey, Lookup, MemoryStore, RefreshFailure, StoredResponse};
+use larder_store::{CacheKey, Held, Lookup, MemoryStore, Near, RefreshFailure, StoredResponse};
 use smallvec::SmallVec;
 
 /// Responses that were invalidated without being looked for, taken out in one look-up.
@@ -25,9 +25,9 @@ const GONE_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) enum Found {
     /// May be used as it is.
-    Fresh { stored: Arc<StoredResponse>, age: Duration, ttl: Duration },
+    Fresh { stored: Held, age: Duration, ttl: Duration },
     /// May be used at once, while it is refreshed behind (RFC 5861 3).
-    Refresh { stored: Arc<StoredResponse>, age: Duration },
+    Refresh { stored: Held, age: Duration },
     /// The origin has to be asked.
     Ask(Ask),
 }
@@ -103,6 +103,8 @@ impl Ask {
 /// What to look for, and where.
 pub(crate) struct Sought<'a, H> {
     pub(crate) store: &'a MemoryStore,
+    /// The handles of the worker that looks; `None` for a look that is no use.
+    pub(crate) near: Option<&'a Near>,
     pub(crate) key: &'a CacheKey,
     pub(crate) request: &'a RequestHead,
     pub(crate) policy: &'a CachePolicy,
@@ -115,7 +117,7 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
     pub(crate) fn look_up(&self, now: Now) -> Found {
         let selects = |response: &StoredResponse| response.head.vary.selects(&self.request.fields);
         for _ in 0..GONE_MAX {
-            let ask = match self.store.lookup(self.key, now.monotonic, selects) {
+            let ask = match self.store.lookup(self.near, self.key, now.monotonic, selects) {
                 Lookup::Selected(stored) if (self.holds)(&stored) => return self.judge(stored, now),
                 Lookup::Selected(gone) => {
                     self.store.remove(self.key, &gone);
@@ -142,14 +144,14 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
         Found::Ask(Ask { alone: true, ..Ask::new(Forward::Miss) })
     }
 
-    fn judge(&self, stored: Arc<StoredResponse>, now: Now) -> Found {
+    fn judge(&self, stored: Held, now: Now) -> Found {
         match larder_cache::reuse(&stored.head, self.request, now, self.policy) {
             Reuse::Fresh { age, ttl } => Found::Fresh { stored, age, ttl },
             Reuse::Refresh { age, .. } => Found::Refresh { stored, age },
             Reuse::Validate(reason) => {
                 // What lives no time at all may be somebody's own: nobody waits for somebody else's.
                 let alone = !stored.head.freshness.is_shareable();
-                Found::Ask(Ask { selected: Some(stored), alone, ..Ask::new(reason.forward()) })
+                Found::Ask(Ask { selected: Some(Arc::clone(&stored)), alone, ..Ask::new(reason.forward()) })
             }
             Reuse::Unusable(reason) => Found::Ask(Ask { alone: true, ..Ask::new(reason.forward()) }),
         }
@@ -166,7 +168,7 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
             let answer = |part| answer_part(self.request, &stored.head, part, stored.body.length(), now.wall);
             is_ours(stored) && stored.head.part.as_ref().and_then(answer).is_some()
         };
-        let others = match self.store.lookup(&self.key.of_parts(), now.monotonic, answers) {
+        let others = match self.store.lookup(None, &self.key.of_parts(), now.monotonic, answers) {
             Lookup::Selected(part) => return self.judge(part, now),
             Lookup::VaryMiss(others) => others,
             Lookup::HitForMiss | Lookup::OtherVariant | Lookup::Absent => return Found::Ask(ask),

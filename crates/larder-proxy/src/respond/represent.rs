@@ -9,84 +9,91 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use larder_cache::part::{Part, PartAnswer, answer_part};
 use larder_cache::{Answer, StoredHead};
-use larder_http::body::{Body, BodyError, Pieces};
-use larder_http::message::{PreparedFields, RequestHead, Response, ResponseHead};
+use larder_http::body::{Body, BodyError};
+use larder_http::message::{PreparedFields, RequestHead, Response, ResponseHead, SharedFields};
 use larder_http::time::WallTime;
-use larder_store::{Growing, StoredBody, StoredResponse};
+use larder_store::{Growing, Held, StoredResponse};
 
 use super::multipart::multipart;
 
-/// Where the content of a representation is.
-pub(crate) enum Content {
-    /// In memory, whole.
-    Stored(Arc<StoredBody>),
-    /// Arriving.
-    Growing(Arc<Growing>),
-}
-
 /// A representation to answer from, or a part of one.
-pub(crate) struct Represented<'a> {
-    pub(crate) head: &'a StoredHead,
-    pub(crate) content: Content,
+pub(crate) enum Represented<'a> {
+    /// In memory, whole.
+    Stored(Held),
+    /// Its body is arriving.
+    Arriving(&'a StoredHead, &'a Arc<Growing>),
 }
 
-impl Content {
-    fn length(&self) -> Option<u64> {
+impl Represented<'_> {
+    fn head(&self) -> &StoredHead {
         match self {
-            Self::Stored(body) => Some(body.length()),
-            Self::Growing(growing) => growing.complete_length(),
+            Self::Stored(stored) => &stored.head,
+            Self::Arriving(head, _) => head,
         }
     }
 
-    /// `range` of it, or all; `None` where an arriving body takes no new readers.
-    fn body(&self, range: Option<Range<u64>>, is_head: bool) -> Option<Body> {
+    fn length(&self) -> Option<u64> {
+        match self {
+            Self::Stored(stored) => Some(stored.body.length()),
+            Self::Arriving(_, body) => body.complete_length(),
+        }
+    }
+
+    fn fields(&self) -> Arc<dyn SharedFields> {
+        match self {
+            Self::Stored(stored) => stored.fields(),
+            Self::Arriving(head, _) => Arc::clone(&head.fields) as Arc<dyn SharedFields>,
+        }
+    }
+
+    /// `range` of its content, or all; `None` where an arriving body takes no new readers.
+    fn into_body(self, range: Option<Range<u64>>, is_head: bool) -> Option<Body> {
         let length = range.as_ref().map(|range| range.end - range.start).or_else(|| self.length());
         if is_head {
             return Some(unsent(length));
         }
         Some(match self {
-            Self::Stored(body) if body.length() == 0 => Body::Empty,
-            Self::Stored(body) => {
-                let owner = Arc::clone(body);
-                Body::Pieces { range: range.unwrap_or(0..owner.length()), owner }
-            }
-            Self::Growing(growing) => Body::Stream { length, stream: Box::pin(growing.reader(range)?) },
+            Self::Stored(stored) => match stored.body.length() {
+                0 => Body::Empty,
+                all => Body::Pieces { owner: stored.into_pieces(), range: range.unwrap_or(0..all) },
+            },
+            Self::Arriving(_, body) => Body::Stream { length, stream: Box::pin(body.reader(range)?) },
         })
     }
 }
 
 /// Answers a request from a representation. `None` where its body takes no new readers.
-pub(crate) fn represent(request: &RequestHead, of: &Represented<'_>, now: WallTime) -> Option<Response> {
+pub(crate) fn represent(request: &RequestHead, of: Represented<'_>, now: WallTime) -> Option<Response> {
     let is_head = request.method == Method::HEAD;
-    let (head, fields) = (of.head, &of.head.fields);
-    if let (Some(part), Content::Stored(body)) = (&head.part, &of.content) {
-        return part_of(request, head, part, body, now);
+    let head = of.head();
+    if let (Some(part), Represented::Stored(stored)) = (&head.part, &of) {
+        return part_of(request, stored, part, now);
     }
-    let whole = || {
-        let body = of.content.body(None, is_head)?;
-        let stored = Some(Arc::clone(fields));
-        let head = ResponseHead::from_stored(head.status, stored, HeaderMap::new());
-        Some(Response::new(head, body))
-    };
-    match larder_cache::answer(request, head.status, &fields.map, of.content.length(), now) {
-        Answer::Whole => whole(),
-        Answer::NotModified => Some(not_modified(&fields.map)),
-        Answer::Partial { range, complete } => {
-            let body = of.content.body(Some(range.clone()), is_head)?;
-            let (stored, fields) = larder_cache::partial_fields(fields, &range, complete);
-            let head = ResponseHead::from_stored(StatusCode::PARTIAL_CONTENT, stored, fields);
-            Some(Response::new(head, body))
+    let (status, map) = (head.status, &head.fields.map);
+    match (larder_cache::answer(request, status, map, of.length(), now), &of) {
+        // Of an arriving body several readers at once could keep each other waiting.
+        (Answer::Whole, _) | (Answer::Multiple { .. }, Represented::Arriving(..)) => {
+            let head = ResponseHead::from_stored(status, Some(of.fields()), HeaderMap::new());
+            Some(Response::new(head, of.into_body(None, is_head)?))
         }
-        Answer::Multiple { ranges, complete } => match &of.content {
-            Content::Stored(body) => {
-                let bytes = |range| Body::Pieces { owner: Arc::clone(body) as Arc<dyn Pieces>, range };
-                Some(several(fields.map.clone(), &ranges, complete, bytes))
-            }
-            // Of an arriving body several readers at once could keep each other waiting.
-            Content::Growing(_) => whole(),
-        },
-        Answer::Unsatisfiable { complete } => Some(unsatisfiable(complete)),
+        (Answer::NotModified, _) => Some(not_modified(map)),
+        (Answer::Partial { range, complete }, _) => {
+            let head = partial_head(of.fields(), &range, complete);
+            Some(Response::new(head, of.into_body(Some(range), is_head)?))
+        }
+        (Answer::Multiple { ranges, complete }, Represented::Stored(stored)) => {
+            let owner = stored.clone().into_pieces();
+            let bytes = |range| Body::Pieces { owner: Arc::clone(&owner), range };
+            Some(several(map.clone(), &ranges, complete, bytes))
+        }
+        (Answer::Unsatisfiable { complete }, _) => Some(unsatisfiable(complete)),
     }
+}
+
+/// The head of a 206 of one range, from the fields of the whole.
+fn partial_head(fields: Arc<dyn SharedFields>, range: &Range<u64>, complete: u64) -> ResponseHead {
+    let (keeps, own) = larder_cache::partial_fields(fields.prepared(), range, complete);
+    ResponseHead::from_stored(StatusCode::PARTIAL_CONTENT, keeps.then_some(fields), own)
 }
 
 /// Whether a stored response is enough for a request: a whole one always is, a part where it has all that is asked for.
@@ -96,20 +103,15 @@ pub(crate) fn has_what_is_asked(request: &RequestHead, stored: &StoredResponse, 
 }
 
 /// Answers a request from a part, which the look-up has found to be enough.
-fn part_of(
-    request: &RequestHead,
-    head: &StoredHead,
-    part: &Part,
-    body: &Arc<StoredBody>,
-    now: WallTime,
-) -> Option<Response> {
-    Some(match answer_part(request, head, part, body.length(), now)? {
+fn part_of(request: &RequestHead, stored: &Held, part: &Part, now: WallTime) -> Option<Response> {
+    let head = &stored.head;
+    Some(match answer_part(request, head, part, stored.body.length(), now)? {
         PartAnswer::NotModified => not_modified(&head.fields.map),
         PartAnswer::Partial { body: range, content_range } => {
             let mut fields = head.fields.map.clone();
             fields.insert(http::header::CONTENT_RANGE, content_range);
             let head = ResponseHead::new(StatusCode::PARTIAL_CONTENT, fields);
-            Response::new(head, Body::Pieces { owner: Arc::clone(body) as Arc<dyn Pieces>, range })
+            Response::new(head, Body::Pieces { owner: stored.clone().into_pieces(), range })
         }
     })
 }
@@ -150,9 +152,7 @@ pub(crate) fn file(
         Answer::Whole => Response::new(ResponseHead::new(StatusCode::OK, fields), sent(0..size)),
         Answer::NotModified => not_modified(&fields),
         Answer::Partial { range, complete } => {
-            let shared = Arc::new(PreparedFields::new(fields));
-            let (stored, fields) = larder_cache::partial_fields(&shared, &range, complete);
-            let head = ResponseHead::from_stored(StatusCode::PARTIAL_CONTENT, stored, fields);
+            let head = partial_head(Arc::new(PreparedFields::new(fields)), &range, complete);
             Response::new(head, sent(range))
         }
         Answer::Multiple { ranges, complete } => several(fields, &ranges, complete, sent),

@@ -30,6 +30,8 @@ pub(crate) struct Router {
 pub(crate) struct Site {
     pub(crate) settings: SiteSettings,
     rules: RuleTable,
+    /// What each rule decides, and last what holds where none matches.
+    decided: Box<[Arc<RuleSettings>]>,
 }
 
 impl Router {
@@ -41,7 +43,8 @@ impl Router {
         let hosts = HostTable::new(sites.iter().map(|site| site.hosts.as_slice()));
         let sites = sites.into_iter().map(|settings| {
             let rules = RuleTable::new(settings.rules.iter().map(|(rule, _)| rule))?;
-            Ok(Arc::new(Site { settings, rules }))
+            let decided = settings.rules.iter().map(|(_, decided)| decided).chain([&settings.otherwise]);
+            Ok(Arc::new(Site { decided: decided.cloned().collect(), settings, rules }))
         });
         Ok(Self { hosts, sites: sites.collect::<Result<_, _>>()? })
     }
@@ -50,6 +53,11 @@ impl Router {
     pub(crate) fn site(&self, host: &str) -> Option<(usize, &Arc<Site>)> {
         let index = self.hosts.find(host)?;
         Some((index, self.sites.get(index)?))
+    }
+
+    /// The site of a number that [`Self::site`] gave.
+    pub(crate) fn at(&self, index: usize) -> &Arc<Site> {
+        &self.sites[index]
     }
 }
 
@@ -61,9 +69,8 @@ impl Site {
         target: &Target,
         normalise: impl Fn(&Target, &KeySettings) -> Option<Target>,
     ) -> Vec<Target> {
-        let rules = self.settings.rules.iter().map(|(_, settings)| settings);
         let mut forms = vec![target.clone()];
-        for settings in rules.chain([&self.settings.otherwise]) {
+        for settings in &self.decided {
             let form = normalise(target, &settings.key);
             forms.extend(form.filter(|form| !forms.contains(form)));
         }
@@ -75,8 +82,20 @@ impl Site {
     /// # Errors
     /// The path climbs above the root.
     pub(crate) fn settings_for(&self, head: &RequestHead) -> Result<&Arc<RuleSettings>, ClimbsAboveRoot> {
+        Ok(self.settings_at(self.rule_for(head)?))
+    }
+
+    /// The rule that holds for a request.
+    ///
+    /// # Errors
+    /// The path climbs above the root.
+    pub(crate) fn rule_for(&self, head: &RequestHead) -> Result<usize, ClimbsAboveRoot> {
         let path = head.target.canonical_path()?;
-        let rule = self.rules.first_match(&path, head).and_then(|index| self.settings.rules.get(index));
-        Ok(rule.map_or(&self.settings.otherwise, |(_, settings)| settings))
+        Ok(self.rules.first_match(&path, head).unwrap_or(self.decided.len() - 1))
+    }
+
+    /// What the rule of a number that [`Self::rule_for`] gave decides.
+    pub(crate) fn settings_at(&self, rule: usize) -> &Arc<RuleSettings> {
+        &self.decided[rule]
     }
 }

@@ -15,7 +15,7 @@ use larder_http::fields::age;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::time::Now;
 use larder_listen::Interims;
-use larder_store::{CacheKey, StoredResponse};
+use larder_store::{CacheKey, Held, Near, StoredResponse};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -57,7 +57,7 @@ impl Quest<'_> {
         Job {
             worker: Arc::clone(self.worker),
             furnished: Arc::clone(self.furnished),
-            settings: Arc::clone(&exchange.settings),
+            settings: Arc::clone(exchange.settings()),
             origin: self.origin,
             hop: exchange.hop,
             affinity: exchange.affinity(self.furnished.choice(self.origin), false),
@@ -81,27 +81,28 @@ pub(super) struct Looked {
 /// Looks, without waiting for anything. What is stored is the answer wherever it may be.
 // Inlined, as is the rest of the way of a hit: its answer is 300 bytes, which each return would copy once more.
 #[inline(always)]
-pub(super) fn look(quest: &Quest<'_>, exchange: &mut Exchange, now: Now) -> Result<Reply, Box<Looked>> {
-    let key = key::key(&exchange.head, &exchange.settings.key, &quest.content);
-    exchange.keyed = true;
+pub(super) fn look(quest: &Quest<'_>, exchange: &Exchange, now: Now) -> Result<Reply, Box<Looked>> {
+    let key = key::key(&exchange.head, &exchange.settings().key, &quest.content);
     match use_stored(quest, exchange, &key, now) {
         Ok(reply) => Ok(reply),
         Err(ask) => Err(Box::new(Looked { key, ask, now })),
     }
 }
 
-fn find(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) -> Found {
+/// What the index has. With `near` it may come by a handle of the worker's own; without, it is a look under a lock that others
+/// wait for, or one that is no use.
+fn find(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, near: Option<&Near>, now: Now) -> Found {
     let groups = quest.worker.proxy.numbering.groups();
     let holds = |stored: &StoredResponse| groups.hold(&stored.head.groups, stored.number);
-    let (store, policy) = (&*exchange.settings.store, &exchange.settings.policy);
-    Sought { store, key, request: &exchange.head, policy, holds }.look_up(now)
+    let (store, policy) = (&*exchange.settings().store, &exchange.settings().policy);
+    Sought { store, near, key, request: &exchange.head, policy, holds }.look_up(now)
 }
 
 /// The answer from what is stored, fresh or standing in, with a refresh behind it where one is due. Fails with what there
 /// is to ask the origin.
 #[inline(always)]
 fn use_stored(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) -> Result<Reply, Ask> {
-    let find_again = || find(quest, exchange, key, quest.worker.proxy.clock.now());
+    let find_again = || find(quest, exchange, key, None, quest.worker.proxy.clock.now());
     let refresh = |stored: &Arc<StoredResponse>, kind| {
         refresh::refresh(quest, exchange, key, (stored, kind), || is_found(&find_again(), stored));
     };
@@ -110,22 +111,22 @@ fn use_stored(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) 
         detail,
         ..CacheStatus::new(Outcome::Hit)
     };
-    let ask = match find(quest, exchange, key, now) {
+    let ask = match find(quest, exchange, key, Some(&quest.worker.near), now) {
         Found::Fresh { stored, age, ttl } => {
             if refresh::is_due_ahead(exchange, &stored, ttl) {
                 refresh(&stored, RefreshKind::Ahead);
             }
             let status = hit(&stored, ttl.is_zero().then_some(StaleReason::MaxStale.token()));
-            return Ok(reply::from_stored(exchange, &stored, age, now, status));
+            return Ok(reply::from_stored(exchange, stored, age, now, status));
         }
         Found::Refresh { stored, age } => {
             refresh(&stored, RefreshKind::Behind);
             let status = hit(&stored, Some(StaleReason::WhileRevalidate.token()));
-            return Ok(reply::from_stored(exchange, &stored, age, now, status));
+            return Ok(reply::from_stored(exchange, stored, age, now, status));
         }
         Found::Ask(ask) => ask,
     };
-    if larder_cache::only_if_cached(&exchange.head, &exchange.settings.policy) {
+    if larder_cache::only_if_cached(&exchange.head, &exchange.settings().policy) {
         return Ok(reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED));
     }
     let Some((stored, reason)) = refresh::standing_in(quest, exchange, &ask, now) else {
@@ -134,7 +135,8 @@ fn use_stored(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) 
     let unchanged = || matches!(find_again(), Found::Ask(again) if again.is_same(&ask));
     refresh::refresh(quest, exchange, key, (stored, RefreshKind::Down), unchanged);
     let age = stored.head.freshness.age(now);
-    Ok(reply::from_stored(exchange, stored, age, now, hit(stored, Some(reason.token()))))
+    let status = hit(stored, Some(reason.token()));
+    Ok(reply::from_stored(exchange, Held::Shared(Arc::clone(stored)), age, now, status))
 }
 
 /// Looks, where that has not been done, and where it is not enough, asks the origin once for all who wait.
@@ -145,6 +147,7 @@ pub(super) async fn cached(
     interims: &Interims,
 ) -> Reply {
     let (worker, furnished) = (quest.worker, quest.furnished);
+    exchange.keyed = true;
     let looked = match looked {
         Some(looked) => *looked,
         None => match look(&quest, exchange, worker.proxy.clock.now()) {
@@ -154,7 +157,7 @@ pub(super) async fn cached(
     };
     let Looked { key, ask, now } = looked;
     let mut first = Some((ask, now));
-    let settings = Arc::clone(&exchange.settings);
+    let settings = Arc::clone(exchange.settings());
     let groups = worker.proxy.numbering.groups();
     let mut alone = larder_cache::is_personal(&exchange.head, &settings.policy);
     let (mut looks, mut lost) = (0, 0);
@@ -199,7 +202,7 @@ pub(super) async fn cached(
             let usable = |landing: &Landing| {
                 groups.hold(&landing.head.groups, landing.number) && is_usable(exchange, &landing.head, now)
             };
-            let unchanged = || match find(&quest, exchange, &key, worker.proxy.clock.now()) {
+            let unchanged = || match find(&quest, exchange, &key, None, worker.proxy.clock.now()) {
                 Found::Fresh { .. } | Found::Refresh { .. } => false,
                 Found::Ask(again) => again.is_same(&ask),
             };
@@ -323,7 +326,7 @@ fn land(quest: &Quest<'_>, exchange: &mut Exchange, ask: &Ask, told: Told, colla
     let reply = match told {
         Told::Unshared => return Landed::GoAlone,
         // It was the leader's session: with one of its own, a request cannot lead for others either.
-        Told::NotForOthers if larder_cache::has_session(&exchange.head, &exchange.settings.policy) => {
+        Told::NotForOthers if larder_cache::has_session(&exchange.head, &exchange.settings().policy) => {
             return Landed::GoAlone;
         }
         Told::NotForOthers => return Landed::LookAgain,
@@ -346,7 +349,7 @@ fn land(quest: &Quest<'_>, exchange: &mut Exchange, ask: &Ask, told: Told, colla
             status.forward_status = Some(StatusCode::NOT_MODIFIED);
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             let age = stored.head.freshness.age(now);
-            let mut reply = reply::from_stored(exchange, &stored, age, now, status);
+            let mut reply = reply::from_stored(exchange, Held::Shared(stored), age, now, status);
             // The age is ours to tell, also where the origin withholds its own from others.
             own.remove(AGE);
             reply.response.head.fields.extend(own);
@@ -354,7 +357,7 @@ fn land(quest: &Quest<'_>, exchange: &mut Exchange, ask: &Ask, told: Told, colla
         }
         Told::Share(Share::StandIn(stored, error)) => {
             let (head, cause) = (&stored.head, StaleCause::OriginError);
-            let allowed = larder_cache::may_serve_stale(head, now, cause, &exchange.settings.policy);
+            let allowed = larder_cache::may_serve_stale(head, now, cause, &exchange.settings().policy);
             let is_ours = || {
                 head.vary.selects(&exchange.head.fields)
                     && worker.proxy.numbering.groups().hold(&head.groups, stored.number)
@@ -366,7 +369,8 @@ fn land(quest: &Quest<'_>, exchange: &mut Exchange, ask: &Ask, told: Told, colla
             status.forward_status = Some(error);
             status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
             status.detail = Some(allowed.unwrap_or(StaleReason::StaleIfError).token());
-            reply::from_stored(exchange, &stored, head.freshness.age(now), now, status)
+            let age = head.freshness.age(now);
+            reply::from_stored(exchange, Held::Shared(stored), age, now, status)
         }
         Told::Share(Share::Landing { landing, mut own, seat }) => {
             let head = &landing.head;
@@ -410,7 +414,7 @@ fn is_for(worker: &Worker, exchange: &Exchange, (head, number): (&StoredHead, u6
 /// Whether it may be used as it is. What came after this request did is as new as any wish could ask for, and as fresh as
 /// it was on arrival: a lifetime of milliseconds may be over before the last of many that waited is told.
 fn is_usable(exchange: &Exchange, head: &StoredHead, now: Now) -> bool {
-    let (policy, request) = (&exchange.settings.policy, &exchange.head);
+    let (policy, request) = (&exchange.settings().policy, &exchange.head);
     let received = head.freshness.received;
     let came_after = received.monotonic >= exchange.started.monotonic;
     let now = if came_after { received } else { now };

@@ -31,14 +31,12 @@ use larder_listen::Interims;
 use larder_observe::RouteId;
 use larder_origin::ServerTag;
 
-use crate::exchange::{Exchange, Receipt, Reply};
+use crate::exchange::{Exchange, Receipt, Reply, Route};
 use crate::failure::Failure;
 use crate::fetch::{self, Hop};
 use crate::proxy::{Furnished, Worker};
 use crate::root::Found as File;
-use crate::route::Site;
 use crate::settings::ProxySettings;
-use crate::settings::RuleSettings;
 use crate::{key, respond, route};
 use cached::{Looked, Quest};
 use content::Taken;
@@ -64,10 +62,9 @@ impl Future for Serving {
 
 /// Serves one request.
 pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Serving {
-    let furnished = worker.furnished.load();
     let Request { mut head, body, websocket, peer } = request;
-    let route = match enter(&furnished, &mut head, peer.remote.ip()) {
-        Ok(route) => route,
+    let entered = match enter(worker.furnished.load(), &mut head, peer.remote.ip()) {
+        Ok(entered) => entered,
         Err(failure) => {
             worker.metrics.request(RouteId::default(), &head.method, failure.status);
             let mut response = respond::failure(failure);
@@ -76,30 +73,32 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
             return Serving::Answered(Some((response, Receipt(None))));
         }
     };
-    let inside = Inside { site: route.index, body, websocket };
+    let inside = Inside { body, websocket };
     let mut exchange = Exchange {
-        sent_target: route.sent_target,
-        client: route.client,
+        route: entered.route,
+        sent_target: entered.sent_target,
+        client: entered.client,
         origin: None,
-        hop: Hop { peer, is_waiting: true, trusted: route.trusted },
-        server: route.server,
-        site: route.site,
-        settings: route.settings,
+        hop: Hop { peer, is_waiting: true, trusted: entered.trusted },
+        server: entered.server,
         keyed: false,
         started: worker.proxy.clock.now(),
         collapse_wait: None,
         origin_time: None,
         head,
     };
-    let looked = match look_at_once(worker, &furnished, &mut exchange, &inside) {
+    let looked = match look_at_once(worker, &mut exchange, &inside) {
         Some(Ok(reply)) => return Serving::Answered(Some(exchange.close(worker, reply))),
         Some(Err(looked)) => Some(looked),
         None => None,
     };
-    let (worker, furnished, interims) = (Arc::clone(worker), Guard::into_inner(furnished), interims.clone());
+    exchange.route = exchange.route.for_long();
+    let (worker, interims) = (Arc::clone(worker), interims.clone());
     Serving::Underway(Box::pin(async move {
+        let furnished = Arc::clone(exchange.route.furnished());
         let reply = decide(&worker, &furnished, &mut exchange, inside, looked, &interims).await;
-        if let (Outcome::Forwarded(_), Some(origin)) = (reply.status.outcome, exchange.site.settings.origin) {
+        if let (Outcome::Forwarded(_), Some(origin)) = (reply.status.outcome, exchange.site().settings.origin)
+        {
             exchange.origin = furnished.origin(origin).map(|(choice, _)| Arc::clone(&choice.name));
         }
         exchange.close(&worker, reply)
@@ -110,20 +109,20 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
 #[inline(always)]
 fn look_at_once(
     worker: &Arc<Worker>,
-    furnished: &Arc<Furnished>,
     exchange: &mut Exchange,
     inside: &Inside,
 ) -> Option<Result<Reply, Box<Looked>>> {
-    let site = &exchange.site.settings;
+    let (furnished, site) = (exchange.route.furnished(), &exchange.site().settings);
     let is_plain = is_get(exchange)
         && inside.body.is_empty()
         && !(inside.websocket && site.websocket)
-        && exchange.settings.passes_by(&exchange.head.method).is_none()
-        && !matches!(furnished.plan.roots.get(inside.site), Some(Some(_)));
+        && exchange.settings().passes_by(&exchange.head.method).is_none()
+        && exchange.route.root().is_none();
     let origin = site.origin.filter(|origin| is_plain && furnished.origin(*origin).is_some())?;
     let quest = Quest { worker, furnished, origin, content: Bytes::new() };
-    let now = exchange.started;
-    Some(cached::look(&quest, exchange, now))
+    let looked = cached::look(&quest, exchange, exchange.started);
+    exchange.keyed = true;
+    Some(looked)
 }
 
 fn is_get(exchange: &Exchange) -> bool {
@@ -132,16 +131,13 @@ fn is_get(exchange: &Exchange) -> bool {
 
 /// What a request carries beside its head.
 struct Inside {
-    site: usize,
     body: Body,
     websocket: bool,
 }
 
-/// Where a request belongs.
-struct Route {
-    index: usize,
-    site: Arc<Site>,
-    settings: Arc<RuleSettings>,
+/// A request that has found where it belongs.
+struct Entered {
+    route: Route,
     /// What the client sent, where the rule changed it.
     sent_target: Option<Target>,
     server: Option<ServerTag>,
@@ -150,7 +146,11 @@ struct Route {
 }
 
 /// Route: who asks, which site, which rule; the head becomes what will be keyed.
-fn enter(furnished: &Furnished, head: &mut RequestHead, remote: IpAddr) -> Result<Route, Failure> {
+fn enter(
+    furnished: Guard<Arc<Furnished>>,
+    head: &mut RequestHead,
+    remote: IpAddr,
+) -> Result<Entered, Failure> {
     let plan = &furnished.plan;
     let trusted = (plan.trusted)(remote);
     if trusted {
@@ -158,11 +158,12 @@ fn enter(furnished: &Furnished, head: &mut RequestHead, remote: IpAddr) -> Resul
     }
     route::drop_unkeyed_fields(head, trusted);
     let (index, site) = plan.router.site(head.authority.host()).ok_or(Failure::UNKNOWN_HOST)?;
-    let settings = Arc::clone(site.settings_for(head).map_err(|_| Failure::CLIMBING_PATH)?);
+    let rule = site.rule_for(head).map_err(|_| Failure::CLIMBING_PATH)?;
     if head.fields.contains_key(VIA) && fetch::is_looping(&head.fields) {
         return Err(Failure::LOOP);
     }
-    let server = take_server(furnished, site.settings.origin, head);
+    let server = take_server(&furnished, site.settings.origin, head);
+    let settings = site.settings_at(rule);
     settings.request.apply(&mut head.fields);
     let normal = key::normalise(&head.target, &settings.key);
     let sent_target = normal.map(|target| std::mem::replace(&mut head.target, target));
@@ -170,7 +171,7 @@ fn enter(furnished: &Furnished, head: &mut RequestHead, remote: IpAddr) -> Resul
         true => route::client_of(head, remote, |address| (plan.trusted)(address)),
         false => remote,
     };
-    Ok(Route { index, site: Arc::clone(site), settings, sent_target, server, client, trusted })
+    Ok(Entered { route: Route::new(furnished, index, rule), sent_target, server, client, trusted })
 }
 
 /// The server that the client has met before, where the origin keeps clients at theirs. The cookie that says so is
@@ -189,7 +190,7 @@ async fn decide(
     looked: Option<Box<Looked>>,
     interims: &Interims,
 ) -> Reply {
-    if let Some(Some(root)) = furnished.plan.roots.get(inside.site) {
+    if let Some(root) = exchange.route.root() {
         match root.find(&exchange.head).await {
             File::File(file) => return reply::static_file(exchange, file),
             File::Directory(location) => return reply::redirect(&location),
@@ -197,14 +198,14 @@ async fn decide(
         }
     }
     let is_get = is_get(exchange);
-    let Some(origin) = exchange.site.settings.origin.filter(|origin| furnished.origin(*origin).is_some())
+    let Some(origin) = exchange.site().settings.origin.filter(|origin| furnished.origin(*origin).is_some())
     else {
         return reply::failed(Outcome::Own, if is_get { Failure::NO_SUCH_FILE } else { Failure::METHOD });
     };
     let quest = |content| Quest { worker, furnished, origin, content };
-    let (reason, detail) = match exchange.settings.passes_by(&exchange.head.method) {
+    let (reason, detail) = match exchange.settings().passes_by(&exchange.head.method) {
         Some(reason) => (reason, None),
-        _ if inside.websocket && exchange.site.settings.websocket => (Forward::Bypass, Some("upgrade")),
+        _ if inside.websocket && exchange.site().settings.websocket => (Forward::Bypass, Some("upgrade")),
         _ if is_get && inside.body.is_empty() => {
             return cached::cached(quest(Bytes::new()), exchange, looked, interims).await;
         }

@@ -29,7 +29,7 @@ pub(super) async fn pass(
     interims: &Interims,
 ) -> Reply {
     let interims = interims.clone();
-    let websocket = inside.websocket && exchange.site.settings.websocket;
+    let websocket = inside.websocket && exchange.site().settings.websocket;
     let sink: larder_origin::InterimSink = Arc::new(move |interim| interims.push(interim));
     let choice = furnished.choice(origin);
     let to = (exchange.hop, exchange.affinity(choice, true));
@@ -52,7 +52,7 @@ pub(super) async fn pass(
         return kept.keep(worker, furnished, exchange, origin, (answer, times)).await;
     }
     let (tunnel, mut fields) = (answer.tunnel, answer.fields);
-    directives::strip(&mut fields, &exchange.settings.policy.controls);
+    directives::strip(&mut fields, &exchange.settings().policy.controls);
     exchange.stay(choice, answer.tag, &mut fields);
     let status = CacheStatus { forward_status: Some(answer.status), ..CacheStatus::new(Outcome::Own) };
     let mut response = reply::passed(exchange, answer.status, fields, answer.body, answer.content_length);
@@ -69,7 +69,7 @@ fn invalidation(
     kept: Option<post::ForGet>,
 ) -> impl FnOnce(Option<&OriginResponse>) -> Option<post::ForGet> + Send + 'static {
     let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
-    let (site, mut head) = (Arc::clone(&exchange.site), exchange.head.clone());
+    let (site, mut head) = (Arc::clone(exchange.site()), exchange.head.clone());
     head.target = exchange.raw_target().clone();
     move |answer| {
         let gone = match answer {

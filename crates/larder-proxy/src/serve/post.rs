@@ -38,12 +38,12 @@ impl ForGet {
         let mut get = exchange.head.clone();
         get.method = Method::GET;
         get.target = exchange.raw_target().clone();
-        let settings = exchange.site.settings_for(&get).ok().filter(|settings| settings.cache)?;
+        let settings = exchange.site().settings_for(&get).ok().filter(|settings| settings.cache)?;
         if let Some(target) = key::normalise(&get.target, &settings.key) {
             get.target = target;
         }
-        let same_edits = Arc::ptr_eq(settings, &exchange.settings)
-            || (settings.request.is_empty() && exchange.settings.request.is_empty());
+        let same_edits = Arc::ptr_eq(settings, exchange.settings())
+            || (settings.request.is_empty() && exchange.settings().request.is_empty());
         if get.target != exchange.head.target || !same_edits {
             return None;
         }

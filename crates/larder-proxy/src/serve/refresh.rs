@@ -40,7 +40,7 @@ pub(super) fn refresh(
 ) {
     let proxy = &quest.worker.proxy;
     let now = proxy.clock.now();
-    let policy = &exchange.settings.policy;
+    let policy = &exchange.settings().policy;
     let is_due = stored.refreshing.is_due(now.monotonic, REFRESH_PAUSE)
         && larder_cache::may_refresh_with(&exchange.head, &stored.head, policy)
         && quest.furnished.has_prospect(quest.origin);
@@ -53,7 +53,7 @@ pub(super) fn refresh(
     let head = fetch::for_refresh(&exchange.head, stored.head.part.as_ref());
     let trip = Trip {
         key,
-        rule: Arc::as_ptr(&exchange.settings).addr(),
+        rule: Arc::as_ptr(exchange.settings()).addr(),
         request: &Arc::new(head),
         expected: Some(stored.head.vary.names().clone()),
         number: proxy.numbering.current(),
@@ -94,7 +94,7 @@ impl Drop for Place {
 /// Whether a fresh response that was used just now should be refreshed already: its lifetime is about to end, and this
 /// is not its first use.
 pub(super) fn is_due_ahead(exchange: &Exchange, stored: &StoredResponse, ttl: Duration) -> bool {
-    exchange.settings.refresh_ahead
+    exchange.settings().refresh_ahead
         && stored.refreshing.is_used_again()
         && !ttl.is_zero()
         && ttl <= stored.head.freshness.refresh_ahead(stored.took)
@@ -108,7 +108,7 @@ pub(super) fn standing_in<'a>(
     ask: &'a Ask,
     now: Now,
 ) -> Option<(&'a Arc<StoredResponse>, StaleReason)> {
-    let policy = &exchange.settings.policy;
+    let policy = &exchange.settings().policy;
     let (stored, reason) = ask.standing_in(now, policy, || quest.furnished.is_down(quest.origin))?;
     let asks_itself = !larder_cache::may_refresh_with(&exchange.head, &stored.head, policy)
         && quest.furnished.has_prospect(quest.origin)

@@ -13,7 +13,7 @@ use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{Response, ResponseHead};
 use larder_http::time::Now;
 use larder_origin::OriginResponse;
-use larder_store::StoredResponse;
+use larder_store::Held;
 
 use crate::collapse::Landing;
 use crate::exchange::{Exchange, Reply};
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::forward::{Flown, Kept};
 use crate::lookup::Ask;
 use crate::proxy::Worker;
-use crate::respond::{self, Content, Represented};
+use crate::respond::{self, Represented};
 use crate::root;
 
 /// No answer from the origin: what is stale where nothing forbids it, else the failure.
@@ -37,12 +37,13 @@ pub(super) fn stale_or_failed(
     let cause = StaleCause::OriginDead;
     let stale = ask.selected.as_ref().filter(|stored| {
         failure.dead
-            && larder_cache::may_serve_stale(&stored.head, now, cause, &exchange.settings.policy).is_ok()
+            && larder_cache::may_serve_stale(&stored.head, now, cause, &exchange.settings().policy).is_ok()
     });
     match stale {
         Some(stored) => {
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
-            from_stored(exchange, stored, stored.head.freshness.age(now), now, status)
+            let age = stored.head.freshness.age(now);
+            from_stored(exchange, Held::Shared(Arc::clone(stored)), age, now, status)
         }
         None => Reply { response: respond::failure(failure), status },
     }
@@ -52,14 +53,12 @@ pub(super) fn stale_or_failed(
 #[inline(always)]
 pub(super) fn from_stored(
     exchange: &Exchange,
-    stored: &Arc<StoredResponse>,
+    stored: Held,
     current_age: Duration,
     now: Now,
     status: CacheStatus,
 ) -> Reply {
-    let content = Content::Stored(Arc::clone(&stored.body));
-    let of = Represented { head: &stored.head, content };
-    let response = respond::represent(&exchange.head, &of, now.wall);
+    let response = respond::represent(&exchange.head, Represented::Stored(stored), now.wall);
     // A body that is whole always takes another reader.
     let mut response = response.unwrap_or_else(|| respond::failure(Failure::FETCH_LOST));
     response.head.age = Some(current_age.as_secs());
@@ -74,8 +73,7 @@ pub(super) fn from_landing(
     now: Now,
 ) -> Option<Response> {
     let head = &landing.head;
-    let of = Represented { head, content: Content::Growing(Arc::clone(&landing.body)) };
-    let response = respond::represent(&exchange.head, &of, now.wall)?;
+    let response = respond::represent(&exchange.head, Represented::Arriving(head, &landing.body), now.wall)?;
     status.forward_status = Some(landing.forward_status);
     status.stored = landing.not_stored.is_none();
     status.detail = landing.not_stored;

@@ -8,7 +8,9 @@
 //! The cap is one [`Budget`] for the whole store. Room is made before it is used: by evicting, shard after shard, until
 //! the reservation fits, or until nothing is left that would free it; then the response is served and not stored.
 
+mod near;
 mod queue;
+mod sendable;
 mod shard;
 #[cfg(test)]
 mod tests;
@@ -23,6 +25,8 @@ use smallvec::SmallVec;
 use crate::budget::{Budget, Reservation};
 use crate::key::CacheKey;
 use crate::stored::{INDEX_ENTRY_BYTES, StoredResponse};
+use near::Version;
+pub use near::{Handle, Held, Near};
 use shard::{Item, Shard, Step};
 
 /// A power of two, so that the top bits of a hash choose.
@@ -50,7 +54,7 @@ pub struct MemoryStoreSettings {
 #[derive(Debug)]
 pub enum Lookup {
     /// A stored response that the request selects.
-    Selected(Arc<StoredResponse>),
+    Selected(Held),
     /// Responses under this key, none of which the request selects (RFC 9111 4.1); newest first.
     VaryMiss(SmallVec<[Arc<StoredResponse>; 4]>),
     /// A mark: lately nothing shareable came for this key, so nobody waits for anybody.
@@ -80,11 +84,13 @@ pub struct Usage {
     pub refused: u64,
 }
 
-/// A shard and how full it is, readable without its lock: eviction takes from the fuller ones.
+/// A shard, and what is readable without its lock: how full it is, since eviction takes from the fuller ones, and how
+/// often it was changed.
 #[derive(Default)]
 struct Place {
     shard: RwLock<Shard>,
     bytes: AtomicU64,
+    changes: AtomicU64,
 }
 
 impl Place {
@@ -92,12 +98,16 @@ impl Place {
         let mut shard = self.shard.write();
         let result = change(&mut shard);
         self.bytes.store(shard.bytes(), Ordering::Relaxed);
+        // Under the lock still: who reads the new number finds what it stands for.
+        self.changes.fetch_add(1, Ordering::Release);
         result
     }
 }
 
 /// The store. Shared by all workers; every method may be called from any of them.
 pub struct MemoryStore {
+    /// Told apart from every other store of the process.
+    number: u64,
     budget: Arc<Budget>,
     max_object: AtomicU64,
     places: Box<[Place]>,
@@ -116,7 +126,9 @@ impl std::fmt::Debug for MemoryStore {
 impl MemoryStore {
     /// An empty store.
     pub fn new(settings: &MemoryStoreSettings) -> Arc<Self> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
         Arc::new(Self {
+            number: LAST.fetch_add(1, Ordering::Relaxed) + 1,
             budget: Budget::new(settings.memory),
             max_object: AtomicU64::new(settings.max_object),
             places: (0..SHARDS).map(|_| Place::default()).collect(),
@@ -150,15 +162,54 @@ impl MemoryStore {
     }
 
     /// Finds the newest response under `key` for which `selects` holds. Never waits but for the shard's lock; calls
-    /// `selects` under it, so it must be quick.
-    pub fn lookup(&self, key: &CacheKey, now: Duration, selects: impl Fn(&StoredResponse) -> bool) -> Lookup {
-        self.place(key.hash()).shard.read().lookup(key, now, selects)
+    /// `selects` under it, so it must be quick. With `near`, the handles of the worker that asks, what it is asked for
+    /// most is found there.
+    pub fn lookup(
+        &self,
+        near: Option<&Near>,
+        key: &CacheKey,
+        now: Duration,
+        selects: impl Fn(&StoredResponse) -> bool,
+    ) -> Lookup {
+        let place = self.place(key.hash());
+        let Some(near) = near else {
+            return place.shard.read().lookup(key, now, selects).0;
+        };
+        // Read before the lock is taken: what changes in between makes the handle outdated, never the other way about.
+        let version = self.version(key.hash());
+        if let Some(handle) = near.find(key, version, self).filter(|handle| selects(handle.stored())) {
+            return Lookup::Selected(Held::Near(handle));
+        }
+        let (found, is_settled) = place.shard.read().lookup(key, now, selects);
+        match found {
+            Lookup::Selected(Held::Shared(stored)) if is_settled => {
+                let handle = near.note(key, version, Some(&stored), self);
+                Lookup::Selected(handle.map_or(Held::Shared(stored), Held::Near))
+            }
+            found => {
+                near.note(key, version, None, self);
+                found
+            }
+        }
+    }
+
+    /// The state of the shard of a base's hash.
+    fn version(&self, hash: u64) -> Version {
+        Version { store: self.number, change: self.place(hash).changes.load(Ordering::Acquire) }
     }
 
     /// Room for `bytes`, making it by eviction where needed; `None` where it cannot be made.
     pub fn reserve(&self, bytes: u64) -> Option<Reservation> {
-        if bytes > self.budget.cap() {
+        let room = self.make_room(bytes);
+        if room.is_none() {
             self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        room
+    }
+
+    /// The same for what is no response: that it is refused is nobody's loss.
+    fn make_room(&self, bytes: u64) -> Option<Reservation> {
+        if bytes > self.budget.cap() {
             return None;
         }
         // What readers still hold is not freed by evicting it. Giving up after twice the wish (and a little, for
@@ -169,13 +220,7 @@ impl MemoryStore {
             if let Some(room) = self.budget.reserve(bytes) {
                 return Some(room);
             }
-            match (evicted_bytes < give_up).then(|| self.evict_one()).flatten() {
-                Some(freed) => evicted_bytes += freed,
-                None => {
-                    self.refused.fetch_add(1, Ordering::Relaxed);
-                    return None;
-                }
-            }
+            evicted_bytes += (evicted_bytes < give_up).then(|| self.evict_one()).flatten()?;
         }
     }
 

@@ -11,7 +11,7 @@ use slab::Slab;
 use smallvec::SmallVec;
 
 use super::queue::{Queue, Queues, Ticket};
-use super::{Lookup, VARIANTS_MAX};
+use super::{Held, Lookup, VARIANTS_MAX};
 use crate::budget::Reservation;
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
@@ -109,35 +109,40 @@ impl Shard {
         self.keys.find(key.full_hash(), |own| *own.bytes == *key.bytes())
     }
 
+    /// What was found, and whether there is nothing more to learn from another look: it is all that lies under the key, and
+    /// its use counts fully.
     pub(super) fn lookup(
         &self,
         key: &CacheKey,
         now: Duration,
         selects: impl Fn(&StoredResponse) -> bool,
-    ) -> Lookup {
+    ) -> (Lookup, bool) {
         let Some(own) = self.key(key) else {
             let is_known = self.bases.find(key.hash(), |base| base.hash == key.hash()).is_some();
-            return if is_known { Lookup::OtherVariant } else { Lookup::Absent };
+            return (if is_known { Lookup::OtherVariant } else { Lookup::Absent }, false);
         };
         let mut others = SmallVec::new();
         let mut marked = false;
         for entry in own.slots.iter().rev().filter_map(|slot| self.entries.get(*slot)) {
             match &entry.item {
                 Item::Response(response) if selects(response) => {
-                    if entry.uses.load(Ordering::Relaxed) < USES_MAX {
+                    let is_settled = entry.uses.load(Ordering::Relaxed) >= USES_MAX;
+                    if !is_settled {
                         entry.uses.fetch_add(1, Ordering::Relaxed);
                     }
-                    return Lookup::Selected(Arc::clone(response));
+                    let held = Held::Shared(Arc::clone(response));
+                    return (Lookup::Selected(held), is_settled && own.slots.len() == 1);
                 }
                 Item::Response(response) => others.push(Arc::clone(response)),
                 Item::Mark { until, .. } => marked |= now < *until,
             }
         }
-        match (marked, others.is_empty()) {
+        let found = match (marked, others.is_empty()) {
             (true, _) => Lookup::HitForMiss,
             (false, false) => Lookup::VaryMiss(others),
             (false, true) => Lookup::Absent,
-        }
+        };
+        (found, false)
     }
 
     /// What lies under a key, newest first, and whether a mark is among it.

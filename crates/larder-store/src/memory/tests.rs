@@ -16,21 +16,21 @@ use super::*;
 use crate::growing::Growing;
 use crate::stored::StoredBody;
 
-const NOW: Duration = Duration::from_secs(100);
+pub(super) const NOW: Duration = Duration::from_secs(100);
 /// One for all: what was received when is compared.
 static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::default);
 
-fn store(memory: u64) -> Arc<MemoryStore> {
+pub(super) fn store(memory: u64) -> Arc<MemoryStore> {
     MemoryStore::new(&MemoryStoreSettings { memory, max_object: memory })
 }
 
-fn key(path: &str) -> CacheKey {
+pub(super) fn key(path: &str) -> CacheKey {
     let mut key = CacheKey::new("example.com", path);
     key.push_part(b"http");
     key
 }
 
-fn request(fields: &[(&'static str, &'static str)]) -> RequestHead {
+pub(super) fn request(fields: &[(&'static str, &'static str)]) -> RequestHead {
     RequestHead {
         method: Method::GET,
         scheme: Scheme::Http,
@@ -41,7 +41,7 @@ fn request(fields: &[(&'static str, &'static str)]) -> RequestHead {
     }
 }
 
-fn head(request: &RequestHead, vary: Option<&'static str>) -> Arc<StoredHead> {
+pub(super) fn head(request: &RequestHead, vary: Option<&'static str>) -> Arc<StoredHead> {
     head_received(request, vary, CLOCK.now())
 }
 
@@ -59,7 +59,7 @@ fn head_received(request: &RequestHead, vary: Option<&'static str>, now: Now) ->
 }
 
 /// A response with `bytes` of body, or `None` where there is no room.
-fn response(
+pub(super) fn response(
     store: &Arc<MemoryStore>,
     key: &CacheKey,
     head: Arc<StoredHead>,
@@ -70,7 +70,7 @@ fn response(
     Some(Arc::new(StoredResponse::new(head, Arc::new(body), 0, room)))
 }
 
-fn put(store: &Arc<MemoryStore>, path: &str, bytes: usize) -> bool {
+pub(super) fn put(store: &Arc<MemoryStore>, path: &str, bytes: usize) -> bool {
     let key = key(path);
     let Some(response) = response(store, &key, head(&request(&[]), None), bytes) else {
         return false;
@@ -79,7 +79,7 @@ fn put(store: &Arc<MemoryStore>, path: &str, bytes: usize) -> bool {
 }
 
 fn finds(store: &MemoryStore, path: &str) -> bool {
-    matches!(store.lookup(&key(path), NOW, |_| true), Lookup::Selected(_))
+    matches!(store.lookup(None, &key(path), NOW, |_| true), Lookup::Selected(_))
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn what_was_stored_is_found_under_its_key_only() {
     assert!(!finds(&store, "/b"));
     let mut other = CacheKey::new("example.com", "/a");
     other.push_part(b"https");
-    assert!(matches!(store.lookup(&other, NOW, |_| true), Lookup::OtherVariant));
+    assert!(matches!(store.lookup(None, &other, NOW, |_| true), Lookup::OtherVariant));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn variants_stand_beside_each_other_and_a_new_one_replaces_its_like() {
     assert_eq!(store.usage().objects, 2);
     for (language, length) in [("en", Some(30)), ("de", Some(20)), ("fr", None)] {
         let request = request(&[("accept-language", language)]);
-        let found = match store.lookup(&key, NOW, |stored| stored.head.vary.selects(&request.fields)) {
+        let found = match store.lookup(None, &key, NOW, |stored| stored.head.vary.selects(&request.fields)) {
             Lookup::Selected(stored) => Some(stored.body.length()),
             Lookup::VaryMiss(others) => {
                 assert_eq!(others.len(), 2);
@@ -189,16 +189,16 @@ fn a_url_with_very_many_variants_of_its_key_is_invalidated_whole_and_leaves_noth
     assert!(objects > 100 && objects < 5_000, "{objects} fit");
     assert_eq!(store.invalidate(&of(0)), objects);
     assert_eq!(store.usage().bytes, 0);
-    assert!(matches!(store.lookup(&of(4_999), NOW, |_| true), Lookup::Absent));
+    assert!(matches!(store.lookup(None, &of(4_999), NOW, |_| true), Lookup::Absent));
 }
 
 #[test]
 fn a_mark_holds_until_its_time_or_until_something_is_stored() {
     let store = store(1 << 20);
     store.mark_hit_for_miss(&key("/a"), NOW + Duration::from_secs(10));
-    assert!(matches!(store.lookup(&key("/a"), NOW, |_| true), Lookup::HitForMiss));
+    assert!(matches!(store.lookup(None, &key("/a"), NOW, |_| true), Lookup::HitForMiss));
     let later = NOW + Duration::from_secs(10);
-    assert!(matches!(store.lookup(&key("/a"), later, |_| true), Lookup::Absent));
+    assert!(matches!(store.lookup(None, &key("/a"), later, |_| true), Lookup::Absent));
     put(&store, "/a", 10);
     assert!(finds(&store, "/a"));
     assert!(store.invalidate(&key("/a")) == 1 && store.usage().bytes == 0, "the mark's room is free again");
@@ -242,7 +242,7 @@ fn what_is_used_survives_a_scan() {
 fn bytes_count_until_the_last_reader_lets_go() {
     let store = store(4096);
     assert!(put(&store, "/a", 2000));
-    let Lookup::Selected(held) = store.lookup(&key("/a"), NOW, |_| true) else { panic!() };
+    let Lookup::Selected(held) = store.lookup(None, &key("/a"), NOW, |_| true) else { panic!() };
     assert_eq!(store.invalidate(&key("/a")), 1);
     assert!(store.usage().bytes >= 2000);
     assert!(!put(&store, "/b", 2000), "there is no room while it is read");
@@ -318,7 +318,7 @@ proptest! {
                         model.insert(k, u64::from(bytes));
                     }
                 }
-                Act::Find(k) => match store.lookup(&key(&format!("/{k}")), NOW, |_| true) {
+                Act::Find(k) => match store.lookup(None, &key(&format!("/{k}")), NOW, |_| true) {
                     Lookup::Selected(found) => prop_assert_eq!(Some(&found.body.length()), model.get(&k)),
                     Lookup::VaryMiss(_) => prop_assert!(false),
                     Lookup::HitForMiss | Lookup::OtherVariant | Lookup::Absent => {}
@@ -329,7 +329,7 @@ proptest! {
                 }
                 Act::Mark(k) => store.mark_hit_for_miss(&key(&format!("/{k}")), NOW * 2),
                 Act::Hold(k) => {
-                    if let Lookup::Selected(found) = store.lookup(&key(&format!("/{k}")), NOW, |_| true) {
+                    if let Lookup::Selected(found) = store.lookup(None, &key(&format!("/{k}")), NOW, |_| true) {
                         held.push(found);
                     }
                 }

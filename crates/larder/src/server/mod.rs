@@ -97,7 +97,7 @@ impl OpenListener {
     }
 }
 
-/// Descriptors kept free for origins, files, logs and the admin address.
+/// Descriptors kept free for origins, files, logs and the admin address, besides those of the store.
 const DESCRIPTOR_RESERVE: usize = 256;
 
 /// What a reload could not do without a restart.
@@ -131,7 +131,7 @@ impl Server {
             .map(|address| larder_listen::bind(*address, count).map(|bound| (*address, bound)))
             .collect::<Result<_, _>>()?;
         let slots = Arc::new(tokio::sync::Semaphore::new(larder_listen::accept::connection_slots(
-            DESCRIPTOR_RESERVE,
+            DESCRIPTOR_RESERVE + count * larder_store::Near::files_max(count),
         )));
         let mut workers = Vec::with_capacity(count);
         for index in 0..count {

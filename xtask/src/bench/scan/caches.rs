@@ -56,7 +56,7 @@ impl Larder {
 impl Cache for Larder {
     fn ask(&mut self, name: &str) -> bool {
         let key = Self::key(name);
-        if matches!(self.store.lookup(&key, Duration::ZERO, |_| true), Lookup::Selected(_)) {
+        if matches!(self.store.lookup(None, &key, Duration::ZERO, |_| true), Lookup::Selected(_)) {
             return true;
         }
         let room = self.store.reserve(StoredResponse::overhead_bytes(&self.head, &key));
