@@ -14,7 +14,8 @@ use http::header::{self, HeaderName};
 pub struct ConnectionOptions {
     /// `Connection: close`.
     pub close: bool,
-    /// `Connection: keep-alive`.
+    /// `Connection: keep-alive`, and all of Connection is ASCII: whoever reads a damaged field otherwise does not
+    /// find another request than we do behind it.
     pub keep_alive: bool,
     /// `Connection: upgrade`.
     pub upgrade: bool,
@@ -45,7 +46,7 @@ pub fn strip(fields: &mut HeaderMap) -> ConnectionOptions {
         if token.eq_ignore_ascii_case(b"close") {
             options.close = true;
         } else if token.eq_ignore_ascii_case(b"keep-alive") {
-            options.keep_alive = true;
+            options.keep_alive = is_legible(fields);
         } else if token.eq_ignore_ascii_case(b"upgrade") {
             options.upgrade = true;
         } else if let Ok(name) = HeaderName::from_bytes(token)
@@ -63,6 +64,10 @@ pub fn strip(fields: &mut HeaderMap) -> ConnectionOptions {
         fields.remove(*name);
     }
     options
+}
+
+fn is_legible(fields: &HeaderMap) -> bool {
+    fields.get_all(header::CONNECTION).iter().all(|line| line.as_bytes().is_ascii())
 }
 
 /// The fields that are removed from every message.
@@ -173,6 +178,17 @@ mod tests {
             &["x-c"],
             ConnectionOptions { close: true, keep_alive: true, ..Default::default() },
         );
+    }
+
+    #[test]
+    fn a_damaged_connection_keeps_nothing_alive() {
+        let mut fields = HeaderMap::new();
+        let damaged = HeaderValue::from_bytes(b"\xff, keep-alive").expect("a value");
+        fields.insert(header::CONNECTION, damaged);
+        assert_eq!(strip(&mut fields), ConnectionOptions::default());
+        let damaged = HeaderValue::from_bytes(b"\xff, close").expect("a value");
+        fields.insert(header::CONNECTION, damaged);
+        assert_eq!(strip(&mut fields), ConnectionOptions { close: true, ..Default::default() });
     }
 
     #[test]
