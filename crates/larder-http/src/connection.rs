@@ -6,16 +6,16 @@
 //! A name listed in Connection is removed, with one exception: fields that decide whether a response may be shared,
 //! or how its bytes are to be read. A sender may never list those, and believing it would turn `private` into public.
 
-use http::HeaderMap;
 use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue};
 
 /// What the connection-level fields of a message said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionOptions {
     /// `Connection: close`.
     pub close: bool,
-    /// `Connection: keep-alive`, and all of Connection is ASCII: whoever reads a damaged field otherwise does not
-    /// find another request than we do behind it.
+    /// `Connection: keep-alive`, in a line of nothing but ASCII: a damaged one keeps no connection open, since not
+    /// everybody reads on behind it.
     pub keep_alive: bool,
     /// `Connection: upgrade`.
     pub upgrade: bool,
@@ -42,11 +42,14 @@ pub fn strip(fields: &mut HeaderMap) -> ConnectionOptions {
     options.te_trailers = tokens(fields, &header::TE).any(|t| t.eq_ignore_ascii_case(b"trailers"));
     let mut named = Vec::new();
     // As many as the head has room for: a name that were passed over would let its field through.
-    for token in tokens(fields, &header::CONNECTION) {
+    let lines = fields.get_all(header::CONNECTION).into_iter();
+    for (token, is_legible) in
+        lines.flat_map(|line| members(line).map(|token| (token, line.as_bytes().is_ascii())))
+    {
         if token.eq_ignore_ascii_case(b"close") {
             options.close = true;
         } else if token.eq_ignore_ascii_case(b"keep-alive") {
-            options.keep_alive = is_legible(fields);
+            options.keep_alive |= is_legible;
         } else if token.eq_ignore_ascii_case(b"upgrade") {
             options.upgrade = true;
         } else if let Ok(name) = HeaderName::from_bytes(token)
@@ -64,10 +67,6 @@ pub fn strip(fields: &mut HeaderMap) -> ConnectionOptions {
         fields.remove(*name);
     }
     options
-}
-
-fn is_legible(fields: &HeaderMap) -> bool {
-    fields.get_all(header::CONNECTION).iter().all(|line| line.as_bytes().is_ascii())
 }
 
 /// The fields that are removed from every message.
@@ -122,18 +121,15 @@ fn is_needed_by_all(name: &HeaderName) -> bool {
 }
 
 fn tokens<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
-    fields
-        .get_all(name)
-        .into_iter()
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .map(<[u8]>::trim_ascii)
-        .filter(|token| !token.is_empty())
+    fields.get_all(name).into_iter().flat_map(members)
+}
+
+fn members(line: &HeaderValue) -> impl Iterator<Item = &[u8]> {
+    line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn map(lines: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -185,7 +181,9 @@ mod tests {
         let mut fields = HeaderMap::new();
         let damaged = HeaderValue::from_bytes(b"\xff, keep-alive").expect("a value");
         fields.insert(header::CONNECTION, damaged);
-        assert_eq!(strip(&mut fields), ConnectionOptions::default());
+        assert_eq!(strip(&mut fields.clone()), ConnectionOptions::default());
+        fields.append(header::CONNECTION, HeaderValue::from_static("keep-alive"));
+        assert_eq!(strip(&mut fields), ConnectionOptions { keep_alive: true, ..Default::default() });
         let damaged = HeaderValue::from_bytes(b"\xff, close").expect("a value");
         fields.insert(header::CONNECTION, damaged);
         assert_eq!(strip(&mut fields), ConnectionOptions { close: true, ..Default::default() });
