@@ -79,6 +79,32 @@ impl LifetimeSource {
         }
     }
 
+    /// All of them, each at its number on disk: new ones come last, and none is taken away.
+    const WRITTEN: [Self; 11] = [
+        Self::OverrideTtl,
+        Self::Targeted,
+        Self::SurrogateControl,
+        Self::XAccelExpires,
+        Self::XReverseProxyTtl,
+        Self::SMaxage,
+        Self::MaxAge,
+        Self::Expires,
+        Self::Ttl,
+        Self::Heuristic,
+        Self::Nothing,
+    ];
+
+    /// The number that stands for it on disk.
+    pub(crate) fn number(self) -> u8 {
+        let place = Self::WRITTEN.iter().position(|other| *other == self);
+        place.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX)
+    }
+
+    /// The source of this number.
+    pub(crate) fn of_number(number: u8) -> Option<Self> {
+        Self::WRITTEN.get(usize::from(number)).copied()
+    }
+
     /// Set by the operator, not by the origin.
     pub const fn is_configured(self) -> bool {
         matches!(self, Self::OverrideTtl | Self::Ttl)

@@ -28,6 +28,10 @@ use crate::storable::{is_left_out, selecting_names};
 use crate::validate::can_be_confirmed;
 use crate::vary::Selecting;
 
+pub(crate) mod written;
+
+pub use written::HeadError;
+
 /// A stored response without its body.
 #[derive(Clone, Debug)]
 pub struct StoredHead {

@@ -36,7 +36,7 @@ pub use answer::{Answer, answer, not_modified_fields, partial_fields, unsatisfia
 pub use directives::{Directives, Said};
 pub use freshness::{ExchangeTimes, Freshness, LifetimeSource};
 pub use groups::{GroupTag, GroupTags};
-pub use head::{StoredHead, withheld};
+pub use head::{HeadError, StoredHead, withheld};
 pub use invalidate::{invalidates, is_safe, names_own_target};
 pub use part::{Gap, Part, PartAnswer};
 pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SessionNames, SetCookie, Wishes};

@@ -17,6 +17,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use larder_http::fields::preference::Preferences;
 use larder_http::fields::vary::Vary;
 
+use crate::head::HeadError;
+use crate::head::written::{Reading, push};
+
 /// The request fields that a response names in Vary: sorted, each once, never `*`. Clones share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VaryNames(Arc<[HeaderName]>);
@@ -59,6 +62,13 @@ impl VaryNames {
 /// The values of a request's selecting fields. Equal keys of the same [`VaryNames`] select the same response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SecondaryKey(Box<[u8]>);
+
+impl SecondaryKey {
+    /// All values, one after the other; the same in every process.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
 
 /// Ends a value. Nothing else that is written contains it.
 const END: &[u8] = &[0];
@@ -229,6 +239,28 @@ impl Selecting {
             (name.clone(), value_told(value))
         };
         self.names.names().iter().map(value).collect()
+    }
+
+    /// Writes it behind what is in `out`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let names: Vec<&str> = self.names.names().iter().map(HeaderName::as_str).collect();
+        push(out, names.join(",").as_bytes());
+        push(out, &self.key.0);
+        push(out, &self.spelled);
+        // No tag is empty.
+        push(out, self.language.as_deref().unwrap_or_default());
+    }
+
+    /// Reads what [`Self::write`] wrote.
+    pub(crate) fn read(from: &mut Reading<'_>) -> Result<Self, HeadError> {
+        let names = from.block()?.split(|byte| *byte == b',').filter(|name| !name.is_empty());
+        let names: Result<Arc<[HeaderName]>, _> = names.map(HeaderName::from_bytes).collect();
+        Ok(Self {
+            names: VaryNames(names.map_err(|_| HeadError::Malformed)?),
+            key: SecondaryKey(from.block()?.into()),
+            spelled: from.block()?.into(),
+            language: Some(from.block()?).filter(|tag| !tag.is_empty()).map(Into::into),
+        })
     }
 
     /// Bytes in memory, not counting the struct itself.

@@ -34,7 +34,8 @@ impl WallTime {
 pub struct Now {
     /// For dates in fields, logs and on disk.
     pub wall: WallTime,
-    /// Since the clock was made; for lifetimes and residence in memory.
+    /// For lifetimes and residence in memory. It begins with what the wall clock said when the clock was made, so that
+    /// what a disk has from before has a place in it, and goes on evenly whatever becomes of the wall clock.
     pub monotonic: Duration,
 }
 
@@ -42,6 +43,13 @@ impl Now {
     /// Time that passed since `earlier` by the monotonic clock; zero where it is not later.
     pub fn since(&self, earlier: &Self) -> Duration {
         self.monotonic.saturating_sub(earlier.monotonic)
+    }
+
+    /// This moment of the wall clock, which another process may have noted, on both clocks; as far as the wall clock has
+    /// been right since. `None` where it lies ahead: nobody knows how long ago that was.
+    pub fn at_wall(&self, wall: WallTime) -> Option<Self> {
+        let ago = Duration::from_millis(self.wall.0.checked_sub(wall.0)?);
+        Some(Self { wall, monotonic: self.monotonic.checked_sub(ago)? })
     }
 
     /// What both clocks will have read `time` later.
@@ -90,12 +98,15 @@ fn wall_at(origin: Instant, monotonic: Duration) -> Duration {
 #[derive(Clone, Debug)]
 pub struct Clock {
     origin: Instant,
+    /// What the wall clock said then.
+    began: Duration,
     offset_ms: Arc<AtomicU64>,
 }
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { origin: Instant::now(), offset_ms: Arc::new(AtomicU64::new(0)) }
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { origin: Instant::now(), began, offset_ms: Arc::new(AtomicU64::new(0)) }
     }
 }
 
@@ -108,14 +119,15 @@ impl Clock {
         let wall_ms = wall.as_secs().saturating_mul(1000).saturating_add(u64::from(wall.subsec_millis()));
         Now {
             wall: WallTime(wall_ms.saturating_add(offset_ms)),
-            monotonic: read + Duration::from_millis(offset_ms),
+            monotonic: self.began + read + Duration::from_millis(offset_ms),
         }
     }
 
     /// Time that passed from `earlier`, which is a reading of this clock, to `instant`, which was read elsewhere.
     pub fn until(&self, instant: Instant, earlier: &Now) -> Duration {
         let offset = Duration::from_millis(self.offset_ms.load(Ordering::Relaxed));
-        (instant.saturating_duration_since(self.origin) + offset).saturating_sub(earlier.monotonic)
+        let since = self.began + instant.saturating_duration_since(self.origin) + offset;
+        since.saturating_sub(earlier.monotonic)
     }
 
     /// Moves both clocks forward for every holder of this clock. Sockets and timers stay in real time.
@@ -138,6 +150,15 @@ mod tests {
         let after = clock.now();
         assert!(after.since(&before) >= Duration::from_secs(3));
         assert!(after.wall.since(before.wall) >= Duration::from_secs(3));
+    }
+
+    #[test]
+    fn what_was_noted_before_the_process_began_has_its_place() {
+        let now = Clock::default().now();
+        let hour = Duration::from_secs(3600);
+        let noted = now.at_wall(WallTime(now.wall.0 - 3_600_000)).expect("an hour ago");
+        assert_eq!(now.since(&noted), hour);
+        assert_eq!(now.at_wall(WallTime(now.wall.0 + 1)), None, "ahead of the clock");
     }
 
     #[test]

@@ -74,6 +74,12 @@ impl CacheKey {
         self.bytes.get(self.base_len..).unwrap_or_default()
     }
 
+    /// The first part of the variant.
+    pub(crate) fn first_part(&self) -> Option<&[u8]> {
+        let (length, rest) = self.variant().split_first_chunk()?;
+        rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)
+    }
+
     /// The hash of the base.
     pub fn hash(&self) -> u64 {
         self.hash

@@ -8,13 +8,20 @@
 //! Deliberately absent: any judgement of HTTP. Whether a response may be kept or used is decided in `larder-cache`.
 
 pub mod budget;
+pub mod disk;
+pub mod disks;
 pub mod growing;
 pub mod key;
 pub mod memory;
+mod recall;
+pub mod store;
 pub mod stored;
 
 pub use budget::{Budget, Reservation};
+pub use disks::{Disks, Layout};
 pub use growing::{Growing, PushError, Reader};
 pub use key::CacheKey;
 pub use memory::{Held, Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
+pub use recall::Recalled;
+pub use store::Store;
 pub use stored::{RefreshFailure, Refreshing, StoredBody, StoredResponse};

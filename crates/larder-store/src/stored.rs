@@ -1,4 +1,4 @@
-//! What lies in a store: a response's head as `larder-cache` made it, and its body in memory.
+//! What lies in a store: a response's head as `larder-cache` made it, and its body, in memory or on disks.
 //!
 //! Head and body are shared apart from each other: a 304 replaces the head and keeps the body.
 
@@ -12,6 +12,7 @@ use larder_http::body::Pieces;
 use larder_http::message::{PreparedFields, SharedFields};
 
 use crate::budget::Reservation;
+use crate::disks::{DiskPieces, DiskReader};
 use crate::memory::MemoryStore;
 
 mod refreshing;
@@ -33,12 +34,17 @@ const COMPACT_MAX_BYTES: u64 = 1024 * 1024;
 /// A joined body of at most this part of its store may drive others out.
 const SMALL_BESIDE_STORE: u64 = 16;
 
-/// A whole body in memory. Whoever holds it keeps its bytes counted against the cap.
+/// What the place of a piece on a disk costs in memory.
+const DISK_PIECE_BYTES: u64 = 96;
+
+/// A whole body. Whoever holds one that is in memory keeps its bytes counted against the cap.
 #[derive(Debug)]
 pub struct StoredBody {
     pieces: Vec<Bytes>,
     /// Where each piece ends.
     ends: Box<[u64]>,
+    /// Where it lies, if that is not in memory: then there are no pieces.
+    disks: Option<DiskPieces>,
     _room: Option<Reservation>,
 }
 
@@ -49,7 +55,39 @@ impl StoredBody {
             *end += piece.len() as u64;
             Some(*end)
         });
-        Self { ends: ends.collect(), pieces, _room: Some(room) }
+        Self { ends: ends.collect(), pieces, disks: None, _room: Some(room) }
+    }
+
+    /// A body that lies on disks; `None` where `memory` has no room for the places of its pieces.
+    pub(crate) fn on_disks(memory: &MemoryStore, pieces: DiskPieces) -> Option<Self> {
+        let room = memory.reserve(pieces.count() as u64 * DISK_PIECE_BYTES)?;
+        Some(Self { pieces: Vec::new(), ends: Box::default(), disks: Some(pieces), _room: Some(room) })
+    }
+
+    /// Where it lies, if that is not in memory.
+    pub(crate) fn on_disk(&self) -> Option<&DiskPieces> {
+        self.disks.as_ref()
+    }
+
+    /// Whether all of it is in memory.
+    pub fn is_in_memory(&self) -> bool {
+        self.disks.is_none()
+    }
+
+    /// Whether it can be read: one on a disk goes with what it lies in, whoever knows of it.
+    #[inline]
+    pub fn is_there(&self) -> bool {
+        self.disks.as_ref().is_none_or(DiskPieces::is_there)
+    }
+
+    /// A reader of `range`, where it lies on disks and is there still.
+    pub(crate) fn disk_reader(&self, range: Range<u64>) -> Option<DiskReader> {
+        self.disks.as_ref()?.reader(range)
+    }
+
+    /// What of the store's memory it takes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        if self.is_in_memory() { self.length() } else { 0 }
     }
 
     /// Ranges of bodies, one after the other, as one body: a joined part of a representation. Whole pieces are shared and
@@ -88,15 +126,18 @@ impl StoredBody {
 
     /// No content; needs no room.
     pub fn empty() -> Self {
-        Self { pieces: Vec::new(), ends: Box::default(), _room: None }
+        Self { pieces: Vec::new(), ends: Box::default(), disks: None, _room: None }
     }
 
     /// Length in bytes.
     pub fn length(&self) -> u64 {
-        self.ends.last().copied().unwrap_or(0)
+        match &self.disks {
+            None => self.ends.last().copied().unwrap_or(0),
+            Some(pieces) => pieces.length(),
+        }
     }
 
-    /// The bytes from `position` to the end of the piece they lie in.
+    /// The bytes from `position` to the end of the piece they lie in, where they are in memory.
     pub fn at(&self, position: u64) -> Option<Bytes> {
         let index = self.ends.partition_point(|end| *end <= position);
         let piece = self.pieces.get(index)?;
@@ -167,10 +208,30 @@ impl StoredResponse {
         Self { head, body, number, room, took: Duration::ZERO, refreshing: Refreshing::default() }
     }
 
+    /// Tells it apart from the others under its key, and from what it replaces not at all: which requests select it, and
+    /// which part of a representation it is.
+    pub fn identity(&self) -> u64 {
+        identity(&self.head)
+    }
+
     /// Bytes to reserve for everything but the body: head, key, and the index's own records.
     pub fn overhead_bytes(head: &StoredHead, key: &crate::key::CacheKey) -> u64 {
         (INDEX_ENTRY_BYTES + key.base().len() + key.variant().len() + head.memory_bytes()) as u64
     }
+}
+
+/// See [`StoredResponse::identity`]. It is the same in every process: a disk remembers it.
+fn identity(head: &StoredHead) -> u64 {
+    let mut identity = crate::disk::StableHasher::default();
+    for name in head.vary.names().names() {
+        identity.add(name.as_str().as_bytes());
+    }
+    identity.add(head.vary.key().as_bytes());
+    if let Some(part) = &head.part {
+        identity.add(&part.range.start.to_le_bytes());
+        identity.add(&part.range.end.to_le_bytes());
+    }
+    identity.finish()
 }
 
 impl Pieces for StoredResponse {

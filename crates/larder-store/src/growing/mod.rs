@@ -12,11 +12,16 @@
 //! *passing*, bytes go through a window of [`WINDOW_BYTES`]: nobody new joins, the slowest reader sets the pace, and
 //! when the last one leaves the producer is told to stop.
 //!
+//! In a store with disks a body beyond one piece *spills* while it is kept: as soon as a piece is full it goes to the disks,
+//! and leaves memory for whoever reads it from there. So a body of any size takes about three pieces of memory. Where no
+//! disk takes the next piece, the body passes from there on; what lies on the disks already can still be read.
+//!
 //! One lock guards it all; it is held for the length of a look and never across a wait. A new piece wakes one parked
 //! reader per worker, and that reader wakes its neighbours, so that a producer never pays for the readers of other
 //! workers one by one.
 
 mod reader;
+mod spill;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -30,9 +35,12 @@ use larder_http::body::BodyError;
 use parking_lot::Mutex;
 use slab::Slab;
 
-use crate::memory::MemoryStore;
+use crate::disks::PIECE_BYTES;
+use crate::key::CacheKey;
+use crate::store::Store;
 use crate::stored::{COMPACT_BELOW_BYTES, PIECE_OVERHEAD_BYTES, StoredBody};
 pub use reader::Reader;
+use spill::{SPILL_ROOM_BYTES, Spill};
 use state::{Mode, Slot, State};
 
 /// How far the fastest reader of a passing body may be ahead of the slowest.
@@ -48,10 +56,13 @@ pub enum PushError {
 
 /// A body while it arrives. Owned by the fetch that fills it and by its readers.
 pub struct Growing {
-    store: Arc<MemoryStore>,
+    store: Arc<Store>,
+    key: CacheKey,
     declared: Option<u64>,
     max_bytes: u64,
     state: Mutex<State>,
+    /// Where it spills to. The producer's alone; never locked together with the state but before it.
+    spill: Mutex<Option<Spill>>,
 }
 
 impl std::fmt::Debug for Growing {
@@ -61,32 +72,47 @@ impl std::fmt::Debug for Growing {
 }
 
 impl Growing {
-    /// Reserves room for a body: all of `declared` bytes, or a first piece where the length is not known.
-    /// `None` where there is no room, or the body is larger than the store takes.
-    pub fn keep(store: &Arc<MemoryStore>, declared: Option<u64>) -> Option<Arc<Self>> {
+    /// Reserves room for a body under `key`: all of `declared` bytes, or a first piece where the length is not known; for one
+    /// that spills to disks only what it has in memory at once. `None` where there is no room, or the body is larger than
+    /// the store takes.
+    pub fn keep(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>) -> Option<Arc<Self>> {
         let first = declared.unwrap_or(0);
         if first > store.max_object() {
+            return None;
+        }
+        if first > PIECE_BYTES as u64
+            && let Some(spill) = Spill::begin(store, key, declared)
+        {
+            let room = store.reserve(SPILL_ROOM_BYTES)?;
+            let growing = Self::new(store, key, declared, Mode::Keeping { room });
+            *growing.spill.lock() = Some(spill);
+            return Some(growing);
+        }
+        if first > store.memory().max_object() {
             return None;
         }
         // As many pieces as a body of this length usually comes in; more of them ask for more.
         let pieces = first / COMPACT_BELOW_BYTES + 1;
         let room = store.reserve(first.saturating_add(pieces * PIECE_OVERHEAD_BYTES))?;
-        Some(Self::new(store, declared, Mode::Keeping { room }))
+        Some(Self::new(store, key, declared, Mode::Keeping { room }))
     }
 
     /// A body for which there is no room: it passes from the start. Readers join until the first bytes are dropped.
-    pub fn pass(store: &Arc<MemoryStore>, declared: Option<u64>) -> Arc<Self> {
-        Self::new(store, declared, Mode::Passing { room: None })
+    pub fn pass(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>) -> Arc<Self> {
+        Self::new(store, key, declared, Mode::Passing { room: None })
     }
 
-    fn new(store: &Arc<MemoryStore>, declared: Option<u64>, mode: Mode) -> Arc<Self> {
+    fn new(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>, mode: Mode) -> Arc<Self> {
         Arc::new(Self {
             store: Arc::clone(store),
+            key: key.clone(),
             declared,
             max_bytes: store.max_object(),
+            spill: Mutex::new(None),
             state: Mutex::new(State {
                 mode,
                 pieces: VecDeque::new(),
+                spilled: Vec::new(),
                 length: 0,
                 ended: false,
                 readers: Slab::new(),
@@ -119,14 +145,14 @@ impl Growing {
         let mut state = self.state.lock();
         let first_kept = state.pieces.front().map_or(state.length, |piece| piece.start);
         if matches!(state.mode, Mode::Broken { .. })
-            || (first_kept > 0 && !matches!(state.mode, Mode::Whole(_)))
+            || (first_kept > state.spilled_bytes() && !matches!(state.mode, Mode::Whole(_)))
         {
             return None;
         }
         let range = range.unwrap_or(0..u64::MAX);
         let slot =
             state.readers.insert(Slot { position: range.start, waker: None, worker: 0, signalled: false });
-        Some(Reader { growing: Arc::clone(self), slot, position: range.start, end: range.end })
+        Some(Reader::new(self, slot, range))
     }
 
     /// Adds bytes. While keeping, they are copied into a piece of their own and this never waits; when the room is
@@ -158,7 +184,44 @@ impl Growing {
         let wakers = state.signal();
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
+        self.spill(bytes);
         true
+    }
+
+    /// What has just been added goes to the disks, once it fills a piece. Where none takes it, the body passes from now on.
+    fn spill(&self, bytes: &[u8]) {
+        let mut spill = self.spill.lock();
+        let Some(open) = spill.as_mut() else { return };
+        let is_taken = open.add(bytes, |piece| self.state.lock().spilled(piece));
+        if !is_taken {
+            *spill = None;
+            drop(spill);
+            self.outgrow();
+        }
+    }
+
+    /// A body of unknown length is larger than a piece: from now on it spills, with what is there of it. Says whether it
+    /// does.
+    fn begin_spill(&self) -> bool {
+        let begun = Spill::begin(&self.store, &self.key, self.declared);
+        let Some((begun, room)) = begun.and_then(|spill| Some((spill, self.store.reserve(SPILL_ROOM_BYTES)?)))
+        else {
+            return false;
+        };
+        let there: Vec<Bytes> = {
+            let mut state = self.state.lock();
+            if let Mode::Keeping { room: held } = &mut state.mode {
+                held.absorb(room);
+            }
+            state.pieces.iter().map(|piece| piece.bytes.clone()).collect()
+        };
+        *self.spill.lock() = Some(begun);
+        there.iter().for_each(|bytes| self.spill(bytes));
+        self.is_spilling()
+    }
+
+    fn is_spilling(&self) -> bool {
+        self.spill.lock().is_some()
     }
 
     /// Makes room for so many more bytes to be kept; where there is none the body passes from now on. The room may have
@@ -174,6 +237,16 @@ impl Growing {
             (total, total.max(self.declared.unwrap_or(0)) + pieces * PIECE_OVERHEAD_BYTES, room.bytes())
         };
         if total > self.max_bytes {
+            self.outgrow();
+            return false;
+        }
+        if self.is_spilling() {
+            return true;
+        }
+        if total > PIECE_BYTES as u64 && self.declared.is_none() && self.begin_spill() {
+            return true;
+        }
+        if !self.is_keeping() || total > self.store.memory().max_object() {
             self.outgrow();
             return false;
         }
@@ -201,14 +274,15 @@ impl Growing {
         }
         // Read bytes stay until their place is needed, so that clients told of the body a moment ago can still begin.
         if state.held() + bytes.len() as u64 > WINDOW_BYTES
-            || self.store.reserve_free(bytes.len() as u64).is_none()
+            || self.store.memory().reserve_free(bytes.len() as u64).is_none()
         {
             state.trim();
         }
         let in_window = state.held();
         let fits = in_window + bytes.len() as u64 <= WINDOW_BYTES;
         // One piece may always pass, even when the store has no room for a window: the exchange goes on.
-        let room = if in_window == 0 || fits { self.store.reserve_free(bytes.len() as u64) } else { None };
+        let room =
+            if in_window == 0 || fits { self.store.memory().reserve_free(bytes.len() as u64) } else { None };
         if in_window > 0 && room.is_none() {
             state.producer = Some(cx.waker().clone());
             return Poll::Pending;
@@ -229,6 +303,7 @@ impl Growing {
 
     /// From now on nobody joins, and only a window of the bytes is held.
     pub fn outgrow(&self) {
+        *self.spill.lock() = None;
         let mut state = self.state.lock();
         if matches!(state.mode, Mode::Keeping { .. }) {
             let Mode::Keeping { room } = std::mem::replace(&mut state.mode, Mode::Passing { room: None })
@@ -266,12 +341,13 @@ impl Growing {
             }
             None => None,
         };
+        let spilled = self.end_spill(last.as_deref());
         let mut state = self.state.lock();
         if let Some(last) = last {
             state.add(last);
         }
         state.ended = true;
-        let whole = state.take_whole(&self.store);
+        let whole = state.take_whole(self.store.memory(), spilled);
         if let Some(body) = &whole {
             // The index is locked under this lock, never the other way round.
             commit(body);
@@ -282,8 +358,21 @@ impl Growing {
         Ok(whole)
     }
 
+    /// Hands what is left of a body that spills to the disks. `None` where it does not, or they do not take it: then it
+    /// passes.
+    fn end_spill(&self, last: Option<&[u8]>) -> Option<StoredBody> {
+        let spill = self.spill.lock().take()?;
+        let pieces = spill.end(last.unwrap_or_default(), |piece| self.state.lock().spilled(piece));
+        let body = pieces.and_then(|pieces| StoredBody::on_disks(self.store.memory(), pieces));
+        if body.is_none() {
+            self.outgrow();
+        }
+        body
+    }
+
     /// The body broke: readers are cut after what had come, nothing is kept.
     pub fn abort(&self, error: BodyError) {
+        *self.spill.lock() = None;
         let mut state = self.state.lock();
         if state.ended {
             return;

@@ -1,22 +1,100 @@
 //! One reader of a growing body, from any worker, at its own pace.
 
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use http_body::Frame;
 use larder_http::body::BodyError;
 
 use super::Growing;
-use super::state::Mode;
+use super::state::{Found, Mode};
+use crate::disks::PieceCopies;
+
+type Reading = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
 
 /// One reader of a [`Growing`] body. Dropping it lets a passing body move on.
-#[derive(Debug)]
 pub struct Reader {
-    pub(super) growing: Arc<Growing>,
-    pub(super) slot: usize,
-    pub(super) position: u64,
-    pub(super) end: u64,
+    growing: Arc<Growing>,
+    slot: usize,
+    position: u64,
+    end: u64,
+    /// A piece that is on its way from a disk, of which the first bytes are not asked for.
+    reading: Option<(Reading, usize)>,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("position", &self.position).field("end", &self.end).finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    pub(super) fn new(growing: &Arc<Growing>, slot: usize, range: Range<u64>) -> Self {
+        Self { growing: Arc::clone(growing), slot, position: range.start, end: range.end, reading: None }
+    }
+
+    /// What of these bytes is asked for; they begin where the reader is.
+    fn take(&mut self, mut bytes: Bytes) -> Bytes {
+        bytes.truncate(usize::try_from(self.end - self.position).unwrap_or(usize::MAX));
+        self.position += bytes.len() as u64;
+        bytes
+    }
+
+    /// Where the body is in memory, or says that it has to be read.
+    fn poll_here(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        let mut state = self.growing.state.lock();
+        let neighbours = state.pass_on(self.slot);
+        let poll = if self.position >= self.end {
+            Poll::Ready(Next::End)
+        } else if let Some(found) = state.at(self.position) {
+            match found {
+                Found::Here(mut bytes) => {
+                    bytes.truncate(usize::try_from(self.end - self.position).unwrap_or(usize::MAX));
+                    self.position += bytes.len() as u64;
+                    Poll::Ready(Next::Bytes(bytes))
+                }
+                Found::OnDisks(piece, within) => Poll::Ready(Next::OnDisks(piece, within)),
+            }
+        } else if let Mode::Broken { error, .. } = state.mode {
+            Poll::Ready(Next::Broken(error))
+        } else if state.ended {
+            Poll::Ready(Next::End)
+        } else {
+            state.park(self.slot, cx.waker());
+            Poll::Pending
+        };
+        if let Some(slot) = state.readers.get_mut(self.slot) {
+            slot.position = self.position;
+        }
+        let producer = matches!(state.mode, Mode::Passing { .. }).then(|| state.producer.take()).flatten();
+        drop(state);
+        neighbours.into_iter().chain(producer).for_each(Waker::wake);
+        poll
+    }
+
+    /// A piece from a disk, as far as it can be had without waiting; else it is on its way.
+    fn read(&mut self, piece: PieceCopies, within: usize) {
+        let store = Arc::clone(&self.growing.store);
+        let reading = async move {
+            let disks = store.disks()?;
+            match disks.piece_now(&piece) {
+                Some(bytes) => Some(bytes),
+                None => disks.read_piece(&piece).await.ok(),
+            }
+        };
+        self.reading = Some((Box::pin(reading), within));
+    }
+}
+
+/// What comes next.
+enum Next {
+    Bytes(Bytes),
+    OnDisks(PieceCopies, usize),
+    Broken(BodyError),
+    End,
 }
 
 impl http_body::Body for Reader {
@@ -26,32 +104,29 @@ impl http_body::Body for Reader {
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
-        let mut state = this.growing.state.lock();
-        let neighbours = state.pass_on(this.slot);
-        let poll = if this.position >= this.end {
-            Poll::Ready(None)
-        } else if let Some(mut bytes) = state.at(this.position) {
-            let left = usize::try_from(this.end - this.position).unwrap_or(usize::MAX);
-            bytes.truncate(left);
-            this.position += bytes.len() as u64;
-            Poll::Ready(Some(Ok(http_body::Frame::data(bytes))))
-        } else if let Mode::Broken { error, .. } = state.mode {
-            Poll::Ready(Some(Err(error)))
-        } else if state.ended {
-            Poll::Ready(None)
-        } else {
-            state.park(this.slot, cx.waker());
-            Poll::Pending
-        };
-        if let Some(slot) = state.readers.get_mut(this.slot) {
-            slot.position = this.position;
+        loop {
+            if let Some((reading, within)) = &mut this.reading {
+                let within = *within;
+                let Poll::Ready(read) = reading.as_mut().poll(cx) else { return Poll::Pending };
+                this.reading = None;
+                let bytes = read.filter(|bytes| within < bytes.len()).map(|bytes| bytes.slice(within..));
+                // What was there and cannot be read any more: cut, never told that this was all.
+                let bytes = bytes.map(|bytes| Frame::data(this.take(bytes))).ok_or(BodyError::Lost);
+                return Poll::Ready(Some(bytes));
+            }
+            return Poll::Ready(match this.poll_here(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Next::OnDisks(piece, within)) => {
+                    this.read(piece, within);
+                    continue;
+                }
+                Poll::Ready(Next::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),
+                Poll::Ready(Next::Broken(error)) => Some(Err(error)),
+                Poll::Ready(Next::End) => None,
+            });
         }
-        let producer = matches!(state.mode, Mode::Passing { .. }).then(|| state.producer.take()).flatten();
-        drop(state);
-        neighbours.into_iter().chain(producer).for_each(Waker::wake);
-        poll
     }
 }
 

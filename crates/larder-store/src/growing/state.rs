@@ -12,6 +12,7 @@ use larder_http::body::BodyError;
 use slab::Slab;
 
 use crate::budget::Reservation;
+use crate::disks::{PIECE_BYTES, PieceCopies};
 use crate::memory::MemoryStore;
 use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, compact};
 
@@ -52,10 +53,19 @@ pub(super) struct Slot {
     pub(super) signalled: bool,
 }
 
+/// Where the bytes at a position are.
+pub(super) enum Found {
+    Here(Bytes),
+    /// In this piece, from there on.
+    OnDisks(PieceCopies, usize),
+}
+
 /// Everything behind the lock.
 pub(super) struct State {
     pub(super) mode: Mode,
     pub(super) pieces: VecDeque<Piece>,
+    /// Pieces that lie on disks, from the beginning on. What is in memory goes on where they end, or overlaps.
+    pub(super) spilled: Vec<PieceCopies>,
     pub(super) length: u64,
     pub(super) ended: bool,
     pub(super) readers: Slab<Slot>,
@@ -71,8 +81,26 @@ impl State {
         self.pieces.push_back(Piece { start, bytes });
     }
 
-    /// Turns a body of which everything was kept into a whole one.
-    pub(super) fn take_whole(&mut self, store: &MemoryStore) -> Option<Arc<StoredBody>> {
+    /// Bytes that lie on disks; the last piece of a body counts like the others.
+    pub(super) fn spilled_bytes(&self) -> u64 {
+        (self.spilled.len() * PIECE_BYTES) as u64
+    }
+
+    /// A further piece lies on the disks: what is in memory of it goes.
+    pub(super) fn spilled(&mut self, piece: PieceCopies) {
+        self.spilled.push(piece);
+        let end = self.spilled_bytes();
+        while self.pieces.front().is_some_and(|piece| piece.start + piece.bytes.len() as u64 <= end) {
+            self.pieces.pop_front();
+        }
+    }
+
+    /// Turns a body of which everything was kept into a whole one: `spilled`, where it lies on disks.
+    pub(super) fn take_whole(
+        &mut self,
+        store: &MemoryStore,
+        spilled: Option<StoredBody>,
+    ) -> Option<Arc<StoredBody>> {
         if !matches!(self.mode, Mode::Keeping { .. }) {
             return None;
         }
@@ -81,9 +109,11 @@ impl State {
             return None;
         };
         let pieces: Vec<Bytes> = self.pieces.drain(..).map(|piece| piece.bytes).collect();
-        let pieces = compact(pieces, self.length, store);
-        room.shrink_to(self.length + pieces.len() as u64 * PIECE_OVERHEAD_BYTES);
-        let body = Arc::new(StoredBody::new(pieces, room));
+        let body = Arc::new(spilled.unwrap_or_else(|| {
+            let pieces = compact(pieces, self.length, store);
+            room.shrink_to(self.length + pieces.len() as u64 * PIECE_OVERHEAD_BYTES);
+            StoredBody::new(pieces, room)
+        }));
         self.mode = Mode::Whole(Arc::clone(&body));
         Some(body)
     }
@@ -165,12 +195,24 @@ impl State {
     }
 
     /// The bytes from `position` on that lie in one piece.
-    pub(super) fn at(&self, position: u64) -> Option<Bytes> {
-        if let Mode::Whole(body) = &self.mode {
-            return body.at(position);
+    pub(super) fn at(&self, position: u64) -> Option<Found> {
+        if position >= self.length {
+            return None;
+        }
+        if let Mode::Whole(body) = &self.mode
+            && body.is_in_memory()
+        {
+            return body.at(position).map(Found::Here);
+        }
+        let first_here = self.pieces.front().map_or(u64::MAX, |piece| piece.start);
+        if position < first_here {
+            let piece = self.spilled.get(usize::try_from(position / PIECE_BYTES as u64).ok()?)?;
+            let within = usize::try_from(position % PIECE_BYTES as u64).ok()?;
+            return Some(Found::OnDisks(piece.clone(), within));
         }
         let index = self.pieces.partition_point(|piece| piece.start + piece.bytes.len() as u64 <= position);
         let piece = self.pieces.get(index)?;
-        Some(piece.bytes.slice(usize::try_from(position.checked_sub(piece.start)?).ok()?..))
+        let within = usize::try_from(position.checked_sub(piece.start)?).ok()?;
+        Some(Found::Here(piece.bytes.slice(within..)))
     }
 }

@@ -15,12 +15,12 @@
 //! ([`Sendable`]) are about as much again.
 
 use std::fs::File;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use larder_http::body::Pieces;
+use larder_http::body::{Body, Pieces};
 use larder_http::message::{PreparedFields, SharedFields};
 use parking_lot::Mutex;
 
@@ -84,8 +84,18 @@ impl Held {
         }
     }
 
-    /// Its body.
-    pub fn into_pieces(self) -> Arc<dyn Pieces> {
+    /// `range` of its body, to be sent. `None` where it lies on a disk and is not there any more.
+    #[inline]
+    pub fn into_body(self, range: Range<u64>) -> Option<Body> {
+        if self.body.is_in_memory() {
+            return Some(Body::Pieces { owner: self.into_pieces(), range });
+        }
+        let length = Some(range.end.saturating_sub(range.start));
+        Some(Body::Stream { length, stream: Box::pin(self.body.disk_reader(range)?) })
+    }
+
+    /// Its body, where it is in memory.
+    fn into_pieces(self) -> Arc<dyn Pieces> {
         match self {
             Self::Shared(stored) => stored,
             Self::Near(handle) => handle,
@@ -241,7 +251,7 @@ fn held_beside(slots: &[Slot], own: usize) -> u64 {
 }
 
 fn bytes_of(stored: &StoredResponse) -> u64 {
-    stored.room.bytes() + stored.body.length()
+    stored.room.bytes() + stored.body.memory_bytes()
 }
 
 /// The parts of a variant end the key, so that variants of one base fall on slots of their own.

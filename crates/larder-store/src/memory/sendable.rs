@@ -40,7 +40,7 @@ impl Sendable {
         open: &Arc<AtomicUsize>,
         reserve: impl FnOnce(u64) -> Option<Reservation>,
     ) -> Option<Self> {
-        if !GAINS.contains(&body.length()) {
+        if !GAINS.contains(&body.length()) || !body.is_in_memory() {
             return None;
         }
         let room = reserve(body.length().next_multiple_of(PAGE_BYTES))?;

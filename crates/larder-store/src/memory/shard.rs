@@ -44,7 +44,7 @@ impl Item {
     /// Bytes counted for it.
     pub(super) fn bytes(&self) -> u64 {
         match self {
-            Self::Response(response) => response.room.bytes() + response.body.length(),
+            Self::Response(response) => response.room.bytes() + response.body.memory_bytes(),
             Self::Mark { room, .. } => room.bytes(),
         }
     }

@@ -1,0 +1,207 @@
+//! A body whose pieces lie on disks.
+//!
+//! In: where each piece is, on each disk that has a copy. Out: a reader of a range, which reads the pieces that the range
+//! touches, one after the other, each checked before its bytes leave. What the page cache has is read at once; for the rest
+//! a thread of the disk's own waits. Where one copy cannot be read, the next is.
+//! A reader pins what it reads from its first byte on: a segment that is given up meanwhile stays until it has ended.
+
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::Frame;
+use larder_http::body::BodyError;
+use smallvec::SmallVec;
+
+use super::{Disks, PIECE_BYTES};
+use crate::disk::{self, Piece, ReadError};
+use crate::key::CacheKey;
+
+/// One copy of a body: the disk that has its record, and its pieces.
+#[derive(Clone, Debug)]
+struct Copy {
+    home: usize,
+    pieces: Arc<[Piece]>,
+}
+
+/// Where the pieces of a body are. Clones share.
+#[derive(Clone, Debug)]
+pub(crate) struct DiskPieces {
+    disks: Arc<Disks>,
+    key: CacheKey,
+    copies: SmallVec<[Copy; 2]>,
+    length: u64,
+}
+
+/// The same piece on each disk that has it.
+pub(crate) type PieceCopies = SmallVec<[Piece; 2]>;
+
+impl DiskPieces {
+    /// One copy; `None` where the pieces are not of the size that all but the last have to be.
+    pub(super) fn new(
+        disks: &Arc<Disks>,
+        key: &CacheKey,
+        home: usize,
+        pieces: impl IntoIterator<Item = Piece>,
+    ) -> Option<Self> {
+        let pieces: Arc<[Piece]> = pieces.into_iter().collect();
+        let (last, full) = pieces.split_last()?;
+        let is_regular = full.iter().all(|piece| piece.length() == PIECE_BYTES)
+            && (1..=PIECE_BYTES).contains(&last.length());
+        let length = (full.len() * PIECE_BYTES + last.length()) as u64;
+        let copies = SmallVec::from_iter([Copy { home, pieces: Arc::clone(&pieces) }]);
+        is_regular.then(|| Self { disks: Arc::clone(disks), key: key.clone(), copies, length })
+    }
+
+    /// Takes over the copies of another, where they are of as many bytes.
+    pub(super) fn add(&mut self, other: Self) {
+        if other.length == self.length {
+            self.copies.extend(other.copies);
+        }
+    }
+
+    /// The length in bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// How many pieces there are.
+    pub(crate) fn count(&self) -> usize {
+        self.copies.first().map_or(0, |copy| copy.pieces.len())
+    }
+
+    /// The record of each copy: the disk it goes to, and what stands in it.
+    pub(super) fn records(&self) -> SmallVec<[(usize, disk::Content); 2]> {
+        let record = |copy: &Copy| (copy.home, disk::Content::Pieces(copy.pieces.to_vec()));
+        self.copies.iter().map(record).collect()
+    }
+
+    fn piece(&self, index: usize) -> PieceCopies {
+        self.copies.iter().filter_map(|copy| copy.pieces.get(index).cloned()).collect()
+    }
+
+    /// Whether all of it is there still, in one copy at least.
+    pub(crate) fn is_there(&self) -> bool {
+        self.copies.iter().any(|copy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece)))
+    }
+
+    /// A reader of `range`, which lies within the body. `None` where some of it is gone from all copies.
+    pub(crate) fn reader(&self, range: Range<u64>) -> Option<DiskReader> {
+        let piece_bytes = PIECE_BYTES as u64;
+        let touched = index(range.start / piece_bytes)..index(range.end.div_ceil(piece_bytes));
+        let mut pins = Vec::new();
+        for at in touched {
+            let pinned: SmallVec<[disk::Pin; 2]> =
+                self.piece(at).iter().filter_map(|piece| self.disks.pin(piece)).collect();
+            if pinned.is_empty() {
+                return None;
+            }
+            pins.extend(pinned);
+        }
+        self.disks.note_use_of(&self.key, &self.copies.iter().map(|copy| copy.home).collect::<SmallVec<[_; 2]>>());
+        Some(DiskReader { pieces: self.clone(), range, reading: None, _pins: pins })
+    }
+}
+
+fn index(piece: u64) -> usize {
+    usize::try_from(piece).unwrap_or(usize::MAX)
+}
+
+impl Disks {
+    fn of_piece(&self, piece: &Piece) -> Option<&Arc<disk::Disk>> {
+        self.disks.iter().find(|disk| disk.id() == piece.disk())
+    }
+
+    fn pin(&self, piece: &Piece) -> Option<disk::Pin> {
+        self.of_piece(piece)?.pin(piece)
+    }
+
+    fn has_piece(&self, piece: &Piece) -> bool {
+        self.of_piece(piece).is_some_and(|disk| disk.has_piece(piece))
+    }
+
+    /// A piece as far as the page cache has it, or memory still.
+    pub(crate) fn piece_now(&self, copies: &PieceCopies) -> Option<Bytes> {
+        copies.iter().find_map(|piece| self.of_piece(piece)?.piece_now(piece)?.ok())
+    }
+
+    /// A piece, from the first copy that can be read.
+    pub(crate) async fn read_piece(&self, copies: &PieceCopies) -> Result<Bytes, ReadError> {
+        let mut failed = ReadError::Gone;
+        for piece in copies {
+            let Some(disk) = self.of_piece(piece) else { continue };
+            match disk.read_piece(piece).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+}
+
+type Reading = Pin<Box<dyn Future<Output = Result<Bytes, ReadError>> + Send>>;
+
+/// One reader of a body on disks.
+pub(crate) struct DiskReader {
+    pieces: DiskPieces,
+    /// What is left to read.
+    range: Range<u64>,
+    reading: Option<Reading>,
+    _pins: Vec<disk::Pin>,
+}
+
+impl DiskReader {
+    /// What of a piece, which has the next byte, is asked for.
+    fn within(&mut self, piece: Bytes) -> Option<Bytes> {
+        let piece_bytes = PIECE_BYTES as u64;
+        let start = self.range.start % piece_bytes;
+        let end = (start + (self.range.end - self.range.start)).min(piece.len() as u64);
+        let bytes = piece.slice(usize::try_from(start).ok()?..usize::try_from(end).ok().filter(|_| start < end)?);
+        self.range.start += bytes.len() as u64;
+        Some(bytes)
+    }
+}
+
+impl http_body::Body for DiskReader {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        if this.range.is_empty() {
+            return Poll::Ready(None);
+        }
+        let piece = match &mut this.reading {
+            Some(reading) => {
+                let read = ready!(reading.as_mut().poll(cx));
+                this.reading = None;
+                read
+            }
+            None => {
+                let copies = this.pieces.piece(index(this.range.start / PIECE_BYTES as u64));
+                match this.pieces.disks.piece_now(&copies) {
+                    Some(bytes) => Ok(bytes),
+                    None => {
+                        let disks = Arc::clone(&this.pieces.disks);
+                        let mut reading: Reading = Box::pin(async move { disks.read_piece(&copies).await });
+                        let polled = reading.as_mut().poll(cx);
+                        let Poll::Ready(read) = polled else {
+                            this.reading = Some(reading);
+                            return Poll::Pending;
+                        };
+                        read
+                    }
+                }
+            }
+        };
+        // A piece that nobody has any more, or that is damaged: the client is cut, never told that this was all.
+        let bytes = piece.ok().and_then(|piece| this.within(piece));
+        Poll::Ready(Some(bytes.map(Frame::data).ok_or(BodyError::Lost)))
+    }
+}

@@ -1,0 +1,49 @@
+//! Which disks a key prefers.
+//!
+//! In: a key. Out: all disks, the preferred one first. Weighted rendezvous hashing: of a disk with weight w, the key draws
+//! -ln(u)/w, u uniform in (0, 1] from the hash under that disk's own seed; the least draw is preferred. The share of a disk
+//! is its part of all bytes, and taking one away moves nothing but what lay on it.
+//! Disks that fail at the moment are passed over by who writes, so that what would have been theirs goes to the next.
+
+use smallvec::SmallVec;
+
+use super::{Disks, Layout};
+use crate::key::CacheKey;
+
+impl Disks {
+    /// All disks by preference.
+    pub(super) fn preference(&self, key: &CacheKey) -> SmallVec<[usize; 8]> {
+        let mut order: SmallVec<[usize; 8]> = (0..self.disks.len()).collect();
+        if self.disks.len() > 1 {
+            let draws: SmallVec<[f64; 8]> = self
+                .disks
+                .iter()
+                .zip(&self.sizes)
+                .map(|(disk, size)| draw(disk.address(key).base(), *size))
+                .collect();
+            let of = |disk: &usize| draws.get(*disk).copied().unwrap_or(f64::MAX);
+            order.sort_by(|a, b| of(a).total_cmp(&of(b)));
+        }
+        order
+    }
+
+    /// The disks that a record of `key` goes to.
+    pub(super) fn homes(&self, key: &CacheKey) -> SmallVec<[usize; 2]> {
+        let mut working = self.preference(key).into_iter().filter(|disk| self.is_working(*disk));
+        match self.layout {
+            Layout::Mirror => working.collect(),
+            Layout::Single | Layout::Stripe | Layout::Hash => working.next().into_iter().collect(),
+        }
+    }
+
+    fn is_working(&self, disk: usize) -> bool {
+        self.disks.get(disk).is_some_and(|disk| !disk.is_failing())
+    }
+}
+
+/// What a key draws at a disk of so many bytes.
+#[expect(clippy::cast_precision_loss, reason = "53 bits of a hash are enough to choose by")]
+fn draw(hash: u64, size: u64) -> f64 {
+    let uniform = ((hash >> 11) + 1) as f64 / (1u64 << 53) as f64;
+    -uniform.ln() / size as f64
+}

@@ -1,0 +1,316 @@
+//! Several disks as one: which of them an object, or a piece of it, goes to, and where it is found again.
+//!
+//! In: what is to be kept. Out: the same again, by key, or piece by piece. A disk knows nothing of the others; what one of
+//! them does not take (its queue is full, it is failing) is not there on it, and nobody waits for it.
+//!
+//! | layout | an object | its pieces |
+//! |---|---|---|
+//! | `single` | on the one disk | there too |
+//! | `mirror` | on every disk | each copy on its disk |
+//! | `stripe` | on the disk that its key chooses | in turns over all disks, from there on |
+//! | `hash` | on the disk that its key chooses | there too |
+//!
+//! A key chooses by weighted rendezvous hashing (Thaler and Ravishankar 1998; weights by Schindelhauer and Schomaker 2005): each disk draws a number from the
+//! key and its own seed, and the least draw per size wins, so that a disk more or less moves only its own share.
+
+mod body;
+mod choice;
+mod fill;
+mod usage;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use crate::disk::{self, Address, Disk, Object, Place};
+use crate::key::CacheKey;
+use crate::stored::StoredResponse;
+pub(crate) use body::{DiskPieces, DiskReader, PieceCopies};
+pub(crate) use fill::DiskFill;
+pub use usage::DisksUsage;
+
+/// Bodies up to this lie inside their record, larger ones in pieces of this size.
+pub(crate) const PIECE_BYTES: usize = 256 * 1024;
+
+/// How objects and pieces are spread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// One disk.
+    #[default]
+    Single,
+    /// Everything on every disk.
+    Mirror,
+    /// Pieces in turns over all.
+    Stripe,
+    /// Each object on one of them.
+    Hash,
+}
+
+/// The disks of a store.
+#[derive(Debug)]
+pub struct Disks {
+    layout: Layout,
+    disks: Box<[Arc<Disk>]>,
+    /// Bytes of each, as weights.
+    sizes: Box<[u64]>,
+    max_object: u64,
+}
+
+/// Where something may lie.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    disk: usize,
+    at: Address,
+    place: Place,
+}
+
+/// What a record holds.
+pub(crate) struct Loaded {
+    pub(crate) number: u64,
+    pub(crate) head: Bytes,
+    pub(crate) content: Content,
+}
+
+/// A body, as a record has it.
+pub(crate) enum Content {
+    Inline(Bytes),
+    Pieces(DiskPieces),
+}
+
+impl Disks {
+    /// The disks in the order of the config. Bodies larger than `max_object` are not taken.
+    pub fn new(layout: Layout, disks: Vec<Arc<Disk>>, max_object: u64) -> Arc<Self> {
+        let sizes = disks.iter().map(|disk| disk.usage().max_bytes.max(1)).collect();
+        Arc::new(Self { layout, disks: disks.into(), sizes, max_object })
+    }
+
+    /// The largest body taken, in bytes.
+    pub fn max_object(&self) -> u64 {
+        self.max_object
+    }
+
+    /// The disks.
+    pub fn disks(&self) -> &[Arc<Disk>] {
+        &self.disks
+    }
+
+    /// The highest number of an invalidation that any disk knows of.
+    pub fn last_number(&self) -> u64 {
+        self.disks.iter().map(|disk| disk.last_number()).max().unwrap_or_default()
+    }
+
+    /// Whether anything lies under `key`.
+    pub(crate) fn has(&self, key: &CacheKey) -> bool {
+        self.disks.iter().any(|disk| !disk.find(&disk.address(key)).is_empty())
+    }
+
+    /// Where responses under `key` may lie: the chosen disk first, and of a mirror the less busy one.
+    pub(crate) fn candidates(&self, key: &CacheKey) -> Vec<Candidate> {
+        let mut order: SmallVec<[usize; 8]> = self.preference(key);
+        if self.layout == Layout::Mirror {
+            order.sort_by_key(|disk| self.disks.get(*disk).map_or(u64::MAX, |disk| disk.reads_waiting()));
+        }
+        let mut candidates = Vec::new();
+        for disk in order {
+            let Some(own) = self.disks.get(disk) else { continue };
+            let at = own.address(key);
+            candidates.extend(own.find(&at).into_iter().map(|place| Candidate { disk, at, place }));
+        }
+        candidates
+    }
+
+    /// What lies there, checked, if it is of `key`.
+    pub(crate) async fn load(
+        self: &Arc<Self>,
+        key: &CacheKey,
+        candidate: &Candidate,
+    ) -> Result<Loaded, disk::ReadError> {
+        let disk = self.disks.get(candidate.disk).ok_or(disk::ReadError::Gone)?;
+        let found = match disk.read_now(candidate.place) {
+            Some(found) => found?,
+            None => disk.read(candidate.place).await?,
+        };
+        if found.base != key.base() || found.variant != key.variant() {
+            return Err(disk::ReadError::Gone);
+        }
+        let content = match found.content {
+            disk::FoundContent::Inline(bytes) => Content::Inline(bytes),
+            disk::FoundContent::Pieces(pieces) => {
+                let pieces = DiskPieces::new(self, key, candidate.disk, pieces);
+                Content::Pieces(pieces.filter(DiskPieces::is_there).ok_or(disk::ReadError::Gone)?)
+            }
+        };
+        Ok(Loaded { number: found.number, head: found.head, content })
+    }
+
+    /// The other copies of what `loaded` has, so that one damaged piece is not the end of it. Of a mirror only.
+    pub(crate) async fn add_copies(self: &Arc<Self>, key: &CacheKey, from: &Candidate, loaded: &mut Loaded) {
+        let Content::Pieces(pieces) = &mut loaded.content else { return };
+        if self.layout != Layout::Mirror {
+            return;
+        }
+        for other in self.candidates(key).iter().filter(|other| other.disk != from.disk) {
+            if let Ok(copy) = self.load(key, other).await
+                && copy.head == loaded.head
+                && let Content::Pieces(others) = copy.content
+            {
+                pieces.add(others);
+            }
+        }
+    }
+
+    /// Whether the index of its disk still has it.
+    pub(crate) fn holds(&self, _key: &CacheKey, candidate: &Candidate) -> bool {
+        self.disks.get(candidate.disk).is_some_and(|disk| disk.holds(&candidate.at, candidate.place))
+    }
+
+    /// It is in use.
+    pub(crate) fn note_use(&self, _key: &CacheKey, candidate: &Candidate) {
+        if let Some(disk) = self.disks.get(candidate.disk) {
+            disk.note_use(&candidate.at, candidate.place);
+        }
+    }
+
+    /// Whatever lies under `key` on these disks is in use.
+    fn note_use_of(&self, key: &CacheKey, on: &[usize]) {
+        for disk in on.iter().filter_map(|disk| self.disks.get(*disk)) {
+            let at = disk.address(key);
+            disk.find(&at).into_iter().for_each(|place| disk.note_use(&at, place));
+        }
+    }
+
+    /// It is of no use.
+    pub(crate) fn forget(&self, _key: &CacheKey, candidate: &Candidate) {
+        if let Some(disk) = self.disks.get(candidate.disk) {
+            disk.remove(&candidate.at, candidate.place);
+        }
+    }
+
+    /// Writes a response to the disks that are to have it, in place of what they have of the same identity; all others forget
+    /// that. Never waits.
+    pub(crate) fn put(self: &Arc<Self>, key: &CacheKey, response: &Arc<StoredResponse>) {
+        let identity = response.identity();
+        let copies = self.copies(key, response);
+        let mut head = None;
+        for (index, disk) in self.disks.iter().enumerate() {
+            let content = copies.iter().find(|copy| copy.0 == index).map(|copy| copy.1.clone());
+            let put = content.is_some_and(|content| {
+                let head = head.get_or_insert_with(|| Bytes::from(response.head.to_bytes())).clone();
+                let stored_at = response.head.freshness.received.wall;
+                let (number, key) = (response.number, key.clone());
+                disk.put(Object { number, stored_at, identity, key, head, content }).is_ok()
+            });
+            if !put {
+                disk.remove_identity(&disk.address(key), identity);
+            }
+        }
+    }
+
+    /// Which disks get a record of it, and what of the body stands in each.
+    fn copies(self: &Arc<Self>, key: &CacheKey, response: &StoredResponse) -> SmallVec<[(usize, disk::Content); 2]> {
+        match response.body.on_disk() {
+            Some(pieces) => pieces.records(),
+            None if response.body.length() <= PIECE_BYTES as u64 => {
+                let content = disk::Content::Inline(response.body.pieces().to_vec());
+                self.homes(key).into_iter().map(|home| (home, content.clone())).collect()
+            }
+            None => {
+                let Some(mut fill) = self.begin_fill(key, Some(response.body.length())) else {
+                    return SmallVec::new();
+                };
+                let taken = regular(response.body.pieces()).all(|piece| fill.push(&piece));
+                let pieces = if taken { fill.finish() } else { None };
+                pieces.map(|pieces| pieces.records()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Takes out what has the identity of `response`.
+    pub(crate) fn remove(&self, key: &CacheKey, response: &StoredResponse) {
+        for disk in &self.disks {
+            disk.remove_identity(&disk.address(key), response.identity());
+        }
+    }
+
+    /// Drops everything under the base of `key`; says how many responses that were, copies counted once.
+    pub(crate) fn invalidate(&self, key: &CacheKey, number: u64) -> u64 {
+        let gone = self.disks.iter().map(|disk| disk.invalidate(&disk.address(key), number));
+        match self.layout {
+            Layout::Mirror => gone.fold(0, u64::max),
+            Layout::Single | Layout::Stripe | Layout::Hash => gone.sum(),
+        }
+    }
+
+    /// Waits until every invalidation so far is on the disks, so that it holds after a crash.
+    ///
+    /// # Errors
+    /// A disk did not confirm it.
+    ///
+    /// # Cancel safety
+    /// Dropped, what was noted may be on the disks or not.
+    pub async fn sync(&self) -> Result<(), disk::DiskError> {
+        for disk in &self.disks {
+            disk.sync_journal().await?;
+        }
+        Ok(())
+    }
+
+    /// Notes a numbered predicate that is tested at look-up, for the time after a restart.
+    pub fn note(&self, number: u64, predicate: &[u8]) {
+        self.disks.iter().for_each(|disk| disk.note(number, predicate));
+    }
+
+    /// The predicates that were noted before the last start.
+    pub fn notes(&self) -> Vec<(u64, Vec<u8>)> {
+        let mut notes: Vec<_> = self.disks.iter().flat_map(|disk| disk.notes()).collect();
+        notes.sort();
+        notes.dedup();
+        notes
+    }
+
+    /// Where the pieces of a body under `key` go while it arrives; `None` where no disk takes it.
+    pub(crate) fn begin_fill(self: &Arc<Self>, key: &CacheKey, declared: Option<u64>) -> Option<DiskFill> {
+        (declared.unwrap_or(0) <= self.max_object).then(|| DiskFill::new(self, key)).flatten()
+    }
+
+    /// The figures of each.
+    pub fn usage(&self) -> DisksUsage {
+        DisksUsage(self.disks.iter().map(|disk| (disk.path().to_owned(), disk.usage())).collect())
+    }
+
+    /// What is left in the queues is written, within a bound, and the next start needs to read little.
+    pub fn close(&self) {
+        self.disks.iter().for_each(|disk| disk.close());
+    }
+}
+
+/// The same bytes in pieces as they lie on a disk. What is not cut is shared.
+fn regular(pieces: &[Bytes]) -> impl Iterator<Item = Bytes> {
+    let mut rest = pieces.iter().cloned();
+    let mut open = Bytes::new();
+    std::iter::from_fn(move || {
+        while open.is_empty() {
+            open = rest.next()?;
+        }
+        if open.len() >= PIECE_BYTES {
+            return Some(open.split_to(PIECE_BYTES));
+        }
+        let mut piece = Vec::with_capacity(PIECE_BYTES);
+        loop {
+            let taken = open.split_to(open.len().min(PIECE_BYTES - piece.len()));
+            piece.extend_from_slice(&taken);
+            if piece.len() == PIECE_BYTES {
+                break;
+            }
+            match rest.next() {
+                Some(next) => open = next,
+                None => break,
+            }
+        }
+        (!piece.is_empty()).then(|| piece.into())
+    })
+}

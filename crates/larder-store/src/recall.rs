@@ -1,0 +1,160 @@
+//! From a disk into memory: what a look-up did not find there, and a disk's index says may be there.
+//!
+//! In: a key, and which of its responses the request selects. Out: those responses in memory's index. The key and the
+//! head of each record are compared and checked before anything is believed. Small bodies come whole; large ones stay
+//! where they are, and their stored response reads them piece by piece.
+//! One client per key looks, the others wait for it and find what it brought. A disk that takes longer than
+//! [`WAIT_MAX`] counts as one that has nothing.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+use larder_cache::StoredHead;
+use larder_http::authority::Authority;
+use larder_http::message::Scheme;
+use larder_http::time::Now;
+use parking_lot::Mutex;
+
+use crate::disks::{Candidate, Content, Disks, Loaded};
+use crate::key::CacheKey;
+use crate::memory::MemoryStore;
+use crate::stored::{StoredBody, StoredResponse};
+
+/// How long a request waits for a disk before it asks the origin instead.
+pub const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// What a look on the disks brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recalled {
+    /// Something is in memory now that was not.
+    Something,
+    /// Nothing that the request selects.
+    Nothing,
+    /// No answer within the bound.
+    TooLate,
+}
+
+/// Who is looking for which key.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    looking: Mutex<HashMap<u64, Weak<tokio::sync::Mutex<()>>, foldhash::fast::RandomState>>,
+}
+
+impl Gate {
+    /// The turn for `key`; whoever has it locked is looking.
+    fn turn(&self, key: &CacheKey) -> Arc<tokio::sync::Mutex<()>> {
+        let mut looking = self.looking.lock();
+        if let Some(turn) = looking.get(&key.full_hash()).and_then(Weak::upgrade) {
+            return turn;
+        }
+        // Ended ones are swept when there are as many as live ones may be, so the table stays as small as its use.
+        if looking.len() == looking.capacity() {
+            looking.retain(|_, turn| turn.strong_count() > 0);
+        }
+        let turn = Arc::default();
+        looking.insert(key.full_hash(), Arc::downgrade(&turn));
+        turn
+    }
+}
+
+/// See [`crate::Store::recall`].
+pub(crate) async fn recall(
+    (memory, disks, gate): (&Arc<MemoryStore>, &Arc<Disks>, &Gate),
+    key: &CacheKey,
+    all: bool,
+    now: Now,
+    selects: impl Fn(&StoredResponse) -> bool,
+) -> Recalled {
+    let looked = async {
+        let turn = gate.turn(key);
+        let _turn = match turn.try_lock() {
+            Ok(turn) => turn,
+            Err(_) => {
+                // Somebody looks already: what is selected is most likely the same.
+                let turn = turn.lock().await;
+                let (there, _) = memory.responses(key, now.monotonic);
+                if there.iter().any(|stored| selects(stored)) {
+                    return Recalled::Something;
+                }
+                turn
+            }
+        };
+        let mut recalled = Recalled::Nothing;
+        for candidate in disks.candidates(key) {
+            let Ok(mut loaded) = disks.load(key, &candidate).await else { continue };
+            disks.add_copies(key, &candidate, &mut loaded).await;
+            if let Some(stored) = restored(memory, disks, key, &candidate, loaded, now)
+                && selects(&stored)
+                && keep(memory, disks, key, &candidate, stored)
+            {
+                recalled = Recalled::Something;
+                if !all {
+                    break;
+                }
+            }
+        }
+        recalled
+    };
+    tokio::time::timeout(WAIT_MAX, looked).await.unwrap_or(Recalled::TooLate)
+}
+
+/// The response that a record holds, with room in memory for what of it lies there from now on.
+fn restored(
+    memory: &Arc<MemoryStore>,
+    disks: &Arc<Disks>,
+    key: &CacheKey,
+    candidate: &Candidate,
+    loaded: Loaded,
+    now: Now,
+) -> Option<StoredResponse> {
+    let (scheme, authority) = origin(key)?;
+    let head = match StoredHead::from_bytes(&loaded.head, now, (scheme, &authority)) {
+        Ok(head) => head,
+        Err(_) => {
+            disks.forget(key, candidate);
+            return None;
+        }
+    };
+    let body = match loaded.content {
+        Content::Inline(bytes) if bytes.is_empty() => StoredBody::empty(),
+        Content::Inline(bytes) => {
+            let room = memory.reserve(bytes.len() as u64 + crate::stored::PIECE_OVERHEAD_BYTES)?;
+            StoredBody::new(vec![bytes], room)
+        }
+        Content::Pieces(pieces) => StoredBody::on_disks(memory, pieces)?,
+    };
+    let room = memory.reserve(StoredResponse::overhead_bytes(&head, key))?;
+    Some(StoredResponse::new(Arc::new(head), Arc::new(body), loaded.number, room))
+}
+
+/// Puts it into memory's index, unless it has gone from the disk's meanwhile, or something newer is there.
+fn keep(
+    memory: &MemoryStore,
+    disks: &Disks,
+    key: &CacheKey,
+    candidate: &Candidate,
+    stored: StoredResponse,
+) -> bool {
+    let identity = stored.identity();
+    disks.note_use(key, candidate);
+    memory.insert(
+        key,
+        Arc::new(stored),
+        |other| other.identity() == identity,
+        || disks.holds(key, candidate),
+    )
+}
+
+/// The scheme and the authority that a key is of.
+fn origin(key: &CacheKey) -> Option<(Scheme, Authority)> {
+    let scheme = match key.first_part()? {
+        b"http" => Scheme::Http,
+        b"https" => Scheme::Https,
+        _ => return None,
+    };
+    let end = key.base().iter().position(|byte| *byte == b'/')?;
+    let authority = Bytes::copy_from_slice(key.base().get(..end)?);
+    Some((scheme, Authority::parse(authority, scheme).ok()?))
+}

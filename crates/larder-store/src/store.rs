@@ -1,0 +1,199 @@
+//! A store as its users see it: memory in front, and what stands behind it.
+//!
+//! In: responses, keys, bodies that arrive. Out: what a look-up may use. A look-up is a plain call and sees memory only;
+//! what memory does not have and a disk may is fetched by [`Store::recall`], which waits, within a bound, and puts what
+//! it finds into memory (promotion on use), so that the next look-up has it.
+//! Whatever is stored is written through: to memory at once, to the disks through their queues. Where a disk takes it not,
+//! it is in memory alone, and the disk forgets what it had in its place.
+//! Deliberately absent: which disk has what, and how it lies there (see [`crate::disks`]).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use larder_http::time::Now;
+use smallvec::SmallVec;
+
+use crate::budget::Reservation;
+use crate::disks::{DiskFill, Disks, DisksUsage};
+use crate::key::CacheKey;
+use crate::memory::{Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
+use crate::recall::{Gate, Recalled};
+use crate::stored::{StoredBody, StoredResponse};
+
+/// A store. Shared by all workers; every method may be called from any of them.
+#[derive(Debug)]
+pub struct Store {
+    memory: Arc<MemoryStore>,
+    disks: Option<Arc<Disks>>,
+    gate: Gate,
+}
+
+impl Store {
+    /// Memory alone.
+    pub fn in_memory(settings: &MemoryStoreSettings) -> Arc<Self> {
+        Self::new(settings, None)
+    }
+
+    /// Memory in front of `disks`, where there are any.
+    pub fn new(settings: &MemoryStoreSettings, disks: Option<Arc<Disks>>) -> Arc<Self> {
+        Arc::new(Self { memory: MemoryStore::new(settings), disks, gate: Gate::default() })
+    }
+
+    /// What is in memory.
+    pub fn memory(&self) -> &Arc<MemoryStore> {
+        &self.memory
+    }
+
+    /// What is behind it.
+    pub fn disks(&self) -> Option<&Arc<Disks>> {
+        self.disks.as_ref()
+    }
+
+    /// Takes over new sizes of what is kept in memory, and evicts down to a lower cap.
+    pub fn resize(&self, settings: &MemoryStoreSettings) {
+        self.memory.resize(settings);
+    }
+
+    /// The largest body taken, in bytes.
+    pub fn max_object(&self) -> u64 {
+        self.disks.as_ref().map_or(0, |disks| disks.max_object()).max(self.memory.max_object())
+    }
+
+    /// See [`MemoryStore::lookup`].
+    #[inline]
+    pub fn lookup(
+        &self,
+        near: Option<&Near>,
+        key: &CacheKey,
+        now: Duration,
+        selects: impl Fn(&StoredResponse) -> bool,
+    ) -> Lookup {
+        self.memory.lookup(near, key, now, selects)
+    }
+
+    /// Whether a disk may have what memory has not: something lies there under the key.
+    pub fn may_recall(&self, key: &CacheKey) -> bool {
+        self.disks.as_ref().is_some_and(|disks| disks.has(key))
+    }
+
+    /// Looks on the disks for responses under `key` for which `selects` holds, and puts what is found into memory: the newest
+    /// of them, or with `all` each. Waits for at most [`crate::recall::WAIT_MAX`]; those who ask for the same key at the same
+    /// time wait for one.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing has happened, or what was found is in memory.
+    pub async fn recall(
+        &self,
+        key: &CacheKey,
+        all: bool,
+        now: Now,
+        selects: impl Fn(&StoredResponse) -> bool,
+    ) -> Recalled {
+        match &self.disks {
+            None => Recalled::Nothing,
+            Some(disks) => crate::recall::recall((&self.memory, disks, &self.gate), key, all, now, selects).await,
+        }
+    }
+
+    /// See [`MemoryStore::reserve`].
+    pub fn reserve(&self, bytes: u64) -> Option<Reservation> {
+        self.memory.reserve(bytes)
+    }
+
+    /// Where the pieces of a body under `key` go while it arrives; `None` where it is for memory alone, or no disk takes it.
+    pub(crate) fn begin_fill(&self, key: &CacheKey, declared: Option<u64>) -> Option<DiskFill> {
+        self.disks.as_ref()?.begin_fill(key, declared)
+    }
+
+    /// See [`MemoryStore::insert`]; what was stored is written to the disks as well.
+    pub fn insert(
+        &self,
+        key: &CacheKey,
+        response: Arc<StoredResponse>,
+        replaces: impl Fn(&StoredResponse) -> bool,
+        valid: impl FnOnce() -> bool,
+    ) -> bool {
+        let Some(disks) = &self.disks else {
+            return self.memory.insert(key, response, replaces, valid);
+        };
+        // Under the shard's lock, as the check is: an invalidation comes before both or after both.
+        let written = Arc::clone(&response);
+        self.memory.insert(key, response, replaces, || {
+            let is_valid = valid();
+            if is_valid {
+                disks.put(key, &written);
+            }
+            is_valid
+        })
+    }
+
+    /// See [`MemoryStore::replace`].
+    pub fn replace(
+        &self,
+        key: &CacheKey,
+        old: &Arc<StoredResponse>,
+        new: Arc<StoredResponse>,
+        valid: impl FnOnce() -> bool,
+    ) -> bool {
+        let Some(disks) = &self.disks else {
+            return self.memory.replace(key, old, new, valid);
+        };
+        let written = Arc::clone(&new);
+        let replaced = self.memory.replace(key, old, new, valid);
+        if replaced {
+            disks.put(key, &written);
+        }
+        replaced
+    }
+
+    /// Takes one response out of the index, where it still is.
+    pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
+        if let Some(disks) = &self.disks {
+            disks.remove(key, response);
+        }
+        self.memory.remove(key, response);
+    }
+
+    /// See [`MemoryStore::discard`]; what it takes out of memory is gone from the disks as well.
+    pub fn discard(&self, key: &CacheKey, which: impl Fn(&StoredResponse) -> bool) {
+        self.memory.discard(key, |response| {
+            let goes = which(response);
+            if goes && let Some(disks) = &self.disks {
+                disks.remove(key, response);
+            }
+            goes
+        });
+    }
+
+    /// See [`MemoryStore::responses`]; what is in memory only.
+    pub fn responses(&self, key: &CacheKey, now: Duration) -> (SmallVec<[Arc<StoredResponse>; 4]>, bool) {
+        self.memory.responses(key, now)
+    }
+
+    /// See [`MemoryStore::mark_hit_for_miss`]. Marks are in memory only.
+    pub fn mark_hit_for_miss(&self, key: &CacheKey, until: Duration) {
+        self.memory.mark_hit_for_miss(key, until);
+    }
+
+    /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were. `number` is that
+    /// of the invalidation. The disks go first: what is recalled meanwhile finds that it is not there any more.
+    pub fn invalidate(&self, key: &CacheKey, number: u64) -> u64 {
+        let on_disks = self.disks.as_ref().map_or(0, |disks| disks.invalidate(key, number));
+        self.memory.invalidate(key).max(on_disks)
+    }
+
+    /// The figures of what is in memory.
+    pub fn usage(&self) -> Usage {
+        self.memory.usage()
+    }
+
+    /// The figures of the disks, each by its path.
+    pub fn disks_usage(&self) -> Option<DisksUsage> {
+        self.disks.as_ref().map(|disks| disks.usage())
+    }
+
+    /// Room for a joined body; see [`StoredBody::joined`].
+    pub fn join(&self, from: &[(&StoredBody, std::ops::Range<u64>)]) -> Option<StoredBody> {
+        StoredBody::joined(&self.memory, from)
+    }
+}
