@@ -13,11 +13,11 @@ use larder_config::{
     CacheMode, Config, Cookies, PathRegex, RequestDirectives, Resolved, SessionCookie, Settings,
 };
 use larder_http::time::Clock;
-use larder_observe::Metrics;
+use larder_observe::{CacheId, Metrics};
 use larder_proxy::PlanError;
 use larder_proxy::settings::{
-    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleSettings, SiteSettings,
-    ValueMatch,
+    FieldEdits, KeySettings, OriginChoice, Place, PlaceMatch, ProxySettings, QueryParts, RuleMatch,
+    RuleSettings, SiteSettings, TypePattern, ValueMatch,
 };
 use larder_store::{MemoryStore, MemoryStoreSettings};
 
@@ -166,18 +166,29 @@ impl Wiring {
         }
     }
 
+    /// The store of this name, and its number in the metrics.
+    fn store(&self, name: &larder_config::Name, draft: &Draft) -> (Arc<MemoryStore>, CacheId) {
+        let declared = draft.stores.iter().find(|(other, _, _)| other == name.as_str());
+        // A checked config names declared stores only; an empty one would store nothing and break nothing.
+        let store = declared.map_or_else(
+            || MemoryStore::new(&MemoryStoreSettings { memory: 0, max_object: 0 }),
+            |(_, store, _)| Arc::clone(store),
+        );
+        (store, self.metrics.cache(name.as_str()))
+    }
+
     fn rule(&self, resolved: Resolved, draft: &Draft) -> RuleSettings {
-        let name = resolved.store.as_str();
-        let declared = draft.stores.iter().find(|(other, _, _)| other == name);
         let policy = policy(&resolved);
+        let (store, store_id) = self.store(&resolved.store, draft);
+        let place = |place: &larder_config::Place| {
+            let (store, store_id) = self.store(&place.store, draft);
+            Place { what: place_match(place), store, store_id }
+        };
         RuleSettings {
             cache: resolved.cache == CacheMode::Auto,
-            store_id: self.metrics.cache(name),
-            // A checked config names declared stores only; an empty one would store nothing and break nothing.
-            store: declared.map_or_else(
-                || MemoryStore::new(&MemoryStoreSettings { memory: 0, max_object: 0 }),
-                |(_, store, _)| Arc::clone(store),
-            ),
+            store,
+            store_id,
+            places: resolved.place.iter().map(place).collect(),
             key: KeySettings {
                 query: match resolved.key.query_parts() {
                     larder_config::QueryParts::All => QueryParts::All,
@@ -263,6 +274,14 @@ fn lifetimes(lifetimes: &larder_config::Lifetimes) -> Lifetimes {
     Lifetimes { any: lifetimes.any, by_status: lifetimes.by_status.clone() }
 }
 
+fn place_match(place: &larder_config::Place) -> PlaceMatch {
+    PlaceMatch {
+        types: place.types.iter().map(|pattern| TypePattern::new(pattern.as_str())).collect(),
+        size_bytes_min: place.min_size.map_or(0, |size| size.0),
+        statuses: place.statuses.iter().map(larder_config::StatusRange::range).collect(),
+    }
+}
+
 fn rule_match(rule: &larder_config::Rule) -> RuleMatch {
     let globs = rule.path.iter().map(|glob| larder_config::glob_to_regex(glob.as_str()));
     let value = |value: &larder_config::ValueMatch| match value {
@@ -306,129 +325,4 @@ pub(crate) fn listener(limits: &larder_config::Limits, clock: &Clock) -> larder_
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use std::path::Path;
-    use std::time::Duration;
-
-    use http::HeaderName;
-
-    use super::*;
-
-    /// A config with a site that says `lines`.
-    fn config_of(lines: &str) -> Config {
-        let text =
-            format!("[origins.a]\nservers = \"http://127.0.0.1:1\"\n[[site]]\norigin = \"a\"\n{lines}\n");
-        larder_config::parse(&text, "larder.toml", Path::new(".")).unwrap().config
-    }
-
-    /// The policy of a site that says `lines`.
-    fn policy_of(lines: &str) -> CachePolicy {
-        let config = config_of(lines);
-        policy(&Settings::resolve(None, &config.sites[0].settings, &config.defaults))
-    }
-
-    #[test]
-    fn every_word_about_refreshing_reaches_the_proxy() {
-        let rule_of = |lines: &str| {
-            let started = Clock::default().now().wall;
-            let metrics = Metrics::new(1, larder_proxy::vocabulary(), started, "test");
-            let (settings, _) = Wiring::new(Arc::new(metrics)).draft(&config_of(lines));
-            let rule = &settings.sites[0].otherwise;
-            (rule.refresh_ahead, rule.collapse_wait, rule.min_uses)
-        };
-        assert_eq!(rule_of(""), (false, None, 1));
-        let said = rule_of("refresh_ahead = true\ncollapse_wait = \"2s\"\nmin_uses = 3");
-        assert_eq!(said, (true, Some(Duration::from_secs(2)), 3));
-    }
-
-    #[test]
-    fn an_origin_is_kept_as_long_as_its_config_and_the_files_it_names_are_the_same() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("ca.pem");
-        std::fs::write(&file, "one").unwrap();
-        let text = format!(
-            "[origins.a]\nservers = \"https://app.example\"\nca_file = {file:?}\n[[site]]\norigin = \"a\"\n"
-        );
-        let config = larder_config::parse(&text, "larder.toml", Path::new(".")).unwrap().config;
-        let started = Clock::default().now().wall;
-        let metrics = Metrics::new(1, larder_proxy::vocabulary(), started, "test");
-        let mut wiring = Wiring::new(Arc::new(metrics));
-        let mut reload = || {
-            let (settings, draft) = wiring.draft(&config);
-            wiring.commit(draft);
-            Arc::clone(&settings.origins[0].settings)
-        };
-        let first = reload();
-        assert!(Arc::ptr_eq(&first, &reload()));
-        // A certificate that was renewed in place.
-        std::fs::write(&file, "two").unwrap();
-        let renewed = reload();
-        assert!(!Arc::ptr_eq(&first, &renewed));
-        assert!(Arc::ptr_eq(&renewed, &reload()));
-    }
-
-    #[test]
-    fn a_site_that_says_nothing_has_the_cache_s_own_defaults() {
-        assert_eq!(policy_of(""), CachePolicy::default());
-    }
-
-    #[test]
-    fn every_word_about_caching_reaches_the_cache() {
-        let said = policy_of(
-            r#"
-ttl = "1s"
-override_ttl = { 404 = "2s" }
-stale_if_dead = "3s"
-stale_while_revalidate = "4s"
-stale_if_error = "5s"
-jitter = "6%"
-targets = ["A-Cache-Control"]
-surrogate_control = false
-x_accel_expires = false
-x_reverse_proxy_ttl = false
-request_directives = "honour"
-ignore = ["private", "vary", "set-cookie"]
-set_cookie = "bypass"
-cookies = "ignore"
-session_cookies = ["id", "*x*"]
-language_selection = true
-key.cookies = "theme""#,
-        );
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let expected = CachePolicy {
-            ttl: Lifetimes { any: Some(Duration::from_secs(1)), by_status: Vec::new() },
-            override_ttl: Lifetimes { any: None, by_status: vec![(404, Duration::from_secs(2))] },
-            session_cookies: SessionNames { exact: names(&["id"]), containing: names(&["x"]) },
-            keyed_cookies: names(&["theme"]),
-            ignore_cookies: true,
-            stale_if_dead: Duration::from_secs(3),
-            stale_while_revalidate: Some(Duration::from_secs(4)),
-            stale_if_error: Some(Duration::from_secs(5)),
-            jitter_percent: 6,
-            set_cookie: SetCookie::Bypass,
-            controls: Controls {
-                targets: vec![HeaderName::from_static("a-cache-control")],
-                surrogate_control: false,
-                x_accel_expires: false,
-                x_reverse_proxy_ttl: false,
-            },
-            request_directives: Wishes::Honour,
-            ignore: Ignored {
-                private: true,
-                no_store: false,
-                vary: true,
-                authorization: false,
-                set_cookie: true,
-            },
-            language_selection: true,
-        };
-        assert_eq!(said, expected);
-        let others = policy_of("ignore = [\"no-store\", \"authorization\"]\nset_cookie = \"store\"");
-        assert!(others.ignore.no_store && others.ignore.authorization && !others.ignore.private);
-        assert_eq!(others.set_cookie, SetCookie::Store);
-        assert_eq!(policy_of("set_cookie = \"strip\"").set_cookie, SetCookie::Strip);
-        assert_eq!(policy_of("request_directives = \"ignore\"").request_directives, Wishes::Ignore);
-    }
-}
+mod tests;

@@ -1,0 +1,162 @@
+//! What a config says and what each crate is told then, word by word.
+//!
+//! In: small configs. Out: the policies, rules and origins that come of them. Nothing is served here; that a setting
+//! does what it says is for tests/scenarios.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::time::Duration;
+
+use http::HeaderName;
+
+use super::*;
+
+/// A config with a site that says `lines`.
+fn config_of(lines: &str) -> Config {
+    let text = format!("[origins.a]\nservers = \"http://127.0.0.1:1\"\n[[site]]\norigin = \"a\"\n{lines}\n");
+    larder_config::parse(&text, "larder.toml", Path::new(".")).unwrap().config
+}
+
+/// The policy of a site that says `lines`.
+fn policy_of(lines: &str) -> CachePolicy {
+    let config = config_of(lines);
+    policy(&Settings::resolve(None, &config.sites[0].settings, &config.defaults))
+}
+
+#[test]
+fn every_word_about_refreshing_reaches_the_proxy() {
+    let rule_of = |lines: &str| {
+        let started = Clock::default().now().wall;
+        let metrics = Metrics::new(1, larder_proxy::vocabulary(), started, "test");
+        let (settings, _) = Wiring::new(Arc::new(metrics)).draft(&config_of(lines));
+        let rule = &settings.sites[0].otherwise;
+        (rule.refresh_ahead, rule.collapse_wait, rule.min_uses)
+    };
+    assert_eq!(rule_of(""), (false, None, 1));
+    let said = rule_of("refresh_ahead = true\ncollapse_wait = \"2s\"\nmin_uses = 3");
+    assert_eq!(said, (true, Some(Duration::from_secs(2)), 3));
+}
+
+#[test]
+fn an_origin_is_kept_as_long_as_its_config_and_the_files_it_names_are_the_same() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("ca.pem");
+    std::fs::write(&file, "one").unwrap();
+    let text = format!(
+        "[origins.a]\nservers = \"https://app.example\"\nca_file = {file:?}\n[[site]]\norigin = \"a\"\n"
+    );
+    let config = larder_config::parse(&text, "larder.toml", Path::new(".")).unwrap().config;
+    let started = Clock::default().now().wall;
+    let metrics = Metrics::new(1, larder_proxy::vocabulary(), started, "test");
+    let mut wiring = Wiring::new(Arc::new(metrics));
+    let mut reload = || {
+        let (settings, draft) = wiring.draft(&config);
+        wiring.commit(draft);
+        Arc::clone(&settings.origins[0].settings)
+    };
+    let first = reload();
+    assert!(Arc::ptr_eq(&first, &reload()));
+    // A certificate that was renewed in place.
+    std::fs::write(&file, "two").unwrap();
+    let renewed = reload();
+    assert!(!Arc::ptr_eq(&first, &renewed));
+    assert!(Arc::ptr_eq(&renewed, &reload()));
+}
+
+#[test]
+fn a_site_that_says_nothing_has_the_cache_s_own_defaults() {
+    assert_eq!(policy_of(""), CachePolicy::default());
+}
+
+#[test]
+fn every_word_about_caching_reaches_the_cache() {
+    let said = policy_of(
+        r#"
+ttl = "1s"
+override_ttl = { 404 = "2s" }
+stale_if_dead = "3s"
+stale_while_revalidate = "4s"
+stale_if_error = "5s"
+jitter = "6%"
+targets = ["A-Cache-Control"]
+surrogate_control = false
+x_accel_expires = false
+x_reverse_proxy_ttl = false
+request_directives = "honour"
+ignore = ["private", "vary", "set-cookie"]
+set_cookie = "bypass"
+cookies = "ignore"
+session_cookies = ["id", "*x*"]
+language_selection = true
+key.cookies = "theme""#,
+    );
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let expected = CachePolicy {
+        ttl: Lifetimes { any: Some(Duration::from_secs(1)), by_status: Vec::new() },
+        override_ttl: Lifetimes { any: None, by_status: vec![(404, Duration::from_secs(2))] },
+        session_cookies: SessionNames { exact: names(&["id"]), containing: names(&["x"]) },
+        keyed_cookies: names(&["theme"]),
+        ignore_cookies: true,
+        stale_if_dead: Duration::from_secs(3),
+        stale_while_revalidate: Some(Duration::from_secs(4)),
+        stale_if_error: Some(Duration::from_secs(5)),
+        jitter_percent: 6,
+        set_cookie: SetCookie::Bypass,
+        controls: Controls {
+            targets: vec![HeaderName::from_static("a-cache-control")],
+            surrogate_control: false,
+            x_accel_expires: false,
+            x_reverse_proxy_ttl: false,
+        },
+        request_directives: Wishes::Honour,
+        ignore: Ignored {
+            private: true,
+            no_store: false,
+            vary: true,
+            authorization: false,
+            set_cookie: true,
+        },
+        language_selection: true,
+    };
+    assert_eq!(said, expected);
+    let others = policy_of("ignore = [\"no-store\", \"authorization\"]\nset_cookie = \"store\"");
+    assert!(others.ignore.no_store && others.ignore.authorization && !others.ignore.private);
+    assert_eq!(others.set_cookie, SetCookie::Store);
+    assert_eq!(policy_of("set_cookie = \"strip\"").set_cookie, SetCookie::Strip);
+    assert_eq!(policy_of("request_directives = \"ignore\"").request_directives, Wishes::Ignore);
+}
+
+#[test]
+fn each_rule_has_the_stores_that_it_names() {
+    let config = config_of(
+        r#"store = "pages"
+place = [{ type = ["video/*", "audio/*"], min_size = "1KiB", status = [200, "203-206"], store = "media" }]
+[[site.rule]]
+path = "/b"
+store = "default"
+[[site.rule]]
+path = "/c"
+place = []
+[stores.pages]
+[stores.media]"#,
+    );
+    let metrics = Metrics::new(1, larder_proxy::vocabulary(), Clock::default().now().wall, "test");
+    let mut wiring = Wiring::new(Arc::new(metrics));
+    let (settings, draft) = wiring.draft(&config);
+    wiring.commit(draft);
+    let store = |name: &str| wiring.stores().into_iter().find(|(other, _)| other == name).unwrap().1;
+    let is_in = |rule: &RuleSettings, names: &[&str]| {
+        let found: Vec<_> = rule.stores().map(|(store, _)| Arc::as_ptr(store)).collect();
+        let expected: Vec<_> = names.iter().map(|name| Arc::as_ptr(&store(name))).collect();
+        assert_eq!(found, expected, "{names:?}");
+    };
+    let site = &settings.sites[0];
+    is_in(&site.otherwise, &["pages", "media"]);
+    is_in(&site.rules[0].1, &["default", "media"]);
+    is_in(&site.rules[1].1, &["pages"]);
+    assert_eq!(settings.stores.len(), 3);
+    let what = &site.otherwise.places[0].what;
+    assert_eq!(what.types, [TypePattern::new("video/*"), TypePattern::new("audio/*")]);
+    assert_eq!((what.size_bytes_min, what.statuses.as_slice()), (1024, [200..=200, 203..=206].as_slice()));
+}
