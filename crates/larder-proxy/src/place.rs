@@ -11,7 +11,7 @@ use std::sync::Arc;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use larder_observe::CacheId;
-use larder_store::MemoryStore;
+use larder_store::Store;
 
 use crate::settings::RuleSettings;
 
@@ -21,7 +21,7 @@ pub struct Place {
     /// Which responses it is for.
     pub what: PlaceMatch,
     /// Where they are kept.
-    pub store: Arc<MemoryStore>,
+    pub store: Arc<Store>,
     /// That store's number in the metrics.
     pub store_id: CacheId,
 }
@@ -101,14 +101,14 @@ impl RuleSettings {
         status: StatusCode,
         fields: &HeaderMap,
         announced_bytes: Option<u64>,
-    ) -> (&Arc<MemoryStore>, CacheId) {
+    ) -> (&Arc<Store>, CacheId) {
         let place = self.places.iter().find(|place| place.what.matches(status, fields, announced_bytes));
         place.map_or((&self.store, self.store_id), |place| (&place.store, place.store_id))
     }
 
     /// Every store that may hold a response for this rule, each once, with its number in the metrics; the rule's own
     /// comes first.
-    pub fn stores(&self) -> impl Iterator<Item = (&Arc<MemoryStore>, CacheId)> {
+    pub fn stores(&self) -> impl Iterator<Item = (&Arc<Store>, CacheId)> {
         let store_at = |index: usize| match index.checked_sub(1) {
             None => Some((&self.store, self.store_id)),
             Some(index) => self.places.get(index).map(|place| (&place.store, place.store_id)),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder_origin::OriginSettings;
-use larder_store::MemoryStore;
+use larder_store::Store;
 
 use crate::root::Root;
 use crate::route::Router;
@@ -30,7 +30,7 @@ pub struct Plan {
     /// By site, in the router's order.
     pub(crate) roots: Vec<Option<Root>>,
     pub(crate) origins: Vec<OriginChoice>,
-    pub(crate) stores: Vec<Arc<MemoryStore>>,
+    pub(crate) stores: Vec<Arc<Store>>,
     pub(crate) trusted: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     pub(crate) orphan_time: Duration,
     pub(crate) hit_for_miss: Duration,

@@ -13,7 +13,7 @@ use larder_cache::CachePolicy;
 use larder_http::fields::cache_status::Forward;
 use larder_observe::{CacheId, OriginId, RouteId};
 use larder_origin::OriginSettings;
-use larder_store::MemoryStore;
+use larder_store::Store;
 
 pub use crate::place::{Place, PlaceMatch, TypePattern};
 
@@ -24,7 +24,7 @@ pub struct ProxySettings {
     /// Origins by the index that sites name.
     pub origins: Vec<OriginChoice>,
     /// Every store, so that an invalidation reaches all of them.
-    pub stores: Vec<Arc<MemoryStore>>,
+    pub stores: Vec<Arc<Store>>,
     /// Whose X-Forwarded fields are believed.
     pub trusted: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// How long a fetch may go on with no client left.
@@ -133,7 +133,7 @@ pub struct RuleSettings {
     /// The store's number in the metrics.
     pub store_id: CacheId,
     /// Where responses are kept.
-    pub store: Arc<MemoryStore>,
+    pub store: Arc<Store>,
     /// Other stores, for some of them; the first entry that matches decides.
     pub places: Vec<Place>,
     /// Whether what is in use is refreshed before its lifetime ends.

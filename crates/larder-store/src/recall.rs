@@ -23,7 +23,7 @@ use crate::memory::MemoryStore;
 use crate::stored::{StoredBody, StoredResponse};
 
 /// How long a request waits for a disk before it asks the origin instead.
-pub const WAIT_MAX: Duration = Duration::from_secs(1);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// What a look on the disks brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

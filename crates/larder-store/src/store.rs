@@ -7,6 +7,7 @@
 //! it is in memory alone, and the disk forgets what it had in its place.
 //! Deliberately absent: which disk has what, and how it lies there (see [`crate::disks`]).
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,7 +78,7 @@ impl Store {
     }
 
     /// Looks on the disks for responses under `key` for which `selects` holds, and puts what is found into memory: the newest
-    /// of them, or with `all` each. Waits for at most [`crate::recall::WAIT_MAX`]; those who ask for the same key at the same
+    /// of them, or with `all` each. Waits for at most one second; those who ask for the same key at the same
     /// time wait for one.
     ///
     /// # Cancel safety
@@ -139,11 +140,13 @@ impl Store {
             return self.memory.replace(key, old, new, valid);
         };
         let written = Arc::clone(&new);
-        let replaced = self.memory.replace(key, old, new, valid);
-        if replaced {
-            disks.put(key, &written);
-        }
-        replaced
+        self.memory.replace(key, old, new, || {
+            let is_valid = valid();
+            if is_valid {
+                disks.put(key, &written);
+            }
+            is_valid
+        })
     }
 
     /// Takes one response out of the index, where it still is.
@@ -192,8 +195,14 @@ impl Store {
         self.disks.as_ref().map(|disks| disks.usage())
     }
 
-    /// Room for a joined body; see [`StoredBody::joined`].
-    pub fn join(&self, from: &[(&StoredBody, std::ops::Range<u64>)]) -> Option<StoredBody> {
-        StoredBody::joined(&self.memory, from)
+    /// See [`StoredBody::joined`]. Bodies that lie on disks are not joined: they stay parts.
+    pub fn join(&self, from: &[(&StoredBody, Range<u64>)]) -> Option<StoredBody> {
+        let are_here = from.iter().all(|(body, _)| body.is_in_memory());
+        are_here.then(|| StoredBody::joined(&self.memory, from)).flatten()
+    }
+
+    /// See [`MemoryStore::reserve_free`].
+    pub fn reserve_free(&self, bytes: u64) -> Option<Reservation> {
+        self.memory.reserve_free(bytes)
     }
 }

@@ -2,17 +2,19 @@
 //!
 //! Head and body are shared apart from each other: a 304 replaces the head and keeps the body.
 
+use std::hash::Hasher;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use larder_cache::StoredHead;
-use larder_http::body::Pieces;
+use larder_http::body::{Body, Pieces};
 use larder_http::message::{PreparedFields, SharedFields};
+use siphasher::sip::SipHasher13;
 
 use crate::budget::Reservation;
-use crate::disks::{DiskPieces, DiskReader};
+use crate::disks::DiskPieces;
 use crate::memory::MemoryStore;
 
 mod refreshing;
@@ -80,9 +82,28 @@ impl StoredBody {
         self.disks.as_ref().is_none_or(DiskPieces::is_there)
     }
 
-    /// A reader of `range`, where it lies on disks and is there still.
-    pub(crate) fn disk_reader(&self, range: Range<u64>) -> Option<DiskReader> {
-        self.disks.as_ref()?.reader(range)
+    /// `range` of it, to be sent. `None` where it lies on a disk and is not there any more.
+    pub fn content(self: &Arc<Self>, range: Range<u64>) -> Option<Body> {
+        self.content_of(range, || Arc::clone(self) as Arc<dyn Pieces>)
+    }
+
+    /// The same, where somebody else keeps what is in memory.
+    #[inline]
+    pub(crate) fn content_of(
+        &self,
+        range: Range<u64>,
+        owner: impl FnOnce() -> Arc<dyn Pieces>,
+    ) -> Option<Body> {
+        if range.is_empty() {
+            return Some(Body::Empty);
+        }
+        match &self.disks {
+            None => Some(Body::Pieces { owner: owner(), range }),
+            Some(pieces) => {
+                let length = Some(range.end - range.start);
+                Some(Body::Stream { length, stream: Box::pin(pieces.reader(range)?) })
+            }
+        }
     }
 
     /// What of the store's memory it takes.
@@ -222,14 +243,16 @@ impl StoredResponse {
 
 /// See [`StoredResponse::identity`]. It is the same in every process: a disk remembers it.
 fn identity(head: &StoredHead) -> u64 {
-    let mut identity = crate::disk::StableHasher::default();
+    // Nobody gains by two that come to the same: one takes the place of the other, on disks.
+    let mut identity = SipHasher13::new();
     for name in head.vary.names().names() {
-        identity.add(name.as_str().as_bytes());
+        identity.write(name.as_str().as_bytes());
+        identity.write_u8(0);
     }
-    identity.add(head.vary.key().as_bytes());
+    identity.write(head.vary.key().as_bytes());
     if let Some(part) = &head.part {
-        identity.add(&part.range.start.to_le_bytes());
-        identity.add(&part.range.end.to_le_bytes());
+        identity.write_u64(part.range.start);
+        identity.write_u64(part.range.end);
     }
     identity.finish()
 }

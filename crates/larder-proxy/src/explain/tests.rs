@@ -7,7 +7,7 @@ use larder_cache::{CachePolicy, ExchangeTimes, Lifetimes, Storability, StoredHea
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics, OriginId, RouteId};
 use larder_origin::{OriginSettings, ServerAddress};
-use larder_store::{MemoryStore, MemoryStoreSettings, RefreshFailure, StoredBody};
+use larder_store::{MemoryStoreSettings, RefreshFailure, Store, StoredBody};
 
 use super::*;
 use crate::proxy::Proxy;
@@ -18,13 +18,13 @@ use crate::settings::{
 /// `example.com` and all below it, with rules for `/off*`, `/keyed*` and `/fast*`, and the methods to look into its store.
 struct House {
     worker: Arc<Worker>,
-    store: Arc<MemoryStore>,
+    store: Arc<Store>,
     /// What holds for `/fast*`.
     fast: Arc<RuleSettings>,
     clock: Clock,
 }
 
-fn rule(store: &Arc<MemoryStore>, cache: bool, key: KeySettings) -> Arc<RuleSettings> {
+fn rule(store: &Arc<Store>, cache: bool, key: KeySettings) -> Arc<RuleSettings> {
     Arc::new(RuleSettings {
         cache,
         policy: CachePolicy::default(),
@@ -42,7 +42,7 @@ fn rule(store: &Arc<MemoryStore>, cache: bool, key: KeySettings) -> Arc<RuleSett
 }
 
 /// A rule with a minute of lifetime and everything that keeps clients from waiting.
-fn fast(store: &Arc<MemoryStore>) -> Arc<RuleSettings> {
+fn fast(store: &Arc<Store>) -> Arc<RuleSettings> {
     let seconds = Duration::from_secs;
     let plain = Arc::into_inner(rule(store, true, KeySettings::default())).unwrap();
     let ttl = Lifetimes { any: Some(seconds(60)), by_status: Vec::new() };
@@ -64,7 +64,7 @@ fn fast(store: &Arc<MemoryStore>) -> Arc<RuleSettings> {
 impl House {
     fn new() -> Self {
         let clock = Clock::default();
-        let store = MemoryStore::new(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 });
+        let store = Store::in_memory(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 });
         let path =
             |path: &str| RuleMatch { paths: vec![format!("^(?s-u){path}.*$")], ..RuleMatch::default() };
         let keyed = KeySettings {

@@ -108,7 +108,7 @@ impl http_body::Body for Completed {
 
 #[cfg(test)]
 mod tests {
-    use larder_store::{MemoryStore, MemoryStoreSettings};
+    use larder_store::{MemoryStoreSettings, Store};
 
     use super::*;
 
@@ -133,7 +133,7 @@ mod tests {
         incoming: &[&'static str],
         expected: Result<&str, BodyError>,
     ) {
-        let store = MemoryStore::new(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 });
+        let store = Store::in_memory(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 });
         let pieces: Vec<Bytes> = part.iter().map(|piece| Bytes::from_static(piece.as_bytes())).collect();
         let Some(room) = store.reserve(64) else { panic!("no room") };
         let part = Arc::new(StoredBody::new(pieces, room));

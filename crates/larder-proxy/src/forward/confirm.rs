@@ -8,7 +8,6 @@ use std::sync::Arc;
 use http::{HeaderMap, Method, StatusCode};
 use larder_cache::part::{PartAnswer, answer_part};
 use larder_cache::{ExchangeTimes, Freshness, HeadUpdate, StoredHead, Updated};
-use larder_http::body::{Body, Pieces};
 use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, StoredResponse};
@@ -95,10 +94,7 @@ fn once_more(
         fields.insert(http::header::CONTENT_RANGE, content_range);
     }
     let content_length = Some(range.end - range.start);
-    let body = match range.is_empty() {
-        true => Body::Empty,
-        false => Body::Pieces { owner: Arc::clone(&stored.body) as Arc<dyn Pieces>, range },
-    };
+    let body = stored.body.content(range)?;
     Some(OriginResponse { status: stored.head.status, fields, body, content_length, ..answer })
 }
 

@@ -135,7 +135,7 @@ impl Keeper<'_> {
             (&**body, 0..body.length()),
             (&*other.body, bytes(behind, other_part)),
         ];
-        let body = StoredBody::joined(&self.settings.store, &pieces)?;
+        let body = self.settings.store.join(&pieces)?;
         // What only the older one said stays said (RFC 9111 3.4).
         let mut fields = whole_fields(&other.head.all_fields(), &head.all_fields());
         let said = ContentRange::Bytes { range: union.range, complete: union.complete };

@@ -124,13 +124,14 @@ async fn land(
     let mut own = larder_cache::withheld(&fields, &settings.policy);
     own.extend(fields.get(AGE).map(|age| (AGE, age.clone())));
     let head = Arc::new(StoredHead::new(guard.request(), status, fields, freshness, &settings.policy));
-    let overhead = StoredResponse::overhead_bytes(&head, &guard.place_of(&head));
+    let key = guard.place_of(&head);
+    let overhead = StoredResponse::overhead_bytes(&head, &key);
     let room = if seldom { None } else { settings.store.reserve(overhead) };
     let declared = body.length().or(content_length);
-    let growing = room.is_some().then(|| Growing::keep(&settings.store, declared)).flatten();
+    let growing = room.is_some().then(|| Growing::keep(&settings.store, &key, declared)).flatten();
     let passing = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
     let not_stored = growing.is_none().then_some(passing.token());
-    let growing = growing.unwrap_or_else(|| Growing::pass(&settings.store, declared));
+    let growing = growing.unwrap_or_else(|| Growing::pass(&settings.store, &key, declared));
     let landing = Arc::new(Landing {
         head: Arc::clone(&head),
         body: Arc::clone(&growing),

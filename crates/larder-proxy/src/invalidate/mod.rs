@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use larder_cache::groups::GroupTags;
 use larder_http::target::Target;
-use larder_store::{CacheKey, MemoryStore};
+use larder_store::{CacheKey, Store};
 
 pub(crate) use groups::GroupInvalidations;
 
@@ -52,7 +52,7 @@ impl Numbering {
 /// Returns how many stored responses went.
 pub(crate) fn invalidate<'a>(
     numbering: &Numbering,
-    stores: impl Iterator<Item = &'a MemoryStore> + Clone,
+    stores: impl Iterator<Item = &'a Store> + Clone,
     authority: &str,
     targets: &[Target],
     ground: impl Fn(&CacheKey, u64),
@@ -60,8 +60,9 @@ pub(crate) fn invalidate<'a>(
     let mut gone = 0;
     for target in targets {
         let key = CacheKey::new(authority, target.as_str());
-        ground(&key, numbering.next());
-        gone += stores.clone().map(|store| store.invalidate(&key)).sum::<u64>();
+        let number = numbering.next();
+        ground(&key, number);
+        gone += stores.clone().map(|store| store.invalidate(&key, number)).sum::<u64>();
     }
     gone
 }

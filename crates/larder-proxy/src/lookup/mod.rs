@@ -15,7 +15,7 @@ use larder_http::fields::cache_status::Forward;
 use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_store::{CacheKey, Held, Lookup, MemoryStore, Near, RefreshFailure, StoredResponse};
+use larder_store::{CacheKey, Held, Lookup, Near, Recalled, RefreshFailure, Store, StoredResponse};
 use smallvec::SmallVec;
 
 /// Responses that were invalidated without being looked for, taken out in one look-up.
@@ -56,11 +56,18 @@ pub(crate) struct Ask {
     pub(crate) alone: bool,
     /// There is a mark: lately nothing that could be shared came for this key.
     pub(crate) marked: bool,
+    /// A disk may have what memory has not.
+    pub(crate) may_recall: bool,
 }
 
 impl Ask {
     fn new(forward: Forward) -> Self {
-        Self { forward, selected: None, others: SmallVec::new(), part: None, alone: false, marked: false }
+        Self { forward, selected: None, others: SmallVec::new(), part: None, alone: false, marked: false, may_recall: false }
+    }
+
+    /// What was found lay on a disk, and went with its segment a moment later.
+    pub(crate) fn gone() -> Self {
+        Self::new(Forward::Miss)
     }
 
     /// The Vary of what is stored under the key, as far as it is known.
@@ -102,7 +109,7 @@ impl Ask {
 
 /// What to look for, and where.
 pub(crate) struct Sought<'a, H> {
-    pub(crate) store: &'a MemoryStore,
+    pub(crate) store: &'a Store,
     /// The handles of the worker that looks; `None` for a look that is no use.
     pub(crate) near: Option<&'a Near>,
     pub(crate) key: &'a CacheKey,
@@ -118,7 +125,9 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
         let selects = |response: &StoredResponse| response.head.vary.selects(&self.request.fields);
         for _ in 0..GONE_MAX {
             let ask = match self.store.lookup(self.near, self.key, now.monotonic, selects) {
-                Lookup::Selected(stored) if (self.holds)(&stored) => return self.judge(stored, now),
+                Lookup::Selected(stored) if (self.holds)(&stored) && stored.body.is_there() => {
+                    return self.judge(stored, now);
+                }
                 Lookup::Selected(gone) => {
                     self.store.remove(self.key, &gone);
                     continue;
@@ -139,9 +148,29 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
                     Ask { others, ..Ask::new(Forward::VaryMiss) }
                 }
             };
-            return self.look_for_parts(ask, now);
+            return match self.look_for_parts(ask, now) {
+                Found::Ask(ask) => Found::Ask(Ask { may_recall: self.may_recall(), ..ask }),
+                usable => usable,
+            };
         }
         Found::Ask(Ask { alone: true, ..Ask::new(Forward::Miss) })
+    }
+
+    fn may_recall(&self) -> bool {
+        let is_get = self.request.method == Method::GET;
+        self.store.may_recall(self.key) || (is_get && self.store.may_recall(&self.key.of_parts()))
+    }
+
+    /// Takes what a disk has for this request into memory, where it has any, so that another look finds it.
+    pub(crate) async fn recall(&self, now: Now) -> Recalled {
+        let selects = |response: &StoredResponse| {
+            response.head.vary.selects(&self.request.fields) && (self.holds)(response)
+        };
+        let whole = self.store.recall(self.key, false, now, selects).await;
+        if whole != Recalled::Nothing || self.request.method != Method::GET {
+            return whole;
+        }
+        self.store.recall(&self.key.of_parts(), true, now, selects).await
     }
 
     fn judge(&self, stored: Held, now: Now) -> Found {
@@ -186,7 +215,8 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
         let whole = range == RangeField::Absent || range.is_everything();
         let with_gap = |stored: Arc<StoredResponse>| {
             let gap = stored.head.part.as_ref()?.gap(stored.body.length())?;
-            Some((stored, gap))
+            // What is put together with the rest is read from memory.
+            stored.body.is_in_memory().then_some((stored, gap))
         };
         let part = whole.then(|| parts.find_map(with_gap)).flatten();
         Found::Ask(Ask { forward: Forward::Partial, part, ..ask })

@@ -76,12 +76,12 @@ fn what_an_entry_does_not_name_does_not_matter() {
     assert!(large.matches(OK, &HeaderMap::new(), Some(1)) && !large.matches(OK, &HeaderMap::new(), Some(0)));
 }
 
-fn store() -> Arc<MemoryStore> {
-    MemoryStore::new(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 })
+fn store() -> Arc<Store> {
+    Store::in_memory(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 })
 }
 
-fn rule(store: &Arc<MemoryStore>, places: &[(&str, &Arc<MemoryStore>)]) -> RuleSettings {
-    let place = |(pattern, store): &(&str, &Arc<MemoryStore>)| Place {
+fn rule(store: &Arc<Store>, places: &[(&str, &Arc<Store>)]) -> RuleSettings {
+    let place = |(pattern, store): &(&str, &Arc<Store>)| Place {
         what: PlaceMatch { types: vec![TypePattern::new(pattern)], ..PlaceMatch::default() },
         store: Arc::clone(store),
         store_id: CacheId::default(),
@@ -118,7 +118,7 @@ fn the_first_entry_that_matches_decides() {
 fn each_store_of_a_rule_is_looked_into_once() {
     let (own, video) = (store(), store());
     let found = |rule: &RuleSettings| rule.stores().map(|(store, _)| Arc::clone(store)).collect::<Vec<_>>();
-    let same = |found: &[Arc<MemoryStore>], expected: &[&Arc<MemoryStore>]| {
+    let same = |found: &[Arc<Store>], expected: &[&Arc<Store>]| {
         let pairs = found.iter().zip(expected);
         found.len() == expected.len() && pairs.into_iter().all(|(a, b)| Arc::ptr_eq(a, b))
     };

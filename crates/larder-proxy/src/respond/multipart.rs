@@ -22,22 +22,22 @@ fn boundary() -> String {
     format!("{:016x}{:016x}", part(), part())
 }
 
-/// The answer to a request for `ranges` of a representation of `complete` bytes; `bytes` opens one of them.
+/// The answer to a request for `ranges` of a representation of `complete` bytes, each with its body.
 pub(super) fn multipart(
     mut fields: HeaderMap,
     ranges: &[Range<u64>],
     complete: u64,
-    mut bytes: impl FnMut(Range<u64>) -> Body,
+    bodies: Vec<Body>,
 ) -> (HeaderMap, Body) {
     let boundary = boundary();
     let content_type = fields.get(CONTENT_TYPE).cloned();
     let mut segments = VecDeque::with_capacity(2 * ranges.len() + 1);
     let mut length = 0;
-    for (index, range) in ranges.iter().enumerate() {
+    for (index, (range, body)) in ranges.iter().zip(bodies).enumerate() {
         let delimiter = part_head(&boundary, index == 0, content_type.as_ref(), range, complete);
         length += delimiter.len() as u64 + (range.end - range.start);
         segments.push_back(Body::Full(delimiter));
-        segments.push_back(bytes(range.clone()));
+        segments.push_back(body);
     }
     let end = Bytes::from(format!("\r\n--{boundary}--\r\n"));
     length += end.len() as u64;
@@ -151,7 +151,7 @@ mod tests {
             Arc::new(vec![Bytes::from_static(b"012"), Bytes::from_static(b"3456789")]);
         let fields = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("text/plain"))]);
         let (fields, body) =
-            multipart(fields, &[0..2, 2..5], 10, |range| Body::Pieces { owner: Arc::clone(&whole), range });
+            multipart(fields, &[0..2, 2..5], 10, vec![bytes(0..2), bytes(2..5)]);
         let content_type = fields[CONTENT_TYPE].to_str().unwrap_or_default().to_owned();
         let Some(boundary) = content_type.strip_prefix("multipart/byteranges; boundary=") else {
             panic!("{content_type}");

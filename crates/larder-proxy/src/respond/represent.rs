@@ -53,10 +53,10 @@ impl Represented<'_> {
             return Some(unsent(length));
         }
         Some(match self {
-            Self::Stored(stored) => match stored.body.length() {
-                0 => Body::Empty,
-                all => Body::Pieces { owner: stored.into_pieces(), range: range.unwrap_or(0..all) },
-            },
+            Self::Stored(stored) => {
+                let range = range.unwrap_or(0..stored.body.length());
+                stored.into_body(range)?
+            }
             Self::Arriving(_, body) => Body::Stream { length, stream: Box::pin(body.reader(range)?) },
         })
     }
@@ -82,9 +82,8 @@ pub(crate) fn represent(request: &RequestHead, of: Represented<'_>, now: WallTim
             Some(Response::new(head, of.into_body(Some(range), is_head)?))
         }
         (Answer::Multiple { ranges, complete }, Represented::Stored(stored)) => {
-            let owner = stored.clone().into_pieces();
-            let bytes = |range| Body::Pieces { owner: Arc::clone(&owner), range };
-            Some(several(map.clone(), &ranges, complete, bytes))
+            let bodies = ranges.iter().map(|range| stored.clone().into_body(range.clone()));
+            Some(several(map.clone(), &ranges, complete, bodies.collect::<Option<_>>()?))
         }
         (Answer::Unsatisfiable { complete }, _) => Some(unsatisfiable(complete)),
     }
@@ -111,7 +110,7 @@ fn part_of(request: &RequestHead, stored: &Held, part: &Part, now: WallTime) -> 
             let mut fields = head.fields.map.clone();
             fields.insert(http::header::CONTENT_RANGE, content_range);
             let head = ResponseHead::new(StatusCode::PARTIAL_CONTENT, fields);
-            Response::new(head, Body::Pieces { owner: stored.clone().into_pieces(), range })
+            Response::new(head, stored.clone().into_body(range)?)
         }
     })
 }
@@ -130,9 +129,9 @@ fn several(
     fields: HeaderMap,
     ranges: &[Range<u64>],
     complete: u64,
-    bytes: impl FnMut(Range<u64>) -> Body,
+    bodies: Vec<Body>,
 ) -> Response {
-    let (fields, body) = multipart(fields, ranges, complete, bytes);
+    let (fields, body) = multipart(fields, ranges, complete, bodies);
     Response::new(ResponseHead::new(StatusCode::PARTIAL_CONTENT, fields), body)
 }
 
@@ -155,7 +154,10 @@ pub(crate) fn file(
             let head = partial_head(Arc::new(PreparedFields::new(fields)), &range, complete);
             Response::new(head, sent(range))
         }
-        Answer::Multiple { ranges, complete } => several(fields, &ranges, complete, sent),
+        Answer::Multiple { ranges, complete } => {
+            let bodies = ranges.iter().cloned().map(sent).collect();
+            several(fields, &ranges, complete, bodies)
+        }
         Answer::Unsatisfiable { complete } => unsatisfiable(complete),
     }
 }

@@ -15,7 +15,7 @@ use larder_http::fields::age;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::time::Now;
 use larder_listen::Interims;
-use larder_store::{CacheKey, Held, Near, StoredResponse};
+use larder_store::{CacheKey, Held, Near, Recalled, StoredResponse};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -92,10 +92,19 @@ pub(super) fn look(quest: &Quest<'_>, exchange: &Exchange, now: Now) -> Result<R
 /// What the index has. With `near` it may come by a handle of the worker's own; without, it is a look under a lock that others
 /// wait for, or one that is no use.
 fn find(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, near: Option<&Near>, now: Now) -> Found {
+    sought(quest, exchange, key, near).look_up(now)
+}
+
+fn sought<'a>(
+    quest: &'a Quest<'_>,
+    exchange: &'a Exchange,
+    key: &'a CacheKey,
+    near: Option<&'a Near>,
+) -> Sought<'a, impl Fn(&StoredResponse) -> bool> {
     let groups = quest.worker.proxy.numbering.groups();
     let holds = |stored: &StoredResponse| groups.hold(&stored.head.groups, stored.number);
     let (store, policy) = (&*exchange.settings().store, &exchange.settings().policy);
-    Sought { store, near, key, request: &exchange.head, policy, holds }.look_up(now)
+    Sought { store, near, key, request: &exchange.head, policy, holds }
 }
 
 /// The answer from what is stored, fresh or standing in, with a refresh behind it where one is due. Fails with what there
@@ -117,12 +126,12 @@ fn use_stored(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) 
                 refresh(&stored, RefreshKind::Ahead);
             }
             let status = hit(&stored, ttl.is_zero().then_some(StaleReason::MaxStale.token()));
-            return Ok(reply::from_stored(exchange, stored, age, now, status));
+            return reply::from_stored(exchange, stored, age, now, status).ok_or_else(Ask::gone);
         }
         Found::Refresh { stored, age } => {
             refresh(&stored, RefreshKind::Behind);
             let status = hit(&stored, Some(StaleReason::WhileRevalidate.token()));
-            return Ok(reply::from_stored(exchange, stored, age, now, status));
+            return reply::from_stored(exchange, stored, age, now, status).ok_or_else(Ask::gone);
         }
         Found::Ask(ask) => ask,
     };
@@ -136,7 +145,7 @@ fn use_stored(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) 
     refresh::refresh(quest, exchange, key, (stored, RefreshKind::Down), unchanged);
     let age = stored.head.freshness.age(now);
     let status = hit(stored, Some(reason.token()));
-    Ok(reply::from_stored(exchange, Held::Shared(Arc::clone(stored)), age, now, status))
+    reply::from_stored(exchange, Held::Shared(Arc::clone(stored)), age, now, status).ok_or_else(Ask::gone)
 }
 
 /// Looks, where that has not been done, and where it is not enough, asks the origin once for all who wait.
@@ -163,6 +172,7 @@ pub(super) async fn cached(
     let (mut looks, mut lost) = (0, 0);
     let (mut impatient, mut went_alone) = (false, false);
     let mut seldom = None;
+    let mut recalled = false;
     loop {
         let (ask, now) = match first.take() {
             Some(first) => first,
@@ -174,6 +184,13 @@ pub(super) async fn cached(
                 }
             }
         };
+        // Once per request: what was not found on the disks then is not there.
+        if ask.may_recall && !std::mem::replace(&mut recalled, true) {
+            match sought(&quest, exchange, &key, None).recall(now).await {
+                Recalled::Something => continue,
+                Recalled::Nothing | Recalled::TooLate => {}
+            }
+        }
         let seldom = *seldom.get_or_insert_with(|| is_seldom(worker, &settings, &key, &ask));
         looks += 1;
         alone |= ask.alone || looks > LOOKS_MAX;
@@ -349,7 +366,8 @@ fn land(quest: &Quest<'_>, exchange: &mut Exchange, ask: &Ask, told: Told, colla
             status.forward_status = Some(StatusCode::NOT_MODIFIED);
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             let age = stored.head.freshness.age(now);
-            let mut reply = reply::from_stored(exchange, Held::Shared(stored), age, now, status);
+            let reply = reply::from_stored(exchange, Held::Shared(stored), age, now, status);
+            let Some(mut reply) = reply else { return Landed::LookAgain };
             // The age is ours to tell, also where the origin withholds its own from others.
             own.remove(AGE);
             reply.response.head.fields.extend(own);
@@ -370,7 +388,10 @@ fn land(quest: &Quest<'_>, exchange: &mut Exchange, ask: &Ask, told: Told, colla
             status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
             status.detail = Some(allowed.unwrap_or(StaleReason::StaleIfError).token());
             let age = head.freshness.age(now);
-            reply::from_stored(exchange, Held::Shared(stored), age, now, status)
+            match reply::from_stored(exchange, Held::Shared(stored), age, now, status) {
+                Some(reply) => reply,
+                None => return Landed::LookAgain,
+            }
         }
         Told::Share(Share::Landing { landing, mut own, seat }) => {
             let head = &landing.head;

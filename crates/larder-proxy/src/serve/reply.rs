@@ -43,13 +43,14 @@ pub(super) fn stale_or_failed(
         Some(stored) => {
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             let age = stored.head.freshness.age(now);
-            from_stored(exchange, Held::Shared(Arc::clone(stored)), age, now, status)
+            from_stored(exchange, Held::Shared(Arc::clone(stored)), age, now, status.clone())
+                .unwrap_or_else(|| Reply { response: respond::failure(failure), status })
         }
         None => Reply { response: respond::failure(failure), status },
     }
 }
 
-/// A stored response, as far as the request asks for it.
+/// A stored response, as far as the request asks for it. `None` where its body lies on a disk and is not there any more.
 #[inline(always)]
 pub(super) fn from_stored(
     exchange: &Exchange,
@@ -57,12 +58,10 @@ pub(super) fn from_stored(
     current_age: Duration,
     now: Now,
     status: CacheStatus,
-) -> Reply {
-    let response = respond::represent(&exchange.head, Represented::Stored(stored), now.wall);
-    // A body that is whole always takes another reader.
-    let mut response = response.unwrap_or_else(|| respond::failure(Failure::FETCH_LOST));
+) -> Option<Reply> {
+    let mut response = respond::represent(&exchange.head, Represented::Stored(stored), now.wall)?;
     response.head.age = Some(current_age.as_secs());
-    Reply { response, status }
+    Some(Reply { response, status })
 }
 
 /// A response that is arriving, as far as the request asks for it. `None` where its body takes no new readers.

@@ -19,7 +19,7 @@ impl Disks {
                 .disks
                 .iter()
                 .zip(&self.sizes)
-                .map(|(disk, size)| draw(disk.address(key).base(), *size))
+                .map(|(disk, size)| draw(disk.address(key).hash(), *size))
                 .collect();
             let of = |disk: &usize| draws.get(*disk).copied().unwrap_or(f64::MAX);
             order.sort_by(|a, b| of(a).total_cmp(&of(b)));

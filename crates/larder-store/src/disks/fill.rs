@@ -73,11 +73,6 @@ impl DiskFill {
         copies.filter_map(|copy| copy.pieces.get(index).cloned()).collect()
     }
 
-    /// The disks that it goes to.
-    pub(crate) fn disks(&self) -> &Arc<Disks> {
-        &self.disks
-    }
-
     /// All of it was handed over. `None` where that is nothing.
     pub(crate) fn finish(self) -> Option<DiskPieces> {
         let Self { disks, key, copies, .. } = self;

@@ -24,12 +24,13 @@ mod tests;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use larder_http::body::Pieces;
 use smallvec::SmallVec;
 
 use crate::disk::{self, Address, Disk, Object, Place};
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
-pub(crate) use body::{DiskPieces, DiskReader, PieceCopies};
+pub(crate) use body::{DiskPieces, PieceCopies};
 pub(crate) use fill::DiskFill;
 pub use usage::DisksUsage;
 
@@ -112,7 +113,7 @@ impl Disks {
     pub(crate) fn candidates(&self, key: &CacheKey) -> Vec<Candidate> {
         let mut order: SmallVec<[usize; 8]> = self.preference(key);
         if self.layout == Layout::Mirror {
-            order.sort_by_key(|disk| self.disks.get(*disk).map_or(u64::MAX, |disk| disk.reads_waiting()));
+            order.sort_by_key(|disk| self.disks.get(*disk).map_or(usize::MAX, |disk| disk.reads_waiting()));
         }
         let mut candidates = Vec::new();
         for disk in order {
@@ -134,7 +135,7 @@ impl Disks {
             Some(found) => found?,
             None => disk.read(candidate.place).await?,
         };
-        if found.base != key.base() || found.variant != key.variant() {
+        if !found.is_of(key) {
             return Err(disk::ReadError::Gone);
         }
         let content = match found.content {

@@ -87,11 +87,10 @@ impl Held {
     /// `range` of its body, to be sent. `None` where it lies on a disk and is not there any more.
     #[inline]
     pub fn into_body(self, range: Range<u64>) -> Option<Body> {
-        if self.body.is_in_memory() {
-            return Some(Body::Pieces { owner: self.into_pieces(), range });
+        match self.body.is_in_memory() && !range.is_empty() {
+            true => Some(Body::Pieces { owner: self.into_pieces(), range }),
+            false => self.body.content(range),
         }
-        let length = Some(range.end.saturating_sub(range.start));
-        Some(Body::Stream { length, stream: Box::pin(self.body.disk_reader(range)?) })
     }
 
     /// Its body, where it is in memory.
