@@ -27,8 +27,10 @@ pub use problem::{Errors, Problem};
 pub use schema::json::json_schema;
 pub use schema::page::reference_markdown;
 pub use sections::config::Config;
+pub use sections::disk::Disk;
 pub use sections::edits::FieldEdits;
 pub use sections::ejection::Ejection;
+pub use sections::files::Files;
 pub use sections::health::Health;
 pub use sections::key::{KeySettings, QueryParts, TRACKING_PARAMETERS};
 pub use sections::limits::Limits;
@@ -44,13 +46,15 @@ pub use sections::store::{DEFAULT_STORE, Store};
 pub use value::address::AdminAddress;
 pub use value::certified::CertifiedName;
 pub use value::cidr::Cidr;
+pub use value::disk_size::DiskSize;
 pub use value::duration::print_duration;
 pub use value::glob::{PathGlob, PathRegex, glob_to_regex};
 pub use value::hash_by::HashBy;
 pub use value::host::HostPattern;
 pub use value::lifetimes::Lifetimes;
 pub use value::matching::ValueMatch;
-pub use value::media::MediaPattern;
+pub use value::media::{MediaPattern, MediaType};
+pub use value::mode::FileMode;
 pub use value::name::{CookieName, Name, ParameterName};
 pub use value::name_server::NameServer;
 pub use value::path::{AccessLog, Directory, ExistingFile};
@@ -65,7 +69,7 @@ pub use value::size::ByteSize;
 pub use value::statuses::StatusRange;
 pub use value::target::TargetField;
 pub use value::words::{
-    Balance, CacheMode, Cookies, Ignored, LogFormat, Protocol, RequestDirectives, SetCookie,
+    Balance, CacheMode, Cookies, Ignored, Layout, LogFormat, Protocol, RequestDirectives, SetCookie,
 };
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 
 mod caching;
 mod committed;
+mod disks;
 mod errors;
+mod files;
 mod flags;
 mod origins;
 mod properties;

@@ -1,0 +1,103 @@
+//! One store: a layout that its disks can have, and bodies that fit.
+
+use crate::document::{Node, Table, Value};
+use crate::reading::{At, Reading};
+use crate::sections::store::Store;
+use crate::value::words::Layout;
+
+/// The most disks of one store: each costs a few threads.
+const DISKS_MAX: usize = 64;
+
+pub(crate) fn check(store: &Store, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
+    match table.get("files") {
+        Some(_) => with_files(table, at, reading),
+        None => disks(store, table, at, reading),
+    }
+    if let Some(node) = table.get("max_object")
+        && let Some(max_object) = store.max_object
+        && let Some((limit_bytes, limit)) = limit(store, table)
+        && max_object.0 > limit_bytes
+    {
+        reading.refuse_value(node, &At::Key(at, "max_object"), format!("at most {limit}"), None);
+    }
+}
+
+/// What no body may exceed, in bytes and in words; `None` where that is not known.
+fn limit(store: &Store, table: &Table) -> Option<(u64, String)> {
+    if table.get("files").is_some() {
+        return store
+            .files
+            .as_ref()
+            .map(|files| (files.size.0, format!("files.size, which is {}", files.size)));
+    }
+    let sizes = store.disks.iter().filter_map(|disk| Some((disk.known_bytes()?, disk.size)));
+    match sizes.min_by_key(|(bytes, _)| *bytes) {
+        Some((bytes, size)) => Some((bytes, format!("the smallest disk, which is {size}"))),
+        // Parts of a file system, or disks that were refused.
+        None if table.get("disks").is_some() => None,
+        None => Some((store.memory.0, format!("memory, which is {}", store.memory))),
+    }
+}
+
+/// A store of plain files has neither disks nor what goes with them.
+fn with_files(table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
+    for name in ["disks", "layout"] {
+        if let Some(node) = table.get(name) {
+            let said = "it has no meaning beside `files`";
+            let problem = reading.problem(&node.place, &At::Key(at, name), said);
+            reading.refuse(problem.hint("a store has disks, or keeps plain files: take two stores for both"));
+        }
+    }
+    if let Some(node) = table.get("idle") {
+        let problem = reading.problem(&node.place, &At::Key(at, "idle"), "it is not used");
+        reading.warn(problem.hint("files stay until they are removed, or their room is needed"));
+    }
+}
+
+/// Whether there are as many disks as the layout needs. Those that were refused count: they are meant to be there.
+fn disks(store: &Store, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
+    let disks_at = At::Key(at, "disks");
+    let layout = table.get("layout");
+    let (node, count) = match table.get("disks") {
+        None => return without_disks(layout, at, reading),
+        Some(Node { value: Value::List(disks), .. }) if disks.is_empty() => {
+            let hint = "leave `disks` out to keep responses in memory alone".to_owned();
+            if let Some(node) = table.get("disks") {
+                reading.refuse_value(node, &disks_at, "at least one disk", Some(hint));
+            }
+            return;
+        }
+        Some(node @ Node { value: Value::List(disks), .. }) => (node, disks.len()),
+        Some(_) => return,
+    };
+    if count > DISKS_MAX {
+        let said = format!("there are {count} disks, and {DISKS_MAX} at most");
+        let problem = reading.problem(&node.place, &disks_at, said);
+        reading.refuse(problem);
+    }
+    let layout_at = At::Key(at, "layout");
+    match (layout, store.layout) {
+        (None, _) if count > 1 => {
+            let problem = reading.problem(&node.place, &layout_at, "missing key \"layout\"");
+            let hint = "\"mirror\" keeps each response on every disk, \"hash\" each on one of them, \"stripe\" its pieces on all";
+            reading.refuse(problem.hint(hint));
+        }
+        (Some(layout), Some(Layout::Single)) if count > 1 => {
+            let expected = "\"mirror\" or \"stripe\" or \"hash\"";
+            let hint = format!("\"single\" is for one disk, and there are {count}");
+            reading.refuse_value(layout, &layout_at, expected, Some(hint));
+        }
+        (Some(layout), Some(Layout::Mirror | Layout::Stripe | Layout::Hash)) if count == 1 => {
+            let hint = "it needs two disks at least: add one, or leave `layout` out".to_owned();
+            reading.refuse_value(layout, &layout_at, "\"single\" for one disk", Some(hint));
+        }
+        _ => {}
+    }
+}
+
+fn without_disks(layout: Option<&Node>, at: &At<'_>, reading: &mut Reading<'_>) {
+    if let Some(layout) = layout {
+        let problem = reading.problem(&layout.place, &At::Key(at, "layout"), "there are no disks");
+        reading.refuse(problem.hint("add `disks`, or leave `layout` out"));
+    }
+}
