@@ -23,7 +23,8 @@ static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 pub struct GroupTag(u64);
 
 impl GroupTag {
-    fn new(scheme: Scheme, authority: &Authority, group: &str) -> Self {
+    /// The group of this name at this origin.
+    pub fn named(scheme: Scheme, authority: &Authority, group: &str) -> Self {
         Self(SEED.hash_one((scheme, authority, group)))
     }
 }
@@ -32,6 +33,12 @@ impl GroupTag {
 /// [`cache_groups`] reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupTags(Box<[GroupTag]>);
+
+impl FromIterator<GroupTag> for GroupTags {
+    fn from_iter<I: IntoIterator<Item = GroupTag>>(tags: I) -> Self {
+        Self(tags.into_iter().collect())
+    }
+}
 
 impl GroupTags {
     /// The groups that a response of this origin is in: Cache-Groups. Empty where the field is absent or not understood.
@@ -53,7 +60,7 @@ impl GroupTags {
     }
 
     fn named(scheme: Scheme, authority: &Authority, groups: &[String]) -> Self {
-        Self(groups.iter().map(|group| GroupTag::new(scheme, authority, group)).collect())
+        Self(groups.iter().map(|group| GroupTag::named(scheme, authority, group)).collect())
     }
 
     /// Whether there is no group.

@@ -10,13 +10,13 @@ use larder_http::time::Clock;
 use larder_listen::{Interims, Refusal, Service};
 use larder_observe::{AccessLog, Diagnostics, Ending, Format, LogRecord, Metrics, WorkerMetrics};
 use larder_origin::{Origin, SetupError};
-use larder_store::Near;
+use larder_store::{Near, Store};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::collapse::Flights;
 use crate::exchange::Receipt;
-use crate::invalidate::Numbering;
+use crate::invalidate::{Numbering, durable};
 use crate::plan::Plan;
 use crate::serve::Serving;
 use crate::settings::{OriginChoice, ProxySettings};
@@ -98,6 +98,12 @@ impl Proxy {
     /// Tells the operator of an origin's failure; floods of the same one are thinned out.
     pub(crate) fn complain(&self, origin: &str, error: &larder_origin::OriginError) {
         self.diagnostics.warn(error.token(), origin, format_args!("origin {origin}: {error}"));
+    }
+
+    /// Takes over what the disks of these stores remember: the numbers of invalidations, and which groups went. Before
+    /// anything is asked of the stores.
+    pub fn recover(&self, stores: &[Arc<Store>]) {
+        durable::recover(&self.numbering, stores);
     }
 
     /// Figures at this moment.

@@ -13,15 +13,18 @@ use larder_config::{
     CacheMode, Config, Cookies, PathRegex, RequestDirectives, Resolved, SessionCookie, Settings,
 };
 use larder_http::time::Clock;
-use larder_observe::{CacheId, Metrics};
+use larder_observe::{CacheId, Diagnostics, Metrics};
 use larder_proxy::PlanError;
 use larder_proxy::settings::{
     FieldEdits, KeySettings, OriginChoice, Place, PlaceMatch, ProxySettings, QueryParts, RuleMatch,
     RuleSettings, SiteSettings, TypePattern, ValueMatch,
 };
-use larder_store::{MemoryStore, MemoryStoreSettings};
+use larder_store::{MemoryStoreSettings, Store};
 
 mod origin;
+mod store;
+
+use store::{DraftStore, KnownStore, StoreError};
 
 /// Why a checked config cannot be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +32,9 @@ pub enum WireError {
     /// A pattern or a document root.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A store's disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// An origin's TLS.
     #[error("origin")]
     Origin(#[from] larder_origin::SetupError),
@@ -37,7 +43,9 @@ pub enum WireError {
 /// What is found again by name.
 pub(crate) struct Wiring {
     metrics: Arc<Metrics>,
-    stores: Vec<(String, Arc<MemoryStore>)>,
+    stores: Vec<(String, KnownStore)>,
+    clock: Clock,
+    diagnostics: Diagnostics,
     origins: HashMap<String, KnownOrigin>,
 }
 
@@ -51,18 +59,22 @@ struct KnownOrigin {
 
 /// What a new config needs, not in force yet.
 pub(crate) struct Draft {
-    stores: Vec<(String, Arc<MemoryStore>, MemoryStoreSettings)>,
+    stores: Vec<(String, DraftStore)>,
     origins: HashMap<String, KnownOrigin>,
 }
 
 impl Wiring {
-    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
-        Self { metrics, stores: Vec::new(), origins: HashMap::new() }
+    pub(crate) fn new(metrics: Arc<Metrics>, clock: Clock, diagnostics: Diagnostics) -> Self {
+        Self { metrics, stores: Vec::new(), clock, diagnostics, origins: HashMap::new() }
     }
 
-    /// The settings of a checked config, and what has to be remembered once they are in force.
-    pub(crate) fn draft(&self, config: &Config) -> (ProxySettings, Draft) {
-        let draft = Draft { stores: self.draft_stores(config), origins: self.draft_origins(config) };
+    /// The settings of a checked config, and what has to be remembered once they are in force. Opens the disks of new
+    /// stores, and waits for them.
+    ///
+    /// # Errors
+    /// A disk is somebody else's, or too small.
+    pub(crate) fn draft(&self, config: &Config) -> Result<(ProxySettings, Draft), WireError> {
+        let draft = Draft { stores: self.draft_stores(config)?, origins: self.draft_origins(config) };
         let names: Vec<&str> = config.origins.iter().map(|(name, _)| name.as_str()).collect();
         let trusted = config.trusted.clone();
         let settings = ProxySettings {
@@ -72,27 +84,34 @@ impl Wiring {
                 .filter_map(|name| draft.origins.get(*name))
                 .map(|known| known.choice.clone())
                 .collect(),
-            stores: draft.stores.iter().map(|(_, store, _)| Arc::clone(store)).collect(),
+            stores: draft.stores.iter().map(|(_, store)| Arc::clone(&store.known.store)).collect(),
             trusted: Arc::new(move |address: IpAddr| {
                 trusted.iter().any(|network| network.contains(address.to_canonical()))
             }),
             orphan_time: ProxySettings::ORPHAN_TIME,
             hit_for_miss: ProxySettings::HIT_FOR_MISS,
         };
-        (settings, draft)
+        Ok((settings, draft))
     }
 
     /// Remembers what is in force now, and gives stores their new size.
     pub(crate) fn commit(&mut self, draft: Draft) {
-        for (_, store, settings) in &draft.stores {
-            store.resize(settings);
-        }
-        self.stores = draft.stores.into_iter().map(|(name, store, _)| (name, store)).collect();
+        self.stores = draft.stores.into_iter().map(|(name, store)| (name, store.commit())).collect();
         self.origins = draft.origins;
     }
 
-    pub(crate) fn stores(&self) -> Vec<(String, Arc<MemoryStore>)> {
-        self.stores.clone()
+    /// What of the stores' changes needs a restart, a sentence each.
+    pub(crate) fn postponed(&self, draft: &Draft) -> Vec<String> {
+        let changed = |(name, store): &(String, DraftStore)| store.postponed(name, self.known(name));
+        draft.stores.iter().filter_map(changed).collect()
+    }
+
+    fn known(&self, name: &str) -> Option<&KnownStore> {
+        self.stores.iter().find(|(other, _)| other == name).map(|(_, store)| store)
+    }
+
+    pub(crate) fn stores(&self) -> Vec<(String, Arc<Store>)> {
+        self.stores.iter().map(|(name, known)| (name.clone(), Arc::clone(&known.store))).collect()
     }
 
     pub(crate) fn origins(&self) -> Vec<(String, Arc<larder_origin::Shared>)> {
@@ -103,14 +122,11 @@ impl Wiring {
         origins
     }
 
-    fn draft_stores(&self, config: &Config) -> Vec<(String, Arc<MemoryStore>, MemoryStoreSettings)> {
+    fn draft_stores(&self, config: &Config) -> Result<Vec<(String, DraftStore)>, WireError> {
         let store = |(name, store): &(larder_config::Name, larder_config::Store)| {
-            let settings =
-                MemoryStoreSettings { memory: store.memory.0, max_object: store.max_object_bytes() };
-            let name = name.as_str().to_owned();
-            let known = self.stores.iter().find(|(other, _)| *other == name);
-            let kept = known.map_or_else(|| MemoryStore::new(&settings), |(_, store)| Arc::clone(store));
-            (name, kept, settings)
+            let name = name.as_str();
+            let drafted = DraftStore::of(name, store, self.known(name), &self.clock, &self.diagnostics)?;
+            Ok((name.to_owned(), drafted))
         };
         config.stores.iter().map(store).collect()
     }
@@ -167,12 +183,12 @@ impl Wiring {
     }
 
     /// The store of this name, and its number in the metrics.
-    fn store(&self, name: &larder_config::Name, draft: &Draft) -> (Arc<MemoryStore>, CacheId) {
-        let declared = draft.stores.iter().find(|(other, _, _)| other == name.as_str());
+    fn store(&self, name: &larder_config::Name, draft: &Draft) -> (Arc<Store>, CacheId) {
+        let declared = draft.stores.iter().find(|(other, _)| other == name.as_str());
         // A checked config names declared stores only; an empty one would store nothing and break nothing.
         let store = declared.map_or_else(
-            || MemoryStore::new(&MemoryStoreSettings { memory: 0, max_object: 0 }),
-            |(_, store, _)| Arc::clone(store),
+            || Store::in_memory(&MemoryStoreSettings { memory: 0, max_object: 0 }),
+            |(_, store)| Arc::clone(&store.known.store),
         );
         (store, self.metrics.cache(name.as_str()))
     }

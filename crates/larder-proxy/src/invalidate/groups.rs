@@ -55,6 +55,15 @@ impl GroupInvalidations {
     }
 }
 
+impl GroupInvalidations {
+    /// Invalidates every group there is under `number`.
+    pub(super) fn note_all(&self, number: u64) {
+        let mut noted = self.noted.write();
+        noted.floor = noted.floor.max(number);
+        self.latest.fetch_max(number, Ordering::AcqRel);
+    }
+}
+
 impl Noted {
     fn hold(&self, tags: &GroupTags, number: u64) -> bool {
         let later = |tag: GroupTag| self.numbers.get(&tag).is_some_and(|last| *last > number);

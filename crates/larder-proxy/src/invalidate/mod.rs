@@ -4,6 +4,7 @@
 //! higher number forbids it to store its result, and nobody who arrives later joins it. The order here is what makes
 //! that hold: first the number, then the fetches in flight, then the index. Groups (RFC 9875) are in [`groups`].
 
+pub(crate) mod durable;
 mod groups;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +31,11 @@ impl Numbering {
     /// The number of a new one.
     fn next(&self) -> u64 {
         self.last.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Numbers from now on are higher than `number`.
+    fn continue_after(&self, number: u64) {
+        self.last.fetch_max(number, Ordering::AcqRel);
     }
 
     /// Which groups went when.

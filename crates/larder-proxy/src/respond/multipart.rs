@@ -150,8 +150,8 @@ mod tests {
         let whole: Arc<dyn Pieces> =
             Arc::new(vec![Bytes::from_static(b"012"), Bytes::from_static(b"3456789")]);
         let fields = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("text/plain"))]);
-        let (fields, body) =
-            multipart(fields, &[0..2, 2..5], 10, vec![bytes(0..2), bytes(2..5)]);
+        let bytes = |range| Body::Pieces { owner: Arc::clone(&whole), range };
+        let (fields, body) = multipart(fields, &[0..2, 2..5], 10, vec![bytes(0..2), bytes(2..5)]);
         let content_type = fields[CONTENT_TYPE].to_str().unwrap_or_default().to_owned();
         let Some(boundary) = content_type.strip_prefix("multipart/byteranges; boundary=") else {
             panic!("{content_type}");

@@ -16,6 +16,7 @@ use larder_origin::OriginResponse;
 use super::{Inside, post, reply};
 use crate::exchange::{Exchange, InvalidationKind, Reply};
 use crate::failure::Failure;
+use crate::invalidate::durable;
 use crate::proxy::{Furnished, Worker};
 use crate::{fetch, forward, invalidate, key};
 
@@ -85,6 +86,10 @@ fn invalidation(
             let own = GroupTags::of(head.scheme, &head.authority, fields);
             let since = kept.as_ref().map_or(0, |kept| kept.guard().number());
             let number = numbering.invalidate_groups(&gone, &own, since);
+            if !gone.is_empty() {
+                let number = number.unwrap_or_else(|| numbering.current());
+                durable::note_groups(&furnished.plan.stores, &head, fields, number);
+            }
             kept = kept.and_then(|kept| kept.after_invalidating(number));
         }
         let forms: Vec<Target> = gone.iter().flat_map(|target| site.forms(target, key::normalise)).collect();

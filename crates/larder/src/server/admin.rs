@@ -17,7 +17,7 @@ use larder_observe::{AccessLog, Exposition, Kind, Metrics, family};
 use larder_origin::{OriginError, ServerReport};
 use larder_proxy::explain::{ExplainError, Question};
 use larder_proxy::{Proxy, Worker};
-use larder_store::MemoryStore;
+use larder_store::Store;
 use parking_lot::RwLock;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -41,7 +41,7 @@ pub struct Insight {
 
 #[derive(Default)]
 struct View {
-    stores: Vec<(String, Arc<MemoryStore>)>,
+    stores: Vec<(String, Arc<Store>)>,
     origins: Vec<(String, Arc<larder_origin::Shared>)>,
     listeners: Vec<SocketAddr>,
     admin: Option<SocketAddr>,
@@ -62,7 +62,7 @@ impl Insight {
 
     pub(super) fn refresh(
         &self,
-        stores: Vec<(String, Arc<MemoryStore>)>,
+        stores: Vec<(String, Arc<Store>)>,
         origins: Vec<(String, Arc<larder_origin::Shared>)>,
         listeners: Vec<SocketAddr>,
         admin: Option<SocketAddr>,

@@ -122,8 +122,9 @@ impl Server {
             env!("CARGO_PKG_VERSION"),
         ));
         let proxy = Proxy::new(clock.clone(), Arc::clone(&metrics), diagnostics.clone());
-        let mut wiring = Wiring::new(Arc::clone(&metrics));
-        let (settings, draft) = wiring.draft(&config);
+        let mut wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone());
+        let (settings, draft) = wiring.draft(&config)?;
+        proxy.recover(&settings.stores);
         let plan = Plan::new(settings).map_err(WireError::from)?;
         let bound: Vec<_> = config
             .listen
@@ -272,7 +273,8 @@ impl Server {
 
     fn take_over(&mut self, config: Config) -> Result<Postponed, ServerError> {
         // Everything that can fail comes before anything that changes.
-        let (settings, draft) = self.wiring.draft(&config);
+        let (settings, draft) = self.wiring.draft(&config)?;
+        self.proxy.recover(&settings.stores);
         let plan = Plan::new(settings).map_err(WireError::from)?;
         let new: Vec<_> =
             config.listen.iter().filter(|address| !self.listeners.contains_key(address)).collect();
@@ -285,8 +287,9 @@ impl Server {
         for (worker, prepared) in self.workers.iter().zip(prepared) {
             worker.worker().adopt(prepared);
         }
+        let mut postponed = self.postponed(&config);
+        postponed.notes.extend(self.wiring.postponed(&draft));
         self.wiring.commit(draft);
-        let postponed = self.postponed(&config);
         let gone: Vec<_> =
             self.listeners.keys().filter(|address| !config.listen.contains(address)).copied().collect();
         self.config = config;

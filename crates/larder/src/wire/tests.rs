@@ -18,6 +18,10 @@ fn config_of(lines: &str) -> Config {
     larder_config::parse(&text, "larder.toml", Path::new(".")).unwrap().config
 }
 
+fn wiring(metrics: Metrics) -> Wiring {
+    Wiring::new(Arc::new(metrics), Clock::default(), Diagnostics::silent())
+}
+
 /// The policy of a site that says `lines`.
 fn policy_of(lines: &str) -> CachePolicy {
     let config = config_of(lines);
@@ -29,7 +33,7 @@ fn every_word_about_refreshing_reaches_the_proxy() {
     let rule_of = |lines: &str| {
         let started = Clock::default().now().wall;
         let metrics = Metrics::new(1, larder_proxy::vocabulary(), started, "test");
-        let (settings, _) = Wiring::new(Arc::new(metrics)).draft(&config_of(lines));
+        let (settings, _) = wiring(metrics).draft(&config_of(lines)).unwrap();
         let rule = &settings.sites[0].otherwise;
         (rule.refresh_ahead, rule.collapse_wait, rule.min_uses)
     };
@@ -49,9 +53,9 @@ fn an_origin_is_kept_as_long_as_its_config_and_the_files_it_names_are_the_same()
     let config = larder_config::parse(&text, "larder.toml", Path::new(".")).unwrap().config;
     let started = Clock::default().now().wall;
     let metrics = Metrics::new(1, larder_proxy::vocabulary(), started, "test");
-    let mut wiring = Wiring::new(Arc::new(metrics));
+    let mut wiring = wiring(metrics);
     let mut reload = || {
-        let (settings, draft) = wiring.draft(&config);
+        let (settings, draft) = wiring.draft(&config).unwrap();
         wiring.commit(draft);
         Arc::clone(&settings.origins[0].settings)
     };
@@ -142,8 +146,8 @@ place = []
 [stores.media]"#,
     );
     let metrics = Metrics::new(1, larder_proxy::vocabulary(), Clock::default().now().wall, "test");
-    let mut wiring = Wiring::new(Arc::new(metrics));
-    let (settings, draft) = wiring.draft(&config);
+    let mut wiring = wiring(metrics);
+    let (settings, draft) = wiring.draft(&config).unwrap();
     wiring.commit(draft);
     let store = |name: &str| wiring.stores().into_iter().find(|(other, _)| other == name).unwrap().1;
     let is_in = |rule: &RuleSettings, names: &[&str]| {

@@ -164,7 +164,11 @@ pub(super) async fn from_config(
     let diagnostics = Diagnostics::stderr(clock.clone()).map_err(|error| AskError::Start(error.into()))?;
     let version = env!("CARGO_PKG_VERSION");
     let metrics = Arc::new(Metrics::new(1, larder_proxy::vocabulary(), clock.now().wall, version));
-    let (settings, _) = Wiring::new(Arc::clone(&metrics)).draft(config);
+    // What lies on disks and in directories is a running larder's alone.
+    let mut config = config.clone();
+    config.stores.iter_mut().for_each(|(_, store)| store.disks.clear());
+    let wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone());
+    let (settings, _) = wiring.draft(&config)?;
     let plan = Plan::new(settings).map_err(WireError::from)?;
     let worker = Proxy::new(clock, metrics, diagnostics).worker(0, plan).map_err(WireError::from)?;
     Ok(Arc::new(worker).explain(question, false).await?)

@@ -1,0 +1,42 @@
+//! What a layout over several disks asks of one of them.
+//!
+//! In: the same addresses and pieces as elsewhere. Out: answers from memory, at once.
+
+use super::address::Address;
+use super::piece::{Now, Piece};
+use super::Disk;
+
+impl Address {
+    /// The hash of the base under the disk's own seed: what rendezvous hashing draws with.
+    pub(crate) fn hash(&self) -> u64 {
+        self.base
+    }
+}
+
+impl Disk {
+    /// Whether the disk is left alone at the moment, because it failed.
+    pub fn is_failing(&self) -> bool {
+        self.shared.health.is_failing()
+    }
+
+    /// Reads that wait for the disk.
+    pub fn reads_waiting(&self) -> usize {
+        self.shared.pool.waiting()
+    }
+
+    /// Whether a piece of this disk can be read: it is in memory still, or what it lies in has not been given up.
+    pub(crate) fn has_piece(&self, piece: &Piece) -> bool {
+        match piece.now() {
+            Now::Pending(_) => true,
+            Now::Written(at) => at.disk == self.id() && self.shared.segments.find(at.segment).is_some(),
+            Now::Lost => false,
+        }
+    }
+
+    /// Takes the response of this identity out, where there is one; written down without waiting.
+    pub(crate) fn remove_identity(&self, at: &Address, identity: u64) {
+        if let Some(place) = self.shared.index.remove_tag(at.base, at.tag(identity)) {
+            self.shared.remove_for_good(place);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A store of the config, put to work: memory, and the disks behind it.
+//!
+//! In: what the config says of a store. Out: the store, found again by name over reloads. Which disks it has is decided when
+//! it is made: a reload changes sizes of memory, the rest needs a restart. A disk that does not answer when larder starts is
+//! left out with a warning, since a cache without it is better than no cache; one that belongs to somebody else is an
+//! error.
+
+use std::sync::Arc;
+
+use larder_config::DiskSize as Size;
+use larder_http::time::Clock;
+use larder_observe::Diagnostics;
+use larder_store::disk::{Disk, DiskError, DiskSettings, DiskSize};
+use larder_store::{Disks, Layout, MemoryStoreSettings, Store};
+
+/// A store in force.
+#[derive(Clone)]
+pub(super) struct KnownStore {
+    pub(super) store: Arc<Store>,
+    config: larder_config::Store,
+}
+
+/// A store that a new config names.
+pub(super) struct DraftStore {
+    pub(super) known: KnownStore,
+    settings: MemoryStoreSettings,
+}
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("store {name}")]
+pub struct StoreError {
+    name: String,
+    source: DiskError,
+}
+
+impl DraftStore {
+    /// The store that is there already under this name, or a new one.
+    pub(super) fn of(
+        name: &str,
+        config: &larder_config::Store,
+        known: Option<&KnownStore>,
+        clock: &Clock,
+        diagnostics: &Diagnostics,
+    ) -> Result<Self, StoreError> {
+        let max_object = config.max_object_bytes();
+        let has_disks = !config.disks.is_empty();
+        let settings = MemoryStoreSettings {
+            memory: config.memory.0,
+            max_object: if has_disks { max_object.min(config.memory.0 / 4) } else { max_object },
+        };
+        let store = match known {
+            Some(known) => Arc::clone(&known.store),
+            None => {
+                let disks = open_disks(name, config, clock, diagnostics)?;
+                Store::new(&settings, disks.map(|disks| Disks::new(layout(config), disks, max_object)))
+            }
+        };
+        Ok(Self { known: KnownStore { store, config: config.clone() }, settings })
+    }
+
+    /// Takes it into force.
+    pub(super) fn commit(self) -> KnownStore {
+        self.known.store.resize(&self.settings);
+        self.known
+    }
+
+    /// What of a change needs a restart.
+    pub(super) fn postponed(&self, name: &str, known: Option<&KnownStore>) -> Option<String> {
+        let (old, new) = (&known?.config, &self.known.config);
+        let is_same = (&old.disks, old.layout, old.idle) == (&new.disks, new.layout, new.idle);
+        (!is_same).then(|| format!("stores.{name}: disks, layout and idle change at a restart"))
+    }
+}
+
+fn layout(config: &larder_config::Store) -> Layout {
+    match config.chosen_layout() {
+        larder_config::Layout::Single => Layout::Single,
+        larder_config::Layout::Mirror => Layout::Mirror,
+        larder_config::Layout::Stripe => Layout::Stripe,
+        larder_config::Layout::Hash => Layout::Hash,
+    }
+}
+
+fn open_disks(
+    name: &str,
+    config: &larder_config::Store,
+    clock: &Clock,
+    diagnostics: &Diagnostics,
+) -> Result<Option<Vec<Arc<Disk>>>, StoreError> {
+    let mut disks = Vec::with_capacity(config.disks.len());
+    for disk in &config.disks {
+        let size = match disk.size {
+            Size::Bytes(size) => DiskSize::Bytes(size.0),
+            Size::Part(part) => DiskSize::Percent(part.hundredths()),
+            Size::Leave(size) => DiskSize::LeaveFree(size.0),
+        };
+        let settings = DiskSettings { path: disk.path.clone(), size, idle: config.idle };
+        match Disk::open_with(settings, clock.clone()) {
+            Ok(disk) => {
+                for finding in disk.findings() {
+                    diagnostics.warn("disk-finding", name, format_args!("store {name}: {finding}"));
+                }
+                disks.push(disk);
+            }
+            Err(error @ DiskError::Io { .. }) => {
+                let path = disk.path.display();
+                diagnostics.warn(
+                    "disk-absent",
+                    &path.to_string(),
+                    format_args!("store {name} goes on without {path}: {}", chain(&error)),
+                );
+            }
+            Err(source) => return Err(StoreError { name: name.to_owned(), source }),
+        }
+    }
+    Ok((!disks.is_empty()).then_some(disks))
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}
