@@ -20,6 +20,7 @@ mod forward;
 mod invalidate;
 mod key;
 mod lookup;
+mod place;
 mod plan;
 mod proxy;
 mod respond;

@@ -15,6 +15,8 @@ use larder_observe::{CacheId, OriginId, RouteId};
 use larder_origin::OriginSettings;
 use larder_store::MemoryStore;
 
+pub use crate::place::{Place, PlaceMatch, TypePattern};
+
 /// Everything that one version of the config decides.
 pub struct ProxySettings {
     /// In the order of the file.
@@ -132,6 +134,8 @@ pub struct RuleSettings {
     pub store_id: CacheId,
     /// Where responses are kept.
     pub store: Arc<MemoryStore>,
+    /// Other stores, for some of them; the first entry that matches decides.
+    pub places: Vec<Place>,
     /// Whether what is in use is refreshed before its lifetime ends.
     pub refresh_ahead: bool,
     /// How long a request waits for somebody else's fetch before it may ask the origin itself.

@@ -13,11 +13,11 @@ use larder_config::{
     CacheMode, Config, Cookies, PathRegex, RequestDirectives, Resolved, SessionCookie, Settings,
 };
 use larder_http::time::Clock;
-use larder_observe::Metrics;
+use larder_observe::{CacheId, Metrics};
 use larder_proxy::PlanError;
 use larder_proxy::settings::{
-    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleSettings, SiteSettings,
-    ValueMatch,
+    FieldEdits, KeySettings, OriginChoice, Place, PlaceMatch, ProxySettings, QueryParts, RuleMatch,
+    RuleSettings, SiteSettings, TypePattern, ValueMatch,
 };
 use larder_store::{MemoryStore, MemoryStoreSettings};
 
@@ -166,18 +166,29 @@ impl Wiring {
         }
     }
 
+    /// The store of this name, and its number in the metrics.
+    fn store(&self, name: &larder_config::Name, draft: &Draft) -> (Arc<MemoryStore>, CacheId) {
+        let declared = draft.stores.iter().find(|(other, _, _)| other == name.as_str());
+        // A checked config names declared stores only; an empty one would store nothing and break nothing.
+        let store = declared.map_or_else(
+            || MemoryStore::new(&MemoryStoreSettings { memory: 0, max_object: 0 }),
+            |(_, store, _)| Arc::clone(store),
+        );
+        (store, self.metrics.cache(name.as_str()))
+    }
+
     fn rule(&self, resolved: Resolved, draft: &Draft) -> RuleSettings {
-        let name = resolved.store.as_str();
-        let declared = draft.stores.iter().find(|(other, _, _)| other == name);
         let policy = policy(&resolved);
+        let (store, store_id) = self.store(&resolved.store, draft);
+        let place = |place: &larder_config::Place| {
+            let (store, store_id) = self.store(&place.store, draft);
+            Place { what: place_match(place), store, store_id }
+        };
         RuleSettings {
             cache: resolved.cache == CacheMode::Auto,
-            store_id: self.metrics.cache(name),
-            // A checked config names declared stores only; an empty one would store nothing and break nothing.
-            store: declared.map_or_else(
-                || MemoryStore::new(&MemoryStoreSettings { memory: 0, max_object: 0 }),
-                |(_, store, _)| Arc::clone(store),
-            ),
+            store,
+            store_id,
+            places: resolved.place.iter().map(place).collect(),
             key: KeySettings {
                 query: match resolved.key.query_parts() {
                     larder_config::QueryParts::All => QueryParts::All,
@@ -261,6 +272,14 @@ fn edits(edits: larder_config::FieldEdits) -> FieldEdits {
 
 fn lifetimes(lifetimes: &larder_config::Lifetimes) -> Lifetimes {
     Lifetimes { any: lifetimes.any, by_status: lifetimes.by_status.clone() }
+}
+
+fn place_match(place: &larder_config::Place) -> PlaceMatch {
+    PlaceMatch {
+        types: place.types.iter().map(|pattern| TypePattern::new(pattern.as_str())).collect(),
+        size_bytes_min: place.min_size.map_or(0, |size| size.0),
+        statuses: place.statuses.iter().map(larder_config::StatusRange::range).collect(),
+    }
 }
 
 fn rule_match(rule: &larder_config::Rule) -> RuleMatch {

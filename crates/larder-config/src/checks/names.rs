@@ -18,16 +18,16 @@ pub(crate) fn check(table: &Table, reading: &mut Reading<'_>) {
     let known_stores: BTreeSet<&str> = stores.iter().copied().chain([DEFAULT_STORE]).collect();
     if let Some(defaults) = tables(table, "defaults").first() {
         let at = At::Key(&At::Top, "defaults");
-        used_stores.extend(find(defaults, &at, reading, "store", &known_stores));
+        used_stores.extend(find_stores(defaults, &at, reading, &known_stores));
     }
     let list = At::Key(&At::Top, "site");
     for (index, site) in tables(table, "site").into_iter().enumerate() {
         let at = At::Item(&list, index);
         used_origins.extend(find(site, &at, reading, "origin", &origins));
-        used_stores.extend(find(site, &at, reading, "store", &known_stores));
+        used_stores.extend(find_stores(site, &at, reading, &known_stores));
         let list = At::Key(&at, "rule");
         for (index, rule) in tables(site, "rule").into_iter().enumerate() {
-            used_stores.extend(find(rule, &At::Item(&list, index), reading, "store", &known_stores));
+            used_stores.extend(find_stores(rule, &At::Item(&list, index), reading, &known_stores));
         }
     }
     used_stores.insert(DEFAULT_STORE.to_owned());
@@ -48,6 +48,21 @@ pub(crate) fn check(table: &Table, reading: &mut Reading<'_>) {
 fn declared<'t>(table: &'t Table, section: &str) -> BTreeSet<&'t str> {
     let sections = tables(table, section);
     sections.iter().flat_map(|section| section.entries.iter().map(|entry| entry.name.as_str())).collect()
+}
+
+/// The stores that a table of settings names, for requests and by what is stored.
+fn find_stores(
+    settings: &Table,
+    at: &At<'_>,
+    reading: &mut Reading<'_>,
+    known: &BTreeSet<&str>,
+) -> Vec<String> {
+    let mut found = Vec::from_iter(find(settings, at, reading, "store", known));
+    let list = At::Key(at, "place");
+    for (index, place) in tables(settings, "place").into_iter().enumerate() {
+        found.extend(find(place, &At::Item(&list, index), reading, "store", known));
+    }
+    found
 }
 
 /// The name that `table` gives under `key`; refused where it is not among `known`.

@@ -47,7 +47,7 @@ impl<T: Setting> Setting for Vec<T> {
                 Some(items.filter_map(|(index, item)| T::read(item, &At::Item(at, index), reading)).collect())
             }
             Value::Table(_) if T::IS_SECTION => {
-                let hint = format!("write [[{at}]]: there may be several");
+                let hint = format!("write [[{}]]: there may be several", header(at));
                 reading.refuse_value(node, at, "a list of tables", Some(hint));
                 None
             }
@@ -59,6 +59,18 @@ impl<T: Setting> Setting for Vec<T> {
 
     fn absent() -> Option<Self> {
         Some(Vec::new())
+    }
+}
+
+/// What stands in the header of a table there: names without the positions in lists.
+fn header(at: &At<'_>) -> String {
+    match at {
+        At::Top => String::new(),
+        At::Item(list, _) => header(list),
+        At::Key(table, name) => match header(table) {
+            table if table.is_empty() => At::Key(&At::Top, name).to_string(),
+            table => format!("{table}.{}", At::Key(&At::Top, name)),
+        },
     }
 }
 

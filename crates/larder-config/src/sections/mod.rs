@@ -8,6 +8,7 @@ pub(crate) mod key;
 pub(crate) mod limits;
 pub(crate) mod log;
 pub(crate) mod origin;
+pub(crate) mod place;
 pub(crate) mod retry;
 pub(crate) mod rule;
 pub(crate) mod server;

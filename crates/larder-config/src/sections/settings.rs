@@ -9,6 +9,7 @@ use crate::schema::{Consistent, TextSetting};
 use crate::sections::edits::FieldEdits;
 use crate::sections::key::KeySettings;
 use crate::sections::origin::item;
+use crate::sections::place::{Place, check_order};
 use crate::sections::store::DEFAULT_STORE;
 use crate::value::lifetimes::Lifetimes;
 use crate::value::name::Name;
@@ -86,6 +87,8 @@ section! {
         language_selection: Option<bool> = ("`false`"), why "RFC 9111 wants the same preferences: the origin might have something better for the others.";
         /// The name of the store.
         store: Option<Name> = ("`\"default\"`"), why "One store is enough for most.";
+        /// Other stores, for responses of some types, sizes or statuses. `[]` takes back what the site says.
+        place: Option<Vec<Place>> = ("none: all go to `store`"), why "The path tells most requests apart; some can only be told by what comes.";
         /// What belongs to the cache key besides scheme, host and path.
         key: Option<KeySettings> = ("the whole query, no cookies, no fields"), why "Nothing that may change the answer is left out.";
         /// Changes to the request, before the cache looks at it: what is set counts for the key, for `Vary` and for
@@ -152,6 +155,8 @@ pub struct Resolved {
     pub language_selection: bool,
     /// See [`Settings::store`]. It is declared in a checked config.
     pub store: Name,
+    /// See [`Settings::place`].
+    pub place: Vec<Place>,
     /// See [`Settings::key`].
     pub key: KeySettings,
     /// See [`Settings::request`].
@@ -193,6 +198,7 @@ impl Settings {
                 .unwrap_or_else(SessionCookie::defaults),
             language_selection: first(layers, |layer| &layer.language_selection).unwrap_or_default(),
             store: first(layers, |layer| &layer.store).unwrap_or_else(|| Name::declared(DEFAULT_STORE)),
+            place: first(layers, |layer| &layer.place).unwrap_or_default(),
             key: first(layers, |layer| &layer.key).unwrap_or_default(),
             request: first(layers, |layer| &layer.request).unwrap_or_default(),
             response: first(layers, |layer| &layer.response).unwrap_or_default(),
@@ -208,6 +214,7 @@ fn some_time(time: Option<Duration>) -> Option<Duration> {
 
 impl Consistent for Settings {
     fn check(&self, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
+        check_order(self.place.as_deref().unwrap_or_default(), table, at, reading);
         check_edits(table, at, reading, "request", |name| {
             matches!(
                 name,
@@ -245,7 +252,7 @@ impl Consistent for Settings {
 }
 
 /// Keys that say nothing where nothing is looked up or stored.
-const UNUSED_WHERE_OFF: [&str; 18] = [
+const UNUSED_WHERE_OFF: [&str; 19] = [
     "ttl",
     "override_ttl",
     "stale_if_dead",
@@ -262,6 +269,7 @@ const UNUSED_WHERE_OFF: [&str; 18] = [
     "cookies",
     "session_cookies",
     "language_selection",
+    "place",
     "key",
     "debug",
 ];

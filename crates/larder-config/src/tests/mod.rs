@@ -9,6 +9,7 @@ mod flags;
 mod origins;
 mod properties;
 mod settings;
+mod stores;
 
 use std::path::Path;
 

@@ -28,6 +28,10 @@ fn line() -> impl Strategy<Value = String> {
         Just("hosts"),
         Just("origin"),
         Just("memory"),
+        Just("place"),
+        Just("type"),
+        Just("min_size"),
+        Just("store"),
         Just("fields"),
         Just("query"),
         Just("ignore"),
@@ -53,6 +57,7 @@ fn line() -> impl Strategy<Value = String> {
         Just("true".to_owned()),
         Just("{ a = 1 }".to_owned()),
         Just("{ url = \"http://a\", backup = true }".to_owned()),
+        Just("[{ type = \"a/*\", store = \"default\" }]".to_owned()),
         Just("\"header:x\"".to_owned()),
         Just("\"200-299\"".to_owned()),
         Just("[[1], {}]".to_owned()),
@@ -75,6 +80,7 @@ fn line() -> impl Strategy<Value = String> {
         Just("[log]"),
         Just("[site]"),
         Just("[defaults.key]"),
+        Just("[[defaults.place]]"),
     ];
     prop_oneof![
         3 => (key, value).prop_map(|(key, value)| format!("{key} = {value}\n")),

@@ -11,6 +11,7 @@ pub(crate) mod hash_by;
 pub(crate) mod host;
 pub(crate) mod lifetimes;
 pub(crate) mod matching;
+pub(crate) mod media;
 pub(crate) mod method;
 pub(crate) mod name;
 pub(crate) mod name_server;

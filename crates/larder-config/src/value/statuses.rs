@@ -1,4 +1,4 @@
-//! Statuses that mean one thing, for a health check: one, or a range with both ends.
+//! Statuses that mean one thing, for a health check or a place: one, or a range with both ends.
 
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -30,6 +30,7 @@ fn rule(store: &Arc<MemoryStore>, cache: bool, key: KeySettings) -> Arc<RuleSett
         policy: CachePolicy::default(),
         store_id: CacheId::default(),
         store: Arc::clone(store),
+        places: Vec::new(),
         refresh_ahead: false,
         collapse_wait: None,
         min_uses: 1,

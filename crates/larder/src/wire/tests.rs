@@ -126,3 +126,37 @@ key.cookies = "theme""#,
     assert_eq!(policy_of("set_cookie = \"strip\"").set_cookie, SetCookie::Strip);
     assert_eq!(policy_of("request_directives = \"ignore\"").request_directives, Wishes::Ignore);
 }
+
+#[test]
+fn each_rule_has_the_stores_that_it_names() {
+    let config = config_of(
+        r#"store = "pages"
+place = [{ type = ["video/*", "audio/*"], min_size = "1KiB", status = [200, "203-206"], store = "media" }]
+[[site.rule]]
+path = "/b"
+store = "default"
+[[site.rule]]
+path = "/c"
+place = []
+[stores.pages]
+[stores.media]"#,
+    );
+    let metrics = Metrics::new(1, larder_proxy::vocabulary(), Clock::default().now().wall, "test");
+    let mut wiring = Wiring::new(Arc::new(metrics));
+    let (settings, draft) = wiring.draft(&config);
+    wiring.commit(draft);
+    let store = |name: &str| wiring.stores().into_iter().find(|(other, _)| other == name).unwrap().1;
+    let is_in = |rule: &RuleSettings, names: &[&str]| {
+        let found: Vec<_> = rule.stores().map(|(store, _)| Arc::as_ptr(store)).collect();
+        let expected: Vec<_> = names.iter().map(|name| Arc::as_ptr(&store(name))).collect();
+        assert_eq!(found, expected, "{names:?}");
+    };
+    let site = &settings.sites[0];
+    is_in(&site.otherwise, &["pages", "media"]);
+    is_in(&site.rules[0].1, &["default", "media"]);
+    is_in(&site.rules[1].1, &["pages"]);
+    assert_eq!(settings.stores.len(), 3);
+    let what = &site.otherwise.places[0].what;
+    assert_eq!(what.types, [TypePattern::new("video/*"), TypePattern::new("audio/*")]);
+    assert_eq!((what.size_bytes_min, what.statuses.as_slice()), (1024, [200..=200, 203..=206].as_slice()));
+}

@@ -1,0 +1,89 @@
+//! Media types (RFC 9110 8.3.1): patterns for those that responses have.
+//!
+//! A pattern is for type and subtype alone. Parameters such as `charset` are no part of what is compared, so a pattern
+//! that has some would never match, and is refused.
+
+use crate::document::source::shorten;
+use crate::schema::{Text, TextSetting};
+
+/// The longest type or pattern, in bytes.
+const BYTES_MAX: usize = 255;
+
+/// A pattern for media types, in lower case; `*` stands for any run of characters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MediaPattern(String);
+
+impl MediaPattern {
+    /// The pattern, in lower case.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TextSetting for MediaPattern {
+    const TEXT: Text = Text {
+        noun: "a media type pattern",
+        examples: r#""video/*", "application/json", "*/*+xml""#,
+        about: "Compared with type and subtype in Content-Type, without parameters and without regard to case; `*` stands \
+                for any run of characters.",
+        pattern: Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+$"),
+    };
+
+    fn from_text(text: &str) -> Result<Self, Option<String>> {
+        if text.contains(';') {
+            return Err(Some("types are compared without their parameters".to_owned()));
+        }
+        if text == "*" {
+            return Err(Some("did you mean \"*/*\"?".to_owned()));
+        }
+        match text.split_once('/') {
+            Some((kind, subtype)) if is_token(kind) && is_token(subtype) && text.len() <= BYTES_MAX => {
+                Ok(Self(text.to_ascii_lowercase()))
+            }
+            None if is_token(text) => Err(Some(format!("did you mean \"{}/*\"?", shorten(text)))),
+            _ => Err(None),
+        }
+    }
+}
+
+/// Whether `text` is a token (RFC 9110 5.6.2), of which a `*` may be a part.
+fn is_token(text: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_has_a_type_and_a_subtype_and_nothing_else() {
+        for (text, expected) in [
+            ("video/*", Ok("video/*")),
+            ("Application/JSON", Ok("application/json")),
+            ("*/*+xml", Ok("*/*+xml")),
+            ("video", Err(Some("did you mean \"video/*\"?"))),
+            ("*", Err(Some("did you mean \"*/*\"?"))),
+            ("text/html; charset=utf-8", Err(Some("types are compared without their parameters"))),
+            ("text/", Err(None)),
+            ("/html", Err(None)),
+            ("a/b/c", Err(None)),
+            ("text/ht ml", Err(None)),
+            ("", Err(None)),
+        ] {
+            let read = MediaPattern::from_text(text).map(|pattern| pattern.as_str().to_owned());
+            let expected = expected.map(str::to_owned).map_err(|hint: Option<&str>| hint.map(str::to_owned));
+            assert_eq!(read, expected, "{text}");
+        }
+        assert!(MediaPattern::from_text(&format!("a/{}", "b".repeat(BYTES_MAX))).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_read_reads_back(text in "\\PC{0,12}|[a-zA-Z*+./;-]{0,16}") {
+            if let Ok(pattern) = MediaPattern::from_text(&text) {
+                proptest::prop_assert_eq!(MediaPattern::from_text(pattern.as_str()), Ok(pattern));
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Which store a response goes to by what it is.
+//!
+//! In: a rule's entries, in their order, and the head of a response that is to be stored. Out: the store of the first
+//! entry of which everything matches; the rule's own where none does. Decided once, when the head is there, because room
+//! is reserved then: what is not known by then, such as the length of a body without Content-Length, matches nothing
+//! that asks for it. Deliberately absent: look-ups, which may find a response in any of the rule's stores.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use larder_observe::CacheId;
+use larder_store::MemoryStore;
+
+use crate::settings::RuleSettings;
+
+/// An entry of a rule's `place`.
+#[derive(Clone)]
+pub struct Place {
+    /// Which responses it is for.
+    pub what: PlaceMatch,
+    /// Where they are kept.
+    pub store: Arc<MemoryStore>,
+    /// That store's number in the metrics.
+    pub store_id: CacheId,
+}
+
+/// Which responses an entry is for. What is empty matches every one.
+#[derive(Clone, Debug, Default)]
+pub struct PlaceMatch {
+    /// One of these types; a response without Content-Type has none.
+    pub types: Vec<TypePattern>,
+    /// A body that is announced to be at least so long; 0 is any.
+    pub size_bytes_min: u64,
+    /// One of these statuses.
+    pub statuses: Vec<RangeInclusive<u16>>,
+}
+
+impl PlaceMatch {
+    /// Whether it is for a response with this head. `announced_bytes` is the length of its body, where that is known.
+    pub fn matches(&self, status: StatusCode, fields: &HeaderMap, announced_bytes: Option<u64>) -> bool {
+        let has_status = self.statuses.is_empty()
+            || self.statuses.iter().any(|statuses| statuses.contains(&status.as_u16()));
+        let has_size = self.size_bytes_min == 0 || announced_bytes >= Some(self.size_bytes_min);
+        let has_type = || {
+            let media_type = fields.get(CONTENT_TYPE).map(|value| media_type(value.as_bytes()));
+            media_type.is_some_and(|found| self.types.iter().any(|pattern| pattern.matches(&found)))
+        };
+        has_status && has_size && (self.types.is_empty() || has_type())
+    }
+}
+
+/// A pattern for a type and subtype; `*` stands for any run of characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypePattern {
+    /// What stands between the stars, in lower case. Never empty.
+    literals: Box<[Box<[u8]>]>,
+}
+
+impl TypePattern {
+    /// A pattern as it is written in the config.
+    pub fn new(pattern: &str) -> Self {
+        let literals = pattern.split('*').map(|literal| literal.to_ascii_lowercase().into_bytes().into());
+        Self { literals: literals.collect() }
+    }
+
+    /// Whether the whole of `media_type` matches, which is in lower case.
+    fn matches(&self, media_type: &[u8]) -> bool {
+        let Some((first, rest)) = self.literals.split_first() else {
+            return false;
+        };
+        let Some((last, between)) = rest.split_last() else {
+            return media_type == &**first;
+        };
+        let Some(mut media_type) = media_type.strip_prefix(&**first) else {
+            return false;
+        };
+        // The first place where each literal fits leaves the most for those behind it.
+        for literal in between.iter().filter(|literal| !literal.is_empty()) {
+            let Some(at) = media_type.windows(literal.len()).position(|window| window == &**literal) else {
+                return false;
+            };
+            media_type = media_type.get(at + literal.len()..).unwrap_or_default();
+        }
+        media_type.ends_with(last)
+    }
+}
+
+/// Type and subtype of a Content-Type, in lower case, without parameters and the whitespace before them.
+fn media_type(value: &[u8]) -> Vec<u8> {
+    let without_parameters = value.split(|byte| *byte == b';').next().unwrap_or_default();
+    without_parameters.trim_ascii().to_ascii_lowercase()
+}
+
+impl RuleSettings {
+    /// The store for a response with this head, and its number in the metrics. `announced_bytes` is the length of its
+    /// body, where that is known.
+    pub fn place_for(
+        &self,
+        status: StatusCode,
+        fields: &HeaderMap,
+        announced_bytes: Option<u64>,
+    ) -> (&Arc<MemoryStore>, CacheId) {
+        let place = self.places.iter().find(|place| place.what.matches(status, fields, announced_bytes));
+        place.map_or((&self.store, self.store_id), |place| (&place.store, place.store_id))
+    }
+
+    /// Every store that may hold a response for this rule, each once, with its number in the metrics; the rule's own
+    /// comes first.
+    pub fn stores(&self) -> impl Iterator<Item = (&Arc<MemoryStore>, CacheId)> {
+        let store_at = |index: usize| match index.checked_sub(1) {
+            None => Some((&self.store, self.store_id)),
+            Some(index) => self.places.get(index).map(|place| (&place.store, place.store_id)),
+        };
+        (0..=self.places.len()).filter_map(move |index| {
+            let found = store_at(index)?;
+            let is_known = (0..index).filter_map(store_at).any(|(other, _)| Arc::ptr_eq(other, found.0));
+            (!is_known).then_some(found)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use larder_cache::CachePolicy;
+    use larder_store::MemoryStoreSettings;
+
+    use super::*;
+    use crate::settings::{FieldEdits, KeySettings};
+
+    const OK: StatusCode = StatusCode::OK;
+
+    fn fields(content_type: Option<&str>) -> HeaderMap {
+        let value =
+            |text| HeaderValue::from_bytes(str::as_bytes(text)).unwrap_or_else(|error| panic!("{error}"));
+        content_type.map(|text| (CONTENT_TYPE, value(text))).into_iter().collect()
+    }
+
+    #[test]
+    fn a_pattern_is_compared_with_the_whole_type() {
+        for (pattern, content_type, matches) in [
+            ("video/*", "video/mp4", true),
+            ("video/*", "video/", true),
+            ("video/*", "audio/mp4", false),
+            ("video/mp4", "video/mp4", true),
+            ("video/mp4", "video/mp4v", false),
+            ("video/mp4", "xvideo/mp4", false),
+            ("Video/MP4", "vIDEO/mp4", true),
+            ("text/html", "text/html; charset=utf-8", true),
+            ("text/html", "text/html ;charset=utf-8", true),
+            ("text/html", "text/html;a=\"text/plain\"", true),
+            ("text/plain", "text/html;a=\"text/plain\"", false),
+            ("*/*", "a/b", true),
+            ("*/*", "nonsense", false),
+            ("*/*+xml", "image/svg+xml", true),
+            ("*/*+xml", "image/svg+xml+x", false),
+            ("*/*+xml", "+xml", false),
+            ("application/vnd.*.sheet", "application/vnd.a.b.sheet", true),
+            ("application/vnd.*.sheet", "application/vnd.sheet", false),
+            ("a*a/b", "a/b", false),
+            ("a**/b", "aa/b", true),
+            ("*/*", "", false),
+        ] {
+            let found = TypePattern::new(pattern).matches(&media_type(content_type.as_bytes()));
+            assert_eq!(found, matches, "{pattern} {content_type}");
+        }
+    }
+
+    #[test]
+    fn everything_that_an_entry_names_has_to_match() {
+        let large_video = PlaceMatch {
+            types: vec![TypePattern::new("audio/*"), TypePattern::new("video/*")],
+            size_bytes_min: 1024,
+            statuses: vec![200..=200, 203..=299],
+        };
+        for (status, content_type, announced_bytes, matches) in [
+            (200, Some("video/mp4"), Some(1024), true),
+            (206, Some("audio/ogg"), Some(u64::MAX), true),
+            (200, Some("video/mp4"), Some(1023), false),
+            (200, Some("video/mp4"), None, false),
+            (201, Some("video/mp4"), Some(1024), false),
+            (200, Some("text/html"), Some(1024), false),
+            (200, None, Some(1024), false),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap_or_default();
+            let found = large_video.matches(status, &fields(content_type), announced_bytes);
+            assert_eq!(found, matches, "{status} {content_type:?} {announced_bytes:?}");
+        }
+    }
+
+    #[test]
+    fn what_an_entry_does_not_name_does_not_matter() {
+        assert!(PlaceMatch::default().matches(StatusCode::NOT_FOUND, &HeaderMap::new(), None));
+        let errors = PlaceMatch { statuses: vec![400..=599], ..PlaceMatch::default() };
+        assert!(errors.matches(StatusCode::NOT_FOUND, &HeaderMap::new(), None));
+        let large = PlaceMatch { size_bytes_min: 1, ..PlaceMatch::default() };
+        assert!(
+            large.matches(OK, &HeaderMap::new(), Some(1)) && !large.matches(OK, &HeaderMap::new(), Some(0))
+        );
+    }
+
+    fn store() -> Arc<MemoryStore> {
+        MemoryStore::new(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 })
+    }
+
+    fn rule(store: &Arc<MemoryStore>, places: &[(&str, &Arc<MemoryStore>)]) -> RuleSettings {
+        let place = |(pattern, store): &(&str, &Arc<MemoryStore>)| Place {
+            what: PlaceMatch { types: vec![TypePattern::new(pattern)], ..PlaceMatch::default() },
+            store: Arc::clone(store),
+            store_id: CacheId::default(),
+        };
+        RuleSettings {
+            cache: true,
+            policy: CachePolicy::default(),
+            store_id: CacheId::default(),
+            store: Arc::clone(store),
+            places: places.iter().map(place).collect(),
+            refresh_ahead: false,
+            collapse_wait: None,
+            min_uses: 1,
+            key: KeySettings::default(),
+            debug: false,
+            request: FieldEdits::default(),
+            response: FieldEdits::default(),
+        }
+    }
+
+    #[test]
+    fn the_first_entry_that_matches_decides() {
+        let (own, video, images) = (store(), store(), store());
+        let rule = rule(&own, &[("video/*", &video), ("image/*", &images), ("*/*", &video)]);
+        for (content_type, expected) in
+            [(Some("video/mp4"), &video), (Some("image/png"), &images), (Some("a/b"), &video), (None, &own)]
+        {
+            let (found, _) = rule.place_for(OK, &fields(content_type), None);
+            assert!(Arc::ptr_eq(found, expected), "{content_type:?}");
+        }
+    }
+
+    #[test]
+    fn each_store_of_a_rule_is_looked_into_once() {
+        let (own, video) = (store(), store());
+        let found =
+            |rule: &RuleSettings| rule.stores().map(|(store, _)| Arc::clone(store)).collect::<Vec<_>>();
+        let same = |found: &[Arc<MemoryStore>], expected: &[&Arc<MemoryStore>]| {
+            let pairs = found.iter().zip(expected);
+            found.len() == expected.len() && pairs.into_iter().all(|(a, b)| Arc::ptr_eq(a, b))
+        };
+        assert!(same(&found(&rule(&own, &[])), &[&own]));
+        let many = rule(&own, &[("a/b", &video), ("b/c", &own), ("c/d", &video)]);
+        assert!(same(&found(&many), &[&own, &video]));
+    }
+
+    /// The same pattern, tried at every position.
+    fn matches_naively(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern.split_first(), text.split_first()) {
+            (None, None) => true,
+            (Some((b'*', rest)), None) => matches_naively(rest, text),
+            (Some((b'*', rest)), Some((_, tail))) => {
+                matches_naively(rest, text) || matches_naively(pattern, tail)
+            }
+            (Some((one, rest)), Some((other, tail))) => one == other && matches_naively(rest, tail),
+            _ => false,
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_pattern_means_what_its_stars_say(pattern in "[ab*]{0,8}", text in "[ab]{0,12}") {
+            let expected = matches_naively(pattern.as_bytes(), text.as_bytes());
+            proptest::prop_assert_eq!(TypePattern::new(&pattern).matches(text.as_bytes()), expected);
+        }
+    }
+}
