@@ -27,6 +27,7 @@ pub use problem::{Errors, Problem};
 pub use schema::json::json_schema;
 pub use schema::page::reference_markdown;
 pub use sections::config::Config;
+pub use sections::disk::Disk;
 pub use sections::edits::FieldEdits;
 pub use sections::ejection::Ejection;
 pub use sections::health::Health;
@@ -44,6 +45,7 @@ pub use sections::store::{DEFAULT_STORE, Store};
 pub use value::address::AdminAddress;
 pub use value::certified::CertifiedName;
 pub use value::cidr::Cidr;
+pub use value::disk_size::DiskSize;
 pub use value::duration::print_duration;
 pub use value::glob::{PathGlob, PathRegex, glob_to_regex};
 pub use value::hash_by::HashBy;
@@ -65,7 +67,7 @@ pub use value::size::ByteSize;
 pub use value::statuses::StatusRange;
 pub use value::target::TargetField;
 pub use value::words::{
-    Balance, CacheMode, Cookies, Ignored, LogFormat, Protocol, RequestDirectives, SetCookie,
+    Balance, CacheMode, Cookies, Ignored, Layout, LogFormat, Protocol, RequestDirectives, SetCookie,
 };
 
 #[cfg(test)]

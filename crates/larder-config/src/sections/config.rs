@@ -65,6 +65,7 @@ impl Consistent for Config {
     fn check(&self, table: &Table, _at: &At<'_>, reading: &mut Reading<'_>) {
         checks::addresses::check(self, table, reading);
         checks::names::check(table, reading);
+        checks::directories::check(table, reading);
         checks::hosts::check(table, reading);
         checks::keys::check(self, table, reading);
     }

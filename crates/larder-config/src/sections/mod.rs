@@ -1,6 +1,7 @@
 //! Every table of the config and every key, each declared once.
 
 pub(crate) mod config;
+pub(crate) mod disk;
 pub(crate) mod edits;
 pub(crate) mod ejection;
 pub(crate) mod health;

@@ -1,29 +1,57 @@
-//! A store: how much it may keep.
+//! A store: how much it may keep, and where.
 
+use std::time::Duration;
+
+use crate::checks;
 use crate::document::Table;
 use crate::reading::{At, Reading};
 use crate::schema::Consistent;
 use crate::schema::section::section;
+use crate::sections::disk::Disk;
 use crate::value::size::ByteSize;
+use crate::value::words::Layout;
 
 /// The store of whoever names none.
 pub const DEFAULT_STORE: &str = "default";
+
+/// The largest body that goes to disks whose size depends on their file system, unless the config says otherwise: 1 GiB.
+const MAX_OBJECT_WHERE_UNKNOWN: u64 = 1 << 30;
 
 section! {
     /// Where responses are kept. NAME is what `store` calls it; the one named `default` serves whoever names none.
     pub struct Store in "`[stores.NAME]`" {
         /// What the store may keep in memory: bodies, fields, keys and its index, until the last reader lets go.
         memory: ByteSize = "256MiB", in "1MiB" ..= "1024TiB", why "Useful on any machine, noticed on none.";
+        /// Disks behind the memory. What is stored goes there and is found again after a restart; what is asked for often is
+        /// in memory as well.
+        disks: Vec<Disk> = ("none: memory alone"), why "Only the operator knows which disks there are, and what else is on them.";
+        /// How several disks are used. `"mirror"`: each response on every disk, so that all but one may be lost; `"stripe"`:
+        /// the pieces of each spread over all; `"hash"`: each on one disk, by its URL, so that a disk that is lost or added
+        /// moves only its share. `"single"` is one disk.
+        layout: Option<Layout> = ("`\"single\"` with one disk; with several it has to be said"), why "To survive a disk or to have the room of all of them: nobody can guess which.";
+        /// How long a response stays that nobody asks for.
+        idle: Option<Duration> = ("none: until its room is needed"), in "1s" ..= "3650d", why "Room that is there may be used.";
         /// The largest body that is stored; larger ones are served and not stored.
-        max_object: Option<ByteSize> = ("a quarter of `memory`"), in "1B" ..= "1024TiB",
-            why "One response never pushes out more than a quarter of the others.";
+        max_object: Option<ByteSize> = ("a quarter of `memory`; with disks, of the smallest one, or `\"1GiB\"` where that depends on the file system, whichever is less"), in "1B" ..= "1024TiB",
+            why "One response never pushes out more than a quarter of the others. On disks a body need not fit into memory.";
     }
 }
 
 impl Store {
+    /// How the disks are used; `Single` where there is one, or none.
+    pub fn chosen_layout(&self) -> Layout {
+        self.layout.unwrap_or_default()
+    }
+
     /// The largest body that is stored, in bytes.
     pub fn max_object_bytes(&self) -> u64 {
-        self.max_object.map_or(self.memory.0 / 4, |size| size.0)
+        self.max_object.map_or_else(|| self.max_object_default(), |size| size.0)
+    }
+
+    fn max_object_default(&self) -> u64 {
+        let sizes = self.disks.iter().map(|disk| disk.known_bytes().map(|bytes| bytes / 4));
+        let sizes = sizes.map(|quarter| quarter.unwrap_or(MAX_OBJECT_WHERE_UNKNOWN));
+        sizes.min().unwrap_or(self.memory.0 / 4)
     }
 }
 
@@ -35,11 +63,6 @@ impl Default for Store {
 
 impl Consistent for Store {
     fn check(&self, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
-        if let Some(node) = table.get("max_object")
-            && self.max_object_bytes() > self.memory.0
-        {
-            let expected = format!("at most memory, which is {}", self.memory);
-            reading.refuse_value(node, &At::Key(at, "max_object"), expected, None);
-        }
+        checks::store::check(self, table, at, reading);
     }
 }

@@ -4,6 +4,7 @@
 
 mod caching;
 mod committed;
+mod disks;
 mod errors;
 mod flags;
 mod origins;

@@ -28,6 +28,10 @@ fn line() -> impl Strategy<Value = String> {
         Just("hosts"),
         Just("origin"),
         Just("memory"),
+        Just("disks"),
+        Just("size"),
+        Just("leave"),
+        Just("layout"),
         Just("place"),
         Just("type"),
         Just("min_size"),
@@ -57,6 +61,7 @@ fn line() -> impl Strategy<Value = String> {
         Just("true".to_owned()),
         Just("{ a = 1 }".to_owned()),
         Just("{ url = \"http://a\", backup = true }".to_owned()),
+        Just("[{ path = \"a\", size = \"1GiB\" }, { path = \"b\", leave = \"10%\" }]".to_owned()),
         Just("[{ type = \"a/*\", store = \"default\" }]".to_owned()),
         Just("\"header:x\"".to_owned()),
         Just("\"200-299\"".to_owned()),
@@ -75,6 +80,7 @@ fn line() -> impl Strategy<Value = String> {
         Just("[origins.a.health]"),
         Just("[[origins.a.servers]]"),
         Just("[stores.default]"),
+        Just("[[stores.default.disks]]"),
         Just("[limits]"),
         Just("[defaults]"),
         Just("[log]"),
@@ -116,4 +122,7 @@ fn a_file_full_of_errors_is_read_in_reasonable_time() {
         (0..4_000).map(|index| format!("[[site]]\norigin = \"n{index}\"\nhosts = \"h{index}\"\n")).collect();
     let origins: String = (0..4_000).map(|index| format!("[origins.o{index}]\nidle = 1\n")).collect();
     check(&(sites + &origins));
+    let disks: String =
+        (0..8_000).map(|index| format!("[[stores.s{index}.disks]]\npath = \"/{}\"\n", index / 2)).collect();
+    check(&disks);
 }

@@ -4,6 +4,7 @@ pub(crate) mod address;
 pub(crate) mod certified;
 pub(crate) mod cidr;
 pub(crate) mod count;
+pub(crate) mod disk_size;
 pub(crate) mod duration;
 pub(crate) mod field;
 pub(crate) mod glob;

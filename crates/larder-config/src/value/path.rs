@@ -11,6 +11,10 @@ use crate::schema::{Setting, Shape, Text};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory(pub PathBuf);
 
+/// A directory that existed when the config was checked, or that can be made: the one above it existed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoreDirectory(pub(crate) PathBuf);
+
 /// A file that existed when the config was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExistingFile(pub PathBuf);
@@ -30,6 +34,14 @@ const DIRECTORY: Text = Text {
     noun: "a directory",
     examples: r#""public", "/srv/www""#,
     about: "It has to exist. A relative path starts at the directory of the config file.",
+    pattern: None,
+};
+
+const STORE_DIRECTORY: Text = Text {
+    noun: "a directory of its own",
+    examples: r#""/var/cache/larder", "/mnt/d1/larder""#,
+    about: "It is made where it does not exist; the directory above it has to exist. A relative path starts at the directory \
+            of the config file.",
     pattern: None,
 };
 
@@ -87,6 +99,28 @@ impl Setting for Directory {
     fn read(node: &Node, at: &At<'_>, reading: &mut Reading<'_>) -> Option<Self> {
         let path = path(node, at, reading, DIRECTORY)?;
         existing(node, at, reading, &path, "a directory that exists", path.is_dir())?;
+        Some(Self(path))
+    }
+}
+
+impl Setting for StoreDirectory {
+    fn shape() -> Shape {
+        Shape::Text(STORE_DIRECTORY)
+    }
+
+    fn read(node: &Node, at: &At<'_>, reading: &mut Reading<'_>) -> Option<Self> {
+        let path = path(node, at, reading, STORE_DIRECTORY)?;
+        if !path.is_dir() {
+            let above = path.parent().unwrap_or(Path::new("/"));
+            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+            existing(node, at, reading, above, "a name in a directory that exists", above.is_dir())?;
+            let is_free = path.symlink_metadata().is_err();
+            if !is_free {
+                let hint = Some(format!("{} is something else", path.display()));
+                reading.refuse_value(node, at, "a directory, or a name for one", hint);
+                return None;
+            }
+        }
         Some(Self(path))
     }
 }

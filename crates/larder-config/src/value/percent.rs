@@ -29,7 +29,7 @@ impl Percent {
     ///
     /// # Errors
     /// A hint, where there is one.
-    fn parse(text: &str) -> Result<Self, Option<String>> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Option<String>> {
         let number = |digits: &str| {
             let is_plain =
                 (1..=3).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -160,6 +160,22 @@ words! {
 }
 
 words! {
+    /// How a store uses its disks.
+    #[derive(Default)]
+    pub enum Layout {
+        /// One disk.
+        #[default]
+        Single = "single",
+        /// Each response on every disk.
+        Mirror = "mirror",
+        /// The pieces of each response spread over all disks.
+        Stripe = "stripe",
+        /// Each response on one disk, by its URL.
+        Hash = "hash",
+    }
+}
+
+words! {
     /// Which protocol a server is spoken to in.
     #[derive(Default)]
     pub enum Protocol {
