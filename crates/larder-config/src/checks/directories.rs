@@ -1,6 +1,6 @@
-//! Directories of stores: none twice, none inside another, and none where a site's files are served from.
+//! Directories of stores: none twice, none inside another, and no disk where a site's files are served from.
 //!
-//! Two stores in one directory would delete each other's files as foreign, or count them twice; a store beneath a
+//! Two stores in one directory would delete each other's files as foreign, or count them twice; a disk beneath a
 //! site's `root` would be served as it lies there, with what was stored for others. Compared is what the names stand for,
 //! so that neither `..` nor a symbolic link hides anything, as far as it exists.
 
@@ -24,32 +24,41 @@ pub(crate) fn check(table: &Table, reading: &mut Reading<'_>) {
             let disk_at = At::Item(&disks_at, index);
             let path_at = At::Key(&disk_at, "path");
             for (path, place, _) in reading.located::<StoreDirectory>(disk, "path") {
-                take(&path.0, (&place, &path_at), &mut taken, &served, reading);
+                take(&path.0, (&place, &path_at), &mut taken, reading);
+                apart(&path.0, (&place, &path_at), &served, reading);
             }
+        }
+        let files_at = At::Key(&store_at, "files");
+        let (files, at) = match store.get("files").map(|node| &node.value) {
+            Some(Value::Table(files)) => {
+                (reading.located::<StoreDirectory>(files, "path"), At::Key(&files_at, "path"))
+            }
+            _ => (reading.located::<StoreDirectory>(store, "files"), files_at),
+        };
+        for (path, place, _) in files {
+            take(&path.0, (&place, &at), &mut taken, reading);
         }
     }
 }
 
 /// Notes that a store has this directory, or refuses it.
-fn take(
-    path: &Path,
-    (place, at): (&Place, &At<'_>),
-    taken: &mut Taken,
-    served: &Taken,
-    reading: &mut Reading<'_>,
-) {
+fn take(path: &Path, (place, at): (&Place, &At<'_>), taken: &mut Taken, reading: &mut Reading<'_>) {
     let path = real(path);
-    if let Some(root) = served.around(&path) {
-        let problem = reading.problem(place, at, format!("it lies inside the directory of {root}"));
-        reading
-            .refuse(problem.hint("what is stored would be served as files: take a directory outside of it"));
-    }
     match taken.touching(&path) {
         Some(said) => {
             let problem = reading.problem(place, at, said);
-            reading.refuse(problem.hint("each disk of each store has a directory of its own"));
+            reading.refuse(problem.hint("each disk, and each store of files, has a directory of its own"));
         }
         None => taken.insert(path, format!("{at} ({})", reading.line_of(place))),
+    }
+}
+
+/// Refuses a disk that lies where files are served from. Plain files are made to be looked at: those may.
+fn apart(path: &Path, (place, at): (&Place, &At<'_>), served: &Taken, reading: &mut Reading<'_>) {
+    if let Some(root) = served.around(&real(path)) {
+        let problem = reading.problem(place, at, format!("it lies inside the directory of {root}"));
+        reading
+            .refuse(problem.hint("what is stored would be served as files: take a directory outside of it"));
     }
 }
 

@@ -9,24 +9,48 @@ use crate::value::words::Layout;
 const DISKS_MAX: usize = 64;
 
 pub(crate) fn check(store: &Store, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
-    disks(store, table, at, reading);
+    match table.get("files") {
+        Some(_) => with_files(table, at, reading),
+        None => disks(store, table, at, reading),
+    }
     if let Some(node) = table.get("max_object")
         && let Some(max_object) = store.max_object
+        && let Some((limit_bytes, limit)) = limit(store, table)
+        && max_object.0 > limit_bytes
     {
-        let smallest = store
-            .disks
-            .iter()
-            .filter_map(|disk| disk.known_bytes().map(|bytes| (bytes, disk)))
-            .min_by_key(|(bytes, _)| *bytes);
-        let (limit, said) = match smallest {
-            Some((bytes, disk)) => (bytes, format!("at most the smallest disk, which is {}", disk.size)),
-            // A part of a file system, or disks that were refused.
-            None if table.get("disks").is_some() => return,
-            None => (store.memory.0, format!("at most memory, which is {}", store.memory)),
-        };
-        if max_object.0 > limit {
-            reading.refuse_value(node, &At::Key(at, "max_object"), said, None);
+        reading.refuse_value(node, &At::Key(at, "max_object"), format!("at most {limit}"), None);
+    }
+}
+
+/// What no body may exceed, in bytes and in words; `None` where that is not known.
+fn limit(store: &Store, table: &Table) -> Option<(u64, String)> {
+    if table.get("files").is_some() {
+        return store
+            .files
+            .as_ref()
+            .map(|files| (files.size.0, format!("files.size, which is {}", files.size)));
+    }
+    let sizes = store.disks.iter().filter_map(|disk| Some((disk.known_bytes()?, disk.size)));
+    match sizes.min_by_key(|(bytes, _)| *bytes) {
+        Some((bytes, size)) => Some((bytes, format!("the smallest disk, which is {size}"))),
+        // Parts of a file system, or disks that were refused.
+        None if table.get("disks").is_some() => None,
+        None => Some((store.memory.0, format!("memory, which is {}", store.memory))),
+    }
+}
+
+/// A store of plain files has neither disks nor what goes with them.
+fn with_files(table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
+    for name in ["disks", "layout"] {
+        if let Some(node) = table.get(name) {
+            let said = "it has no meaning beside `files`";
+            let problem = reading.problem(&node.place, &At::Key(at, name), said);
+            reading.refuse(problem.hint("a store has disks, or keeps plain files: take two stores for both"));
         }
+    }
+    if let Some(node) = table.get("idle") {
+        let problem = reading.problem(&node.place, &At::Key(at, "idle"), "it is not used");
+        reading.warn(problem.hint("files stay until they are removed, or their room is needed"));
     }
 }
 

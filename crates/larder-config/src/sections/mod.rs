@@ -4,6 +4,7 @@ pub(crate) mod config;
 pub(crate) mod disk;
 pub(crate) mod edits;
 pub(crate) mod ejection;
+pub(crate) mod files;
 pub(crate) mod health;
 pub(crate) mod key;
 pub(crate) mod limits;

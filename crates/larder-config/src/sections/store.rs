@@ -8,6 +8,7 @@ use crate::reading::{At, Reading};
 use crate::schema::Consistent;
 use crate::schema::section::section;
 use crate::sections::disk::Disk;
+use crate::sections::files::Files;
 use crate::value::size::ByteSize;
 use crate::value::words::Layout;
 
@@ -31,9 +32,12 @@ section! {
         layout: Option<Layout> = ("`\"single\"` with one disk; with several it has to be said"), why "To survive a disk or to have the room of all of them: nobody can guess which.";
         /// How long a response stays that nobody asks for.
         idle: Option<Duration> = ("none: until its room is needed"), in "1s" ..= "3650d", why "Room that is there may be used.";
+        /// Keep bodies as plain files at the URL's own path, in place of disks: the directory alone, or a table. What lies
+        /// there is served, whoever wrote it, and what is removed there is gone.
+        files: Option<Files> = ("none"), why "For those who want to touch what is stored with `cat`, `rm` and an editor. A disk of larder's own takes more kinds of responses, and checks what it reads.";
         /// The largest body that is stored; larger ones are served and not stored.
-        max_object: Option<ByteSize> = ("a quarter of `memory`; with disks, of the smallest one, or `\"1GiB\"` where that depends on the file system, whichever is less"), in "1B" ..= "1024TiB",
-            why "One response never pushes out more than a quarter of the others. On disks a body need not fit into memory.";
+        max_object: Option<ByteSize> = ("a quarter of `memory`; with disks, of the smallest one, or `\"1GiB\"` where that depends on the file system, whichever is less; with `files`, of its `size`"), in "1B" ..= "1024TiB",
+            why "One response never pushes out more than a quarter of the others. On disks and in files a body need not fit into memory.";
     }
 }
 
@@ -49,6 +53,9 @@ impl Store {
     }
 
     fn max_object_default(&self) -> u64 {
+        if let Some(files) = &self.files {
+            return files.size.0 / 4;
+        }
         let sizes = self.disks.iter().map(|disk| disk.known_bytes().map(|bytes| bytes / 4));
         let sizes = sizes.map(|quarter| quarter.unwrap_or(MAX_OBJECT_WHERE_UNKNOWN));
         sizes.min().unwrap_or(self.memory.0 / 4)

@@ -197,7 +197,7 @@ fn a_directory_belongs_to_one_disk_alone() {
         );
         parse(&text, "larder.toml", base).map(|_| ()).map_err(|errors| errors.to_string())
     };
-    let hint = "  hint: each disk of each store has a directory of its own";
+    let hint = "  hint: each disk, and each store of files, has a directory of its own";
     let owner = "stores.one.disks[0].path (line 2)";
     for (first, second, said) in [
         ("a", "a", format!("it is the directory of {owner}")),
@@ -232,7 +232,7 @@ fn disks_of_one_store_are_told_apart_too() {
             "larder.toml:2:51: stores.default.disks[1].path: found \"d1/x/..\", expected a name in a directory that exists\n  \
              hint: there is no {}\n\
              larder.toml:2:88: stores.default.disks[2].path: it is the directory of stores.default.disks[0].path (line \
-             2)\n  hint: each disk of each store has a directory of its own",
+             2)\n  hint: each disk, and each store of files, has a directory of its own",
             repository().join("examples/d1/x").display()
         ),
     );

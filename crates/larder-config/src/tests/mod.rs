@@ -6,6 +6,7 @@ mod caching;
 mod committed;
 mod disks;
 mod errors;
+mod files;
 mod flags;
 mod origins;
 mod properties;

@@ -14,6 +14,7 @@ pub(crate) mod lifetimes;
 pub(crate) mod matching;
 pub(crate) mod media;
 pub(crate) mod method;
+pub(crate) mod mode;
 pub(crate) mod name;
 pub(crate) mod name_server;
 pub(crate) mod path;

@@ -37,7 +37,7 @@ const DIRECTORY: Text = Text {
     pattern: None,
 };
 
-const STORE_DIRECTORY: Text = Text {
+pub(crate) const STORE_DIRECTORY: Text = Text {
     noun: "a directory of its own",
     examples: r#""/var/cache/larder", "/mnt/d1/larder""#,
     about: "It is made where it does not exist; the directory above it has to exist. A relative path starts at the directory \
