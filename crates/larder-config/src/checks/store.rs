@@ -1,4 +1,9 @@
-//! One store: a layout that its disks can have, and bodies that fit.
+//! One store: disks or plain files, a layout that the disks can have, and bodies that fit.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use crate::document::{Node, Table, Value};
 use crate::reading::{At, Reading};
@@ -91,8 +96,30 @@ fn disks(store: &Store, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
             let hint = "it needs two disks at least: add one, or leave `layout` out".to_owned();
             reading.refuse_value(layout, &layout_at, "\"single\" for one disk", Some(hint));
         }
+        (Some(layout), Some(Layout::Mirror)) if count == store.disks.len() => {
+            if let Some((first, second)) = on_one_file_system(store) {
+                let said = format!("disks[{first}] and disks[{second}] are on one file system");
+                let problem = reading.problem(&layout.place, &layout_at, said);
+                reading.warn(problem.hint("what takes one takes the other: is a disk not mounted?"));
+            }
+        }
         _ => {}
     }
+}
+
+/// The first two disks that lie on one file system, where there are such.
+fn on_one_file_system(store: &Store) -> Option<(usize, usize)> {
+    let mut known = HashMap::new();
+    store.disks.iter().enumerate().find_map(|(index, disk)| {
+        let first = known.insert(device(&disk.path)?, index)?;
+        Some((first, index))
+    })
+}
+
+/// The file system of a directory, or of the one above it where it is not there yet.
+fn device(path: &Path) -> Option<u64> {
+    let above = || path.parent().and_then(|above| fs::metadata(above).ok());
+    fs::metadata(path).ok().or_else(above).map(|found| found.dev())
 }
 
 fn without_disks(layout: Option<&Node>, at: &At<'_>, reading: &mut Reading<'_>) {

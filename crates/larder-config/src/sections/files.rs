@@ -20,7 +20,7 @@ section! {
         size: ByteSize = "1GiB", in "1MiB" ..= "1024TiB", why "Many pages, and no disk is full by it.";
         /// How many files there may be in it, likewise.
         max_files: u64 = 100000, in 1 ..= 1000000000, why "File systems have room for so many, and a small one of memory for not many more.";
-        /// Who may read and write the files. Directories are the same, open to those who may read.
+        /// Who may read and write the files. Directories likewise, open to those who may read.
         mode: FileMode = "0644", why "To be looked at, and to be served by another web server: what is stored is for everybody.";
         /// The type of a file that others wrote and whose name does not tell it.
         default_type: Option<MediaType> = ("`\"application/octet-stream\"`"), why "What no browser shows as a page by mistake. What larder stored keeps its type.";

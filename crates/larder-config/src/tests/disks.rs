@@ -146,6 +146,27 @@ fn a_layout_is_for_as_many_disks_as_there_are() {
 }
 
 #[test]
+fn a_mirror_on_one_file_system_is_warned_about() {
+    let warnings = |second: &str, layout: &str| {
+        let disks = format!(
+            "disks = [{{ path = \"d1\", size = \"1GiB\" }}, {{ path = \"{second}\", size = \"1GiB\" }}]"
+        );
+        let checked = good(&format!("[stores.default]\n{disks}\nlayout = \"{layout}\"\n{SITE}"));
+        checked.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        warnings("public", "mirror"),
+        [
+            "larder.toml:3:10: stores.default.layout: disks[0] and disks[1] are on one file system\n  hint: what takes one \
+          takes the other: is a disk not mounted?"
+        ]
+    );
+    assert!(warnings("d2", "hash").is_empty());
+    // Never the file system of the sources.
+    assert!(warnings("/proc/self", "mirror").is_empty());
+}
+
+#[test]
 fn a_body_is_at_most_a_quarter_of_where_it_goes() {
     for (lines, bytes) in [
         ("memory = \"64MiB\"", 16 << 20),
