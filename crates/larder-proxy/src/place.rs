@@ -7,11 +7,12 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use larder_observe::CacheId;
-use larder_store::Store;
+use larder_store::{CacheKey, Store, StoredResponse};
 
 use crate::settings::RuleSettings;
 
@@ -104,6 +105,23 @@ impl RuleSettings {
     ) -> (&Arc<Store>, CacheId) {
         let place = self.places.iter().find(|place| place.what.matches(status, fields, announced_bytes));
         place.map_or((&self.store, self.store_id), |place| (&place.store, place.store_id))
+    }
+
+    /// The store that has `stored`; the rule's own where none has it any more.
+    pub(crate) fn store_of(&self, key: &CacheKey, stored: &Arc<StoredResponse>) -> &Arc<Store> {
+        if self.places.is_empty() {
+            return &self.store;
+        }
+        let has = |store: &Arc<Store>| {
+            let (there, _) = store.responses(key, Duration::ZERO);
+            there.iter().any(|other| Arc::ptr_eq(other, stored))
+        };
+        self.stores().map(|(store, _)| store).find(|store| has(store)).unwrap_or(&self.store)
+    }
+
+    /// Takes one response out of whichever store has it.
+    pub(crate) fn remove(&self, key: &CacheKey, stored: &Arc<StoredResponse>) {
+        self.stores().for_each(|(store, _)| store.remove(key, stored));
     }
 
     /// Every store that may hold a response for this rule, each once, with its number in the metrics; the rule's own

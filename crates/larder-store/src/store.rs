@@ -157,6 +157,13 @@ impl Store {
         self.memory.remove(key, response);
     }
 
+    /// What the disks have of the identity of `response` goes: it lies elsewhere now.
+    pub fn forget(&self, key: &CacheKey, response: &StoredResponse) {
+        if let Some(disks) = &self.disks {
+            disks.remove(key, response);
+        }
+    }
+
     /// See [`MemoryStore::discard`]; what it takes out of memory is gone from the disks as well.
     pub fn discard(&self, key: &CacheKey, which: impl Fn(&StoredResponse) -> bool) {
         self.memory.discard(key, |response| {

@@ -15,7 +15,7 @@ use larder_http::authority::Authority;
 use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
-use larder_store::{CacheKey, Growing, MemoryStore, MemoryStoreSettings, StoredResponse};
+use larder_store::{CacheKey, Growing, MemoryStoreSettings, Store, StoredResponse};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -69,7 +69,7 @@ fn head(shape: &Shape, request: &RequestHead, clock: &Clock) -> Arc<StoredHead> 
     Arc::new(StoredHead::new(request, StatusCode::OK, fields, freshness, &policy))
 }
 
-async fn fill(store: &Arc<MemoryStore>, shape: &Shape, clock: &Clock) {
+async fn fill(store: &Arc<Store>, shape: &Shape, clock: &Clock) {
     let piece = Bytes::from(vec![b'x'; shape.pieces.1]);
     for number in 0..OBJECTS {
         let path = format!("{}/{number}", shape.path);
@@ -79,7 +79,7 @@ async fn fill(store: &Arc<MemoryStore>, shape: &Shape, clock: &Clock) {
         let head = head(shape, &request, clock);
         let room = store.reserve(StoredResponse::overhead_bytes(&head, &key)).unwrap();
         let length = (shape.pieces.0 * shape.pieces.1) as u64;
-        let growing = Growing::keep(store, Some(length)).unwrap();
+        let growing = Growing::keep(store, &key, Some(length)).unwrap();
         for _ in 0..shape.pieces.0 {
             growing.push(piece.clone()).await.unwrap();
         }
@@ -92,7 +92,7 @@ async fn fill(store: &Arc<MemoryStore>, shape: &Shape, clock: &Clock) {
 fn check(shape: &Shape) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let memory = 1 << 30;
-    let store = MemoryStore::new(&MemoryStoreSettings { memory, max_object: memory });
+    let store = Store::in_memory(&MemoryStoreSettings { memory, max_object: memory });
     let clock = Clock::default();
     let region = Region::new(COUNTING);
     runtime.block_on(fill(&store, shape, &clock));

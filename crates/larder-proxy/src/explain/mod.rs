@@ -106,6 +106,7 @@ impl Worker {
             return Ok(walk.told(request, route, None, Stored::default(), refused, None));
         }
         let key = walk.key();
+        walk.recall(&key).await;
         let under = Under::look(&walk, &key);
         let outlook = walk.look_up(&key, &under);
         let told = route::key_told(&walk, &raw_target);
@@ -170,12 +171,21 @@ impl Walk<'_> {
         key::key(self.head(), &self.settings.key, &self.question.content)
     }
 
+    /// What a request would bring from a disk into memory is brought, so that it can be told of.
+    async fn recall(&self, key: &larder_store::CacheKey) {
+        let holds = |_: &larder_store::StoredResponse| true;
+        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), holds };
+        if matches!(sought.look_up(self.now), Found::Ask(ask) if ask.may_recall) {
+            sought.recall(self.now).await;
+        }
+    }
+
     /// What the look-up says, in words.
     fn look_up(&self, key: &larder_store::CacheKey, under: &Under) -> Outlook {
         let groups = self.worker.proxy.numbering.groups();
         let holds = |stored: &larder_store::StoredResponse| groups.hold(&stored.head.groups, stored.number);
-        let (store, policy) = (&*self.settings.store, &self.settings.policy);
-        let sought = Sought { store, near: None, key, request: self.head(), policy, holds };
+        let policy = &self.settings.policy;
+        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), holds };
         match sought.look_up(self.now) {
             Found::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
             Found::Refresh { stored, .. } => self.refreshed(&stored.head, StaleReason::WhileRevalidate),

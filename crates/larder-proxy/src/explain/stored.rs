@@ -32,16 +32,21 @@ struct Lying {
 impl Under {
     pub(super) fn look(walk: &Walk<'_>, key: &CacheKey) -> Self {
         let groups = walk.worker.proxy.numbering.groups();
-        let (store, fields) = (&walk.settings.store, &walk.head().fields);
-        let (whole, hit_for_miss) = store.responses(key, walk.now.monotonic);
-        let (parts, _) = store.responses(&key.of_parts(), walk.now.monotonic);
+        let fields = &walk.head().fields;
+        let stores = || walk.settings.stores().map(|(store, _)| store);
+        let under = |key: &CacheKey| {
+            let each: Vec<_> = stores().map(|store| store.responses(key, walk.now.monotonic)).collect();
+            let is_marked = each.iter().any(|(_, is_marked)| *is_marked);
+            (each.into_iter().flat_map(|(responses, _)| responses), is_marked)
+        };
+        let ((whole, hit_for_miss), (parts, _)) = (under(key), under(&key.of_parts()));
         let lying = |response: Arc<larder_store::StoredResponse>| Lying {
             selected: response.head.vary.selects(fields)
                 && respond::has_what_is_asked(walk.head(), &response, walk.now.wall),
             holds: groups.hold(&response.head.groups, response.number),
             response,
         };
-        Self { responses: whole.into_iter().chain(parts).map(lying).collect(), hit_for_miss }
+        Self { responses: whole.chain(parts).map(lying).collect(), hit_for_miss }
     }
 
     /// The newest whole response that the request selects.

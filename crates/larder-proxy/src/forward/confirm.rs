@@ -25,10 +25,11 @@ pub(super) fn confirm(
     answer: OriginResponse,
     times: ExchangeTimes,
 ) -> Option<(Job, FlightGuard)> {
-    let (worker, store) = (&job.worker, &job.settings.store);
+    let worker = &job.worker;
     let request = guard.request();
     let selected = stored.head.vary.selects(&request.fields);
     let key = guard.place_of(&stored.head);
+    let store = job.settings.store_of(&key, stored);
     match larder_cache::update(&stored.head, request, &answer.fields, times, &job.settings.policy) {
         Updated::TooLarge => return Some((job, guard)),
         Updated::Stored(head) => {
@@ -42,7 +43,7 @@ pub(super) fn confirm(
                     let replaces = |old: &StoredResponse| old.head.vary.selects(&request.fields);
                     store.insert(&key, Arc::clone(&renewed), replaces, || guard.is_valid());
                 }
-                (false, true) => store.remove(&key, stored),
+                (false, true) => job.settings.remove(&key, stored),
                 (false, false) => {}
             }
             if !kept {
@@ -59,7 +60,7 @@ pub(super) fn confirm(
         Updated::NoLongerStorable { fields, reason } => {
             worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
             if selected && !reason.lies_in_request() {
-                store.remove(&key, stored);
+                job.settings.remove(&key, stored);
             }
             match once_more(stored, request, fields, answer) {
                 Some(answer) => {

@@ -11,7 +11,8 @@ use http::{HeaderMap, StatusCode};
 use larder_cache::StoredHead;
 use larder_cache::part::{Part, same_representation, whole_fields};
 use larder_http::fields::content_range::ContentRange;
-use larder_store::{CacheKey, Reservation, StoredBody, StoredResponse};
+use larder_observe::CacheId;
+use larder_store::{CacheKey, Reservation, Store, StoredBody, StoredResponse};
 
 use crate::collapse::FlightGuard;
 use crate::exchange::{NotStored, NotStoredLabel};
@@ -23,6 +24,9 @@ pub(super) struct Keeper<'a> {
     pub(super) worker: &'a Worker,
     pub(super) settings: &'a RuleSettings,
     pub(super) guard: &'a FlightGuard,
+    /// The store that this response is for.
+    pub(super) store: &'a Arc<Store>,
+    pub(super) store_id: CacheId,
 }
 
 /// What is put into the index: head, body, and the room for the head.
@@ -37,7 +41,7 @@ impl Keeper<'_> {
             Some(_) => self.keep_part((head, body, room)),
         };
         match kept {
-            Ok(()) => self.worker.metrics.stored(self.settings.store_id),
+            Ok(()) => self.worker.metrics.stored(self.store_id),
             Err(reason) => self.worker.metrics.not_stored(&NotStoredLabel(reason)),
         }
     }
@@ -54,7 +58,9 @@ impl Keeper<'_> {
     ) -> Result<(), NotStored> {
         self.insert(self.guard.key(), (head, body, room), |_| true)?;
         // Parts of what is there whole are of no more use.
-        self.settings.store.discard(&self.guard.key().of_parts(), |part| self.is_selected(part));
+        for (store, _) in self.settings.stores() {
+            store.discard(&self.guard.key().of_parts(), |part| self.is_selected(part));
+        }
         Ok(())
     }
 
@@ -64,7 +70,7 @@ impl Keeper<'_> {
         }
         let key = self.guard.key().of_parts();
         let (received, groups) = (part.0.freshness.received.monotonic, self.worker.proxy.numbering.groups());
-        let (there, _) = self.settings.store.responses(&key, received);
+        let (there, _) = self.store.responses(&key, received);
         let holds = |other: &StoredResponse| groups.hold(&other.head.groups, other.number);
         let mut joined = part;
         for other in there.iter().filter(|other| self.is_selected(other) && holds(other)) {
@@ -81,11 +87,13 @@ impl Keeper<'_> {
             are_different(&other.head, &head) || contains(head.part.as_ref(), other.head.part.as_ref())
         })?;
         // A whole response of another representation is outdated by what is known now.
-        self.settings.store.discard(self.guard.key(), |whole| {
-            self.is_selected(whole)
-                && are_different(&whole.head, &head)
-                && whole.head.freshness.received.monotonic <= received
-        });
+        for (store, _) in self.settings.stores() {
+            store.discard(self.guard.key(), |whole| {
+                self.is_selected(whole)
+                    && are_different(&whole.head, &head)
+                    && whole.head.freshness.received.monotonic <= received
+            });
+        }
         Ok(())
     }
 
@@ -112,7 +120,7 @@ impl Keeper<'_> {
         let freshness = larder_cache::rejudge(request, status, &fields, &before.freshness, policy)?;
         let head = StoredHead::new(request, status, fields, freshness, policy);
         let overhead = StoredResponse::overhead_bytes(&head, &self.guard.place_of(&head));
-        let room = self.settings.store.reserve(overhead)?;
+        let room = self.store.reserve(overhead)?;
         Some((Arc::new(head), room))
     }
 
@@ -135,7 +143,7 @@ impl Keeper<'_> {
             (&**body, 0..body.length()),
             (&*other.body, bytes(behind, other_part)),
         ];
-        let body = self.settings.store.join(&pieces)?;
+        let body = self.store.join(&pieces)?;
         // What only the older one said stays said (RFC 9111 3.4).
         let mut fields = whole_fields(&other.head.all_fields(), &head.all_fields());
         let said = ContentRange::Bytes { range: union.range, complete: union.complete };
@@ -157,8 +165,16 @@ impl Keeper<'_> {
             ..StoredResponse::new(head, body, guard.number(), room)
         };
         let replaces = |old: &StoredResponse| self.is_selected(old) && outdates(old);
-        match self.settings.store.insert(key, Arc::new(response), replaces, || guard.is_valid()) {
-            true => Ok(()),
+        let response = Arc::new(response);
+        match self.store.insert(key, Arc::clone(&response), replaces, || guard.is_valid()) {
+            true => {
+                // What the rule's other stores have in its place went there before it was what it is now.
+                for (other, _) in self.settings.stores().filter(|(other, _)| !Arc::ptr_eq(other, self.store)) {
+                    other.discard(key, replaces);
+                    other.forget(key, &response);
+                }
+                Ok(())
+            }
             false if guard.is_valid() => Err(NotStored::Superseded),
             false => Err(NotStored::Invalidated),
         }

@@ -241,7 +241,7 @@ pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
                 }
                 // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
                 StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
-                    job.settings.store.remove(&guard.key().of_parts(), &part);
+                    job.settings.remove(&guard.key().of_parts(), &part);
                     continue;
                 }
                 _ => {}

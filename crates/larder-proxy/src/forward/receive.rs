@@ -69,10 +69,12 @@ pub(super) async fn receive_rest(
         content_length: Some(gap.complete),
         ..answer
     };
-    let (store, key) = (Arc::clone(&job.settings.store), guard.key().of_parts());
+    let (settings, key) = (Arc::clone(&job.settings), guard.key().of_parts());
     if let Some(Filled::Broken(BodyError::Framing)) = land(job, guard, forward_status, answer, times).await {
         // It was not what it said: the next request shall not be completed from it again.
-        store.discard(&key, |other| Arc::ptr_eq(&other.body, &part.body));
+        for (store, _) in settings.stores() {
+            store.discard(&key, |other| Arc::ptr_eq(&other.body, &part.body));
+        }
     }
 }
 
@@ -123,15 +125,16 @@ async fn land(
     let OriginResponse { status, fields, body, content_length, .. } = answer;
     let mut own = larder_cache::withheld(&fields, &settings.policy);
     own.extend(fields.get(AGE).map(|age| (AGE, age.clone())));
+    let declared = body.length().or(content_length);
+    let (store, store_id) = settings.place_for(status, &fields, declared);
     let head = Arc::new(StoredHead::new(guard.request(), status, fields, freshness, &settings.policy));
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
-    let room = if seldom { None } else { settings.store.reserve(overhead) };
-    let declared = body.length().or(content_length);
-    let growing = room.is_some().then(|| Growing::keep(&settings.store, &key, declared)).flatten();
+    let room = if seldom { None } else { store.reserve(overhead) };
+    let growing = room.is_some().then(|| Growing::keep(store, &key, declared)).flatten();
     let passing = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
     let not_stored = growing.is_none().then_some(passing.token());
-    let growing = growing.unwrap_or_else(|| Growing::pass(&settings.store, &key, declared));
+    let growing = growing.unwrap_or_else(|| Growing::pass(store, &key, declared));
     let landing = Arc::new(Landing {
         head: Arc::clone(&head),
         body: Arc::clone(&growing),
@@ -154,7 +157,7 @@ async fn land(
     let around = Around { waiters: || guard.waiters(), passing: || guard.close(), orphan_time };
     let commit = |body: &Arc<StoredBody>| {
         if let Some(room) = room {
-            let keeper = Keeper { worker: &worker, settings: &settings, guard: &guard };
+            let keeper = Keeper { worker: &worker, settings: &settings, guard: &guard, store, store_id };
             keeper.keep(head, Arc::clone(body), room);
         }
     };
@@ -178,7 +181,7 @@ fn end_outdated(job: &Job, guard: &FlightGuard, status: StatusCode, reason: NotS
     let is_own = request.fields.contains_key(AUTHORIZATION) || larder_cache::has_session(request, policy);
     let is_news = reason.outdates(status) && guard.is_valid() && !is_own;
     if let Some(stored) = job.offered.selected.as_ref().filter(|_| is_news) {
-        job.settings.store.remove(&guard.place_of(&stored.head), stored);
+        job.settings.remove(&guard.place_of(&stored.head), stored);
     }
 }
 

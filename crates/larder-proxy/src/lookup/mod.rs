@@ -18,6 +18,8 @@ use larder_http::time::Now;
 use larder_store::{CacheKey, Held, Lookup, Near, Recalled, RefreshFailure, Store, StoredResponse};
 use smallvec::SmallVec;
 
+use crate::settings::RuleSettings;
+
 /// Responses that were invalidated without being looked for, taken out in one look-up.
 const GONE_MAX: usize = 64;
 
@@ -70,6 +72,26 @@ impl Ask {
         Self::new(Forward::Miss)
     }
 
+    /// The same look in further stores: the first that has what may be used, or one that the request selects at least, goes
+    /// before this one, which goes before all that have nothing.
+    pub(crate) fn or_else_in(self, further: impl Iterator<Item = Found>) -> Found {
+        let mut best = self;
+        for found in further {
+            match found {
+                Found::Ask(ask) => {
+                    let may_recall = best.may_recall || ask.may_recall;
+                    let has_more = |ask: &Self| (ask.selected.is_some(), ask.part.is_some(), !ask.others.is_empty());
+                    if has_more(&ask) > has_more(&best) {
+                        best = ask;
+                    }
+                    best.may_recall = may_recall;
+                }
+                usable => return usable,
+            }
+        }
+        Found::Ask(best)
+    }
+
     /// The Vary of what is stored under the key, as far as it is known.
     pub(crate) fn expected(&self) -> Option<VaryNames> {
         let part = self.part.as_ref().map(|(part, _)| part);
@@ -109,32 +131,43 @@ impl Ask {
 
 /// What to look for, and where.
 pub(crate) struct Sought<'a, H> {
-    pub(crate) store: &'a Store,
+    /// Whose stores, and by whose policy.
+    pub(crate) rule: &'a RuleSettings,
     /// The handles of the worker that looks; `None` for a look that is no use.
     pub(crate) near: Option<&'a Near>,
     pub(crate) key: &'a CacheKey,
     pub(crate) request: &'a RequestHead,
-    pub(crate) policy: &'a CachePolicy,
     /// Whether nothing has invalidated a response that is still in the index.
     pub(crate) holds: H,
 }
 
 impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
-    /// Looks.
+    /// Looks: in the rule's own store, and where it may place responses elsewhere, there too.
+    #[inline]
     pub(crate) fn look_up(&self, now: Now) -> Found {
+        match self.look_up_in(&self.rule.store, now) {
+            Found::Ask(ask) if !self.rule.places.is_empty() => {
+                let others = self.rule.stores().skip(1);
+                ask.or_else_in(others.map(|(store, _)| self.look_up_in(store, now)))
+            }
+            found => found,
+        }
+    }
+
+    fn look_up_in(&self, store: &Store, now: Now) -> Found {
         let selects = |response: &StoredResponse| response.head.vary.selects(&self.request.fields);
         for _ in 0..GONE_MAX {
-            let ask = match self.store.lookup(self.near, self.key, now.monotonic, selects) {
+            let ask = match store.lookup(self.near, self.key, now.monotonic, selects) {
                 Lookup::Selected(stored) if (self.holds)(&stored) && stored.body.is_there() => {
                     return self.judge(stored, now);
                 }
                 Lookup::Selected(gone) => {
-                    self.store.remove(self.key, &gone);
+                    store.remove(self.key, &gone);
                     continue;
                 }
                 Lookup::HitForMiss => {
                     // A mark keeps nobody from what is there already.
-                    return match self.look_for_parts(Ask::new(Forward::UriMiss), now) {
+                    return match self.look_for_parts(store, Ask::new(Forward::UriMiss), now) {
                         Found::Ask(_) => {
                             Found::Ask(Ask { alone: true, marked: true, ..Ask::new(Forward::UriMiss) })
                         }
@@ -148,33 +181,43 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
                     Ask { others, ..Ask::new(Forward::VaryMiss) }
                 }
             };
-            return match self.look_for_parts(ask, now) {
-                Found::Ask(ask) => Found::Ask(Ask { may_recall: self.may_recall(), ..ask }),
+            return match self.look_for_parts(store, ask, now) {
+                Found::Ask(ask) => Found::Ask(Ask { may_recall: self.may_recall(store), ..ask }),
                 usable => usable,
             };
         }
         Found::Ask(Ask { alone: true, ..Ask::new(Forward::Miss) })
     }
 
-    fn may_recall(&self) -> bool {
+    fn may_recall(&self, store: &Store) -> bool {
         let is_get = self.request.method == Method::GET;
-        self.store.may_recall(self.key) || (is_get && self.store.may_recall(&self.key.of_parts()))
+        store.may_recall(self.key) || (is_get && store.may_recall(&self.key.of_parts()))
     }
 
-    /// Takes what a disk has for this request into memory, where it has any, so that another look finds it.
-    pub(crate) async fn recall(&self, now: Now) -> Recalled {
+    /// Takes what the disks of the rule's stores have for this request into memory, so that another look finds it; says
+    /// whether that was anything.
+    pub(crate) async fn recall(&self, now: Now) -> bool {
+        for (store, _) in self.rule.stores() {
+            if self.recall_from(store, now).await == Recalled::Something {
+                return true;
+            }
+        }
+        false
+    }
+
+    async fn recall_from(&self, store: &Store, now: Now) -> Recalled {
         let selects = |response: &StoredResponse| {
             response.head.vary.selects(&self.request.fields) && (self.holds)(response)
         };
-        let whole = self.store.recall(self.key, false, now, selects).await;
+        let whole = store.recall(self.key, false, now, selects).await;
         if whole != Recalled::Nothing || self.request.method != Method::GET {
             return whole;
         }
-        self.store.recall(&self.key.of_parts(), true, now, selects).await
+        store.recall(&self.key.of_parts(), true, now, selects).await
     }
 
     fn judge(&self, stored: Held, now: Now) -> Found {
-        match larder_cache::reuse(&stored.head, self.request, now, self.policy) {
+        match larder_cache::reuse(&stored.head, self.request, now, &self.rule.policy) {
             Reuse::Fresh { age, ttl } => Found::Fresh { stored, age, ttl },
             Reuse::Refresh { age, .. } => Found::Refresh { stored, age },
             Reuse::Validate(reason) => {
@@ -187,7 +230,7 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
     }
 
     /// No whole response is selected: a part may be enough, or be completed (RFC 9111 3.3, 3.4).
-    fn look_for_parts(&self, ask: Ask, now: Now) -> Found {
+    fn look_for_parts(&self, store: &Store, ask: Ask, now: Now) -> Found {
         if self.request.method != Method::GET {
             return Found::Ask(ask);
         }
@@ -197,13 +240,13 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
             let answer = |part| answer_part(self.request, &stored.head, part, stored.body.length(), now.wall);
             is_ours(stored) && stored.head.part.as_ref().and_then(answer).is_some()
         };
-        let others = match self.store.lookup(None, &self.key.of_parts(), now.monotonic, answers) {
+        let others = match store.lookup(None, &self.key.of_parts(), now.monotonic, answers) {
             Lookup::Selected(part) => return self.judge(part, now),
             Lookup::VaryMiss(others) => others,
             Lookup::HitForMiss | Lookup::OtherVariant | Lookup::Absent => return Found::Ask(ask),
         };
         let is_fresh = |stored: &Arc<StoredResponse>| {
-            let reuse = larder_cache::reuse(&stored.head, self.request, now, self.policy);
+            let reuse = larder_cache::reuse(&stored.head, self.request, now, &self.rule.policy);
             matches!(reuse, Reuse::Fresh { .. })
         };
         let mut parts = others.into_iter().filter(|part| is_ours(part) && is_fresh(part)).peekable();

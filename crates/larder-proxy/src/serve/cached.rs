@@ -15,7 +15,7 @@ use larder_http::fields::age;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::time::Now;
 use larder_listen::Interims;
-use larder_store::{CacheKey, Held, Near, Recalled, StoredResponse};
+use larder_store::{CacheKey, Held, Near, StoredResponse};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -103,8 +103,7 @@ fn sought<'a>(
 ) -> Sought<'a, impl Fn(&StoredResponse) -> bool> {
     let groups = quest.worker.proxy.numbering.groups();
     let holds = |stored: &StoredResponse| groups.hold(&stored.head.groups, stored.number);
-    let (store, policy) = (&*exchange.settings().store, &exchange.settings().policy);
-    Sought { store, near, key, request: &exchange.head, policy, holds }
+    Sought { rule: exchange.settings(), near, key, request: &exchange.head, holds }
 }
 
 /// The answer from what is stored, fresh or standing in, with a refresh behind it where one is due. Fails with what there
@@ -185,11 +184,9 @@ pub(super) async fn cached(
             }
         };
         // Once per request: what was not found on the disks then is not there.
-        if ask.may_recall && !std::mem::replace(&mut recalled, true) {
-            match sought(&quest, exchange, &key, None).recall(now).await {
-                Recalled::Something => continue,
-                Recalled::Nothing | Recalled::TooLate => {}
-            }
+        let may_recall = ask.may_recall && !std::mem::replace(&mut recalled, true);
+        if may_recall && sought(&quest, exchange, &key, None).recall(now).await {
+            continue;
         }
         let seldom = *seldom.get_or_insert_with(|| is_seldom(worker, &settings, &key, &ask));
         looks += 1;

@@ -13,7 +13,7 @@ mod queue;
 mod sendable;
 mod shard;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -14,6 +14,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::growing::Growing;
+use crate::store::Store;
 use crate::stored::StoredBody;
 
 pub(super) const NOW: Duration = Duration::from_secs(100);
@@ -24,13 +25,13 @@ pub(super) fn store(memory: u64) -> Arc<MemoryStore> {
     MemoryStore::new(&MemoryStoreSettings { memory, max_object: memory })
 }
 
-pub(super) fn key(path: &str) -> CacheKey {
+pub(crate) fn key(path: &str) -> CacheKey {
     let mut key = CacheKey::new("example.com", path);
     key.push_part(b"http");
     key
 }
 
-pub(super) fn request(fields: &[(&'static str, &'static str)]) -> RequestHead {
+pub(crate) fn request(fields: &[(&'static str, &'static str)]) -> RequestHead {
     RequestHead {
         method: Method::GET,
         scheme: Scheme::Http,
@@ -41,7 +42,7 @@ pub(super) fn request(fields: &[(&'static str, &'static str)]) -> RequestHead {
     }
 }
 
-pub(super) fn head(request: &RequestHead, vary: Option<&'static str>) -> Arc<StoredHead> {
+pub(crate) fn head(request: &RequestHead, vary: Option<&'static str>) -> Arc<StoredHead> {
     head_received(request, vary, CLOCK.now())
 }
 
@@ -275,9 +276,9 @@ fn a_confirmed_response_takes_the_place_of_the_old_one_if_that_is_still_there() 
 
 #[test]
 fn a_body_larger_than_the_store_takes_is_refused_before_a_byte() {
-    let store = store(10_000);
-    assert!(Growing::keep(&store, Some(10_001)).is_none());
-    assert!(Growing::keep(&store, Some(5_000)).is_some());
+    let store = Store::in_memory(&MemoryStoreSettings { memory: 10_000, max_object: 10_000 });
+    assert!(Growing::keep(&store, &key("/a"), Some(10_001)).is_none());
+    assert!(Growing::keep(&store, &key("/a"), Some(5_000)).is_some());
     assert_eq!(store.usage().bytes, 0);
 }
 

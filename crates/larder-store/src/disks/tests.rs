@@ -1,0 +1,200 @@
+//! Where things go, and that they come back, layout by layout.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt;
+use proptest::prelude::*;
+
+use super::*;
+use crate::disk::{DiskSettings, DiskSize};
+use crate::memory::MemoryStoreSettings;
+use crate::memory::tests::{head, key, request};
+use crate::store::Store;
+use crate::stored::StoredBody;
+
+/// Folders that go with the test.
+pub(crate) struct Folders(PathBuf);
+
+impl Folders {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("larder-disks-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn open(&self, number: usize, mebibytes: u64) -> Arc<Disk> {
+        let path = self.0.join(number.to_string());
+        Disk::open(DiskSettings { path, size: DiskSize::Bytes(mebibytes << 20), idle: None }).unwrap()
+    }
+
+    pub(crate) fn disks(&self, layout: Layout, sizes: &[u64]) -> Arc<Disks> {
+        let disks = sizes.iter().enumerate().map(|(number, size)| self.open(number, *size));
+        Disks::new(layout, disks.collect(), 1 << 30)
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 8 << 20, max_object: 8 << 20 };
+
+fn path(number: usize) -> String {
+    format!("/{number}")
+}
+
+/// Keeps a body of `length` bytes that tell where they stand, and waits until all of it is on the disks.
+fn keep(store: &Arc<Store>, path: &str, length: usize) {
+    let key = key(path);
+    let bytes: Vec<u8> = (0..length).map(|at| at.to_le_bytes()[at % 3] ^ path.len() as u8).collect();
+    let room = || store.reserve(length as u64 + 2000).unwrap();
+    let body = StoredBody::new(vec![Bytes::from(bytes)], room());
+    let response = StoredResponse::new(head(&request(&[]), None), Arc::new(body), 0, room());
+    assert!(store.insert(&key, Arc::new(response), |_| true, || true));
+}
+
+fn written(disks: &Disks) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while disks.usage().0.iter().any(|(_, usage)| usage.queued_bytes > 0 || usage.queued_objects > 0) {
+        assert!(Instant::now() < until, "{:?}", disks.usage());
+        std::thread::yield_now();
+    }
+}
+
+/// What a store that has just been opened finds under `path`.
+fn found(disks: &Arc<Disks>, path: &str) -> Option<Vec<u8>> {
+    let store = Store::new(&MEMORY, Some(Arc::clone(disks)));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let now = larder_http::time::Clock::default().now();
+        store.recall(&key(path), false, now, |_| true).await;
+        let crate::Lookup::Selected(held) = store.lookup(None, &key(path), now.monotonic, |_| true) else {
+            return None;
+        };
+        let length = held.body.length();
+        let body = match held.into_body(0..length)? {
+            larder_http::body::Body::Stream { stream, .. } => stream.collect().await.ok()?.to_bytes().to_vec(),
+            larder_http::body::Body::Pieces { owner, .. } => owner.pieces().concat(),
+            _ => Vec::new(),
+        };
+        assert_eq!(body.len() as u64, length);
+        let is_right = |(at, byte): (usize, &u8)| *byte == at.to_le_bytes()[at % 3] ^ path.len() as u8;
+        assert!(body.iter().enumerate().all(is_right), "{path}: a wrong byte");
+        Some(body)
+    })
+}
+
+const LENGTHS: [usize; 5] = [0, 100, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES + 7];
+
+#[test]
+fn every_layout_gives_back_what_it_got_after_a_restart() {
+    for (layout, sizes) in [
+        (Layout::Single, &[64][..]),
+        (Layout::Mirror, &[64, 64]),
+        (Layout::Stripe, &[64, 64, 64]),
+        (Layout::Hash, &[64, 128]),
+    ] {
+        let folders = Folders::new();
+        {
+            let disks = folders.disks(layout, sizes);
+            let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+            for (number, length) in LENGTHS.into_iter().enumerate() {
+                keep(&store, &path(number), length);
+                written(&disks);
+            }
+            store.invalidate(&key("/1"), 1);
+        }
+        let disks = folders.disks(layout, sizes);
+        for (number, length) in LENGTHS.into_iter().enumerate() {
+            let expected = (number != 1).then_some(length);
+            let found = found(&disks, &path(number));
+            assert_eq!(found.map(|body| body.len()), expected, "{layout:?} {length}");
+        }
+        assert_eq!(disks.last_number(), 1);
+    }
+}
+
+#[test]
+fn a_mirror_survives_the_loss_of_either_disk() {
+    for lost in 0..2 {
+        let folders = Folders::new();
+        {
+            let disks = folders.disks(Layout::Mirror, &[64, 64]);
+            let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+            keep(&store, "/small", 100);
+            keep(&store, "/large", 2 * PIECE_BYTES);
+            written(&disks);
+        }
+        let left = Disks::new(Layout::Mirror, vec![folders.open(1 - lost, 64)], 1 << 30);
+        assert!(found(&left, "/small").is_some() && found(&left, "/large").is_some(), "without {lost}");
+    }
+}
+
+#[test]
+fn a_damaged_piece_is_read_from_the_other_disk_of_a_mirror() {
+    let folders = Folders::new();
+    {
+        let disks = folders.disks(Layout::Mirror, &[64, 64]);
+        let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+        keep(&store, "/large", 3 * PIECE_BYTES);
+        written(&disks);
+    }
+    // The middle of the first disk's only segment, behind its first piece's head.
+    let folder = folders.0.join("0");
+    let segment = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let segment = segment.filter(|path| path.extension().is_some_and(|end| end == "seg")).min().unwrap();
+    let mut bytes = std::fs::read(&segment).unwrap();
+    for byte in &mut bytes[PIECE_BYTES / 2..PIECE_BYTES / 2 + 64] {
+        *byte ^= 0x55;
+    }
+    std::fs::write(&segment, bytes).unwrap();
+    let disks = folders.disks(Layout::Mirror, &[64, 64]);
+    assert!(found(&disks, "/large").is_some());
+}
+
+#[test]
+fn a_stripe_has_its_pieces_on_all_disks() {
+    let folders = Folders::new();
+    let disks = folders.disks(Layout::Stripe, &[64, 64]);
+    let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+    keep(&store, "/large", 8 * PIECE_BYTES);
+    written(&disks);
+    for (path, usage) in disks.usage().0 {
+        let pieces = usage.written_bytes / PIECE_BYTES as u64;
+        assert_eq!(pieces, 4, "{}", path.display());
+    }
+}
+
+#[test]
+fn shares_follow_the_sizes_and_a_disk_that_goes_moves_only_its_own() {
+    let folders = Folders::new();
+    let disks = folders.disks(Layout::Hash, &[64, 64, 128]);
+    let keys: Vec<CacheKey> = (0..4000).map(|number| key(&path(number))).collect();
+    let chosen: Vec<usize> = keys.iter().map(|key| disks.preference(key)[0]).collect();
+    let share = |disk| chosen.iter().filter(|chosen| **chosen == disk).count();
+    assert!((800..1200).contains(&share(0)) && (1800..2200).contains(&share(2)), "{}", share(2));
+    let left = Disks::new(Layout::Hash, disks.disks[..2].to_vec(), 1 << 30);
+    for (key, before) in keys.iter().zip(chosen) {
+        assert!(before == 2 || left.preference(key)[0] == before);
+    }
+}
+
+proptest! {
+    #[test]
+    fn regular_pieces_hold_the_same_bytes(lengths in proptest::collection::vec(0usize..400_000, 0..6)) {
+        let pieces: Vec<Bytes> = lengths.iter().map(|length| Bytes::from(vec![*length as u8; *length])).collect();
+        let regular: Vec<Bytes> = regular(&pieces).collect();
+        prop_assert_eq!(regular.concat(), pieces.concat());
+        if let Some((last, full)) = regular.split_last() {
+            prop_assert!(full.iter().all(|piece| piece.len() == PIECE_BYTES) && !last.is_empty());
+        }
+    }
+}
