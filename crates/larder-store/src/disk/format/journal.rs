@@ -1,0 +1,157 @@
+//! The journal: what was taken out of a disk, in order, as entries with a checksum each.
+//!
+//! The index knows at every moment what is on the disk; tables know it as of when they were written. The journal is the
+//! difference. Entries are padded to eight bytes, so that reading can go on behind a damaged one and say that there was
+//! one: what the lost entry named is not known then, only that its number is below the ones that follow.
+
+use super::{Put, Take, crc, file_head_bytes, read_file_head, write_file_head};
+
+const MAGIC: &[u8; 8] = b"LRDRJRNL";
+const ALIGN: usize = 8;
+/// Checksum, length of the payload, kind.
+const FRAME_BYTES: usize = 8;
+
+/// Where the first entry begins.
+pub(in crate::disk) const JOURNAL_HEAD_BYTES: usize = file_head_bytes(2).next_multiple_of(ALIGN);
+/// The longest note, in bytes.
+pub(in crate::disk) const NOTE_BYTES_MAX: usize = 1024;
+
+/// Whose journal, and which of those that followed each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::disk) struct JournalHead {
+    pub(in crate::disk) disk: u64,
+    pub(in crate::disk) generation: u32,
+}
+
+impl JournalHead {
+    pub(in crate::disk) fn write(&self) -> Vec<u8> {
+        let mut bytes = write_file_head(MAGIC, &[self.disk, self.generation.into()]);
+        bytes.resize(JOURNAL_HEAD_BYTES, 0);
+        bytes
+    }
+
+    pub(in crate::disk) fn read(bytes: &[u8]) -> Option<Self> {
+        let [disk, generation] = read_file_head(MAGIC, bytes)?;
+        Some(Self { disk, generation: generation.try_into().ok()? })
+    }
+}
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::disk) enum Entry {
+    /// Records of a base whose number is smaller are dead.
+    Invalidated { base: u64, number: u64 },
+    /// The record at this place is dead.
+    Removed { place: u64 },
+    /// A predicate of the caller's.
+    Note { number: u64, bytes: Vec<u8> },
+    /// The segment may only be read by its table: it holds dead records that nothing else names any more.
+    NeedsToc { segment: u32 },
+    /// The highest number that was given out before.
+    Reached { number: u64 },
+}
+
+impl Entry {
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Invalidated { .. } => 1,
+            Self::Removed { .. } => 2,
+            Self::Note { .. } => 3,
+            Self::NeedsToc { .. } => 4,
+            Self::Reached { .. } => 5,
+        }
+    }
+
+    /// The number that the entry carries; zero where it has none.
+    pub(in crate::disk) fn number(&self) -> u64 {
+        match self {
+            Self::Invalidated { number, .. } | Self::Note { number, .. } | Self::Reached { number } => *number,
+            Self::Removed { .. } | Self::NeedsToc { .. } => 0,
+        }
+    }
+
+    /// Puts the entry to the end of `into`.
+    pub(in crate::disk) fn write(&self, into: &mut Vec<u8>) {
+        let mut payload = Vec::with_capacity(16);
+        match self {
+            Self::Invalidated { base, number } => {
+                payload.put_u64(*base);
+                payload.put_u64(*number);
+            }
+            Self::Removed { place } => payload.put_u64(*place),
+            Self::Note { number, bytes } => {
+                payload.put_u64(*number);
+                payload.extend_from_slice(bytes);
+            }
+            Self::NeedsToc { segment } => payload.put_u32(*segment),
+            Self::Reached { number } => payload.put_u64(*number),
+        }
+        let mut framed = Vec::with_capacity(4 + payload.len());
+        framed.extend_from_slice(&(payload.len() as u16).to_le_bytes());
+        framed.extend_from_slice(&[self.kind(), 0]);
+        framed.append(&mut payload);
+        into.put_u32(crc(&framed));
+        into.append(&mut framed);
+        into.resize(into.len().next_multiple_of(ALIGN), 0);
+    }
+
+    /// The entry at the front of `bytes`, and its length.
+    fn read(bytes: &[u8]) -> Option<(Self, usize)> {
+        let mut take = Take(bytes);
+        let sum = take.u32()?;
+        let framed = take.0;
+        let length = usize::from(take.u16()?);
+        let [kind, zero] = [take.u8()?, take.u8()?];
+        let payload = take.bytes(length)?;
+        if zero != 0 || crc(framed.get(..FRAME_BYTES - 4 + length)?) != sum {
+            return None;
+        }
+        let mut take = Take(payload);
+        let entry = match kind {
+            1 => Self::Invalidated { base: take.u64()?, number: take.u64()? },
+            2 => Self::Removed { place: take.u64()? },
+            3 => {
+                let number = take.u64()?;
+                let bytes = std::mem::take(&mut take.0).to_vec();
+                (bytes.len() <= NOTE_BYTES_MAX).then_some(Self::Note { number, bytes })?
+            }
+            4 => Self::NeedsToc { segment: take.u32()? },
+            5 => Self::Reached { number: take.u64()? },
+            _ => return None,
+        };
+        take.0.is_empty().then_some((entry, (FRAME_BYTES + length).next_multiple_of(ALIGN)))
+    }
+}
+
+/// What a journal's file holds.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::disk) struct Entries {
+    pub(in crate::disk) entries: Vec<Entry>,
+    /// Where the last good entry ends, counted from the start of what was read.
+    pub(in crate::disk) end: usize,
+    /// Entries are missing in front of good ones, not only at the end; all of them had numbers of at most this.
+    pub(in crate::disk) lost_up_to: Option<u64>,
+}
+
+/// Reads the entries behind a head.
+pub(in crate::disk) fn read_entries(bytes: &[u8]) -> Entries {
+    let mut read = Entries::default();
+    let (mut at, mut is_damaged) = (0, false);
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        match Entry::read(rest) {
+            Some((entry, length)) => {
+                at = at.saturating_add(length).min(bytes.len());
+                if is_damaged {
+                    read.lost_up_to = Some(read.lost_up_to.unwrap_or(0).max(entry.number()));
+                }
+                read.entries.push(entry);
+                read.end = at;
+            }
+            None => {
+                is_damaged = true;
+                at += ALIGN;
+            }
+        }
+    }
+    read
+}

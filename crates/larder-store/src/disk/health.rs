@@ -1,0 +1,138 @@
+//! Whether a disk can be used: it is left alone for a while after a failure, longer each time.
+//!
+//! In: failures and successes of writing. Out: whether to try, and an event for the operator at each change, of which the
+//! owner takes notice when it likes. A disk that was pulled fails at once whatever is asked of it; without the
+//! pause the writer would spin. What fails is one `io::Error`; the first is kept for the log.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Events nobody took; older ones go.
+const EVENTS_MAX: usize = 32;
+
+/// A change that the operator should hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiskEvent {
+    /// The disk is left alone for this long.
+    Failing {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        why: String,
+        /// Until it is tried again.
+        pause: Duration,
+    },
+    /// It works again.
+    Recovered,
+    /// The file system is full although the cap is not reached: others fill it.
+    NoRoom,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    until: Option<Instant>,
+    pause: Duration,
+    events: VecDeque<DiskEvent>,
+}
+
+/// A disk's state of health; told by the writer and the readers, asked by everybody.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    is_failing: AtomicBool,
+    is_without_room: AtomicBool,
+    state: Mutex<State>,
+}
+
+impl Health {
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_without_room(&self) -> bool {
+        self.is_without_room.load(Ordering::Relaxed)
+    }
+
+    /// Says whether room can be had; tells the operator when that changes for the worse.
+    pub(super) fn note_room(&self, is_to_be_had: bool) {
+        if self.is_without_room.swap(!is_to_be_had, Ordering::Relaxed) == is_to_be_had && !is_to_be_had {
+            self.state.lock().push(DiskEvent::NoRoom);
+        }
+    }
+
+    /// A call failed: the disk is out for a while, twice as long as the last time.
+    pub(super) fn failed(&self, what: &'static str, error: &io::Error) {
+        let mut state = self.state.lock();
+        let now = Instant::now();
+        if state.until.is_some_and(|until| now < until) {
+            return;
+        }
+        state.pause = (state.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+        state.until = Some(now + state.pause);
+        let is_first = !self.is_failing.swap(true, Ordering::Relaxed);
+        if is_first {
+            let pause = state.pause;
+            state.push(DiskEvent::Failing { what, why: error.to_string(), pause });
+        }
+    }
+
+    /// A write went well.
+    pub(super) fn worked(&self) {
+        if self.is_failing() {
+            let mut state = self.state.lock();
+            state.until = None;
+            state.pause = Duration::ZERO;
+            self.is_failing.store(false, Ordering::Relaxed);
+            state.push(DiskEvent::Recovered);
+        }
+    }
+
+    /// How long the disk is still to be left alone; `None` where it may be tried.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        let until = self.state.lock().until?;
+        until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    }
+
+    /// The oldest event that was not taken yet.
+    pub(super) fn take_event(&self) -> Option<DiskEvent> {
+        self.state.lock().events.pop_front()
+    }
+}
+
+impl State {
+    fn push(&mut self, event: DiskEvent) {
+        self.events.truncate(EVENTS_MAX - 1);
+        self.events.push_back(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_and_are_told_once() {
+        let health = Health::default();
+        let error = io::Error::from(io::ErrorKind::StorageFull);
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            health.failed("write", &error);
+            let pause = health.pause().expect("out");
+            assert!(pause <= Duration::from_secs(seconds) && pause > Duration::from_secs(seconds / 2));
+            // The pause is over.
+            health.state.lock().until = Some(Instant::now());
+            assert_eq!(health.pause(), None);
+            assert!(health.is_failing());
+        }
+        health.worked();
+        assert!(matches!(health.take_event(), Some(DiskEvent::Failing { .. })));
+        assert_eq!(health.take_event(), Some(DiskEvent::Recovered));
+        assert_eq!(health.take_event(), None);
+        health.failed("write", &error);
+        assert!(health.pause().expect("out") <= Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,329 @@
+//! What lies on a disk: a table in memory, built anew at each start, of 24 bytes per object.
+//!
+//! In: hashes, tags, places. Out: places. An entry is a base's hash, a tag for the variant and the response among those
+//! that Vary tells apart, a place, and when it was last used. The hash of a base is the key of the table, so that all of a
+//! base is found, and goes, at once; what is in fact another key is told apart when the record is read.
+//!
+//! Shards, each behind a lock that is held for one look; use is marked under the read lock. A table doubles when it is full
+//! and shrinks when it is too empty for its bound of 64 bytes per object. Large disks have more shards, so that
+//! rebuilding one stays short.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use hashbrown::HashTable;
+use parking_lot::RwLock;
+use smallvec::SmallVec;
+
+use super::address::{Address, Place};
+
+/// Memory per object, in bytes, above which a table is rebuilt smaller.
+const BYTES_PER_OBJECT_MAX: usize = 60;
+/// Objects that a shard is laid out for.
+const OBJECTS_PER_SHARD: u64 = 16 * 1024;
+/// An object's likely size on a disk, where nothing is known of it yet.
+const OBJECT_BYTES_LIKELY: u64 = 4096;
+const SHARDS_MIN: u64 = 64;
+const SHARDS_MAX: u64 = 4096;
+/// Tables below this are not worth rebuilding.
+const SHRINK_ABOVE_BYTES: usize = 4096;
+/// Set in the word of last use once an object was used since it was written.
+const USED: u32 = 1 << 31;
+/// During recovery only: the newest of its identity, and it is dead.
+const DEAD: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Entry {
+    base: u64,
+    place: Place,
+    tag: u32,
+    /// Seconds since the disk was opened, and [`USED`].
+    last_use: AtomicU32,
+}
+
+impl Entry {
+    fn new(base: u64, tag: u32, place: Place, last_use: u32) -> Self {
+        Self { base, place, tag, last_use: AtomicU32::new(last_use) }
+    }
+
+    fn use_word(&self) -> u32 {
+        self.last_use.load(Ordering::Relaxed)
+    }
+}
+
+/// Found places; there is nearly always one.
+pub type Places = SmallVec<[Place; 4]>;
+
+/// Where a listing goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    shard: usize,
+    after: u64,
+}
+
+/// A page of a listing.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Places of records, in no order that means anything.
+    pub places: Vec<Place>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<Cursor>,
+}
+
+/// The table of a disk; shared by all that look up, and the disk's writer.
+#[derive(Debug)]
+pub(super) struct Index {
+    shards: Box<[RwLock<HashTable<Entry>>]>,
+    /// Entries whose records are written, and about how many bytes those take.
+    objects: AtomicU64,
+    bytes: AtomicU64,
+    pending: AtomicU64,
+}
+
+impl Index {
+    /// An index for a disk that may hold `disk_bytes`.
+    pub(super) fn new(disk_bytes: u64) -> Self {
+        let likely = disk_bytes / OBJECT_BYTES_LIKELY / OBJECTS_PER_SHARD;
+        let shards = likely.clamp(SHARDS_MIN, SHARDS_MAX).next_power_of_two();
+        Self {
+            shards: (0..shards).map(|_| RwLock::default()).collect(),
+            objects: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            pending: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    fn shard(&self, base: u64) -> &RwLock<HashTable<Entry>> {
+        // The table inside uses the low bits and the top seven; these lie between.
+        &self.shards[(base >> 40) as usize % self.shards.len()]
+    }
+
+    fn count_in(&self, place: Place) {
+        match place.is_pending() {
+            true => self.pending.fetch_add(1, Ordering::Relaxed),
+            false => {
+                self.bytes.fetch_add(place.size_at_most(), Ordering::Relaxed);
+                self.objects.fetch_add(1, Ordering::Relaxed)
+            }
+        };
+    }
+
+    fn count_out(&self, place: Place) {
+        match place.is_pending() {
+            true => self.pending.fetch_sub(1, Ordering::Relaxed),
+            false => {
+                self.bytes.fetch_sub(place.size_at_most(), Ordering::Relaxed);
+                self.objects.fetch_sub(1, Ordering::Relaxed)
+            }
+        };
+    }
+
+    /// Puts an object in whose record is still to be written; says what it replaced.
+    pub(super) fn insert_pending(&self, base: u64, tag: u32, place: Place, now: u32) -> Option<Place> {
+        self.count_in(place);
+        let mut shard = self.shard(base).write();
+        let is_same = |entry: &Entry| entry.base == base && entry.tag == tag;
+        if let Some(entry) = shard.find_mut(base, is_same) {
+            let replaced = std::mem::replace(entry, Entry::new(base, tag, place, now)).place;
+            self.count_out(replaced);
+            return Some(replaced);
+        }
+        shard.insert_unique(base, Entry::new(base, tag, place, now), |entry| entry.base);
+        None
+    }
+
+    /// Puts `new` where `old` is, if that is still there; says whether it was. Use is forgotten where the record begins
+    /// another life, the time of it is not.
+    pub(super) fn settle(&self, base: u64, old: Place, new: Place) -> bool {
+        let mut shard = self.shard(base).write();
+        let Some(entry) = shard.find_mut(base, |entry| entry.base == base && entry.place == old) else {
+            return false;
+        };
+        entry.place = new;
+        if !old.is_pending() {
+            *entry.last_use.get_mut() &= !USED;
+        }
+        self.count_out(old);
+        self.count_in(new);
+        true
+    }
+
+    /// Takes an entry out; says whether it was there.
+    pub(super) fn remove(&self, base: u64, place: Place) -> bool {
+        let mut shard = self.shard(base).write();
+        match shard.find_entry(base, |entry| entry.base == base && entry.place == place) {
+            Ok(found) => {
+                found.remove();
+                self.count_out(place);
+                shrink(&mut shard);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Takes out the response that `tag` names, if there is one.
+    pub(super) fn remove_tag(&self, base: u64, tag: u32) -> Option<Place> {
+        let mut shard = self.shard(base).write();
+        let (entry, _) =
+            shard.find_entry(base, |entry| entry.base == base && entry.tag == tag).ok()?.remove();
+        self.count_out(entry.place);
+        shrink(&mut shard);
+        Some(entry.place)
+    }
+
+    /// Takes everything of a base out.
+    pub(super) fn remove_base(&self, base: u64) -> Places {
+        let mut gone = Places::new();
+        let mut shard = self.shard(base).write();
+        while let Ok(found) = shard.find_entry(base, |entry| entry.base == base) {
+            gone.push(found.remove().0.place);
+        }
+        gone.iter().for_each(|place| self.count_out(*place));
+        if !gone.is_empty() {
+            shrink(&mut shard);
+        }
+        gone
+    }
+
+    /// The written records of a variant, newest place first.
+    pub(super) fn find(&self, at: &Address) -> Places {
+        let shard = self.shard(at.base).read();
+        let mut places: Places = shard
+            .iter_hash(at.base)
+            .filter(|entry| entry.base == at.base && at.is_variant_of(entry.tag) && !entry.place.is_pending())
+            .map(|entry| entry.place)
+            .collect();
+        drop(shard);
+        places.sort_unstable_by(|one, other| other.cmp(one));
+        places
+    }
+
+    /// Everything of a base, written or not.
+    pub(super) fn of_base(&self, base: u64) -> Places {
+        let shard = self.shard(base).read();
+        shard.iter_hash(base).filter(|entry| entry.base == base).map(|entry| entry.place).collect()
+    }
+
+    pub(super) fn holds(&self, base: u64, place: Place) -> bool {
+        let shard = self.shard(base).read();
+        shard.find(base, |entry| entry.base == base && entry.place == place).is_some()
+    }
+
+    /// Notes that an object was used `now`, in seconds since the disk was opened.
+    pub(super) fn note_use(&self, base: u64, place: Place, now: u32) {
+        let shard = self.shard(base).read();
+        if let Some(entry) = shard.find(base, |entry| entry.base == base && entry.place == place) {
+            entry.last_use.store(now.min(USED - 2) | USED, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a record was used in this life of it; `None` where it is not in the index.
+    pub(super) fn was_used(&self, base: u64, place: Place) -> Option<bool> {
+        let shard = self.shard(base).read();
+        let found = shard.find(base, |entry| entry.base == base && entry.place == place);
+        found.map(|entry| entry.use_word() & USED != 0)
+    }
+
+    /// Takes out of one shard what was last used before `oldest`, in seconds since the disk was opened.
+    pub(super) fn sweep(&self, shard: usize, oldest: u32) -> Vec<Place> {
+        let Some(shard) = self.shards.get(shard) else { return Vec::new() };
+        let mut shard = shard.write();
+        let is_idle = |entry: &mut Entry| !entry.place.is_pending() && entry.use_word() & !USED < oldest;
+        let gone: Vec<Place> = shard.extract_if(is_idle).map(|entry| entry.place).collect();
+        gone.iter().for_each(|place| self.count_out(*place));
+        if !gone.is_empty() {
+            shrink(&mut shard);
+        }
+        gone
+    }
+
+    /// Written records from `from` on, about `most` of them.
+    pub(super) fn list(&self, from: Option<Cursor>, most: usize) -> Listing {
+        let mut at = from.unwrap_or(Cursor { shard: 0, after: 0 });
+        let mut places = Vec::new();
+        while let Some(shard) = self.shards.get(at.shard) {
+            let mut here: Vec<Place> = {
+                let shard = shard.read();
+                let written = |entry: &&Entry| !entry.place.is_pending() && entry.place.0 > at.after;
+                shard.iter().filter(written).map(|entry| entry.place).collect()
+            };
+            here.sort_unstable();
+            let room = most.max(1).saturating_sub(places.len());
+            if here.len() > room {
+                here.truncate(room);
+                places.append(&mut here);
+                let after = places.last().map_or(at.after, |place| place.0);
+                return Listing { places, next: Some(Cursor { shard: at.shard, after }) };
+            }
+            places.append(&mut here);
+            at = Cursor { shard: at.shard + 1, after: 0 };
+        }
+        Listing { places, next: None }
+    }
+
+    /// At recovery: of several of one identity the one in the latest place stays, dead or alive, whatever their order.
+    pub(super) fn recover(&self, base: u64, tag: u32, place: Place, is_dead: bool) {
+        let last_use = if is_dead { DEAD } else { 0 };
+        let new = Entry::new(base, tag, place, last_use);
+        let mut shard = self.shard(base).write();
+        match shard.find_mut(base, |entry| entry.base == base && entry.tag == tag) {
+            Some(entry) if entry.place < place => *entry = new,
+            Some(_) => {}
+            None => {
+                shard.insert_unique(base, new, |entry| entry.base);
+            }
+        }
+    }
+
+    /// At the end of recovery: takes the dead out, and what `is_removed` names, and counts the rest, telling `keep` of
+    /// each.
+    pub(super) fn finish_recovery(&self, is_removed: impl Fn(Place) -> bool, mut keep: impl FnMut(Place)) {
+        for shard in &self.shards {
+            let mut shard = shard.write();
+            shard.retain(|entry| entry.use_word() != DEAD && !is_removed(entry.place));
+            shrink(&mut shard);
+            for entry in shard.iter() {
+                self.count_in(entry.place);
+                keep(entry.place);
+            }
+        }
+    }
+
+    /// Makes room for about `objects` entries.
+    pub(super) fn reserve(&self, objects: usize) {
+        let each = objects / self.shards.len();
+        self.shards.iter().for_each(|shard| shard.write().reserve(each, |entry| entry.base));
+    }
+
+    /// Written objects, and about how many bytes they take.
+    pub(super) fn objects(&self) -> (u64, u64) {
+        (self.objects.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+
+    /// Objects whose records are still to be written.
+    pub(super) fn pending(&self) -> u64 {
+        self.pending.load(Ordering::Relaxed)
+    }
+
+    /// Memory of the tables, in bytes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let own = self.shards.len() * size_of::<RwLock<HashTable<Entry>>>();
+        let tables: usize = self.shards.iter().map(|shard| shard.read().allocation_size()).sum();
+        (own + tables) as u64
+    }
+}
+
+/// Rebuilds a table that has become too empty.
+fn shrink(table: &mut HashTable<Entry>) {
+    let size = table.allocation_size();
+    if size > SHRINK_ABOVE_BYTES && table.len() * BYTES_PER_OBJECT_MAX < size {
+        table.shrink_to(table.len(), |entry| entry.base);
+    }
+}
+
+#[cfg(test)]
+mod tests;

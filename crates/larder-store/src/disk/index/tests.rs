@@ -1,0 +1,116 @@
+//! The index alone: what is found, what is forgotten, what it weighs.
+
+use super::super::address::Seed;
+use super::*;
+
+fn place(k: u64) -> Place {
+    Place::written((k / 60_000) as u32 + 1, k % 60_000 * 1024, 1024)
+}
+
+/// Spread like the hashes it stands for.
+fn base(k: u64) -> u64 {
+    Seed([7, 9]).base(&k.to_le_bytes())
+}
+
+#[test]
+fn an_entry_is_24_bytes_and_an_object_at_most_64_at_any_time() {
+    assert_eq!(size_of::<Entry>(), 24);
+    let index = Index::new(4 << 30);
+    for k in 0..1_000_000 {
+        index.insert_pending(base(k), 0, Place::pending(k), 0);
+        assert!(index.settle(base(k), Place::pending(k), place(k)));
+        // A shard's least table is larger than what the first objects may cost.
+        if k > 20_000 && (k % 10_000 == 0 || (k & (k - 1)) == 0) {
+            let each = index.memory_bytes() / (k + 1);
+            assert!(each <= 64, "{each} bytes per object at {k}");
+        }
+    }
+    let (objects, _) = index.objects();
+    assert_eq!(objects, 1_000_000);
+    for k in 0..970_000 {
+        assert!(index.remove(base(k), place(k)));
+        if k % 10_000 == 0 {
+            let left = 1_000_000 - k - 1;
+            let each = index.memory_bytes() / left;
+            assert!(each <= 64, "{each} bytes per object with {left} left");
+        }
+    }
+}
+
+#[test]
+fn an_object_of_the_same_identity_replaces_and_others_stay() {
+    let index = Index::new(1 << 30);
+    let at = Address { base: 1, variant: 2 };
+    let put = |identity, k| {
+        let replaced = index.insert_pending(1, at.tag(identity), Place::pending(k), 0);
+        index.settle(1, Place::pending(k), place(k));
+        replaced
+    };
+    assert_eq!(put(5, 1), None);
+    assert_eq!(put(6, 2), None);
+    assert_eq!(put(5, 3), Some(place(1)));
+    assert_eq!(index.find(&at).as_slice(), [place(3), place(2)]);
+    assert!(index.find(&Address { base: 1, variant: 3 }).is_empty());
+    assert_eq!(index.remove_base(1).len(), 2);
+    assert_eq!(index.objects(), (0, 0));
+}
+
+#[test]
+fn what_was_taken_out_while_it_was_pending_does_not_settle() {
+    let index = Index::new(1 << 30);
+    index.insert_pending(1, 0, Place::pending(1), 0);
+    assert_eq!(index.remove_base(1).len(), 1);
+    assert!(!index.settle(1, Place::pending(1), place(1)));
+    assert_eq!(index.pending(), 0);
+}
+
+#[test]
+fn recovery_keeps_the_latest_place_dead_or_alive() {
+    let index = Index::new(1 << 30);
+    index.recover(1, 0, place(2), false);
+    index.recover(1, 0, place(1), false);
+    index.recover(2, 0, place(4), true);
+    index.recover(2, 0, place(3), false);
+    index.recover(3, 0, place(5), false);
+    let mut kept = Vec::new();
+    index.finish_recovery(|removed| removed == place(5), |place| kept.push(place));
+    assert_eq!(kept, [place(2)]);
+    assert_eq!(index.objects().0, 1);
+}
+
+#[test]
+fn a_listing_shows_each_once() {
+    let index = Index::new(1 << 30);
+    for k in 0..1000 {
+        index.insert_pending(base(k), 0, Place::pending(k), 0);
+        index.settle(base(k), Place::pending(k), place(k));
+    }
+    let (mut all, mut from) = (Vec::new(), None);
+    loop {
+        let page = index.list(from, 7);
+        assert!(page.places.len() <= 7);
+        all.extend(page.places);
+        from = page.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    all.sort_unstable();
+    assert_eq!(all, (0..1000).map(place).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_sweep_takes_what_was_not_used_and_use_is_known_for_one_life() {
+    let index = Index::new(1 << 30);
+    for k in 0..2 {
+        index.insert_pending(k << 40, 0, Place::pending(k), 10);
+        index.settle(k << 40, Place::pending(k), place(k));
+    }
+    index.note_use(1 << 40, place(1), 20);
+    assert_eq!(index.was_used(1 << 40, place(1)), Some(true));
+    assert!(index.settle(1 << 40, place(1), place(9)));
+    assert_eq!(index.was_used(1 << 40, place(9)), Some(false));
+    let gone: Vec<Place> = (0..index.shards()).flat_map(|shard| index.sweep(shard, 15)).collect();
+    assert_eq!(gone, [place(0)]);
+    assert!(index.holds(1 << 40, place(9)));
+}

@@ -1,0 +1,223 @@
+//! The journal: what leaves the index for good is written down in order, at once, without waiting for the disk.
+//!
+//! In: entries, from any thread. They go to the file by one `write` under a short lock, so they are in the page cache and
+//! survive the process; [`Journal::sync`] makes them survive the machine. Entries that cannot be written (no room, a
+//! failing disk) are kept for a while, and nobody is told that they are durable.
+//!
+//! When the file is long, the writer takes stock: from then on entries go to a new generation ([`Journal::turn`]), tables
+//! are written anew from the index, and then the old generations go ([`Journal::drop_old`]). Both orders of loss are
+//! harmless: while both generations are there, an entry is only said twice.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::format::journal::{Entry, JOURNAL_HEAD_BYTES, JournalHead, read_entries};
+use super::health::Health;
+use super::space::Space;
+use crate::budget::Reservation;
+
+/// A journal longer than this is done away with by taking stock, on all but tiny disks.
+const LONG_BYTES: u64 = 1 << 20;
+/// Room is reserved in steps of this.
+const ROOM_STEP_BYTES: u64 = 64 * 1024;
+/// Entries that could not be written are kept up to so many bytes.
+const BACKLOG_BYTES_MAX: usize = 1 << 20;
+
+/// A file of the journal.
+#[derive(Debug)]
+pub(super) struct Generation {
+    pub(super) number: u32,
+    pub(super) file: Arc<File>,
+    pub(super) room: Reservation,
+    pub(super) length: u64,
+    pub(super) is_synced: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    now: Generation,
+    /// Those before, oldest first, that are still needed.
+    old: Vec<Generation>,
+    /// Encoded entries that could not be written.
+    backlog: Vec<u8>,
+    /// Entries were lost; taking stock makes good for them.
+    has_lost: bool,
+    /// Taking stock is due above this length.
+    long_bytes: u64,
+}
+
+/// The journal of a disk. The lock is held for one `write`.
+#[derive(Debug)]
+pub(super) struct Journal {
+    folder: PathBuf,
+    disk: u64,
+    state: Mutex<State>,
+}
+
+/// The name of a generation's file.
+pub(super) fn path(folder: &Path, generation: u32) -> PathBuf {
+    folder.join(format!("{generation:08x}.journal"))
+}
+
+/// Makes the file of a generation, with its head on the disk.
+pub(super) fn create(folder: &Path, disk: u64, number: u32, space: &Space) -> io::Result<Generation> {
+    let room = space.reserve(ROOM_STEP_BYTES).ok_or(io::ErrorKind::StorageFull)?;
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path(folder, number))?;
+    file.write_all_at(&JournalHead { disk, generation: number }.write(), 0)?;
+    file.sync_data()?;
+    space.sync_folder()?;
+    let length = JOURNAL_HEAD_BYTES as u64;
+    Ok(Generation { number, file: Arc::new(file), room, length, is_synced: true })
+}
+
+impl Journal {
+    /// A journal that goes on in the last of `generations`.
+    pub(super) fn new(folder: &Path, disk: u64, now: Generation, old: Vec<Generation>, cap: u64) -> Self {
+        let long_bytes = LONG_BYTES.min(cap / 256).max(16 * 1024);
+        let state = State { now, old, backlog: Vec::new(), has_lost: false, long_bytes };
+        Self { folder: folder.to_owned(), disk, state: Mutex::new(state) }
+    }
+
+    /// Writes entries down. Never waits for the disk; what cannot be written is kept for later.
+    pub(super) fn append(&self, entries: &[Entry], space: &Space, health: &Health) {
+        let mut bytes = Vec::with_capacity(entries.len() * 24);
+        entries.iter().for_each(|entry| entry.write(&mut bytes));
+        self.state.lock().write(&bytes, space, health);
+    }
+
+    /// Makes what was appended before this call durable.
+    ///
+    /// # Errors
+    /// Where the disk fails, or entries are missing.
+    pub(super) fn sync(&self, space: &Space, health: &Health) -> io::Result<()> {
+        let files: Vec<Arc<File>> = {
+            let mut state = self.state.lock();
+            state.write(&[], space, health);
+            if state.has_lost || !state.backlog.is_empty() {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let unsynced = state.old.iter().filter(|old| !old.is_synced);
+            unsynced.map(|old| Arc::clone(&old.file)).chain([Arc::clone(&state.now.file)]).collect()
+        };
+        for file in &files {
+            if let Err(error) = file.sync_data() {
+                // What the kernel could not write it forgets; asking again would be answered with "done".
+                self.state.lock().has_lost = true;
+                return Err(error);
+            }
+        }
+        let mut state = self.state.lock();
+        for old in &mut state.old {
+            old.is_synced |= files.iter().any(|file| Arc::ptr_eq(file, &old.file));
+        }
+        Ok(())
+    }
+
+    /// Whether stock has to be taken.
+    pub(super) fn is_long(&self) -> bool {
+        let state = self.state.lock();
+        state.has_lost || state.now.length > state.long_bytes
+    }
+
+    /// Bytes of all generations.
+    pub(super) fn bytes(&self) -> u64 {
+        let state = self.state.lock();
+        state.now.length + state.old.iter().map(|old| old.length).sum::<u64>()
+    }
+
+    /// From now on entries go to a new generation. What could not be written goes there first. Gives the files of the
+    /// old ones.
+    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<Vec<(Arc<File>, u64)>> {
+        let number = self.state.lock().now.number + 1;
+        // Made outside of the lock: it waits for the disk. Only the writer's thread turns.
+        let next = create(&self.folder, self.disk, number, space)?;
+        let mut state = self.state.lock();
+        let before = std::mem::replace(&mut state.now, next);
+        state.old.push(Generation { is_synced: false, ..before });
+        // What was lost up to here the index knows, and tables will.
+        state.has_lost = false;
+        state.write(&[], space, health);
+        Ok(state.old.iter().map(|old| (Arc::clone(&old.file), old.length)).collect())
+    }
+
+    /// Notes that taking stock went wrong, so that it is done again.
+    pub(super) fn note_failed_turn(&self, had_lost: bool) {
+        self.state.lock().has_lost |= had_lost;
+    }
+
+    /// Whether entries were lost.
+    pub(super) fn has_lost(&self) -> bool {
+        self.state.lock().has_lost
+    }
+
+    /// Does away with the old generations, once `entries`, which is all that is still needed of them, are durable in the
+    /// new one.
+    pub(super) fn drop_old(&self, entries: &[Entry], space: &Space, health: &Health) -> io::Result<()> {
+        self.append(entries, space, health);
+        self.sync(space, health)?;
+        // Segments that were removed must not come back either.
+        space.sync_folder()?;
+        let old = {
+            let mut state = self.state.lock();
+            // What is needed anyway must not make the next turn due.
+            state.long_bytes = state.long_bytes.max(state.now.length * 2);
+            std::mem::take(&mut state.old)
+        };
+        for old in old {
+            std::fs::remove_file(path(&self.folder, old.number))?;
+        }
+        Ok(())
+    }
+
+    /// The entries of a file of it.
+    pub(super) fn read(file: &File, length: u64) -> io::Result<Vec<Entry>> {
+        let length = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(JOURNAL_HEAD_BYTES);
+        let bytes = super::sys::read_up_to(file, length, JOURNAL_HEAD_BYTES as u64)?;
+        Ok(read_entries(&bytes).entries)
+    }
+}
+
+impl State {
+    fn write(&mut self, bytes: &[u8], space: &Space, health: &Health) {
+        let joined;
+        let bytes = if self.backlog.is_empty() {
+            bytes
+        } else {
+            self.backlog.extend_from_slice(bytes);
+            joined = std::mem::take(&mut self.backlog);
+            &joined[..]
+        };
+        if bytes.is_empty() {
+            return;
+        }
+        match self.try_write(bytes, space) {
+            Ok(()) => {}
+            Err(error) => {
+                if error.kind() != io::ErrorKind::StorageFull {
+                    health.failed("cannot write the journal", &error);
+                }
+                if bytes.len() > BACKLOG_BYTES_MAX {
+                    self.has_lost = true;
+                } else {
+                    self.backlog = bytes.to_vec();
+                }
+            }
+        }
+    }
+
+    fn try_write(&mut self, bytes: &[u8], space: &Space) -> io::Result<()> {
+        let end = self.now.length + bytes.len() as u64;
+        if end > self.now.room.bytes() {
+            let more = (end - self.now.room.bytes()).next_multiple_of(ROOM_STEP_BYTES);
+            self.now.room.absorb(space.reserve(more).ok_or(io::ErrorKind::StorageFull)?);
+        }
+        self.now.file.write_all_at(bytes, self.now.length)?;
+        self.now.length = end;
+        Ok(())
+    }
+}

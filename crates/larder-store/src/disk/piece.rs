@@ -1,0 +1,185 @@
+//! A piece of a large body: first bytes in the queue, then a place on the disk, or lost.
+//!
+//! Held by the fill that made it, by readers that follow, and by the record that will list it. The bytes leave memory as
+//! soon as the writer has them on the disk; nobody has to do anything for that. A record waits for its pieces
+//! ([`Assembly`]), which may lie on other disks, each with a writer of its own; the last of them to settle sends it off.
+//! The lock guards the state, and is held for moves of a few words only.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::segment::Segment;
+
+/// The longest piece, in bytes.
+pub const PIECE_BYTES_MAX: usize = 256 * 1024;
+
+/// Where a piece was written, and how its bytes are known to be the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PieceRef {
+    /// Whose disk.
+    pub(super) disk: u64,
+    pub(super) segment: u32,
+    /// Of the block that holds it.
+    pub(super) offset: u32,
+    pub(super) length: u32,
+    pub(super) crc: u32,
+}
+
+/// A piece; clones are handles of the same one.
+#[derive(Clone, Debug)]
+pub struct Piece(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Written(PieceRef),
+    Queued(Arc<Queued>),
+}
+
+#[derive(Debug)]
+struct Queued {
+    disk: u64,
+    length: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Pending(Bytes, SmallVec<[Arc<Assembly>; 1]>),
+    Written(PieceRef),
+    Lost,
+}
+
+/// What there is of a piece at this moment.
+pub(super) enum Now {
+    Pending(Bytes),
+    Written(PieceRef),
+    Lost,
+}
+
+impl Piece {
+    pub(super) fn queued(disk: u64, bytes: Bytes) -> Self {
+        let length = bytes.len() as u32;
+        let state = Mutex::new(State::Pending(bytes, SmallVec::new()));
+        Self(Kind::Queued(Arc::new(Queued { disk, length, state })))
+    }
+
+    pub(super) fn written(at: PieceRef) -> Self {
+        Self(Kind::Written(at))
+    }
+
+    /// The disk it belongs to ([`Disk::id`]).
+    ///
+    /// [`Disk::id`]: super::Disk::id
+    pub fn disk(&self) -> u64 {
+        match &self.0 {
+            Kind::Written(at) => at.disk,
+            Kind::Queued(queued) => queued.disk,
+        }
+    }
+
+    /// Its length in bytes.
+    pub fn length(&self) -> usize {
+        match &self.0 {
+            Kind::Written(at) => at.length as usize,
+            Kind::Queued(queued) => queued.length as usize,
+        }
+    }
+
+    /// Whether its bytes were lost before they were written.
+    pub fn is_lost(&self) -> bool {
+        matches!(self.now(), Now::Lost)
+    }
+
+    /// Whether its bytes are still in memory.
+    pub fn is_pending(&self) -> bool {
+        matches!(self.now(), Now::Pending(_))
+    }
+
+    pub(super) fn now(&self) -> Now {
+        match &self.0 {
+            Kind::Written(at) => Now::Written(*at),
+            Kind::Queued(queued) => match &*queued.state.lock() {
+                State::Pending(bytes, _) => Now::Pending(bytes.clone()),
+                State::Written(at) => Now::Written(*at),
+                State::Lost => Now::Lost,
+            },
+        }
+    }
+
+    /// Whether nobody but the asker holds it: a fill that was given up.
+    pub(super) fn is_abandoned(&self) -> bool {
+        match &self.0 {
+            Kind::Written(_) => false,
+            Kind::Queued(queued) => Arc::strong_count(queued) == 1,
+        }
+    }
+
+    /// Tells everybody what became of it; `None` is lost.
+    pub(super) fn settle(&self, at: Option<PieceRef>) {
+        let Kind::Queued(queued) = &self.0 else { return };
+        let settled = at.map_or(State::Lost, State::Written);
+        let before = std::mem::replace(&mut *queued.state.lock(), settled);
+        if let State::Pending(_, waiting) = before {
+            waiting.iter().for_each(|assembly| assembly.settled(at.is_some()));
+        }
+    }
+}
+
+/// A record that waits for its pieces.
+pub(super) struct Assembly {
+    /// Pieces to come, and one for whoever is still adding them.
+    left: AtomicUsize,
+    is_whole: AtomicBool,
+    /// Taken by the last piece, or by nobody.
+    then: Mutex<Option<Box<dyn FnOnce(bool) + Send>>>,
+}
+
+impl std::fmt::Debug for Assembly {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Assembly").field("left", &self.left).finish_non_exhaustive()
+    }
+}
+
+impl Assembly {
+    /// Calls `then` once all `pieces` have settled, with whether all were written; at once where they have already.
+    pub(super) fn await_all(pieces: &[Piece], then: impl FnOnce(bool) + Send + 'static) {
+        let assembly = Arc::new(Self {
+            left: AtomicUsize::new(1),
+            is_whole: AtomicBool::new(true),
+            then: Mutex::new(Some(Box::new(then))),
+        });
+        for piece in pieces {
+            let Kind::Queued(queued) = &piece.0 else { continue };
+            match &mut *queued.state.lock() {
+                State::Pending(_, waiting) => {
+                    assembly.left.fetch_add(1, Ordering::Relaxed);
+                    waiting.push(Arc::clone(&assembly));
+                }
+                State::Written(_) => {}
+                State::Lost => assembly.is_whole.store(false, Ordering::Relaxed),
+            }
+        }
+        assembly.settled(true);
+    }
+
+    fn settled(&self, is_written: bool) {
+        if !is_written {
+            self.is_whole.store(false, Ordering::Relaxed);
+        }
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Some(then) = self.then.lock().take()
+        {
+            then(self.is_whole.load(Ordering::Relaxed));
+        }
+    }
+}
+
+/// Keeps what a piece was written to readable, and its room counted, until it is dropped.
+#[derive(Clone, Debug)]
+pub struct Pin {
+    pub(super) _segment: Option<Arc<Segment>>,
+}

@@ -1,0 +1,159 @@
+//! The threads that wait for a disk, so that event loops need not.
+//!
+//! In: reads, up to a bound; beyond it they are refused, and the request goes on as a miss. Out: answers to whoever still
+//! waits for them; a read that nobody waits for any more is not done. Syncs of the journal are done together: all that
+//! asked while one was under way are answered by the next.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+
+use super::Shared;
+use super::address::Place;
+use super::error::ReadError;
+use super::object::Found;
+use super::piece::Piece;
+use super::reads::Waiting;
+
+/// Threads per disk: enough to keep a disk's own queue busy.
+const THREADS: usize = 4;
+/// Reads that may wait.
+const READS_MAX: usize = 1024;
+
+type Answer<T> = oneshot::Sender<Result<T, ReadError>>;
+
+pub(super) enum Ask {
+    Record(Place, Answer<Found>),
+    Piece(Piece, Answer<Bytes>),
+    SyncJournal,
+}
+
+#[derive(Default)]
+struct State {
+    asked: VecDeque<Ask>,
+    is_closed: bool,
+}
+
+/// What waits to be read from a disk.
+#[derive(Default)]
+pub(super) struct Pool {
+    state: Mutex<State>,
+    wake: Condvar,
+    syncs: Mutex<Syncs>,
+}
+
+#[derive(Default)]
+struct Syncs {
+    waiting: Vec<oneshot::Sender<io::Result<()>>>,
+    is_running: bool,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("waiting", &self.state.lock().asked.len()).finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    /// Puts a read in, or refuses.
+    pub(super) fn ask(&self, ask: Ask) -> Result<(), ReadError> {
+        let mut state = self.state.lock();
+        if state.is_closed || state.asked.len() >= READS_MAX {
+            return Err(ReadError::Busy);
+        }
+        state.asked.push_back(ask);
+        drop(state);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Asks for the journal to be synced; the answer covers everything that was appended before.
+    pub(super) fn ask_sync(&self) -> oneshot::Receiver<io::Result<()>> {
+        let (answer, answered) = oneshot::channel();
+        let mut syncs = self.syncs.lock();
+        syncs.waiting.push(answer);
+        if !std::mem::replace(&mut syncs.is_running, true) {
+            // In front of the reads, and beyond their bound: there is one of these at most.
+            self.state.lock().asked.push_front(Ask::SyncJournal);
+            self.wake.notify_one();
+        }
+        answered
+    }
+
+    fn next(&self) -> Option<Ask> {
+        let mut state = self.state.lock();
+        loop {
+            if state.is_closed {
+                return None;
+            }
+            if let Some(ask) = state.asked.pop_front() {
+                return Some(ask);
+            }
+            self.wake.wait(&mut state);
+        }
+    }
+
+    /// Lets the threads end; who waits gets no answer.
+    pub(super) fn close(&self) {
+        let asked = {
+            let mut state = self.state.lock();
+            state.is_closed = true;
+            std::mem::take(&mut state.asked)
+        };
+        self.wake.notify_all();
+        drop(asked);
+        self.syncs.lock().waiting.clear();
+    }
+}
+
+/// Starts the threads.
+pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Vec<thread::JoinHandle<()>>> {
+    let spawn = |_| {
+        let shared = Arc::clone(shared);
+        thread::Builder::new().name("larder-read".to_owned()).spawn(move || run(&shared))
+    };
+    (0..THREADS).map(spawn).collect()
+}
+
+fn run(shared: &Shared) {
+    while let Some(ask) = shared.pool.next() {
+        match ask {
+            Ask::Record(place, answer) if !answer.is_closed() => {
+                // Who does not wait any more has no use for it.
+                let _ = answer.send(shared.read_record(place, Waiting::Yes).unwrap_or(Err(ReadError::Busy)));
+            }
+            Ask::Piece(piece, answer) if !answer.is_closed() => {
+                let _ = answer.send(shared.read_piece(&piece, Waiting::Yes).unwrap_or(Err(ReadError::Busy)));
+            }
+            Ask::Record(..) | Ask::Piece(..) => {}
+            Ask::SyncJournal => sync_journal(shared),
+        }
+    }
+}
+
+fn sync_journal(shared: &Shared) {
+    loop {
+        let waiting = {
+            let mut syncs = shared.pool.syncs.lock();
+            if syncs.waiting.is_empty() {
+                syncs.is_running = false;
+                return;
+            }
+            std::mem::take(&mut syncs.waiting)
+        };
+        let result = shared.journal.sync(&shared.space, &shared.health);
+        if result.is_err() {
+            // Taking stock makes good for what the journal lacks.
+            shared.queue.call();
+        }
+        for answer in waiting {
+            let again = result.as_ref().map(|()| ()).map_err(|error| io::Error::from(error.kind()));
+            let _ = answer.send(again);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What waits to be written to one disk: bounded in bytes, first in first out.
+//!
+//! In: records and pieces from event loops, which never wait; a full queue refuses. Out: batches for the disk's writer.
+//! Bytes are counted from the moment they are put in until they are on the disk or lost, so that the bound is one on
+//! memory. A record whose pieces are not all written has its bytes counted while it waits outside of the queue, and
+//! enters it when they are.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::address::Place;
+use super::error::Refused;
+use super::object::Object;
+use super::piece::Piece;
+
+/// Bytes that may wait.
+const QUEUE_BYTES_MAX: u64 = 8 << 20;
+/// What a job takes beside its bytes: key and handles.
+pub(super) const JOB_BYTES: u64 = 512;
+
+/// One thing to write.
+pub(super) enum Job {
+    Record(Box<RecordJob>),
+    Piece { base: u64, piece: Piece, cost: u64 },
+}
+
+/// A record to write, and what its entry in the index looks like meanwhile.
+pub(super) struct RecordJob {
+    pub(super) object: Object,
+    pub(super) base: u64,
+    pub(super) tag: u32,
+    pub(super) pending: Place,
+    /// What it took the place of; that must not come back if this one is lost.
+    pub(super) replaced: Option<Place>,
+    pub(super) cost: u64,
+}
+
+impl Job {
+    pub(super) fn cost(&self) -> u64 {
+        match self {
+            Self::Record(record) => record.cost,
+            Self::Piece { cost, .. } => *cost,
+        }
+    }
+}
+
+/// What the writer is to do next.
+pub(super) enum Next {
+    Write(Vec<Job>),
+    /// Nothing came for a while.
+    Rest,
+    /// Nothing more will come: finish in good order.
+    Finish,
+    /// Stop where you are.
+    Stop,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    bytes: u64,
+    is_closed: bool,
+    is_stopped: bool,
+    is_called: bool,
+}
+
+/// The queue of a disk.
+#[derive(Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
+impl Queue {
+    /// Counts `cost` bytes in, or refuses.
+    pub(super) fn admit(&self, cost: u64) -> Result<(), Refused> {
+        let mut state = self.state.lock();
+        if state.is_closed {
+            return Err(Refused::Closed);
+        }
+        if state.bytes.saturating_add(cost) > QUEUE_BYTES_MAX {
+            return Err(Refused::QueueFull);
+        }
+        state.bytes += cost;
+        Ok(())
+    }
+
+    /// Puts in what was admitted.
+    pub(super) fn push(&self, job: Job) {
+        self.state.lock().jobs.push_back(job);
+        self.wake.notify_one();
+    }
+
+    /// Counts bytes out that are on the disk, or lost.
+    pub(super) fn release(&self, cost: u64) {
+        let mut state = self.state.lock();
+        state.bytes = state.bytes.saturating_sub(cost);
+    }
+
+    /// Jobs of about `most` bytes, waiting for the first of them up to `patience`.
+    pub(super) fn take(&self, most: u64, patience: Duration) -> Next {
+        let mut state = self.state.lock();
+        if state.jobs.is_empty() && !state.is_closed && !state.is_called {
+            self.wake.wait_for(&mut state, patience);
+        }
+        state.is_called = false;
+        if state.is_stopped {
+            return Next::Stop;
+        }
+        if state.jobs.is_empty() {
+            return if state.is_closed { Next::Finish } else { Next::Rest };
+        }
+        let (mut jobs, mut bytes) = (Vec::new(), 0);
+        while bytes < most
+            && let Some(job) = state.jobs.pop_front()
+        {
+            bytes += job.cost();
+            jobs.push(job);
+        }
+        Next::Write(jobs)
+    }
+
+    /// Makes the writer look round at once.
+    pub(super) fn call(&self) {
+        self.state.lock().is_called = true;
+        self.wake.notify_one();
+    }
+
+    /// Takes nothing more in; what is there is still written.
+    pub(super) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.wake.notify_one();
+    }
+
+    /// Takes nothing more in, and nothing more is written.
+    pub(super) fn stop(&self) {
+        let mut state = self.state.lock();
+        (state.is_closed, state.is_stopped) = (true, true);
+        self.wake.notify_one();
+    }
+
+    /// Bytes that wait.
+    pub(super) fn bytes(&self) -> u64 {
+        self.state.lock().bytes
+    }
+}

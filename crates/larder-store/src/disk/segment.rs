@@ -1,0 +1,164 @@
+//! A segment while larder runs: an open file, its room, and how much of it is alive.
+//!
+//! The table of segments is looked at for each read, under a read lock; the writer alone changes it. A segment that was
+//! given up is no longer in the table and its file has no name, but its room counts until the last holder has let go
+//! ([`Graves`]): that is when the file system has it back. The writer holds one handle itself, so that the file is closed
+//! there, where it may take a while, and never by an event loop.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::budget::Reservation;
+
+/// A segment's file and what is known of it.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) id: u32,
+    pub(super) file: File,
+    /// Where its written part ends.
+    pub(super) end: AtomicU64,
+    /// Room of file and table; shrinks when the segment is full.
+    pub(super) room: Mutex<Reservation>,
+    /// Records of it that are in the index.
+    pub(super) live: AtomicU32,
+    pub(super) has_pieces: AtomicBool,
+    /// Records died in it since its table was written.
+    pub(super) is_toc_stale: AtomicBool,
+    /// Records died in it at all: without its table it cannot be told which.
+    pub(super) needs_toc: AtomicBool,
+    /// Its table is on the disk.
+    pub(super) has_toc: AtomicBool,
+    /// No more is written to it.
+    pub(super) is_sealed: AtomicBool,
+}
+
+impl Segment {
+    pub(super) fn new(id: u32, file: File, room: Reservation, end: u64) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            file,
+            end: AtomicU64::new(end),
+            room: Mutex::new(room),
+            live: AtomicU32::new(0),
+            has_pieces: AtomicBool::new(false),
+            is_toc_stale: AtomicBool::new(false),
+            needs_toc: AtomicBool::new(false),
+            has_toc: AtomicBool::new(false),
+            is_sealed: AtomicBool::new(false),
+        })
+    }
+
+    /// Notes that a record in it died in a way that has to outlive a restart.
+    pub(super) fn note_death(&self) {
+        self.needs_toc.store(true, Ordering::Release);
+        self.is_toc_stale.store(true, Ordering::Release);
+    }
+}
+
+/// The name of a segment's file.
+pub(super) fn segment_path(folder: &Path, id: u32) -> PathBuf {
+    folder.join(format!("{id:08x}.seg"))
+}
+
+/// The name of its table's.
+pub(super) fn toc_path(folder: &Path, id: u32) -> PathBuf {
+    folder.join(format!("{id:08x}.toc"))
+}
+
+/// The segments of a disk, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Segments {
+    table: RwLock<BTreeMap<u32, Arc<Segment>>>,
+}
+
+impl Segments {
+    pub(super) fn find(&self, id: u32) -> Option<Arc<Segment>> {
+        self.table.read().get(&id).cloned()
+    }
+
+    pub(super) fn has(&self, id: u32) -> bool {
+        self.table.read().contains_key(&id)
+    }
+
+    pub(super) fn insert(&self, segment: Arc<Segment>) {
+        self.table.write().insert(segment.id, segment);
+    }
+
+    pub(super) fn take_out(&self, id: u32) -> Option<Arc<Segment>> {
+        self.table.write().remove(&id)
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Segment>> {
+        self.table.read().values().cloned().collect()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.table.read().len()
+    }
+
+    /// The oldest segment that is full.
+    pub(super) fn oldest(&self) -> Option<Arc<Segment>> {
+        let table = self.table.read();
+        table.values().find(|segment| segment.is_sealed.load(Ordering::Relaxed)).cloned()
+    }
+
+    /// Full segments without a live record.
+    pub(super) fn empty(&self) -> usize {
+        let is_empty = |segment: &&Arc<Segment>| {
+            segment.is_sealed.load(Ordering::Relaxed) && segment.live.load(Ordering::Relaxed) == 0
+        };
+        self.table.read().values().filter(is_empty).count()
+    }
+
+    /// Counts a record of a segment that came into the index.
+    pub(super) fn count_in(&self, id: u32) {
+        if let Some(segment) = self.table.read().get(&id) {
+            segment.live.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts one that left it. Where it died for a reason that the journal has to know, the table is out of date.
+    pub(super) fn count_out(&self, id: u32, is_death: bool) {
+        if let Some(segment) = self.table.read().get(&id) {
+            // A place that is settled after its base went may be counted out first; it never goes below zero.
+            let less = |live: u32| live.checked_sub(1);
+            let _ = segment.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            if is_death {
+                segment.note_death();
+            }
+        }
+    }
+}
+
+/// Segments that were given up and are still being read.
+#[derive(Debug, Default)]
+pub(super) struct Graves(Vec<Arc<Segment>>);
+
+impl Graves {
+    /// Takes a segment whose files have been removed.
+    pub(super) fn add(&mut self, segment: Arc<Segment>) {
+        self.0.push(segment);
+    }
+
+    /// Lets go of those that nobody else holds; their room is free then.
+    pub(super) fn clear(&mut self) {
+        self.0.retain(|segment| Arc::strong_count(segment) > 1);
+    }
+}
+
+/// Removes a segment's files, the table first: a table without its segment would mean nothing.
+pub(super) fn remove_files(folder: &Path, id: u32) -> io::Result<()> {
+    for path in [toc_path(folder, id), segment_path(folder, id)] {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
