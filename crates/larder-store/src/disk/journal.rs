@@ -67,7 +67,8 @@ pub(super) fn path(folder: &Path, generation: u32) -> PathBuf {
 /// Makes the file of a generation, with its head on the disk.
 pub(super) fn create(folder: &Path, disk: u64, number: u32, space: &Space) -> io::Result<Generation> {
     let room = space.reserve(ROOM_STEP_BYTES).ok_or(io::ErrorKind::StorageFull)?;
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path(folder, number))?;
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path(folder, number))?;
     file.write_all_at(&JournalHead { disk, generation: number }.write(), 0)?;
     file.sync_data()?;
     space.sync_folder()?;
@@ -76,8 +77,14 @@ pub(super) fn create(folder: &Path, disk: u64, number: u32, space: &Space) -> io
 }
 
 impl Journal {
-    /// A journal that goes on in the last of `generations`.
-    pub(super) fn new(folder: &Path, disk: u64, now: Generation, old: Vec<Generation>, cap: u64) -> Self {
+    /// A journal that goes on in the generation that is named first, and begins with those named second.
+    pub(super) fn new(
+        folder: &Path,
+        disk: u64,
+        (now, old): (Generation, Vec<Generation>),
+        space: &Space,
+    ) -> Self {
+        let (_, cap, _) = space.figures();
         let long_bytes = LONG_BYTES.min(cap / 256).max(16 * 1024);
         let state = State { now, old, backlog: Vec::new(), has_lost: false, long_bytes };
         Self { folder: folder.to_owned(), disk, state: Mutex::new(state) }

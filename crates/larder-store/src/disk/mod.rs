@@ -11,6 +11,7 @@
 mod address;
 mod error;
 mod format;
+mod fsck;
 mod health;
 mod index;
 mod journal;
@@ -27,14 +28,13 @@ mod sys;
 mod usage;
 mod walk;
 mod writer;
-mod fsck;
 
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -105,6 +105,7 @@ struct Shared {
     clock: Clock,
     opened: Now,
     is_zeroing: AtomicBool,
+    last_segment: AtomicU32,
     last_pending: AtomicU64,
     highest: AtomicU64,
 }
@@ -414,7 +415,8 @@ impl Disk {
     /// The figures at this moment.
     pub fn usage(&self) -> DiskUsage {
         let shared = &self.shared;
-        let ((objects, bytes), (allocated, cap, high_water)) = (shared.index.objects(), shared.space.figures());
+        let ((objects, bytes), (allocated, cap, high_water)) =
+            (shared.index.objects(), shared.space.figures());
         DiskUsage {
             objects,
             bytes,

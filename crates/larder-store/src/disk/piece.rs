@@ -19,7 +19,7 @@ pub const PIECE_BYTES_MAX: usize = 256 * 1024;
 
 /// Where a piece was written, and how its bytes are known to be the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PieceRef {
+pub(super) struct PieceRef {
     /// Whose disk.
     pub(super) disk: u64,
     pub(super) segment: u32,

@@ -147,6 +147,11 @@ impl Queue {
         self.wake.notify_one();
     }
 
+    /// Whether nothing more is taken in.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state.lock().is_closed
+    }
+
     /// Bytes that wait.
     pub(super) fn bytes(&self) -> u64 {
         self.state.lock().bytes

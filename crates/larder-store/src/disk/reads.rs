@@ -9,15 +9,15 @@ use std::io;
 use bytes::Bytes;
 use larder_http::time::WallTime;
 
+use super::Shared;
 use super::address::Place;
 use super::error::ReadError;
-use super::format::record::{HEADER_BYTES, Header, Kind, Record, read_pieces};
 use super::format::crc;
+use super::format::record::{HEADER_BYTES, Header, Kind, Record, read_pieces};
 use super::object::{Found, FoundContent, INLINE_BYTES_MAX};
 use super::piece::{Now, Piece, PieceRef};
 use super::segment::Segment;
 use super::sys::{self, ReadMode};
-use super::Shared;
 
 /// Above this, most of an object is pieces, and its record is short.
 const INLINE_OBJECT_BYTES: u64 = INLINE_BYTES_MAX as u64 + 64 * 1024;
@@ -70,7 +70,7 @@ impl Shared {
             }
         }
         let found = self.decode(&header, place, Bytes::from(bytes));
-        if found == Err(ReadError::Damaged) {
+        if matches!(found, Err(ReadError::Damaged)) {
             self.counts.damaged.add(1);
         }
         Some(found)

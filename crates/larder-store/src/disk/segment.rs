@@ -108,12 +108,21 @@ impl Segments {
         table.values().find(|segment| segment.is_sealed.load(Ordering::Relaxed)).cloned()
     }
 
-    /// Full segments without a live record.
+    /// Full segments without a live record, nor pieces, which may belong to a live record elsewhere.
     pub(super) fn empty(&self) -> usize {
         let is_empty = |segment: &&Arc<Segment>| {
-            segment.is_sealed.load(Ordering::Relaxed) && segment.live.load(Ordering::Relaxed) == 0
+            segment.is_sealed.load(Ordering::Relaxed)
+                && segment.live.load(Ordering::Relaxed) == 0
+                && !segment.has_pieces.load(Ordering::Relaxed)
         };
         self.table.read().values().filter(is_empty).count()
+    }
+
+    /// Notes a death in a segment whose record was counted out before.
+    pub(super) fn note_death(&self, id: u32) {
+        if let Some(segment) = self.table.read().get(&id) {
+            segment.note_death();
+        }
     }
 
     /// Counts a record of a segment that came into the index.

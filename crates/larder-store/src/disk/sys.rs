@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
@@ -132,11 +132,6 @@ fn zero(file: &File, length: u64) -> io::Result<Allocated> {
 pub(super) fn file_system_room(folder: &File) -> io::Result<(u64, u64)> {
     let stat = rustix::fs::fstatvfs(folder)?;
     Ok((stat.f_blocks.saturating_mul(stat.f_frsize), stat.f_bavail.saturating_mul(stat.f_frsize)))
-}
-
-/// What a file takes of the file system, in bytes.
-pub(super) fn allocated_bytes(file: &File) -> io::Result<u64> {
-    Ok(file.metadata()?.blocks().saturating_mul(512))
 }
 
 /// Opens a folder, for [`file_system_room`] and to make its entries durable.

@@ -39,8 +39,7 @@ impl Window<'_> {
     /// `length` bytes from `offset`, fewer at the end of the file.
     fn at(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
         let wanted = length.min(usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX));
-        let is_there = offset >= self.start
-            && offset + wanted as u64 <= self.start + self.bytes.len() as u64;
+        let is_there = offset >= self.start && offset + wanted as u64 <= self.start + self.bytes.len() as u64;
         if !is_there {
             self.bytes = sys::read_up_to(self.file, wanted.max(WINDOW_BYTES), offset)?;
             self.start = offset;

@@ -47,8 +47,8 @@ pub(in crate::disk) enum Entry {
     Note { number: u64, bytes: Vec<u8> },
     /// The segment may only be read by its table: it holds dead records that nothing else names any more.
     NeedsToc { segment: u32 },
-    /// The highest number that was given out before.
-    Reached { number: u64 },
+    /// The highest number and the last segment that there were.
+    Reached { number: u64, segment: u32 },
 }
 
 impl Entry {
@@ -65,7 +65,9 @@ impl Entry {
     /// The number that the entry carries; zero where it has none.
     pub(in crate::disk) fn number(&self) -> u64 {
         match self {
-            Self::Invalidated { number, .. } | Self::Note { number, .. } | Self::Reached { number } => *number,
+            Self::Invalidated { number, .. } | Self::Note { number, .. } | Self::Reached { number, .. } => {
+                *number
+            }
             Self::Removed { .. } | Self::NeedsToc { .. } => 0,
         }
     }
@@ -84,7 +86,10 @@ impl Entry {
                 payload.extend_from_slice(bytes);
             }
             Self::NeedsToc { segment } => payload.put_u32(*segment),
-            Self::Reached { number } => payload.put_u64(*number),
+            Self::Reached { number, segment } => {
+                payload.put_u64(*number);
+                payload.put_u32(*segment);
+            }
         }
         let mut framed = Vec::with_capacity(4 + payload.len());
         framed.extend_from_slice(&(payload.len() as u16).to_le_bytes());
@@ -116,7 +121,7 @@ impl Entry {
                 (bytes.len() <= NOTE_BYTES_MAX).then_some(Self::Note { number, bytes })?
             }
             4 => Self::NeedsToc { segment: take.u32()? },
-            5 => Self::Reached { number: take.u64()? },
+            5 => Self::Reached { number: take.u64()?, segment: take.u32()? },
             _ => return None,
         };
         take.0.is_empty().then_some((entry, (FRAME_BYTES + length).next_multiple_of(ALIGN)))

@@ -86,8 +86,7 @@ fn read_file_head<const N: usize>(magic: &[u8; 8], bytes: &[u8]) -> Option<[u64;
     let head = bytes.get(..file_head_bytes(N))?;
     let (checked, sum) = head.split_at_checked(head.len() - 4)?;
     let mut take = Take(checked);
-    let is_right =
-        take.bytes(8)? == magic && take.u32()? == VERSION && Take(sum).u32()? == crc(checked);
+    let is_right = take.bytes(8)? == magic && take.u32()? == VERSION && Take(sum).u32()? == crc(checked);
     let mut fields = [0; N];
     for field in &mut fields {
         *field = take.u64()?;

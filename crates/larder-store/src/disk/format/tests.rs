@@ -29,7 +29,7 @@ fn journal_entries() -> impl Strategy<Value = JournalEntry> {
         (any::<u64>(), prop::collection::vec(any::<u8>(), 0..=NOTE_BYTES_MAX))
             .prop_map(|(number, bytes)| JournalEntry::Note { number, bytes }),
         any::<u32>().prop_map(|segment| JournalEntry::NeedsToc { segment }),
-        any::<u64>().prop_map(|number| JournalEntry::Reached { number }),
+        any::<(u64, u32)>().prop_map(|(number, segment)| JournalEntry::Reached { number, segment }),
     ]
 }
 

@@ -52,8 +52,7 @@ impl Toc {
             entries.extend_from_slice(&[entry.kind.number(), entry.is_dead.into(), 0, 0]);
         }
         let sum = crc(&entries);
-        let fields =
-            [self.disk, self.segment.into(), self.end, self.entries.len() as u64, sum.into()];
+        let fields = [self.disk, self.segment.into(), self.end, self.entries.len() as u64, sum.into()];
         let mut bytes = write_file_head(MAGIC, &fields);
         bytes.append(&mut entries);
         bytes
@@ -64,7 +63,8 @@ impl Toc {
         let entries = bytes.get(HEAD_BYTES..)?;
         let is_right = usize::try_from(count).ok()?.checked_mul(ENTRY_BYTES)? == entries.len()
             && u64::from(crc(entries)) == sum;
-        let entries = is_right.then(|| entries.chunks(ENTRY_BYTES).map(read_entry).collect())??;
+        let entries =
+            is_right.then(|| entries.chunks(ENTRY_BYTES).map(read_entry).collect::<Option<_>>())??;
         Some(Self { disk, segment: segment.try_into().ok()?, end, entries })
     }
 }

@@ -1,0 +1,129 @@
+//! Looking at every byte of a disk that no larder has open.
+//!
+//! In: a folder. Out: what is there and what is damaged, and where. Nothing is changed, but the lock is taken, so that
+//! the two cannot meet.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::error::DiskError;
+use super::format::journal::{JOURNAL_HEAD_BYTES, JournalHead, read_entries};
+use super::format::record::Kind;
+use super::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
+use super::format::superblock::{SUPERBLOCK_BYTES, Superblock};
+use super::format::toc::Toc;
+use super::journal;
+use super::recover::Finding;
+use super::recover::folder::Folder;
+use super::segment::{segment_path, toc_path};
+use super::{sys, walk};
+
+/// What is on a disk. Objects that were replaced or invalidated count as long as their segment is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The disk's identity; `None` where it cannot be read.
+    pub disk: Option<u64>,
+    /// Segments that were read.
+    pub segments: u64,
+    /// Records that are in order.
+    pub objects: u64,
+    /// Pieces that are in order.
+    pub pieces: u64,
+    /// Bytes of those records and pieces.
+    pub bytes: u64,
+    /// Entries of the journal.
+    pub journal_entries: u64,
+    /// Damaged records and pieces: file and offset.
+    pub damaged: Vec<(PathBuf, u64)>,
+    /// Everything else that is not as it should be.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Whether nothing is damaged.
+    pub fn is_sound(&self) -> bool {
+        let is_harmless = |finding: &Finding| matches!(finding, Finding::Foreign(_));
+        self.disk.is_some() && self.damaged.is_empty() && self.findings.iter().all(is_harmless)
+    }
+}
+
+/// Reads everything in the folder of a disk, calling `progress` with segments done and in all. Waits for the disk; not for
+/// an event loop.
+///
+/// # Errors
+/// Where the folder or its identity cannot be opened, or a larder has it open.
+pub fn fsck(path: &Path, mut progress: impl FnMut(u64, u64)) -> Result<Report, DiskError> {
+    let name = path.join("larder");
+    let lock = File::open(&name).map_err(DiskError::io("cannot open", &name))?;
+    if !sys::lock(&lock).map_err(DiskError::io("cannot lock", &name))? {
+        return Err(DiskError::InUse(path.to_owned()));
+    }
+    let mut report = Report::default();
+    let bytes =
+        sys::read_up_to(&lock, 2 * SUPERBLOCK_BYTES, 0).map_err(DiskError::io("cannot read", &name))?;
+    let superblock = Superblock::read(&bytes);
+    report.disk = superblock.map(|superblock| superblock.disk);
+    if report.disk.is_none() {
+        report.findings.push(Finding::NewIdentity);
+    }
+    let folder = Folder::look(path, &mut report.findings).map_err(DiskError::io("cannot list", path))?;
+    let all = folder.segments.len() as u64;
+    for (done, (id, files)) in (0..).zip(&folder.segments) {
+        progress(done, all);
+        let file = segment_path(path, *id);
+        if let Err(error) = report.read_segment(path, &file, *id, files.toc_bytes > 0) {
+            report.findings.push(Finding::Unreadable { path: file, why: error.to_string() });
+        }
+    }
+    progress(all, all);
+    for number in folder.journals.keys() {
+        let file = journal::path(path, *number);
+        if let Err(error) = report.read_journal(&file) {
+            report.findings.push(Finding::Unreadable { path: file, why: error.to_string() });
+        }
+    }
+    if folder.journals.is_empty() && all > 0 {
+        report.findings.push(Finding::NoJournal);
+    }
+    Ok(report)
+}
+
+impl Report {
+    fn read_segment(&mut self, folder: &Path, path: &Path, id: u32, has_toc: bool) -> std::io::Result<()> {
+        let file = File::open(path)?;
+        let head = sys::read_up_to(&file, SEGMENT_HEAD_BYTES, 0)?;
+        let Some(head) = SegmentHead::read(&head) else {
+            self.damaged.push((path.to_owned(), 0));
+            return Ok(());
+        };
+        if head.segment != id || self.disk.is_some_and(|disk| disk != head.disk) {
+            self.findings.push(Finding::OtherDisk(path.to_owned()));
+            return Ok(());
+        }
+        self.segments += 1;
+        let walked = walk::walk(&file, head.disk, id, true)?;
+        for entry in &walked.entries {
+            match entry.kind {
+                Kind::Piece => self.pieces += 1,
+                Kind::Inline | Kind::Listing => self.objects += 1,
+            }
+            self.bytes += u64::from(entry.length);
+        }
+        self.damaged.extend(walked.damaged.iter().map(|offset| (path.to_owned(), *offset)));
+        let table = toc_path(folder, id);
+        if has_toc && Toc::read(&std::fs::read(&table)?).is_none_or(|toc| toc.segment != id) {
+            self.findings.push(Finding::DamagedTable(table));
+        }
+        Ok(())
+    }
+
+    fn read_journal(&mut self, path: &Path) -> std::io::Result<()> {
+        let bytes = std::fs::read(path)?;
+        let read = read_entries(bytes.get(JOURNAL_HEAD_BYTES..).unwrap_or_default());
+        self.journal_entries += read.entries.len() as u64;
+        if JournalHead::read(&bytes).is_none() || read.lost_up_to.is_some() {
+            self.findings.push(Finding::DamagedJournal(path.to_owned()));
+        }
+        Ok(())
+    }
+}

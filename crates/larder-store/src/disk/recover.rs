@@ -1,0 +1,339 @@
+//! Opening a disk: who it is, what its journal says, and the index anew from tables and segments.
+//!
+//! In: a folder. Out: everything that runs afterwards, and what was found that was not as it should be. Of several
+//! records of one identity the one in the latest place counts, dead or alive; so segments can be read in any order, by two
+//! threads. A segment without a good table is walked through, every checksum of it, and gets a table afterwards. Where the
+//! journal itself was damaged, what it may have taken out is not believed: a cache may forget, and must not remember wrongly.
+
+pub(super) mod folder;
+mod replay;
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+
+use larder_http::time::Clock;
+use parking_lot::Mutex;
+
+use super::Shared;
+use super::address::Seed;
+use super::error::DiskError;
+use super::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
+use super::format::superblock::{SUPERBLOCK_BYTES, Superblock};
+use super::format::toc::{ENTRY_BYTES, Entry, Toc};
+use super::health::Health;
+use super::index::Index;
+use super::pool::Pool;
+use super::queue::Queue;
+use super::segment::{Segment, Segments, segment_path, toc_path};
+use super::settings::{DISK_BYTES_MIN, DiskSettings, segment_bytes};
+use super::space::{self, Space, blocks};
+use super::usage::Counts;
+use super::{sys, walk};
+use folder::Folder;
+use replay::Replay;
+
+/// Threads that read tables.
+const THREADS: usize = 2;
+/// The longest record, on disks where a segment has room for it.
+const RECORD_BYTES_MAX: u64 = 16 << 20;
+
+/// Something that was not as it should be, and what was done about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// A file that larder did not write; left alone.
+    Foreign(PathBuf),
+    /// The file that says who the disk is was damaged or missing: everything in the folder was given up.
+    NewIdentity,
+    /// A segment of another disk, or of this one's earlier life; removed.
+    OtherDisk(PathBuf),
+    /// A table that cannot be read; the segment was walked through instead.
+    DamagedTable(PathBuf),
+    /// A segment in which something is damaged.
+    DamagedSegment {
+        /// Its file.
+        path: PathBuf,
+        /// Records and pieces that were skipped.
+        places: usize,
+    },
+    /// The journal was damaged: what is older than what it lost was given up.
+    DamagedJournal(PathBuf),
+    /// The journal was missing: everything stored was given up.
+    NoJournal,
+    /// A file that could not be opened or read.
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Foreign(path) => write!(f, "{} is not larder's; left alone", path.display()),
+            Self::NewIdentity => write!(f, "the disk's identity was damaged or missing; it begins empty"),
+            Self::OtherDisk(path) => write!(f, "{} belongs to another disk; removed", path.display()),
+            Self::DamagedTable(path) => write!(f, "{} is damaged; its segment was read", path.display()),
+            Self::DamagedSegment { path, places } => {
+                write!(f, "{} is damaged at {places} places; skipped", path.display())
+            }
+            Self::DamagedJournal(path) => {
+                write!(f, "{} is damaged; what it may have invalidated was given up", path.display())
+            }
+            Self::NoJournal => write!(f, "the journal is missing; everything stored was given up"),
+            Self::Unreadable { path, why } => write!(f, "cannot read {}: {why}", path.display()),
+        }
+    }
+}
+
+/// What opening gives.
+pub(super) struct Recovered {
+    pub(super) shared: Shared,
+    pub(super) findings: Vec<Finding>,
+    pub(super) notes: Vec<(u64, Vec<u8>)>,
+}
+
+/// Opens a disk.
+pub(super) fn open(settings: DiskSettings, clock: Clock) -> Result<Recovered, DiskError> {
+    let path = settings.path.clone();
+    std::fs::create_dir_all(&path).map_err(DiskError::io("cannot make", &path))?;
+    let handle = sys::open_folder(&path).map_err(DiskError::io("cannot open", &path))?;
+    let mut findings = Vec::new();
+    let (lock, bytes) = open_superblock(&path)?;
+    let mut folder = Folder::list(&path, &mut findings).map_err(DiskError::io("cannot list", &path))?;
+    let cap = space::cap(settings.size, &handle, folder.own_bytes)
+        .map_err(DiskError::io("cannot ask for the room of", &path))?;
+    let too_small = || DiskError::TooSmall { path: path.clone(), bytes: cap, needed: DISK_BYTES_MIN };
+    let segment_bytes = segment_bytes(cap).ok_or_else(too_small)?;
+    let (superblock, is_new) = identify(&path, &lock, &bytes, segment_bytes)?;
+    if is_new && !folder.is_empty() {
+        findings.push(Finding::NewIdentity);
+    }
+    let space = Space::new(settings.size, handle, cap);
+    let mut replay = Replay::read(&path, superblock.disk, &folder, &space, is_new, &mut findings)
+        .map_err(DiskError::io("cannot read the journal in", &path))?;
+    if replay.forget_all {
+        folder.remove_segments(&path);
+    }
+    folder.fit(&path, &space);
+    let index = Index::new(cap);
+    let segments = Segments::default();
+    let loader = Loader {
+        folder: &path,
+        disk: superblock.disk,
+        space: &space,
+        index: &index,
+        replay: &replay,
+        segments: &segments,
+        highest: AtomicU64::new(0),
+        findings: Mutex::new(findings),
+        unfinished: Mutex::new(Vec::new()),
+    };
+    loader.load(&folder);
+    let (highest, unfinished) = (loader.highest.load(Ordering::Relaxed), loader.unfinished.into_inner());
+    let mut findings = loader.findings.into_inner();
+    findings.sort_by_key(|finding| format!("{finding:?}"));
+    index.finish_recovery(|place| replay.removes(place), |place| segments.count_in(place.segment()));
+    replay.removed.iter().for_each(|place| segments.note_death(place.segment()));
+    let last_segment = folder.last_segment.max(replay.last_segment);
+    let read_mode = sys::read_mode(&lock);
+    let notes = std::mem::take(&mut replay.notes);
+    let shared = Shared {
+        superblock,
+        _lock: lock,
+        segment_bytes,
+        record_bytes_max: RECORD_BYTES_MAX.min(segment_bytes / 2),
+        read_mode,
+        index,
+        segments,
+        space,
+        queue: Queue::default(),
+        journal: replay.journal,
+        pool: Pool::default(),
+        health: Health::default(),
+        counts: Counts::default(),
+        opened: clock.now(),
+        clock,
+        is_zeroing: AtomicBool::new(false),
+        last_segment: AtomicU32::new(last_segment),
+        last_pending: AtomicU64::new(0),
+        highest: AtomicU64::new(highest.max(replay.highest)),
+        settings,
+    };
+    for (segment, entries, end) in unfinished {
+        if entries.is_empty() {
+            shared.segments.take_out(segment.id);
+            let _ = super::segment::remove_files(&path, segment.id);
+            continue;
+        }
+        // Without a table the segment is walked through at the next start as well; nothing is lost by that.
+        let _ = shared.finish_segment(&segment, entries, end);
+    }
+    Ok(Recovered { shared, findings, notes })
+}
+
+/// The file that says who the disk is, locked, and what is in it.
+fn open_superblock(folder: &Path) -> Result<(File, Vec<u8>), DiskError> {
+    let path = folder.join("larder");
+    let failed = |error| DiskError::io("cannot open", &path)(error);
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    if !sys::lock(&file).map_err(failed)? {
+        return Err(DiskError::InUse(folder.to_owned()));
+    }
+    let bytes = sys::read_up_to(&file, 2 * SUPERBLOCK_BYTES, 0).map_err(failed)?;
+    Ok((file, bytes))
+}
+
+/// Who the disk is; a new identity where it has none that can be read.
+fn identify(
+    folder: &Path,
+    file: &File,
+    bytes: &[u8],
+    segment_bytes: u64,
+) -> Result<(Superblock, bool), DiskError> {
+    if let Some(superblock) = Superblock::read(bytes) {
+        return Ok((superblock, false));
+    }
+    if !Superblock::was_ours(bytes) {
+        return Err(DiskError::NotOurs(folder.join("larder")));
+    }
+    let failed = |error| DiskError::io("cannot write", &folder.join("larder"))(error);
+    let [disk, one, other] = sys::random().map_err(failed)?;
+    let superblock = Superblock { disk, seed: Seed([one, other]), segment_bytes };
+    file.set_len(0).and_then(|()| file.write_all_at(&superblock.write(), 0)).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    Ok((superblock, true))
+}
+
+type Unfinished = (Arc<Segment>, Vec<Entry>, u64);
+
+/// Reads all segments' tables into the index.
+struct Loader<'a> {
+    folder: &'a Path,
+    disk: u64,
+    space: &'a Space,
+    index: &'a Index,
+    replay: &'a Replay,
+    segments: &'a Segments,
+    highest: AtomicU64,
+    findings: Mutex<Vec<Finding>>,
+    /// Segments without a table.
+    unfinished: Mutex<Vec<Unfinished>>,
+}
+
+impl Loader<'_> {
+    fn load(&self, folder: &Folder) {
+        let tables: u64 = folder.segments.values().map(|files| files.toc_bytes).sum();
+        self.index.reserve(usize::try_from(tables).unwrap_or(0) / ENTRY_BYTES);
+        let ids: Vec<(u32, u64)> =
+            folder.segments.iter().rev().map(|(id, files)| (*id, files.own_bytes())).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some((id, own_bytes)) = ids.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.load_segment(*id, *own_bytes);
+            }
+        };
+        match ids.len() {
+            0..THREADS => work(),
+            _ => thread::scope(|scope| (0..THREADS).for_each(|_| drop(scope.spawn(work)))),
+        }
+    }
+
+    fn found(&self, finding: Finding) {
+        self.findings.lock().push(finding);
+    }
+
+    fn load_segment(&self, id: u32, own_bytes: u64) {
+        let path = segment_path(self.folder, id);
+        if let Err(error) = self.try_segment(id, own_bytes, &path) {
+            self.found(Finding::Unreadable { path, why: error.to_string() });
+        }
+    }
+
+    fn try_segment(&self, id: u32, own_bytes: u64, path: &Path) -> std::io::Result<()> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let head = sys::read_up_to(&file, SEGMENT_HEAD_BYTES, 0)?;
+        match SegmentHead::read(&head) {
+            Some(head) if head.disk == self.disk && head.segment == id => {}
+            Some(_) => {
+                self.found(Finding::OtherDisk(path.to_owned()));
+                return super::segment::remove_files(self.folder, id);
+            }
+            None if head.iter().all(|byte| *byte == 0) => {
+                // Made and never written to.
+                return super::segment::remove_files(self.folder, id);
+            }
+            None => {
+                self.found(Finding::Foreign(path.to_owned()));
+                return Ok(());
+            }
+        }
+        let toc = self.read_toc(id);
+        let must_have = self.replay.needs_toc.contains(&id);
+        let has_toc = toc.is_some();
+        let (entries, end) = match toc {
+            Some(toc) => (toc.entries, toc.end),
+            None => {
+                let walked = walk::walk(&file, self.disk, id, true)?;
+                if !walked.damaged.is_empty() {
+                    let places = walked.damaged.len();
+                    self.found(Finding::DamagedSegment { path: path.to_owned(), places });
+                }
+                // What was dead by the table only is told from the living by nothing else.
+                let entries = walked.entries.into_iter().map(|entry| Entry { is_dead: must_have, ..entry });
+                (entries.collect(), walked.end)
+            }
+        };
+        let Some(room) = self.space.take_over(own_bytes) else { return Ok(()) };
+        let segment = Segment::new(id, file, room, end);
+        segment.is_sealed.store(true, Ordering::Relaxed);
+        segment.has_toc.store(has_toc, Ordering::Relaxed);
+        segment.needs_toc.store(must_have, Ordering::Relaxed);
+        self.index_entries(&segment, &entries);
+        self.segments.insert(Arc::clone(&segment));
+        if !has_toc {
+            self.unfinished.lock().push((segment, entries, end));
+        }
+        Ok(())
+    }
+
+    fn read_toc(&self, id: u32) -> Option<Toc> {
+        let path = toc_path(self.folder, id);
+        let bytes = std::fs::read(&path).ok()?;
+        let toc = Toc::read(&bytes).filter(|toc| toc.disk == self.disk && toc.segment == id);
+        if toc.is_none() {
+            self.found(Finding::DamagedTable(path));
+        }
+        toc
+    }
+
+    fn index_entries(&self, segment: &Segment, entries: &[Entry]) {
+        let mut highest = 0;
+        for entry in entries {
+            highest = highest.max(entry.number);
+            if !entry.is_record() {
+                segment.has_pieces.store(true, Ordering::Relaxed);
+                continue;
+            }
+            let is_killed = self.replay.kills(entry.base, entry.number);
+            if is_killed {
+                segment.note_death();
+            }
+            self.index.recover(entry.base, entry.tag, entry.place(segment.id), entry.is_dead || is_killed);
+        }
+        self.highest.fetch_max(highest, Ordering::Relaxed);
+    }
+}
+
+/// The room that is kept for a segment and its table.
+impl folder::Files {
+    fn own_bytes(&self) -> u64 {
+        blocks(self.segment_bytes) + blocks(self.toc_bytes)
+    }
+}

@@ -1,0 +1,205 @@
+//! The writer: the one thread that changes what lies on a disk.
+//!
+//! In: jobs from the queue. Out: records at the end of the log, and places in the index. Between batches it does what keeps
+//! the disk going, a little at a time: making room before it is needed ([`reclaim`]), taking stock of the journal
+//! ([`stock`]), dropping what is idle. After every few megabytes it waits until they are on the disk: so dirty pages stay
+//! few, and a disk that does not keep up fills the queue instead of the machine's memory.
+//!
+//! It ends when the disk is closed. Whatever fails here costs what was to be stored, and a pause.
+
+mod append;
+mod reclaim;
+mod stock;
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::error::Refused;
+use super::queue::{Job, Next, RecordJob};
+use super::segment::Graves;
+use super::{CLOSE_WITHIN, JournalEntry, Shared};
+use append::{Batch, Open};
+use reclaim::Reclaim;
+
+/// Taken from the queue at once.
+const BATCH_BYTES: u64 = 1 << 20;
+/// The writer looks round at least this often.
+const TICK: Duration = Duration::from_secs(1);
+/// Segments given up in one look round because the cap went down.
+const EXCESS_SEGMENTS_AT_ONCE: usize = 4;
+
+/// The writer's own state; lives on its thread.
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    open: Option<Open>,
+    batch: Batch,
+    reclaim: Option<Reclaim>,
+    graves: Graves,
+    /// Batches that failed; whoever writes several things that belong together looks at it.
+    failures: u64,
+    ticked: Instant,
+    /// Taking stock went wrong; not again before then.
+    stock_after: Instant,
+    swept: Swept,
+}
+
+/// How far dropping what is idle has come.
+#[derive(Default)]
+struct Swept {
+    shard: usize,
+    /// Seconds since the disk was opened when the last shard was looked at.
+    at: u64,
+}
+
+/// Starts the thread.
+pub(super) fn start(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
+    let writer = Writer {
+        shared: Arc::clone(shared),
+        open: None,
+        batch: Batch::default(),
+        reclaim: None,
+        graves: Graves::default(),
+        failures: 0,
+        ticked: Instant::now(),
+        stock_after: Instant::now(),
+        swept: Swept::default(),
+    };
+    thread::Builder::new().name("larder-write".to_owned()).spawn(move || writer.run())
+}
+
+impl Shared {
+    /// Gives up a record that will not be written.
+    pub(super) fn lose(&self, job: &RecordJob, why: Refused) {
+        self.counts.refuse(why);
+        self.index.remove(job.base, job.pending);
+        self.let_go(job);
+    }
+
+    /// Lets go of a record that nobody wants any more. What it took the place of must not come back.
+    fn let_go(&self, job: &RecordJob) {
+        if let Some(replaced) = job.replaced {
+            self.segments.note_death(replaced.segment());
+            self.journal(&[JournalEntry::Removed { place: replaced.0 }]);
+        }
+        self.queue.release(job.cost);
+    }
+
+    fn lose_job(&self, job: &Job, why: Refused) {
+        match job {
+            Job::Record(record) => self.lose(record, why),
+            Job::Piece { piece, cost, .. } => {
+                self.counts.refuse(why);
+                self.queue.release(*cost);
+                piece.settle(None);
+            }
+        }
+    }
+}
+
+impl Writer {
+    fn run(mut self) {
+        let mut closing = None;
+        loop {
+            let shared = Arc::clone(&self.shared);
+            match shared.queue.take(BATCH_BYTES, self.patience()) {
+                Next::Stop => break,
+                Next::Finish => {
+                    self.finish();
+                    break;
+                }
+                Next::Rest => {}
+                Next::Write(jobs) => {
+                    let is_late = closing.is_some_and(|until| Instant::now() > until);
+                    match is_late {
+                        true => jobs.iter().for_each(|job| shared.lose_job(job, Refused::Closed)),
+                        false => self.write(jobs),
+                    }
+                }
+            }
+            if shared.queue.is_closed() && closing.is_none() {
+                closing = Some(Instant::now() + CLOSE_WITHIN);
+            }
+            self.look_round();
+        }
+    }
+
+    /// How long to wait for jobs: no longer than the next thing to do.
+    fn patience(&self) -> Duration {
+        match self.reclaim {
+            Some(_) => Duration::from_millis(1),
+            None => TICK,
+        }
+    }
+
+    fn write(&mut self, jobs: Vec<Job>) {
+        if self.shared.health.is_failing() && self.shared.health.pause().is_some() {
+            jobs.iter().for_each(|job| self.shared.lose_job(job, Refused::Failing));
+            return;
+        }
+        for job in jobs {
+            self.stage_job(job);
+        }
+        self.flush();
+    }
+
+    /// What is due beside writing.
+    fn look_round(&mut self) {
+        if self.shared.health.pause().is_some() {
+            return;
+        }
+        self.reclaim_a_little();
+        if self.shared.journal.is_long() && Instant::now() >= self.stock_after {
+            self.take_stock();
+        }
+        if self.ticked.elapsed() < TICK {
+            return;
+        }
+        self.ticked = Instant::now();
+        self.graves.clear();
+        self.sync_open();
+        self.shared.space.look_again();
+        if self.shared.health.is_without_room() {
+            // Somebody may have made room meanwhile.
+            let has_room = self.open.is_some() || self.open_segment().is_ok();
+            self.shared.health.note_room(has_room);
+        }
+        for _ in 0..EXCESS_SEGMENTS_AT_ONCE {
+            if self.shared.space.excess() == 0 || !self.give_up_oldest() {
+                break;
+            }
+            self.graves.clear();
+        }
+        self.sweep_idle();
+        self.give_up_empty();
+    }
+
+    /// Drops what nobody asked for, one shard after the other, so that each is looked at once in the time of idleness.
+    fn sweep_idle(&mut self) {
+        let Some(idle) = self.shared.settings.idle else { return };
+        let (now, idle) = (u64::from(self.shared.seconds()), idle.as_secs().max(1));
+        let shards = self.shared.index.shards() as u64;
+        let due = (now.saturating_sub(self.swept.at) * shards / idle).min(shards);
+        let Some(oldest) = now.checked_sub(idle) else { return };
+        for _ in 0..due {
+            let gone = self.shared.index.sweep(self.swept.shard, oldest as u32);
+            self.shared.counts.idle_objects.add(gone.len() as u64);
+            for place in gone {
+                self.shared.segments.count_out(place.segment(), true);
+            }
+            self.swept.shard = (self.swept.shard + 1) % shards as usize;
+        }
+        if due > 0 {
+            self.swept.at = now;
+        }
+    }
+
+    /// In good order: the last segment gets its table, and everything is on the disk.
+    fn finish(&mut self) {
+        self.flush();
+        self.seal();
+        let _ = self.shared.journal.sync(&self.shared.space, &self.shared.health);
+        let _ = self.shared.space.sync_folder();
+    }
+}

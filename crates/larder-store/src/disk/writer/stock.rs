@@ -1,0 +1,162 @@
+//! Tables of segments, and taking stock: the journal is made short by writing what it says into the tables.
+//!
+//! The index knows what is alive. A table is written when its segment is full; what dies afterwards is in the journal
+//! until stock is taken. Then the tables of all segments in which something died are written anew, and the journal keeps
+//! only the names of those segments (without their tables, the dead in them would be alive again), the latest notes, and the
+//! highest number.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::Writer;
+use crate::disk::Shared;
+use crate::disk::address::Place;
+use crate::disk::format::journal::Entry as JournalEntry;
+use crate::disk::format::record::Kind;
+use crate::disk::format::toc::{Entry, Toc, toc_bytes};
+use crate::disk::journal::Journal;
+use crate::disk::segment::{Segment, toc_path};
+use crate::disk::space::blocks;
+use crate::disk::walk;
+
+/// Notes that are kept; of more the latest.
+const NOTES_MAX: usize = 65_536;
+/// Until stock is taken again where it went wrong.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+impl Entry {
+    /// Where the record is.
+    pub(in crate::disk) fn place(&self, segment: u32) -> Place {
+        Place::written(segment, self.offset.into(), self.object_bytes)
+    }
+
+    pub(in crate::disk) fn is_record(&self) -> bool {
+        self.kind != Kind::Piece
+    }
+}
+
+impl Writer {
+    /// Makes the journal short.
+    pub(super) fn take_stock(&mut self) {
+        let had_lost = self.shared.journal.has_lost();
+        self.flush();
+        self.seal();
+        if let Err(error) = self.shared.take_stock() {
+            self.shared.journal.note_failed_turn(had_lost);
+            self.stock_after = Instant::now() + AGAIN_AFTER;
+            match error.kind() {
+                io::ErrorKind::StorageFull => {
+                    self.give_up_oldest();
+                    self.graves.clear();
+                }
+                _ => self.shared.health.failed("cannot take stock of the journal", &error),
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn take_stock(&self) -> io::Result<()> {
+        let old = self.journal.turn(&self.space, &self.health)?;
+        let mut keep = Vec::new();
+        for segment in self.segments.all() {
+            if segment.is_toc_stale.load(Ordering::Acquire) {
+                let entries = self.entries_of(&segment)?;
+                self.write_toc(&segment, entries, segment.end.load(Ordering::Acquire))?;
+            }
+            if segment.needs_toc.load(Ordering::Acquire) {
+                keep.push(JournalEntry::NeedsToc { segment: segment.id });
+            }
+        }
+        let mut notes = Vec::new();
+        for (file, length) in old {
+            let entries = Journal::read(&file, length)?;
+            notes.extend(entries.into_iter().filter(|entry| matches!(entry, JournalEntry::Note { .. })));
+        }
+        notes.sort_by_key(JournalEntry::number);
+        let surplus = notes.len().saturating_sub(NOTES_MAX);
+        keep.extend(notes.into_iter().skip(surplus));
+        keep.push(JournalEntry::Reached {
+            number: self.highest.load(Ordering::Relaxed),
+            segment: self.last_segment.load(Ordering::Relaxed),
+        });
+        self.journal.drop_old(&keep, &self.space, &self.health)
+    }
+
+    /// What lies in a segment: by its table, else by walking through it.
+    pub(in crate::disk) fn entries_of(&self, segment: &Segment) -> io::Result<Vec<Entry>> {
+        if segment.has_toc.load(Ordering::Relaxed)
+            && let Ok(bytes) = std::fs::read(toc_path(&self.settings.path, segment.id))
+            && let Some(toc) = Toc::read(&bytes).filter(|toc| self.is_of(toc, segment.id))
+        {
+            return Ok(toc.entries);
+        }
+        let walked = walk::walk(&segment.file, self.superblock.disk, segment.id, false)?;
+        Ok(walked.entries)
+    }
+
+    fn is_of(&self, toc: &Toc, segment: u32) -> bool {
+        toc.disk == self.superblock.disk && toc.segment == segment
+    }
+
+    /// Writes the table of a segment that is full, and gives back what it did not need.
+    pub(in crate::disk) fn finish_segment(
+        &self,
+        segment: &Segment,
+        entries: Vec<Entry>,
+        end: u64,
+    ) -> io::Result<()> {
+        let table = blocks(toc_bytes(entries.len()));
+        segment.end.store(end, Ordering::Release);
+        if segment.file.set_len(blocks(end)).is_ok() {
+            segment.room.lock().shrink_to(blocks(end) + table);
+        }
+        self.put_toc(segment, entries, end)
+    }
+
+    /// The same for one that has a table: for a moment there are two.
+    fn write_toc(&self, segment: &Segment, entries: Vec<Entry>, end: u64) -> io::Result<()> {
+        let room = self.space.reserve(toc_bytes(entries.len())).ok_or(io::ErrorKind::StorageFull)?;
+        let had_toc = segment.has_toc.load(Ordering::Relaxed);
+        self.put_toc(segment, entries, end)?;
+        if !had_toc {
+            // A segment from before a crash, which held room for itself only.
+            segment.room.lock().absorb(room);
+        }
+        Ok(())
+    }
+
+    fn put_toc(&self, segment: &Segment, mut entries: Vec<Entry>, end: u64) -> io::Result<()> {
+        // Before the index is asked: what dies meanwhile makes the table out of date again.
+        segment.is_toc_stale.store(false, Ordering::SeqCst);
+        for entry in entries.iter_mut().filter(|entry| entry.is_record()) {
+            entry.is_dead |= !self.index.holds(entry.base, entry.place(segment.id));
+        }
+        let toc = Toc { disk: self.superblock.disk, segment: segment.id, end, entries };
+        let written = self.replace_toc(segment.id, &toc.write());
+        match &written {
+            Ok(()) => segment.has_toc.store(true, Ordering::Relaxed),
+            Err(_) => segment.is_toc_stale.store(true, Ordering::SeqCst),
+        }
+        written
+    }
+
+    /// Puts a table into the place of another at once: there is always a whole one.
+    fn replace_toc(&self, segment: u32, bytes: &[u8]) -> io::Result<()> {
+        let path = toc_path(&self.settings.path, segment);
+        let fresh: PathBuf = path.with_extension("toc.new");
+        let result = File::create(&fresh).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_data()?;
+            std::fs::rename(&fresh, &path)
+        });
+        if result.is_err() {
+            // Half a table would take room that nobody counts.
+            let _ = std::fs::remove_file(&fresh);
+        }
+        result
+    }
+}
