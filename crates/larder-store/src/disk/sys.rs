@@ -17,7 +17,7 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
 /// Zeros that are written at once where room cannot be allocated.
-const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// How an event loop may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

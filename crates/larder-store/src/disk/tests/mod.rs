@@ -4,6 +4,10 @@
 //! queue to be empty, never for time to pass.
 
 mod basics;
+mod damage;
+mod faults;
+mod model;
+mod room;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -121,4 +125,34 @@ fn look(disk: &Arc<Disk>, k: u64) -> Option<(u64, Bytes)> {
         }
     }
     None
+}
+
+/// Random numbers that a seed brings back.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % end.max(1)
+    }
+}
+
+/// What the files of a folder take, in bytes.
+fn taken(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let entries = std::fs::read_dir(path).unwrap();
+    // A file may go while it is being looked at.
+    entries.filter_map(|entry| entry.ok()?.metadata().ok()).map(|metadata| metadata.blocks() * 512).sum()
+}
+
+/// Copies a folder as a crash would leave it: the journal first, since it is ahead of everything else.
+fn copy(from: &Path, to: &Path) {
+    let mut names: Vec<_> = std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort_by_key(|path| (path.extension() != Some("journal".as_ref()), path.clone()));
+    for path in names {
+        // Whatever is gone by now a crash would not have left either.
+        let _ = std::fs::copy(&path, to.join(path.file_name().unwrap()));
+    }
 }
