@@ -23,7 +23,7 @@ pub enum DiskError {
     #[error("{} is in use by another larder", .0.display())]
     InUse(PathBuf),
     /// The folder holds a file called `larder` that is none.
-    #[error("{} was not written by larder, or by a newer one", .0.display())]
+    #[error("{} was not written by larder", .0.display())]
     NotOurs(PathBuf),
     /// Less than a disk needs.
     #[error("{} would hold {bytes} bytes; a disk needs {needed}", path.display())]

@@ -255,8 +255,8 @@ impl Index {
             let room = most.max(1).saturating_sub(places.len());
             if here.len() > room {
                 here.truncate(room);
+                let after = here.last().map_or(at.after, |place| place.0);
                 places.append(&mut here);
-                let after = places.last().map_or(at.after, |place| place.0);
                 return Listing { places, next: Some(Cursor { shard: at.shard, after }) };
             }
             places.append(&mut here);

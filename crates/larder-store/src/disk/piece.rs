@@ -19,7 +19,7 @@ pub const PIECE_BYTES_MAX: usize = 256 * 1024;
 
 /// Where a piece was written, and how its bytes are known to be the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PieceRef {
+pub(super) struct PieceRef {
     /// Whose disk.
     pub(super) disk: u64,
     pub(super) segment: u32,
@@ -129,13 +129,16 @@ impl Piece {
     }
 }
 
+/// What comes of a record; told whether all its pieces were written.
+type Then = Box<dyn FnOnce(bool) + Send>;
+
 /// A record that waits for its pieces.
 pub(super) struct Assembly {
     /// Pieces to come, and one for whoever is still adding them.
     left: AtomicUsize,
     is_whole: AtomicBool,
     /// Taken by the last piece, or by nobody.
-    then: Mutex<Option<Box<dyn FnOnce(bool) + Send>>>,
+    then: Mutex<Option<Then>>,
 }
 
 impl std::fmt::Debug for Assembly {

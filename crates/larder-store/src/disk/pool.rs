@@ -157,7 +157,7 @@ fn sync_journal(shared: &Shared) {
             shared.queue.call();
         }
         for answer in waiting {
-            let again = result.as_ref().map(|()| ()).map_err(|error| io::Error::from(error.kind()));
+            let again = result.as_ref().copied().map_err(|error| io::Error::from(error.kind()));
             let _ = answer.send(again);
         }
     }

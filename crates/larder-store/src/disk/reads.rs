@@ -55,10 +55,13 @@ impl Shared {
             Ok(bytes) => bytes,
             Err(error) => return Some(Err(error)),
         };
-        let Some(header) = Header::read(&bytes) else { return self.damaged(&bytes, waiting) };
+        if bytes.len() < HEADER_BYTES {
+            return self.cut_short(waiting);
+        }
+        let Some(header) = Header::read(&bytes) else { return self.damaged() };
         let total = header.total_bytes();
         if total > self.record_bytes_max {
-            return self.damaged(&bytes, Waiting::Yes);
+            return self.damaged();
         }
         if total > bytes.len() as u64 {
             bytes = match self.read_bytes(&segment, place.offset(), total as usize, waiting)? {
@@ -66,7 +69,7 @@ impl Shared {
                 Err(error) => return Some(Err(error)),
             };
             if total > bytes.len() as u64 {
-                return self.damaged(&bytes, waiting);
+                return self.cut_short(waiting);
             }
         }
         let found = self.decode(&header, place, Bytes::from(bytes));
@@ -76,11 +79,15 @@ impl Shared {
         Some(found)
     }
 
-    /// Fewer bytes than a record has may only be what the page cache had.
-    fn damaged<T>(&self, bytes: &[u8], waiting: Waiting) -> Read<T> {
-        if waiting == Waiting::No && bytes.len() < HEADER_BYTES {
-            return None;
+    /// Fewer bytes than there should be may be all that the page cache had.
+    fn cut_short<T>(&self, waiting: Waiting) -> Read<T> {
+        match waiting == Waiting::No && self.read_mode == ReadMode::NoWait {
+            true => None,
+            false => self.damaged(),
         }
+    }
+
+    fn damaged<T>(&self) -> Read<T> {
         self.counts.damaged.add(1);
         Some(Err(ReadError::Damaged))
     }
@@ -133,7 +140,7 @@ impl Shared {
             false => None,
         };
         let Some(segment) = segment else { return Some(Err(ReadError::Gone)) };
-        Some(self.read_piece_of(&segment, &at, waiting)?)
+        self.read_piece_of(&segment, &at, waiting)
     }
 
     /// Reads and checks a piece in a segment that somebody holds.
@@ -143,14 +150,13 @@ impl Shared {
             Ok(bytes) => bytes,
             Err(error) => return Some(Err(error)),
         };
-        if bytes.len() < length && waiting == Waiting::No && self.read_mode == ReadMode::NoWait {
-            return None;
+        if bytes.len() < length {
+            return self.cut_short(waiting);
         }
-        if bytes.len() != length || crc(&bytes) != at.crc {
-            self.counts.damaged.add(1);
-            return Some(Err(ReadError::Damaged));
+        match crc(&bytes) == at.crc {
+            true => Some(Ok(bytes.into())),
+            false => self.damaged(),
         }
-        Some(Ok(bytes.into()))
     }
 
     /// Bytes of a segment, fewer at its end; without waiting, fewer than are there may come.

@@ -265,8 +265,11 @@ impl Loader<'_> {
                 self.found(Finding::OtherDisk(path.to_owned()));
                 return super::segment::remove_files(self.folder, id);
             }
-            None if head.iter().all(|byte| *byte == 0) => {
-                // Made and never written to.
+            None if SegmentHead::was_ours(&head) => {
+                // Zeros are one that was made and never written to.
+                if head.iter().any(|byte| *byte != 0) {
+                    self.found(Finding::DamagedSegment { path: path.to_owned(), places: 1 });
+                }
                 return super::segment::remove_files(self.folder, id);
             }
             None => {

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
@@ -17,7 +17,7 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
 /// Zeros that are written at once where room cannot be allocated.
-const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// How an event loop may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,11 +132,6 @@ fn zero(file: &File, length: u64) -> io::Result<Allocated> {
 pub(super) fn file_system_room(folder: &File) -> io::Result<(u64, u64)> {
     let stat = rustix::fs::fstatvfs(folder)?;
     Ok((stat.f_blocks.saturating_mul(stat.f_frsize), stat.f_bavail.saturating_mul(stat.f_frsize)))
-}
-
-/// What a file takes of the file system, in bytes.
-pub(super) fn allocated_bytes(file: &File) -> io::Result<u64> {
-    Ok(file.metadata()?.blocks().saturating_mul(512))
 }
 
 /// Opens a folder, for [`file_system_room`] and to make its entries durable.

@@ -28,4 +28,9 @@ impl SegmentHead {
         let [disk, segment] = read_file_head(MAGIC, bytes)?;
         Some(Self { disk, segment: segment.try_into().ok()? })
     }
+
+    /// Whether bytes that cannot be read as one were one once.
+    pub(in crate::disk) fn was_ours(bytes: &[u8]) -> bool {
+        bytes.starts_with(MAGIC) || bytes.iter().all(|byte| *byte == 0)
+    }
 }

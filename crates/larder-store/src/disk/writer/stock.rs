@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Writer;
+use super::append::Open;
 use crate::disk::Shared;
 use crate::disk::address::Place;
 use crate::disk::format::journal::Entry as JournalEntry;
@@ -43,8 +44,7 @@ impl Writer {
     pub(super) fn take_stock(&mut self) {
         let had_lost = self.shared.journal.has_lost();
         self.flush();
-        self.seal();
-        if let Err(error) = self.shared.take_stock() {
+        if let Err(error) = self.shared.take_stock(self.open.as_ref()) {
             self.shared.journal.note_failed_turn(had_lost);
             self.stock_after = Instant::now() + AGAIN_AFTER;
             match error.kind() {
@@ -59,13 +59,21 @@ impl Writer {
 }
 
 impl Shared {
-    fn take_stock(&self) -> io::Result<()> {
+    fn take_stock(&self, open: Option<&Open>) -> io::Result<()> {
         let old = self.journal.turn(&self.space, &self.health)?;
         let mut keep = Vec::new();
-        for segment in self.segments.all() {
+        // The open segment has no table yet: its dead are named one by one.
+        if let Some(open) = open {
+            let places = open.entries.iter().filter(|entry| entry.is_record());
+            let places = places.map(|entry| (entry.base, entry.place(open.segment.id)));
+            let dead = places.filter(|(base, place)| !self.index.holds(*base, *place));
+            keep.extend(dead.map(|(_, place)| JournalEntry::Removed { place: place.0 }));
+        }
+        let all = self.segments.all();
+        for segment in all.iter().filter(|segment| segment.is_sealed.load(Ordering::Relaxed)) {
             if segment.is_toc_stale.load(Ordering::Acquire) {
-                let entries = self.entries_of(&segment)?;
-                self.write_toc(&segment, entries, segment.end.load(Ordering::Acquire))?;
+                let entries = self.entries_of(segment)?;
+                self.write_toc(segment, entries, segment.end.load(Ordering::Acquire))?;
             }
             if segment.needs_toc.load(Ordering::Acquire) {
                 keep.push(JournalEntry::NeedsToc { segment: segment.id });
