@@ -130,8 +130,11 @@ pub struct StoreStats {
 /// What one tier of a store holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct TierStats {
-    /// `memory`, or the kind of disk.
+    /// `memory` or `disk`.
     pub tier: &'static str,
+    /// The disk's directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<String>,
     /// Bytes held.
     pub bytes: u64,
     /// Responses held.

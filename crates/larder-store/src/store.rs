@@ -164,6 +164,13 @@ impl Store {
         }
     }
 
+    /// What is still to be written to the disks is written, within ten seconds for each.
+    pub fn close(&self) {
+        if let Some(disks) = &self.disks {
+            disks.close();
+        }
+    }
+
     /// See [`MemoryStore::discard`]; what it takes out of memory is gone from the disks as well.
     pub fn discard(&self, key: &CacheKey, which: impl Fn(&StoredResponse) -> bool) {
         self.memory.discard(key, |response| {

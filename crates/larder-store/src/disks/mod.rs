@@ -16,6 +16,7 @@
 mod body;
 mod choice;
 mod fill;
+pub mod metrics;
 mod usage;
 
 #[cfg(test)]
@@ -283,9 +284,13 @@ impl Disks {
         DisksUsage(self.disks.iter().map(|disk| (disk.path().to_owned(), disk.usage())).collect())
     }
 
-    /// What is left in the queues is written, within a bound, and the next start needs to read little.
+    /// What is left in the queues is written, within a bound, and the next start needs to read little. Waits for that.
     pub fn close(&self) {
-        self.disks.iter().for_each(|disk| disk.close());
+        std::thread::scope(|scope| {
+            for disk in &self.disks {
+                scope.spawn(|| disk.close());
+            }
+        });
     }
 }
 

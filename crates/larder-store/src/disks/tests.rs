@@ -111,6 +111,7 @@ fn every_layout_gives_back_what_it_got_after_a_restart() {
                 written(&disks);
             }
             store.invalidate(&key("/1"), 1);
+            disks.close();
         }
         let disks = folders.disks(layout, sizes);
         for (number, length) in LENGTHS.into_iter().enumerate() {
@@ -131,7 +132,7 @@ fn a_mirror_survives_the_loss_of_either_disk() {
             let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
             keep(&store, "/small", 100);
             keep(&store, "/large", 2 * PIECE_BYTES);
-            written(&disks);
+            disks.close();
         }
         let left = Disks::new(Layout::Mirror, vec![folders.open(1 - lost, 64)], 1 << 30);
         assert!(found(&left, "/small").is_some() && found(&left, "/large").is_some(), "without {lost}");
@@ -145,7 +146,7 @@ fn a_damaged_piece_is_read_from_the_other_disk_of_a_mirror() {
         let disks = folders.disks(Layout::Mirror, &[64, 64]);
         let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
         keep(&store, "/large", 3 * PIECE_BYTES);
-        written(&disks);
+        disks.close();
     }
     // The middle of the first disk's only segment, behind its first piece's head.
     let folder = folders.0.join("0");

@@ -77,6 +77,9 @@ pub(super) fn run(arguments: &RunArguments) -> ExitCode {
 
 type AnyError = Box<dyn std::error::Error>;
 
+/// How soon the operator hears of a disk that fails.
+const DISKS_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+
 async fn serve(
     arguments: &RunArguments,
     checked: Checked,
@@ -88,8 +91,16 @@ async fn serve(
     let mut server = Server::start(checked, clock, diagnostics)?;
     greet(&server);
     tokio::spawn(warn_of_unresolved(&server));
+    let mut look_at_disks = tokio::time::interval(DISKS_EVERY);
     loop {
-        match signals.next().await {
+        let wish = tokio::select! {
+            wish = signals.next() => wish,
+            _ = look_at_disks.tick() => {
+                server.tell_of_disks();
+                continue;
+            }
+        };
+        match wish {
             Wish::End => break,
             Wish::ReopenLogs => server.reopen_logs(),
             Wish::Reload => reload(arguments, &mut server),

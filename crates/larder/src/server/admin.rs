@@ -121,6 +121,12 @@ impl Larder for Insight {
             evictions.value(&[("cache", name.as_str()), ("reason", "room")], usage.evicted_for_room);
             evictions.value(&[("cache", name.as_str()), ("reason", "variants")], usage.evicted_variants);
         }
+        for (name, store) in &view.stores {
+            for (path, usage) in store.disks_usage().unwrap_or_default().0 {
+                let labels = [("cache", name.as_str()), ("disk", &*path.to_string_lossy())];
+                foreign(out, &labels, |visit| larder_store::disks::metrics::for_each(&usage, visit));
+            }
+        }
         let gauges = self.proxy.gauges();
         out.foreign("larder_flights", Kind::Gauge, "Origin fetches of GET and HEAD in flight.")
             .value(&[], gauges.flights);
@@ -160,11 +166,22 @@ impl Larder for Insight {
             let shown = stats.store(name);
             shown.tiers = vec![TierStats {
                 tier: "memory",
+                disk: None,
                 bytes: usage.bytes,
                 objects: usage.objects,
                 max_bytes: usage.max_bytes,
                 high_water_bytes: usage.high_water_bytes,
             }];
+            for (path, usage) in store.disks_usage().unwrap_or_default().0 {
+                shown.tiers.push(TierStats {
+                    tier: "disk",
+                    disk: Some(path.display().to_string()),
+                    bytes: usage.allocated_bytes,
+                    objects: usage.objects,
+                    max_bytes: usage.max_bytes,
+                    high_water_bytes: usage.high_water_bytes,
+                });
+            }
             shown.evictions = [("room", usage.evicted_for_room), ("variants", usage.evicted_variants)].into();
         }
         for (name, shared) in &view.origins {
