@@ -8,6 +8,7 @@
 //! Deliberately absent: any judgement of HTTP. Whether a response may be kept or used is decided in `larder-cache`.
 
 pub mod budget;
+pub mod files;
 pub mod growing;
 pub mod key;
 pub mod memory;
