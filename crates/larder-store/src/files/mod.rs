@@ -11,6 +11,7 @@
 
 mod doomed;
 mod error;
+mod export;
 mod fill;
 mod health;
 mod hit;
@@ -38,6 +39,7 @@ use std::time::SystemTime;
 use http::HeaderValue;
 
 pub use error::{FilesError, NotAFile, Refused};
+pub use export::{ExportSettings, Exported, LeftOut, Page, export};
 pub use fill::{Done, FileFill};
 pub use hit::{FileHit, PIECE_BYTES, Source};
 pub use holdable::may_hold;
@@ -293,9 +295,9 @@ impl Shared {
             }
         };
         let is_by_hand = matches!(source, Source::ByHand(_));
-        let bytes = self.taken(&status, name, false);
+        let (bytes, inodes) = self.found_to_take(&status, name);
         let noted = Noted { inode: status.inode, bytes, is_by_hand, is_use: true };
-        let claim = self.index.note(name, &noted, || self.room.take(bytes, 1));
+        let claim = self.index.note(name, &noted, || self.room.take(bytes, inodes));
         let (scheme, is_in_memory) = (uri.scheme, self.tree.is_in_memory());
         let opened = Opened { file, status, path, source, scheme, is_in_memory };
         let hit = Arc::new(FileHit::read(opened, Some(claim))?);

@@ -101,7 +101,7 @@ impl Tree {
         let is_beside = !(self.has_attributes() && sys::set_attribute(&temp.file, &lines)?);
         if is_beside {
             if self.has_attributes() && !sys::set_attribute(&temp.file, meta::BESIDE)? {
-                return Err(PlaceError::NoRoom);
+                return Err(Errno::NOSPC.into());
             }
             self.write_beside(name, &status, &lines)?;
         }

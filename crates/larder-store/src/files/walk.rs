@@ -102,10 +102,9 @@ impl Shared {
     }
 
     fn note_walked(&self, name: &Name, status: &Status) {
-        let bytes = self.taken(status, name, !self.tree.has_attributes());
-        let is_by_hand = !status.is_file();
-        let noted = Noted { inode: status.inode, bytes, is_by_hand, is_use: false };
-        self.index.note(name, &noted, || self.room.take(bytes, 1 + u64::from(!self.tree.has_attributes())));
+        let (bytes, inodes) = self.found_to_take(status, name);
+        let noted = Noted { inode: status.inode, bytes, is_by_hand: !status.is_file(), is_use: false };
+        self.index.note(name, &noted, || self.room.take(bytes, inodes));
     }
 
     /// Removes meta in files of its own whose files are gone.

@@ -145,8 +145,14 @@ impl Shared {
         Ok(())
     }
 
+    /// What a file takes that was found: bytes and inodes.
+    pub(super) fn found_to_take(&self, status: &Status, name: &Name) -> (u64, u64) {
+        let is_beside = !self.tree.has_attributes();
+        (self.taken(status, name, is_beside), 1 + u64::from(is_beside))
+    }
+
     /// What a file takes, with meta in a file of its own or without.
-    pub(super) fn taken(&self, status: &Status, name: &Name, is_beside: bool) -> u64 {
+    fn taken(&self, status: &Status, name: &Name, is_beside: bool) -> u64 {
         room::taken(status, name.bytes().len()) + if is_beside { META_BYTES } else { 0 }
     }
 

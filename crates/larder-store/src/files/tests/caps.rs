@@ -108,7 +108,7 @@ fn a_full_file_system_is_a_smaller_cache() {
             Err(other) => panic!("{other:?}"),
         }
     }
-    assert!(refused > 0 && store.usage().errors > 0);
+    assert!(refused > 0 && store.usage().errors > 0, "{refused} {:?}", store.usage());
     assert!(store.take_event().is_some() && store.usage().is_failing);
     assert!(find(&store, "/0").is_some(), "what is there is served");
     assert_eq!(files(&mounted.0.path().join("store/.larder/tmp")).len(), 0);

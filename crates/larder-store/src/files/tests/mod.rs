@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod caps;
+mod export;
 mod hands;
 mod links;
 mod stored;
