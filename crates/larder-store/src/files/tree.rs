@@ -231,11 +231,14 @@ pub(super) fn directory_at(root: &OwnedFd, path: &str) -> io::Result<OwnedFd> {
 /// One larder per directory: two would not know of each other's room. `None` where it is held.
 fn lock(root: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     let own = openat(root, OWN, DIRECTORY, Mode::empty())?;
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(&own, "lock", flags, Mode::RUSR | Mode::WUSR)?;
-    if Status::of(&file)?.size == 0 {
-        File::from(rustix::io::dup(&file)?).write_all_at(READ_ME.as_bytes(), 0)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let written = File::from(openat(&own, "lock", flags, Mode::RUSR | Mode::WUSR)?);
+    if Status::of(&written)?.size == 0 {
+        written.write_all_at(READ_ME.as_bytes(), 0)?;
     }
+    drop(written);
+    // Held open for reading only: a file open for writing keeps the file system from being made read-only.
+    let file = openat(&own, "lock", OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
         Err(Errno::WOULDBLOCK) => Ok(None),

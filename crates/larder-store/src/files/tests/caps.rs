@@ -68,57 +68,10 @@ fn what_others_wrote_takes_room() {
     assert!(find(&store, "/theirs").is_some());
 }
 
-/// A file system in memory of so many bytes; `None` without the rights to mount one.
-struct Mounted(TempDir);
-
-impl Mounted {
-    fn new(options: &str) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let status = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-            .arg(folder.path())
-            .stderr(std::process::Stdio::null())
-            .status();
-        match status.is_ok_and(|status| status.success()) {
-            true => Some(Self(folder)),
-            false => {
-                eprintln!("skipped: mounting a tmpfs needs root");
-                None
-            }
-        }
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
-}
-
-#[test]
-fn a_full_file_system_is_a_smaller_cache() {
-    let Some(mounted) = Mounted::new("size=2m,nr_inodes=100") else { return };
-    let store = open(&mounted.0.path().join("store"), 1 << 24, |settings| settings.inodes = 1000);
-    let mut refused = 0;
-    for number in 0..600 {
-        let path = format!("/{number}");
-        match put(&store, &path, &vec![b'x'; FILE]) {
-            Ok(()) => assert_eq!(read(&store, &path).unwrap().0, vec![b'x'; FILE]),
-            Err(Refused::NoRoom | Refused::Failing) => refused += 1,
-            Err(other) => panic!("{other:?}"),
-        }
-    }
-    assert!(refused > 0 && store.usage().errors > 0, "{refused} {:?}", store.usage());
-    assert!(store.take_event().is_some() && store.usage().is_failing);
-    assert!(find(&store, "/0").is_some(), "what is there is served");
-    assert_eq!(files(&mounted.0.path().join("store/.larder/tmp")).len(), 0);
-    store.close();
-}
-
 #[test]
 fn a_cap_below_the_size_of_the_file_system_never_fills_it() {
-    let Some(mounted) = Mounted::new("size=4m") else { return };
-    let store = open(&mounted.0.path().join("store"), 3 << 20, |_| {});
+    let Some(mounted) = Mounted::new("tmpfs", "size=4m") else { return };
+    let store = open(&mounted.path(), 3 << 20, |_| {});
     for number in 0..2000_u64 {
         let body = vec![b'x'; usize::try_from(number * 37 % 50_000).unwrap()];
         put(&store, &format!("/{}/{number}", number % 10), &body).unwrap();

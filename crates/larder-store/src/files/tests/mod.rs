@@ -3,7 +3,9 @@
 
 mod caps;
 mod export;
+mod faults;
 mod hands;
+mod holds;
 mod links;
 mod stored;
 
@@ -151,4 +153,41 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// A file system of its own; unmounted on drop. `None` without the rights to mount one.
+struct Mounted(TempDir);
+
+impl Mounted {
+    fn new(kind: &str, options: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let status = std::process::Command::new("mount")
+            .args(["-t", kind, "-o", options, kind])
+            .arg(folder.path())
+            .stderr(std::process::Stdio::null())
+            .status();
+        match status.is_ok_and(|status| status.success()) {
+            true => Some(Self(folder)),
+            false => {
+                eprintln!("skipped: mounting a {kind} needs root");
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("store")
+    }
+
+    fn remount(&self, options: &str) {
+        let mut command = std::process::Command::new("mount");
+        let status = command.args(["-o", options]).arg(self.0.path()).status();
+        assert!(status.unwrap().success());
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
 }
