@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -22,11 +22,15 @@ use larder_http::message::Scheme;
 use larder_http::time::WallTime;
 
 use super::meta::Meta;
+use super::queue::{Job, Queue};
 use super::room::Claim;
 use super::sys::{self, NowRead, Status};
 
 /// Files up to this size, in bytes, are read when they are found.
 pub(super) const WHOLE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Larger files are closed by the writing thread.
+const CLOSED_BEHIND_BYTES_MIN: u64 = 1024 * 1024;
 
 /// The size of a piece that is read at once, in bytes.
 pub const PIECE_BYTES: usize = 128 * 1024;
@@ -46,7 +50,7 @@ pub enum Source {
 /// An open file that stands for the response to a request.
 #[derive(Debug)]
 pub struct FileHit {
-    file: File,
+    file: Arc<File>,
     status: Status,
     path: Vec<u8>,
     source: Source,
@@ -56,11 +60,12 @@ pub struct FileHit {
     /// Room on the disk is taken for as long as somebody has the file open, also when its name is gone.
     _claim: Option<Arc<Claim>>,
     is_in_memory: bool,
+    closer: Weak<Queue>,
 }
 
 /// What a hit is made from.
 pub(super) struct Opened {
-    pub(super) file: File,
+    pub(super) file: Arc<File>,
     pub(super) status: Status,
     /// Where it lies beneath the store's directory.
     pub(super) path: Vec<u8>,
@@ -68,12 +73,14 @@ pub(super) struct Opened {
     /// Of the request that found it.
     pub(super) scheme: Scheme,
     pub(super) is_in_memory: bool,
+    /// Who closes it where that may take long.
+    pub(super) closer: Weak<Queue>,
 }
 
 impl FileHit {
     /// Reads the file where it is small. May wait for a disk.
     pub(super) fn read(opened: Opened, claim: Option<Arc<Claim>>) -> io::Result<Self> {
-        let Opened { file, status, path, source, scheme, is_in_memory } = opened;
+        let Opened { file, status, path, source, scheme, is_in_memory, closer } = opened;
         let mut hit = Self {
             file,
             status,
@@ -84,11 +91,17 @@ impl FileHit {
             head: OnceLock::new(),
             _claim: claim,
             is_in_memory,
+            closer,
         };
         if let Some(length) = usize::try_from(status.size).ok().filter(|_| status.size <= WHOLE_BYTES_MAX) {
             hit.whole = Some([hit.read_at(0, length)?]);
         }
         Ok(hit)
+    }
+
+    /// The open file. Whoever reads from it asks [`check`](Self::check) afterwards.
+    pub fn file(&self) -> &Arc<File> {
+        &self.file
     }
 
     /// Length in bytes.
@@ -188,6 +201,19 @@ impl FileHit {
     /// Whether a later change is sure to be seen.
     pub(super) fn is_settled(&self, now: SystemTime) -> bool {
         is_settled(&self.status, now)
+    }
+}
+
+impl Drop for FileHit {
+    fn drop(&mut self) {
+        // The last to close a file whose name is gone waits until its blocks are given back: not on a worker's time.
+        if self.status.size > CLOSED_BEHIND_BYTES_MIN
+            && let Some(queue) = self.closer.upgrade()
+        {
+            let file = Arc::clone(&self.file);
+            // A closed queue drops it here.
+            let _ = queue.push_end(Job::Run(Box::new(move || drop(file))), || true);
+        }
     }
 }
 

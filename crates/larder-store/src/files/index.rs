@@ -20,6 +20,9 @@ use super::room::{Claim, META_BYTES};
 
 const SHARDS: usize = 16;
 
+/// Outdated places in the queue that nobody minds.
+const QUEUE_SLACK: usize = 1024;
+
 /// Moves of the queue before use protects no longer.
 const PATIENT_MOVES: usize = 4096;
 
@@ -32,7 +35,8 @@ struct Entry {
     used: AtomicBool,
     /// The walk that saw it last, or that was under way when it was stored.
     walk: u32,
-    is_queued: bool,
+    /// Its place in the queue; what else the queue has under its name is outdated.
+    ticket: Option<u64>,
     kept: Option<Arc<FileHit>>,
 }
 
@@ -53,6 +57,16 @@ struct Kept {
     bytes: u64,
 }
 
+/// Candidates for eviction, the next first.
+#[derive(Debug, Default)]
+struct Queue {
+    names: VecDeque<(Arc<Name>, u64)>,
+    last_ticket: u64,
+}
+
+/// What each directory takes, and the walk that saw it last.
+type Directories = HashMap<Box<[u8]>, (Claim, u32)>;
+
 type Shard = RwLock<HashMap<Arc<Name>, Entry>>;
 
 /// Entries by name. Locks are taken in the order shard, then one of the others; never two shards.
@@ -62,9 +76,8 @@ pub(super) struct Index {
     hasher: foldhash::quality::RandomState,
     /// The walk under way, or the last one.
     walk: AtomicU32,
-    /// Candidates for eviction, the next first.
-    queue: Mutex<VecDeque<Arc<Name>>>,
-    directories: Mutex<HashMap<Box<[u8]>, (Claim, u32)>>,
+    queue: Mutex<Queue>,
+    directories: Mutex<Directories>,
     kept: Mutex<Kept>,
     files_kept_max: usize,
     bytes_kept_max: u64,
@@ -117,7 +130,7 @@ impl Index {
             inode: 0,
             used: AtomicBool::new(false),
             walk,
-            is_queued: false,
+            ticket: None,
             kept: None,
         });
         // Meta in a file of its own is known to whoever wrote it, and not to whoever finds the file.
@@ -130,19 +143,26 @@ impl Index {
         }
         entry.walk = walk;
         entry.used.fetch_or(noted.is_use, Ordering::Relaxed);
-        if !entry.is_queued && !noted.is_by_hand {
-            entry.is_queued = true;
-            self.queue.lock().push_back(Arc::clone(&entry.name));
+        if !noted.is_by_hand {
+            self.enqueue(entry);
         }
         Arc::clone(&entry.claim)
     }
 
-    /// Forgets a file that is gone; what it took.
-    pub(super) fn forget(&self, name: &Name) -> u64 {
-        let Some(entry) = self.shard(name).write().remove(name) else { return 0 };
-        let bytes = entry.claim.bytes();
-        self.let_go(entry.kept);
-        bytes
+    fn enqueue(&self, entry: &mut Entry) {
+        if entry.ticket.is_none() {
+            let mut queue = self.queue.lock();
+            queue.last_ticket += 1;
+            let ticket = queue.last_ticket;
+            queue.names.push_back((Arc::clone(&entry.name), ticket));
+            entry.ticket = Some(ticket);
+        }
+    }
+
+    /// Forgets a file that is gone.
+    pub(super) fn forget(&self, name: &Name) {
+        let removed = self.shard(name).write().remove(name);
+        self.let_go(removed.and_then(|entry| entry.kept));
     }
 
     /// Keeps an open file; where too many are kept, the one that has been for longest goes.
@@ -190,26 +210,42 @@ impl Index {
     /// The next to be evicted: taken from the queue, its entry stays until its file is gone.
     pub(super) fn victim(&self) -> Option<Arc<Name>> {
         for moves in 0.. {
-            let name = self.queue.lock().pop_front()?;
+            let (name, ticket) = self.queue.lock().names.pop_front()?;
             let mut shard = self.shard(&name).write();
-            let Some(entry) = shard.get_mut(&*name) else { continue };
+            let Some(entry) = shard.get_mut(&*name).filter(|entry| entry.ticket == Some(ticket)) else {
+                continue;
+            };
+            entry.ticket = None;
             if moves < PATIENT_MOVES && std::mem::take(entry.used.get_mut()) {
-                self.queue.lock().push_back(name);
+                self.enqueue(entry);
                 continue;
             }
-            entry.is_queued = false;
-            return Some(Arc::clone(&entry.name));
+            return Some(name);
         }
         None
     }
 
+    /// Takes out of the queue what is outdated, where that is most of it.
+    pub(super) fn tidy(&self) {
+        if self.queue.lock().names.len() <= self.files() * 2 + QUEUE_SLACK {
+            return;
+        }
+        // The shards' locks come before the queue's: what is added meanwhile is younger, and goes behind.
+        let names = std::mem::take(&mut self.queue.lock().names);
+        let is_current = |name: &Name, ticket| {
+            self.shard(name).read().get(name).is_some_and(|entry| entry.ticket == Some(ticket))
+        };
+        let mut current: VecDeque<_> =
+            names.into_iter().filter(|(name, ticket)| is_current(name, *ticket)).collect();
+        let mut queue = self.queue.lock();
+        current.append(&mut queue.names);
+        queue.names = current;
+    }
+
     /// Puts a candidate back behind all others: its file could not be removed now.
     pub(super) fn spare(&self, name: &Name) {
-        if let Some(entry) = self.shard(name).write().get_mut(name)
-            && !entry.is_queued
-        {
-            entry.is_queued = true;
-            self.queue.lock().push_back(Arc::clone(&entry.name));
+        if let Some(entry) = self.shard(name).write().get_mut(name) {
+            self.enqueue(entry);
         }
     }
 
@@ -254,18 +290,12 @@ impl Index {
             gone.into_iter().for_each(|hit| self.let_go(Some(hit)));
         }
         self.directories.lock().retain(|_, (_, seen)| *seen == walk);
-        // Names of what is gone: none stays for ever, but nobody may ever be in want of room.
-        let mut queue = self.queue.lock();
-        let names = std::mem::take(&mut *queue);
-        drop(queue);
-        let there: Vec<_> = names.into_iter().filter(|name| self.is_known(name)).collect();
-        let mut queue = self.queue.lock();
-        there.into_iter().rev().for_each(|name| queue.push_front(name));
+        self.tidy();
     }
 
-    /// Whether a file is known.
-    pub(super) fn is_known(&self, name: &Name) -> bool {
-        self.shard(name).read().contains_key(name)
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> usize {
+        self.queue.lock().names.len()
     }
 
     /// Files that are known.

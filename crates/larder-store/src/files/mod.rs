@@ -119,7 +119,7 @@ struct Shared {
     tree: Tree,
     index: Index,
     room: Room,
-    queue: Queue,
+    queue: Arc<Queue>,
     health: Health,
     doomed: Doomed,
     counts: Counts,
@@ -155,9 +155,7 @@ impl FileStore {
                 Ok(true) if hit.is_for(uri.scheme) => return Look::Found(hit),
                 Ok(true) => return Look::Absent,
                 Ok(false) => shared.index.unkeep(&name),
-                Err(_) => {
-                    shared.index.forget(&name);
-                }
+                Err(_) => shared.index.forget(&name),
             }
         }
         match shared.tree.glimpse(&name) {
@@ -299,7 +297,8 @@ impl Shared {
         let noted = Noted { inode: status.inode, bytes, is_by_hand, is_use: true };
         let claim = self.index.note(name, &noted, || self.room.take(bytes, inodes));
         let (scheme, is_in_memory) = (uri.scheme, self.tree.is_in_memory());
-        let opened = Opened { file, status, path, source, scheme, is_in_memory };
+        let closer = Arc::downgrade(&self.queue);
+        let opened = Opened { file: Arc::new(file), status, path, source, scheme, is_in_memory, closer };
         let hit = Arc::new(FileHit::read(opened, Some(claim))?);
         self.index.keep(name, &hit, now);
         Ok(Some(hit))

@@ -16,7 +16,7 @@ use rustix::fs::Mode;
 
 use super::error::FilesError;
 use super::index::Index;
-use super::queue::{Job, Queue};
+use super::queue::Job;
 use super::room::{DIRECTORY_BYTES, Room};
 use super::tree::Tree;
 use super::walk::Walked;
@@ -115,7 +115,7 @@ impl FileStore {
             index: Index::new(settings.open_files, settings.memory, own),
             room,
             tree,
-            queue: Queue::default(),
+            queue: Arc::default(),
             health: Default::default(),
             doomed: Default::default(),
             counts: Default::default(),

@@ -288,6 +288,11 @@ impl Tree {
         if is_spared(&there, &status) {
             return Ok(TakenOut::Spared);
         }
+        if spare == Spare::Nothing {
+            unlinkat(parent, as_path(last), AtFlags::empty())?;
+            self.forget_beside(name, &status);
+            return Ok(TakenOut::Removed);
+        }
         let (temps, aside) = (self.temps(), self.temp_name());
         match renameat(parent, as_path(last), &temps, aside.as_str()) {
             Ok(()) => {}
@@ -298,7 +303,7 @@ impl Tree {
             }
             Err(error) => return Err(error.into()),
         }
-        if !Status::at(&temps, aside.as_bytes())?.has_content_of(&status) && spare == Spare::ByHand {
+        if !Status::at(&temps, aside.as_bytes())?.has_content_of(&status) {
             renameat_with(&temps, aside.as_str(), parent, as_path(last), RenameFlags::NOREPLACE)?;
             return Ok(TakenOut::Spared);
         }

@@ -53,6 +53,12 @@ pub(super) struct Queue {
     filled: Condvar,
 }
 
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Queue")
+    }
+}
+
 impl Queue {
     /// A piece of a body.
     pub(super) fn push_piece(&self, filling: &Arc<Filling>, bytes: Bytes) -> Result<(), Refused> {

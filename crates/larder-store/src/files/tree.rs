@@ -57,7 +57,14 @@ pub(super) struct Tree {
     file_mode: Mode,
     temps: Mutex<Arc<OwnedFd>>,
     serial: AtomicU64,
-    _lock: OwnedFd,
+    lock: OwnedFd,
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that is being started has the descriptor as well, until it runs its program.
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
 }
 
 impl Tree {
@@ -86,7 +93,7 @@ impl Tree {
             temps: Mutex::new(Arc::new(temps)),
             serial: AtomicU64::new(0),
             root,
-            _lock: lock,
+            lock,
         })
     }
 

@@ -73,10 +73,10 @@ pub(super) fn run(shared: &Shared) {
 impl Shared {
     fn write(&self, filling: &Arc<Filling>, bytes: &Bytes) {
         let mut work = filling.work.lock();
-        if filling.failure().is_none() {
-            if let Err(why) = self.write_piece(filling, &mut work, bytes) {
-                filling.fail(why);
-            }
+        if filling.failure().is_none()
+            && let Err(why) = self.write_piece(filling, &mut work, bytes)
+        {
+            filling.fail(why);
         }
         if filling.failure().is_some() {
             *work = Work::default();
@@ -126,6 +126,7 @@ impl Shared {
         let Placed { removed, is_beside } = placed.map_err(|error| match error {
             PlaceError::InTheWay => Refused::InTheWay,
             PlaceError::NoRoom => Refused::NoRoom,
+            PlaceError::Io(error) if is_of_one_place(&error) => Refused::InTheWay,
             PlaceError::Io(error) => self.failed("cannot put a file in its place", &error),
         })?;
         for name in &removed {
@@ -141,6 +142,7 @@ impl Shared {
         self.index.forget(name);
         let noted = Noted { inode: status.inode, bytes: taken, is_by_hand: false, is_use: false };
         self.index.note(name, &noted, || claim);
+        self.index.tidy();
         self.health.works();
         Ok(())
     }
@@ -219,6 +221,7 @@ impl Shared {
     pub(super) fn remove_now(&self, name: &Name, spare: Spare, sync: bool) -> io::Result<TakenOut> {
         let removed = match self.tree.remove(name, spare, sync) {
             Err(error) if is_absent(&error) => Ok(TakenOut::Absent),
+            Err(error) if spare == Spare::ByHand && is_of_one_place(&error) => Ok(TakenOut::Spared),
             removed => removed,
         };
         match &removed {
@@ -226,9 +229,25 @@ impl Shared {
                 self.index.forget(name);
                 self.tree.prune(name, &mut |path| self.index.forget_directory(path));
             }
-            Ok(TakenOut::Spared) => {}
-            Err(error) => self.health.fails("cannot remove a file", error),
+            Err(error) if !is_of_one_place(error) => self.health.fails("cannot remove a file", error),
+            Ok(TakenOut::Spared) | Err(_) => {}
         }
         removed
     }
+}
+
+/// Whether an error says something of one name or directory only: somebody else's rights, another file system mounted there,
+/// names that this file system does not have. No reason to leave everything alone.
+fn is_of_one_place(error: &io::Error) -> bool {
+    let places = [
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::XDEV,
+        Errno::NAMETOOLONG,
+        Errno::ILSEQ,
+        Errno::AGAIN,
+        Errno::BUSY,
+        Errno::LOOP,
+    ];
+    Errno::from_io_error(error).is_some_and(|error| places.contains(&error))
 }

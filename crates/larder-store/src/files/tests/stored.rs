@@ -240,3 +240,15 @@ fn files_are_listed_page_by_page() {
     let expected = [("/a", true), ("/b", true), ("/by%20hand", false), ("/c/", true)];
     assert_eq!(all, expected.map(|(path, stored)| (path.to_owned(), stored)));
 }
+
+#[test]
+fn storing_the_same_again_and_again_keeps_the_queue_short() {
+    let fixture = Fixture::new(1 << 20);
+    for round in 0..1500_u32 {
+        put(&fixture.store, "/a", &round.to_le_bytes()).unwrap();
+    }
+    let index = &fixture.store.shared.index;
+    assert!(index.queued() < 1100, "{}", index.queued());
+    assert_eq!(index.victim().map(|name| name.uri().unwrap().1), Some("/a".to_owned()));
+    assert!(index.victim().is_none());
+}
