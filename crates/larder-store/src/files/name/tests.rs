@@ -33,6 +33,14 @@ fn usual_paths_are_called_what_web_servers_call_them() {
 }
 
 #[test]
+fn usual_names_are_made_in_the_short_way() {
+    for path in ["/", "/a", "/a/", "/a/b.json", "/users/5"] {
+        let uri = TargetUri { scheme: Scheme::Http, authority: "example.com:8080", path, query: None };
+        assert!(Name::of_usual(&uri).is_some(), "{path}");
+    }
+}
+
+#[test]
 fn queries_lie_beside_the_path() {
     check("/a?b=c&d=%2F/e", "h/a?b=c&d=%2F#e");
     check("/?p=5", "h/index.html?p=5");
@@ -112,6 +120,16 @@ proptest! {
         if !is_cut {
             let expected = ("h".to_owned(), target.path().to_owned(), target.query().map(str::to_owned));
             prop_assert_eq!(read, Some(expected));
+        }
+    }
+
+    #[test]
+    fn the_short_way_to_a_name_leads_to_the_same_one(
+        authority in "[a-c./%-]{0,3}|(index\\.html)", path in "(/[a.%-]{0,3}){0,4}(/index\\.html)?/?|(/a){30,36}|/a{250,260}",
+    ) {
+        let uri = TargetUri { scheme: Scheme::Http, authority: &authority, path: &path, query: None };
+        if let Some(usual) = Name::of_usual(&uri) {
+            prop_assert_eq!(Ok(usual), Name::of_any(&uri));
         }
     }
 
