@@ -45,6 +45,13 @@ impl Budget {
         self.raise(bytes).then(|| Reservation { budget: Arc::clone(self), bytes })
     }
 
+    /// Counts `bytes` that are held already, whether they fit or not.
+    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Reservation {
+        let raised = self.used.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
+        self.high_water.fetch_max(raised, Ordering::Relaxed);
+        Reservation { budget: Arc::clone(self), bytes }
+    }
+
     fn raise(&self, bytes: u64) -> bool {
         // Nothing is always to be had, also while a lowered cap is still exceeded.
         if bytes == 0 {

@@ -1,0 +1,112 @@
+//! Why a store of files cannot be opened, and why it does not take a response.
+
+use std::path::PathBuf;
+
+use super::name::Unnameable;
+
+/// Why a directory cannot be a store.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// The directory cannot be made, opened or written to.
+    #[error("{}: {step}", path.display())]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// What was tried.
+        step: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Another larder has it open.
+    #[error("{}: in use by another larder", path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The file system does not tell upper from lower case, so that two URIs would share a file.
+    #[error("{}: the file system does not tell upper from lower case", path.display())]
+    CaseInsensitive {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// No such URI can have a file.
+    #[error("no file can stand for this URI")]
+    Unnameable(#[from] Unnameable),
+    /// The store is closing.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// Why a plain file cannot stand for a response. A decision, not a failure: it is served and not stored here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NotAFile {
+    /// A file is served as 200.
+    Status,
+    /// It answers other requests differently.
+    Varies,
+    /// Its key has parts that a name does not show: cookies, fields, the content of a QUERY.
+    KeyParts,
+    /// What lies in the file would not be what its type says.
+    Encoded,
+    /// It has to be validated before every use, or lives no time at all, and nothing in a file says so.
+    NotShareable,
+    /// Its URI has no name.
+    Unnameable(Unnameable),
+}
+
+impl NotAFile {
+    /// The fixed word for logs and metrics.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Varies => "varies",
+            Self::KeyParts => "key-parts",
+            Self::Encoded => "encoded",
+            Self::NotShareable => "not-shareable",
+            Self::Unnameable(_) => "name",
+        }
+    }
+}
+
+/// Why a response was not stored after all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refused {
+    /// Its URI has no name.
+    Unnameable(Unnameable),
+    /// The body is larger than `max_object`, or than was declared.
+    TooLarge,
+    /// No room can be made under the caps.
+    NoRoom,
+    /// The files that are there have not been counted yet.
+    Counting,
+    /// What waits to be written is as much as may wait.
+    QueueFull,
+    /// A file that somebody put there has the name, or stands where a directory would be.
+    InTheWay,
+    /// An invalidation came meanwhile.
+    Invalidated,
+    /// The body broke off, or was shorter than declared.
+    Incomplete,
+    /// The file system fails, or has failed a moment ago.
+    Failing,
+    /// The store is closing.
+    Closed,
+}
+
+impl Refused {
+    /// The fixed word for logs and metrics.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Unnameable(_) => "name",
+            Self::TooLarge => "too-large",
+            Self::NoRoom => "no-room",
+            Self::Counting => "counting",
+            Self::QueueFull => "queue-full",
+            Self::InTheWay => "in-the-way",
+            Self::Invalidated => "invalidated",
+            Self::Incomplete => "incomplete",
+            Self::Failing => "failing",
+            Self::Closed => "closed",
+        }
+    }
+}

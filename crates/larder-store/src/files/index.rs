@@ -1,0 +1,325 @@
+//! What is known of the directory, in memory: what each file takes, which were used, and the open ones that are kept.
+//!
+//! In: files that were stored, found by a request or by a walk. Out: who is evicted next, and for a look-up the file that was
+//! open already. The file system is the truth and this only a memory of it: an entry that is missing or wrong costs an
+//! open, or a walk later. Eviction takes files in the order in which they were stored or found; one that was used since is
+//! passed over once (CLOCK, which comes near to the longest unused). Files of people are never taken: that is looked at
+//! again when it is a file's turn.
+
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::SystemTime;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::hit::FileHit;
+use super::name::Name;
+use super::room::{Claim, META_BYTES};
+
+const SHARDS: usize = 16;
+
+/// Outdated places in the queue that nobody minds.
+const QUEUE_SLACK: usize = 1024;
+
+/// Moves of the queue before use protects no longer.
+const PATIENT_MOVES: usize = 4096;
+
+/// One file.
+#[derive(Debug)]
+struct Entry {
+    name: Arc<Name>,
+    claim: Arc<Claim>,
+    inode: u64,
+    used: AtomicBool,
+    /// The walk that saw it last, or that was under way when it was stored.
+    walk: u32,
+    /// Its place in the queue; what else the queue has under its name is outdated.
+    ticket: Option<u64>,
+    kept: Option<Arc<FileHit>>,
+}
+
+/// What was found out about a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Noted {
+    pub(super) inode: u64,
+    /// What it takes, in bytes.
+    pub(super) bytes: u64,
+    /// Known to be a person's: nobody needs to look whether it can be evicted.
+    pub(super) is_by_hand: bool,
+    pub(super) is_use: bool,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    queue: VecDeque<Arc<Name>>,
+    bytes: u64,
+}
+
+/// Candidates for eviction, the next first.
+#[derive(Debug, Default)]
+struct Queue {
+    names: VecDeque<(Arc<Name>, u64)>,
+    last_ticket: u64,
+}
+
+/// What each directory takes, and the walk that saw it last.
+type Directories = HashMap<Box<[u8]>, (Claim, u32)>;
+
+type Shard = RwLock<HashMap<Arc<Name>, Entry>>;
+
+/// Entries by name. Locks are taken in the order shard, then one of the others; never two shards.
+#[derive(Debug)]
+pub(super) struct Index {
+    shards: [Shard; SHARDS],
+    hasher: foldhash::quality::RandomState,
+    /// The walk under way, or the last one.
+    walk: AtomicU32,
+    queue: Mutex<Queue>,
+    directories: Mutex<Directories>,
+    kept: Mutex<Kept>,
+    files_kept_max: usize,
+    bytes_kept_max: u64,
+    /// For what is larder's own in the directory.
+    _own: Claim,
+}
+
+impl Index {
+    /// An empty one, which keeps at most so many files open and so many bytes of them.
+    pub(super) fn new(files_kept_max: usize, bytes_kept_max: u64, own: Claim) -> Self {
+        Self {
+            shards: Default::default(),
+            hasher: foldhash::quality::RandomState::default(),
+            walk: AtomicU32::new(0),
+            queue: Mutex::default(),
+            directories: Mutex::default(),
+            kept: Mutex::default(),
+            files_kept_max,
+            bytes_kept_max,
+            _own: own,
+        }
+    }
+
+    fn shard(&self, name: &Name) -> &Shard {
+        // The remainder is below the length of the array.
+        &self.shards[self.hasher.hash_one(name) as usize % SHARDS]
+    }
+
+    /// The open file of a name, if one is kept. A use.
+    pub(super) fn kept(&self, name: &Name) -> Option<Arc<FileHit>> {
+        let shard = self.shard(name).read();
+        let entry = shard.get(name)?;
+        // Written only where it changes: many workers read this line.
+        if !entry.used.load(Ordering::Relaxed) {
+            entry.used.store(true, Ordering::Relaxed);
+        }
+        entry.kept.clone()
+    }
+
+    /// Notes a file that is there, and says who holds its room; `claim` makes that where it is not known yet.
+    pub(super) fn note(&self, name: &Name, noted: &Noted, claim: impl FnOnce() -> Claim) -> Arc<Claim> {
+        let walk = self.walk.load(Ordering::Acquire);
+        let mut shard = self.shard(name).write();
+        // Found with what is borrowed first: nearly always it is there, and nothing is allocated.
+        let known = shard.get_key_value(name).map(|(known, _)| Arc::clone(known));
+        let known = known.unwrap_or_else(|| Arc::new(name.clone()));
+        let entry = shard.entry(known).or_insert_with_key(|name| Entry {
+            name: Arc::clone(name),
+            claim: Arc::new(Claim::default()),
+            inode: 0,
+            used: AtomicBool::new(false),
+            walk,
+            ticket: None,
+            kept: None,
+        });
+        // Meta in a file of its own is known to whoever wrote it, and not to whoever finds the file.
+        let claimed = entry.claim.bytes();
+        let is_claimed = (noted.bytes..=noted.bytes.saturating_add(META_BYTES)).contains(&claimed);
+        if entry.inode != noted.inode || !is_claimed {
+            entry.claim = Arc::new(claim());
+            entry.inode = noted.inode;
+            self.let_go(entry.kept.take());
+        }
+        entry.walk = walk;
+        entry.used.fetch_or(noted.is_use, Ordering::Relaxed);
+        if !noted.is_by_hand {
+            self.enqueue(entry);
+        }
+        Arc::clone(&entry.claim)
+    }
+
+    fn enqueue(&self, entry: &mut Entry) {
+        if entry.ticket.is_none() {
+            let mut queue = self.queue.lock();
+            queue.last_ticket += 1;
+            let ticket = queue.last_ticket;
+            queue.names.push_back((Arc::clone(&entry.name), ticket));
+            entry.ticket = Some(ticket);
+        }
+    }
+
+    /// Forgets a file that is gone.
+    pub(super) fn forget(&self, name: &Name) {
+        let removed = self.shard(name).write().remove(name);
+        self.let_go(removed.and_then(|entry| entry.kept));
+    }
+
+    /// Keeps an open file; where too many are kept, the one that has been for longest goes.
+    pub(super) fn keep(&self, name: &Name, hit: &Arc<FileHit>, now: SystemTime) {
+        if self.files_kept_max == 0 || !hit.is_settled(now) {
+            return;
+        }
+        {
+            let mut shard = self.shard(name).write();
+            let Some(entry) = shard.get_mut(name).filter(|entry| entry.inode == hit.inode()) else { return };
+            let old = entry.kept.replace(Arc::clone(hit));
+            let is_new = old.is_none();
+            self.let_go(old);
+            let mut kept = self.kept.lock();
+            kept.bytes += kept_bytes(hit);
+            if is_new {
+                kept.queue.push_back(Arc::clone(&entry.name));
+            }
+        }
+        // Names of what is kept no more lie in the queue as well: it is never longer than what is allowed.
+        while let Some(name) = self.surplus() {
+            self.unkeep(&name);
+        }
+    }
+
+    fn surplus(&self) -> Option<Arc<Name>> {
+        let mut kept = self.kept.lock();
+        let is_too_much = kept.queue.len() > self.files_kept_max || kept.bytes > self.bytes_kept_max;
+        is_too_much.then(|| kept.queue.pop_front()).flatten()
+    }
+
+    /// Stops keeping the file of a name.
+    pub(super) fn unkeep(&self, name: &Name) {
+        let kept = self.shard(name).write().get_mut(name).and_then(|entry| entry.kept.take());
+        self.let_go(kept);
+    }
+
+    fn let_go(&self, hit: Option<Arc<FileHit>>) {
+        if let Some(hit) = hit {
+            let mut kept = self.kept.lock();
+            kept.bytes = kept.bytes.saturating_sub(kept_bytes(&hit));
+        }
+    }
+
+    /// The next to be evicted: taken from the queue, its entry stays until its file is gone.
+    pub(super) fn victim(&self) -> Option<Arc<Name>> {
+        for moves in 0.. {
+            let (name, ticket) = self.queue.lock().names.pop_front()?;
+            let mut shard = self.shard(&name).write();
+            let Some(entry) = shard.get_mut(&*name).filter(|entry| entry.ticket == Some(ticket)) else {
+                continue;
+            };
+            entry.ticket = None;
+            if moves < PATIENT_MOVES && std::mem::take(entry.used.get_mut()) {
+                self.enqueue(entry);
+                continue;
+            }
+            return Some(name);
+        }
+        None
+    }
+
+    /// Takes out of the queue what is outdated, where that is most of it.
+    pub(super) fn tidy(&self) {
+        if self.queue.lock().names.len() <= self.files() * 2 + QUEUE_SLACK {
+            return;
+        }
+        // The shards' locks come before the queue's: what is added meanwhile is younger, and goes behind.
+        let names = std::mem::take(&mut self.queue.lock().names);
+        let is_current = |name: &Name, ticket| {
+            self.shard(name).read().get(name).is_some_and(|entry| entry.ticket == Some(ticket))
+        };
+        let mut current: VecDeque<_> =
+            names.into_iter().filter(|(name, ticket)| is_current(name, *ticket)).collect();
+        let mut queue = self.queue.lock();
+        current.append(&mut queue.names);
+        queue.names = current;
+    }
+
+    /// Puts a candidate back behind all others: its file could not be removed now.
+    pub(super) fn spare(&self, name: &Name) {
+        if let Some(entry) = self.shard(name).write().get_mut(name) {
+            self.enqueue(entry);
+        }
+    }
+
+    /// What a file takes.
+    pub(super) fn bytes(&self, name: &Name) -> u64 {
+        self.shard(name).read().get(name).map_or(0, |entry| entry.claim.bytes())
+    }
+
+    /// Whether a directory is known; if so it is noted as seen.
+    pub(super) fn sees_directory(&self, path: &[u8]) -> bool {
+        let walk = self.walk.load(Ordering::Acquire);
+        let mut directories = self.directories.lock();
+        let known = directories.get_mut(path);
+        known.map(|(_, seen)| *seen = walk).is_some()
+    }
+
+    /// Notes a directory and what it takes.
+    pub(super) fn note_directory(&self, path: &[u8], claim: Claim) {
+        let walk = self.walk.load(Ordering::Acquire);
+        self.directories.lock().insert(path.into(), (claim, walk));
+    }
+
+    pub(super) fn forget_directory(&self, path: &[u8]) {
+        self.directories.lock().remove(path);
+    }
+
+    /// Begins a walk: what it does not see, and nobody stores meanwhile, is gone when it ends.
+    pub(super) fn begin_walk(&self) {
+        self.walk.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Ends a walk that has seen everything.
+    pub(super) fn end_walk(&self) {
+        let walk = self.walk.load(Ordering::Acquire);
+        for shard in &self.shards {
+            let mut gone = Vec::new();
+            shard.write().retain(|_, entry| {
+                let is_seen = entry.walk == walk;
+                gone.extend(entry.kept.take_if(|_| !is_seen));
+                is_seen
+            });
+            gone.into_iter().for_each(|hit| self.let_go(Some(hit)));
+        }
+        self.directories.lock().retain(|_, (_, seen)| *seen == walk);
+        self.tidy();
+    }
+
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> usize {
+        self.queue.lock().names.len()
+    }
+
+    /// Files that are known.
+    pub(super) fn files(&self) -> usize {
+        self.shards.iter().map(|shard| shard.read().len()).sum()
+    }
+
+    /// The next names behind `after` in the order of their bytes, at most `most`.
+    pub(super) fn names(&self, after: Option<&[u8]>, most: usize) -> Vec<Arc<Name>> {
+        let mut next = BinaryHeap::new();
+        for shard in &self.shards {
+            for name in shard.read().keys().filter(|name| after.is_none_or(|after| name.bytes() > after)) {
+                next.push(Arc::clone(name));
+                if next.len() > most {
+                    next.pop();
+                }
+            }
+        }
+        next.into_sorted_vec()
+    }
+}
+
+/// What keeping a file takes in memory: its bytes where they are here, and its fields, about.
+fn kept_bytes(hit: &FileHit) -> u64 {
+    const FIELDS_BYTES: u64 = 1024;
+    hit.whole().map_or(0, |whole| whole.len() as u64) + FIELDS_BYTES
+}

@@ -1,0 +1,226 @@
+//! What lies beside a body: the fields and times that a response came with, as a few lines of text.
+//!
+//! In: a response that is stored, and what the file system says of its file. Out: lines for the attribute `user.larder`
+//! of that file (or for a file of their own where there are no attributes), and back. They say which file they belong
+//! to by its size, modification time and inode: once somebody edits it or copies something over it they are void, and
+//! the file is what a person put there. Text, so that `getfattr` shows a person what larder knows. Bytes from disk are
+//! judged, never believed: whatever cannot be read is void. Deliberately absent: checksums of the body. A file that others
+//! may write has none.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use larder_cache::{Freshness, LifetimeSource, StoredHead};
+use larder_http::message::Scheme;
+use larder_http::time::{Now, WallTime};
+
+use super::name::TargetUri;
+use super::sys::Status;
+
+#[cfg(test)]
+mod tests;
+
+/// The first line; another version is void.
+const MAGIC: &str = "larder-file 1";
+
+/// What all lines may take together, in bytes: what an attribute may hold.
+pub(super) const META_BYTES_MAX: usize = 64 * 1024;
+
+/// In place of the lines, where those lie in a file of their own.
+pub(super) const BESIDE: &[u8] = b"larder-file 1\nbeside\n";
+
+/// When a response came and for how long it is fresh, by the wall clock: what a restart leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredTimes {
+    /// When its head arrived.
+    pub received: WallTime,
+    /// The freshness lifetime.
+    pub lifetime: Duration,
+    /// Where that comes from.
+    pub source: LifetimeSource,
+    /// How old it was on arrival.
+    pub initial_age: Duration,
+}
+
+impl StoredTimes {
+    /// Those of a response that is being stored.
+    pub fn of(freshness: &Freshness) -> Self {
+        Self {
+            received: freshness.received.wall,
+            lifetime: freshness.lifetime,
+            source: freshness.source,
+            initial_age: freshness.initial_age,
+        }
+    }
+
+    /// The freshness as of now, to be counted on by the monotonic clock. What the wall clock says has passed is taken from
+    /// the lifetime; where it stands before the arrival nobody knows, and nothing is left of it.
+    pub fn freshness(&self, now: Now) -> Freshness {
+        let passed = now.wall.since(self.received);
+        let is_known = now.wall >= self.received;
+        // As far back as the monotonic clock reaches, the rest into the age or out of the lifetime.
+        let resident = passed.min(now.monotonic);
+        let before = passed.saturating_sub(resident);
+        let lifetime = match (is_known, self.source.is_configured()) {
+            (false, _) => Duration::ZERO,
+            (true, true) => self.lifetime.saturating_sub(before),
+            (true, false) => self.lifetime,
+        };
+        let received = Now { wall: self.received, monotonic: now.monotonic.saturating_sub(resident) };
+        let initial_age = self.initial_age.saturating_add(before);
+        Freshness { lifetime, source: self.source, initial_age, received, no_cache: false }
+    }
+}
+
+/// What a stored response was, beside its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Always 200 for now; written all the same.
+    pub status: StatusCode,
+    /// Fields as they were stored, without Content-Length.
+    pub fields: HeaderMap,
+    /// When it came and how long it is fresh.
+    pub times: StoredTimes,
+    /// How long its fetch took.
+    pub took: Duration,
+    /// The number of the last invalidation when its fetch began.
+    pub number: u64,
+}
+
+impl Meta {
+    /// That of a response that is being stored.
+    pub fn of(head: &StoredHead, took: Duration, number: u64) -> Self {
+        let mut fields = head.all_fields();
+        fields.remove(header::CONTENT_LENGTH);
+        Self { status: head.status, fields, times: StoredTimes::of(&head.freshness), took, number }
+    }
+
+    /// The lines, for a file of which the file system says `file`.
+    pub(super) fn write(&self, uri: &TargetUri<'_>, file: &Status) -> Vec<u8> {
+        let (seconds, nanoseconds) = file.modified;
+        let times = &self.times;
+        let mut lines = format!(
+            "{MAGIC}\nfile {} {seconds} {nanoseconds} {}\nuri {uri}\nstatus {}\nnumber {}\nreceived_ms {}\n\
+             lifetime_ms {}\nlifetime_from {}\nage_ms {}\ntook_ms {}\n\n",
+            file.size,
+            file.inode,
+            self.status.as_u16(),
+            self.number,
+            times.received.0,
+            times.lifetime.as_millis(),
+            times.source.token(),
+            times.initial_age.as_millis(),
+            self.took.as_millis(),
+        )
+        .into_bytes();
+        for (name, value) in &self.fields {
+            lines.extend_from_slice(name.as_str().as_bytes());
+            lines.extend_from_slice(b": ");
+            lines.extend_from_slice(value.as_bytes());
+            lines.push(b'\n');
+        }
+        lines
+    }
+}
+
+/// Whose a file is.
+#[derive(Debug)]
+pub(super) enum Judged {
+    /// A response that larder stored for this URI.
+    Stored(Box<Meta>),
+    /// One that it stored for the same URI in the other scheme.
+    OtherScheme,
+    /// Somebody put it there, or changed it.
+    ByHand,
+}
+
+impl Judged {
+    pub(super) fn is_by_hand(&self) -> bool {
+        matches!(self, Self::ByHand)
+    }
+}
+
+/// Judges a file by the lines that were found with it. `uri` is the one that its name stands for; without it any will do.
+pub(super) fn judge(lines: &[u8], uri: Option<&TargetUri<'_>>, file: &Status) -> Judged {
+    let read = || {
+        let mut lines = Lines(lines);
+        (lines.next()? == MAGIC.as_bytes()).then_some(())?;
+        let (seconds, nanoseconds) = file.modified;
+        let is = format!("{} {seconds} {nanoseconds} {}", file.size, file.inode);
+        (lines.value("file")? == is).then_some(())?;
+        let (said, mut scheme_differs) = (lines.value("uri")?, false);
+        if let Some(uri) = uri.filter(|uri| said != uri.to_string()) {
+            let other = match uri.scheme {
+                Scheme::Http => Scheme::Https,
+                Scheme::Https => Scheme::Http,
+            };
+            scheme_differs = said == TargetUri { scheme: other, ..*uri }.to_string();
+            scheme_differs.then_some(())?;
+        }
+        Some((lines.meta()?, scheme_differs))
+    };
+    match read() {
+        Some((meta, false)) => Judged::Stored(Box::new(meta)),
+        Some((_, true)) => Judged::OtherScheme,
+        None => Judged::ByHand,
+    }
+}
+
+/// What is left to read.
+struct Lines<'a>(&'a [u8]);
+
+impl<'a> Lines<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let end = self.0.iter().position(|byte| *byte == b'\n')?;
+        let line = self.0.get(..end)?;
+        self.0 = self.0.get(end + 1..)?;
+        Some(line)
+    }
+
+    /// The value of the next line, which has to be called `name`.
+    fn value(&mut self, name: &str) -> Option<&'a str> {
+        std::str::from_utf8(self.next()?).ok()?.strip_prefix(name)?.strip_prefix(' ')
+    }
+
+    fn milliseconds(&mut self, name: &str) -> Option<Duration> {
+        self.value(name)?.parse().ok().map(Duration::from_millis)
+    }
+
+    fn meta(&mut self) -> Option<Meta> {
+        let status = StatusCode::from_bytes(self.value("status")?.as_bytes()).ok()?;
+        let number = self.value("number")?.parse().ok()?;
+        let received = WallTime(self.value("received_ms")?.parse().ok()?);
+        let lifetime = self.milliseconds("lifetime_ms")?;
+        let source = source(self.value("lifetime_from")?)?;
+        let initial_age = self.milliseconds("age_ms")?;
+        let took = self.milliseconds("took_ms")?;
+        self.next()?.is_empty().then_some(())?;
+        let mut fields = HeaderMap::new();
+        while !self.0.is_empty() {
+            let line = self.next()?;
+            let colon = line.windows(2).position(|two| two == b": ")?;
+            let name = HeaderName::from_bytes(line.get(..colon)?).ok()?;
+            let value = HeaderValue::from_bytes(line.get(colon + 2..)?).ok()?;
+            fields.try_append(name, value).ok()?;
+        }
+        let times = StoredTimes { received, lifetime, source, initial_age };
+        Some(Meta { status, fields, times, took, number })
+    }
+}
+
+fn source(token: &str) -> Option<LifetimeSource> {
+    const ALL: [LifetimeSource; 11] = [
+        LifetimeSource::OverrideTtl,
+        LifetimeSource::Targeted,
+        LifetimeSource::SurrogateControl,
+        LifetimeSource::XAccelExpires,
+        LifetimeSource::XReverseProxyTtl,
+        LifetimeSource::SMaxage,
+        LifetimeSource::MaxAge,
+        LifetimeSource::Expires,
+        LifetimeSource::Ttl,
+        LifetimeSource::Heuristic,
+        LifetimeSource::Nothing,
+    ];
+    ALL.into_iter().find(|source| source.token() == token)
+}

@@ -1,0 +1,306 @@
+//! A store of plain files: the body of a response lies where its URL says, for everybody to see.
+//!
+//! In: whole responses with status 200. Out: open files. `cat` shows an entry, `rm` removes it, an editor or a `cp` overrides
+//! it, another web server may serve the directory, an application may write into it: the file system is the truth, and
+//! every look-up asks it. What larder knows beyond the body lies in an attribute of the file and is void once the file is
+//! not the one that it was written for. Names never leave the directory, whatever a request or a symbolic link says.
+//!
+//! A look-up is a plain call that never waits: what the kernel's caches cannot answer, it leaves to
+//! [`look_blocking`](FileStore::look_blocking), which is for a pool. All changes are made by one thread of the store's own.
+//! Deliberately absent: checksums (others may write), any judgement of HTTP but [`may_hold`].
+
+mod doomed;
+mod error;
+mod export;
+mod fill;
+mod health;
+mod hit;
+mod holdable;
+mod index;
+mod list;
+mod meta;
+mod name;
+mod open;
+mod place;
+mod queue;
+mod room;
+mod sys;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod walk;
+mod writer;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::SystemTime;
+
+use http::HeaderValue;
+
+pub use error::{FilesError, NotAFile, Refused};
+pub use export::{ExportSettings, Exported, LeftOut, Page, export};
+pub use fill::{Done, FileFill};
+pub use hit::{FileHit, PIECE_BYTES, Source};
+pub use holdable::may_hold;
+pub use list::Listed;
+pub use meta::{Meta, StoredTimes};
+pub use name::{TargetUri, Unnameable};
+pub use open::FilesSettings;
+
+use doomed::Doomed;
+use fill::Filling;
+use health::Health;
+use hit::Opened;
+use index::{Index, Noted};
+use meta::Judged;
+use name::Name;
+use open::Threads;
+use place::{Spare, TakenOut, is_absent};
+use queue::Queue;
+use room::Room;
+use tree::{Found, Glimpse, Tree};
+
+/// Fills under way, each with a file open.
+const FILLS_MAX: usize = 1024;
+
+/// How often a file is opened anew that changes while it is read.
+const READ_TRIES: usize = 3;
+
+/// What a look-up found.
+#[derive(Debug)]
+pub enum Look {
+    /// A file that stands for the response.
+    Found(Arc<FileHit>),
+    /// There is none.
+    Absent,
+    /// Only [`FileStore::look_blocking`] can tell.
+    WouldBlock,
+}
+
+/// Figures of a store, summed when asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FilesUsage {
+    /// Files known, those of others included.
+    pub files: u64,
+    /// Bytes taken on the disk.
+    pub bytes: u64,
+    /// The cap on them.
+    pub max_bytes: u64,
+    /// The most that was ever taken at once.
+    pub high_water_bytes: u64,
+    /// Inodes taken.
+    pub inodes: u64,
+    /// The cap on them.
+    pub max_inodes: u64,
+    /// Responses stored.
+    pub stored: u64,
+    /// Fills that were committed and not stored after all.
+    pub failed: u64,
+    /// Files evicted to make room.
+    pub evicted: u64,
+    /// Errors of the file system.
+    pub errors: u64,
+    /// Whether everything has been counted once; nothing is stored before.
+    pub is_counted: bool,
+    /// Whether the file system has failed a moment ago, and nothing is stored for a while.
+    pub is_failing: bool,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    stored: AtomicU64,
+    failed: AtomicU64,
+    evicted: AtomicU64,
+}
+
+/// What workers, the writing thread and the counting thread share.
+struct Shared {
+    tree: Tree,
+    index: Index,
+    room: Room,
+    queue: Arc<Queue>,
+    health: Health,
+    doomed: Doomed,
+    counts: Counts,
+    fills: Arc<AtomicUsize>,
+    max_object: AtomicU64,
+    default_type: Option<HeaderValue>,
+    is_counted: AtomicBool,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileStore").field("path", &self.tree.path()).finish_non_exhaustive()
+    }
+}
+
+/// The store. Shared by all workers; every method may be called from any of them.
+#[derive(Debug)]
+pub struct FileStore {
+    shared: Arc<Shared>,
+    threads: Threads,
+}
+
+impl FileStore {
+    /// Looks for the file of `uri`. Never waits for a disk.
+    pub fn look(&self, uri: &TargetUri<'_>) -> Look {
+        let shared = &self.shared;
+        let Ok(name) = Name::of(uri) else { return Look::Absent };
+        if shared.doomed.has(&name) {
+            return Look::Absent;
+        }
+        if let Some(hit) = shared.index.kept(&name) {
+            match hit.is_current(shared.tree.root()) {
+                Ok(true) if hit.is_for(uri.scheme) => return Look::Found(hit),
+                Ok(true) => return Look::Absent,
+                Ok(false) => shared.index.unkeep(&name),
+                Err(_) => shared.index.forget(&name),
+            }
+        }
+        match shared.tree.glimpse(&name) {
+            Glimpse::Absent => Look::Absent,
+            Glimpse::Unknown => Look::WouldBlock,
+            Glimpse::Found(found) => match shared.open(found, &name, uri) {
+                Ok(Some(hit)) => Look::Found(hit),
+                Ok(None) => Look::Absent,
+                Err(_) => Look::WouldBlock,
+            },
+        }
+    }
+
+    /// The same where it may wait for a disk; for a pool. What cannot be read counts as absent: the origin may know better.
+    pub fn look_blocking(&self, uri: &TargetUri<'_>) -> Option<Arc<FileHit>> {
+        let name = Name::of(uri).ok()?;
+        for _ in 0..READ_TRIES {
+            if self.shared.doomed.has(&name) {
+                return None;
+            }
+            let found = match self.shared.tree.find(&name) {
+                Ok(found) => found,
+                Err(error) if is_absent(&error) => {
+                    self.shared.index.forget(&name);
+                    return None;
+                }
+                Err(_) => return None,
+            };
+            if let Ok(hit) = self.shared.open(found, &name, uri) {
+                return hit;
+            }
+        }
+        None
+    }
+
+    /// Begins to store a response, whose body has `declared` bytes where that is known. Never waits.
+    ///
+    /// # Errors
+    /// It cannot be stored now.
+    pub fn begin(&self, uri: &TargetUri<'_>, declared: Option<u64>) -> Result<FileFill, Refused> {
+        let shared = &self.shared;
+        let name = Name::of(uri).map_err(Refused::Unnameable)?;
+        if !shared.is_counted.load(Ordering::Acquire) {
+            return Err(Refused::Counting);
+        }
+        if declared.is_some_and(|declared| declared > shared.max_object()) {
+            return Err(Refused::TooLarge);
+        }
+        if shared.health.is_failing() {
+            return Err(Refused::Failing);
+        }
+        let filling =
+            Filling::new(name, uri, declared, (&shared.fills, FILLS_MAX)).ok_or(Refused::QueueFull)?;
+        Ok(FileFill::new(Arc::clone(shared), filling))
+    }
+
+    /// Removes what larder has stored for `uri`; what people put there stays. Does not wait: from now on no look-up finds
+    /// it, and the file is gone a little later.
+    pub fn invalidate(&self, uri: &TargetUri<'_>) {
+        let Ok(name) = Name::of(uri) else { return };
+        self.shared.doomed.add(&name);
+        if self.shared.queue.push_removal(name.clone(), Spare::ByHand, None).is_err() {
+            let _ = self.shared.remove_now(&name, Spare::ByHand, false);
+            self.shared.doomed.done(&name);
+        }
+    }
+
+    /// Removes the file of `uri`, whoever put it there, and waits until it is gone for good; for a pool. Whether there was one.
+    ///
+    /// # Errors
+    /// It may still be there.
+    pub fn remove(&self, uri: &TargetUri<'_>) -> Result<bool, FilesError> {
+        let name = Name::of(uri)?;
+        let (tell, told) = mpsc::sync_channel(1);
+        self.shared.doomed.add(&name);
+        // Its receiver may have gone by then; nobody wants to know.
+        let done = Box::new(move |removed| drop(tell.send(removed)));
+        let removed = match self.shared.queue.push_removal(name.clone(), Spare::Nothing, Some(done)) {
+            Ok(()) => told.recv().map_err(|_| FilesError::Closed)?,
+            Err(_) => {
+                let removed = self.shared.remove_now(&name, Spare::Nothing, true);
+                self.shared.doomed.done(&name);
+                removed
+            }
+        };
+        let path = self.shared.tree.path().to_owned();
+        match removed {
+            Ok(TakenOut::Removed) => Ok(true),
+            Ok(TakenOut::Absent | TakenOut::Spared) => Ok(false),
+            Err(source) => Err(FilesError::Io { path, step: "cannot remove a file", source }),
+        }
+    }
+
+    /// Figures.
+    pub fn usage(&self) -> FilesUsage {
+        let shared = &self.shared;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FilesUsage {
+            files: shared.index.files() as u64,
+            bytes: shared.room.bytes.used(),
+            max_bytes: shared.room.bytes.cap(),
+            high_water_bytes: shared.room.bytes.high_water(),
+            inodes: shared.room.inodes.used(),
+            max_inodes: shared.room.inodes.cap(),
+            stored: count(&shared.counts.stored),
+            failed: count(&shared.counts.failed),
+            evicted: count(&shared.counts.evicted),
+            errors: shared.health.errors(),
+            is_counted: shared.is_counted.load(Ordering::Acquire),
+            is_failing: shared.health.is_failing(),
+        }
+    }
+
+    /// What is worth a line of log, once: the file system fails, or works again.
+    pub fn take_event(&self) -> Option<String> {
+        self.shared.health.take_event()
+    }
+}
+
+impl Shared {
+    fn max_object(&self) -> u64 {
+        self.max_object.load(Ordering::Relaxed)
+    }
+
+    /// Judges a file that was found and reads it. `None` where it was stored for the other scheme.
+    fn open(&self, found: Found, name: &Name, uri: &TargetUri<'_>) -> std::io::Result<Option<Arc<FileHit>>> {
+        let Found { file, status, path } = found;
+        let now = SystemTime::now();
+        let source = match self.tree.judge(&file, &status, name, Some(uri)) {
+            Judged::Stored(meta) => Source::Stored(meta),
+            Judged::OtherScheme => return Ok(None),
+            Judged::ByHand => {
+                let shown = String::from_utf8_lossy(name.shown());
+                Source::ByHand(hit::fields_by_hand(&status, &shown, self.default_type.as_ref(), now))
+            }
+        };
+        let is_by_hand = matches!(source, Source::ByHand(_));
+        let (bytes, inodes) = self.found_to_take(&status, name);
+        let noted = Noted { inode: status.inode, bytes, is_by_hand, is_use: true };
+        let claim = self.index.note(name, &noted, || self.room.take(bytes, inodes));
+        let (scheme, is_in_memory) = (uri.scheme, self.tree.is_in_memory());
+        let closer = Arc::downgrade(&self.queue);
+        let opened = Opened { file: Arc::new(file), status, path, source, scheme, is_in_memory, closer };
+        let hit = Arc::new(FileHit::read(opened, Some(claim))?);
+        self.index.keep(name, &hit, now);
+        Ok(Some(hit))
+    }
+}

@@ -1,0 +1,361 @@
+//! Getting a finished file to its name, and taking files away.
+//!
+//! In: a file in `.larder/tmp`, or a name. Out: the name stands for the whole new file, or everything is as it was. All of
+//! it goes by descriptors of directories that were opened one after the other without following links, so whatever is
+//! renamed or linked meanwhile, nothing lands outside. What a person put somewhere is never replaced: a new name is taken
+//! only if nothing has it, an old one by exchanging the two and looking at what came out. Runs on the store's one writing
+//! thread.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{
+    AtFlags, Mode, OFlags, RenameFlags, fchmod, linkat, mkdirat, openat, renameat, renameat_with, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::meta::{self, Meta};
+use super::name::{Name, SELF, TargetUri};
+use super::sys::{self, DIRECTORY, READ, Status, as_path};
+use super::tree::{Tree, directory_at, meta_path};
+
+/// How often a step is tried anew because somebody else changed the same names.
+const TRIES: usize = 8;
+
+/// Why a file did not get its name.
+#[derive(Debug)]
+pub(super) enum PlaceError {
+    /// Somebody else's file has it, or stands where a directory would be.
+    InTheWay,
+    /// No room for a directory.
+    NoRoom,
+    Io(io::Error),
+}
+
+impl From<Errno> for PlaceError {
+    fn from(error: Errno) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+impl From<io::Error> for PlaceError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// A file on its way. Removed on drop unless it got its name.
+#[derive(Debug)]
+pub(super) struct Temp {
+    pub(super) file: File,
+    name: String,
+    directory: std::sync::Arc<OwnedFd>,
+}
+
+impl Drop for Temp {
+    fn drop(&mut self) {
+        // Where it has got its name there is nothing to remove, or what it was exchanged for.
+        let _ = unlinkat(&self.directory, self.name.as_str(), AtFlags::empty());
+    }
+}
+
+/// What putting a file in its place did beside that.
+#[derive(Debug, Default)]
+pub(super) struct Placed {
+    /// Files that made way for a directory.
+    pub(super) removed: Vec<Name>,
+    /// Whether meta lies in a file of its own.
+    pub(super) is_beside: bool,
+}
+
+impl Tree {
+    /// A new file without a name in the tree.
+    pub(super) fn temp(&self) -> io::Result<Temp> {
+        for attempt in 0..TRIES {
+            let (directory, name) = (self.temps(), self.temp_name());
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match openat(&directory, name.as_str(), flags, Mode::RUSR | Mode::WUSR) {
+                Ok(file) => return Ok(Temp { file: file.into(), name, directory }),
+                Err(Errno::NOENT) if attempt == 0 => self.renew_temps()?,
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Errno::EXIST.into())
+    }
+
+    /// Puts a file whose content is whole in its place. `room` is asked before each directory that is made.
+    pub(super) fn put(
+        &self,
+        temp: &Temp,
+        name: &Name,
+        uri: &TargetUri<'_>,
+        meta: &Meta,
+        room: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<Placed, PlaceError> {
+        // Whatever the umask is: the operator said who may read.
+        fchmod(&temp.file, self.file_mode())?;
+        let status = Status::of(&temp.file)?;
+        let lines = meta.write(uri, &status);
+        let is_beside = !(self.has_attributes() && sys::set_attribute(&temp.file, &lines)?);
+        if is_beside {
+            if self.has_attributes() && !sys::set_attribute(&temp.file, meta::BESIDE)? {
+                return Err(Errno::NOSPC.into());
+            }
+            self.write_beside(name, &status, &lines)?;
+        }
+        let mut placed = Placed { is_beside, ..Placed::default() };
+        'tries: for _ in 0..TRIES {
+            let (directories, last) = name.split();
+            let mut parent = rustix::io::dup(self.root())?;
+            let mut path = Vec::new();
+            for component in directories {
+                path.extend_from_slice(component);
+                match self.enter(&parent, component, &path, room, &mut placed) {
+                    Ok(entered) => parent = entered,
+                    // Somebody, or an eviction for the sake of this, has removed the directory that it lies in.
+                    Err(PlaceError::Io(error)) if is_absent(&error) => continue 'tries,
+                    Err(error) => return Err(error),
+                }
+                path.push(b'/');
+            }
+            match self.rename(temp, &parent, last, name, uri)? {
+                Renamed::Done => return Ok(placed),
+                Renamed::Again => {}
+                Renamed::Directory(directory) => {
+                    if let Renamed::Done = self.rename(temp, &directory, SELF, name, uri)? {
+                        return Ok(placed);
+                    }
+                }
+            }
+        }
+        Err(Errno::AGAIN.into())
+    }
+
+    /// Opens a directory, makes it where it is missing; a stored file makes way for it.
+    fn enter(
+        &self,
+        at: &OwnedFd,
+        component: &[u8],
+        path: &[u8],
+        room: &mut dyn FnMut(&[u8]) -> bool,
+        placed: &mut Placed,
+    ) -> Result<OwnedFd, PlaceError> {
+        for _ in 0..TRIES {
+            match openat(at, as_path(component), DIRECTORY, Mode::empty()) {
+                Ok(directory) => return Ok(directory),
+                Err(Errno::NOENT) => {
+                    if !room(path) {
+                        return Err(PlaceError::NoRoom);
+                    }
+                    match mkdirat(at, as_path(component), Mode::RWXU) {
+                        Ok(()) => {
+                            let made = openat(at, as_path(component), DIRECTORY, Mode::empty())?;
+                            fchmod(&made, self.directory_mode())?;
+                            return Ok(made);
+                        }
+                        Err(Errno::EXIST) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Err(Errno::NOTDIR | Errno::LOOP) => {
+                    let name = Name::found(path);
+                    match self.take_out(at, component, &name, Spare::ByHand)? {
+                        TakenOut::Removed => placed.removed.push(name),
+                        TakenOut::Absent => {}
+                        TakenOut::Spared => return Err(PlaceError::InTheWay),
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Errno::AGAIN.into())
+    }
+
+    fn rename(
+        &self,
+        temp: &Temp,
+        parent: &OwnedFd,
+        last: &[u8],
+        name: &Name,
+        uri: &TargetUri<'_>,
+    ) -> Result<Renamed, PlaceError> {
+        let from = (&*temp.directory, temp.name.as_str());
+        match renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(Renamed::Done),
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                match linkat(from.0, from.1, parent, as_path(last), AtFlags::empty()) {
+                    Ok(()) => return Ok(Renamed::Done),
+                    Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(Errno::EXIST) => {}
+            // The directory was removed a moment ago.
+            Err(Errno::NOENT) => return Ok(Renamed::Again),
+            Err(error) => return Err(error.into()),
+        }
+        let there = match openat(parent, as_path(last), READ | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(there) => File::from(there),
+            Err(Errno::NOENT) => return Ok(Renamed::Again),
+            Err(_) => return Err(PlaceError::InTheWay),
+        };
+        let status = Status::of(&there)?;
+        if status.is_directory() && last != SELF {
+            return Ok(Renamed::Directory(there.into()));
+        }
+        if !status.is_file() || self.judge(&there, &status, name, Some(uri)).is_by_hand() {
+            return Err(PlaceError::InTheWay);
+        }
+        match renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                renameat(from.0, from.1, parent, as_path(last))?;
+                return Ok(Renamed::Done);
+            }
+            Err(Errno::NOENT) => return Ok(Renamed::Again),
+            Err(error) => return Err(error.into()),
+        }
+        // What came out has to be what was judged; else a person was faster, and gets the name back.
+        let out = Status::at(from.0, from.1.as_bytes())?;
+        if out.has_content_of(&status) {
+            self.forget_beside(name, &status);
+            return Ok(Renamed::Done);
+        }
+        renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::EXCHANGE)?;
+        Ok(Renamed::Again)
+    }
+
+    /// Removes the file of a name, and the directories that are empty without it. `sync`: it stays removed after a crash.
+    pub(super) fn remove(&self, name: &Name, spare: Spare, sync: bool) -> io::Result<TakenOut> {
+        let found = match self.find(name) {
+            Ok(found) => found,
+            Err(error) if is_absent(&error) => return Ok(TakenOut::Absent),
+            Err(error) => return Err(error),
+        };
+        let path = Name::found_at(&found.path);
+        let (directories, last) = path.split();
+        let directories: Vec<&[u8]> = directories.collect();
+        let parent = self.resolver().open(self.root(), &directories.join(&b'/'), DIRECTORY)?;
+        let taken = self.take_out(&parent, last, name, spare)?;
+        if taken == TakenOut::Removed && sync {
+            rustix::fs::fsync(&parent)?;
+        }
+        Ok(taken)
+    }
+
+    /// Removes directories that are empty, from the innermost outwards; `gone` hears of each.
+    pub(super) fn prune(&self, name: &Name, gone: &mut dyn FnMut(&[u8])) {
+        let mut path = name.bytes();
+        // A directory that has the name of a file: what was inside under `%self` may have been the last.
+        let mut first = true;
+        while !path.is_empty() {
+            let (above, last) = match path.iter().rposition(|byte| *byte == b'/') {
+                Some(slash) => {
+                    (path.get(..slash).unwrap_or_default(), path.get(slash + 1..).unwrap_or_default())
+                }
+                None => (b"".as_slice(), path),
+            };
+            let parent = match above {
+                b"" => rustix::io::dup(self.root()).map_err(io::Error::from),
+                above => self.resolver().open(self.root(), above, DIRECTORY),
+            };
+            let Ok(parent) = parent else { return };
+            match unlinkat(&parent, as_path(last), AtFlags::REMOVEDIR) {
+                Ok(()) => gone(path),
+                Err(Errno::NOENT | Errno::NOTDIR) if first => {}
+                Err(_) => return,
+            }
+            first = false;
+            path = above;
+        }
+    }
+
+    /// Takes a file out of its directory and then looks at it once more: what a person put there meanwhile is put back.
+    fn take_out(&self, parent: &OwnedFd, last: &[u8], name: &Name, spare: Spare) -> io::Result<TakenOut> {
+        let there = match openat(parent, as_path(last), READ | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(there) => File::from(there),
+            Err(Errno::NOENT) => return Ok(TakenOut::Absent),
+            // A symbolic link, or a socket.
+            Err(Errno::LOOP | Errno::NXIO) => return Ok(TakenOut::Spared),
+            Err(error) => return Err(error.into()),
+        };
+        let status = Status::of(&there)?;
+        let is_spared = |file: &File, status: &Status| {
+            !status.is_file() || spare == Spare::ByHand && self.judge(file, status, name, None).is_by_hand()
+        };
+        if is_spared(&there, &status) {
+            return Ok(TakenOut::Spared);
+        }
+        if spare == Spare::Nothing {
+            unlinkat(parent, as_path(last), AtFlags::empty())?;
+            self.forget_beside(name, &status);
+            return Ok(TakenOut::Removed);
+        }
+        let (temps, aside) = (self.temps(), self.temp_name());
+        match renameat(parent, as_path(last), &temps, aside.as_str()) {
+            Ok(()) => {}
+            Err(Errno::NOENT) if Status::at(parent, last).is_err() => return Ok(TakenOut::Absent),
+            Err(Errno::NOENT) => {
+                self.renew_temps()?;
+                return Err(Errno::AGAIN.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if !Status::at(&temps, aside.as_bytes())?.has_content_of(&status) {
+            renameat_with(&temps, aside.as_str(), parent, as_path(last), RenameFlags::NOREPLACE)?;
+            return Ok(TakenOut::Spared);
+        }
+        unlinkat(&temps, aside.as_str(), AtFlags::empty())?;
+        self.forget_beside(name, &status);
+        Ok(TakenOut::Removed)
+    }
+
+    /// Removes the meta of a file that is gone, where it was a file of its own.
+    fn forget_beside(&self, name: &Name, file: &Status) {
+        let _ = unlinkat(self.root(), meta_path(name, file).as_str(), AtFlags::empty());
+    }
+
+    /// Writes meta into a file of its own, whole or not at all.
+    fn write_beside(&self, name: &Name, file: &Status, lines: &[u8]) -> Result<(), PlaceError> {
+        let path = meta_path(name, file);
+        let (folder, last) = path.rsplit_once('/').unwrap_or_default();
+        let parent = directory_at(self.root(), folder)?;
+        let mut temp = self.temp()?;
+        temp.file.write_all(lines)?;
+        renameat(&*temp.directory, temp.name.as_str(), &parent, last)?;
+        Ok(())
+    }
+}
+
+enum Renamed {
+    Done,
+    /// The name changed meanwhile.
+    Again,
+    /// A directory has the name.
+    Directory(OwnedFd),
+}
+
+/// What is not to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spare {
+    /// What people put there.
+    ByHand,
+    Nothing,
+}
+
+/// What became of a file that was to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TakenOut {
+    Removed,
+    Absent,
+    /// It is a person's, or no file at all.
+    Spared,
+}
+
+/// Whether an error says no more than that there is no such file.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || matches!(Errno::from_io_error(error), Some(Errno::LOOP))
+}

@@ -1,0 +1,138 @@
+//! What waits for the one thread that writes.
+//!
+//! In: pieces of bodies, ends of fills, removals, from any worker. Out: the same, in order, to the writing thread. Bounded in
+//! bytes and in number: where it is full a fill is refused, and nobody ever waits for it. Ends of fills and removals are
+//! always taken: each of the former belongs to one of a bounded number of fills, of the latter there may be as many as
+//! [`REMOVALS_MAX`], and then whoever asks does it itself. Lock: the queue alone, held for the length of a push.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+
+use super::error::Refused;
+use super::fill::{Done, Filling};
+use super::meta::Meta;
+use super::name::Name;
+use super::place::{Spare, TakenOut};
+
+/// Bytes of bodies that may wait.
+pub(super) const QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Pieces that may wait.
+const PIECES_MAX: usize = 16 * 1024;
+/// Removals that may wait.
+const REMOVALS_MAX: usize = 64 * 1024;
+
+/// Told what became of a removal.
+pub(super) type Removed = Box<dyn FnOnce(std::io::Result<TakenOut>) + Send>;
+
+/// One thing to do.
+pub(super) enum Job {
+    Write(Arc<Filling>, Bytes),
+    Finish(Arc<Filling>, Box<Meta>, Done),
+    Abandon(Arc<Filling>),
+    Remove(Name, Spare, Option<Removed>),
+    /// Anything else that has to come after what was asked for before.
+    Run(Box<dyn FnOnce() + Send>),
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    bytes: usize,
+    pieces: usize,
+    removals: usize,
+    is_closed: bool,
+}
+
+/// The queue.
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    filled: Condvar,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Queue")
+    }
+}
+
+impl Queue {
+    /// A piece of a body.
+    pub(super) fn push_piece(&self, filling: &Arc<Filling>, bytes: Bytes) -> Result<(), Refused> {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_closed {
+            return Err(Refused::Closed);
+        }
+        if waiting.bytes + bytes.len() > QUEUE_BYTES_MAX || waiting.pieces >= PIECES_MAX {
+            return Err(Refused::QueueFull);
+        }
+        waiting.bytes += bytes.len();
+        waiting.pieces += 1;
+        waiting.jobs.push_back(Job::Write(Arc::clone(filling), bytes));
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// The end of a fill, unless `is_valid` says otherwise, which is asked under the lock: a removal that comes after
+    /// that is done after it.
+    pub(super) fn push_end(&self, job: Job, is_valid: impl FnOnce() -> bool) -> Result<(), (Job, Refused)> {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_closed {
+            return Err((job, Refused::Closed));
+        }
+        if !is_valid() {
+            return Err((job, Refused::Invalidated));
+        }
+        waiting.jobs.push_back(job);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// A removal; given back where it cannot wait here.
+    pub(super) fn push_removal(
+        &self,
+        name: Name,
+        spare: Spare,
+        done: Option<Removed>,
+    ) -> Result<(), Option<Removed>> {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_closed || waiting.removals >= REMOVALS_MAX {
+            return Err(done);
+        }
+        waiting.removals += 1;
+        waiting.jobs.push_back(Job::Remove(name, spare, done));
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// Waits for something to do; `None` when the queue is closed and empty.
+    pub(super) fn next(&self) -> Option<Job> {
+        let mut waiting = self.waiting.lock();
+        loop {
+            if let Some(job) = waiting.jobs.pop_front() {
+                match &job {
+                    Job::Write(_, bytes) => {
+                        waiting.bytes -= bytes.len();
+                        waiting.pieces -= 1;
+                    }
+                    Job::Remove(..) => waiting.removals -= 1,
+                    Job::Finish(..) | Job::Abandon(_) | Job::Run(_) => {}
+                }
+                return Some(job);
+            }
+            if waiting.is_closed {
+                return None;
+            }
+            self.filled.wait(&mut waiting);
+        }
+    }
+
+    /// Takes nothing more; what waits is still done.
+    pub(super) fn close(&self) {
+        self.waiting.lock().is_closed = true;
+        self.filled.notify_all();
+    }
+}

@@ -1,0 +1,282 @@
+//! The directory itself: opened once, then spoken to by descriptors only.
+//!
+//! In: names. Out: open files and what is known of them. Beside the hosts' directories lies `.larder`, whose name no host
+//! can have: a lock, the place where files are written before they get their names, and meta that fits no attribute. Who
+//! points a web server at a host's directory never serves it. [`super::place`] writes, this only reads and prepares.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, mkdirat, openat, unlinkat};
+use rustix::io::Errno;
+
+use super::error::FilesError;
+use super::meta::{self, Judged, META_BYTES_MAX};
+use super::name::{Name, SELF, TargetUri, digest};
+use super::sys::{self, Cached, DIRECTORY, READ, Resolver, Status};
+
+/// Where everything of larder's own lies.
+pub(super) const OWN: &str = ".larder";
+const TEMPS: &str = ".larder/tmp";
+/// Meta in files of their own, by a digest of the name.
+pub(super) const METAS: &str = ".larder/meta";
+
+const READ_ME: &str = "Made by larder: files on their way into the directories beside this one, and what larder knows of them.\n\
+                       Nothing here is for people or other programs; all of it may be removed while larder does not run.\n";
+
+/// A file that a name led to.
+pub(super) struct Found {
+    pub(super) file: File,
+    pub(super) status: Status,
+    /// Where it lies: its name, or `%self` in the directory that has its name.
+    pub(super) path: Vec<u8>,
+}
+
+/// What the kernel's name cache says of a name.
+pub(super) enum Glimpse {
+    Absent,
+    Found(Found),
+    Unknown,
+}
+
+/// An open store directory.
+#[derive(Debug)]
+pub(super) struct Tree {
+    path: PathBuf,
+    root: OwnedFd,
+    resolver: Resolver,
+    /// Whether files can carry attributes.
+    has_attributes: bool,
+    is_in_memory: bool,
+    file_mode: Mode,
+    temps: Mutex<Arc<OwnedFd>>,
+    serial: AtomicU64,
+    lock: OwnedFd,
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that is being started has the descriptor as well, until it runs its program.
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
+}
+
+impl Tree {
+    /// Opens `path`, makes it where it is missing, and removes what an earlier larder left half written. Blocks.
+    pub(super) fn open(path: &Path, file_mode: Mode) -> Result<Self, FilesError> {
+        let failed = |step| move |source| FilesError::Io { path: path.to_owned(), step, source };
+        std::fs::create_dir_all(path).map_err(failed("cannot make the directory"))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
+        let root = opened.map_err(failed("cannot open the directory"))?;
+        directory_at(&root, OWN).map_err(failed("cannot write to the directory"))?;
+        let lock = lock(&root).map_err(failed("cannot open the lock"))?;
+        let lock = lock.ok_or_else(|| FilesError::InUse { path: path.to_owned() })?;
+        let temps = directory_at(&root, TEMPS).map_err(failed("cannot write to the directory"))?;
+        empty(&temps).map_err(failed("cannot remove old temporary files"))?;
+        let probed = probe(&temps).map_err(failed("cannot write to the directory"))?;
+        if probed.ignores_case {
+            return Err(FilesError::CaseInsensitive { path: path.to_owned() });
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            resolver: Resolver::probe(&root),
+            has_attributes: probed.has_attributes,
+            is_in_memory: sys::is_in_memory(&root),
+            file_mode,
+            temps: Mutex::new(Arc::new(temps)),
+            serial: AtomicU64::new(0),
+            root,
+            lock,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn root(&self) -> &OwnedFd {
+        &self.root
+    }
+
+    pub(super) fn resolver(&self) -> Resolver {
+        self.resolver
+    }
+
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.is_in_memory
+    }
+
+    pub(super) fn has_attributes(&self) -> bool {
+        self.has_attributes
+    }
+
+    /// That of files.
+    pub(super) fn file_mode(&self) -> Mode {
+        self.file_mode
+    }
+
+    /// That of directories: who may read files may also list and enter.
+    pub(super) fn directory_mode(&self) -> Mode {
+        let bits = self.file_mode.bits();
+        Mode::from_bits_truncate(bits | (bits & 0o444) >> 2 | 0o700)
+    }
+
+    /// Whether the directory is still where it was; a person may have removed all of it.
+    pub(super) fn is_there(&self) -> bool {
+        Status::of(&self.root).is_ok_and(|status| status.links > 0)
+    }
+
+    /// The directory where files are written.
+    pub(super) fn temps(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.temps.lock())
+    }
+
+    /// The same made anew, after somebody removed it.
+    pub(super) fn renew_temps(&self) -> io::Result<()> {
+        directory_at(&self.root, OWN)?;
+        *self.temps.lock() = Arc::new(directory_at(&self.root, TEMPS)?);
+        Ok(())
+    }
+
+    /// A name in there that nothing has.
+    pub(super) fn temp_name(&self) -> String {
+        format!("{}-{}", std::process::id(), self.serial.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Opens the file of a name. May wait for a disk.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub(super) fn find(&self, name: &Name) -> io::Result<Found> {
+        self.settle(self.resolver.open(&self.root, name.bytes(), READ)?, name)
+    }
+
+    /// Asks the kernel's name cache; opens the file only where nothing about it can wait.
+    pub(super) fn glimpse(&self, name: &Name) -> Glimpse {
+        let flags = if self.is_in_memory { READ } else { OFlags::PATH | OFlags::CLOEXEC };
+        match self.resolver.open_cached(&self.root, name.bytes(), flags) {
+            Cached::Absent => Glimpse::Absent,
+            Cached::Open(file) if self.is_in_memory => match self.settle(file, name) {
+                Ok(found) => Glimpse::Found(found),
+                Err(_) => Glimpse::Absent,
+            },
+            Cached::Open(_) | Cached::Unknown => Glimpse::Unknown,
+        }
+    }
+
+    /// The file itself, or where a directory has its name, the one inside.
+    fn settle(&self, opened: OwnedFd, name: &Name) -> io::Result<Found> {
+        let status = Status::of(&opened)?;
+        let mut found = Found { file: opened.into(), status, path: name.bytes().to_vec() };
+        if status.is_directory() {
+            found.file = self.resolver.open(&found.file, SELF, READ)?.into();
+            found.status = Status::of(&found.file)?;
+            found.path.push(b'/');
+            found.path.extend_from_slice(SELF);
+        }
+        if !found.status.is_file() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(found)
+    }
+
+    /// Whose the file of a name is.
+    pub(super) fn judge(
+        &self,
+        file: &File,
+        status: &Status,
+        name: &Name,
+        uri: Option<&TargetUri<'_>>,
+    ) -> Judged {
+        let lines = match self.has_attributes.then(|| sys::attribute(file)).flatten() {
+            Some(lines) if lines != meta::BESIDE => Some(lines),
+            None if self.has_attributes => None,
+            _ => self.beside(name, status),
+        };
+        lines.map_or(Judged::ByHand, |lines| meta::judge(&lines, uri, status))
+    }
+
+    /// Meta from its own file.
+    fn beside(&self, name: &Name, status: &Status) -> Option<Vec<u8>> {
+        let path = meta_path(name, status);
+        let file = File::from(self.resolver.open(&self.root, path.as_bytes(), READ).ok()?);
+        let size =
+            usize::try_from(Status::of(&file).ok()?.size).ok().filter(|size| *size <= META_BYTES_MAX)?;
+        let mut lines = vec![0; size];
+        file.read_exact_at(&mut lines, 0).ok()?;
+        Some(lines)
+    }
+}
+
+/// Where the meta of a name's file lies when it is a file of its own: another one for each file that has the name.
+pub(super) fn meta_path(name: &Name, file: &Status) -> String {
+    let digest = digest(name.bytes());
+    let (folder, rest) = digest.split_at(2);
+    format!("{METAS}/{folder}/{rest}-{:x}", file.inode)
+}
+
+/// Opens a directory of larder's own, made where it is missing; for nobody else.
+pub(super) fn directory_at(root: &OwnedFd, path: &str) -> io::Result<OwnedFd> {
+    let mut at = rustix::io::dup(root)?;
+    for component in path.split('/') {
+        match mkdirat(&at, component, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        at = openat(&at, component, DIRECTORY, Mode::empty())?;
+    }
+    Ok(at)
+}
+
+/// One larder per directory: two would not know of each other's room. `None` where it is held.
+fn lock(root: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    let own = openat(root, OWN, DIRECTORY, Mode::empty())?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let written = File::from(openat(&own, "lock", flags, Mode::RUSR | Mode::WUSR)?);
+    if Status::of(&written)?.size == 0 {
+        written.write_all_at(READ_ME.as_bytes(), 0)?;
+    }
+    drop(written);
+    // Held open for reading only: a file open for writing keeps the file system from being made read-only.
+    let file = openat(&own, "lock", OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes the files of a directory.
+fn empty(directory: &OwnedFd) -> io::Result<()> {
+    for entry in rustix::fs::Dir::read_from(directory)? {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            unlinkat(directory, entry.file_name(), AtFlags::empty())?;
+        }
+    }
+    Ok(())
+}
+
+struct Probed {
+    has_attributes: bool,
+    ignores_case: bool,
+}
+
+/// What the file system can do, by doing it.
+fn probe(temps: &OwnedFd) -> io::Result<Probed> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = openat(temps, "probe", flags, Mode::RUSR | Mode::WUSR)?;
+    let probed = Probed {
+        has_attributes: sys::set_attribute(&file, meta::BESIDE)?,
+        ignores_case: Status::at(temps, b"PROBE").is_ok(),
+    };
+    unlinkat(temps, "probe", AtFlags::empty())?;
+    Ok(probed)
+}

@@ -1,0 +1,253 @@
+//! The one thread that changes the directory.
+//!
+//! In: the queue. Out: files with their names, and room made for them by taking others away. One thread, because the order
+//! of what is stored and what is removed is the order in which it was asked for, and nothing here has to be guarded
+//! against itself. Room is reserved before a byte is written, for the whole body where its length is known. Data is
+//! handed to the disk after every [`SYNC_EVERY_BYTES`], so that no storm of dirty pages gathers. Nothing here is seen by a
+//! client: whatever fails, its response was served and is not stored.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use rustix::io::Errno;
+
+use super::Shared;
+use super::error::Refused;
+use super::fill::{Filling, Work};
+use super::index::Noted;
+use super::meta::Meta;
+use super::name::Name;
+use super::place::{PlaceError, Placed, Spare, TakenOut, is_absent};
+use super::queue::Job;
+use super::room::{self, Claim, DIRECTORY_BYTES, META_BYTES};
+use super::sys::Status;
+use crate::budget::Budget;
+
+/// Bytes that may be written before all of them are handed to the disk.
+const SYNC_EVERY_BYTES: u64 = 32 * 1024 * 1024;
+
+/// What is reserved at a time for a body whose length nobody knows, in bytes.
+const GROWTH_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Files evicted for one reservation beyond those that would have been enough, had nobody them open.
+const EVICTED_IN_VAIN_MAX: u64 = 64;
+
+/// Works until the queue is closed and empty.
+pub(super) fn run(shared: &Shared) {
+    let mut unsynced_bytes = 0;
+    while let Some(job) = shared.queue.next() {
+        match job {
+            Job::Write(filling, bytes) => {
+                unsynced_bytes += bytes.len() as u64;
+                shared.write(&filling, &bytes);
+            }
+            Job::Finish(filling, meta, done) => {
+                let finished = shared.finish(&filling, &meta);
+                let counter = if finished.is_ok() { &shared.counts.stored } else { &shared.counts.failed };
+                counter.fetch_add(1, Ordering::Relaxed);
+                done(finished);
+            }
+            Job::Abandon(filling) => *filling.work.lock() = Work::default(),
+            Job::Remove(name, spare, done) => {
+                let removed = shared.remove_now(&name, spare, done.is_some());
+                shared.doomed.done(&name);
+                if let Some(done) = done {
+                    done(removed);
+                }
+            }
+            Job::Run(run) => run(),
+        }
+        if unsynced_bytes >= SYNC_EVERY_BYTES {
+            unsynced_bytes = 0;
+            if !shared.tree.is_in_memory()
+                && let Err(error) = rustix::fs::syncfs(shared.tree.root())
+            {
+                shared.health.fails("cannot write to the disk", &error.into());
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn write(&self, filling: &Arc<Filling>, bytes: &Bytes) {
+        let mut work = filling.work.lock();
+        if filling.failure().is_none()
+            && let Err(why) = self.write_piece(filling, &mut work, bytes)
+        {
+            filling.fail(why);
+        }
+        if filling.failure().is_some() {
+            *work = Work::default();
+        }
+    }
+
+    fn write_piece(&self, filling: &Filling, work: &mut Work, bytes: &Bytes) -> Result<(), Refused> {
+        let name_len = filling.name.bytes().len();
+        let end = work.written + bytes.len() as u64;
+        let claimed = work.claim.as_ref().map_or(0, Claim::bytes);
+        let needed = room::expected(filling.declared.unwrap_or(end).max(end), name_len);
+        if claimed < needed || work.claim.is_none() {
+            let ahead = if filling.declared.is_none() { claimed.min(GROWTH_BYTES_MAX) } else { 0 };
+            let inodes = if work.claim.is_none() { 2 } else { 0 };
+            let missing = needed - claimed;
+            let more = self.make_room(missing + ahead, inodes).or_else(|| self.make_room(missing, inodes));
+            work.claim.get_or_insert_default().absorb(more.ok_or(Refused::NoRoom)?);
+        }
+        let temp = match &mut work.temp {
+            Some(temp) => temp,
+            none => none.insert(self.tree.temp().map_err(|error| self.failed("cannot make a file", &error))?),
+        };
+        temp.file.write_all(bytes).map_err(|error| self.failed("cannot write", &error))?;
+        work.written = end;
+        Ok(())
+    }
+
+    fn finish(&self, filling: &Arc<Filling>, meta: &Meta) -> Result<(), Refused> {
+        let mut work = std::mem::take(&mut *filling.work.lock());
+        if let Some(why) = filling.failure() {
+            return Err(why);
+        }
+        // Of a body without a byte nothing was written yet.
+        self.write_piece(filling, &mut work, &Bytes::new())?;
+        let (Some(temp), Some(mut claim)) = (work.temp.take(), work.claim.take()) else {
+            return Err(Refused::Incomplete);
+        };
+        let mut room = |path: &[u8]| {
+            self.index.sees_directory(path)
+                || self
+                    .make_room(DIRECTORY_BYTES, 1)
+                    .map(|claim| self.index.note_directory(path, claim))
+                    .is_some()
+        };
+        let name = &filling.name;
+        let placed = self.tree.put(&temp, name, &filling.uri.borrow(), meta, &mut room);
+        let Placed { removed, is_beside } = placed.map_err(|error| match error {
+            PlaceError::InTheWay => Refused::InTheWay,
+            PlaceError::NoRoom => Refused::NoRoom,
+            PlaceError::Io(error) if is_of_one_place(&error) => Refused::InTheWay,
+            PlaceError::Io(error) => self.failed("cannot put a file in its place", &error),
+        })?;
+        for name in &removed {
+            self.index.forget(name);
+        }
+        let status = Status::of(&temp.file).map_err(|error| self.failed("cannot look at a file", &error))?;
+        let taken = self.taken(&status, name, is_beside);
+        if let Some(missing) = taken.checked_sub(claim.bytes()).filter(|missing| *missing > 0) {
+            // The file system took more than it usually does; it is there, so it is counted.
+            claim.absorb(self.make_room(missing, 0).unwrap_or_else(|| self.room.take(missing, 0)));
+        }
+        claim.shrink_to(taken, 1 + u64::from(is_beside));
+        self.index.forget(name);
+        let noted = Noted { inode: status.inode, bytes: taken, is_by_hand: false, is_use: false };
+        self.index.note(name, &noted, || claim);
+        self.index.tidy();
+        self.health.works();
+        Ok(())
+    }
+
+    /// What a file takes that was found: bytes and inodes.
+    pub(super) fn found_to_take(&self, status: &Status, name: &Name) -> (u64, u64) {
+        let is_beside = !self.tree.has_attributes();
+        (self.taken(status, name, is_beside), 1 + u64::from(is_beside))
+    }
+
+    /// What a file takes, with meta in a file of its own or without.
+    fn taken(&self, status: &Status, name: &Name, is_beside: bool) -> u64 {
+        room::taken(status, name.bytes().len()) + if is_beside { META_BYTES } else { 0 }
+    }
+
+    fn failed(&self, step: &str, error: &io::Error) -> Refused {
+        self.health.fails(step, error);
+        match Errno::from_io_error(error) {
+            Some(Errno::NOSPC | Errno::DQUOT) => Refused::NoRoom,
+            _ => Refused::Failing,
+        }
+    }
+
+    /// Reserves room, by evicting where there is none. What is evicted and still open gives back nothing yet: where much was
+    /// evicted for nothing there is no room.
+    fn make_room(&self, bytes: u64, inodes: u64) -> Option<Claim> {
+        if bytes > self.room.bytes.cap() {
+            return None;
+        }
+        let (mut evicted_bytes, mut evicted) = (0, 0);
+        loop {
+            if let Some(claim) = self.room.reserve(bytes, inodes) {
+                return Some(claim);
+            }
+            let over = self.room.bytes.used().saturating_sub(self.room.bytes.cap());
+            if evicted > EVICTED_IN_VAIN_MAX && evicted_bytes > bytes.saturating_mul(2).saturating_add(over) {
+                return None;
+            }
+            evicted_bytes += self.evict_one()?;
+            evicted += 1;
+        }
+    }
+
+    /// Removes the file that is next; what it took. `None` where nothing is left that may go.
+    pub(super) fn evict_one(&self) -> Option<u64> {
+        let candidates = self.index.files().saturating_add(1);
+        for _ in 0..candidates {
+            let name = self.index.victim()?;
+            let bytes = self.index.bytes(&name);
+            match self.remove_now(&name, Spare::ByHand, false) {
+                Ok(TakenOut::Removed) => {
+                    self.counts.evicted.fetch_add(1, Ordering::Relaxed);
+                    return Some(bytes);
+                }
+                Ok(TakenOut::Absent | TakenOut::Spared) => {}
+                Err(_) => {
+                    self.index.spare(&name);
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Evicts what is over the caps: others have written, or the caps were lowered.
+    pub(super) fn evict_surplus(&self) {
+        let is_over = |budget: &Budget| budget.used() > budget.cap();
+        for _ in 0..self.index.files() {
+            if !(is_over(&self.room.bytes) || is_over(&self.room.inodes)) || self.evict_one().is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Removes a file and what is empty without it. `sync`: for good, also after a crash.
+    pub(super) fn remove_now(&self, name: &Name, spare: Spare, sync: bool) -> io::Result<TakenOut> {
+        let removed = match self.tree.remove(name, spare, sync) {
+            Err(error) if is_absent(&error) => Ok(TakenOut::Absent),
+            Err(error) if spare == Spare::ByHand && is_of_one_place(&error) => Ok(TakenOut::Spared),
+            removed => removed,
+        };
+        match &removed {
+            Ok(TakenOut::Removed | TakenOut::Absent) => {
+                self.index.forget(name);
+                self.tree.prune(name, &mut |path| self.index.forget_directory(path));
+            }
+            Err(error) if !is_of_one_place(error) => self.health.fails("cannot remove a file", error),
+            Ok(TakenOut::Spared) | Err(_) => {}
+        }
+        removed
+    }
+}
+
+/// Whether an error says something of one name or directory only: somebody else's rights, another file system mounted there,
+/// names that this file system does not have. No reason to leave everything alone.
+fn is_of_one_place(error: &io::Error) -> bool {
+    let places = [
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::XDEV,
+        Errno::NAMETOOLONG,
+        Errno::ILSEQ,
+        Errno::AGAIN,
+        Errno::BUSY,
+        Errno::LOOP,
+    ];
+    Errno::from_io_error(error).is_some_and(|error| places.contains(&error))
+}
