@@ -80,6 +80,11 @@ impl CacheKey {
         rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)
     }
 
+    /// Whether anything but the scheme tells apart what lies under the base.
+    pub(crate) fn has_more_parts(&self) -> bool {
+        self.first_part().is_none_or(|part| self.variant().len() > size_of::<u64>() + part.len())
+    }
+
     /// The hash of the base.
     pub fn hash(&self) -> u64 {
         self.hash

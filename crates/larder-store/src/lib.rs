@@ -10,6 +10,7 @@
 pub mod budget;
 pub mod disk;
 pub mod disks;
+mod filed;
 pub mod files;
 pub mod growing;
 pub mod key;

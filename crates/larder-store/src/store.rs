@@ -3,6 +3,8 @@
 //! In: responses, keys, bodies that arrive. Out: what a look-up may use. A look-up is a plain call and sees memory only;
 //! what memory does not have and a disk may is fetched by [`Store::recall`], which waits, within a bound, and puts what
 //! it finds into memory (promotion on use), so that the next look-up has it.
+//! A store of plain files has those behind its memory in place of disks ([`mod@crate::filed`]); who looks up asks the file
+//! system first.
 //! Whatever is stored is written through: to memory at once, to the disks through their queues. Where a disk takes it not,
 //! it is in memory alone, and the disk forgets what it had in its place.
 //! Deliberately absent: which disk has what, and how it lies there (see [`crate::disks`]).
@@ -11,11 +13,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_http::time::Now;
+use larder_http::message::Scheme;
+use larder_http::time::{Now, WallTime};
 use smallvec::SmallVec;
 
 use crate::budget::Reservation;
 use crate::disks::{DiskFill, Disks, DisksUsage};
+use crate::filed;
+use crate::files::{FileStore, TargetUri};
 use crate::key::CacheKey;
 use crate::memory::{Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
 use crate::recall::{Gate, Recalled};
@@ -26,7 +31,15 @@ use crate::stored::{StoredBody, StoredResponse};
 pub struct Store {
     memory: Arc<MemoryStore>,
     disks: Option<Arc<Disks>>,
+    files: Option<Filed>,
     gate: Gate,
+}
+
+/// Plain files, and since when they are in use.
+#[derive(Debug)]
+struct Filed {
+    store: Arc<FileStore>,
+    opened: WallTime,
 }
 
 impl Store {
@@ -37,7 +50,26 @@ impl Store {
 
     /// Memory in front of `disks`, where there are any.
     pub fn new(settings: &MemoryStoreSettings, disks: Option<Arc<Disks>>) -> Arc<Self> {
-        Arc::new(Self { memory: MemoryStore::new(settings), disks, gate: Gate::default() })
+        Arc::new(Self { memory: MemoryStore::new(settings), disks, files: None, gate: Gate::default() })
+    }
+
+    /// Memory in front of plain files, which were opened at `opened`.
+    pub fn of_files(settings: &MemoryStoreSettings, store: Arc<FileStore>, opened: WallTime) -> Arc<Self> {
+        let memory = MemoryStore::new(settings);
+        let files = Some(Filed { store, opened });
+        Arc::new(Self { memory, disks: None, files, gate: Gate::default() })
+    }
+
+    /// The plain files, where it has those.
+    #[inline]
+    pub fn files(&self) -> Option<&Arc<FileStore>> {
+        self.files.as_ref().map(|files| &files.store)
+    }
+
+    /// Whether what was stored at `stored` was stored since this store was opened: numbers of invalidations from before mean
+    /// nothing where no disk remembers them.
+    pub fn is_since_opened(&self, stored: WallTime) -> bool {
+        self.files.as_ref().is_none_or(|files| files.opened <= stored)
     }
 
     /// What is in memory.
@@ -114,18 +146,14 @@ impl Store {
         replaces: impl Fn(&StoredResponse) -> bool,
         valid: impl FnOnce() -> bool,
     ) -> bool {
-        let Some(disks) = &self.disks else {
-            return self.memory.insert(key, response, replaces, valid);
-        };
-        // Under the shard's lock, as the check is: an invalidation comes before both or after both.
         let written = Arc::clone(&response);
-        self.memory.insert(key, response, replaces, || {
-            let is_valid = valid();
-            if is_valid {
-                disks.put(key, &written);
-            }
-            is_valid
-        })
+        let is_stored = match &self.disks {
+            None => self.memory.insert(key, response, replaces, valid),
+            // Under the shard's lock, as the check is: an invalidation comes before both or after both.
+            Some(disks) => self.memory.insert(key, response, replaces, || valid() && disks.put(key, &written)),
+        };
+        let to_files = self.files().filter(|_| is_stored);
+        is_stored && to_files.is_none_or(|files| filed::put(files, &self.memory, key, &written))
     }
 
     /// See [`MemoryStore::replace`].
@@ -136,31 +164,32 @@ impl Store {
         new: Arc<StoredResponse>,
         valid: impl FnOnce() -> bool,
     ) -> bool {
+        if self.files.is_some() {
+            // What is replaced is a file, and not in memory.
+            return self.insert(key, new, |other| Arc::ptr_eq(&other.body, &old.body), valid);
+        }
         let Some(disks) = &self.disks else {
             return self.memory.replace(key, old, new, valid);
         };
         let written = Arc::clone(&new);
-        self.memory.replace(key, old, new, || {
-            let is_valid = valid();
-            if is_valid {
-                disks.put(key, &written);
-            }
-            is_valid
-        })
+        self.memory.replace(key, old, new, || valid() && disks.put(key, &written))
     }
 
     /// Takes one response out of the index, where it still is.
     pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
-        if let Some(disks) = &self.disks {
-            disks.remove(key, response);
-        }
         self.memory.remove(key, response);
+        self.forget(key, response);
     }
 
-    /// What the disks have of the identity of `response` goes: it lies elsewhere now.
+    /// What disks or files have of the identity of `response` goes: it lies elsewhere now, or nowhere.
     pub fn forget(&self, key: &CacheKey, response: &StoredResponse) {
         if let Some(disks) = &self.disks {
             disks.remove(key, response);
+        }
+        if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_key(key))
+            && !key.has_more_parts()
+        {
+            files.invalidate(&uri);
         }
     }
 
@@ -168,6 +197,9 @@ impl Store {
     pub fn close(&self) {
         if let Some(disks) = &self.disks {
             disks.close();
+        }
+        if let Some(files) = self.files() {
+            files.close();
         }
     }
 
@@ -196,7 +228,11 @@ impl Store {
     /// of the invalidation. The disks go first: what is recalled meanwhile finds that it is not there any more.
     pub fn invalidate(&self, key: &CacheKey, number: u64) -> u64 {
         let on_disks = self.disks.as_ref().map_or(0, |disks| disks.invalidate(key, number));
-        self.memory.invalidate(key).max(on_disks)
+        let in_memory = self.memory.invalidate(key);
+        if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_base(key, Scheme::Http)) {
+            files.invalidate(&uri);
+        }
+        in_memory.max(on_disks)
     }
 
     /// The figures of what is in memory.

@@ -15,6 +15,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::budget::Reservation;
 use crate::disks::DiskPieces;
+use crate::files::{FileHit, FileReader};
 use crate::memory::MemoryStore;
 
 mod refreshing;
@@ -46,8 +47,14 @@ pub struct StoredBody {
     /// Where each piece ends.
     ends: Box<[u64]>,
     /// Where it lies, if that is not in memory: then there are no pieces.
-    disks: Option<DiskPieces>,
+    elsewhere: Option<Elsewhere>,
     _room: Option<Reservation>,
+}
+
+#[derive(Debug)]
+enum Elsewhere {
+    Disks(DiskPieces),
+    File(Arc<FileHit>),
 }
 
 impl StoredBody {
@@ -57,29 +64,45 @@ impl StoredBody {
             *end += piece.len() as u64;
             Some(*end)
         });
-        Self { ends: ends.collect(), pieces, disks: None, _room: Some(room) }
+        Self { ends: ends.collect(), pieces, elsewhere: None, _room: Some(room) }
     }
 
     /// A body that lies on disks; `None` where `memory` has no room for the places of its pieces.
     pub(crate) fn on_disks(memory: &MemoryStore, pieces: DiskPieces) -> Option<Self> {
         let room = memory.reserve(pieces.count() as u64 * DISK_PIECE_BYTES)?;
-        Some(Self { pieces: Vec::new(), ends: Box::default(), disks: Some(pieces), _room: Some(room) })
+        Some(Self { elsewhere: Some(Elsewhere::Disks(pieces)), _room: Some(room), ..Self::empty() })
     }
 
-    /// Where it lies, if that is not in memory.
+    /// The content of a file. What of it is in memory is counted with the files that are kept open.
+    pub(crate) fn of_file(file: &Arc<FileHit>) -> Self {
+        match file.whole() {
+            Some(whole) if whole.is_empty() => Self::empty(),
+            Some(whole) => {
+                let ends = Box::new([whole.len() as u64]);
+                Self { pieces: vec![whole.clone()], ends, ..Self::empty() }
+            }
+            None => Self { elsewhere: Some(Elsewhere::File(Arc::clone(file))), ..Self::empty() },
+        }
+    }
+
+    /// Where it lies, if that is on disks.
     pub(crate) fn on_disk(&self) -> Option<&DiskPieces> {
-        self.disks.as_ref()
+        match &self.elsewhere {
+            Some(Elsewhere::Disks(pieces)) => Some(pieces),
+            Some(Elsewhere::File(_)) | None => None,
+        }
     }
 
     /// Whether all of it is in memory.
+    #[inline]
     pub fn is_in_memory(&self) -> bool {
-        self.disks.is_none()
+        self.elsewhere.is_none()
     }
 
     /// Whether it can be read: one on a disk goes with what it lies in, whoever knows of it.
     #[inline]
     pub fn is_there(&self) -> bool {
-        self.disks.as_ref().is_none_or(DiskPieces::is_there)
+        self.is_in_memory() || self.on_disk().is_none_or(DiskPieces::is_there)
     }
 
     /// `range` of it, to be sent. `None` where it lies on a disk and is not there any more.
@@ -97,13 +120,16 @@ impl StoredBody {
         if range.is_empty() {
             return Some(Body::Empty);
         }
-        match &self.disks {
-            None => Some(Body::Pieces { owner: owner(), range }),
-            Some(pieces) => {
-                let length = Some(range.end - range.start);
-                Some(Body::Stream { length, stream: Box::pin(pieces.reader(range)?) })
+        let length = Some(range.end - range.start);
+        Some(match &self.elsewhere {
+            None => Body::Pieces { owner: owner(), range },
+            Some(Elsewhere::Disks(pieces)) => {
+                Body::Stream { length, stream: Box::pin(pieces.reader(range)?) }
             }
-        }
+            Some(Elsewhere::File(file)) => {
+                Body::Stream { length, stream: Box::pin(FileReader::new(file, range)) }
+            }
+        })
     }
 
     /// What of the store's memory it takes.
@@ -147,14 +173,15 @@ impl StoredBody {
 
     /// No content; needs no room.
     pub fn empty() -> Self {
-        Self { pieces: Vec::new(), ends: Box::default(), disks: None, _room: None }
+        Self { pieces: Vec::new(), ends: Box::default(), elsewhere: None, _room: None }
     }
 
     /// Length in bytes.
     pub fn length(&self) -> u64 {
-        match &self.disks {
+        match &self.elsewhere {
             None => self.ends.last().copied().unwrap_or(0),
-            Some(pieces) => pieces.length(),
+            Some(Elsewhere::Disks(pieces)) => pieces.length(),
+            Some(Elsewhere::File(file)) => file.size(),
         }
     }
 

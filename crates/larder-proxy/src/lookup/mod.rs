@@ -4,6 +4,8 @@
 //! words. Whole responses come first; parts of one (206) lie under a key of their own, which is looked at only where no
 //! whole one is selected. A look-up never waits; all judgement is `larder-cache`'s.
 
+mod file;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use larder_store::{CacheKey, Held, Lookup, Near, Recalled, RefreshFailure, Store
 use smallvec::SmallVec;
 
 use crate::settings::RuleSettings;
+use file::Filed;
 
 /// Responses that were invalidated without being looked for, taken out in one look-up.
 const GONE_MAX: usize = 64;
@@ -155,6 +158,37 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
     }
 
     fn look_up_in(&self, store: &Store, now: Now) -> Found {
+        if store.files().is_none() {
+            return self.look_up_in_memory(store, now);
+        }
+        self.look_up_beside_files(store, file::look(self.rule, store, self.request, now), now)
+    }
+
+    /// What a person put there goes before everything; a file that larder wrote, before what is in memory, unless that is
+    /// newer and on its way to be one.
+    fn look_up_beside_files(&self, store: &Store, filed: Filed, now: Now) -> Found {
+        let (stored, would_wait) = match filed {
+            Filed::ByHand(stored) => return self.judge(Held::Shared(stored), now),
+            Filed::Found(stored) if (self.holds)(&stored) => (Some(stored), false),
+            Filed::Found(gone) => {
+                store.forget(self.key, &gone);
+                (None, false)
+            }
+            Filed::Absent => (None, false),
+            Filed::WouldWait => (None, true),
+        };
+        let in_memory = self.look_up_in_memory(store, now);
+        let received = |stored: &StoredResponse| stored.head.freshness.received.monotonic;
+        match (stored, in_memory) {
+            (Some(file), found) if found.usable().is_none_or(|newer| received(newer) < received(&file)) => {
+                self.judge(Held::Shared(file), now)
+            }
+            (_, Found::Ask(ask)) => Found::Ask(Ask { may_recall: ask.may_recall || would_wait, ..ask }),
+            (_, found) => found,
+        }
+    }
+
+    fn look_up_in_memory(&self, store: &Store, now: Now) -> Found {
         let selects = |response: &StoredResponse| response.head.vary.selects(&self.request.fields);
         for _ in 0..GONE_MAX {
             let ask = match store.lookup(self.near, self.key, now.monotonic, selects) {
@@ -194,15 +228,20 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
         store.may_recall(self.key) || (is_get && store.may_recall(&self.key.of_parts()))
     }
 
-    /// Takes what the disks of the rule's stores have for this request into memory, so that another look finds it; says
-    /// whether that was anything.
-    pub(crate) async fn recall(&self, now: Now) -> bool {
+    /// What the disks and files of the rule's stores have for this request, as far as a look that does not wait could not
+    /// tell. What comes from a disk is in memory from then on.
+    pub(crate) async fn recall(&self, now: Now) -> Option<Found> {
         for (store, _) in self.rule.stores() {
-            if self.recall_from(store, now).await == Recalled::Something {
-                return true;
+            if store.files().is_some() {
+                let filed = file::look_waiting(self.rule, store, self.request, now).await;
+                if matches!(filed, Filed::Found(_) | Filed::ByHand(_)) {
+                    return Some(self.look_up_beside_files(store, filed, now));
+                }
+            } else if self.recall_from(store, now).await == Recalled::Something {
+                return Some(self.look_up(now));
             }
         }
-        false
+        None
     }
 
     async fn recall_from(&self, store: &Store, now: Now) -> Recalled {

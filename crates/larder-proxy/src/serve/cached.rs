@@ -110,6 +110,18 @@ fn sought<'a>(
 /// is to ask the origin.
 #[inline(always)]
 fn use_stored(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) -> Result<Reply, Ask> {
+    use_found(quest, exchange, key, now, find(quest, exchange, key, Some(&quest.worker.near), now))
+}
+
+/// The same from what a look has found.
+#[inline(always)]
+fn use_found(
+    quest: &Quest<'_>,
+    exchange: &Exchange,
+    key: &CacheKey,
+    now: Now,
+    found: Found,
+) -> Result<Reply, Ask> {
     let find_again = || find(quest, exchange, key, None, quest.worker.proxy.clock.now());
     let refresh = |stored: &Arc<StoredResponse>, kind| {
         refresh::refresh(quest, exchange, key, (stored, kind), || is_found(&find_again(), stored));
@@ -119,7 +131,7 @@ fn use_stored(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) 
         detail,
         ..CacheStatus::new(Outcome::Hit)
     };
-    let ask = match find(quest, exchange, key, Some(&quest.worker.near), now) {
+    let ask = match found {
         Found::Fresh { stored, age, ttl } => {
             if refresh::is_due_ahead(exchange, &stored, ttl) {
                 refresh(&stored, RefreshKind::Ahead);
@@ -173,7 +185,7 @@ pub(super) async fn cached(
     let mut seldom = None;
     let mut recalled = false;
     loop {
-        let (ask, now) = match first.take() {
+        let (mut ask, now) = match first.take() {
             Some(first) => first,
             None => {
                 let now = worker.proxy.clock.now();
@@ -185,8 +197,11 @@ pub(super) async fn cached(
         };
         // Once per request: what was not found on the disks then is not there.
         let may_recall = ask.may_recall && !std::mem::replace(&mut recalled, true);
-        if may_recall && sought(&quest, exchange, &key, None).recall(now).await {
-            continue;
+        if may_recall && let Some(found) = sought(&quest, exchange, &key, None).recall(now).await {
+            match use_found(&quest, exchange, &key, now, found) {
+                Ok(reply) => return reply,
+                Err(other) => ask = other,
+            }
         }
         let seldom = *seldom.get_or_insert_with(|| is_seldom(worker, &settings, &key, &ask));
         looks += 1;

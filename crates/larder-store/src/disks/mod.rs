@@ -193,8 +193,8 @@ impl Disks {
     }
 
     /// Writes a response to the disks that are to have it, in place of what they have of the same identity; all others forget
-    /// that. Never waits.
-    pub(crate) fn put(self: &Arc<Self>, key: &CacheKey, response: &Arc<StoredResponse>) {
+    /// that. Never waits; always true.
+    pub(crate) fn put(self: &Arc<Self>, key: &CacheKey, response: &Arc<StoredResponse>) -> bool {
         let identity = response.identity();
         let copies = self.copies(key, response);
         let mut head = None;
@@ -210,6 +210,7 @@ impl Disks {
                 disk.remove_identity(&disk.address(key), identity);
             }
         }
+        true
     }
 
     /// Which disks get a record of it, and what of the body stands in each.

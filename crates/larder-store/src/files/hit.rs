@@ -15,7 +15,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
-use larder_cache::StoredHead;
 use larder_http::body::Pieces;
 use larder_http::fields::date;
 use larder_http::message::Scheme;
@@ -25,6 +24,7 @@ use super::meta::Meta;
 use super::queue::{Job, Queue};
 use super::room::Claim;
 use super::sys::{self, NowRead, Status};
+use crate::stored::{StoredBody, StoredResponse};
 
 /// Files up to this size, in bytes, are read when they are found.
 pub(super) const WHOLE_BYTES_MAX: u64 = 64 * 1024;
@@ -56,7 +56,7 @@ pub struct FileHit {
     source: Source,
     scheme: Scheme,
     whole: Option<[Bytes; 1]>,
-    head: OnceLock<Arc<StoredHead>>,
+    stored: OnceLock<Arc<StoredResponse>>,
     /// Room on the disk is taken for as long as somebody has the file open, also when its name is gone.
     _claim: Option<Arc<Claim>>,
     is_in_memory: bool,
@@ -88,7 +88,7 @@ impl FileHit {
             source,
             scheme,
             whole: None,
-            head: OnceLock::new(),
+            stored: OnceLock::new(),
             _claim: claim,
             is_in_memory,
             closer,
@@ -135,9 +135,14 @@ impl FileHit {
         }
     }
 
-    /// The head of a stored response, which the first caller makes and all others share while the file is kept.
-    pub fn head(&self, make: impl FnOnce() -> StoredHead) -> &Arc<StoredHead> {
-        self.head.get_or_init(|| Arc::new(make()))
+    /// It as a stored response, which the first caller makes and all others share while the file is kept.
+    pub fn stored(self: &Arc<Self>, make: impl FnOnce(StoredBody) -> StoredResponse) -> Arc<StoredResponse> {
+        let make = || Arc::new(make(StoredBody::of_file(self)));
+        match self.whole {
+            // It holds a share of the bytes, not of this.
+            Some(_) => Arc::clone(self.stored.get_or_init(make)),
+            None => make(),
+        }
     }
 
     /// All of it, where it is small.

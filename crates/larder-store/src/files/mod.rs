@@ -23,6 +23,7 @@ mod name;
 mod open;
 mod place;
 mod queue;
+mod reader;
 mod room;
 mod sys;
 #[cfg(test)]
@@ -47,6 +48,7 @@ pub use list::Listed;
 pub use meta::{Meta, StoredTimes};
 pub use name::{TargetUri, Unnameable};
 pub use open::FilesSettings;
+pub(crate) use reader::FileReader;
 
 use doomed::Doomed;
 use fill::Filling;

@@ -11,6 +11,7 @@ use larder_config::DiskSize as Size;
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
 use larder_store::disk::{Disk, DiskError, DiskSettings, DiskSize};
+use larder_store::files::{FileStore, FilesError, FilesSettings};
 use larder_store::{Disks, Layout, MemoryStoreSettings, Store};
 
 /// A store in force.
@@ -31,7 +32,16 @@ pub(super) struct DraftStore {
 #[error("store {name}")]
 pub struct StoreError {
     name: String,
-    source: DiskError,
+    source: OpenError,
+}
+
+/// What is wrong with where it should lie.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Files(#[from] FilesError),
 }
 
 impl DraftStore {
@@ -44,14 +54,18 @@ impl DraftStore {
         diagnostics: &Diagnostics,
     ) -> Result<Self, StoreError> {
         let max_object = config.max_object_bytes();
-        let has_disks = !config.disks.is_empty();
+        let has_disks = !config.disks.is_empty() || config.files.is_some();
         let settings = MemoryStoreSettings {
             memory: config.memory.0,
             max_object: if has_disks { max_object.min(config.memory.0 / 4) } else { max_object },
         };
-        let store = match known {
-            Some(known) => Arc::clone(&known.store),
-            None => {
+        let store = match (known, &config.files) {
+            (Some(known), _) => Arc::clone(&known.store),
+            (None, Some(files)) => {
+                let files = open_files(name, files, max_object)?;
+                Store::of_files(&settings, files, clock.now().wall)
+            }
+            (None, None) => {
                 let disks = open_disks(name, config, clock, diagnostics)?;
                 Store::new(&settings, disks.map(|disks| Disks::new(layout(config), disks, max_object)))
             }
@@ -62,14 +76,22 @@ impl DraftStore {
     /// Takes it into force.
     pub(super) fn commit(self) -> KnownStore {
         self.known.store.resize(&self.settings);
+        if let (Some(files), Some(config)) = (self.known.store.files(), &self.known.config.files) {
+            files.resize(config.size.0, config.max_files, self.known.config.max_object_bytes());
+        }
         self.known
     }
 
     /// What of a change needs a restart.
     pub(super) fn postponed(&self, name: &str, known: Option<&KnownStore>) -> Option<String> {
         let (old, new) = (&known?.config, &self.known.config);
-        let is_same = (&old.disks, old.layout, old.idle) == (&new.disks, new.layout, new.idle);
-        (!is_same).then(|| format!("stores.{name}: disks, layout and idle change at a restart"))
+        // The caps on files change at once.
+        let place = |config: &larder_config::Store| {
+            let files = config.files.as_ref();
+            files.map(|files| (files.path.clone(), files.mode, files.default_type.clone()))
+        };
+        let is_same = (&old.disks, old.layout, old.idle, place(old)) == (&new.disks, new.layout, new.idle, place(new));
+        (!is_same).then(|| format!("stores.{name}: disks, layout, idle and where files lie change at a restart"))
     }
 }
 
@@ -111,10 +133,26 @@ fn open_disks(
                     format_args!("store {name} goes on without {path}: {}", chain(&error)),
                 );
             }
-            Err(source) => return Err(StoreError { name: name.to_owned(), source }),
+            Err(error) => return Err(StoreError { name: name.to_owned(), source: error.into() }),
         }
     }
     Ok((!disks.is_empty()).then_some(disks))
+}
+
+fn open_files(
+    name: &str,
+    files: &larder_config::Files,
+    max_object: u64,
+) -> Result<Arc<FileStore>, StoreError> {
+    let failed = |error: FilesError| StoreError { name: name.to_owned(), source: error.into() };
+    FileStore::open(&FilesSettings {
+        inodes: files.max_files,
+        mode: files.mode.bits(),
+        default_type: files.default_type.as_ref().and_then(|name| name.as_str().parse().ok()),
+        max_object,
+        ..FilesSettings::new(&files.path, files.size.0)
+    })
+    .map_err(failed)
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -166,7 +166,9 @@ pub(super) async fn from_config(
     let metrics = Arc::new(Metrics::new(1, larder_proxy::vocabulary(), clock.now().wall, version));
     // What lies on disks and in directories is a running larder's alone.
     let mut config = config.clone();
-    config.stores.iter_mut().for_each(|(_, store)| store.disks.clear());
+    for (_, store) in &mut config.stores {
+        (store.disks, store.files) = (Vec::new(), None);
+    }
     let wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone());
     let (settings, _) = wiring.draft(&config)?;
     let plan = Plan::new(settings).map_err(WireError::from)?;

@@ -1,0 +1,109 @@
+//! A plain file that answers a request, in a store that keeps such.
+//!
+//! In: a request and what the file system has for its URL. Out: the same as from memory: a stored response, whose body may
+//! be the file. What larder stored has the fields and times of its fetch; what a person put there is fresh for as long as it
+//! lies there. A rule with further parts in its key has no file that could tell them apart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, Method, StatusCode};
+use larder_cache::{Freshness, LifetimeSource, StoredHead};
+use larder_http::message::RequestHead;
+use larder_http::time::Now;
+use larder_store::files::{FileHit, Look, Source, TargetUri};
+use larder_store::{Store, StoredBody, StoredResponse};
+
+use crate::settings::RuleSettings;
+
+/// A hundred years: nobody waits for the end of that.
+const AS_LONG_AS_IT_LIES_THERE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// What the file system says.
+pub(super) enum Filed {
+    /// This answers, if it is fresh.
+    Found(Arc<StoredResponse>),
+    /// The same, put there by hand.
+    ByHand(Arc<StoredResponse>),
+    /// There is none.
+    Absent,
+    /// Only a look that waits can tell.
+    WouldWait,
+}
+
+/// Whether a file could answer this request.
+fn may_answer(rule: &RuleSettings, request: &RequestHead) -> bool {
+    let is_get = matches!(request.method, Method::GET | Method::HEAD);
+    is_get && rule.key.cookies.is_empty() && rule.key.fields.is_empty()
+}
+
+/// Asks the file system, without waiting.
+pub(super) fn look(rule: &RuleSettings, store: &Store, request: &RequestHead, now: Now) -> Filed {
+    let Some(files) = store.files().filter(|_| may_answer(rule, request)) else { return Filed::Absent };
+    match files.look(&TargetUri::of(request)) {
+        Look::Found(hit) => filed(rule, store, request, &hit, now),
+        Look::Absent => Filed::Absent,
+        Look::WouldBlock => Filed::WouldWait,
+    }
+}
+
+/// The same on the runtime's pool.
+pub(super) async fn look_waiting(
+    rule: &RuleSettings,
+    store: &Store,
+    request: &RequestHead,
+    now: Now,
+) -> Filed {
+    let Some(files) = store.files().filter(|_| may_answer(rule, request)) else { return Filed::Absent };
+    let (looking, asked) = (Arc::clone(files), request.clone());
+    let look = move || looking.look_blocking(&TargetUri::of(&asked));
+    match tokio::task::spawn_blocking(look).await {
+        Ok(Some(hit)) => filed(rule, store, request, &hit, now),
+        Ok(None) | Err(_) => Filed::Absent,
+    }
+}
+
+fn filed(
+    rule: &RuleSettings,
+    store: &Store,
+    request: &RequestHead,
+    hit: &Arc<FileHit>,
+    now: Now,
+) -> Filed {
+    // Nothing of it is counted with memory; an empty reservation is always to be had.
+    let Some(room) = store.reserve_free(0) else { return Filed::Absent };
+    let stored = |body: StoredBody| {
+        let (number, took, freshness) = match hit.source() {
+            Source::Stored(meta) => {
+                // A number of another process means nothing here: whatever was invalidated since has a higher one.
+                let number = if store.is_since_opened(meta.times.received) { meta.number } else { 0 };
+                (number, meta.took, meta.times.freshness(now))
+            }
+            Source::ByHand(_) => (0, Duration::ZERO, by_hand(now)),
+        };
+        let head = head(rule, request, hit.fields().clone(), freshness);
+        StoredResponse { took, ..StoredResponse::new(Arc::new(head), Arc::new(body), number, room) }
+    };
+    let stored = hit.stored(stored);
+    match hit.source() {
+        Source::Stored(_) => Filed::Found(stored),
+        Source::ByHand(_) => Filed::ByHand(stored),
+    }
+}
+
+fn by_hand(now: Now) -> Freshness {
+    Freshness {
+        lifetime: AS_LONG_AS_IT_LIES_THERE,
+        // The operator's own word: no wish of a client and no heuristic stands above it.
+        source: LifetimeSource::OverrideTtl,
+        initial_age: Duration::ZERO,
+        received: now,
+        no_cache: false,
+    }
+}
+
+fn head(rule: &RuleSettings, request: &RequestHead, fields: HeaderMap, freshness: Freshness) -> StoredHead {
+    let head = StoredHead::new(request, StatusCode::OK, fields, freshness, &rule.policy);
+    // A file is the same for everybody: what varies by more than the coding of plain content is not stored as one.
+    StoredHead { vary: Default::default(), ..head }
+}
