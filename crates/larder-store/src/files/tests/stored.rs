@@ -110,10 +110,10 @@ fn a_dropped_fill_leaves_nothing() {
     let before = fixture.store.usage();
     let mut fill = fixture.store.begin(&uri("/a"), None).unwrap();
     fill.write(Bytes::from_static(b"half")).unwrap();
-    fixture.store.flush();
+    assert!(fixture.store.flush());
     assert_eq!(files(&fixture.path(".larder/tmp")).len(), 1);
     drop(fill);
-    fixture.store.flush();
+    assert!(fixture.store.flush());
     assert_eq!(files(&fixture.path(".larder/tmp")).len(), 0);
     assert_eq!(fixture.store.usage().bytes, before.bytes);
     check(&fixture.store, "/a", None);
@@ -218,7 +218,7 @@ fn a_full_queue_refuses_and_never_waits() {
     assert_eq!(fill.write(piece), Err(Refused::QueueFull));
     drop(release);
     drop(fill);
-    fixture.store.flush();
+    assert!(fixture.store.flush());
     assert_eq!(files(&fixture.path("")).iter().filter(|path| !path.ends_with(".larder/lock")).count(), 0);
 }
 
@@ -251,4 +251,24 @@ fn storing_the_same_again_and_again_keeps_the_queue_short() {
     assert!(index.queued() < 1100, "{}", index.queued());
     assert_eq!(index.victim().map(|name| name.uri().unwrap().1), Some("/a".to_owned()));
     assert!(index.victim().is_none());
+}
+
+#[test]
+fn what_is_about_to_be_removed_is_not_found_any_more() {
+    let fixture = Fixture::new(1 << 20);
+    put(&fixture.store, "/a", b"old").unwrap();
+    let (release, held) = mpsc::channel::<()>();
+    let hold = Box::new(move || {
+        let _ = held.recv();
+    });
+    assert!(fixture.store.shared.queue.push_end(queue::Job::Run(hold), || true).is_ok());
+    fixture.store.invalidate(&uri("/a"));
+    assert!(fixture.path("h/a").exists());
+    assert!(matches!(fixture.store.look(&uri("/a")), Look::Absent));
+    assert!(fixture.store.look_blocking(&uri("/a")).is_none());
+    drop(release);
+    assert!(fixture.store.flush());
+    assert!(!fixture.path("h/a").exists());
+    put(&fixture.store, "/a", b"new").unwrap();
+    check(&fixture.store, "/a", Some(("new", true)));
 }
