@@ -43,7 +43,7 @@ pub use export::{ExportSettings, Exported, LeftOut, Page, export};
 pub use fill::{Done, FileFill};
 pub use hit::{FileHit, PIECE_BYTES, Source};
 pub use holdable::may_hold;
-pub use list::Listed;
+pub use list::{Listed, Odd, survey};
 pub use meta::{Meta, StoredTimes};
 pub use name::{TargetUri, Unnameable};
 pub use open::FilesSettings;

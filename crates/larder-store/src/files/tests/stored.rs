@@ -272,3 +272,31 @@ fn what_is_about_to_be_removed_is_not_found_any_more() {
     put(&fixture.store, "/a", b"new").unwrap();
     check(&fixture.store, "/a", Some(("new", true)));
 }
+
+#[test]
+fn a_survey_sees_everything_and_changes_nothing() {
+    let fixture = Fixture::new(1 << 20);
+    for path in ["/a", "/a/b", "/c/?q"] {
+        put(&fixture.store, path, b"x").unwrap();
+    }
+    std::fs::write(fixture.path("h/by hand"), "y").unwrap();
+    std::fs::write(fixture.path("h/.swp"), "y").unwrap();
+    std::os::unix::fs::symlink("by hand", fixture.path("h/link")).unwrap();
+    put(&fixture.store, "/a", b"x").unwrap();
+    let before = files(&fixture.path(""));
+    let (mut found, mut odd) = (Vec::new(), Vec::new());
+    let mut each = |file: Listed| {
+        let (_, path, query) = file.uri.unwrap();
+        found.push((path, query.is_some(), file.meta.is_some()));
+    };
+    let mut note = |path: &[u8], why| odd.push((String::from_utf8(path.to_vec()).unwrap(), why));
+    survey(&fixture.path(""), &mut each, &mut note).unwrap();
+    found.sort();
+    odd.sort_by(|one, other| one.0.cmp(&other.0));
+    let expected =
+        [("/a", false, true), ("/a/b", false, true), ("/by%20hand", false, false), ("/c/", true, true)];
+    assert_eq!(found, expected.map(|(path, query, stored)| (path.to_owned(), query, stored)));
+    assert_eq!(odd, [("h/.swp".to_owned(), Odd::NoUrl), ("h/link".to_owned(), Odd::NotAFile)]);
+    assert_eq!(files(&fixture.path("")), before);
+    assert!(survey(&fixture.path("missing"), &mut |_| {}, &mut |_, _| {}).is_err());
+}
