@@ -32,9 +32,9 @@ pub enum FilesError {
     /// No such URI can have a file.
     #[error("no file can stand for this URI")]
     Unnameable(#[from] Unnameable),
-    /// The store is closing.
-    #[error("the store is closed")]
-    Closed,
+    /// The writing thread did not get to it in time.
+    #[error("the disk is too slow")]
+    TooSlow,
 }
 
 /// Why a plain file cannot stand for a response. A decision, not a failure: it is served and not stored here.

@@ -172,7 +172,7 @@ impl Drop for FileFill {
     fn drop(&mut self) {
         if !self.is_over {
             self.filling.fail(Refused::Incomplete);
-            // A closed queue drops it, and the temporary file with it.
+            // The temporary file is removed on the writing thread; by a closed queue here.
             let _ = self.shared.queue.push_end(Job::Abandon(Arc::clone(&self.filling)), || true);
         }
     }

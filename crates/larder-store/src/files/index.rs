@@ -290,7 +290,6 @@ impl Index {
             gone.into_iter().for_each(|hit| self.let_go(Some(hit)));
         }
         self.directories.lock().retain(|_, (_, seen)| *seen == walk);
-        self.tidy();
     }
 
     #[cfg(test)]

@@ -35,7 +35,7 @@ mod writer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::HeaderValue;
 
@@ -44,7 +44,7 @@ pub use export::{ExportSettings, Exported, LeftOut, Page, export};
 pub use fill::{Done, FileFill};
 pub use hit::{FileHit, PIECE_BYTES, Source};
 pub use holdable::may_hold;
-pub use list::Listed;
+pub use list::{Listed, Odd, survey};
 pub use meta::{Meta, StoredTimes};
 pub use name::{TargetUri, Unnameable};
 pub use open::FilesSettings;
@@ -68,6 +68,9 @@ const FILLS_MAX: usize = 1024;
 
 /// How often a file is opened anew that changes while it is read.
 const READ_TRIES: usize = 3;
+
+/// How long anybody waits for the writing thread.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// What a look-up found.
 #[derive(Debug)]
@@ -228,7 +231,7 @@ impl FileStore {
     /// Removes the file of `uri`, whoever put it there, and waits until it is gone for good; for a pool. Whether there was one.
     ///
     /// # Errors
-    /// It may still be there.
+    /// It may still be there: it could not be removed, or not within a minute.
     pub fn remove(&self, uri: &TargetUri<'_>) -> Result<bool, FilesError> {
         let name = Name::of(uri)?;
         let (tell, told) = mpsc::sync_channel(1);
@@ -236,7 +239,7 @@ impl FileStore {
         // Its receiver may have gone by then; nobody wants to know.
         let done = Box::new(move |removed| drop(tell.send(removed)));
         let removed = match self.shared.queue.push_removal(name.clone(), Spare::Nothing, Some(done)) {
-            Ok(()) => told.recv().map_err(|_| FilesError::Closed)?,
+            Ok(()) => told.recv_timeout(WAIT_MAX).map_err(|_| FilesError::TooSlow)?,
             Err(_) => {
                 let removed = self.shared.remove_now(&name, Spare::Nothing, true);
                 self.shared.doomed.done(&name);

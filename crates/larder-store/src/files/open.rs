@@ -20,7 +20,7 @@ use super::queue::Job;
 use super::room::{DIRECTORY_BYTES, Room};
 use super::tree::Tree;
 use super::walk::Walked;
-use super::{FileStore, Shared, writer};
+use super::{FileStore, Shared, WAIT_MAX, writer};
 
 /// Small trees are counted before opening returns.
 const COUNT_WAIT: Duration = Duration::from_millis(300);
@@ -159,15 +159,13 @@ impl FileStore {
         evict_surplus(&self.shared);
     }
 
-    /// Waits until everything that was asked for so far is done; for a pool.
-    pub fn flush(&self) {
+    /// Waits until everything that was asked for so far is done, a minute at most; for a pool. Whether it is.
+    pub fn flush(&self) -> bool {
         let (tell, told) = std::sync::mpsc::sync_channel(1);
         let reached = Job::Run(Box::new(move || {
             let _ = tell.send(());
         }));
-        if self.shared.queue.push_end(reached, || true).is_ok() {
-            let _ = told.recv();
-        }
+        self.shared.queue.push_end(reached, || true).is_ok() && told.recv_timeout(WAIT_MAX).is_ok()
     }
 
     /// Stops, after what waits to be written is written. Blocks. Files that are open stay readable.

@@ -57,13 +57,15 @@ pub(super) struct Tree {
     file_mode: Mode,
     temps: Mutex<Arc<OwnedFd>>,
     serial: AtomicU64,
-    lock: OwnedFd,
+    lock: Option<OwnedFd>,
 }
 
 impl Drop for Tree {
     fn drop(&mut self) {
         // Closing is not enough: a child that is being started has the descriptor as well, until it runs its program.
-        let _ = flock(&self.lock, FlockOperation::Unlock);
+        if let Some(lock) = &self.lock {
+            let _ = flock(lock, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -93,7 +95,29 @@ impl Tree {
             temps: Mutex::new(Arc::new(temps)),
             serial: AtomicU64::new(0),
             root,
-            lock,
+            lock: Some(lock),
+        })
+    }
+
+    /// Opens `path` to look at what is there; changes nothing, and does not mind a larder that uses it.
+    pub(super) fn open_to_look(path: &Path) -> Result<Self, FilesError> {
+        let failed =
+            |source| FilesError::Io { path: path.to_owned(), step: "cannot open the directory", source };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
+        let root = opened.map_err(failed)?;
+        let nowhere = rustix::io::dup(&root).map_err(io::Error::from).map_err(failed)?;
+        Ok(Self {
+            path: path.to_owned(),
+            resolver: Resolver::probe(&root),
+            // Nothing was tried: meta is looked for in both places.
+            has_attributes: false,
+            is_in_memory: sys::is_in_memory(&root),
+            file_mode: Mode::RUSR,
+            temps: Mutex::new(Arc::new(nowhere)),
+            serial: AtomicU64::new(0),
+            root,
+            lock: None,
         })
     }
 
@@ -195,7 +219,7 @@ impl Tree {
         name: &Name,
         uri: Option<&TargetUri<'_>>,
     ) -> Judged {
-        let lines = match self.has_attributes.then(|| sys::attribute(file)).flatten() {
+        let lines = match sys::attribute(file) {
             Some(lines) if lines != meta::BESIDE => Some(lines),
             None if self.has_attributes => None,
             _ => self.beside(name, status),

@@ -102,10 +102,10 @@ fn what_a_person_put_there_is_neither_replaced_nor_invalidated_nor_evicted() {
     assert_eq!(put(&fixture.store, "/a", b"fetched"), Err(Refused::InTheWay));
     assert_eq!(put(&fixture.store, "/a/b", b"fetched"), Err(Refused::InTheWay));
     fixture.store.invalidate(&uri("/a"));
-    fixture.store.flush();
+    assert!(fixture.store.flush());
     check(&fixture.store, "/a", Some(("by hand", false)));
     fixture.store.resize(1, 1, 1);
-    fixture.store.flush();
+    assert!(fixture.store.flush());
     check(&fixture.store, "/a", Some(("by hand", false)));
     assert!(fixture.store.remove(&uri("/a")).unwrap(), "unless somebody says so");
     check(&fixture.store, "/a", None);

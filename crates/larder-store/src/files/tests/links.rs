@@ -117,7 +117,7 @@ fn a_race_between_a_directory_and_a_link_never_leads_outside() {
                 let _ = fixture.store.remove(&uri(&path));
             }
         }
-        fixture.store.flush();
+        assert!(fixture.store.flush());
     });
     assert_eq!(std::fs::read(outside.join("x0")).unwrap(), b"secret");
     assert_eq!(std::fs::read(outside.join("secret")).unwrap(), b"secret");

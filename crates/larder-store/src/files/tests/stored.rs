@@ -110,10 +110,10 @@ fn a_dropped_fill_leaves_nothing() {
     let before = fixture.store.usage();
     let mut fill = fixture.store.begin(&uri("/a"), None).unwrap();
     fill.write(Bytes::from_static(b"half")).unwrap();
-    fixture.store.flush();
+    assert!(fixture.store.flush());
     assert_eq!(files(&fixture.path(".larder/tmp")).len(), 1);
     drop(fill);
-    fixture.store.flush();
+    assert!(fixture.store.flush());
     assert_eq!(files(&fixture.path(".larder/tmp")).len(), 0);
     assert_eq!(fixture.store.usage().bytes, before.bytes);
     check(&fixture.store, "/a", None);
@@ -218,7 +218,7 @@ fn a_full_queue_refuses_and_never_waits() {
     assert_eq!(fill.write(piece), Err(Refused::QueueFull));
     drop(release);
     drop(fill);
-    fixture.store.flush();
+    assert!(fixture.store.flush());
     assert_eq!(files(&fixture.path("")).iter().filter(|path| !path.ends_with(".larder/lock")).count(), 0);
 }
 
@@ -251,4 +251,52 @@ fn storing_the_same_again_and_again_keeps_the_queue_short() {
     assert!(index.queued() < 1100, "{}", index.queued());
     assert_eq!(index.victim().map(|name| name.uri().unwrap().1), Some("/a".to_owned()));
     assert!(index.victim().is_none());
+}
+
+#[test]
+fn what_is_about_to_be_removed_is_not_found_any_more() {
+    let fixture = Fixture::new(1 << 20);
+    put(&fixture.store, "/a", b"old").unwrap();
+    let (release, held) = mpsc::channel::<()>();
+    let hold = Box::new(move || {
+        let _ = held.recv();
+    });
+    assert!(fixture.store.shared.queue.push_end(queue::Job::Run(hold), || true).is_ok());
+    fixture.store.invalidate(&uri("/a"));
+    assert!(fixture.path("h/a").exists());
+    assert!(matches!(fixture.store.look(&uri("/a")), Look::Absent));
+    assert!(fixture.store.look_blocking(&uri("/a")).is_none());
+    drop(release);
+    assert!(fixture.store.flush());
+    assert!(!fixture.path("h/a").exists());
+    put(&fixture.store, "/a", b"new").unwrap();
+    check(&fixture.store, "/a", Some(("new", true)));
+}
+
+#[test]
+fn a_survey_sees_everything_and_changes_nothing() {
+    let fixture = Fixture::new(1 << 20);
+    for path in ["/a", "/a/b", "/c/?q"] {
+        put(&fixture.store, path, b"x").unwrap();
+    }
+    std::fs::write(fixture.path("h/by hand"), "y").unwrap();
+    std::fs::write(fixture.path("h/.swp"), "y").unwrap();
+    std::os::unix::fs::symlink("by hand", fixture.path("h/link")).unwrap();
+    put(&fixture.store, "/a", b"x").unwrap();
+    let before = files(&fixture.path(""));
+    let (mut found, mut odd) = (Vec::new(), Vec::new());
+    let mut each = |file: Listed| {
+        let (_, path, query) = file.uri.unwrap();
+        found.push((path, query.is_some(), file.meta.is_some()));
+    };
+    let mut note = |path: &[u8], why| odd.push((String::from_utf8(path.to_vec()).unwrap(), why));
+    survey(&fixture.path(""), &mut each, &mut note).unwrap();
+    found.sort();
+    odd.sort_by(|one, other| one.0.cmp(&other.0));
+    let expected =
+        [("/a", false, true), ("/a/b", false, true), ("/by%20hand", false, false), ("/c/", true, true)];
+    assert_eq!(found, expected.map(|(path, query, stored)| (path.to_owned(), query, stored)));
+    assert_eq!(odd, [("h/.swp".to_owned(), Odd::NoUrl), ("h/link".to_owned(), Odd::NotAFile)]);
+    assert_eq!(files(&fixture.path("")), before);
+    assert!(survey(&fixture.path("missing"), &mut |_| {}, &mut |_, _| {}).is_err());
 }
