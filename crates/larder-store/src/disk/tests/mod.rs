@@ -8,6 +8,7 @@ mod damage;
 mod faults;
 mod model;
 mod room;
+mod speed;
 
 use std::path::Path;
 use std::sync::Arc;
