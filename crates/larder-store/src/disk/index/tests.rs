@@ -67,14 +67,12 @@ fn what_was_taken_out_while_it_was_pending_does_not_settle() {
 #[test]
 fn recovery_keeps_the_latest_place_dead_or_alive() {
     let index = Index::new(1 << 30);
-    index.recover(1, 0, place(2), false);
-    index.recover(1, 0, place(1), false);
-    index.recover(2, 0, place(4), true);
-    index.recover(2, 0, place(3), false);
-    index.recover(3, 0, place(5), false);
-    let mut kept = Vec::new();
-    index.finish_recovery(|removed| removed == place(5), |place| kept.push(place));
-    assert_eq!(kept, [place(2)]);
+    let record = |base, k, is_dead| Recovered { base, tag: 0, place: place(k), is_dead };
+    index.recover(vec![record(1, 2, false), record(2, 4, true), record(3, 5, false)]);
+    index.recover(vec![record(1, 1, false), record(2, 3, false)]);
+    let live = index.finish_recovery(|removed| removed == place(5));
+    assert_eq!(live.into_iter().collect::<Vec<_>>(), [(1, 1)]);
+    assert_eq!(index.of_base(1).as_slice(), [place(2)]);
     assert_eq!(index.objects().0, 1);
 }
 
