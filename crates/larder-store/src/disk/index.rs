@@ -137,13 +137,22 @@ impl Index {
         };
     }
 
-    /// Puts an object in whose record is still to be written; says what it replaced.
-    pub(super) fn insert_pending(&self, base: u64, tag: u32, place: Place, now: u32) -> Option<Place> {
+    /// Puts an object in whose record is still to be written; says what it replaced, and tells `note` of it before anybody
+    /// else can find the new one.
+    pub(super) fn insert_pending(
+        &self,
+        base: u64,
+        tag: u32,
+        place: Place,
+        now: u32,
+        note: impl FnOnce(Place),
+    ) -> Option<Place> {
         self.count_in(place);
         let mut shard = self.shard(base).write();
         let is_same = |entry: &Entry| entry.base == base && entry.tag == tag;
         if let Some(entry) = shard.find_mut(base, is_same) {
             let replaced = std::mem::replace(entry, Entry::new(base, tag, place, now)).place;
+            note(replaced);
             self.count_out(replaced);
             return Some(replaced);
         }

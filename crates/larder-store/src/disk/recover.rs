@@ -28,6 +28,7 @@ use super::health::Health;
 use super::index::{Index, Recovered as Record};
 use super::pool::Pool;
 use super::queue::Queue;
+use super::replaced::Replaced;
 use super::segment::{Segment, Segments, segment_path, toc_path};
 use super::settings::{DISK_BYTES_MIN, DiskSettings, segment_bytes};
 use super::space::{self, Space, blocks};
@@ -152,6 +153,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock) -> Result<Recovered, Di
         record_bytes_max: RECORD_BYTES_MAX.min(segment_bytes / 2),
         read_mode,
         index,
+        replaced: Replaced::default(),
         segments,
         space,
         queue: Queue::default(),

@@ -403,6 +403,9 @@ impl crate::disk::Shared {
                     // Taken out while it was being written: it lies there dead, and has to stay so.
                     self.remove_for_good(at);
                 }
+                if job.replaces {
+                    self.replaced.take(job.pending);
+                }
                 self.queue.release(job.cost);
             }
             Staged::Piece { piece, at, cost } => {
