@@ -8,8 +8,10 @@
 //! and shrinks when it is too empty for its bound of 64 bytes per object. Large disks have more shards, so that
 //! rebuilding one stays short.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
@@ -52,6 +54,15 @@ impl Entry {
 
 /// Found places; there is nearly always one.
 pub type Places = SmallVec<[Place; 4]>;
+
+/// A record that was met at recovery.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recovered {
+    pub(super) base: u64,
+    pub(super) tag: u32,
+    pub(super) place: Place,
+    pub(super) is_dead: bool,
+}
 
 /// Where a listing goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,9 +107,14 @@ impl Index {
         self.shards.len()
     }
 
-    fn shard(&self, base: u64) -> &RwLock<HashTable<Entry>> {
+    /// There is a power of two of them, 64 at least.
+    fn shard_number(&self, base: u64) -> usize {
         // The table inside uses the low bits and the top seven; these lie between.
-        &self.shards[(base >> 40) as usize % self.shards.len()]
+        (base >> 40) as usize & (self.shards.len() - 1)
+    }
+
+    fn shard(&self, base: u64) -> &RwLock<HashTable<Entry>> {
+        &self.shards[self.shard_number(base)]
     }
 
     fn count_in(&self, place: Place) {
@@ -121,13 +137,22 @@ impl Index {
         };
     }
 
-    /// Puts an object in whose record is still to be written; says what it replaced.
-    pub(super) fn insert_pending(&self, base: u64, tag: u32, place: Place, now: u32) -> Option<Place> {
+    /// Puts an object in whose record is still to be written; says what it replaced, and tells `note` of it before anybody
+    /// else can find the new one.
+    pub(super) fn insert_pending(
+        &self,
+        base: u64,
+        tag: u32,
+        place: Place,
+        now: u32,
+        note: impl FnOnce(Place),
+    ) -> Option<Place> {
         self.count_in(place);
         let mut shard = self.shard(base).write();
         let is_same = |entry: &Entry| entry.base == base && entry.tag == tag;
         if let Some(entry) = shard.find_mut(base, is_same) {
             let replaced = std::mem::replace(entry, Entry::new(base, tag, place, now)).place;
+            note(replaced);
             self.count_out(replaced);
             return Some(replaced);
         }
@@ -266,31 +291,52 @@ impl Index {
     }
 
     /// At recovery: of several of one identity the one in the latest place stays, dead or alive, whatever their order.
-    pub(super) fn recover(&self, base: u64, tag: u32, place: Place, is_dead: bool) {
-        let last_use = if is_dead { DEAD } else { 0 };
-        let new = Entry::new(base, tag, place, last_use);
-        let mut shard = self.shard(base).write();
-        match shard.find_mut(base, |entry| entry.base == base && entry.tag == tag) {
-            Some(entry) if entry.place < place => *entry = new,
-            Some(_) => {}
-            None => {
-                shard.insert_unique(base, new, |entry| entry.base);
+    pub(super) fn recover(&self, mut records: Vec<Recovered>) {
+        // Shard by shard: the table at hand stays in the processor's cache, and its lock is taken once.
+        records.sort_unstable_by_key(|record| self.shard_number(record.base));
+        for records in
+            records.chunk_by(|one, other| self.shard_number(one.base) == self.shard_number(other.base))
+        {
+            let Some(first) = records.first() else { continue };
+            let mut shard = self.shard(first.base).write();
+            for &Recovered { base, tag, place, is_dead } in records {
+                let last_use = if is_dead { DEAD } else { 0 };
+                let new = Entry::new(base, tag, place, last_use);
+                match shard.find_mut(base, |entry| entry.base == base && entry.tag == tag) {
+                    Some(entry) if entry.place < place => *entry = new,
+                    Some(_) => {}
+                    None => {
+                        shard.insert_unique(base, new, |entry| entry.base);
+                    }
+                }
             }
         }
     }
 
-    /// At the end of recovery: takes the dead out, and what `is_removed` names, and counts the rest, telling `keep` of
-    /// each.
-    pub(super) fn finish_recovery(&self, is_removed: impl Fn(Place) -> bool, mut keep: impl FnMut(Place)) {
+    /// At the end of recovery: takes the dead out, and what `is_removed` names, and counts the rest. Says how many there
+    /// are in each segment.
+    pub(super) fn finish_recovery(
+        &self,
+        is_removed: impl Fn(Place) -> bool,
+    ) -> HashMap<u32, u32, RandomState> {
+        let mut live = HashMap::default();
+        let (mut objects, mut bytes) = (0, 0);
         for shard in &self.shards {
             let mut shard = shard.write();
-            shard.retain(|entry| entry.use_word() != DEAD && !is_removed(entry.place));
+            shard.retain(|entry| {
+                let is_alive = entry.use_word() != DEAD && !is_removed(entry.place);
+                if is_alive {
+                    objects += 1;
+                    bytes += entry.place.size_at_most();
+                    *live.entry(entry.place.segment()).or_insert(0) += 1;
+                }
+                is_alive
+            });
             shrink(&mut shard);
-            for entry in shard.iter() {
-                self.count_in(entry.place);
-                keep(entry.place);
-            }
         }
+        self.objects.fetch_add(objects, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        live
     }
 
     /// Makes room for about `objects` entries.

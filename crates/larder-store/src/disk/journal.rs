@@ -56,6 +56,8 @@ struct State {
 pub(super) struct Journal {
     folder: PathBuf,
     disk: u64,
+    /// Taking stock is due above this, where not more than half of it is needed anyway.
+    long_bytes: u64,
     state: Mutex<State>,
 }
 
@@ -87,7 +89,7 @@ impl Journal {
         let (_, cap, _) = space.figures();
         let long_bytes = LONG_BYTES.min(cap / 256).max(16 * 1024);
         let state = State { now, old, backlog: Vec::new(), has_lost: false, long_bytes };
-        Self { folder: folder.to_owned(), disk, state: Mutex::new(state) }
+        Self { folder: folder.to_owned(), disk, long_bytes, state: Mutex::new(state) }
     }
 
     /// Writes entries down. Never waits for the disk; what cannot be written is kept for later.
@@ -165,14 +167,16 @@ impl Journal {
     /// Does away with the old generations, once `entries`, which is all that is still needed of them, are durable in the
     /// new one.
     pub(super) fn drop_old(&self, entries: &[Entry], space: &Space, health: &Health) -> io::Result<()> {
-        self.append(entries, space, health);
+        let mut bytes = Vec::with_capacity(entries.len() * 24);
+        entries.iter().for_each(|entry| entry.write(&mut bytes));
+        self.state.lock().write(&bytes, space, health);
         self.sync(space, health)?;
         // Segments that were removed must not come back either.
         space.sync_folder()?;
         let old = {
             let mut state = self.state.lock();
             // What is needed anyway must not make the next turn due.
-            state.long_bytes = state.long_bytes.max(state.now.length * 2);
+            state.long_bytes = self.long_bytes.max(bytes.len() as u64 * 2);
             std::mem::take(&mut state.old)
         };
         for old in old {

@@ -22,6 +22,7 @@ mod pool;
 mod queue;
 mod reads;
 mod recover;
+mod replaced;
 mod segment;
 mod settings;
 mod space;
@@ -65,6 +66,7 @@ use piece::{Assembly, Now as PieceNow};
 use pool::{Ask, Pool};
 use queue::{JOB_BYTES, Job, Queue, RecordJob};
 use reads::Waiting;
+use replaced::Replaced;
 use segment::Segments;
 use space::Space;
 use sys::ReadMode;
@@ -96,6 +98,7 @@ struct Shared {
     record_bytes_max: u64,
     read_mode: ReadMode,
     index: Index,
+    replaced: Replaced,
     segments: Segments,
     space: Space,
     queue: Queue,
@@ -124,12 +127,19 @@ impl Shared {
         }
     }
 
-    /// Counts a written record out that left the index for good, and writes down that it did.
+    /// Counts a record out that left the index for good, and writes down that it did. Where it was not written yet, so
+    /// is what it had replaced.
     fn remove_for_good(&self, place: Place) {
-        if !place.is_pending() {
-            self.segments.count_out(place.segment(), true);
-            self.journal(&[JournalEntry::Removed { place: place.0 }]);
+        let (written, is_counted) = match place.is_pending() {
+            true => (self.replaced.take(place), false),
+            false => (Some(place), true),
+        };
+        let Some(written) = written else { return };
+        match is_counted {
+            true => self.segments.count_out(written.segment(), true),
+            false => self.segments.note_death(written.segment()),
         }
+        self.journal(&[JournalEntry::Removed { place: written.0 }]);
     }
 
     fn note_number(&self, number: u64) {
@@ -233,12 +243,13 @@ impl Disk {
         };
         shared.note_number(object.number);
         let pending = Place::pending(shared.last_pending.fetch_add(1, Ordering::Relaxed) + 1);
-        let replaced = shared.index.insert_pending(base, tag, pending, shared.seconds());
-        let replaced = replaced.filter(|place| !place.is_pending());
-        if let Some(place) = replaced {
+        let replaced = shared.index.insert_pending(base, tag, pending, shared.seconds(), |before| {
+            shared.replaced.note(pending, before);
+        });
+        if let Some(place) = replaced.filter(|place| !place.is_pending()) {
             shared.segments.count_out(place.segment(), false);
         }
-        let job = Box::new(RecordJob { object, base, tag, pending, replaced, cost });
+        let job = Box::new(RecordJob { object, base, tag, pending, replaces: replaced.is_some(), cost });
         match &job.object.content {
             Content::Inline(_) => shared.queue.push(Job::Record(job)),
             Content::Pieces(pieces) => {
@@ -361,8 +372,14 @@ impl Disk {
         let shared = &self.shared;
         shared.note_number(number);
         let gone = shared.index.remove_base(at.base);
-        for place in gone.iter().filter(|place| !place.is_pending()) {
-            shared.segments.count_out(place.segment(), true);
+        for place in &gone {
+            // Tables are out of date before the journal says why, so that taking stock in between misses nothing.
+            match place.is_pending() {
+                true => shared.replaced.take(*place).into_iter().for_each(|before| {
+                    shared.segments.note_death(before.segment());
+                }),
+                false => shared.segments.count_out(place.segment(), true),
+            }
         }
         shared.journal(&[JournalEntry::Invalidated { base: at.base, number }]);
         gone.len() as u64

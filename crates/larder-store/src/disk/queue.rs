@@ -32,8 +32,8 @@ pub(super) struct RecordJob {
     pub(super) base: u64,
     pub(super) tag: u32,
     pub(super) pending: Place,
-    /// What it took the place of; that must not come back if this one is lost.
-    pub(super) replaced: Option<Place>,
+    /// Something was there before it: [`super::replaced`] may know of it.
+    pub(super) replaces: bool,
     pub(super) cost: u64,
 }
 

@@ -25,9 +25,10 @@ use super::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
 use super::format::superblock::{SUPERBLOCK_BYTES, Superblock};
 use super::format::toc::{ENTRY_BYTES, Entry, Toc};
 use super::health::Health;
-use super::index::Index;
+use super::index::{Index, Recovered as Record};
 use super::pool::Pool;
 use super::queue::Queue;
+use super::replaced::Replaced;
 use super::segment::{Segment, Segments, segment_path, toc_path};
 use super::settings::{DISK_BYTES_MIN, DiskSettings, segment_bytes};
 use super::space::{self, Space, blocks};
@@ -138,7 +139,9 @@ pub(super) fn open(settings: DiskSettings, clock: Clock) -> Result<Recovered, Di
     let (highest, unfinished) = (loader.highest.load(Ordering::Relaxed), loader.unfinished.into_inner());
     let mut findings = loader.findings.into_inner();
     findings.sort_by_key(|finding| format!("{finding:?}"));
-    index.finish_recovery(|place| replay.removes(place), |place| segments.count_in(place.segment()));
+    for (segment, live) in index.finish_recovery(|place| replay.removes(place)) {
+        segments.count_in(segment, live);
+    }
     replay.removed.iter().for_each(|place| segments.note_death(place.segment()));
     let last_segment = folder.last_segment.max(replay.last_segment);
     let read_mode = sys::read_mode(&lock);
@@ -150,6 +153,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock) -> Result<Recovered, Di
         record_bytes_max: RECORD_BYTES_MAX.min(segment_bytes / 2),
         read_mode,
         index,
+        replaced: Replaced::default(),
         segments,
         space,
         queue: Queue::default(),
@@ -317,7 +321,7 @@ impl Loader<'_> {
     }
 
     fn index_entries(&self, segment: &Segment, entries: &[Entry]) {
-        let mut highest = 0;
+        let (mut highest, mut records) = (0, Vec::with_capacity(entries.len()));
         for entry in entries {
             highest = highest.max(entry.number);
             if !entry.is_record() {
@@ -328,8 +332,14 @@ impl Loader<'_> {
             if is_killed {
                 segment.note_death();
             }
-            self.index.recover(entry.base, entry.tag, entry.place(segment.id), entry.is_dead || is_killed);
+            records.push(Record {
+                base: entry.base,
+                tag: entry.tag,
+                place: entry.place(segment.id),
+                is_dead: entry.is_dead || is_killed,
+            });
         }
+        self.index.recover(records);
         self.highest.fetch_max(highest, Ordering::Relaxed);
     }
 }

@@ -125,10 +125,10 @@ impl Segments {
         }
     }
 
-    /// Counts a record of a segment that came into the index.
-    pub(super) fn count_in(&self, id: u32) {
+    /// Counts records of a segment that came into the index.
+    pub(super) fn count_in(&self, id: u32, records: u32) {
         if let Some(segment) = self.table.read().get(&id) {
-            segment.live.fetch_add(1, Ordering::Relaxed);
+            segment.live.fetch_add(records, Ordering::Relaxed);
         }
     }
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use super::error::Refused;
 use super::queue::{Job, Next, RecordJob};
 use super::segment::Graves;
-use super::{CLOSE_WITHIN, JournalEntry, Shared};
+use super::{CLOSE_WITHIN, Shared};
 use append::{Batch, Open};
 use reclaim::Reclaim;
 
@@ -79,9 +79,8 @@ impl Shared {
 
     /// Lets go of a record that nobody wants any more. What it took the place of must not come back.
     fn let_go(&self, job: &RecordJob) {
-        if let Some(replaced) = job.replaced {
-            self.segments.note_death(replaced.segment());
-            self.journal(&[JournalEntry::Removed { place: replaced.0 }]);
+        if job.replaces {
+            self.remove_for_good(job.pending);
         }
         self.queue.release(job.cost);
     }

@@ -49,12 +49,14 @@ struct Readable {
 impl Replay {
     /// Whether a record is dead by the journal.
     pub(in crate::disk) fn kills(&self, base: u64, number: u64) -> bool {
-        number < self.floor || self.invalidated.get(&base).is_some_and(|newer| number < *newer)
+        let is_older = |newer: &u64| number < *newer;
+        number < self.floor
+            || (!self.invalidated.is_empty() && self.invalidated.get(&base).is_some_and(is_older))
     }
 
     /// Whether the record at a place was taken out.
     pub(in crate::disk) fn removes(&self, place: Place) -> bool {
-        self.removed.contains(&place)
+        !self.removed.is_empty() && self.removed.contains(&place)
     }
 
     /// Reads all generations in `folder`; those of another disk, or of an earlier life of this one, go.

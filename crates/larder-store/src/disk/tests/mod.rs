@@ -8,6 +8,7 @@ mod damage;
 mod faults;
 mod model;
 mod room;
+mod speed;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -103,28 +104,39 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 /// What is stored under a key: number and content, of the newest that can be read.
 fn look(disk: &Arc<Disk>, k: u64) -> Option<(u64, Bytes)> {
     let at = disk.address(&key(k));
-    for place in disk.find(&at) {
-        let Ok(found) = read(disk, place) else {
-            disk.remove(&at, place);
-            continue;
-        };
-        if !found.is_of(&key(k)) {
-            continue;
-        }
-        assert_eq!(found.head, bytes_of(k ^ 0xffff, 100));
-        let content = match &found.content {
-            FoundContent::Inline(bytes) => Ok(bytes.clone()),
-            FoundContent::Pieces(pieces) => {
-                let read = pieces.iter().map(|piece| read_piece(disk, piece));
-                read.collect::<Result<Vec<_>, _>>().map(|parts| parts.concat().into())
+    // A record that is written again just now is at another place than it was found at.
+    for _ in 0..10 {
+        let places = disk.find(&at);
+        for place in &places {
+            match read_whole(disk, k, *place) {
+                Ok(Some(found)) => return Some(found),
+                Ok(None) => {}
+                Err(_) if disk.holds(&at, *place) => disk.remove(&at, *place),
+                Err(_) => {}
             }
-        };
-        match content {
-            Ok(content) => return Some((found.number, content)),
-            Err(_) => disk.remove(&at, place),
+        }
+        if places == disk.find(&at) {
+            return None;
         }
     }
     None
+}
+
+/// Number and content at a place, if it is of this key.
+fn read_whole(disk: &Arc<Disk>, k: u64, place: Place) -> Result<Option<(u64, Bytes)>, ReadError> {
+    let found = read(disk, place)?;
+    if !found.is_of(&key(k)) {
+        return Ok(None);
+    }
+    assert_eq!(found.head, bytes_of(k ^ 0xffff, 100));
+    let content = match &found.content {
+        FoundContent::Inline(bytes) => bytes.clone(),
+        FoundContent::Pieces(pieces) => {
+            let read = pieces.iter().map(|piece| read_piece(disk, piece));
+            read.collect::<Result<Vec<_>, _>>()?.concat().into()
+        }
+    };
+    Ok(Some((found.number, content)))
 }
 
 /// Random numbers that a seed brings back.

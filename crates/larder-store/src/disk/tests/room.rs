@@ -172,8 +172,7 @@ fn what_nobody_asks_for_goes_and_its_segments_too() {
     wait(|| disk.usage().objects == 1);
     assert_eq!(look(&disk, 5), Some((1, bytes_of(5, 20_000))));
     clock.advance(Duration::from_secs(1300));
-    wait(|| disk.usage().objects == 0 && disk.usage().segments <= 2);
-    assert!(disk.usage().allocated_bytes < 4 * MIB, "{:?}", disk.usage());
+    wait(|| disk.usage().objects == 0 && disk.usage().allocated_bytes < 4 * MIB);
 }
 
 #[test]

@@ -396,12 +396,15 @@ impl crate::disk::Shared {
     fn settle(&self, staged: Staged) {
         match staged {
             Staged::Record { job, at } => {
-                self.segments.count_in(at.segment());
+                self.segments.count_in(at.segment(), 1);
                 if self.index.settle(job.base, job.pending, at) {
                     self.counts.written_objects.add(1);
                 } else {
                     // Taken out while it was being written: it lies there dead, and has to stay so.
                     self.remove_for_good(at);
+                }
+                if job.replaces {
+                    self.replaced.take(job.pending);
                 }
                 self.queue.release(job.cost);
             }
@@ -410,7 +413,7 @@ impl crate::disk::Shared {
                 piece.settle(Some(at));
             }
             Staged::Rescued { base, old, at } => {
-                self.segments.count_in(at.segment());
+                self.segments.count_in(at.segment(), 1);
                 if self.index.settle(base, old, at) {
                     self.segments.count_out(old.segment(), false);
                     self.counts.rescued_objects.add(1);

@@ -1,0 +1,33 @@
+//! What an object took the place of, while its own record is not written yet.
+//!
+//! Once it is written, its place says that everything of its identity before it is dead. Until then nothing on the disk
+//! says so: if the new one is taken out or lost, what came before would be back at the next start. So whoever takes a
+//! pending object out looks here, and makes sure of it. Entries end when the record is written or given up; there are as
+//! many as replacements in the queue. Locked within the lock of the index's shard, for one look.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use parking_lot::Mutex;
+
+use super::address::Place;
+
+/// Pending places, and what was there before.
+#[derive(Debug, Default)]
+pub(super) struct Replaced(Mutex<HashMap<Place, Place, RandomState>>);
+
+impl Replaced {
+    /// Notes that `pending` took the place of `before`; what that one had replaced itself, where it was pending too.
+    pub(super) fn note(&self, pending: Place, before: Place) {
+        let mut table = self.0.lock();
+        let before = if before.is_pending() { table.remove(&before) } else { Some(before) };
+        if let Some(before) = before {
+            table.insert(pending, before);
+        }
+    }
+
+    /// Forgets what `pending` replaced, and says what that was.
+    pub(super) fn take(&self, pending: Place) -> Option<Place> {
+        self.0.lock().remove(&pending)
+    }
+}
