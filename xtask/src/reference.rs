@@ -46,9 +46,13 @@ fn counted_elsewhere() -> CountedElsewhere {
         let labels: Vec<_> = std::iter::once(("upstream", "")).chain(labels.iter().copied()).collect();
         elsewhere.sample(name, help, &labels);
     });
-    larder_store::disks::metrics::for_each(&larder_store::disk::DiskUsage::default(), &mut |name, help, labels, _| {
-        let labels: Vec<_> = [("cache", ""), ("disk", "")].into_iter().chain(labels.iter().copied()).collect();
-        elsewhere.sample(name, help, &labels);
-    });
+    larder_store::disks::metrics::for_each(
+        &larder_store::disk::DiskUsage::default(),
+        &mut |name, help, labels, _| {
+            let labels: Vec<_> =
+                [("cache", ""), ("disk", "")].into_iter().chain(labels.iter().copied()).collect();
+            elsewhere.sample(name, help, &labels);
+        },
+    );
     elsewhere
 }

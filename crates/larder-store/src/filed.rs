@@ -31,7 +31,8 @@ impl<'a> TargetUri<'a> {
     pub(crate) fn of_base(key: &'a CacheKey, scheme: Scheme) -> Option<Self> {
         let base = std::str::from_utf8(key.base()).ok()?;
         let (authority, target) = base.split_at(base.find('/')?);
-        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         Some(Self { scheme, authority, path, query })
     }
 }

@@ -123,7 +123,7 @@ fn restored(
             let room = memory.reserve(bytes.len() as u64 + crate::stored::PIECE_OVERHEAD_BYTES)?;
             StoredBody::new(vec![bytes], room)
         }
-        Content::Pieces(pieces) => StoredBody::on_disks(memory, pieces)?,
+        Content::Pieces(pieces) => StoredBody::on_disks(memory, *pieces)?,
     };
     let room = memory.reserve(StoredResponse::overhead_bytes(&head, key))?;
     Some(StoredResponse::new(Arc::new(head), Arc::new(body), loaded.number, room))
@@ -139,12 +139,7 @@ fn keep(
 ) -> bool {
     let identity = stored.identity();
     disks.note_use(key, candidate);
-    memory.insert(
-        key,
-        Arc::new(stored),
-        |other| other.identity() == identity,
-        || disks.holds(key, candidate),
-    )
+    memory.insert(key, Arc::new(stored), |other| other.identity() == identity, || disks.holds(key, candidate))
 }
 
 /// The scheme and the authority that a key is of.

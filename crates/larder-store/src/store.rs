@@ -124,7 +124,9 @@ impl Store {
     ) -> Recalled {
         match &self.disks {
             None => Recalled::Nothing,
-            Some(disks) => crate::recall::recall((&self.memory, disks, &self.gate), key, all, now, selects).await,
+            Some(disks) => {
+                crate::recall::recall((&self.memory, disks, &self.gate), key, all, now, selects).await
+            }
         }
     }
 
@@ -150,7 +152,9 @@ impl Store {
         let is_stored = match &self.disks {
             None => self.memory.insert(key, response, replaces, valid),
             // Under the shard's lock, as the check is: an invalidation comes before both or after both.
-            Some(disks) => self.memory.insert(key, response, replaces, || valid() && disks.put(key, &written)),
+            Some(disks) => {
+                self.memory.insert(key, response, replaces, || valid() && disks.put(key, &written))
+            }
         };
         let to_files = self.files().filter(|_| is_stored);
         is_stored && to_files.is_none_or(|files| filed::put(files, &self.memory, key, &written))

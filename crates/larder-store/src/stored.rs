@@ -53,7 +53,7 @@ pub struct StoredBody {
 
 #[derive(Debug)]
 enum Elsewhere {
-    Disks(DiskPieces),
+    Disks(Box<DiskPieces>),
     File(Arc<FileHit>),
 }
 
@@ -70,7 +70,7 @@ impl StoredBody {
     /// A body that lies on disks; `None` where `memory` has no room for the places of its pieces.
     pub(crate) fn on_disks(memory: &MemoryStore, pieces: DiskPieces) -> Option<Self> {
         let room = memory.reserve(pieces.count() as u64 * DISK_PIECE_BYTES)?;
-        Some(Self { elsewhere: Some(Elsewhere::Disks(pieces)), _room: Some(room), ..Self::empty() })
+        Some(Self { elsewhere: Some(Elsewhere::Disks(Box::new(pieces))), _room: Some(room), ..Self::empty() })
     }
 
     /// The content of a file. What of it is in memory is counted with the files that are kept open.

@@ -67,7 +67,7 @@ impl StoredHead {
             out.extend_from_slice(&number.to_le_bytes());
         }
         push(&mut out, &self.fields.http1);
-        push(&mut out, &self.controls.as_deref().map(|controls| lines(controls)).unwrap_or_default());
+        push(&mut out, &self.controls.as_deref().map(lines).unwrap_or_default());
         self.vary.write(&mut out);
         out
     }

@@ -169,7 +169,8 @@ impl Keeper<'_> {
         match self.store.insert(key, Arc::clone(&response), replaces, || guard.is_valid()) {
             true => {
                 // What the rule's other stores have in its place went there before it was what it is now.
-                for (other, _) in self.settings.stores().filter(|(other, _)| !Arc::ptr_eq(other, self.store)) {
+                for (other, _) in self.settings.stores().filter(|(other, _)| !Arc::ptr_eq(other, self.store))
+                {
                     other.discard(key, replaces);
                     other.forget(key, &response);
                 }

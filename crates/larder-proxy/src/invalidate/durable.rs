@@ -26,12 +26,7 @@ const GROUP: u8 = b'g';
 const ALL_GROUPS: &[u8] = b"G";
 
 /// Notes that the groups which an answer to `head` names in `fields` were invalidated under `number`.
-pub(crate) fn note_groups(
-    stores: &[Arc<Store>],
-    head: &RequestHead,
-    fields: &http::HeaderMap,
-    number: u64,
-) {
+pub(crate) fn note_groups(stores: &[Arc<Store>], head: &RequestHead, fields: &http::HeaderMap, number: u64) {
     let on_disks = || stores.iter().filter_map(|store| store.disks());
     if on_disks().next().is_none() {
         return;

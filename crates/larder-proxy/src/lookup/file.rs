@@ -63,13 +63,7 @@ pub(super) async fn look_waiting(
     }
 }
 
-fn filed(
-    rule: &RuleSettings,
-    store: &Store,
-    request: &RequestHead,
-    hit: &Arc<FileHit>,
-    now: Now,
-) -> Filed {
+fn filed(rule: &RuleSettings, store: &Store, request: &RequestHead, hit: &Arc<FileHit>, now: Now) -> Filed {
     // Nothing of it is counted with memory; an empty reservation is always to be had.
     let Some(room) = store.reserve_free(0) else { return Filed::Absent };
     let stored = |body: StoredBody| {

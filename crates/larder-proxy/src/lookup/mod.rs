@@ -67,7 +67,15 @@ pub(crate) struct Ask {
 
 impl Ask {
     fn new(forward: Forward) -> Self {
-        Self { forward, selected: None, others: SmallVec::new(), part: None, alone: false, marked: false, may_recall: false }
+        Self {
+            forward,
+            selected: None,
+            others: SmallVec::new(),
+            part: None,
+            alone: false,
+            marked: false,
+            may_recall: false,
+        }
     }
 
     /// What was found lay on a disk, and went with its segment a moment later.
@@ -83,7 +91,8 @@ impl Ask {
             match found {
                 Found::Ask(ask) => {
                     let may_recall = best.may_recall || ask.may_recall;
-                    let has_more = |ask: &Self| (ask.selected.is_some(), ask.part.is_some(), !ask.others.is_empty());
+                    let has_more =
+                        |ask: &Self| (ask.selected.is_some(), ask.part.is_some(), !ask.others.is_empty());
                     if has_more(&ask) > has_more(&best) {
                         best = ask;
                     }

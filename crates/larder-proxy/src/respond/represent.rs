@@ -125,12 +125,7 @@ fn unsatisfiable(complete: u64) -> Response {
     Response::new(ResponseHead::new(StatusCode::RANGE_NOT_SATISFIABLE, fields), Body::Empty)
 }
 
-fn several(
-    fields: HeaderMap,
-    ranges: &[Range<u64>],
-    complete: u64,
-    bodies: Vec<Body>,
-) -> Response {
+fn several(fields: HeaderMap, ranges: &[Range<u64>], complete: u64, bodies: Vec<Body>) -> Response {
     let (fields, body) = multipart(fields, ranges, complete, bodies);
     Response::new(ResponseHead::new(StatusCode::PARTIAL_CONTENT, fields), body)
 }

@@ -43,7 +43,7 @@ pub(super) fn stale_or_failed(
         Some(stored) => {
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             let age = stored.head.freshness.age(now);
-            from_stored(exchange, Held::Shared(Arc::clone(stored)), age, now, status.clone())
+            from_stored(exchange, Held::Shared(Arc::clone(stored)), age, now, status)
                 .unwrap_or_else(|| Reply { response: respond::failure(failure), status })
         }
         None => Reply { response: respond::failure(failure), status },

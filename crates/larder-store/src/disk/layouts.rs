@@ -2,9 +2,9 @@
 //!
 //! In: the same addresses and pieces as elsewhere. Out: answers from memory, at once.
 
+use super::Disk;
 use super::address::Address;
 use super::piece::{Now, Piece};
-use super::Disk;
 
 impl Address {
     /// The hash of the base under the disk's own seed: what rendezvous hashing draws with.

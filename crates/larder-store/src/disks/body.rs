@@ -101,7 +101,8 @@ impl DiskPieces {
             }
             pins.extend(pinned);
         }
-        self.disks.note_use_of(&self.key, &self.copies.iter().map(|copy| copy.home).collect::<SmallVec<[_; 2]>>());
+        self.disks
+            .note_use_of(&self.key, &self.copies.iter().map(|copy| copy.home).collect::<SmallVec<[_; 2]>>());
         Some(DiskReader { pieces: self.clone(), range, reading: None, _pins: pins })
     }
 }
@@ -159,7 +160,8 @@ impl DiskReader {
         let piece_bytes = PIECE_BYTES as u64;
         let start = self.range.start % piece_bytes;
         let end = (start + (self.range.end - self.range.start)).min(piece.len() as u64);
-        let bytes = piece.slice(usize::try_from(start).ok()?..usize::try_from(end).ok().filter(|_| start < end)?);
+        let bytes =
+            piece.slice(usize::try_from(start).ok()?..usize::try_from(end).ok().filter(|_| start < end)?);
         self.range.start += bytes.len() as u64;
         Some(bytes)
     }

@@ -5,13 +5,28 @@
 
 use crate::disk::DiskUsage;
 
+/// Is told a name, what it is, labels, and a value.
+pub type Visit<'a> = &'a mut dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64);
+
 /// Hands every figure to `visit`: name, what it is, labels beyond those of the disk, value.
-pub fn for_each(usage: &DiskUsage, visit: &mut dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64)) {
+pub fn for_each(usage: &DiskUsage, visit: Visit<'_>) {
     let mut tell = |name, help, value| visit(name, help, &[], value);
     tell("larder_disk_objects", "Responses in the index of a disk.", usage.objects);
-    tell("larder_disk_bytes", "Bytes allocated on a disk: segments, their tables, the journal.", usage.allocated_bytes);
-    tell("larder_disk_max_bytes", "The most bytes that may be allocated on a disk at the moment.", usage.max_bytes);
-    tell("larder_disk_high_water_bytes", "The most bytes that were ever allocated at once.", usage.high_water_bytes);
+    tell(
+        "larder_disk_bytes",
+        "Bytes allocated on a disk: segments, their tables, the journal.",
+        usage.allocated_bytes,
+    );
+    tell(
+        "larder_disk_max_bytes",
+        "The most bytes that may be allocated on a disk at the moment.",
+        usage.max_bytes,
+    );
+    tell(
+        "larder_disk_high_water_bytes",
+        "The most bytes that were ever allocated at once.",
+        usage.high_water_bytes,
+    );
     tell("larder_disk_segments", "Segments on a disk.", usage.segments);
     tell("larder_disk_index_bytes", "Memory that the index of a disk takes.", usage.index_bytes);
     tell("larder_disk_journal_bytes", "Bytes of the journal of invalidations.", usage.journal_bytes);
@@ -19,19 +34,27 @@ pub fn for_each(usage: &DiskUsage, visit: &mut dyn FnMut(&'static str, &'static 
     tell("larder_disk_queued_objects", "Responses that wait to be written.", usage.queued_objects);
     tell("larder_disk_written_bytes_total", "Bytes written to segments.", usage.written_bytes);
     tell("larder_disk_written_objects_total", "Responses written.", usage.written_objects);
-    tell(
-        "larder_disk_reclaimed_segments_total",
-        "Segments given up to make room.",
-        usage.reclaimed_segments,
-    );
+    tell("larder_disk_reclaimed_segments_total", "Segments given up to make room.", usage.reclaimed_segments);
     tell(
         "larder_disk_rescued_objects_total",
         "Responses that had been in use when their segment was given up, and were written once more.",
         usage.rescued_objects,
     );
-    tell("larder_disk_dropped_objects_total", "Responses that went with their segment.", usage.dropped_objects);
-    tell("larder_disk_idle_objects_total", "Responses that went because nobody asked for them.", usage.idle_objects);
-    tell("larder_disk_damaged_total", "Records and pieces that were not what had been written.", usage.damaged);
+    tell(
+        "larder_disk_dropped_objects_total",
+        "Responses that went with their segment.",
+        usage.dropped_objects,
+    );
+    tell(
+        "larder_disk_idle_objects_total",
+        "Responses that went because nobody asked for them.",
+        usage.idle_objects,
+    );
+    tell(
+        "larder_disk_damaged_total",
+        "Records and pieces that were not what had been written.",
+        usage.damaged,
+    );
     tell("larder_disk_read_errors_total", "Reads that failed.", usage.read_errors);
     tell("larder_disk_write_errors_total", "Writes that failed.", usage.write_errors);
     tell(

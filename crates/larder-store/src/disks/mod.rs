@@ -80,7 +80,7 @@ pub(crate) struct Loaded {
 /// A body, as a record has it.
 pub(crate) enum Content {
     Inline(Bytes),
-    Pieces(DiskPieces),
+    Pieces(Box<DiskPieces>),
 }
 
 impl Disks {
@@ -143,7 +143,7 @@ impl Disks {
             disk::FoundContent::Inline(bytes) => Content::Inline(bytes),
             disk::FoundContent::Pieces(pieces) => {
                 let pieces = DiskPieces::new(self, key, candidate.disk, pieces);
-                Content::Pieces(pieces.filter(DiskPieces::is_there).ok_or(disk::ReadError::Gone)?)
+                Content::Pieces(Box::new(pieces.filter(DiskPieces::is_there).ok_or(disk::ReadError::Gone)?))
             }
         };
         Ok(Loaded { number: found.number, head: found.head, content })
@@ -160,7 +160,7 @@ impl Disks {
                 && copy.head == loaded.head
                 && let Content::Pieces(others) = copy.content
             {
-                pieces.add(others);
+                pieces.add(*others);
             }
         }
     }
@@ -214,7 +214,11 @@ impl Disks {
     }
 
     /// Which disks get a record of it, and what of the body stands in each.
-    fn copies(self: &Arc<Self>, key: &CacheKey, response: &StoredResponse) -> SmallVec<[(usize, disk::Content); 2]> {
+    fn copies(
+        self: &Arc<Self>,
+        key: &CacheKey,
+        response: &StoredResponse,
+    ) -> SmallVec<[(usize, disk::Content); 2]> {
         match response.body.on_disk() {
             Some(pieces) => pieces.records(),
             None if response.body.length() <= PIECE_BYTES as u64 => {

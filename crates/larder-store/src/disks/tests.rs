@@ -81,7 +81,9 @@ fn found(disks: &Arc<Disks>, path: &str) -> Option<Vec<u8>> {
         };
         let length = held.body.length();
         let body = match held.into_body(0..length)? {
-            larder_http::body::Body::Stream { stream, .. } => stream.collect().await.ok()?.to_bytes().to_vec(),
+            larder_http::body::Body::Stream { stream, .. } => {
+                stream.collect().await.ok()?.to_bytes().to_vec()
+            }
             larder_http::body::Body::Pieces { owner, .. } => owner.pieces().concat(),
             _ => Vec::new(),
         };

@@ -204,7 +204,8 @@ impl Growing {
     /// does.
     fn begin_spill(&self) -> bool {
         let begun = Spill::begin(&self.store, &self.key, self.declared);
-        let Some((begun, room)) = begun.and_then(|spill| Some((spill, self.store.reserve(SPILL_ROOM_BYTES)?)))
+        let Some((begun, room)) =
+            begun.and_then(|spill| Some((spill, self.store.reserve(SPILL_ROOM_BYTES)?)))
         else {
             return false;
         };

@@ -27,7 +27,10 @@ pub struct Reader {
 
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("position", &self.position).field("end", &self.end).finish_non_exhaustive()
+        f.debug_struct("Reader")
+            .field("position", &self.position)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
     }
 }
 

@@ -90,8 +90,10 @@ impl DraftStore {
             let files = config.files.as_ref();
             files.map(|files| (files.path.clone(), files.mode, files.default_type.clone()))
         };
-        let is_same = (&old.disks, old.layout, old.idle, place(old)) == (&new.disks, new.layout, new.idle, place(new));
-        (!is_same).then(|| format!("stores.{name}: disks, layout, idle and where files lie change at a restart"))
+        let is_same =
+            (&old.disks, old.layout, old.idle, place(old)) == (&new.disks, new.layout, new.idle, place(new));
+        (!is_same)
+            .then(|| format!("stores.{name}: disks, layout, idle and where files lie change at a restart"))
     }
 }
 

@@ -12,6 +12,7 @@ mod cancels_http2;
 mod collapse;
 mod dead_origin;
 mod hot_bodies;
+mod plain_files;
 mod ranges;
 mod slow_reader;
 mod uploads;

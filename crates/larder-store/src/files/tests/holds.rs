@@ -66,6 +66,12 @@ fn a_head_comes_back_from_its_meta() {
     assert_eq!(found.fields, stored.all_fields());
     let freshness = found.times.freshness(stored.freshness.received);
     assert_eq!(freshness, stored.freshness);
-    let first = Arc::as_ptr(hit.head(|| stored.clone()));
-    assert_eq!(first, Arc::as_ptr(hit.head(|| unreachable!("it is made once"))));
+    let memory = crate::MemoryStore::new(&crate::MemoryStoreSettings { memory: 1, max_object: 1 });
+    let made = |body: crate::StoredBody| {
+        assert_eq!(body.length(), 4);
+        let room = memory.reserve_free(0).unwrap();
+        crate::StoredResponse::new(Arc::new(stored.clone()), Arc::new(body), 7, room)
+    };
+    let first = hit.stored(made);
+    assert!(Arc::ptr_eq(&first, &hit.stored(|_| unreachable!("it is made once"))));
 }
