@@ -41,7 +41,7 @@ async fn kills_of(layout: &str) {
     println!("{layout}: LARDER_SEED={seed}");
     let mut draws = Draws::new(format_args!("{seed} {layout}"));
     let origin = Origin::start(Catalogue::new(RESOURCES)).await;
-    let site = Site::new(&origin.addr.to_string(), layout);
+    let site = Site::new(&origin.url(), layout);
     let mut larder = started(&site).await;
     let (mut answers, mut posts, mut found, mut fewest) = (0, 0, 0, usize::MAX);
     for kill in 0..kills() {
@@ -97,7 +97,7 @@ async fn nothing_wrong_after_kills_with_hashed_disks() {
 async fn what_lay_there_whole_is_found_again() {
     for layout in super::LAYOUTS {
         let origin = Origin::start(Catalogue::new(FEW_RESOURCES)).await;
-        let site = Site::new(&origin.addr.to_string(), layout);
+        let site = Site::new(&origin.url(), layout);
         let mut larder = started(&site).await;
         read_all(larder.addr, &origin.catalogue).await;
         larder.signal(Signal::KILL);

@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// A running origin; ends when it is dropped.
 pub(super) struct Origin {
-    pub(super) addr: SocketAddr,
+    addr: SocketAddr,
     pub(super) catalogue: Arc<Catalogue>,
     gets: Arc<AtomicU64>,
     accepting: JoinHandle<()>,
@@ -44,6 +44,11 @@ impl Origin {
             }
         });
         Self { addr, catalogue, gets, accepting }
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.addr)
     }
 
     /// GETs so far.
