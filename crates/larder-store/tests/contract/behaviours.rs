@@ -193,8 +193,9 @@ fn ranges_of_what_is_stored_are_the_same_bytes() {
 fn an_invalidation_takes_every_variant_and_nothing_else() {
     everywhere(async |house| {
         for length in [134, 600_000] {
-            let pages = [Some("sweet"), Some("plain")].map(|flavour| Page { flavour, ..Page::new("/a", 1, length) });
-            let other = Page::new("/b", 1, length);
+            let path = format!("/{length}");
+            let pages = [Some("sweet"), Some("plain")].map(|flavour| Page { flavour, ..Page::new(&path, 1, length) });
+            let other = Page::new(&format!("{path}/other"), 1, length);
             for page in pages.iter().chain([&other]) {
                 assert!(house.put(page, 0).await);
             }
@@ -202,7 +203,7 @@ fn an_invalidation_takes_every_variant_and_nothing_else() {
             if length > 134 {
                 house.settle();
             }
-            assert_eq!(house.store.invalidate(&key("/a"), 7), 2, "{:?}", house.kind);
+            assert_eq!(house.store.invalidate(&key(&path), 7), 2, "{:?}", house.kind);
             for _ in 0..2 {
                 for page in &pages {
                     assert!(house.find(&page.key(), page.flavour).await.is_none(), "{:?}", house.kind);
@@ -212,7 +213,7 @@ fn an_invalidation_takes_every_variant_and_nothing_else() {
                 house.empty_memory();
             }
             // What is fetched afterwards is there.
-            let newer = Page::new("/a", 2, length);
+            let newer = Page::new(&path, 2, length);
             assert!(house.put(&newer, 7).await);
             finds(house, &newer).await;
         }
@@ -260,6 +261,28 @@ fn what_became_invalid_meanwhile_is_not_stored() {
             house.settle();
             house.empty_memory();
             lacks(house, "/a").await;
+        }
+    });
+}
+
+/// What memory does not take in the end must not be on the disks either: it would come back when memory has forgotten.
+#[test]
+fn what_was_outdated_when_it_came_leaves_no_trace() {
+    everywhere(async |house| {
+        for length in [134, 600_000] {
+            let page = |version| Page::new(&format!("/{length}"), version, length);
+            assert!(house.put(&page(1), 0).await);
+            let first = house.find(&page(1).key(), None).await.unwrap();
+            let slow = page(2).head(&house.clock);
+            house.clock.advance(std::time::Duration::from_secs(10));
+            assert!(house.put(&page(3), 0).await);
+            // A 304 for what is not there any more, and a response that took longer than the next one.
+            assert!(!house.confirm(&first, &page(4), 0), "{:?}", house.kind);
+            assert!(!house.insert(&page(2), slow).await, "{:?}", house.kind);
+            finds(house, &page(3)).await;
+            house.settle();
+            house.empty_memory();
+            finds(house, &page(3)).await;
         }
     });
 }

@@ -83,8 +83,13 @@ impl Page {
     pub(crate) fn body(&self) -> Bytes {
         let seed = self.path.bytes().chain(self.flavour.unwrap_or_default().bytes());
         let seed = seed.fold(self.version.1, |seed, byte| seed.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte));
-        let word = |at: u64| (seed ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).to_le_bytes();
-        let whole: Bytes = (0..self.length.div_ceil(8) as u64).flat_map(word).take(self.length).collect();
+        let mut whole = Vec::with_capacity(self.length + 8);
+        for at in 0..self.length.div_ceil(8) as u64 {
+            let word = (seed ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
+            whole.extend_from_slice(&word.to_le_bytes());
+        }
+        whole.truncate(self.length);
+        let whole = Bytes::from(whole);
         match self.part {
             Some((first, last)) => whole.slice(first as usize..=last as usize),
             None => whole,
@@ -92,13 +97,18 @@ impl Page {
     }
 
     fn request(&self) -> RequestHead {
+        let mut fields = flavoured(self.flavour);
+        if let Some((first, last)) = self.part {
+            let range = format!("bytes={first}-{last}");
+            fields.insert(http::header::RANGE, HeaderValue::from_str(&range).unwrap());
+        }
         RequestHead {
             method: Method::GET,
             scheme: Scheme::Http,
             authority: Authority::parse(Bytes::from_static(b"example.com"), Scheme::Http).unwrap(),
             target: Target::parse(Bytes::from(self.path.clone())).unwrap(),
             version: Version::HTTP_11,
-            fields: flavoured(self.flavour),
+            fields,
         }
     }
 
@@ -208,7 +218,16 @@ impl House {
     /// Fetches a page: its body arrives, and where it is kept it goes into the index. `number` is that of the last
     /// invalidation when it began. Says whether it was stored.
     pub(crate) async fn put(&self, page: &Page, number: u64) -> bool {
-        let (body, head, key) = (page.body(), page.head(&self.clock), page.key());
+        self.keep(page, page.head(&self.clock), number).await
+    }
+
+    /// The same with a head that came earlier.
+    pub(crate) async fn insert(&self, page: &Page, head: Arc<StoredHead>) -> bool {
+        self.keep(page, head, 0).await
+    }
+
+    async fn keep(&self, page: &Page, head: Arc<StoredHead>, number: u64) -> bool {
+        let (body, key) = (page.body(), page.key());
         let declared = page.is_declared.then_some(body.len() as u64);
         let Some(growing) = Growing::keep(&self.store, &key, declared) else { return false };
         for at in (0..body.len()).step_by(PUSHED_BYTES) {
