@@ -39,4 +39,10 @@ impl Disk {
             self.shared.remove_for_good(place);
         }
     }
+
+    /// Makes the queue refuse everything, as one that is full does; or no longer.
+    #[cfg(test)]
+    pub(crate) fn crowd_queue(&self, is_full: bool) {
+        self.shared.queue.crowd(is_full);
+    }
 }

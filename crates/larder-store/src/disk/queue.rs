@@ -152,6 +152,13 @@ impl Queue {
         self.state.lock().is_closed
     }
 
+    /// As if so much waited that nothing more goes in; or no longer so.
+    #[cfg(test)]
+    pub(super) fn crowd(&self, is_full: bool) {
+        let mut state = self.state.lock();
+        state.bytes = if is_full { state.bytes + QUEUE_BYTES_MAX } else { state.bytes - QUEUE_BYTES_MAX };
+    }
+
     /// Bytes that wait.
     pub(super) fn bytes(&self) -> u64 {
         self.state.lock().bytes

@@ -63,3 +63,6 @@ impl Spill {
         is_taken.then(|| self.fill.finish()).flatten()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -261,7 +261,7 @@ impl MemoryStore {
     /// of marks for that variant; unless `valid` says no. `valid` is asked under the shard's lock: an invalidation
     /// that marks its fetches before it calls [`Self::invalidate`] can therefore never be overtaken. Nor is it stored
     /// where one that it would replace was received later: its body took long to arrive, and time went on without it.
-    /// Returns whether it was stored.
+    /// `valid` is asked last: where it says yes, the response is stored. Returns whether it was stored.
     pub fn insert(
         &self,
         key: &CacheKey,
@@ -277,7 +277,7 @@ impl MemoryStore {
                 .is_some_and(|old| old.head.freshness.received.monotonic > received && replaces(old))
         };
         let capped = self.place(key.hash()).change(|shard| {
-            if !valid() || shard.has(key, is_newer) {
+            if shard.has(key, is_newer) || !valid() {
                 return None;
             }
             shard.remove(key, goes, &mut dropped);
@@ -289,7 +289,8 @@ impl MemoryStore {
         capped.is_some()
     }
 
-    /// Puts `new` where `old` is, if `old` is still in the index and `valid` holds; says whether it was.
+    /// Puts `new` where `old` is, if `old` is still in the index and `valid`, which is asked last, holds; says whether it
+    /// was.
     pub fn replace(
         &self,
         key: &CacheKey,
@@ -298,8 +299,10 @@ impl MemoryStore {
         valid: impl FnOnce() -> bool,
     ) -> bool {
         // What is replaced is dropped behind the lock.
-        let replaced =
-            self.place(key.hash()).change(|shard| valid().then(|| shard.replace(key, old, new)).flatten());
+        let is_old = |item: &Item| item.response().is_some_and(|response| Arc::ptr_eq(response, old));
+        let replaced = self.place(key.hash()).change(|shard| {
+            (shard.has(key, is_old) && valid()).then(|| shard.replace(key, old, new)).flatten()
+        });
         replaced.is_some()
     }
 

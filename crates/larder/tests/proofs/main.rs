@@ -11,6 +11,7 @@ mod cancels;
 mod cancels_http2;
 mod collapse;
 mod dead_origin;
+mod disks;
 mod hot_bodies;
 mod plain_files;
 mod ranges;

@@ -176,6 +176,11 @@ impl Process {
         status.code().unwrap_or_else(|| panic!("{status}; stderr: {:?}", self.stderr()))
     }
 
+    /// Waits until it is gone, however it ended.
+    pub(crate) async fn gone(&mut self) {
+        within("the end of larder", self.exit.wait_for(Option::is_some)).await.unwrap();
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         self.exit.borrow().is_none()
     }

@@ -1,0 +1,396 @@
+//! The behaviours, each for every kind of store.
+
+use std::sync::Arc;
+
+use larder_store::{Growing, Lookup};
+
+use crate::house::{House, KINDS, Kind, Page, Sizes, key};
+
+/// What lies inside a record, what is one piece, and what is several.
+const LENGTHS: [usize; 7] = [0, 1, 134, 20_000, 256 * 1024, 256 * 1024 + 1, 1_000_000];
+
+/// Runs a behaviour on each kind of store.
+fn everywhere(behaviour: impl AsyncFn(&mut House)) {
+    everywhere_of(Sizes::default(), behaviour);
+}
+
+fn everywhere_of(sizes: Sizes, behaviour: impl AsyncFn(&mut House)) {
+    for kind in KINDS {
+        println!("{kind:?}");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut house = House::new(kind, sizes);
+        runtime.block_on(behaviour(&mut house));
+        house.check_caps();
+    }
+}
+
+/// `page` is found as it is.
+async fn finds(house: &House, page: &Page) {
+    let found = house.find(&page.key(), page.flavour).await;
+    let found = found.unwrap_or_else(|| panic!("{:?} has no {page:?}", house.kind));
+    assert_eq!(found.version, page.version.0, "{:?}: {page:?}", house.kind);
+    assert!(found.body == Some(page.body()), "{:?}: another body of {page:?}", house.kind);
+}
+
+async fn lacks(house: &House, path: &str) {
+    let found = house.find(&key(path), None).await;
+    assert!(found.is_none(), "{:?} has {path}: {found:?}", house.kind);
+}
+
+#[test]
+fn what_was_stored_is_found_under_its_key_only() {
+    everywhere(async |house| {
+        for (number, length) in LENGTHS.into_iter().enumerate() {
+            let page = Page::new(&format!("/{number}"), 1, length);
+            assert!(house.put(&page, 0).await);
+            finds(house, &page).await;
+            house.settle();
+            finds(house, &page).await;
+            house.empty_memory();
+            finds(house, &page).await;
+        }
+        lacks(house, "/none").await;
+        let mut https = larder_store::CacheKey::new("example.com", "/1");
+        https.push_part(b"https");
+        assert!(house.find(&https, None).await.is_none());
+    });
+}
+
+#[test]
+fn a_length_that_nobody_told_changes_nothing() {
+    everywhere(async |house| {
+        for (number, length) in LENGTHS.into_iter().enumerate() {
+            let page = Page { is_declared: false, ..Page::new(&format!("/{number}"), 1, length) };
+            assert!(house.put(&page, 0).await, "{:?} {length}", house.kind);
+            house.settle();
+            house.empty_memory();
+            finds(house, &page).await;
+        }
+    });
+}
+
+#[test]
+fn what_is_stored_again_takes_the_place_of_what_was() {
+    everywhere(async |house| {
+        for (before, after) in [(134, 20_000), (20_000, 1_000_000), (1_000_000, 134), (600_000, 600_000)] {
+            for version in [1, 2] {
+                let length = if version == 1 { before } else { after };
+                assert!(house.put(&Page::new("/a", version, length), 0).await);
+            }
+            let newer = Page::new("/a", 2, after);
+            finds(house, &newer).await;
+            house.settle();
+            house.empty_memory();
+            finds(house, &newer).await;
+            if let Some(usage) = house.store.disks_usage() {
+                let copies = if matches!(house.kind, Kind::Disks(larder_store::Layout::Mirror, _)) { 2 } else { 1 };
+                assert_eq!(usage.objects(), copies, "{:?}", house.kind);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_304_changes_the_fields_and_keeps_the_body() {
+    everywhere(async |house| {
+        for (number, length) in LENGTHS.into_iter().enumerate() {
+            let old = Page::new(&format!("/{number}"), 1, length);
+            assert!(house.put(&old, 0).await);
+            // Once while it may be on its way to the disks, once when it is there.
+            for version in [2, 3] {
+                let found = house.find(&old.key(), None).await.unwrap();
+                let new = Page { version: (version, 1), ..old.clone() };
+                assert!(house.confirm(&found, &new, 0), "{:?} {length}", house.kind);
+                house.settle();
+                house.empty_memory();
+                finds(house, &new).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn variants_are_told_apart_and_kept_together() {
+    everywhere(async |house| {
+        for length in [134, 600_000] {
+            let page = |flavour, version| Page { flavour, ..Page::new("/a", version, length) };
+            let all = [page(Some("sweet"), 1), page(Some("plain"), 2)];
+            for page in &all {
+                assert!(house.put(page, 0).await);
+            }
+            for _ in 0..2 {
+                for page in &all {
+                    finds(house, page).await;
+                }
+                assert!(house.find(&key("/a"), Some("sour")).await.is_none());
+                house.settle();
+                house.empty_memory();
+            }
+            // One of them anew: the other stays.
+            assert!(house.put(&page(Some("sweet"), 3), 0).await);
+            house.settle();
+            house.empty_memory();
+            finds(house, &page(Some("sweet"), 3)).await;
+            finds(house, &all[1]).await;
+        }
+    });
+}
+
+#[test]
+fn parts_lie_beside_the_whole_and_go_with_it() {
+    everywhere(async |house| {
+        let whole = Page::new("/a", 1, 900_000);
+        let parts = [(0, 99), (100_000, 899_999)].map(|part| Page { part: Some(part), ..whole.clone() });
+        for page in &parts {
+            assert!(house.put(page, 0).await);
+        }
+        lacks(house, "/a").await;
+        house.settle();
+        house.empty_memory();
+        let now = house.clock.now();
+        if house.is_durable() {
+            house.store.recall(&parts[0].key(), true, now, |_| true).await;
+        }
+        let (there, _) = house.store.responses(&parts[0].key(), now.monotonic);
+        assert_eq!(there.len(), 2, "{:?}", house.kind);
+        for stored in there {
+            let part = stored.head.part.clone().unwrap();
+            let page = parts.iter().find(|page| page.part.unwrap().0 == part.range.start).unwrap();
+            let length = stored.body.length();
+            assert!(house.read(&stored, 0..length).await == Some(page.body()), "{:?}", house.kind);
+        }
+        assert!(house.put(&whole, 0).await);
+        finds(house, &whole).await;
+        assert!(house.store.invalidate(&whole.key(), 1) > 0);
+        lacks(house, "/a").await;
+        house.settle();
+        house.empty_memory();
+        lacks(house, "/a").await;
+        assert!(house.find(&parts[0].key(), None).await.is_none());
+    });
+}
+
+#[test]
+fn ranges_of_what_is_stored_are_the_same_bytes() {
+    everywhere(async |house| {
+        for length in [20_000, 1_000_000] {
+            let page = Page::new("/a", 1, length);
+            assert!(house.put(&page, 0).await);
+            house.settle();
+            house.empty_memory();
+            let (stored, body) = (house.find(&page.key(), None).await.unwrap().stored, page.body());
+            let end = length as u64;
+            for range in [0..1, 0..end, 1..end, end - 1..end, end / 2..end / 2 + 1000, 262_143..262_146] {
+                let range = range.start.min(end)..range.end.min(end);
+                let expected = body.slice(range.start as usize..range.end as usize);
+                assert!(house.read(&stored, range.clone()).await == Some(expected), "{:?} {range:?}", house.kind);
+            }
+        }
+    });
+}
+
+#[test]
+fn an_invalidation_takes_every_variant_and_nothing_else() {
+    everywhere(async |house| {
+        for length in [134, 600_000] {
+            let path = format!("/{length}");
+            let pages = [Some("sweet"), Some("plain")].map(|flavour| Page { flavour, ..Page::new(&path, 1, length) });
+            let other = Page::new(&format!("{path}/other"), 1, length);
+            for page in pages.iter().chain([&other]) {
+                assert!(house.put(page, 0).await);
+            }
+            // While they may be on their way to the disks, and when they are there.
+            if length > 134 {
+                house.settle();
+            }
+            assert_eq!(house.store.invalidate(&key(&path), 7), 2, "{:?}", house.kind);
+            for _ in 0..2 {
+                for page in &pages {
+                    assert!(house.find(&page.key(), page.flavour).await.is_none(), "{:?}", house.kind);
+                }
+                finds(house, &other).await;
+                house.settle();
+                house.empty_memory();
+            }
+            // What is fetched afterwards is there.
+            let newer = Page::new(&path, 2, length);
+            assert!(house.put(&newer, 7).await);
+            finds(house, &newer).await;
+        }
+    });
+}
+
+#[test]
+fn what_was_removed_is_gone() {
+    everywhere(async |house| {
+        for length in [134, 600_000] {
+            let page = Page::new("/a", 1, length);
+            assert!(house.put(&page, 0).await);
+            house.settle();
+            let found = house.find(&page.key(), None).await.unwrap();
+            house.store.remove(&page.key(), &found.stored);
+            lacks(house, "/a").await;
+            // Whoever holds it still reads it.
+            assert!(house.read(&found.stored, 0..length as u64).await == Some(page.body()), "{:?}", house.kind);
+            house.settle();
+            house.empty_memory();
+            lacks(house, "/a").await;
+            assert!(house.put(&page, 0).await);
+            house.store.discard(&page.key(), |_| true);
+            lacks(house, "/a").await;
+            house.settle();
+            house.empty_memory();
+            lacks(house, "/a").await;
+        }
+    });
+}
+
+#[test]
+fn what_became_invalid_meanwhile_is_not_stored() {
+    everywhere(async |house| {
+        for length in [134, 600_000] {
+            let page = Page::new("/a", 1, length);
+            let (key, head, body) = (page.key(), page.head(&house.clock), page.body());
+            let growing = Growing::keep(&house.store, &key, Some(body.len() as u64)).unwrap();
+            growing.push(body).await.unwrap();
+            let whole = growing.finish(None, |_| ()).await.unwrap().unwrap();
+            let room = house.store.reserve(10_000).unwrap();
+            let response = Arc::new(larder_store::StoredResponse::new(head, whole, 0, room));
+            assert!(!house.store.insert(&key, response, |_| true, || false));
+            lacks(house, "/a").await;
+            house.settle();
+            house.empty_memory();
+            lacks(house, "/a").await;
+        }
+    });
+}
+
+/// What memory does not take in the end must not be on the disks either: it would come back when memory has forgotten.
+#[test]
+fn what_was_outdated_when_it_came_leaves_no_trace() {
+    everywhere(async |house| {
+        for length in [134, 600_000] {
+            let page = |version| Page::new(&format!("/{length}"), version, length);
+            assert!(house.put(&page(1), 0).await);
+            let first = house.find(&page(1).key(), None).await.unwrap();
+            let slow = page(2).head(&house.clock);
+            house.clock.advance(std::time::Duration::from_secs(10));
+            assert!(house.put(&page(3), 0).await);
+            // A 304 for what is not there any more, and a response that took longer than the next one.
+            assert!(!house.confirm(&first, &page(4), 0), "{:?}", house.kind);
+            assert!(!house.insert(&page(2), slow).await, "{:?}", house.kind);
+            finds(house, &page(3)).await;
+            house.settle();
+            house.empty_memory();
+            finds(house, &page(3)).await;
+        }
+    });
+}
+
+#[test]
+fn readers_follow_a_large_body_while_it_arrives() {
+    use http_body_util::BodyExt;
+    everywhere(async |house| {
+        let page = Page::new("/a", 1, 2_000_000);
+        let body = page.body();
+        let growing = Growing::keep(&house.store, &page.key(), Some(2_000_000)).unwrap();
+        let early = tokio::spawn(growing.reader(None).unwrap().collect());
+        let idle = growing.reader(None).unwrap();
+        for at in (0..body.len()).step_by(64_000) {
+            growing.push(body.slice(at..body.len().min(at + 64_000))).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        let middle = growing.reader(Some(300_000..1_700_000)).unwrap();
+        growing.finish(None, |_| ()).await.unwrap().unwrap();
+        assert!(early.await.unwrap().unwrap().to_bytes() == body, "{:?}", house.kind);
+        assert!(idle.collect().await.unwrap().to_bytes() == body, "{:?}", house.kind);
+        let middle = middle.collect().await.unwrap().to_bytes();
+        assert!(middle == body.slice(300_000..1_700_000), "{:?}", house.kind);
+    });
+}
+
+#[test]
+fn what_is_too_large_is_not_stored_and_takes_nothing_from_others() {
+    let sizes = Sizes { memory: 4 << 20, disk: 64 << 20, max_object: 2 << 20 };
+    everywhere_of(sizes, async |house| {
+        let small = Page::new("/small", 1, 1000);
+        assert!(house.put(&small, 0).await);
+        let larger = 3 << 20;
+        assert!(house.store.max_object() < larger as u64);
+        assert!(!house.put(&Page::new("/large", 1, larger), 0).await);
+        // Of unknown length it is found out on the way; nobody reads it, so the fetch is told to stop.
+        let unknown = Page { is_declared: false, ..Page::new("/unknown", 1, larger) };
+        assert!(!house.put(&unknown, 0).await);
+        lacks(house, "/large").await;
+        lacks(house, "/unknown").await;
+        finds(house, &small).await;
+    });
+}
+
+#[test]
+fn what_was_stored_is_there_after_a_restart_and_what_was_invalidated_is_not() {
+    everywhere(async |house| {
+        if !house.is_durable() {
+            return;
+        }
+        let kept: Vec<Page> =
+            LENGTHS.iter().enumerate().map(|(n, length)| Page::new(&format!("/{n}"), 1, *length)).collect();
+        for page in &kept {
+            assert!(house.put(page, 4).await);
+            assert!(house.put(&Page::new(&format!("/gone{}", page.path), 1, page.length), 4).await);
+        }
+        house.settle();
+        for page in &kept {
+            house.store.invalidate(&key(&format!("/gone{}", page.path)), 5);
+        }
+        for _ in 0..3 {
+            house.restart();
+            for page in &kept {
+                finds(house, page).await;
+                lacks(house, &format!("/gone{}", page.path)).await;
+            }
+            assert_eq!(house.store.disks().unwrap().last_number(), 5);
+        }
+        house.crash();
+        for page in &kept {
+            finds(house, page).await;
+            lacks(house, &format!("/gone{}", page.path)).await;
+        }
+    });
+}
+
+#[test]
+fn the_caps_hold_while_far_more_is_stored_than_fits() {
+    let sizes = Sizes { memory: 2 << 20, disk: 16 << 20, max_object: 4 << 20 };
+    everywhere_of(sizes, async |house| {
+        let lengths = [134, 20_000, 250_000, 600_000, 1_500_000];
+        let mut newest = None;
+        for n in 0..150u64 {
+            let page = Page::new(&format!("/{n}"), n, lengths[n as usize % lengths.len()]);
+            let is_stored = house.put(&page, 0).await;
+            house.settle();
+            house.check_caps();
+            newest = is_stored.then_some(page).or(newest);
+        }
+        house.empty_memory();
+        if house.is_durable() {
+            finds(house, &newest.unwrap()).await;
+            house.restart();
+            house.check_caps();
+        }
+    });
+}
+
+#[test]
+fn a_look_up_tells_what_is_there_for_others() {
+    everywhere(async |house| {
+        let page = Page { flavour: Some("sweet"), ..Page::new("/a", 1, 134) };
+        assert!(house.put(&page, 0).await);
+        let now = house.clock.now().monotonic;
+        assert!(matches!(house.store.lookup(None, &key("/a"), now, |_| false), Lookup::VaryMiss(_)));
+        let mut https = larder_store::CacheKey::new("example.com", "/a");
+        https.push_part(b"https");
+        assert!(matches!(house.store.lookup(None, &https, now, |_| true), Lookup::OtherVariant));
+        assert!(matches!(house.store.lookup(None, &key("/b"), now, |_| true), Lookup::Absent));
+    });
+}

@@ -1,0 +1,56 @@
+//! Stores with disks, proved on the binary: killed at any moment, and with disks that are full, broken or slow.
+//!
+//! One origin and one catalogue of resources serve all of it: whatever happens to a disk, each answer is right, and what
+//! differs is only who gave it.
+
+mod catalogue;
+mod crash;
+mod load;
+mod origin;
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use larder_store::disk::fsck;
+
+/// How several disks are used, and one.
+const LAYOUTS: [&str; 4] = ["single", "mirror", "stripe", "hash"];
+/// The smallest that can be had: segments of 1 MiB.
+const DISK_SIZE: &str = "16MiB";
+
+/// What random choices are drawn from; LARDER_SEED repeats those of another run.
+fn seed() -> String {
+    let now = || SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros().to_string();
+    std::env::var("LARDER_SEED").unwrap_or_else(|_| now())
+}
+
+/// A config with disks in a folder of the test's own, which goes with it.
+struct Site {
+    config: PathBuf,
+    disks: Vec<PathBuf>,
+    _folder: tempfile::TempDir,
+}
+
+impl Site {
+    /// Two disks, or with the layout `single` one.
+    fn new(origin: &str, layout: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let count = if layout == "single" { 1 } else { 2 };
+        let disks: Vec<PathBuf> = (0..count).map(|number| folder.path().join(format!("disk-{number}"))).collect();
+        let listed: Vec<String> =
+            disks.iter().map(|path| format!("{{ path = {path:?}, size = \"{DISK_SIZE}\" }}")).collect();
+        let store = format!(
+            "[stores.default]\nmemory = \"8MiB\"\nlayout = \"{layout}\"\ndisks = [{}]\n",
+            listed.join(", ")
+        );
+        let text = crate::support::config(origin, "workers = 2", &store);
+        let config = folder.path().join("larder.toml");
+        std::fs::write(&config, text).unwrap();
+        Self { config, disks, _folder: folder }
+    }
+
+    /// Records in order on each disk; of a larder that does not run.
+    fn objects(&self) -> Vec<u64> {
+        self.disks.iter().map(|disk| fsck(disk, |_, _| ()).unwrap().objects).collect()
+    }
+}
