@@ -223,7 +223,14 @@ impl Tree {
             self.forget_beside(name, &status);
             return Ok(Renamed::Done);
         }
-        renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::EXCHANGE)?;
+        let ours = Status::of(&temp.file)?;
+        for _ in 0..TRIES {
+            renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::EXCHANGE)?;
+            // Unless it was a person again, who has put yet another one in place of ours.
+            if Status::at(from.0, from.1.as_bytes())?.is_same_file(&ours) {
+                break;
+            }
+        }
         Ok(Renamed::Again)
     }
 
@@ -304,7 +311,12 @@ impl Tree {
             Err(error) => return Err(error.into()),
         }
         if !Status::at(&temps, aside.as_bytes())?.has_content_of(&status) {
-            renameat_with(&temps, aside.as_str(), parent, as_path(last), RenameFlags::NOREPLACE)?;
+            match renameat_with(&temps, aside.as_str(), parent, as_path(last), RenameFlags::NOREPLACE) {
+                Ok(()) => {}
+                // Something newer of theirs is there already.
+                Err(Errno::EXIST) => unlinkat(&temps, aside.as_str(), AtFlags::empty())?,
+                Err(error) => return Err(error.into()),
+            }
             return Ok(TakenOut::Spared);
         }
         unlinkat(&temps, aside.as_str(), AtFlags::empty())?;

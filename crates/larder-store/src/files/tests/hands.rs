@@ -183,3 +183,32 @@ fn a_store_whose_own_folder_was_removed_makes_it_anew() {
     put(&fixture.store, "/b", b"stored").unwrap();
     check(&fixture.store, "/b", Some(("stored", true)));
 }
+
+#[test]
+fn a_file_put_in_place_while_larder_writes_there_is_never_lost() {
+    let fixture = Fixture::new(1 << 22);
+    let is_over = Arc::new(AtomicBool::new(false));
+    std::fs::create_dir_all(fixture.path("h")).unwrap();
+    // An empty directory goes with the last file that larder removes from it.
+    std::fs::write(fixture.path("h/other"), "").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = put(&fixture.store, "/a", b"stored");
+                fixture.store.invalidate(&uri("/a"));
+                let _ = put(&fixture.store, "/a", b"stored again");
+            }
+        });
+        let _over = Over(Arc::clone(&is_over));
+        for round in 0..300 {
+            let mine = format!("mine {round}");
+            std::fs::write(fixture.path("h/.mine"), &mine).unwrap();
+            std::fs::rename(fixture.path("h/.mine"), fixture.path("h/a")).unwrap();
+            // Larder may have had the name in its hand for a moment, and has to give it back.
+            wait(|| std::fs::read_to_string(fixture.path("h/a")).is_ok_and(|found| found == mine));
+            assert!(fixture.store.flush());
+            assert_eq!(std::fs::read_to_string(fixture.path("h/a")).unwrap(), mine);
+            std::fs::remove_file(fixture.path("h/a")).unwrap();
+        }
+    });
+}

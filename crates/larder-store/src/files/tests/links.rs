@@ -1,7 +1,6 @@
 //! Names never leave the directory, whatever is planted in it, and whenever.
 
 use std::os::unix::fs::symlink;
-use std::sync::atomic::AtomicBool;
 
 use super::*;
 
@@ -83,7 +82,7 @@ fn while_swapped(fixture: &Fixture, outside: &Path, work: impl FnOnce()) {
     let (name, real, link) = (fixture.path("h/d"), fixture.path("h/real"), fixture.path("h/link"));
     std::fs::create_dir_all(&real).unwrap();
     symlink(outside, &link).unwrap();
-    let is_over = AtomicBool::new(false);
+    let is_over = Arc::new(AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
@@ -94,8 +93,8 @@ fn while_swapped(fixture: &Fixture, outside: &Path, work: impl FnOnce()) {
                 let _ = std::fs::rename(&name, &link);
             }
         });
+        let _over = Over(Arc::clone(&is_over));
         work();
-        is_over.store(true, Ordering::Relaxed);
     });
 }
 

@@ -135,6 +135,15 @@ fn check(store: &FileStore, path: &str, body: Option<(&str, bool)>) {
     assert_eq!(found, body, "{path}");
 }
 
+/// Ends another thread, also when the test fails.
+struct Over(Arc<AtomicBool>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Makes a file look as if it had been there for a while.
 fn age(path: &Path) {
     let file = std::fs::File::open(path).unwrap();

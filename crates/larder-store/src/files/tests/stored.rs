@@ -1,7 +1,6 @@
 //! What is stored: where it lies, what is found, what a restart and a crash leave.
 
 use std::os::unix::fs::PermissionsExt;
-use std::sync::atomic::AtomicBool;
 
 use super::*;
 
