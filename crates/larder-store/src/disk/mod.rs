@@ -9,6 +9,7 @@
 //! docs/design/disk-store.md.
 
 mod address;
+mod change;
 mod error;
 mod format;
 mod fsck;
@@ -56,15 +57,13 @@ pub use recover::Finding;
 pub use settings::{DISK_BYTES_MIN, DiskSettings, DiskSize};
 pub use usage::{DiskUsage, RefusedCounts};
 
-use format::journal::{Entry as JournalEntry, NOTE_BYTES_MAX};
-use format::record::{HEADER_BYTES, PIECE_REF_BYTES};
 use format::superblock::Superblock;
 use health::Health;
 use index::Index;
 use journal::Journal;
-use piece::{Assembly, Now as PieceNow};
+use piece::Now as PieceNow;
 use pool::{Ask, Pool};
-use queue::{JOB_BYTES, Job, Queue, RecordJob};
+use queue::Queue;
 use reads::Waiting;
 use replaced::Replaced;
 use segment::Segments;
@@ -118,43 +117,6 @@ impl Shared {
     /// Seconds since the disk was opened: what use is noted in.
     fn seconds(&self) -> u32 {
         u32::try_from(self.clock.now().since(&self.opened).as_secs()).unwrap_or(u32::MAX)
-    }
-
-    fn journal(&self, entries: &[JournalEntry]) {
-        self.journal.append(entries, &self.space, &self.health);
-        if self.journal.is_long() {
-            self.queue.call();
-        }
-    }
-
-    /// Counts a record out that left the index for good, and writes down that it did. Where it was not written yet, so
-    /// is what it had replaced.
-    fn remove_for_good(&self, place: Place) {
-        let (written, is_counted) = match place.is_pending() {
-            true => (self.replaced.take(place), false),
-            false => (Some(place), true),
-        };
-        let Some(written) = written else { return };
-        match is_counted {
-            true => self.segments.count_out(written.segment(), true),
-            false => self.segments.note_death(written.segment()),
-        }
-        self.journal(&[JournalEntry::Removed { place: written.0 }]);
-    }
-
-    fn note_number(&self, number: u64) {
-        self.highest.fetch_max(number, Ordering::Relaxed);
-    }
-
-    /// Whether anything may be written at this moment.
-    fn admit(&self, cost: u64) -> Result<(), Refused> {
-        if self.health.is_failing() && self.health.pause().is_some() {
-            return Err(self.counts.refuse(Refused::Failing));
-        }
-        if self.health.is_without_room() {
-            return Err(self.counts.refuse(Refused::NoRoom));
-        }
-        self.queue.admit(cost).map_err(|why| self.counts.refuse(why))
     }
 }
 
@@ -222,92 +184,6 @@ impl Disk {
         self.shared.index.note_use(at.base, place, self.shared.seconds());
     }
 
-    /// Stores an object; returns at once. It is found as soon as it is written. One of the same key and identity
-    /// goes, also where the new one is refused or lost later: a store never goes back to what came before.
-    ///
-    /// # Errors
-    /// Where the queue is full, the disk failing or without room, or the object too large.
-    pub fn put(self: &Arc<Self>, object: Object) -> Result<Place, Refused> {
-        let shared = &self.shared;
-        let at = self.address(&object.key);
-        let (base, tag) = (at.base, at.tag(object.identity));
-        let admitted = self.admit_object(&object);
-        let cost = match admitted {
-            Ok(cost) => cost,
-            Err(why) => {
-                if let Some(old) = shared.index.remove_tag(base, tag) {
-                    shared.remove_for_good(old);
-                }
-                return Err(why);
-            }
-        };
-        shared.note_number(object.number);
-        let pending = Place::pending(shared.last_pending.fetch_add(1, Ordering::Relaxed) + 1);
-        let replaced = shared.index.insert_pending(base, tag, pending, shared.seconds(), |before| {
-            shared.replaced.note(pending, before);
-        });
-        if let Some(place) = replaced.filter(|place| !place.is_pending()) {
-            shared.segments.count_out(place.segment(), false);
-        }
-        let job = Box::new(RecordJob { object, base, tag, pending, replaces: replaced.is_some(), cost });
-        match &job.object.content {
-            Content::Inline(_) => shared.queue.push(Job::Record(job)),
-            Content::Pieces(pieces) => {
-                let (pieces, weak) = (pieces.clone(), Arc::downgrade(shared));
-                Assembly::await_all(&pieces, move |is_whole| {
-                    let Some(shared) = weak.upgrade() else { return };
-                    match is_whole {
-                        true => shared.queue.push(Job::Record(job)),
-                        false => shared.lose(&job, Refused::PieceLost),
-                    }
-                });
-            }
-        }
-        Ok(pending)
-    }
-
-    /// What an object costs the queue, if it is let in.
-    fn admit_object(&self, object: &Object) -> Result<u64, Refused> {
-        let shared = &self.shared;
-        let (content, is_right, in_memory) = match &object.content {
-            Content::Inline(parts) => {
-                let length: usize = parts.iter().map(Bytes::len).sum();
-                (length, length <= INLINE_BYTES_MAX, length)
-            }
-            Content::Pieces(pieces) => {
-                let is_lost = pieces.iter().any(|piece| matches!(piece.now(), PieceNow::Lost));
-                if is_lost {
-                    return Err(shared.counts.refuse(Refused::PieceLost));
-                }
-                (pieces.len() * PIECE_REF_BYTES, true, size_of_val(&pieces[..]))
-            }
-        };
-        let key = object.key.base().len() + object.key.variant().len();
-        let total = (HEADER_BYTES + key + object.head.len() + content) as u64;
-        if !is_right || total > shared.record_bytes_max {
-            return Err(shared.counts.refuse(Refused::TooLarge));
-        }
-        let cost = (key + object.head.len() + in_memory) as u64 + JOB_BYTES;
-        shared.admit(cost).map(|()| cost)
-    }
-
-    /// Writes a piece of a large content, at most [`PIECE_BYTES_MAX`]; returns at once. A piece that nobody holds any more
-    /// when its turn comes is not written.
-    ///
-    /// # Errors
-    /// Where the queue is full, the disk failing or without room, or the piece too large.
-    pub fn put_piece(self: &Arc<Self>, key: &CacheKey, bytes: Bytes) -> Result<Piece, Refused> {
-        if bytes.len() > PIECE_BYTES_MAX {
-            return Err(self.shared.counts.refuse(Refused::TooLarge));
-        }
-        let cost = bytes.len() as u64 + JOB_BYTES;
-        self.shared.admit(cost)?;
-        let piece = Piece::queued(self.id(), bytes);
-        let base = self.shared.superblock.seed.base(key.base());
-        self.shared.queue.push(Job::Piece { base, piece: piece.clone(), cost });
-        Ok(piece)
-    }
-
     /// Reads a record if that needs no waiting; `None` where it would.
     pub fn read_now(&self, place: Place) -> Option<Result<Found, ReadError>> {
         self.shared.may_read_now().then(|| self.shared.read_record(place, Waiting::No))?
@@ -356,62 +232,6 @@ impl Disk {
                 self.shared.segments.find(at.segment).map(|segment| Pin { _segment: Some(segment) })
             }
             PieceNow::Written(_) | PieceNow::Lost => None,
-        }
-    }
-
-    /// Takes one response out; written down without waiting.
-    pub fn remove(&self, at: &Address, place: Place) {
-        if self.shared.index.remove(at.base, place) {
-            self.shared.remove_for_good(place);
-        }
-    }
-
-    /// Takes everything under a base out, whatever its variant, and says how much that was; written down without waiting.
-    /// What was stored with a smaller number does not come back at a restart.
-    pub fn invalidate(&self, at: &Address, number: u64) -> u64 {
-        let shared = &self.shared;
-        shared.note_number(number);
-        let gone = shared.index.remove_base(at.base);
-        for place in &gone {
-            // Tables are out of date before the journal says why, so that taking stock in between misses nothing.
-            match place.is_pending() {
-                true => shared.replaced.take(*place).into_iter().for_each(|before| {
-                    shared.segments.note_death(before.segment());
-                }),
-                false => shared.segments.count_out(place.segment(), true),
-            }
-        }
-        shared.journal(&[JournalEntry::Invalidated { base: at.base, number }]);
-        gone.len() as u64
-    }
-
-    /// Writes a predicate of the caller's down, at most 1 KiB of it; it is among [`Disk::notes`] at the next start.
-    pub fn note(&self, number: u64, bytes: &[u8]) {
-        self.shared.note_number(number);
-        let bytes = bytes.get(..NOTE_BYTES_MAX).unwrap_or(bytes).to_vec();
-        self.shared.journal(&[JournalEntry::Note { number, bytes }]);
-    }
-
-    /// The notes that were found when the disk was opened, in the order of their numbers. Handed out once.
-    pub fn notes(&self) -> Vec<(u64, Vec<u8>)> {
-        std::mem::take(&mut *self.notes.lock())
-    }
-
-    /// Makes everything durable that was taken out or noted before this call.
-    ///
-    /// # Errors
-    /// Where the disk fails, or the journal had no room: then it may come back at a restart.
-    ///
-    /// # Cancel safety
-    /// The journal is synced all the same.
-    pub async fn sync_journal(self: &Arc<Self>) -> Result<(), DiskError> {
-        match self.shared.pool.ask_sync().await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) if error.kind() == std::io::ErrorKind::StorageFull => {
-                Err(DiskError::JournalLacks(self.path().to_owned()))
-            }
-            Ok(Err(error)) => Err(DiskError::io("cannot sync the journal of", self.path())(error)),
-            Err(_) => Err(DiskError::Closed(self.path().to_owned())),
         }
     }
 

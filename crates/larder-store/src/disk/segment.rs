@@ -155,6 +155,11 @@ impl Graves {
         self.0.push(segment);
     }
 
+    /// Room that will be free when their readers are gone, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.iter().map(|segment| segment.room.lock().bytes()).sum()
+    }
+
     /// Lets go of those that nobody else holds; their room is free then.
     pub(super) fn clear(&mut self) {
         self.0.retain(|segment| Arc::strong_count(segment) > 1);

@@ -8,6 +8,7 @@
 //! It ends when the disk is closed. Whatever fails here costs what was to be stored, and a pause.
 
 mod append;
+mod outcome;
 mod reclaim;
 mod stock;
 

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::Writer;
+use super::outcome::Staged;
 use crate::disk::address::{ALIGN, Place, SEGMENT_MAX};
 use crate::disk::error::Refused;
 use crate::disk::format::crc;
@@ -51,13 +52,6 @@ pub(super) struct Batch {
     staged: Vec<Staged>,
     entries: usize,
     last_content_crc: u32,
-}
-
-/// Who has to hear that a part of the batch was written.
-enum Staged {
-    Record { job: Box<RecordJob>, at: Place },
-    Piece { piece: Piece, at: PieceRef, cost: u64 },
-    Rescued { base: u64, old: Place, at: Place },
 }
 
 /// What is written of an object or piece: its header without place and checksums, and its parts.
@@ -297,7 +291,8 @@ impl Writer {
         for _ in 0..ATTEMPTS {
             let wanted = segment_room(self.shared.segment_bytes);
             let Some(room) = self.shared.space.reserve(wanted) else {
-                if !self.give_up_oldest() {
+                // Room that readers still hold comes back when they are done; giving up more would not make it come sooner.
+                if self.graves.bytes() >= wanted || !self.give_up_oldest() {
                     break;
                 }
                 self.graves.clear();
@@ -391,49 +386,5 @@ impl crate::disk::Shared {
         let segment = Segment::new(id, file, room, SEGMENT_HEAD_BYTES as u64);
         self.segments.insert(Arc::clone(&segment));
         Ok(segment)
-    }
-
-    fn settle(&self, staged: Staged) {
-        match staged {
-            Staged::Record { job, at } => {
-                self.segments.count_in(at.segment(), 1);
-                if self.index.settle(job.base, job.pending, at) {
-                    self.counts.written_objects.add(1);
-                } else {
-                    // Taken out while it was being written: it lies there dead, and has to stay so.
-                    self.remove_for_good(at);
-                }
-                if job.replaces {
-                    self.replaced.take(job.pending);
-                }
-                self.queue.release(job.cost);
-            }
-            Staged::Piece { piece, at, cost } => {
-                self.queue.release(cost);
-                piece.settle(Some(at));
-            }
-            Staged::Rescued { base, old, at } => {
-                self.segments.count_in(at.segment(), 1);
-                if self.index.settle(base, old, at) {
-                    self.segments.count_out(old.segment(), false);
-                    self.counts.rescued_objects.add(1);
-                } else {
-                    self.remove_for_good(at);
-                }
-            }
-        }
-    }
-
-    fn lose_staged(&self, staged: Staged) {
-        match staged {
-            Staged::Record { job, .. } => self.lose(&job, Refused::Failing),
-            Staged::Piece { piece, cost, .. } => {
-                self.counts.refuse(Refused::Failing);
-                self.queue.release(cost);
-                piece.settle(None);
-            }
-            // Still in the index where it was.
-            Staged::Rescued { .. } => {}
-        }
     }
 }

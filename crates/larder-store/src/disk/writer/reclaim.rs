@@ -46,7 +46,7 @@ impl Writer {
     /// Begins to give up the oldest segment if little room is left.
     pub(super) fn begin_reclaim(&mut self) {
         let wanted = FREE_SEGMENTS * segment_room(self.shared.segment_bytes);
-        if self.reclaim.is_none() && self.shared.space.free() < wanted {
+        if self.reclaim.is_none() && self.shared.space.free() + self.graves.bytes() < wanted {
             self.reclaim_oldest();
         }
     }

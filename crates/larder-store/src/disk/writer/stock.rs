@@ -117,11 +117,16 @@ impl Shared {
         entries: Vec<Entry>,
         end: u64,
     ) -> io::Result<()> {
-        let table = blocks(toc_bytes(entries.len()));
         segment.end.store(end, Ordering::Release);
-        if segment.file.set_len(blocks(end)).is_ok() {
-            segment.room.lock().shrink_to(blocks(end) + table);
+        segment.file.set_len(blocks(end))?;
+        let needed = blocks(end) + blocks(toc_bytes(entries.len()));
+        let mut room = segment.room.lock();
+        if let Some(missing) = needed.checked_sub(room.bytes()).filter(|missing| *missing > 0) {
+            // One that was open at a crash has room for itself, and none for a table.
+            room.absorb(self.space.reserve(missing).ok_or(io::ErrorKind::StorageFull)?);
         }
+        room.shrink_to(needed);
+        drop(room);
         self.put_toc(segment, entries, end)
     }
 
