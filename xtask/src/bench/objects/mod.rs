@@ -98,6 +98,8 @@ fn measure(kit: &Kit, name: &'static str) -> Result<Row> {
     let mut launch = launch(kit, &kit.setup(origin.address), name, &folder)?;
     let mut server = launch.start()?;
     server.wait_for(launch.address, restart::BACK_MAX)?;
+    // Whoever cannot tell at all should not be filled first.
+    launch.admin.map(report::index_bytes).transpose()?;
 
     let stored = pass(&launch, &server, &disk, target)?;
     println!("{name}: stored {OBJECTS} in {:.1} s", stored.took.as_secs_f64());

@@ -20,7 +20,7 @@ use crate::origin::body;
 
 pub(super) const CONNECTIONS: usize = 10;
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Longest wait for one object: 200 s for ten of them is less than the slowest disk has.
+/// Longest wait for one object.
 const OBJECT_MAX: Duration = Duration::from_secs(60);
 
 /// What the clients got.

@@ -33,12 +33,12 @@ const SECONDS: u64 = 30;
 const LAST: Duration = Duration::from_secs(10);
 const LENGTH: Duration = Duration::from_secs(SECONDS);
 /// Room for everything that is asked for, on either disk alone: nothing has to be removed, and no cache is ever full.
-const DISK: Size = Size { bytes: 14 << 30, bytes_per_inode: 65_536 };
+const DISK: Size = Size { bytes: 10 << 30, bytes_per_inode: 65_536 };
 /// What each cache may take of its disk.
-const LARDER_SIZE: &str = "13GiB";
-const NGINX_SIZE: &str = "13g";
-/// What all images together hold at most: all that is asked for, once for each of two copies.
-const SCRATCH_BYTES: u64 = 8 << 30;
+const LARDER_SIZE: &str = "9GiB";
+const NGINX_SIZE: &str = "9g";
+/// What both images hold at most: all that is asked for.
+const SCRATCH_BYTES: u64 = 7 << 30;
 
 const LARDER_NONE: &str = "larder, no cache";
 const NGINX_NONE: &str = "nginx, no cache";
@@ -200,8 +200,9 @@ fn measure(kit: &Kit, kind: &'static Kind, seed: u64) -> Result<Row> {
         kind,
         objects,
         stored,
-        reached_per_s: watch::reached_per_s(&samples, Duration::ZERO, LENGTH),
-        reached_per_s_at_last: watch::reached_per_s(&samples, LENGTH.saturating_sub(LAST), LENGTH),
+        reached_per_s: watch::reached_per_s(&samples, Duration::ZERO, LENGTH).context("no samples")?,
+        reached_per_s_at_last: watch::reached_per_s(&samples, LENGTH.saturating_sub(LAST), LENGTH)
+            .context("no samples at last")?,
         left_bytes: left_bytes(&disks, &samples)?,
         dirty_peak_bytes: watch::dirty_peak(&samples, idle),
         cpu,
@@ -265,6 +266,13 @@ impl Row {
     /// Of the whole run.
     fn client_mb_per_s(&self) -> f64 {
         self.bytes_by_second.iter().sum::<u64>() as f64 / 1e6 / LENGTH.as_secs_f64()
+    }
+
+    /// Of the run's end.
+    fn client_mb_per_s_at_last(&self) -> f64 {
+        let seconds = usize::try_from(LAST.as_secs()).unwrap_or(usize::MAX);
+        let last = self.bytes_by_second.iter().rev().take(seconds);
+        last.sum::<u64>() as f64 / 1e6 / LAST.as_secs_f64()
     }
 
     /// What was stored and has reached a disk within the run, each byte once: objects of which only a part got there,

@@ -1,8 +1,8 @@
-//! An origin whose every answer takes its time: 1 MB at 40 MB/s.
+//! An origin whose every answer takes its time: 1 MB at 25 MB/s.
 //!
 //! In: requests for objects by their names, 16 hexadecimal digits at the target's end. Out: 1 000 000 bytes that begin with
 //! that name, cacheable for years, sent piece by piece as they become due.
-//! Ten connections get 400 MB/s together: ten times what one of the slow disks takes, five times what both do, and
+//! Ten connections get 250 MB/s together: six times what one of the slow disks takes, three times what both do, and
 //! a fraction of what either core could move. So what a cache costs its clients is not CPU time but waiting, and shows:
 //! whoever keeps a client waiting for a disk gets its next request later, and that time is not made up for.
 //! Deliberately absent: a pace for all connections together. After a wait it would send faster, and hide it.
@@ -26,8 +26,8 @@ use crate::origin::body;
 /// The length of every object's body.
 pub(super) const OBJECT_BYTES: usize = 1_000_000;
 /// From the head of an answer to its last byte.
-pub(super) const ANSWER_TAKES: Duration = Duration::from_millis(25);
-/// A piece is due every 1.6 ms, which the runtime's timer can tell apart.
+pub(super) const ANSWER_TAKES: Duration = Duration::from_millis(40);
+/// A piece is due every 2.5 ms, which the runtime's timer can tell apart.
 const PIECES: u32 = 16;
 /// The name that every body begins with.
 pub(super) const NAME_BYTES: usize = 16;

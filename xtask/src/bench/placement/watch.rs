@@ -77,18 +77,16 @@ fn pages(vmstat: &str, name: &str) -> Option<u64> {
     vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// Bytes per second that reached the disks between these moments, by the last samples before either; NaN
-/// where there are no two.
+/// Bytes per second that reached the disks between these moments: by the last sample before either, or the first of
+/// all. `None` where these are not two.
 #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-pub(super) fn reached_per_s(samples: &[Sample], from: Duration, until: Duration) -> f64 {
-    let before = |moment: Duration| samples.iter().rev().find(|sample| sample.at <= moment);
-    match (before(from), before(until)) {
-        (Some(first), Some(last)) if last.at > first.at => {
-            let bytes = last.written_bytes.saturating_sub(first.written_bytes);
-            bytes as f64 / last.at.saturating_sub(first.at).as_secs_f64()
-        }
-        _ => f64::NAN,
-    }
+pub(super) fn reached_per_s(samples: &[Sample], from: Duration, until: Duration) -> Option<f64> {
+    let before =
+        |moment| samples.iter().rev().find(|sample: &&Sample| sample.at <= moment).or(samples.first());
+    let (first, last) = (before(from)?, before(until)?);
+    let bytes = last.written_bytes.saturating_sub(first.written_bytes);
+    let took = last.at.saturating_sub(first.at);
+    (!took.is_zero()).then(|| bytes as f64 / took.as_secs_f64())
 }
 
 /// The most that was dirty, beyond what was before the first.
@@ -113,20 +111,23 @@ mod tests {
 
     #[test]
     fn a_rate_is_of_the_samples_before_either_moment() {
-        let samples: Vec<Sample> = (0..=50)
+        let samples: Vec<Sample> = (1..=50)
             .map(|number| Sample {
-                at: Duration::from_millis(100 * number),
+                at: Duration::from_millis(100 * number + 1),
                 // Nothing for two seconds, then 40 MB/s.
                 written_bytes: 4_000_000 * number.saturating_sub(20),
                 dirty_bytes: if number == 30 { 900 } else { 100 },
             })
             .collect();
-        let rate =
-            |from, until| reached_per_s(&samples, Duration::from_millis(from), Duration::from_millis(until));
-        assert_eq!(rate(0, 5000).round(), 24_000_000.0);
-        assert_eq!(rate(3050, 4050).round(), 40_000_000.0);
-        assert_eq!(rate(0, 2000).round(), 0.0);
-        assert!(rate(1000, 1000).is_nan() && reached_per_s(&[], Duration::ZERO, EVERY).is_nan());
+        let rate = |from, until| {
+            reached_per_s(&samples, Duration::from_millis(from), Duration::from_millis(until)).map(f64::round)
+        };
+        // The first sample is never quite at the beginning.
+        assert_eq!(rate(0, 5001), Some(24_489_796.0));
+        assert_eq!(rate(3050, 4050), Some(40_000_000.0));
+        assert_eq!(rate(101, 2001), Some(0.0));
+        assert_eq!(rate(1001, 1050), None);
+        assert_eq!(reached_per_s(&[], Duration::ZERO, EVERY), None);
         assert_eq!(dirty_peak(&samples, 100), 800);
         assert_eq!(dirty_peak(&samples, 1000), 0);
         assert_eq!(dirty_peak(&[], 0), 0);
