@@ -18,10 +18,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::contender::{Contender, Kit, Setup, larder, nginx};
 use super::disks::{self, Disk, Size};
+use super::machine::Moment;
+use super::validity::STEAL_PERCENT_MAX;
 use origin::{OBJECT_BYTES, PacedOrigin};
 use throttle::Throttle;
 use watch::Sample;
@@ -32,6 +34,8 @@ const SECONDS: u64 = 30;
 /// The rate is looked at once more over so many seconds at the run's end.
 const LAST: Duration = Duration::from_secs(10);
 const LENGTH: Duration = Duration::from_secs(SECONDS);
+/// How often a row is measured until the hypervisor leaves it alone.
+const TRIES_MAX: usize = 3;
 /// Room for everything that is asked for, on either disk alone: nothing has to be removed, and no cache is ever full.
 const DISK: Size = Size { bytes: 10 << 30, bytes_per_inode: 65_536 };
 /// What each cache may take of its disk.
@@ -118,6 +122,8 @@ struct Row {
     left_bytes: u64,
     dirty_peak_bytes: u64,
     cpu: Duration,
+    /// What the hypervisor took of either core meanwhile.
+    steal_percent: f64,
     p99: Duration,
     longest: Duration,
 }
@@ -134,7 +140,7 @@ pub(super) fn run(root: &Path) -> Result<()> {
     }
     let mut rows = Vec::with_capacity(KINDS.len());
     for (seed, kind) in (1..).zip(KINDS) {
-        rows.push(measure(&kit, kind, seed).context(kind.name)?);
+        rows.push(quiet(&kit, kind, seed).context(kind.name)?);
     }
     report::report(root, &rows)
 }
@@ -164,6 +170,20 @@ fn tried(kit: &Kit) -> Result<Option<String>> {
     throttle::tried(&Disk::make(scratch, "paced", DISK)?, DISK_BYTES_PER_S)
 }
 
+/// A run that the hypervisor left alone, of a few.
+fn quiet(kit: &Kit, kind: &'static Kind, seed: u64) -> Result<Row> {
+    let mut steal_percent = 0.0;
+    for _ in 0..TRIES_MAX {
+        let row = measure(kit, kind, seed)?;
+        steal_percent = row.steal_percent;
+        if steal_percent <= STEAL_PERCENT_MAX {
+            return Ok(row);
+        }
+        println!("{}: the hypervisor took {steal_percent:.1} %, once more", kind.name);
+    }
+    bail!("the hypervisor took {steal_percent:.1} % of a core, and too much in {TRIES_MAX} runs")
+}
+
 fn measure(kit: &Kit, kind: &'static Kind, seed: u64) -> Result<Row> {
     let origin = PacedOrigin::start()?;
     // Both for everybody: who uses one of them, or none, leaves the other in peace.
@@ -179,10 +199,10 @@ fn measure(kit: &Kit, kind: &'static Kind, seed: u64) -> Result<Row> {
     let mut contender = start(kit, &kit.setup(origin.address), kind, &folders)?;
     // What others have left to write is none of this run's.
     rustix::fs::sync();
-    let (idle, cpu) = (watch::dirty_bytes()?, contender.server.cpu_time());
+    let (idle, cpu, moment) = (watch::dirty_bytes()?, contender.server.cpu_time(), Moment::now()?);
     let work = || clients::ask_for(contender.address, seed, SECONDS);
     let (traffic, samples) = watch::while_watched(&disks, work)?;
-    let cpu = contender.server.cpu_time().saturating_sub(cpu);
+    let (cpu, passed) = (contender.server.cpu_time().saturating_sub(cpu), moment.passed()?);
     contender.server.still_runs()?;
     let objects = traffic.names.len() as u64;
     ensure!(origin.asked() == objects, "the origin was asked {} times for {objects} objects", origin.asked());
@@ -206,6 +226,7 @@ fn measure(kit: &Kit, kind: &'static Kind, seed: u64) -> Result<Row> {
         left_bytes: left_bytes(&disks, &samples)?,
         dirty_peak_bytes: watch::dirty_peak(&samples, idle),
         cpu,
+        steal_percent: passed.steal_percent,
         p99: super::load::quantile(&traffic.waits, 0.99),
         longest: traffic.waits.last().copied().unwrap_or_default(),
         bytes_by_second: traffic.bytes_by_second,

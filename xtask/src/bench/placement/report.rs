@@ -202,7 +202,7 @@ fn row_json(row: &Row) -> Value {
         "disks_mb_per_s": round(row.reached_per_s / 1e6),
         "disks_mb_per_s_at_last": round(row.reached_per_s_at_last / 1e6),
         "left_bytes": row.left_bytes, "dirty_peak_bytes": row.dirty_peak_bytes,
-        "cpu_ms_per_mb": round(row.cpu_ms_per_mb()), "p99_ms": round(ms(row.p99)), "longest_ms": round(ms(row.longest)),
+        "cpu_ms_per_mb": round(row.cpu_ms_per_mb()), "steal_percent": round(row.steal_percent), "p99_ms": round(ms(row.p99)), "longest_ms": round(ms(row.longest)),
         "published_mb_per_s": row.kind.published.map(|Published(ec2, metal)| json!({ "ec2": ec2, "bare_metal": metal })),
     })
 }
@@ -239,6 +239,7 @@ mod tests {
                 left_bytes: 1_000_000,
                 dirty_peak_bytes: 60 << 20,
                 cpu: Duration::from_secs(6),
+                steal_percent: 0.1,
                 p99: Duration::from_millis(27),
                 longest: Duration::from_millis(40),
             }
