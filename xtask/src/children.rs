@@ -77,6 +77,18 @@ impl Server {
         }
     }
 
+    /// Ends it as a crash would, with all of its group: KILL, and no word before. It is gone when this returns, or
+    /// [`GRACE`] has passed.
+    pub(crate) fn kill(mut self) {
+        let (group, deadline) = (Pid::from_child(&self.child), Instant::now() + GRACE);
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = self.child.wait();
+        // Children of the child are waited for by others.
+        while !members(self.child.id()).is_empty() && Instant::now() < deadline {
+            pause();
+        }
+    }
+
     /// The process that was started, which leads its group.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
@@ -333,6 +345,16 @@ mod tests {
         let begun = Instant::now();
         drop(server);
         assert!(begun.elapsed() < GRACE);
+    }
+
+    #[test]
+    fn a_server_that_is_killed_is_gone_with_its_children() {
+        let mut command = Command::new("sh");
+        let server = Server::start("sh", command.args(["-c", "trap '' TERM; sleep 60 & wait"])).unwrap();
+        let (id, begun) = (server.id(), Instant::now());
+        server.kill();
+        assert!(begun.elapsed() < GRACE);
+        assert_eq!(members(id), Vec::<u32>::new());
     }
 
     #[test]

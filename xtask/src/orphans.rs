@@ -1,8 +1,9 @@
 //! Nothing that this program starts outlives it, however it ends.
 //!
-//! In: a process group that was started, or a folder that was made, as a [`Watched`] that lasts as long as they do.
-//! Out: where this program ends without having dropped it (Ctrl-C, TERM, KILL, a panic that aborts), the group is
-//! ended and the folder removed all the same. Every child has a process group of its own, so the terminal's Ctrl-C
+//! In: a process group that was started, a folder that was made, a file system that was mounted, a loop device, or a
+//! setting of the kernel's, as a [`Watched`] that lasts as long as they do.
+//! Out: where this program ends without having dropped it (Ctrl-C, TERM, KILL, a panic that aborts), it is undone all
+//! the same: settings first, so that nothing is held back any more, then groups, mounts, devices, folders. Every child has a process group of its own, so the terminal's Ctrl-C
 //! reaches this program only; a server that stays behind would spoil the next measurement, unseen.
 //! A process of its own does it, for nothing else survives KILL: it reads from a pipe what there is, and the pipe
 //! closes with this program. It sleeps otherwise. Neither a signal handler nor `PR_SET_PDEATHSIG` would reach the
@@ -51,7 +52,8 @@ fn start() -> Result<ChildStdin> {
     child.stdin.take().context("no pipe to the watch over children")
 }
 
-/// A process group or a folder that does not outlive this program. Dropped when it has ended, or is gone.
+/// A process group, folder, mount, loop device or setting that does not outlive this program. Dropped when it has ended,
+/// or is gone.
 pub(crate) struct Watched {
     what: String,
 }
@@ -65,6 +67,21 @@ impl Watched {
     /// A folder with all that is in it.
     pub(crate) fn folder(path: &Path) -> Self {
         Self::begin(format!("folder {}", path.display()))
+    }
+
+    /// What is mounted at this folder, or will be.
+    pub(crate) fn mount(folder: &Path) -> Self {
+        Self::begin(format!("mount {}", folder.display()))
+    }
+
+    /// The loop devices that have this file behind them, or will have.
+    pub(crate) fn loops(image: &Path) -> Self {
+        Self::begin(format!("loops {}", image.display()))
+    }
+
+    /// A setting that is undone by writing `text` into `file`.
+    pub(crate) fn setting(file: &Path, text: &str) -> Self {
+        Self::begin(format!("setting {}\t{text}", file.display()))
     }
 
     fn begin(what: String) -> Self {
@@ -106,13 +123,60 @@ fn watch_until_closed(input: impl BufRead) -> Result<()> {
         };
     }
     let of = |kind: &str| left.iter().filter_map(|what| what.strip_prefix(kind)).collect::<Vec<_>>();
+    for (file, text) in of("setting ").iter().filter_map(|setting| setting.split_once('\t')) {
+        let _ = fs::write(file, text);
+    }
     let groups = of("group ");
     end_all(groups.iter().filter_map(|group| Pid::from_raw(group.parse().ok()?)).collect());
+    for folder in of("mount ") {
+        unmount(Path::new(folder));
+    }
+    for image in of("loops ") {
+        detach(Path::new(image));
+    }
     for folder in of("folder ") {
         // Gone already, or beyond our rights: there is nobody to tell.
         let _ = fs::remove_dir_all(folder);
     }
     Ok(())
+}
+
+/// Takes away what is mounted at `folder`, as soon as nobody uses it. Not mounted is what is wanted.
+pub(crate) fn unmount(folder: &Path) {
+    let umount = |options: &[&str]| {
+        let mut command = Command::new("umount");
+        command.args(options).arg(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status()
+    };
+    let deadline = Instant::now() + GRACE;
+    while is_mounted(folder) {
+        if umount(&[]).is_err() {
+            return;
+        }
+        if Instant::now() > deadline {
+            // Out of sight at least, and gone with its last user.
+            let _ = umount(&["--lazy"]);
+            return;
+        }
+        pause();
+    }
+}
+
+fn is_mounted(folder: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let is_here = |line: &str| line.split(' ').nth(1).is_some_and(|place| Path::new(place) == folder);
+    mounts.lines().any(is_here)
+}
+
+/// Detaches every loop device that has `image` behind it.
+pub(crate) fn detach(image: &Path) {
+    let mut list = Command::new("losetup");
+    let list = list.args(["--noheadings", "--output", "NAME", "--associated"]).arg(image);
+    // No such program: then there is no such device either.
+    let Ok(listed) = list.stdin(Stdio::null()).stderr(Stdio::null()).output() else { return };
+    for device in String::from_utf8_lossy(&listed.stdout).split_whitespace() {
+        let _ = Command::new("losetup").args(["--detach", device]).stderr(Stdio::null()).status();
+    }
 }
 
 /// Ends these groups at once, and kills what has not ended within the time that a server has.
@@ -189,7 +253,29 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_is_undone_unless_it_was_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (left, kept) = (folder.path().join("left"), folder.path().join("kept"));
+        for file in [&left, &kept] {
+            fs::write(file, "7:0 40000000").unwrap();
+        }
+        let [left_line, kept_line] = [&left, &kept].map(|file| format!("setting {}\t7:0 0", file.display()));
+        watch_until_closed(format!("+ {left_line}\n+ {kept_line}\n- {kept_line}\n").as_bytes()).unwrap();
+        assert_eq!(fs::read_to_string(left).unwrap(), "7:0 0");
+        assert_eq!(fs::read_to_string(kept).unwrap(), "7:0 40000000");
+    }
+
+    #[test]
+    fn what_was_never_mounted_or_attached_is_no_trouble() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mount, image) = (folder.path().join("mount"), folder.path().join("image"));
+        watch_until_closed(format!("+ mount {}\n+ loops {}\n", mount.display(), image.display()).as_bytes())
+            .unwrap();
+        assert!(is_mounted(Path::new("/proc")) && !is_mounted(&mount));
+    }
+
+    #[test]
     fn lines_of_another_kind_are_left_alone() {
-        watch_until_closed(&b"\n+ group 0\n+ group x\n? group 1\n+ folder \n"[..]).unwrap();
+        watch_until_closed(&b"\n+ group 0\n+ group x\n? group 1\n+ folder \n+ setting none\n"[..]).unwrap();
     }
 }

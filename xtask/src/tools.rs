@@ -55,11 +55,13 @@ const TOOLS: &[Tool] = &[
     Tool { program: "wrk", from: From::Apt("wrk"), targets: WRK_FOR },
     Tool { program: "haproxy", from: From::Apt("haproxy"), targets: HAPROXY_FOR },
     Tool { program: "h2o", from: From::Apt("h2o"), targets: H2O_FOR },
+    Tool { program: "mkfs.ext4", from: From::Apt("e2fsprogs"), targets: DISKS_FOR },
+    Tool { program: "losetup", from: From::Apt("mount"), targets: DISKS_FOR },
     Tool { program: "h2load", from: From::Apt("nghttp2-client"), targets: &["http2", "latency"] },
 ];
 
 const CURL_FOR: &[&str] =
-    &["test", "hit", "requests", "http2", "connections", "miss", "workers", "latency", "wordpress"];
+    &["test", "hit", "requests", "http2", "connections", "miss", "workers", "latency", "wordpress", "files"];
 const TASKSET_FOR: &[&str] = &[
     "hit",
     "requests",
@@ -73,6 +75,9 @@ const TASKSET_FOR: &[&str] = &[
     "microcache",
     "herd",
     "wordpress",
+    "files",
+    "placement",
+    "objects",
 ];
 const NGINX_FOR: &[&str] = &[
     "hit",
@@ -86,12 +91,17 @@ const NGINX_FOR: &[&str] = &[
     "microcache",
     "herd",
     "wordpress",
+    "files",
+    "placement",
+    "objects",
 ];
 const VARNISH_FOR: &[&str] =
     &["hit", "requests", "http2", "connections", "miss", "latency", "idle", "microcache"];
 const HAPROXY_FOR: &[&str] = &["hit", "requests", "http2", "connections", "miss", "latency"];
 const H2O_FOR: &[&str] = &["hit", "requests", "http2", "connections", "latency"];
-const WRK_FOR: &[&str] = &["hit", "requests", "connections", "miss", "workers"];
+const WRK_FOR: &[&str] = &["hit", "requests", "connections", "miss", "workers", "files"];
+/// They make disks.
+const DISKS_FOR: &[&str] = &["placement", "objects"];
 
 /// Longest installation.
 const INSTALL_MAX: Duration = Duration::from_secs(1200);

@@ -6,6 +6,8 @@
 //! Deliberately absent: pipelining and any other framing than Content-Length, which all servers send here.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -13,6 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::contender::floor;
+use super::load::on_load_core;
 
 /// The length of every object's body.
 pub(super) const OBJECT_BYTES: usize = 1024;
@@ -84,6 +87,41 @@ impl Asker {
             }
         }
     }
+}
+
+/// Asks for the targets of the numbers below `requests`, in this order, over so many connections; says how many were hits.
+///
+/// # Errors
+/// Anything but 200 with the whole object, on any of them.
+pub(super) fn ask_all(
+    address: SocketAddr,
+    connections: usize,
+    requests: u64,
+    target: impl Fn(u64) -> String + Clone + Send + Sync + 'static,
+) -> Result<u64> {
+    on_load_core(async move {
+        let (next, hits) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let mut tasks = Vec::with_capacity(connections);
+        for _ in 0..connections {
+            let mut asker = Asker::connect(address).await?;
+            let (next, hits, target) = (Arc::clone(&next), Arc::clone(&hits), target.clone());
+            tasks.push(tokio::spawn(async move {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= requests {
+                        return anyhow::Ok(());
+                    }
+                    if asker.ask(&target(number)).await? == Was::Hit {
+                        hits.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }));
+        }
+        for task in tasks {
+            task.await??;
+        }
+        Ok(hits.load(Ordering::Relaxed))
+    })?
 }
 
 /// Where the answer came from, once it is whole.

@@ -8,7 +8,9 @@ mod asker;
 mod connections;
 pub(crate) mod contender;
 mod curl;
+mod disks;
 mod drive;
+mod files;
 mod herd;
 mod hit;
 mod http2;
@@ -19,9 +21,11 @@ mod machine;
 mod memory;
 mod microcache;
 mod miss;
+mod objects;
 mod outcome;
 mod page;
 pub(crate) mod pauses;
+mod placement;
 mod plot;
 pub(crate) mod report;
 mod requests;
@@ -53,6 +57,9 @@ pub(crate) const NAMES: &[&str] = &[
     "microcache",
     "herd",
     "wordpress",
+    "files",
+    "placement",
+    "objects",
 ];
 
 /// What the command line takes: every name, and `all`.
@@ -86,6 +93,9 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "scan" => scan::run,
             "microcache" => microcache::run,
             "herd" => herd::run,
+            "files" => files::run,
+            "placement" => placement::run,
+            "objects" => objects::run,
             _ => wordpress::run,
         };
         if let Err(error) = measure(root).with_context(|| format!("bench {name}")) {

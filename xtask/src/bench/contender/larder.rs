@@ -6,13 +6,13 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
-use super::{Contender, Kit, Setup, start};
+use super::{Contender, Kit, Launch, Setup};
 use crate::children::free_port;
 
 /// The config with everything on.
@@ -61,8 +61,41 @@ pub(crate) fn site(program: &Path, setup: &Setup<'_>, name: &str, site: &str) ->
     run(program, setup, folder, name)
 }
 
-/// The listener speaks HTTP/1 and HTTP/2 alike.
+/// larder with this whole config, not started yet.
+pub(crate) fn configured(program: &Path, setup: &Setup<'_>, name: &str, config: &str) -> Result<Launch> {
+    let folder = setup.folder()?;
+    fs::write(folder.path().join("larder.toml"), config).context("larder.toml")?;
+    launch(program, setup, folder, name)
+}
+
+/// A store of 64 MiB in memory in front of these folders, of so many bytes each, for one site that heeds the origin's
+/// fields: a config for [`configured`].
+pub(crate) fn on_disks(origin: SocketAddr, folders: &[PathBuf], size: &str, layout: &str) -> String {
+    let disk = |folder: &PathBuf| format!("{{ path = \"{}\", size = \"{size}\" }}", folder.display());
+    let disks: Vec<String> = folders.iter().map(disk).collect();
+    format!(
+        "[log]\naccess = \"off\"\n\n[origins.app]\nservers = \"http://{origin}\"\n\n\
+         [stores.default]\nmemory = \"64MiB\"\ndisks = [{}]\nlayout = \"{layout}\"\n\n\
+         [[site]]\norigin = \"app\"\n",
+        disks.join(", ")
+    )
+}
+
+/// A store of plain files in this folder, for one site that heeds the origin's fields: a config for [`configured`].
+pub(crate) fn on_files(origin: SocketAddr, folder: &Path) -> String {
+    format!(
+        "[log]\naccess = \"off\"\n\n[origins.app]\nservers = \"http://{origin}\"\n\n\
+         [stores.default]\nfiles = \"{}\"\n\n[[site]]\norigin = \"app\"\n",
+        folder.display()
+    )
+}
+
 fn run(program: &Path, setup: &Setup<'_>, folder: TempDir, name: &str) -> Result<Contender> {
+    launch(program, setup, folder, name)?.contender()
+}
+
+/// The listener speaks HTTP/1 and HTTP/2 alike.
+fn launch(program: &Path, setup: &Setup<'_>, folder: TempDir, name: &str) -> Result<Launch> {
     let (address, admin) = (free_port()?, free_port()?);
     let mut command = setup.command();
     command
@@ -71,8 +104,7 @@ fn run(program: &Path, setup: &Setup<'_>, folder: TempDir, name: &str) -> Result
         .arg(folder.path().join("larder.toml"))
         .args(["--listen", &address.to_string(), "--admin", &admin.to_string()])
         .stdout(Stdio::null());
-    let contender = start(name, address, &mut command)?.owning(folder);
-    Ok(Contender { admin: Some(admin), ..contender })
+    Ok(Launch { name: name.to_owned(), address, admin: Some(admin), command, folder })
 }
 
 #[cfg(test)]
@@ -88,5 +120,18 @@ mod tests {
         assert!(!quiet.contains(FULL_ORIGIN) && quiet.contains("http://127.0.0.1:45678"));
         assert!(full_config(&text, origin, AccessLog::On).unwrap().contains("access = \"./access.log\""));
         assert!(full_config("", origin, AccessLog::Off).is_err());
+    }
+
+    #[test]
+    fn a_store_on_two_disks_names_both() {
+        let folders = [PathBuf::from("/a/one"), PathBuf::from("/b/two")];
+        let config = on_disks("127.0.0.1:45678".parse().unwrap(), &folders, "8GiB", "hash");
+        let config: toml::Table = config.parse().unwrap();
+        let store = &config["stores"]["default"];
+        assert_eq!(store["layout"].as_str(), Some("hash"));
+        let disks = store["disks"].as_array().unwrap();
+        let paths: Vec<_> = disks.iter().filter_map(|disk| disk["path"].as_str()).collect();
+        assert_eq!(paths, ["/a/one", "/b/two"]);
+        assert!(disks.iter().all(|disk| disk["size"].as_str() == Some("8GiB")));
     }
 }

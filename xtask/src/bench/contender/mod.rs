@@ -70,6 +70,34 @@ impl Contender {
     }
 }
 
+/// A server that is not started yet, and can be started again on the same files after it was killed.
+pub(crate) struct Launch {
+    pub(crate) name: String,
+    pub(crate) address: SocketAddr,
+    /// Where it tells about itself; larder only.
+    pub(crate) admin: Option<SocketAddr>,
+    command: Command,
+    folder: TempDir,
+}
+
+impl Launch {
+    /// Starts it, and does not wait until it listens.
+    pub(crate) fn start(&mut self) -> Result<Server> {
+        Server::start(&self.name, &mut self.command)
+    }
+
+    /// Its files.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Starts it for good, and waits until it listens.
+    pub(crate) fn contender(mut self) -> Result<Contender> {
+        let contender = start(&self.name, self.address, &mut self.command)?.owning(self.folder);
+        Ok(Contender { admin: self.admin, ..contender })
+    }
+}
+
 /// What the listener speaks. Some servers speak one only on each port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Protocol {
@@ -144,6 +172,11 @@ impl Kit {
             floor: build(root, "larder-floor")?,
             scratch: scratch()?,
         })
+    }
+
+    /// The folder in memory.
+    pub(crate) fn scratch(&self) -> &Path {
+        self.scratch.path()
     }
 
     /// One worker that speaks HTTP/1, in this kit's folder.

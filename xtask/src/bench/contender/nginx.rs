@@ -8,13 +8,18 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-use super::{Contender, Protocol, Setup, lay_out, start};
+use super::{Contender, Launch, Protocol, Setup, lay_out};
 use crate::children::free_port;
 
 /// A cache zone named `pages`. `location` holds the lines that say what is cached and how; `""` heeds the origin's
 /// fields.
 pub(crate) fn cache(setup: &Setup<'_>, name: &str, location: &str) -> Result<Contender> {
     serve(setup, name, &format!("{PROXY} proxy_cache pages;\n{location}"), &[])
+}
+
+/// A cache of its own zones. `http` holds the lines that declare them, `location` those that choose one.
+pub(crate) fn own_cache(setup: &Setup<'_>, name: &str, http: &str, location: &str) -> Result<Launch> {
+    configured(setup, name, http, &format!("location / {{\n{PROXY} {location}\n}}"))
 }
 
 /// Lines for a location: descriptors are kept open, of files and of a cache's alike.
@@ -30,13 +35,21 @@ pub(crate) fn files(setup: &Setup<'_>, name: &str, targets: &[String]) -> Result
     serve(setup, name, &format!("root files; {OPEN_FILES}"), targets)
 }
 
-const PROXY: &str = "proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection \"\";";
+/// Lines for a location: every request goes on, over connections that are kept.
+pub(crate) const PROXY: &str =
+    "proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection \"\";";
 
 fn serve(setup: &Setup<'_>, name: &str, location: &str, targets: &[String]) -> Result<Contender> {
+    let launch = configured(setup, name, "", &format!("location / {{\n{location}\n}}"))?;
+    lay_out(&launch.folder().join("files"), targets)?;
+    launch.contender()
+}
+
+/// nginx with these lines in `http` and these locations, not started yet. `proxy_pass` finds the origin as `app`.
+pub(crate) fn configured(setup: &Setup<'_>, name: &str, http: &str, locations: &str) -> Result<Launch> {
     let address = free_port()?;
     let root_user = rustix::process::geteuid().is_root();
     let work = setup.folder()?;
-    lay_out(&work.path().join("files"), targets)?;
     let folder = work.path().display();
     let several = setup.workers.count > 1;
     let config = format!(
@@ -50,9 +63,10 @@ fn serve(setup: &Setup<'_>, name: &str, location: &str, targets: &[String]) -> R
          fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;\n\
          proxy_cache_path {folder}/cache levels=1:2 keys_zone=pages:16m max_size=256m inactive=1h;\n\
          upstream app {{ server {origin}; keepalive 64; keepalive_requests 1000000000; }}\n\
-         server {{ listen {address} backlog=4096{reuseport}{http2}; location / {{\n\
-         {location}\n\
-         }} }}\n\
+         {http}\n\
+         server {{ listen {address} backlog=4096{reuseport}{http2};\n\
+         {locations}\n\
+         }}\n\
          }}\n",
         user = if root_user { "user root;\n" } else { "" },
         workers = setup.workers.count,
@@ -67,5 +81,5 @@ fn serve(setup: &Setup<'_>, name: &str, location: &str, targets: &[String]) -> R
     fs::write(&file, config).context("nginx.conf")?;
     let mut command = setup.command();
     command.arg("nginx").arg("-c").arg(&file).arg("-p").arg(work.path()).args(["-e", "stderr"]);
-    Ok(start(name, address, &mut command)?.owning(work))
+    Ok(Launch { name: name.to_owned(), address, admin: None, command, folder: work })
 }

@@ -8,19 +8,15 @@
 
 mod watch;
 
-use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::asker::{Asker, OBJECT_BYTES, Was, object};
+use super::asker::{OBJECT_BYTES, ask_all, object};
 use super::contender::larder::{self, AccessLog};
 use super::contender::{Kit, floor};
-use super::load::on_load_core;
 use super::outcome::{Judged, Verdict};
 use super::page::targets;
 use super::plot::{Series, lines};
@@ -49,12 +45,12 @@ pub(super) fn run(root: &Path) -> Result<()> {
     let address = larder.address;
     let (outcome, samples) = while_watched(&larder, admin, || {
         let begun = Instant::now();
-        ask_all(address, HOT_KEYS * HOT_ROUNDS, |number| hot(number % HOT_KEYS))?;
+        ask_all(address, CONNECTIONS, HOT_KEYS * HOT_ROUNDS, |number| hot(number % HOT_KEYS))?;
         let hot_took = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
-        ask_all(address, flood_requests(), flood)?;
+        ask_all(address, CONNECTIONS, flood_requests(), flood)?;
         let flood_took = begun.elapsed().as_secs_f64();
-        let hot_hits = ask_all(address, HOT_KEYS, hot)?;
+        let hot_hits = ask_all(address, CONNECTIONS, HOT_KEYS, hot)?;
         Ok(Outcome { hot_took, flood_took, hot_hits })
     })?;
     larder.server.still_runs()?;
@@ -85,33 +81,6 @@ fn flood(number: u64) -> String {
         0 => hot((number / HOT_EVERY).wrapping_mul(7919) % HOT_KEYS),
         _ => format!("/key/{number}"),
     }
-}
-
-/// Sends so many requests over all connections; says how many were hits.
-fn ask_all(address: SocketAddr, requests: u64, target: fn(u64) -> String) -> Result<u64> {
-    on_load_core(async move {
-        let (next, hits) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let mut tasks = Vec::with_capacity(CONNECTIONS);
-        for _ in 0..CONNECTIONS {
-            let mut asker = Asker::connect(address).await?;
-            let (next, hits) = (Arc::clone(&next), Arc::clone(&hits));
-            tasks.push(tokio::spawn(async move {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= requests {
-                        return anyhow::Ok(());
-                    }
-                    if asker.ask(&target(number)).await? == Was::Hit {
-                        hits.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            }));
-        }
-        for task in tasks {
-            task.await??;
-        }
-        Ok(hits.load(Ordering::Relaxed))
-    })?
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
