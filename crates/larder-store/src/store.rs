@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use larder_http::message::Scheme;
 use larder_http::time::{Now, WallTime};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::budget::Reservation;
@@ -33,7 +34,12 @@ pub struct Store {
     disks: Option<Arc<Disks>>,
     files: Option<Filed>,
     gate: Gate,
+    /// When memory was last looked through for what is idle (monotonic). Held for the length of a sweep.
+    swept: Mutex<Option<Duration>>,
 }
+
+/// Sweeps in which nobody has asked for it before something is idle.
+const IDLE_SWEEPS: u8 = 4;
 
 /// Plain files, and since when they are in use.
 #[derive(Debug)]
@@ -50,14 +56,20 @@ impl Store {
 
     /// Memory in front of `disks`, where there are any.
     pub fn new(settings: &MemoryStoreSettings, disks: Option<Arc<Disks>>) -> Arc<Self> {
-        Arc::new(Self { memory: MemoryStore::new(settings), disks, files: None, gate: Gate::default() })
+        Arc::new(Self {
+            memory: MemoryStore::new(settings),
+            disks,
+            files: None,
+            gate: Gate::default(),
+            swept: Mutex::default(),
+        })
     }
 
     /// Memory in front of plain files, which were opened at `opened`.
     pub fn of_files(settings: &MemoryStoreSettings, store: Arc<FileStore>, opened: WallTime) -> Arc<Self> {
         let memory = MemoryStore::new(settings);
         let files = Some(Filed { store, opened });
-        Arc::new(Self { memory, disks: None, files, gate: Gate::default() })
+        Arc::new(Self { memory, disks: None, files, gate: Gate::default(), swept: Mutex::default() })
     }
 
     /// The plain files, where it has those.
@@ -80,6 +92,17 @@ impl Store {
     /// What is behind it.
     pub fn disks(&self) -> Option<&Arc<Disks>> {
         self.disks.as_ref()
+    }
+
+    /// Takes out of memory what nobody has asked for during `idle`, or a quarter of that more; disks do so by themselves. To be
+    /// called every now and then, more often than that.
+    pub fn tend(&self, idle: Duration, now: Now) {
+        let mut swept = self.swept.lock();
+        let last = *swept.get_or_insert(now.monotonic);
+        if now.monotonic.saturating_sub(last) >= idle / u32::from(IDLE_SWEEPS) {
+            *swept = Some(now.monotonic);
+            self.memory.sweep_idle(IDLE_SWEEPS);
+        }
     }
 
     /// Takes over new sizes of what is kept in memory, and evicts down to a lower cap.

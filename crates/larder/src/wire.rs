@@ -110,6 +110,10 @@ impl Wiring {
         self.stores.iter().find(|(other, _)| other == name).map(|(_, store)| store)
     }
 
+    pub(crate) fn store_named(&self, name: &str) -> Option<&Arc<Store>> {
+        self.known(name).map(|known| &known.store)
+    }
+
     pub(crate) fn stores(&self) -> Vec<(String, Arc<Store>)> {
         self.stores.iter().map(|(name, known)| (name.clone(), Arc::clone(&known.store))).collect()
     }

@@ -80,6 +80,8 @@ pub struct Usage {
     pub evicted_for_room: u64,
     /// Responses evicted because their key had too many variants.
     pub evicted_variants: u64,
+    /// Responses evicted because nobody asked for them.
+    pub evicted_idle: u64,
     /// Reservations refused for lack of room.
     pub refused: u64,
 }
@@ -114,6 +116,7 @@ pub struct MemoryStore {
     next_victim: AtomicUsize,
     evicted_for_room: AtomicU64,
     evicted_variants: AtomicU64,
+    evicted_idle: AtomicU64,
     refused: AtomicU64,
 }
 
@@ -135,6 +138,7 @@ impl MemoryStore {
             next_victim: AtomicUsize::new(0),
             evicted_for_room: AtomicU64::new(0),
             evicted_variants: AtomicU64::new(0),
+            evicted_idle: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         })
     }
@@ -345,6 +349,17 @@ impl MemoryStore {
         dropped.iter().filter(|item| item.response().is_some()).count() as u64
     }
 
+    /// Takes out what nobody has asked for through so many calls of this, this one included. Each shard's lock is held for the
+    /// length of a walk through it; handles are looked up anew afterwards, and so are uses of what is hot noticed.
+    pub fn sweep_idle(&self, sweeps: u8) {
+        for place in &self.places {
+            let mut dropped = Vec::new();
+            place.change(|shard| shard.sweep_idle(sweeps, &mut dropped));
+            let responses = dropped.iter().filter(|item| !item.is_mark()).count();
+            self.evicted_idle.fetch_add(responses as u64, Ordering::Relaxed);
+        }
+    }
+
     /// The figures at this moment.
     pub fn usage(&self) -> Usage {
         Usage {
@@ -354,6 +369,7 @@ impl MemoryStore {
             high_water_bytes: self.budget.high_water(),
             evicted_for_room: self.evicted_for_room.load(Ordering::Relaxed),
             evicted_variants: self.evicted_variants.load(Ordering::Relaxed),
+            evicted_idle: self.evicted_idle.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
         }
     }

@@ -3,7 +3,7 @@
 //! Everything here runs under the shard's lock and is bounded by what a single key or a single eviction needs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use hashbrown::HashTable;
@@ -57,6 +57,10 @@ struct Entry {
     key_hash: u64,
     queue: Queue,
     uses: AtomicU8,
+    /// Asked for since the last sweep for what is idle.
+    is_asked_for: AtomicBool,
+    /// Sweeps since it was asked for.
+    idle_sweeps: u8,
 }
 
 /// The items of one full key: at most [`VARIANTS_MAX`] responses and a mark.
@@ -126,6 +130,9 @@ impl Shard {
         for entry in own.slots.iter().rev().filter_map(|slot| self.entries.get(*slot)) {
             match &entry.item {
                 Item::Response(response) if selects(response) => {
+                    if !entry.is_asked_for.load(Ordering::Relaxed) {
+                        entry.is_asked_for.store(true, Ordering::Relaxed);
+                    }
                     let is_settled = entry.uses.load(Ordering::Relaxed) >= USES_MAX;
                     if !is_settled {
                         entry.uses.fetch_add(1, Ordering::Relaxed);
@@ -171,7 +178,17 @@ impl Shard {
         self.next_number += 1;
         let number = self.next_number;
         let uses = AtomicU8::new(0);
-        let slot = self.entries.insert(Entry { item, number, base_hash, key_hash, queue, uses });
+        let (is_asked_for, idle_sweeps) = (AtomicBool::new(true), 0);
+        let slot = self.entries.insert(Entry {
+            item,
+            number,
+            base_hash,
+            key_hash,
+            queue,
+            uses,
+            is_asked_for,
+            idle_sweeps,
+        });
         self.queues.push(queue, Ticket { slot, number });
         let own = self.keys.entry(key_hash, |own| *own.bytes == *key.bytes(), |own| own.hash);
         let own = match own {
@@ -300,6 +317,21 @@ impl Shard {
             self.queues.small.retain(lives);
             self.queues.main.retain(lives);
         }
+    }
+
+    /// Takes out what nobody has asked for through so many sweeps, this one included.
+    pub(super) fn sweep_idle(&mut self, sweeps: u8, dropped: &mut Vec<Item>) {
+        let mut idle = Vec::new();
+        for (slot, entry) in &mut self.entries {
+            entry.idle_sweeps = match std::mem::take(entry.is_asked_for.get_mut()) {
+                true => 0,
+                false => entry.idle_sweeps.saturating_add(1),
+            };
+            if entry.idle_sweeps >= sweeps {
+                idle.push(slot);
+            }
+        }
+        dropped.extend(idle.into_iter().filter_map(|slot| self.take(slot)));
     }
 
     /// One move of the queues: takes out the item whose turn it is, or gives it another round for having been used.

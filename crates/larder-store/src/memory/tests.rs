@@ -282,6 +282,20 @@ fn a_body_larger_than_the_store_takes_is_refused_before_a_byte() {
     assert_eq!(store.usage().bytes, 0);
 }
 
+#[test]
+fn what_nobody_asks_for_goes_and_what_is_asked_for_stays() {
+    let store = store(1 << 20);
+    assert!(put(&store, "/asked", 10) && put(&store, "/idle", 10));
+    for sweep in 0..6 {
+        // It was stored since the last one, which counts as being asked for.
+        assert_eq!(store.usage().objects, if sweep < 5 { 2 } else { 1 }, "{sweep}");
+        assert!(finds(&store, "/asked"));
+        store.sweep_idle(4);
+    }
+    assert_eq!(store.usage().evicted_idle, 1);
+    assert!(!finds(&store, "/idle") && finds(&store, "/asked"));
+}
+
 #[derive(Clone, Debug)]
 enum Act {
     Put(u8, u16),

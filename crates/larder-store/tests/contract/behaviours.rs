@@ -83,7 +83,8 @@ fn what_is_stored_again_takes_the_place_of_what_was() {
             house.empty_memory();
             finds(house, &newer).await;
             if let Some(usage) = house.store.disks_usage() {
-                let copies = if matches!(house.kind, Kind::Disks(larder_store::Layout::Mirror, _)) { 2 } else { 1 };
+                let copies =
+                    if matches!(house.kind, Kind::Disks(larder_store::Layout::Mirror, _)) { 2 } else { 1 };
                 assert_eq!(usage.objects(), copies, "{:?}", house.kind);
             }
         }
@@ -183,7 +184,11 @@ fn ranges_of_what_is_stored_are_the_same_bytes() {
             for range in [0..1, 0..end, 1..end, end - 1..end, end / 2..end / 2 + 1000, 262_143..262_146] {
                 let range = range.start.min(end)..range.end.min(end);
                 let expected = body.slice(range.start as usize..range.end as usize);
-                assert!(house.read(&stored, range.clone()).await == Some(expected), "{:?} {range:?}", house.kind);
+                assert!(
+                    house.read(&stored, range.clone()).await == Some(expected),
+                    "{:?} {range:?}",
+                    house.kind
+                );
             }
         }
     });
@@ -194,7 +199,8 @@ fn an_invalidation_takes_every_variant_and_nothing_else() {
     everywhere(async |house| {
         for length in [134, 600_000] {
             let path = format!("/{length}");
-            let pages = [Some("sweet"), Some("plain")].map(|flavour| Page { flavour, ..Page::new(&path, 1, length) });
+            let pages =
+                [Some("sweet"), Some("plain")].map(|flavour| Page { flavour, ..Page::new(&path, 1, length) });
             let other = Page::new(&format!("{path}/other"), 1, length);
             for page in pages.iter().chain([&other]) {
                 assert!(house.put(page, 0).await);
@@ -231,7 +237,11 @@ fn what_was_removed_is_gone() {
             house.store.remove(&page.key(), &found.stored);
             lacks(house, "/a").await;
             // Whoever holds it still reads it.
-            assert!(house.read(&found.stored, 0..length as u64).await == Some(page.body()), "{:?}", house.kind);
+            assert!(
+                house.read(&found.stored, 0..length as u64).await == Some(page.body()),
+                "{:?}",
+                house.kind
+            );
             house.settle();
             house.empty_memory();
             lacks(house, "/a").await;

@@ -193,7 +193,8 @@ impl Model {
 
 fn check(layout: Layout) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let first = number("LARDER_SEED").unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros() as u64);
+    let first =
+        number("LARDER_SEED").unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros() as u64);
     let (seeds, began) = (number("LARDER_SEEDS").unwrap_or(12), Instant::now());
     println!("{layout:?}: LARDER_SEED={first}, {seeds} from there on");
     let (mut found, mut looked) = (0, 0);

@@ -77,8 +77,8 @@ pub(super) fn run(arguments: &RunArguments) -> ExitCode {
 
 type AnyError = Box<dyn std::error::Error>;
 
-/// How soon the operator hears of a disk that fails.
-const DISKS_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+/// How often stores are looked after, and how soon the operator hears of a disk that fails.
+const STORES_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 
 async fn serve(
     arguments: &RunArguments,
@@ -91,12 +91,12 @@ async fn serve(
     let mut server = Server::start(checked, clock, diagnostics)?;
     greet(&server);
     tokio::spawn(warn_of_unresolved(&server));
-    let mut look_at_disks = tokio::time::interval(DISKS_EVERY);
+    let mut tend_stores = tokio::time::interval(STORES_EVERY);
     loop {
         let wish = tokio::select! {
             wish = signals.next() => wish,
-            _ = look_at_disks.tick() => {
-                server.tell_of_disks();
+            _ = tend_stores.tick() => {
+                server.tend_stores();
                 continue;
             }
         };

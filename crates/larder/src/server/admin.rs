@@ -120,6 +120,7 @@ impl Larder for Insight {
         for (name, usage) in &usages {
             evictions.value(&[("cache", name.as_str()), ("reason", "room")], usage.evicted_for_room);
             evictions.value(&[("cache", name.as_str()), ("reason", "variants")], usage.evicted_variants);
+            evictions.value(&[("cache", name.as_str()), ("reason", "idle")], usage.evicted_idle);
         }
         for (name, store) in &view.stores {
             for (path, usage) in store.disks_usage().unwrap_or_default().0 {
@@ -182,7 +183,12 @@ impl Larder for Insight {
                     high_water_bytes: usage.high_water_bytes,
                 });
             }
-            shown.evictions = [("room", usage.evicted_for_room), ("variants", usage.evicted_variants)].into();
+            shown.evictions = [
+                ("room", usage.evicted_for_room),
+                ("variants", usage.evicted_variants),
+                ("idle", usage.evicted_idle),
+            ]
+            .into();
         }
         for (name, shared) in &view.origins {
             let shown = stats.origin(name);

@@ -371,9 +371,22 @@ impl Server {
         left
     }
 
-    /// Says what has happened to disks since it was asked last: that one fails, or works again.
-    pub fn tell_of_disks(&self) {
+    /// Looks after the stores; to be called every second. Says what has happened to disks since it was asked last: that one
+    /// fails, or works again.
+    pub fn tend_stores(&self) {
+        for (name, store) in &self.config.stores {
+            if let (Some(idle), Some(store)) = (store.idle, self.wiring.store_named(name.as_str())) {
+                store.tend(idle, self.clock.now());
+            }
+        }
+        self.tell_of_disks();
+    }
+
+    fn tell_of_disks(&self) {
         for (name, store) in self.wiring.stores() {
+            while let Some(event) = store.files().and_then(|files| files.take_event()) {
+                self.diagnostics.warn("files", &name, format_args!("store {name}: {event}"));
+            }
             for disk in store.disks().map(|disks| disks.disks()).unwrap_or_default() {
                 while let Some(event) = disk.take_event() {
                     tell_of_disk(&self.diagnostics, &name, disk.path(), &event);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use larder_testkit::client::Request;
 use larder_testkit::origin::Origin;
 
-use crate::support::{Process, answer_of, asking, assert_whole, connect, get, script, until, within};
+use crate::support::{Process, Signal, answer_of, asking, assert_whole, connect, get, script, until, within};
 
 const BODY_BYTES: u64 = 300_000;
 const TARGET: &str = "/a/b.json";
@@ -73,6 +73,7 @@ async fn what_is_done_to_a_file_is_what_clients_get_next() {
 
     // And after a restart it is found.
     file(root.path(), "a/b.json").await;
+    larder.signal(Signal::TERM);
     larder.end().await;
     let larder = Process::run(&["-c", config.to_str().unwrap()]).await;
     assert_whole(&within("after a restart", get(larder.addr, TARGET)).await, TARGET, BODY_BYTES);
