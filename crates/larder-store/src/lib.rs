@@ -13,6 +13,7 @@ pub mod disks;
 pub mod files;
 pub mod growing;
 pub mod key;
+pub mod listing;
 pub mod memory;
 mod recall;
 pub mod store;
