@@ -345,7 +345,7 @@ mod tests {
         worker.forwarded(store, &Reason(0));
         worker.origin_answered(origin, Duration::from_millis(4));
         let mut stats = Stats::of(&metrics.snapshot(), Health::Ok, WallTime::from_secs(12));
-        let tier = TierStats { tier: "memory", bytes: 1, objects: 2, max_bytes: 3, high_water_bytes: 2 };
+        let tier = TierStats { tier: "memory", disk: None, bytes: 1, objects: 2, max_bytes: 3, high_water_bytes: 2 };
         stats.store("default").tiers.push(tier);
         stats.store("new").stored = 1;
         stats.origin("app").in_flight = 2;

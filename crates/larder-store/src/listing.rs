@@ -86,13 +86,20 @@ impl Entry {
 }
 
 impl Store {
-    /// The next stored responses whose key's base (authority, path, query) is `wanted`. Waits for the disks; not for an
-    /// event loop.
-    pub fn list(&self, from: Option<Cursor>, now: Now, wanted: &dyn Fn(&[u8]) -> bool) -> Page {
+    /// The next stored responses whose key's base (authority, path, query) is `wanted`, at most `most` (at least 1) of them.
+    /// Waits for the disks; not for an event loop.
+    pub fn list(
+        &self,
+        from: Option<Cursor>,
+        most: usize,
+        now: Now,
+        wanted: &dyn Fn(&[u8]) -> bool,
+    ) -> Page {
+        let most = most.max(1);
         let at = from.map_or(At::Disks(DisksCursor::default()), |cursor| cursor.0);
         match (at, self.disks()) {
             (At::Disks(from), Some(disks)) => {
-                let page = disks.page(from, RECORDS_MAX, wanted);
+                let page = disks.page(from, most.min(RECORDS_MAX), wanted);
                 let next = page.next.map_or(At::Memory(MemoryCursor::default()), At::Disks);
                 Page {
                     entries: page
@@ -104,13 +111,13 @@ impl Store {
                     next: Some(Cursor(next)),
                 }
             }
-            (At::Disks(_), None) => self.list_memory(MemoryCursor::default(), wanted),
-            (At::Memory(from), _) => self.list_memory(from, wanted),
+            (At::Disks(_), None) => self.list_memory(MemoryCursor::default(), most, wanted),
+            (At::Memory(from), _) => self.list_memory(from, most, wanted),
         }
     }
 
-    fn list_memory(&self, from: MemoryCursor, wanted: &dyn Fn(&[u8]) -> bool) -> Page {
-        let (found, next) = self.memory().page(from, wanted);
+    fn list_memory(&self, from: MemoryCursor, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> Page {
+        let (found, next) = self.memory().page(from, most, wanted);
         let entries = found.into_iter().filter_map(|(key, stored)| self.entry(key, stored));
         // What is on a disk was met there.
         let entries = entries.filter(|entry| entry.disks.is_empty()).collect();

@@ -257,10 +257,12 @@ impl Disks {
     /// # Cancel safety
     /// Dropped, what was noted may be on the disks or not.
     pub async fn sync(&self) -> Result<(), disk::DiskError> {
+        let mut first = Ok(());
         for disk in &self.disks {
-            disk.sync_journal().await?;
+            let synced = disk.sync_journal().await;
+            first = first.and(synced);
         }
-        Ok(())
+        first
     }
 
     /// Notes a numbered predicate that is tested at look-up, for the time after a restart.

@@ -38,11 +38,11 @@ fn written(disks: &Disks) {
 }
 
 /// All pages: what was met, how often, and how many pages there were. Cursors go by their text.
-fn all(store: &Store, wanted: &dyn Fn(&[u8]) -> bool) -> (Vec<Entry>, u64) {
+fn all(store: &Store, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> (Vec<Entry>, u64) {
     let (mut entries, mut unreadable, mut from) = (Vec::new(), 0, None);
     for _ in 0..10_000 {
-        let mut page = store.list(from, Clock::default().now(), wanted);
-        assert!(page.entries.len() <= 512, "a page is bounded");
+        let mut page = store.list(from, most, Clock::default().now(), wanted);
+        assert!(page.entries.len() <= most, "a page is bounded");
         entries.append(&mut page.entries);
         unreadable += page.unreadable;
         match page.next {
@@ -69,13 +69,13 @@ fn everything_in_memory_is_met_once() {
     }
     store.mark_hit_for_miss(&key("/mark"), Duration::MAX);
     store.invalidate(&key("/7"), 1);
-    let (entries, _) = all(&store, &|_| true);
+    let (entries, _) = all(&store, 100, &|_| true);
     let told = told(&entries);
     assert_eq!((entries.len(), told.len(), told.get("example.com/7")), (1999, 1999, None));
     let one = &entries[0];
     assert_eq!((one.scheme, one.authority.as_str(), one.body_bytes), (Scheme::Http, "example.com", 10));
     assert!(one.is_in_memory && one.disks.is_empty() && one.target().starts_with(b"/"));
-    let (few, _) = all(&store, &|base| base.starts_with(b"example.com/19"));
+    let (few, _) = all(&store, 7, &|base| base.starts_with(b"example.com/19"));
     assert_eq!(few.len(), 111);
 }
 
@@ -99,7 +99,7 @@ fn everything_on_disks_is_met_once_before_and_after_a_restart() {
                 keep(&store, &key("/varies"), Some(language), 100);
             }
             written(&disks);
-            let (entries, unreadable) = all(&store, &|_| true);
+            let (entries, unreadable) = all(&store, 100, &|_| true);
             assert_eq!((entries.len(), unreadable), (503, 0), "{layout:?}");
             assert!(entries.iter().all(|entry| entry.is_in_memory), "{layout:?}");
             disks.close();
@@ -108,7 +108,7 @@ fn everything_on_disks_is_met_once_before_and_after_a_restart() {
         let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
         keep(&store, &key("/new"), None, 100);
         written(&disks);
-        let (entries, unreadable) = all(&store, &|_| true);
+        let (entries, unreadable) = all(&store, 100, &|_| true);
         assert_eq!((entries.len(), unreadable), (504, 0), "{layout:?}");
         let told = told(&entries);
         assert_eq!((told.len(), told["example.com/varies"]), (503, 2), "{layout:?}");
@@ -180,7 +180,7 @@ fn what_is_damaged_is_counted_and_left_out() {
         }
     }
     let store = Store::new(&MEMORY, Some(disks));
-    let (entries, unreadable) = all(&store, &|_| true);
+    let (entries, unreadable) = all(&store, 100, &|_| true);
     assert_eq!((entries.len(), unreadable), (2, 1));
 }
 
@@ -195,7 +195,7 @@ fn a_place_that_is_none_is_refused_and_one_beyond_the_end_is_the_end() {
     for text in ["m40-0", "mffff-ffffff", "m0-ffffffffffffffff", "d7"] {
         let mut from = Some(text.parse().unwrap());
         for _ in 0..200 {
-            let page = store.list(from, Clock::default().now(), &|_| true);
+            let page = store.list(from, 100, Clock::default().now(), &|_| true);
             assert!(page.entries.is_empty());
             from = page.next;
             if from.is_none() {
@@ -222,7 +222,7 @@ proptest! {
     #[test]
     fn no_text_breaks_it(text in "[md]?[0-9a-f-]{0,40}") {
         if let Ok(cursor) = text.parse::<Cursor>() {
-            Store::in_memory(&MEMORY).list(Some(cursor), Clock::default().now(), &|_| true);
+            Store::in_memory(&MEMORY).list(Some(cursor), 100, Clock::default().now(), &|_| true);
         }
     }
 }

@@ -18,14 +18,15 @@ pub(crate) struct MemoryCursor {
 }
 
 impl MemoryStore {
-    /// The next responses whose key's base is `wanted`, and where to go on; one shard's at most.
+    /// The next responses whose key's base is `wanted`, at most `found_max`, and where to go on; of one shard only.
     pub(crate) fn page(
         &self,
         from: MemoryCursor,
+        found_max: usize,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> (Lying, Option<MemoryCursor>) {
         let Some(place) = self.places.get(from.shard) else { return (Vec::new(), None) };
-        let (found, rest) = place.shard.read().page(from.slot, SLOTS_MAX, wanted);
+        let (found, rest) = place.shard.read().page(from.slot, (SLOTS_MAX, found_max), wanted);
         let next = match rest {
             Some(slot) => Some(MemoryCursor { slot, ..from }),
             None if from.shard + 1 < self.places.len() => {

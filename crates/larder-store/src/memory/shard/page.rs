@@ -17,21 +17,29 @@ const UNDER_MAX: usize = 1024;
 pub(in crate::memory) type Lying = Vec<(CacheKey, Arc<StoredResponse>)>;
 
 impl Shard {
-    /// The responses in at most `slots_max` slots from `from` on whose key's base is `wanted`, and where to go on.
+    /// The responses in at most `slots_max` slots from `from` on whose key's base is `wanted`, at most `found_max` of them, and
+    /// where to go on.
     pub(in crate::memory) fn page(
         &self,
         from: usize,
-        slots_max: usize,
+        (slots_max, found_max): (usize, usize),
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> (Lying, Option<usize>) {
         let end = from.saturating_add(slots_max).min(self.entries.capacity());
-        let found = (from..end).filter_map(|slot| {
-            let entry = self.entries.get(slot)?;
-            let response = entry.item.response()?;
-            let own = self.keys.find(entry.key_hash, |own| own.slots.contains(&slot))?;
-            wanted(own.base()).then(|| (CacheKey::of_bytes(&own.bytes, own.base_len), Arc::clone(response)))
-        });
-        (found.collect(), (end < self.entries.capacity()).then_some(end))
+        let mut found = Lying::new();
+        for slot in from..end {
+            if found.len() >= found_max {
+                return (found, Some(slot));
+            }
+            let Some(entry) = self.entries.get(slot) else { continue };
+            let own = self.keys.find(entry.key_hash, |own| own.slots.contains(&slot));
+            if let (Some(response), Some(own)) = (entry.item.response(), own)
+                && wanted(own.base())
+            {
+                found.push((CacheKey::of_bytes(&own.bytes, own.base_len), Arc::clone(response)));
+            }
+        }
+        (found, (end < self.entries.capacity()).then_some(end))
     }
 
     /// Everything under the base of `key`.
