@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 const SOURCES: &str = "crates/larder-proxy/src";
 
 /// The hall, whatever these files name. Others join it by naming a room.
-const HALL: &[&str] = &["lib", "serve", "forward", "explain"];
+const HALL: &[&str] = &["lib", "serve", "forward", "explain", "objects"];
 
 /// Rooms by name even where they are a single file.
 const STEPS: &[&str] =

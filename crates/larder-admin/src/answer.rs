@@ -9,17 +9,21 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use larder_http::body::Body;
 use larder_http::message::{Response, ResponseHead};
 
-use crate::larder::Unexplained;
+use crate::larder::{Fault, Unanswered, Unexplained};
 
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 pub(crate) const JSON: &str = "application/json";
-
-/// The methods of every endpoint.
-const METHODS: &str = "GET, HEAD";
+/// A stored body, whatever its own type is: nothing that a browser would run.
+pub(crate) const BYTES: &str = "application/octet-stream";
 
 /// An answer with content.
 pub(crate) fn content(status: StatusCode, form: &'static str, bytes: impl Into<Bytes>) -> Response {
+    with_body(status, form, Body::from(bytes.into()))
+}
+
+/// An answer whose content may come as it is read.
+pub(crate) fn with_body(status: StatusCode, form: &'static str, body: Body) -> Response {
     let mut fields = HeaderMap::with_capacity(8);
     let mut set =
         |name: HeaderName, value: &'static str| fields.insert(name, HeaderValue::from_static(value));
@@ -29,7 +33,7 @@ pub(crate) fn content(status: StatusCode, form: &'static str, bytes: impl Into<B
     if form == HTML {
         set(CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'");
     }
-    Response::new(ResponseHead::new(status, fields), Body::from(bytes.into()))
+    Response::new(ResponseHead::new(status, fields), body)
 }
 
 /// Why a request is refused.
@@ -41,13 +45,17 @@ pub(crate) enum Refused {
     Token,
     /// There is nothing by that name.
     Path,
-    /// Neither GET nor HEAD.
-    Method,
+    /// None of the endpoint's methods, which these are.
+    Method(&'static str),
     /// A page of another site sent it.
     Page,
     /// A query that cannot be read.
     Query,
-    /// As many explanations are under way as may be.
+    /// A query of `/objects` that cannot be read.
+    ListQuery,
+    /// A query of `/object` that cannot be read.
+    ObjectQuery,
+    /// As many explanations, or looks at what is stored, are under way as may be.
     Busy,
     /// Statistics that cannot be written as JSON.
     Broken,
@@ -65,21 +73,29 @@ pub(crate) fn refusal(refused: Refused) -> Response {
             r#"{"error":"token","message":"show the admin token: Authorization: Bearer TOKEN"}"#,
         ),
         Refused::Path => (StatusCode::NOT_FOUND, r#"{"error":"not-found","message":"/ lists what is here"}"#),
-        Refused::Method => (
+        Refused::Method(_) => (
             StatusCode::METHOD_NOT_ALLOWED,
-            r#"{"error":"method","message":"only GET and HEAD are answered"}"#,
+            r#"{"error":"method","message":"Allow lists the methods that are answered here"}"#,
         ),
         Refused::Page => (
             StatusCode::FORBIDDEN,
-            r#"{"error":"page","message":"no page of another site may have something explained"}"#,
+            r#"{"error":"page","message":"no page of another site may ask for this"}"#,
         ),
         Refused::Busy => (
             StatusCode::SERVICE_UNAVAILABLE,
-            r#"{"error":"busy","message":"too many explanations at once: ask again"}"#,
+            r#"{"error":"busy","message":"too many ask for this at once: ask again"}"#,
         ),
         Refused::Query => (
             StatusCode::BAD_REQUEST,
             r#"{"error":"query","message":"ask for /explain?url=URL, with method=, field=Name:%20value, content=, offline=true"}"#,
+        ),
+        Refused::ListQuery => (
+            StatusCode::BAD_REQUEST,
+            r#"{"error":"query","message":"ask for /objects, with prefix=, store=, cursor=, limit=1 to 1000"}"#,
+        ),
+        Refused::ObjectQuery => (
+            StatusCode::BAD_REQUEST,
+            r#"{"error":"query","message":"ask for /object?url=URL, with body=1 for the body of the first response"}"#,
         ),
         Refused::Broken => {
             (StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"broken","message":"see the log"}"#)
@@ -91,13 +107,19 @@ pub(crate) fn refusal(refused: Refused) -> Response {
             let challenge = HeaderValue::from_static("Bearer realm=\"larder\"");
             response.head.fields.insert(WWW_AUTHENTICATE, challenge);
         }
-        Refused::Method => {
-            response.head.fields.insert(ALLOW, HeaderValue::from_static(METHODS));
+        Refused::Method(allowed) => {
+            response.head.fields.insert(ALLOW, HeaderValue::from_static(allowed));
         }
         Refused::Busy => {
             response.head.fields.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        Refused::Host | Refused::Path | Refused::Page | Refused::Query | Refused::Broken => {}
+        Refused::Host
+        | Refused::Path
+        | Refused::Page
+        | Refused::Query
+        | Refused::ListQuery
+        | Refused::ObjectQuery
+        | Refused::Broken => {}
     }
     response
 }
@@ -106,4 +128,15 @@ pub(crate) fn refusal(refused: Refused) -> Response {
 pub(crate) fn unexplained(why: &Unexplained) -> Response {
     let json = serde_json::json!({ "error": why.token, "message": why.message });
     content(StatusCode::UNPROCESSABLE_ENTITY, JSON, json.to_string())
+}
+
+/// The answer to a question about what is stored that has none.
+pub(crate) fn unanswered(why: &Unanswered) -> Response {
+    let status = match why.fault {
+        Fault::Asker => StatusCode::BAD_REQUEST,
+        Fault::Absent => StatusCode::NOT_FOUND,
+        Fault::Store => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    let json = serde_json::json!({ "error": why.token, "message": why.message });
+    content(status, JSON, json.to_string())
 }

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use bytes::Bytes;
+use larder_http::body::Body;
 use larder_observe::Exposition;
 
 use crate::stats::Stats;
@@ -54,6 +55,65 @@ pub struct Unexplained {
 /// An explanation on its way, as JSON.
 pub type Explaining = Pin<Box<dyn Future<Output = Result<Bytes, Unexplained>> + Send>>;
 
+/// Which of what is stored somebody wants listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListQuestion {
+    /// What URLs begin with; empty for all.
+    pub prefix: String,
+    /// The only store to look into.
+    pub store: Option<String>,
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+    /// The most that a page has, 1 to [`LIST_MAX`]. Default 100.
+    pub limit: usize,
+}
+
+/// The most that a page of a listing has.
+pub const LIST_MAX: usize = 1000;
+
+/// What of a URL somebody wants to see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectQuestion {
+    /// The absolute URL.
+    pub url: String,
+    /// The body of this response, counted from 1, in place of what is known of all.
+    pub body: Option<usize>,
+}
+
+/// What is shown of a URL.
+#[derive(Debug)]
+pub enum Shown {
+    /// What is stored there, as JSON.
+    Json(Bytes),
+    /// A body as it is stored.
+    Body(Body),
+}
+
+/// Whose fault it is that there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The question makes no sense.
+    Asker,
+    /// There is no such thing.
+    Absent,
+    /// A disk's, or larder's own.
+    Store,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Whose fault it is.
+    pub fault: Fault,
+    /// A fixed word.
+    pub token: &'static str,
+    /// A sentence for people.
+    pub message: String,
+}
+
+/// An answer on its way.
+pub type Answering<T> = Pin<Box<dyn Future<Output = Result<T, Unanswered>> + Send>>;
+
 /// The running larder, seen from the admin address. Calls happen on the admin's own thread and do not wait, but for
 /// what they return.
 pub trait Larder: Send + Sync + 'static {
@@ -68,4 +128,13 @@ pub trait Larder: Send + Sync + 'static {
 
     /// For `/explain`: why a request is answered as it is. May take as long as an origin takes to answer, within limits.
     fn explain(&self, question: Question) -> Explaining;
+
+    /// For `/objects`: a page of what is stored, as JSON. Takes as long as disks take, within limits.
+    fn list(&self, question: ListQuestion) -> Answering<Bytes>;
+
+    /// For `/object`: what is stored under a URL, or a body of it.
+    fn object(&self, question: ObjectQuestion) -> Answering<Shown>;
+
+    /// For `DELETE /object`: takes out what is stored under a URL; answers as JSON once that is durable.
+    fn purge(&self, url: String) -> Answering<Bytes>;
 }

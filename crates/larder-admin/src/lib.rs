@@ -1,7 +1,7 @@
-//! The admin address: health, metrics, statistics, explanations.
+//! The admin address: health, metrics, statistics, explanations, and what is stored.
 //!
 //! In: requests on an address of its own, as a [`larder_listen::Service`]; what to say comes from the [`Larder`]
-//! trait, which the binary implements. Out: small answers that no cache may keep.
+//! trait, which the binary implements. Out: answers that no cache may keep; small ones, but for a stored body.
 //! Every request passes the guard first: its Host must be one that a page elsewhere cannot make point here (DNS
 //! rebinding), and, where a token is configured, it must be shown. Only `/healthz` needs none, because orchestrators
 //! cannot keep secrets in a probe.
@@ -17,7 +17,10 @@ mod stats;
 
 pub use error::AdminError;
 pub use guard::{Guard, Token};
-pub use larder::{Explaining, Health, Larder, Question, Unexplained};
+pub use larder::{
+    Answering, Explaining, Fault, Health, LIST_MAX, Larder, ListQuestion, ObjectQuestion, Question, Shown,
+    Unanswered, Unexplained,
+};
 pub use service::Admin;
 pub use stats::{
     Counts, LatencyStats, ListenerStats, LogStats, OriginStats, ServerStats, SiteStats, Stats, StoreStats,

@@ -1,9 +1,13 @@
-//! The query of `/explain`: a request in parameters.
+//! The queries of the endpoints: questions in parameters.
 //!
-//! In: `url=...&method=...&field=Name:%20value&field=...&content=...&offline=true`, each value percent-encoded. Out: a
-//! [`Question`], or nothing where a parameter is unknown, stands twice, or is no text. `+` is a plus.
+//! In: for `/explain`, `url=...&method=...&field=Name:%20value&field=...&content=...&offline=true`; for `/objects`,
+//! `prefix=...&store=...&cursor=...&limit=...`; for `/object`, `url=...&body=...`; each value percent-encoded. Out: a
+//! question, or nothing where a parameter is unknown, stands twice, or is no text. `+` is a plus.
 
-use crate::larder::Question;
+use crate::larder::{LIST_MAX, ListQuestion, ObjectQuestion, Question};
+
+/// What a page has where nobody says.
+const LIST_DEFAULT: usize = 100;
 
 /// Fields beyond which a question is not read.
 const FIELDS_MAX: usize = 128;
@@ -44,6 +48,46 @@ pub(crate) fn question(query: &str) -> Option<Question> {
     })
 }
 
+/// Reads the parameters of `/objects`.
+pub(crate) fn list(query: &str) -> Option<ListQuestion> {
+    let [prefix, store, cursor, limit] = named(query, ["prefix", "store", "cursor", "limit"])?;
+    let limit = limit.map_or(Some(LIST_DEFAULT), |limit| limit.parse().ok())?;
+    (1..=LIST_MAX).contains(&limit).then(|| ListQuestion {
+        prefix: prefix.unwrap_or_default(),
+        store,
+        cursor,
+        limit,
+    })
+}
+
+/// Reads the parameters of `/object`.
+pub(crate) fn object(query: &str) -> Option<ObjectQuestion> {
+    let [url, body] = named(query, ["url", "body"])?;
+    let body = body
+        .map(|body| body.parse().ok().filter(|number| *number > 0))
+        .map_or(Some(None), |n| n.map(Some))?;
+    Some(ObjectQuestion { url: url?, body })
+}
+
+/// Reads the parameters of `DELETE /object`: a URL alone.
+pub(crate) fn purge(query: &str) -> Option<String> {
+    let [url] = named(query, ["url"])?;
+    url
+}
+
+/// The values of these parameters, where there is no other.
+fn named<const N: usize>(query: &str, names: [&str; N]) -> Option<[Option<String>; N]> {
+    let mut values = [const { None }; N];
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=')?;
+        let place = names.iter().position(|other| *other == name)?;
+        if values.get_mut(place)?.replace(decode(value)?).is_some() {
+            return None;
+        }
+    }
+    Some(values)
+}
+
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -80,6 +124,33 @@ mod tests {
         assert_eq!(found, Some(expected));
         let query = question("method=QUERY&url=x&content=a%26b").unwrap();
         assert_eq!((&*query.method, &*query.content, query.offline), ("QUERY", "a&b", false));
+    }
+
+    #[test]
+    fn a_listing_and_an_object_are_asked_for_by_parameters() {
+        let plain = ListQuestion { prefix: String::new(), store: None, cursor: None, limit: 100 };
+        assert_eq!(list(""), Some(plain.clone()));
+        let full = ListQuestion {
+            prefix: "http://a/b?c=d".to_owned(),
+            store: Some("default".to_owned()),
+            cursor: Some("default:m0-1".to_owned()),
+            limit: 1000,
+        };
+        let query = "prefix=http%3A%2F%2Fa%2Fb%3Fc%3Dd&store=default&cursor=default:m0-1&limit=1000";
+        assert_eq!(list(query), Some(full));
+        for query in
+            ["limit=0", "limit=1001", "limit=-1", "limit=x", "prefix=a&prefix=b", "other=1", "prefix"]
+        {
+            assert_eq!(list(query), None, "{query}");
+        }
+        let one = |body| Some(ObjectQuestion { url: "http://a/".to_owned(), body });
+        assert_eq!(object("url=http://a/"), one(None));
+        assert_eq!(object("url=http://a/&body=2"), one(Some(2)));
+        for query in ["", "body=1", "url=a&body=0", "url=a&body=true", "url=a&body=-1", "url=a&x=1"] {
+            assert_eq!(object(query), None, "{query}");
+        }
+        assert_eq!(purge("url=http://a/"), Some("http://a/".to_owned()));
+        assert_eq!((purge(""), purge("url=a&body=1")), (None, None));
     }
 
     #[test]

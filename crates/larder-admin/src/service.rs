@@ -11,9 +11,9 @@ use larder_http::message::{Request, RequestHead, Response};
 use larder_listen::{Interims, Service};
 use larder_observe::{Exposition, exposition};
 
-use crate::answer::{HTML, JSON, Refused, TEXT, content, refusal, unexplained};
+use crate::answer::{BYTES, HTML, JSON, Refused, TEXT, content, refusal, unanswered, unexplained, with_body};
 use crate::guard::Guard;
-use crate::larder::{Health, Larder};
+use crate::larder::{Health, Larder, Shown};
 use crate::query;
 use tokio::sync::Semaphore;
 
@@ -21,7 +21,10 @@ const INDEX: &str = "<!doctype html>\n<title>larder</title>\n<h1>larder</h1>\n<u
     <li><a href=\"/healthz\">/healthz</a>: 200 while new work is welcome, 503 while draining\n\
     <li><a href=\"/metrics\">/metrics</a>: Prometheus text\n\
     <li><a href=\"/stats\">/stats</a>: statistics as JSON\n\
-    <li>/explain?url=URL: why a request is answered as it is, as JSON; <code>larder explain</code> asks here\n</ul>\n";
+    <li>/explain?url=URL: why a request is answered as it is, as JSON; <code>larder explain</code> asks here\n\
+    <li><a href=\"/objects\">/objects</a>: what is stored, as JSON, a page at a time; <code>larder ls</code>\n\
+    <li>/object?url=URL: what is stored under a URL; with &amp;body=1 its body; <code>larder get</code>\n\
+    <li>DELETE /object?url=URL: takes it out of all stores; <code>larder rm</code>\n</ul>\n";
 
 /// The service of the admin address. Cloning shares it.
 #[derive(Clone)]
@@ -34,10 +37,15 @@ struct Shared {
     guard: Guard,
     /// Places for explanations, each of which may ask an origin.
     explaining: Semaphore,
+    /// Places for looks at what is stored, each of which may wait for a disk.
+    looking: Semaphore,
 }
 
 /// Explanations under way at once; more are refused, so that a silent origin never takes what health checks need.
 const EXPLANATIONS_MAX: usize = 8;
+
+/// Looks at what is stored that are under way at once; more are refused, so that the disks stay with the clients.
+const LOOKS_MAX: usize = 4;
 
 impl std::fmt::Debug for Admin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -52,9 +60,24 @@ enum Endpoint {
     Metrics,
     Stats,
     Explain,
+    List,
+    Object,
 }
 
 impl Endpoint {
+    /// The methods that are answered.
+    fn methods(self) -> &'static str {
+        match self {
+            Self::Object => "GET, HEAD, DELETE",
+            _ => "GET, HEAD",
+        }
+    }
+
+    /// Whether all it does is to show what is there at once. The others cost something, or change it.
+    fn only_shows(self) -> bool {
+        !matches!(self, Self::Explain | Self::List | Self::Object)
+    }
+
     fn at(path: &str) -> Option<Self> {
         match path {
             "/" => Some(Self::Index),
@@ -62,6 +85,8 @@ impl Endpoint {
             "/metrics" => Some(Self::Metrics),
             "/stats" => Some(Self::Stats),
             "/explain" => Some(Self::Explain),
+            "/objects" => Some(Self::List),
+            "/object" => Some(Self::Object),
             _ => None,
         }
     }
@@ -70,17 +95,20 @@ impl Endpoint {
 impl Admin {
     /// Shows `larder` to whom `guard` lets in.
     pub fn new(larder: Arc<dyn Larder>, guard: Guard) -> Self {
-        let explaining = Semaphore::new(EXPLANATIONS_MAX);
-        Self { shared: Arc::new(Shared { larder, guard, explaining }) }
+        let (explaining, looking) = (Semaphore::new(EXPLANATIONS_MAX), Semaphore::new(LOOKS_MAX));
+        Self { shared: Arc::new(Shared { larder, guard, explaining, looking }) }
     }
 
     /// Answers a request by its head. To HEAD it gives what GET would get; the listener does not send the content.
     ///
     /// # Cancel safety
-    /// May be dropped at any time: what is asked for an explanation is given up.
+    /// May be dropped at any time: what is asked for an explanation is given up. A purge that has begun has happened.
     pub async fn answer(&self, head: &RequestHead) -> Response {
         match self.admit(head) {
             Ok(Endpoint::Explain) => self.explain(head).await,
+            Ok(Endpoint::List) => self.list(head).await,
+            Ok(Endpoint::Object) if head.method == Method::DELETE => self.purge(head).await,
+            Ok(Endpoint::Object) => self.object(head).await,
             Ok(endpoint) => self.show(endpoint),
             Err(refused) => refusal(refused),
         }
@@ -96,11 +124,11 @@ impl Admin {
             return Err(Refused::Token);
         }
         let endpoint = endpoint.ok_or(Refused::Path)?;
-        if head.method != Method::GET && head.method != Method::HEAD {
-            return Err(Refused::Method);
+        let methods = endpoint.methods();
+        if !methods.split(", ").any(|method| head.method == method) {
+            return Err(Refused::Method(methods));
         }
-        // All others only show what is there; this one may send a request.
-        if matches!(endpoint, Endpoint::Explain) && Guard::is_foreign_page(&head.fields) {
+        if !endpoint.only_shows() && Guard::is_foreign_page(&head.fields) {
             return Err(Refused::Page);
         }
         Ok(endpoint)
@@ -119,10 +147,49 @@ impl Admin {
         }
     }
 
+    async fn list(&self, head: &RequestHead) -> Response {
+        let Some(question) = query::list(head.target.query().unwrap_or_default()) else {
+            return refusal(Refused::ListQuery);
+        };
+        let Ok(_place) = self.shared.looking.try_acquire() else {
+            return refusal(Refused::Busy);
+        };
+        match self.shared.larder.list(question).await {
+            Ok(json) => content(StatusCode::OK, JSON, json),
+            Err(why) => unanswered(&why),
+        }
+    }
+
+    async fn object(&self, head: &RequestHead) -> Response {
+        let Some(question) = query::object(head.target.query().unwrap_or_default()) else {
+            return refusal(Refused::ObjectQuery);
+        };
+        let Ok(_place) = self.shared.looking.try_acquire() else {
+            return refusal(Refused::Busy);
+        };
+        match self.shared.larder.object(question).await {
+            Ok(Shown::Json(json)) => content(StatusCode::OK, JSON, json),
+            Ok(Shown::Body(body)) => with_body(StatusCode::OK, BYTES, body),
+            Err(why) => unanswered(&why),
+        }
+    }
+
+    async fn purge(&self, head: &RequestHead) -> Response {
+        let Some(url) = query::purge(head.target.query().unwrap_or_default()) else {
+            return refusal(Refused::ObjectQuery);
+        };
+        match self.shared.larder.purge(url).await {
+            Ok(json) => content(StatusCode::OK, JSON, json),
+            Err(why) => unanswered(&why),
+        }
+    }
+
     fn show(&self, endpoint: Endpoint) -> Response {
         let larder = &*self.shared.larder;
         match endpoint {
-            Endpoint::Index | Endpoint::Explain => content(StatusCode::OK, HTML, INDEX),
+            Endpoint::Index | Endpoint::Explain | Endpoint::List | Endpoint::Object => {
+                content(StatusCode::OK, HTML, INDEX)
+            }
             Endpoint::Health => {
                 let health = larder.health();
                 let status = match health {

@@ -231,11 +231,13 @@ impl Worker {
 pub enum InvalidationKind {
     /// A successful request of an unsafe method (RFC 9111 4.4).
     UnsafeMethod,
+    /// An administrator's purge of a URL.
+    Purge,
 }
 
 impl Label for InvalidationKind {
     const NAME: &'static str = "kind";
-    const TOKENS: &'static [&'static str] = &["unsafe-method"];
+    const TOKENS: &'static [&'static str] = &["unsafe-method", "purge"];
 
     fn index(&self) -> usize {
         *self as usize

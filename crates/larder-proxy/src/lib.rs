@@ -20,6 +20,7 @@ mod forward;
 mod invalidate;
 mod key;
 mod lookup;
+pub mod objects;
 mod place;
 mod plan;
 mod proxy;

@@ -31,6 +31,19 @@ impl CacheKey {
         Self { base_len: bytes.len(), bytes, hash }
     }
 
+    /// The key of which `base` and `variant` are the levels, as they were kept.
+    pub(crate) fn of_levels(base: &[u8], variant: &[u8]) -> Self {
+        let mut bytes = SmallVec::from_slice(base);
+        bytes.extend_from_slice(variant);
+        Self { hash: HASHER.hash_one(base), base_len: base.len(), bytes }
+    }
+
+    /// The same of both in one piece.
+    pub(crate) fn of_bytes(bytes: &[u8], base_len: usize) -> Self {
+        let (base, variant) = bytes.split_at_checked(base_len).unwrap_or((bytes, &[]));
+        Self::of_levels(base, variant)
+    }
+
     /// Adds a part to the variant. Parts carry their length, so that no two lists of parts look alike.
     pub fn push_part(&mut self, part: &[u8]) {
         let length = (part.len() as u64).to_le_bytes();
@@ -121,6 +134,14 @@ mod tests {
         assert_ne!(key(&["ab", "c"]), key(&["a", "bc"]));
         assert_ne!(key(&["", "a"]), key(&["a", ""]));
         assert_eq!(key(&["a", "b"]), key(&["a", "b"]));
+    }
+
+    #[test]
+    fn a_key_is_the_same_again_from_its_levels() {
+        let mut key = CacheKey::new("a", "/x?y");
+        key.push_part(b"http");
+        assert_eq!(CacheKey::of_levels(key.base(), key.variant()), key);
+        assert_eq!(CacheKey::of_bytes(key.bytes(), key.base().len()), key);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod filed;
 pub mod files;
 pub mod growing;
 pub mod key;
+pub mod listing;
 pub mod memory;
 mod recall;
 pub mod store;

@@ -143,7 +143,7 @@ fn keep(
 }
 
 /// The scheme and the authority that a key is of.
-fn origin(key: &CacheKey) -> Option<(Scheme, Authority)> {
+pub(crate) fn origin(key: &CacheKey) -> Option<(Scheme, Authority)> {
     let scheme = match key.first_part()? {
         b"http" => Scheme::Http,
         b"https" => Scheme::Https,

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::guard::Token;
-use crate::larder::{Explaining, Question, Unexplained};
+use crate::larder::{
+    Answering, Explaining, Fault, ListQuestion, ObjectQuestion, Question, Unanswered, Unexplained,
+};
 use crate::stats::Stats;
 use bytes::Bytes;
 use http::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
@@ -40,6 +42,36 @@ impl Larder for Running {
         };
         Box::pin(std::future::ready(told))
     }
+
+    fn list(&self, question: ListQuestion) -> Answering<Bytes> {
+        if question.prefix == "slow" {
+            return Box::pin(std::future::pending());
+        }
+        let told = format!("[\"{}\", {}]", question.prefix, question.limit);
+        Box::pin(std::future::ready(Ok(told.into())))
+    }
+
+    fn object(&self, question: ObjectQuestion) -> Answering<Shown> {
+        let told = match (question.url.as_str(), question.body) {
+            ("http://a/", None) => Ok(Shown::Json("{}".into())),
+            ("http://a/", Some(1)) => Ok(Shown::Body(Body::from("<script>"))),
+            ("http://a/", _) => Err(unanswered(Fault::Absent, "not-stored")),
+            _ => Err(unanswered(Fault::Asker, "url")),
+        };
+        Box::pin(std::future::ready(told))
+    }
+
+    fn purge(&self, url: String) -> Answering<Bytes> {
+        let told = match url.as_str() {
+            "http://a/" => Ok("{\"removed\": 1}".into()),
+            _ => Err(unanswered(Fault::Store, "not-durable")),
+        };
+        Box::pin(std::future::ready(told))
+    }
+}
+
+fn unanswered(fault: Fault, token: &'static str) -> Unanswered {
+    Unanswered { fault, token, message: "it is told".to_owned() }
 }
 
 fn admin(health: Health, token: Option<&str>) -> Admin {
@@ -103,6 +135,27 @@ fn each_request_gets_the_answer_of_its_endpoint() {
         ("GET", "127.0.0.1:8081", "/explain", 400, "application/json", "\"query\""),
         ("POST", "127.0.0.1:8081", "/explain?url=x", 405, "application/json", "\"method\""),
         ("GET", "evil.example:8081", "/explain?url=x", 421, "application/json", "\"host\""),
+        ("GET", "127.0.0.1:8081", "/objects", 200, "application/json", "[\"\", 100]"),
+        ("GET", "127.0.0.1:8081", "/objects?prefix=a&limit=7", 200, "application/json", "[\"a\", 7]"),
+        ("GET", "127.0.0.1:8081", "/objects?limit=0", 400, "application/json", "\"query\""),
+        ("DELETE", "127.0.0.1:8081", "/objects", 405, "application/json", "\"method\""),
+        ("GET", "127.0.0.1:8081", "/object?url=http://a/", 200, "application/json", "{}"),
+        (
+            "GET",
+            "127.0.0.1:8081",
+            "/object?url=http://a/&body=1",
+            200,
+            "application/octet-stream",
+            "<script>",
+        ),
+        ("GET", "127.0.0.1:8081", "/object?url=http://a/&body=2", 404, "application/json", "\"not-stored\""),
+        ("GET", "127.0.0.1:8081", "/object?url=x", 400, "application/json", "it is told"),
+        ("GET", "127.0.0.1:8081", "/object", 400, "application/json", "\"query\""),
+        ("DELETE", "127.0.0.1:8081", "/object?url=http://a/", 200, "application/json", "\"removed\": 1"),
+        ("DELETE", "127.0.0.1:8081", "/object?url=http://b/", 500, "application/json", "\"not-durable\""),
+        ("DELETE", "127.0.0.1:8081", "/object?url=http://a/&body=1", 400, "application/json", "\"query\""),
+        ("DELETE", "evil.example:8081", "/object?url=http://a/", 421, "application/json", "\"host\""),
+        ("POST", "127.0.0.1:8081", "/object?url=http://a/", 405, "application/json", "\"method\""),
         ("GET", "127.0.0.1:8081", "/", 200, "text/html; charset=utf-8", "/metrics"),
         ("GET", "127.0.0.1:8081", "/nothing", 404, "application/json", "\"not-found\""),
         ("GET", "127.0.0.1:8081", "/healthz/", 404, "application/json", "\"not-found\""),
@@ -145,6 +198,9 @@ fn without_the_token_nothing_but_health_is_told() {
         ("GET", "/metrics", 401, 200),
         ("GET", "/stats", 401, 200),
         ("GET", "/explain?url=http://a/", 401, 200),
+        ("GET", "/objects", 401, 200),
+        ("GET", "/object?url=http://a/&body=1", 401, 200),
+        ("DELETE", "/object?url=http://a/", 401, 200),
         ("GET", "/", 401, 200),
         ("GET", "/nothing", 401, 404),
         ("POST", "/stats", 401, 405),
@@ -175,14 +231,20 @@ fn a_request_with_content_ends_its_connection() {
 }
 
 #[test]
-fn a_page_of_another_site_has_nothing_explained() {
+fn a_page_of_another_site_has_nothing_explained_listed_or_taken_out() {
     let admin = admin(Health::Ok, None);
     for (site, explained, shown) in [("none", 200, 200), ("same-origin", 200, 200), ("cross-site", 403, 200)]
     {
-        for (target, status) in [("/explain?url=http://a/", explained), ("/stats", shown)] {
-            let mut head = head("GET", "127.0.0.1", target);
+        for (method, target, status) in [
+            ("GET", "/explain?url=http://a/", explained),
+            ("GET", "/objects", explained),
+            ("GET", "/object?url=http://a/", explained),
+            ("DELETE", "/object?url=http://a/", explained),
+            ("GET", "/stats", shown),
+        ] {
+            let mut head = head(method, "127.0.0.1", target);
             head.fields.insert("sec-fetch-site", site.parse().unwrap());
-            assert_eq!(now(admin.answer(&head)).head.status, status, "{site} {target}");
+            assert_eq!(now(admin.answer(&head)).head.status, status, "{site} {method} {target}");
         }
     }
 }
@@ -199,4 +261,20 @@ fn explanations_that_wait_for_an_origin_leave_room_for_everything_else() {
     assert_eq!(now(admin.answer(&head("GET", "127.0.0.1", "/healthz"))).head.status, StatusCode::OK);
     waiting.pop();
     assert_eq!(now(admin.answer(&asked)).head.status, StatusCode::OK, "its place is given back");
+}
+
+#[test]
+fn looks_that_wait_for_a_disk_leave_room_for_everything_else() {
+    let admin = admin(Health::Ok, None);
+    let slow = head("GET", "127.0.0.1", "/objects?prefix=slow");
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut waiting: Vec<_> = (0..LOOKS_MAX).map(|_| Box::pin(admin.answer(&slow))).collect();
+    assert!(waiting.iter_mut().all(|answer| answer.as_mut().poll(&mut cx).is_pending()));
+    let status = |method, target| now(admin.answer(&head(method, "127.0.0.1", target))).head.status;
+    assert_eq!(status("GET", "/objects"), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(status("GET", "/object?url=http://a/"), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(status("DELETE", "/object?url=http://a/"), StatusCode::OK, "a purge has room always");
+    assert_eq!(status("GET", "/explain?url=http://a/"), StatusCode::OK);
+    waiting.pop();
+    assert_eq!(status("GET", "/objects"), StatusCode::OK, "its place is given back");
 }

@@ -7,6 +7,7 @@
 
 mod describe;
 mod query;
+mod read;
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
@@ -17,6 +18,7 @@ use larder_store::CacheKey;
 
 use crate::settings::KeySettings;
 pub(crate) use describe::{describe, describe_content, query_changes};
+pub(crate) use read::values;
 
 /// The target with the rule's normalisation of the query applied; `None` where it changes nothing.
 pub(crate) fn normalise(target: &Target, settings: &KeySettings) -> Option<Target> {

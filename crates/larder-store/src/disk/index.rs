@@ -371,5 +371,9 @@ fn shrink(table: &mut HashTable<Entry>) {
     }
 }
 
+mod holding;
+
+pub use holding::NoCursor;
+
 #[cfg(test)]
 mod tests;

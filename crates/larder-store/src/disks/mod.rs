@@ -16,11 +16,12 @@
 mod body;
 mod choice;
 mod fill;
+mod listing;
 pub mod metrics;
 mod usage;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ use crate::key::CacheKey;
 use crate::stored::StoredResponse;
 pub(crate) use body::{DiskPieces, PieceCopies};
 pub(crate) use fill::DiskFill;
+pub(crate) use listing::{DisksCursor, Kept};
 pub use usage::DisksUsage;
 
 /// Bodies up to this lie inside their record, larger ones in pieces of this size.
@@ -260,10 +262,12 @@ impl Disks {
     /// # Cancel safety
     /// Dropped, what was noted may be on the disks or not.
     pub async fn sync(&self) -> Result<(), disk::DiskError> {
+        let mut first = Ok(());
         for disk in &self.disks {
-            disk.sync_journal().await?;
+            let synced = disk.sync_journal().await;
+            first = first.and(synced);
         }
-        Ok(())
+        first
     }
 
     /// Notes a numbered predicate that is tested at look-up, for the time after a restart.

@@ -9,6 +9,7 @@
 //! the reservation fits, or until nothing is left that would free it; then the response is served and not stored.
 
 mod near;
+mod page;
 mod queue;
 mod sendable;
 mod shard;
@@ -27,6 +28,7 @@ use crate::key::CacheKey;
 use crate::stored::{INDEX_ENTRY_BYTES, StoredResponse};
 use near::Version;
 pub use near::{Handle, Held, Near};
+pub(crate) use page::MemoryCursor;
 use shard::{Item, Shard, Step};
 
 /// A power of two, so that the top bits of a hash choose.

@@ -2,6 +2,8 @@
 //!
 //! Everything here runs under the shard's lock and is bounded by what a single key or a single eviction needs.
 
+mod page;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
@@ -15,6 +17,7 @@ use super::{Held, Lookup, VARIANTS_MAX};
 use crate::budget::Reservation;
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
+pub(super) use page::Lying;
 
 /// Uses beyond this make no difference to eviction.
 const USES_MAX: u8 = 3;

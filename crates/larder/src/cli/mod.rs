@@ -2,12 +2,20 @@
 //!
 //! Each flag is declared once, with its help, in the command's own struct.
 
+mod admin;
 mod check;
 mod demo;
 mod explain;
+mod fsck;
+mod get;
+mod ls;
+mod rm;
 mod run;
 mod signals;
+mod stats;
+mod table;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -38,6 +46,16 @@ enum Command {
     Check(check::CheckArguments),
     /// Tell why a request is answered as it is: rule, key, freshness, stored or not, and what would remove it
     Explain(explain::ExplainArguments),
+    /// List what a running larder has stored
+    Ls(ls::LsArguments),
+    /// Show what a running larder has stored under a URL: its body, or what is known of it
+    Get(get::GetArguments),
+    /// Take what is stored under URLs out of a running larder, from all its stores
+    Rm(rm::RmArguments),
+    /// The figures of a running larder: requests, stores, origins
+    Stats(stats::StatsArguments),
+    /// Read the directory of a disk that no larder has open: what is in it, and what is damaged
+    Fsck(fsck::FsckArguments),
     /// A slow demo app, larder in front of it, load on both, and a table of what it made of it
     Demo(demo::DemoArguments),
 }
@@ -48,6 +66,11 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Ls(arguments) => ls::ls(&arguments),
+        Command::Get(arguments) => get::get(&arguments),
+        Command::Rm(arguments) => rm::rm(&arguments),
+        Command::Stats(arguments) => stats::stats(&arguments),
+        Command::Fsck(arguments) => fsck::fsck(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),
     }
 }
@@ -62,6 +85,31 @@ pub(crate) fn printable(text: &str) -> String {
         }
     }
     shown
+}
+
+/// Writes to standard output. A reader that has seen enough, such as `head`, is no failure: false says to stop.
+fn write_out(bytes: &[u8]) -> std::io::Result<bool> {
+    match std::io::stdout().write_all(bytes) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
+    }
+}
+
+/// Writes all there is to standard output, and ends well if that does.
+fn print_all(bytes: &[u8]) -> ExitCode {
+    match write_out(bytes) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(exit::FAILURE)
+        }
+    }
+}
+
+/// The end of a command that asked a larder in vain.
+fn failed(error: &admin::AdminError) -> ExitCode {
+    complain(error);
+    ExitCode::from(if error.is_of_the_question() { exit::USAGE } else { exit::FAILURE })
 }
 
 /// One line on stderr, with everything that hangs behind the error.

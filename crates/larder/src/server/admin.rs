@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use larder_admin::{
-    Admin, Explaining, Guard, Health, Larder, ListenerStats, LogStats, ServerStats, Stats, TierStats, Token,
-    Unexplained,
+    Admin, Answering, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats, LogStats,
+    ObjectQuestion, ServerStats, Shown, Stats, TierStats, Token, Unexplained,
 };
 use larder_config::Config;
 use larder_http::time::Clock;
@@ -21,7 +21,7 @@ use larder_store::Store;
 use parking_lot::RwLock;
 use tokio::sync::{Semaphore, oneshot};
 
-use super::ServerError;
+use super::{ServerError, objects};
 
 /// Connections to the admin address at once.
 const ADMIN_CONNECTIONS_MAX: usize = 256;
@@ -85,6 +85,11 @@ impl Insight {
         let mut out = Exposition::default();
         self.expose(&mut out);
         out.finish()
+    }
+
+    /// The stores in force, by name.
+    fn stores(&self) -> Vec<(String, Arc<Store>)> {
+        self.view.read().stores.clone()
     }
 
     /// The front door's counters, summed over the workers.
@@ -213,6 +218,18 @@ impl Larder for Insight {
     fn explain(&self, asked: larder_admin::Question) -> Explaining {
         let worker = Arc::clone(&self.worker);
         Box::pin(async move { explain(worker, &asked).await })
+    }
+
+    fn list(&self, asked: ListQuestion) -> Answering<Bytes> {
+        Box::pin(objects::list(Arc::clone(&self.worker), self.stores(), asked))
+    }
+
+    fn object(&self, asked: ObjectQuestion) -> Answering<Shown> {
+        Box::pin(objects::object(Arc::clone(&self.worker), self.stores(), asked))
+    }
+
+    fn purge(&self, url: String) -> Answering<Bytes> {
+        Box::pin(objects::purge(Arc::clone(&self.worker), url))
     }
 }
 

@@ -7,6 +7,7 @@
 //! **Invariant**: a reload either takes effect as a whole or changes nothing.
 
 mod admin;
+mod objects;
 mod worker;
 
 use std::collections::HashMap;

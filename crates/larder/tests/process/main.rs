@@ -7,8 +7,10 @@
 mod support;
 
 mod admin;
+mod checking_disks;
 mod ending;
 mod explaining;
+mod keeping;
 mod logging;
 mod memory;
 mod reloading;

@@ -8,17 +8,14 @@ mod ask;
 mod columns;
 mod text;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use larder_proxy::explain::Explanation;
 
-use super::{complain, exit};
-use ask::{AskError, Asked};
-
-/// Where the token is looked for when it is not given.
-const TOKEN_VARIABLE: &str = "LARDER_ADMIN_TOKEN";
+use super::admin::{self, AdminArguments};
+use super::{complain, exit, print_all};
+use ask::Asked;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArguments {
@@ -36,12 +33,8 @@ pub(super) struct ExplainArguments {
     /// Ask no running larder: explain by this config, with nothing stored
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["admin", "token"])]
     config: Option<PathBuf>,
-    /// The admin address of the larder to ask
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
-    admin: String,
-    /// Its admin_token [default: what LARDER_ADMIN_TOKEN says, which no list of processes shows]
-    #[arg(long, value_name = "TOKEN")]
-    token: Option<String>,
+    #[command(flatten)]
+    admin: AdminArguments,
     /// Never ask the origin, not even where nothing is stored
     #[arg(long)]
     offline: bool,
@@ -77,12 +70,10 @@ pub(super) fn explain(arguments: &ExplainArguments) -> ExitCode {
             return ExitCode::from(exit::CONFIG);
         }
     };
-    let token = arguments.token.clone().or_else(|| std::env::var(TOKEN_VARIABLE).ok());
-    let token = token.as_deref().filter(|token| !token.is_empty());
-    let explained = run(async {
+    let explained = admin::run(async {
         match &checked {
             Some(checked) => ask::from_config(question, &checked.config).await,
-            None => ask::running(&asked, &arguments.admin, token).await,
+            None => ask::running(&asked, &arguments.admin).await,
         }
     });
     match explained {
@@ -94,26 +85,16 @@ pub(super) fn explain(arguments: &ExplainArguments) -> ExitCode {
     }
 }
 
-fn run(explaining: impl Future<Output = Result<Explanation, AskError>>) -> Result<Explanation, AskError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| AskError::Start(error.into()))?;
-    let explained = runtime.block_on(explaining);
-    // A look-up of a name may be stuck in the system's resolver: the end does not wait for it.
-    runtime.shutdown_background();
-    explained
-}
-
 fn print(explanation: &Explanation, json: bool) -> ExitCode {
     let out = match json {
         true => serde_json::to_string_pretty(explanation).map(|json| json + "\n"),
         false => Ok(text::text(explanation)),
     };
-    // A reader that has seen enough, such as `head`, is no failure.
-    match out.map_err(std::io::Error::from).and_then(|out| std::io::stdout().write_all(out.as_bytes())) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+    match out {
+        Ok(out) => print_all(out.as_bytes()),
+        Err(error) => {
             complain(&error);
             ExitCode::from(exit::FAILURE)
         }
-        _ => ExitCode::SUCCESS,
     }
 }

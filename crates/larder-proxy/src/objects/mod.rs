@@ -1,0 +1,324 @@
+//! What is stored, for people and their scripts: `larder ls`, `get` and `rm`.
+//!
+//! In: a prefix, or a URL as a person types it. Out: stored responses as values that the admin address sends as JSON, a body
+//! as it is stored, or a purge. A purge is an invalidation like that of an unsafe method, by the same steps: a fetch that is on
+//! its way does not bring back what went. It is told of once the journals of all disks are synced, so that what it says holds
+//! after a crash.
+//! Looking counts as no use and promotes nothing. Heads on disks are read on a thread that may wait.
+//! Deliberately absent: predicates (prefixes, tags, all), and any layout of text.
+
+mod told;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use larder_http::authority::Authority;
+use larder_http::body::Body;
+use larder_http::message::Scheme;
+use larder_http::target::{Target, absolute_form};
+use larder_http::time::Now;
+use larder_store::disk::DiskError;
+use larder_store::listing::{Cursor, Entry};
+use larder_store::{CacheKey, Store};
+
+use crate::exchange::InvalidationKind;
+use crate::invalidate;
+use crate::key;
+use crate::proxy::{Proxy, Worker};
+pub use told::{Object, Objects, Purged, StoredObject, Varying};
+
+/// How long one page of a listing is worked on; what is found until then is the page.
+const PAGE_TIME: Duration = Duration::from_millis(250);
+
+/// How long a purge waits for the disks to confirm it.
+const SYNC_TIME: Duration = Duration::from_secs(30);
+
+/// The stores that are looked into, by name.
+pub type Stores = Vec<(String, Arc<Store>)>;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectsError {
+    /// Not an absolute `http://` or `https://` URL.
+    #[error("{0:?} is not an absolute URL such as http://example.com/path")]
+    Url(String),
+    /// No store has this name.
+    #[error("there is no store {0:?}")]
+    Store(String),
+    /// Not what a page before ended with.
+    #[error("{0:?} is not where a page ended")]
+    Cursor(String),
+    /// Nothing is stored there.
+    #[error("nothing is stored under {0}")]
+    NotStored(String),
+    /// Fewer responses are stored there.
+    #[error("under {url} lie {stored} responses, so there is no number {number}")]
+    NoSuchResponse {
+        /// The URL.
+        url: String,
+        /// How many lie there.
+        stored: usize,
+        /// Which was asked for, counted from 1.
+        number: usize,
+    },
+    /// It went while it was read, or is damaged.
+    #[error("what is stored under {0} cannot be read any more")]
+    Unreadable(String),
+    /// It is gone, and may come back after a crash.
+    #[error(
+        "{gone} responses are gone, but a disk did not confirm it, so they may come back after a crash: ask again"
+    )]
+    NotDurable {
+        /// How many responses went.
+        gone: u64,
+        /// Why.
+        #[source]
+        why: Option<DiskError>,
+    },
+    /// The thread that looked is lost.
+    #[error("the look was lost")]
+    Lost,
+}
+
+impl ObjectsError {
+    /// The fixed word.
+    pub const fn token(&self) -> &'static str {
+        match self {
+            Self::Url(_) => "url",
+            Self::Store(_) => "no-such-store",
+            Self::Cursor(_) => "cursor",
+            Self::NotStored(_) | Self::NoSuchResponse { .. } => "not-stored",
+            Self::Unreadable(_) => "unreadable",
+            Self::NotDurable { .. } => "not-durable",
+            Self::Lost => "broken",
+        }
+    }
+}
+
+/// Which page of a listing.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// What URLs begin with: `http://host/path`, `host/path`, or a host alone; empty for all.
+    pub prefix: String,
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+    /// The most that a page has.
+    pub limit: usize,
+}
+
+/// A URL, taken apart as a listener would.
+struct Url {
+    scheme: Scheme,
+    authority: Authority,
+    target: Target,
+}
+
+impl Url {
+    fn parse(text: &str) -> Result<Self, ObjectsError> {
+        let wrong = || ObjectsError::Url(text.to_owned());
+        let without_fragment = text.split('#').next().unwrap_or_default();
+        let raw = Bytes::copy_from_slice(without_fragment.as_bytes());
+        let (scheme, authority, target) = absolute_form(&raw).map_err(|_| wrong())?;
+        Ok(Self {
+            scheme,
+            authority: Authority::parse(authority, scheme).map_err(|_| wrong())?,
+            target: Target::parse(target).map_err(|_| wrong())?,
+        })
+    }
+}
+
+/// What URLs begin with.
+struct Prefix {
+    scheme: Option<Scheme>,
+    base: Vec<u8>,
+    is_host: bool,
+}
+
+impl Prefix {
+    fn parse(text: &str) -> Self {
+        let schemes = [("http://", Scheme::Http), ("https://", Scheme::Https)];
+        let named = schemes.into_iter().find_map(|(name, scheme)| {
+            let (front, rest) = text.split_at_checked(name.len())?;
+            front.eq_ignore_ascii_case(name).then_some((scheme, rest))
+        });
+        let (scheme, rest) = named.map_or((None, text), |(scheme, rest)| (Some(scheme), rest));
+        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let base = [host.to_ascii_lowercase().as_bytes(), path.as_bytes()].concat();
+        Self { scheme, is_host: path.is_empty() && !host.is_empty(), base }
+    }
+
+    fn is_of(&self, base: &[u8]) -> bool {
+        let rest = base.strip_prefix(&self.base[..]);
+        rest.is_some_and(|rest| !self.is_host || matches!(rest.first(), Some(b'/' | b':')))
+    }
+}
+
+impl Worker {
+    /// A page of what is stored in `stores`.
+    ///
+    /// # Errors
+    /// The cursor is none.
+    ///
+    /// # Cancel safety
+    /// Dropped, at most one page is looked at for nobody.
+    pub async fn objects(&self, stores: Stores, asked: Listing) -> Result<Objects, ObjectsError> {
+        let proxy = Arc::clone(&self.proxy);
+        blocking(move || page(&proxy, &stores, &asked)).await?
+    }
+
+    /// Everything that is stored under a URL, in every form in which its site may key it: whole responses first, newest first.
+    ///
+    /// # Errors
+    /// It is no URL, or nothing is stored there.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time.
+    pub async fn object(&self, stores: Stores, url: &str) -> Result<Object, ObjectsError> {
+        let (_, responses) = self.under(stores, url).await?;
+        let responses = responses.into_iter().map(|(_, _, told)| told).collect();
+        Ok(Object { url: url.to_owned(), responses })
+    }
+
+    /// The body of the response of this `number`, counted from 1, among those that [`Self::object`] tells of: as it is stored.
+    ///
+    /// # Errors
+    /// As for [`Self::object`]; or that body cannot be read.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time.
+    pub async fn body(&self, stores: Stores, url: &str, number: usize) -> Result<Body, ObjectsError> {
+        let (stores, responses) = self.under(stores, url).await?;
+        let stored = responses.len();
+        let nth = number.checked_sub(1).and_then(|index| responses.into_iter().nth(index));
+        let (store, entry, _) =
+            nth.ok_or_else(|| ObjectsError::NoSuchResponse { url: url.to_owned(), stored, number })?;
+        let body = match stores.get(store) {
+            Some((_, store)) => store.body_of(&entry).await,
+            None => None,
+        };
+        body.ok_or_else(|| ObjectsError::Unreadable(url.to_owned()))
+    }
+
+    /// Takes everything out that is stored under a URL, in all stores and for both schemes, and keeps fetches that are on
+    /// their way from storing. Answers once the disks have it in their journals.
+    ///
+    /// # Errors
+    /// It is no URL; or it went, and a disk did not confirm that within 30 s.
+    ///
+    /// # Cancel safety
+    /// Dropped, it has gone, and whether that is durable nobody knows.
+    pub async fn purge(&self, url: &str) -> Result<Purged, ObjectsError> {
+        let parsed = Url::parse(url)?;
+        let plan = Arc::clone(&self.furnished.load().plan);
+        let flights = &self.proxy.flights;
+        let stores = plan.stores.iter().map(|store| &**store);
+        let ground = |key: &_, number| flights.invalidate(key, number, None);
+        let authority = parsed.authority.as_str();
+        let gone =
+            invalidate::invalidate(&self.proxy.numbering, stores, authority, &self.forms(&parsed), ground);
+        self.metrics.invalidated(&InvalidationKind::Purge);
+        let synced = async {
+            let mut first = Ok(());
+            for disks in plan.stores.iter().filter_map(|store| store.disks()) {
+                let synced = disks.sync().await;
+                first = first.and(synced);
+            }
+            first
+        };
+        match tokio::time::timeout(SYNC_TIME, synced).await {
+            Ok(Ok(())) => Ok(Purged { url: url.to_owned(), removed: gone }),
+            Ok(Err(why)) => Err(ObjectsError::NotDurable { gone, why: Some(why) }),
+            Err(_) => Err(ObjectsError::NotDurable { gone, why: None }),
+        }
+    }
+
+    /// A URL in every form in which its site may key it. One that no site takes any more may still be stored.
+    fn forms(&self, url: &Url) -> Vec<Target> {
+        let plan = Arc::clone(&self.furnished.load().plan);
+        match plan.router.site(url.authority.host()) {
+            Some((_, site)) => site.forms(&url.target, key::normalise),
+            None => vec![url.target.clone()],
+        }
+    }
+
+    /// What is stored under a URL: in which store, what, and in words.
+    async fn under(
+        &self,
+        stores: Stores,
+        url: &str,
+    ) -> Result<(Stores, Vec<(usize, Entry, StoredObject)>), ObjectsError> {
+        let parsed = Url::parse(url)?;
+        let forms = self.forms(&parsed);
+        let proxy = Arc::clone(&self.proxy);
+        let (stores, mut found) = blocking(move || {
+            let now = proxy.clock.now();
+            let mut found = Vec::new();
+            for form in &forms {
+                let key = CacheKey::new(parsed.authority.as_str(), form.as_str());
+                for (index, (name, store)) in stores.iter().enumerate() {
+                    let entries = store.under(&key, now).into_iter();
+                    let of_scheme = entries.filter(|entry| entry.scheme == parsed.scheme);
+                    found.extend(of_scheme.map(|entry| {
+                        let told = told::whole(&proxy, name, &entry, now);
+                        (index, entry, told)
+                    }));
+                }
+            }
+            (stores, found)
+        })
+        .await?;
+        found.sort_by_key(|(_, entry, told)| {
+            let received = entry.head.freshness.received.wall;
+            (told.invalidated, told.part.is_some(), std::cmp::Reverse(received))
+        });
+        match found.is_empty() {
+            true => Err(ObjectsError::NotStored(url.to_owned())),
+            false => Ok((stores, found)),
+        }
+    }
+}
+
+/// Runs what may wait for a disk.
+async fn blocking<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> Result<T, ObjectsError> {
+    tokio::task::spawn_blocking(look).await.map_err(|_| ObjectsError::Lost)
+}
+
+fn page(proxy: &Proxy, stores: &Stores, asked: &Listing) -> Result<Objects, ObjectsError> {
+    let (mut index, mut from) = match &asked.cursor {
+        Some(cursor) => place(stores, cursor).ok_or_else(|| ObjectsError::Cursor(cursor.clone()))?,
+        None => (0, None),
+    };
+    let (now, started): (Now, _) = (proxy.clock.now(), Instant::now());
+    let prefix = Prefix::parse(&asked.prefix);
+    let mut page = Objects::default();
+    while let Some((name, store)) = stores.get(index) {
+        let most = asked.limit.saturating_sub(page.objects.len());
+        if most == 0 || started.elapsed() >= PAGE_TIME {
+            page.next =
+                Some(format!("{name}:{}", from.map_or_else(String::new, |from: Cursor| from.to_string())));
+            break;
+        }
+        let found = store.list(from, most, now, &|base| prefix.is_of(base));
+        page.unreadable += found.unreadable;
+        let of_scheme = |entry: &&Entry| prefix.scheme.is_none_or(|scheme| scheme == entry.scheme);
+        let entries = found.entries.iter().filter(of_scheme);
+        page.objects.extend(entries.map(|entry| told::listed(proxy, name, entry, now)));
+        from = found.next;
+        index += usize::from(from.is_none());
+    }
+    Ok(page)
+}
+
+/// Where a page ended: a store's name and a place in it.
+fn place(stores: &Stores, cursor: &str) -> Option<(usize, Option<Cursor>)> {
+    let (name, place) = cursor.rsplit_once(':')?;
+    let index = stores.iter().position(|(other, _)| other == name)?;
+    match place {
+        "" => Some((index, None)),
+        place => Some((index, Some(place.parse().ok()?))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

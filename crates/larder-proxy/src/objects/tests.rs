@@ -1,0 +1,221 @@
+//! What is stored under one site whose rule normalises queries: found, listed and purged; also where a disk does not confirm.
+#![allow(clippy::unwrap_used)]
+
+use http::{HeaderMap, HeaderValue, StatusCode};
+use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
+use larder_http::time::Clock;
+use larder_observe::{CacheId, Diagnostics, Metrics, RouteId};
+use larder_store::disk::{Disk, DiskSettings, DiskSize};
+use larder_store::{Disks, Layout, MemoryStoreSettings, StoredBody, StoredResponse};
+
+use super::*;
+use crate::plan::Plan;
+use crate::settings::{FieldEdits, KeySettings, ProxySettings, QueryParts, RuleSettings, SiteSettings};
+
+struct House {
+    worker: Arc<Worker>,
+    stores: Stores,
+    clock: Clock,
+    _folder: tempfile::TempDir,
+}
+
+impl House {
+    /// Two stores, `memory` and `disk`.
+    fn new() -> Self {
+        let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
+        let settings = MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 };
+        let path = folder.path().join("d1");
+        let disk = Disk::open(DiskSettings { path, size: DiskSize::Bytes(64 << 20), idle: None }).unwrap();
+        let disks = Disks::new(Layout::Single, vec![disk], 1 << 20);
+        let memory = Store::in_memory(&settings);
+        let with_disk = Store::new(&settings, Some(disks));
+        let key = KeySettings {
+            query: QueryParts::Except(vec!["utm_*".to_owned()]),
+            cookies: vec!["lang".to_owned()],
+            ..KeySettings::default()
+        };
+        let rule = RuleSettings {
+            cache: true,
+            policy: CachePolicy::default(),
+            store_id: CacheId::default(),
+            store: Arc::clone(&memory),
+            places: Vec::new(),
+            refresh_ahead: false,
+            collapse_wait: None,
+            min_uses: 1,
+            key,
+            debug: false,
+            request: FieldEdits::default(),
+            response: FieldEdits::default(),
+        };
+        let site = SiteSettings {
+            name: "example.com".into(),
+            route: RouteId::default(),
+            hosts: vec!["example.com".to_owned()],
+            origin: None,
+            root: None,
+            websocket: false,
+            rules: Vec::new(),
+            otherwise: Arc::new(rule),
+        };
+        let plan = Plan::new(ProxySettings {
+            sites: vec![site],
+            origins: Vec::new(),
+            stores: vec![Arc::clone(&memory), Arc::clone(&with_disk)],
+            trusted: Arc::new(|_| false),
+            orphan_time: ProxySettings::ORPHAN_TIME,
+            hit_for_miss: ProxySettings::HIT_FOR_MISS,
+        });
+        let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
+        let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
+        let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
+        let worker = Arc::new(proxy.worker(0, plan.unwrap()).unwrap());
+        let stores = vec![("memory".to_owned(), memory), ("disk".to_owned(), with_disk)];
+        Self { worker, stores, clock, _folder: folder }
+    }
+
+    /// Stores `body` under a URL in one of the stores, made for a request with these fields.
+    fn keep(&self, store: usize, url: &str, cookie: Option<&'static str>, vary: bool, body: &'static str) {
+        let Url { scheme, authority, target } = Url::parse(url).unwrap();
+        let mut head = crate::testing::request("/");
+        (head.scheme, head.authority, head.target) = (scheme, authority, target);
+        head.fields.extend(cookie.map(|value| (http::header::COOKIE, HeaderValue::from_static(value))));
+        let mut said = HeaderMap::new();
+        said.insert("cache-control", HeaderValue::from_static("max-age=60"));
+        said.insert("content-type", HeaderValue::from_static("text/plain"));
+        if vary {
+            said.insert("vary", HeaderValue::from_static("accept"));
+            head.fields.insert("accept", HeaderValue::from_static("text/plain"));
+        }
+        let now = self.clock.now();
+        let times = ExchangeTimes { request: now, response: now };
+        let policy = CachePolicy::default();
+        let storable = larder_cache::storable(&head, StatusCode::OK, &said, times, &policy);
+        let Storability::Storable(freshness) = storable else { panic!("{storable:?}") };
+        let stored = Arc::new(StoredHead::new(&head, StatusCode::OK, said, freshness, &policy));
+        let settings = KeySettings { cookies: vec!["lang".to_owned()], ..KeySettings::default() };
+        let key = key::key(&head, &settings, b"");
+        let store = &self.stores[store].1;
+        let room = || store.reserve(4096).unwrap();
+        let body = StoredBody::new(vec![Bytes::from_static(body.as_bytes())], room());
+        let number = self.worker.proxy.numbering.current();
+        let response = StoredResponse::new(stored, Arc::new(body), number, room());
+        assert!(store.insert(&key, Arc::new(response), |_| false, || true));
+    }
+
+    async fn list(&self, prefix: &str, limit: usize) -> Vec<StoredObject> {
+        let (mut met, mut cursor) = (Vec::new(), None);
+        for _ in 0..10_000 {
+            let asked = Listing { prefix: prefix.to_owned(), cursor, limit };
+            let mut page = self.worker.objects(self.stores.clone(), asked).await.unwrap();
+            assert!(page.objects.len() <= limit, "{} of {limit}", page.objects.len());
+            met.append(&mut page.objects);
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return met,
+            }
+        }
+        panic!("it does not end");
+    }
+}
+
+#[tokio::test]
+async fn everything_in_all_stores_is_listed_in_pages_of_any_size() {
+    let house = House::new();
+    for number in 0..40 {
+        house.keep(number % 2, &format!("http://example.com/{number}"), None, false, "x");
+    }
+    house.keep(0, "https://example.com/s", Some("lang=de"), true, "x");
+    for limit in [1, 7, 1000] {
+        assert_eq!(house.list("", limit).await.len(), 41, "{limit}");
+    }
+    let [secure] = &house.list("https://example.com", 9).await[..] else { panic!("not one") };
+    assert_eq!(
+        (secure.url.as_str(), secure.content_type.as_deref()),
+        ("https://example.com/s", Some("text/plain"))
+    );
+    assert_eq!(secure.variant, [Some("de".to_owned())]);
+    assert_eq!(secure.vary, [Varying { name: "accept".to_owned(), value: Some("text/plain".to_owned()) }]);
+    assert!(secure.fields.is_empty() && secure.ttl_seconds > 50);
+    let asked = |cursor: &str| Listing { cursor: Some(cursor.to_owned()), limit: 9, ..Listing::default() };
+    for cursor in ["", "memory", "none:", "memory:x", "disk:m0"] {
+        let refused = house.worker.objects(house.stores.clone(), asked(cursor)).await;
+        assert!(matches!(refused, Err(ObjectsError::Cursor(_))), "{cursor}");
+    }
+}
+
+#[test]
+fn a_prefix_is_a_host_or_the_beginning_of_a_url() {
+    for (prefix, base, is_of) in [
+        ("", "a.test/x", true),
+        ("a.test", "a.test/x", true),
+        ("A.Test", "a.test:81/x", true),
+        ("a.test", "a.test.example/x", false),
+        ("a.tes", "a.test/x", false),
+        ("a.test/x", "a.test/xy?z", true),
+        ("http://a.test/x", "a.test/x", true),
+        ("HTTPS://A.test/X", "a.test/X", true),
+        ("http://a.test/X", "a.test/x", false),
+        ("http://", "a.test/x", true),
+        ("/x", "a.test/x", false),
+    ] {
+        assert_eq!(Prefix::parse(prefix).is_of(base.as_bytes()), is_of, "{prefix} {base}");
+    }
+}
+
+#[tokio::test]
+async fn a_purge_takes_every_form_of_a_url_out_of_every_store() {
+    let house = House::new();
+    // Another version of the rule may have keyed the query as it came.
+    for (store, url) in [
+        (0, "http://example.com/a"),
+        (1, "https://example.com/a"),
+        (0, "http://example.com/a?utm_x=1"),
+        (1, "http://example.com/b"),
+    ] {
+        house.keep(store, url, None, false, "x");
+    }
+    house.keep(0, "http://example.com/a", Some("lang=fr"), false, "x");
+    let told = house.worker.object(house.stores.clone(), "http://example.com/a?utm_x=1").await.unwrap();
+    assert_eq!(told.responses.len(), 3, "{told:?}");
+    assert!(told.responses.iter().all(|response| !response.fields.is_empty()));
+    let purged = house.worker.purge("http://example.com/a?utm_x=1#top").await.unwrap();
+    assert_eq!(purged.removed, 4);
+    assert_eq!(house.list("", 9).await.len(), 1);
+    let gone = house.worker.object(house.stores.clone(), "http://example.com/a").await;
+    assert!(matches!(gone, Err(ObjectsError::NotStored(_))));
+    assert_eq!(house.worker.purge("http://unknown.example/a").await.unwrap().removed, 0);
+    for url in ["", "/a", "example.com/a", "ftp://example.com/", "http://a b/"] {
+        assert!(matches!(house.worker.purge(url).await, Err(ObjectsError::Url(_))), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_purge_that_a_disk_does_not_confirm_fails_and_says_that_it_has_gone_all_the_same() {
+    let house = House::new();
+    house.keep(0, "http://example.com/a", None, false, "x");
+    house.stores[1].1.disks().unwrap().close();
+    let failed = house.worker.purge("http://example.com/a").await;
+    assert!(matches!(failed, Err(ObjectsError::NotDurable { gone: 1, why: Some(_) })), "{failed:?}");
+    assert!(house.list("", 9).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_body_is_chosen_by_its_number_and_the_newest_is_the_first() {
+    let house = House::new();
+    house.keep(0, "http://example.com/a", None, false, "old");
+    house.clock.advance(Duration::from_secs(1));
+    house.keep(1, "http://example.com/a", None, true, "new");
+    let body = async |number| {
+        let body = house.worker.body(house.stores.clone(), "http://example.com/a", number).await;
+        body.map(|body| match body {
+            Body::Pieces { owner, .. } => String::from_utf8(owner.pieces().concat()).unwrap(),
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!((body(1).await.unwrap().as_str(), body(2).await.unwrap().as_str()), ("new", "old"));
+    for number in [0, 3] {
+        let none = body(number).await;
+        assert!(matches!(none, Err(ObjectsError::NoSuchResponse { stored: 2, .. })), "{none:?}");
+    }
+}

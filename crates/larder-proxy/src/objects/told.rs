@@ -1,0 +1,131 @@
+//! A stored response in words and numbers: what `/objects` and `/object` send, and what `--json` prints.
+//!
+//! In: an entry of a store. Out: values; ages and lifetimes are whole seconds, sizes bytes; what does not apply is null or left
+//! empty. Nothing in them can steer a terminal: what came over the network is escaped.
+
+use http::header::CONTENT_TYPE;
+use larder_http::fields::date;
+use larder_http::time::Now;
+use larder_store::listing::Entry;
+use serde::{Deserialize, Serialize};
+
+use crate::explain::{Field, Part};
+use crate::key;
+use crate::proxy::Proxy;
+
+/// A page of what is stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Objects {
+    /// In no order that means anything.
+    pub objects: Vec<StoredObject>,
+    /// Records on disks that could not be read.
+    pub unreadable: u64,
+    /// What to ask for as `cursor`; null at the end.
+    pub next: Option<String>,
+}
+
+/// Everything under one URL.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Object {
+    /// As it was asked for.
+    pub url: String,
+    /// Whole responses first, newest first.
+    pub responses: Vec<StoredObject>,
+}
+
+/// What a purge came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Purged {
+    /// As it was asked for.
+    pub url: String,
+    /// Responses that went.
+    pub removed: u64,
+}
+
+/// A stored response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredObject {
+    /// Its URL.
+    pub url: String,
+    /// The store that has it.
+    pub store: String,
+    /// Where it lies: `memory`, and directories of disks.
+    pub places: Vec<String>,
+    /// Its status.
+    pub status: u16,
+    /// Its media type.
+    pub content_type: Option<String>,
+    /// The length of what is stored of it.
+    pub body_bytes: u64,
+    /// Which bytes that is, where it is a part.
+    pub part: Option<Part>,
+    /// Its age.
+    pub age_seconds: u64,
+    /// What is left of its lifetime; negative once it is stale.
+    pub ttl_seconds: i64,
+    /// When it was received, or last validated, as fields write it.
+    pub stored_at: String,
+    /// What the rule added to its key, in the rule's order; null where the request had no such cookie or field.
+    pub variant: Vec<Option<String>>,
+    /// The fields that it varies by.
+    pub vary: Vec<Varying>,
+    /// Whether one of its cache groups was invalidated: it is stored still, and never used again.
+    pub invalidated: bool,
+    /// Its fields; empty in a listing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Field>,
+}
+
+/// A field that a response varies by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Varying {
+    /// The request field.
+    pub name: String,
+    /// Its value in the request that made the response, as it is compared; null where that had none.
+    pub value: Option<String>,
+}
+
+/// For a listing: without the fields.
+pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> StoredObject {
+    let head = &entry.head;
+    let memory = entry.is_in_memory.then(|| "memory".to_owned());
+    let disks = entry.disks.iter().map(|folder| printable(folder.to_string_lossy().as_bytes()));
+    let varying = |(name, value): (http::HeaderName, _)| Varying { name: name.to_string(), value };
+    let target = printable(entry.target());
+    StoredObject {
+        url: format!("{}://{}{target}", entry.scheme.as_str(), entry.authority.as_str()),
+        store: store.to_owned(),
+        places: memory.into_iter().chain(disks).collect(),
+        status: head.status.as_u16(),
+        content_type: head.fields.map.get(CONTENT_TYPE).map(|value| printable(value.as_bytes())),
+        body_bytes: entry.body_bytes,
+        part: head.part.as_ref().map(|part| Part {
+            first: part.range.start,
+            last: part.range.end.saturating_sub(1),
+            complete: part.complete,
+        }),
+        age_seconds: head.freshness.age(now).as_secs(),
+        ttl_seconds: head.freshness.ttl_seconds(now),
+        stored_at: printable(date::format(head.freshness.received.wall).as_bytes()),
+        variant: key::values(entry.key.variant()).unwrap_or_default(),
+        vary: head.vary.told().into_iter().map(varying).collect(),
+        invalidated: !proxy.numbering.groups().hold(&head.groups, entry.number),
+        fields: Vec::new(),
+    }
+}
+
+/// With its fields.
+pub(super) fn whole(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> StoredObject {
+    let fields = entry.head.fields.map.iter();
+    let fields =
+        fields.map(|(name, value)| Field { name: name.to_string(), value: printable(value.as_bytes()) });
+    StoredObject { fields: fields.collect(), ..listed(proxy, store, entry, now) }
+}
+
+/// Nothing but visible characters: what is not ASCII, or steers a terminal, is escaped.
+fn printable(bytes: &[u8]) -> String {
+    match bytes.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        true => String::from_utf8_lossy(bytes).into_owned(),
+        false => bytes.escape_ascii().to_string(),
+    }
+}

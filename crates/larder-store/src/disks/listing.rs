@@ -1,0 +1,108 @@
+//! What lies on the disks a page at a time, and all that lies there under one URL.
+//!
+//! In: where the last page ended. Out: keys and heads, each response once however many copies it has, and where the next
+//! page begins. The order is that of the disks' indexes, which means nothing. Each record's head is read, so everything
+//! here waits for the disks; a page reads a bounded number of records, and gives way to clients before each.
+//! A disk that fails at the moment is passed over.
+
+use std::path::PathBuf;
+
+use smallvec::SmallVec;
+
+use super::{Candidate, Disks};
+use crate::disk::{self, Disk, RecordHead};
+use crate::key::CacheKey;
+
+/// Where a listing of disks goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DisksCursor {
+    pub(crate) disk: usize,
+    pub(crate) from: Option<disk::Cursor>,
+}
+
+/// A response on a disk.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) key: CacheKey,
+    pub(crate) record: RecordHead,
+    pub(crate) at: Candidate,
+}
+
+/// A page of what lies there.
+#[derive(Debug, Default)]
+pub(crate) struct KeptPage {
+    pub(crate) kept: Vec<Kept>,
+    /// Records whose head could not be read.
+    pub(crate) unreadable: u64,
+    pub(crate) next: Option<DisksCursor>,
+}
+
+impl Disks {
+    /// The next responses, out of at most `records_max` records of one disk, whose key's base is `wanted`.
+    pub(crate) fn page(
+        &self,
+        from: DisksCursor,
+        records_max: usize,
+        wanted: &dyn Fn(&[u8]) -> bool,
+    ) -> KeptPage {
+        let mut page = KeptPage::default();
+        let Some(disk) = self.disks.get(from.disk) else { return page };
+        let listing = match disk.is_failing() {
+            true => disk::Listing::default(),
+            false => disk.list(from.from, records_max),
+        };
+        for place in listing.places {
+            disk.give_way();
+            match disk.read_head(place) {
+                Ok(record) if wanted(&record.base) => {
+                    let key = CacheKey::of_levels(&record.base, &record.variant);
+                    let before = self.disks.iter().take(from.disk);
+                    if !holders(before, &key, record.identity).any(|_| true) {
+                        let at = Candidate { disk: from.disk, at: disk.address(&key), place };
+                        page.kept.push(Kept { key, record, at });
+                    }
+                }
+                Ok(_) | Err(disk::ReadError::Gone) => {}
+                Err(_) => page.unreadable += 1,
+            }
+        }
+        let next_disk = (from.disk + 1 < self.disks.len()).then_some(from.disk + 1);
+        page.next = match listing.next {
+            Some(next) => Some(DisksCursor { from: Some(next), ..from }),
+            None => next_disk.map(|disk| DisksCursor { disk, from: None }),
+        };
+        page
+    }
+
+    /// Everything under the base of `key`, whatever its variant.
+    pub(crate) fn under(&self, key: &CacheKey) -> Vec<Kept> {
+        let mut found: Vec<Kept> = Vec::new();
+        for (index, disk) in self.disks.iter().enumerate() {
+            let at = disk.address(key);
+            for place in disk.find_base(&at) {
+                let Ok(record) = disk.read_head(place) else { continue };
+                let own = CacheKey::of_levels(&record.base, &record.variant);
+                let is_copy = |other: &Kept| other.key == own && other.record.identity == record.identity;
+                // Another base may hide behind the same hash.
+                if own.base() == key.base() && !found.iter().any(is_copy) {
+                    let at = Candidate { disk: index, at: disk.address(&own), place };
+                    found.push(Kept { key: own, record, at });
+                }
+            }
+        }
+        found
+    }
+
+    /// The disks that have the response of this identity, by their folders.
+    pub(crate) fn folders_of(&self, key: &CacheKey, identity: u64) -> SmallVec<[PathBuf; 2]> {
+        holders(self.disks.iter(), key, identity).map(|disk| disk.path().to_owned()).collect()
+    }
+}
+
+fn holders<'a>(
+    disks: impl Iterator<Item = &'a std::sync::Arc<Disk>>,
+    key: &CacheKey,
+    identity: u64,
+) -> impl Iterator<Item = &'a std::sync::Arc<Disk>> {
+    disks.filter(move |disk| disk.holds_identity(&disk.address(key), identity))
+}

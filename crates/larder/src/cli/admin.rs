@@ -1,0 +1,262 @@
+//! A running larder, asked at its admin address.
+//!
+//! In: where it is, its token, and a request. Out: its answer, or one sentence about what is in the way. Shared by all
+//! commands that ask a running larder, so that each takes the same options and says the same about them.
+//! Every wait has a limit.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, HOST};
+use http::{HeaderValue, Method, StatusCode};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::handshake;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// Where the token is looked for when it is not given.
+const TOKEN_VARIABLE: &str = "LARDER_ADMIN_TOKEN";
+
+/// How long the admin address may take to accept.
+const CONNECT_TIME: Duration = Duration::from_secs(3);
+/// How long an answer may take to begin: an origin's own limits for a head, and some more.
+const ANSWER_TIME: Duration = Duration::from_secs(90);
+/// How long it may be silent within an answer.
+const SILENCE_TIME: Duration = Duration::from_secs(60);
+/// The largest answer that is read as a whole.
+const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// What is in the way.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AdminError {
+    #[error("no larder answers at {0}: --admin names another address")]
+    NotRunning(String, #[source] std::io::Error),
+    #[error("no answer from {0} within {limit} s", limit = ANSWER_TIME.as_secs())]
+    Time(String),
+    #[error("the exchange with {0} broke")]
+    Exchange(String, #[source] Cause),
+    #[error("the larder at {0} wants its admin_token: put it into LARDER_ADMIN_TOKEN")]
+    TokenWanted(String),
+    #[error("the larder at {0} has another admin_token")]
+    TokenWrong(String),
+    #[error("the token cannot stand in a field")]
+    Token,
+    #[error("{1}")]
+    Refused(StatusCode, String),
+    #[error("what answers at {0} is no larder that {1} (status {2})")]
+    NoLarder(String, &'static str, StatusCode),
+    #[error("cannot start")]
+    Start(#[source] std::io::Error),
+}
+
+impl AdminError {
+    /// Whether it was the question that was wrong.
+    pub(super) fn is_of_the_question(&self) -> bool {
+        matches!(self, Self::Refused(StatusCode::BAD_REQUEST, _))
+    }
+}
+
+/// Which larder to ask.
+#[derive(Debug, clap::Args)]
+pub(super) struct AdminArguments {
+    /// The admin address of the larder to ask
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    admin: String,
+    /// Its admin_token [default: what LARDER_ADMIN_TOKEN says, which no list of processes shows]
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+}
+
+/// An answer that is good.
+pub(super) struct Answer {
+    admin: String,
+    what: &'static str,
+    status: StatusCode,
+    body: Incoming,
+}
+
+impl AdminArguments {
+    /// Asks. `what` is what the answering larder has to be one that does: "explains".
+    ///
+    /// # Errors
+    /// Nobody answers, or not with 200.
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        target: &str,
+        what: &'static str,
+    ) -> Result<Answer, AdminError> {
+        let token = self.token.clone().or_else(|| std::env::var(TOKEN_VARIABLE).ok());
+        let token = token.as_deref().filter(|token| !token.is_empty());
+        let admin = &self.admin;
+        match tokio::time::timeout(ANSWER_TIME, exchange(method, target, admin, token)).await {
+            Ok(answered) => {
+                let (status, body) = answered?;
+                let answer = Answer { admin: admin.clone(), what, status, body };
+                if status == StatusCode::OK { Ok(answer) } else { Err(answer.refusal(token.is_some()).await) }
+            }
+            Err(_) => Err(AdminError::Time(admin.clone())),
+        }
+    }
+
+    /// The same, and reads the answer.
+    ///
+    /// # Errors
+    /// As [`Self::ask`], or the answer is not what that larder would say.
+    pub(super) async fn ask_for<T: serde::de::DeserializeOwned>(
+        &self,
+        method: Method,
+        target: &str,
+        what: &'static str,
+    ) -> Result<T, AdminError> {
+        self.ask(method, target, what).await?.read().await
+    }
+}
+
+impl Answer {
+    /// All of it, as JSON.
+    async fn read<T: serde::de::DeserializeOwned>(self) -> Result<T, AdminError> {
+        let no_larder = AdminError::NoLarder(self.admin.clone(), self.what, self.status);
+        let bytes = self.bytes().await?;
+        serde_json::from_slice(&bytes).map_err(|_| no_larder)
+    }
+
+    async fn bytes(self) -> Result<Bytes, AdminError> {
+        let Self { admin, body, .. } = self;
+        let read = Limited::new(body, ANSWER_BYTES_MAX).collect();
+        match tokio::time::timeout(ANSWER_TIME, read).await {
+            Ok(read) => read.map(|read| read.to_bytes()).map_err(|error| AdminError::Exchange(admin, error)),
+            Err(_) => Err(AdminError::Time(admin)),
+        }
+    }
+
+    /// The next bytes of it; `None` at its end.
+    ///
+    /// # Errors
+    /// It breaks off, or is silent for a minute.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, AdminError> {
+        loop {
+            let broke = |error: Cause| AdminError::Exchange(self.admin.clone(), error);
+            let Ok(frame) = tokio::time::timeout(SILENCE_TIME, self.body.frame()).await else {
+                return Err(broke(std::io::Error::from(std::io::ErrorKind::TimedOut).into()));
+            };
+            match frame {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(broke(error.into())),
+                Some(Ok(frame)) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        return Ok(Some(bytes));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn refusal(self, had_token: bool) -> AdminError {
+        let (admin, what, status) = (self.admin.clone(), self.what, self.status);
+        match self.bytes().await {
+            Ok(body) => refused(&admin, what, had_token, status, &body),
+            Err(error) => error,
+        }
+    }
+}
+
+async fn exchange(
+    method: Method,
+    target: &str,
+    admin: &str,
+    token: Option<&str>,
+) -> Result<(StatusCode, Incoming), AdminError> {
+    let not_running = |error| AdminError::NotRunning(admin.to_owned(), error);
+    let broke = |error: Cause| AdminError::Exchange(admin.to_owned(), error);
+    let stream = match tokio::time::timeout(CONNECT_TIME, TcpStream::connect(admin)).await {
+        Ok(connected) => connected.map_err(not_running)?,
+        Err(_) => return Err(not_running(std::io::ErrorKind::TimedOut.into())),
+    };
+    // The admin address answers to addresses, whatever name they were found by.
+    let host = stream.peer_addr().map_err(not_running)?.to_string();
+    let (mut sender, connection) =
+        handshake(TokioIo::new(stream)).await.map_err(|error| broke(error.into()))?;
+    // Ends with the runtime at the latest.
+    tokio::spawn(connection);
+    let mut request = http::Request::builder().method(method).uri(target).header(HOST, host);
+    if let Some(token) = token {
+        let shown = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| AdminError::Token)?;
+        request = request.header(AUTHORIZATION, shown);
+    }
+    let request = request.body(Empty::<Bytes>::new()).map_err(|error| broke(error.into()))?;
+    let response = sender.send_request(request).await.map_err(|error| broke(error.into()))?;
+    Ok((response.status(), response.into_body()))
+}
+
+/// Why an answer is not good.
+fn refused(admin: &str, what: &'static str, had_token: bool, status: StatusCode, body: &[u8]) -> AdminError {
+    let no_larder = || AdminError::NoLarder(admin.to_owned(), what, status);
+    if status == StatusCode::UNAUTHORIZED {
+        let told = if had_token { AdminError::TokenWrong } else { AdminError::TokenWanted };
+        return told(admin.to_owned());
+    }
+    let Ok(said) = serde_json::from_slice::<serde_json::Value>(body) else { return no_larder() };
+    let text = |name: &str| said.get(name).and_then(serde_json::Value::as_str);
+    match (text("error"), text("message")) {
+        // An older larder knows no such path.
+        (Some("not-found") | None, _) | (_, None) => no_larder(),
+        (Some(_), Some(message)) => AdminError::Refused(status, message.to_owned()),
+    }
+}
+
+/// Runs what asks, to its end.
+///
+/// # Errors
+/// There is no runtime to be had.
+pub(super) fn run<T, E: From<AdminError>>(asking: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(AdminError::Start)?;
+    let answered = runtime.block_on(asking);
+    // A look-up of a name may be stuck in the system's resolver: the end does not wait for it.
+    runtime.shutdown_background();
+    answered
+}
+
+/// Everything but unreserved characters escaped (RFC 3986 2.1).
+pub(super) fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(status: u16, had_token: bool, body: &str, expected: &str) {
+        let status = StatusCode::from_u16(status).unwrap_or_default();
+        let said = refused("127.0.0.1:1", "explains", had_token, status, body.as_bytes()).to_string();
+        assert!(said.contains(expected), "{said:?} does not say {expected:?}");
+    }
+
+    #[test]
+    fn each_refusal_is_told_in_its_own_words() {
+        check(401, false, "", "wants its admin_token");
+        check(401, true, "", "another admin_token");
+        check(422, false, r#"{"error":"unknown-host","message":"no site takes it"}"#, "no site takes it");
+        check(421, false, r#"{"error":"host","message":"ask by address"}"#, "ask by address");
+        check(404, false, r#"{"error":"not-found","message":"/ lists"}"#, "no larder that explains");
+        check(404, false, r#"{"error":"not-stored","message":"nothing is stored"}"#, "nothing is stored");
+        check(404, false, "<h1>Not Found</h1>", "no larder that explains (status 404");
+        check(500, false, "{}", "no larder that explains (status 500");
+    }
+
+    #[test]
+    fn what_is_not_unreserved_is_escaped() {
+        assert_eq!(encoded("http://a/é?b=c~"), "http%3A%2F%2Fa%2F%C3%A9%3Fb%3Dc~");
+    }
+}

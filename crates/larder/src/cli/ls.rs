@@ -1,0 +1,215 @@
+//! `larder ls`: what a running larder has stored.
+//!
+//! In: what URLs begin with. Out: a line per stored response, or a JSON object per line, page after page as they come: a
+//! store of millions of responses is listed without being held in memory.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use http::Method;
+use larder_proxy::objects::{Objects, StoredObject};
+
+use super::admin::{AdminArguments, AdminError, encoded, run};
+use super::table::{bytes, signed_time, time};
+use super::{complain, exit, failed, printable, write_out};
+
+/// Responses asked for at once.
+const PAGE: usize = 500;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct LsArguments {
+    /// Only URLs that begin so: http://HOST/PATH, HOST/PATH, or a HOST
+    #[arg(value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    prefix: String,
+    /// Only this store
+    #[arg(long, value_name = "NAME")]
+    store: Option<String>,
+    /// At most so many responses [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Print JSON, an object per line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    admin: AdminArguments,
+}
+
+pub(super) fn ls(arguments: &LsArguments) -> ExitCode {
+    match run(list(arguments)) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(unreadable) => {
+            eprintln!(
+                "larder: warning: {unreadable} records on disks could not be read: larder fsck tells which"
+            );
+            ExitCode::SUCCESS
+        }
+        Err(Ended::Asking(error)) => failed(&error),
+        Err(Ended::Writing(error)) => {
+            complain(&error);
+            ExitCode::from(exit::FAILURE)
+        }
+    }
+}
+
+enum Ended {
+    Asking(AdminError),
+    Writing(std::io::Error),
+}
+
+impl From<AdminError> for Ended {
+    fn from(error: AdminError) -> Self {
+        Self::Asking(error)
+    }
+}
+
+/// Prints all pages; says how many records could not be read.
+async fn list(arguments: &LsArguments) -> Result<u64, Ended> {
+    let mut left = arguments.limit.unwrap_or(u64::MAX);
+    let (mut unreadable, mut cursor, mut has_head) = (0, None, false);
+    while left > 0 {
+        let limit = usize::try_from(left).map_or(PAGE, |left| left.min(PAGE));
+        let target = target(arguments, limit, cursor.as_deref());
+        let page: Objects = arguments.admin.ask_for(Method::GET, &target, "lists what it has stored").await?;
+        unreadable += page.unreadable;
+        left = left.saturating_sub(page.objects.len() as u64);
+        let mut out = String::new();
+        if !arguments.json && !page.objects.is_empty() && !std::mem::replace(&mut has_head, true) {
+            out.push_str(&line("STATUS", "BYTES", "AGE", "TTL", "STORE", "WHERE", "URL"));
+        }
+        for object in &page.objects {
+            match arguments.json {
+                true => out.push_str(&serde_json::to_string(object).map_err(|e| Ended::Writing(e.into()))?),
+                false => out.push_str(&told(object)),
+            }
+            if arguments.json {
+                out.push('\n');
+            }
+        }
+        if !write_out(out.as_bytes()).map_err(Ended::Writing)? {
+            break;
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    Ok(unreadable)
+}
+
+fn target(arguments: &LsArguments, limit: usize, cursor: Option<&str>) -> String {
+    let mut target = format!("/objects?limit={limit}");
+    let store = arguments.store.as_deref();
+    let prefix = Some(arguments.prefix.as_str()).filter(|prefix| !prefix.is_empty());
+    for (name, value) in [("prefix", prefix), ("store", store), ("cursor", cursor)] {
+        if let Some(value) = value {
+            target.push_str(&format!("&{name}={}", encoded(value)));
+        }
+    }
+    target
+}
+
+fn line(status: &str, bytes: &str, age: &str, ttl: &str, store: &str, places: &str, url: &str) -> String {
+    format!("{status:>6}  {bytes:>9}  {age:>7}  {ttl:>7}  {store:<9} {places:<12} {url}\n")
+}
+
+fn told(object: &StoredObject) -> String {
+    let url = format!("{}{}", object.url, distinction(object));
+    let age = time(Duration::from_secs(object.age_seconds));
+    let ttl = if object.invalidated { "gone".to_owned() } else { signed_time(object.ttl_seconds) };
+    let status = object.status.to_string();
+    line(
+        &status,
+        &bytes(object.body_bytes),
+        &age,
+        &ttl,
+        &printable(&object.store),
+        &places(object),
+        &printable(&url),
+    )
+}
+
+/// Where it lies, in a word or two: which disks they are is told by `larder get --head`.
+fn places(object: &StoredObject) -> String {
+    let in_memory = object.places.iter().any(|place| place == "memory");
+    let disks = object.places.len() - usize::from(in_memory);
+    let on_disks = match disks {
+        0 => String::new(),
+        1 => "disk".to_owned(),
+        disks => format!("{disks} disks"),
+    };
+    match (in_memory, disks) {
+        (true, 0) => "memory".to_owned(),
+        (true, _) => format!("memory+{on_disks}"),
+        (false, _) => on_disks,
+    }
+}
+
+/// What tells it apart from others under the same URL.
+pub(super) fn distinction(object: &StoredObject) -> String {
+    let mut told = Vec::new();
+    if let Some(part) = &object.part {
+        let complete = part.complete.map_or_else(|| "*".to_owned(), |length| length.to_string());
+        told.push(format!("bytes {}-{}/{complete}", part.first, part.last));
+    }
+    let said = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+    if !object.variant.is_empty() {
+        let values: Vec<String> = object.variant.iter().map(said).collect();
+        told.push(format!("key: {}", values.join(", ")));
+    }
+    told.extend(object.vary.iter().map(|field| format!("{}: {}", field.name, said(&field.value))));
+    if told.is_empty() { String::new() } else { format!("  [{}]", told.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_proxy::explain::Part;
+    use larder_proxy::objects::Varying;
+
+    fn object() -> StoredObject {
+        StoredObject {
+            url: "http://a/b".to_owned(),
+            store: "default".to_owned(),
+            places: vec!["memory".to_owned()],
+            status: 200,
+            content_type: None,
+            body_bytes: 12_595,
+            part: None,
+            age_seconds: 12,
+            ttl_seconds: 3600,
+            stored_at: String::new(),
+            variant: Vec::new(),
+            vary: Vec::new(),
+            invalidated: false,
+            fields: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_response_is_a_line() {
+        assert_eq!(
+            told(&object()),
+            "   200   12.3 KiB     12 s   60 min  default   memory       http://a/b\n"
+        );
+        let places: Vec<String> = ["memory", "/d1", "/d2"].map(str::to_owned).to_vec();
+        let stale = StoredObject { ttl_seconds: -5, places, ..object() };
+        assert_eq!(
+            told(&stale),
+            "   200   12.3 KiB     12 s     -5 s  default   memory+2 disks http://a/b\n"
+        );
+        let gone = StoredObject { invalidated: true, places: vec!["/d1".to_owned()], ..object() };
+        assert!(told(&gone).contains("   gone  default   disk  "), "{}", told(&gone));
+    }
+
+    #[test]
+    fn what_tells_responses_apart_stands_behind_the_url() {
+        let varying = Varying { name: "accept-language".to_owned(), value: Some("de".to_owned()) };
+        let object = StoredObject {
+            part: Some(Part { first: 0, last: 9, complete: None }),
+            variant: vec![Some("x".to_owned()), None],
+            vary: vec![varying],
+            ..object()
+        };
+        assert_eq!(distinction(&object), "  [bytes 0-9/*; key: x, none; accept-language: de]");
+    }
+}

@@ -1,0 +1,249 @@
+//! `larder stats`: the figures of a running larder at one moment.
+//!
+//! In: what `/stats` says. Out: tables of requests, stores and origins, or the same JSON as it came. A figure that an older
+//! or a newer larder does not tell is a dash: nothing here fails for that.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use http::Method;
+use serde_json::Value;
+
+use super::admin::{AdminArguments, AdminError, run};
+use super::table::{Lean, Table, bytes, count, time};
+use super::{complain, exit, failed, print_all, printable};
+
+/// Stands for what is not known.
+const NOTHING: &str = "-";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct StatsArguments {
+    /// Print JSON: all that /stats says
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    admin: AdminArguments,
+}
+
+pub(super) fn stats(arguments: &StatsArguments) -> ExitCode {
+    let asked = run(async {
+        let stats = arguments.admin.ask_for::<Value>(Method::GET, "/stats", "tells its figures").await?;
+        Ok::<_, AdminError>(stats)
+    });
+    let stats = match asked {
+        Ok(stats) => stats,
+        Err(error) => return failed(&error),
+    };
+    let out = match arguments.json {
+        true => serde_json::to_string_pretty(&stats).map(|json| json + "\n"),
+        false => Ok(text(&stats)),
+    };
+    match out {
+        Ok(out) => print_all(out.as_bytes()),
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(exit::FAILURE)
+        }
+    }
+}
+
+fn text(stats: &Value) -> String {
+    let up = stats["uptime_seconds"].as_f64().map(|seconds| time(duration(seconds)));
+    let mut text = format!(
+        "larder {}, {}, up for {}\n\n",
+        word(&stats["version"]),
+        word(&stats["health"]),
+        up.as_deref().unwrap_or(NOTHING)
+    );
+    text = printable_lines(&text);
+    text.push_str(&format!(
+        "requests {}, hit ratio {}, connections open {}\n",
+        number(&stats["requests"]),
+        percent(&stats["hit_ratio"]),
+        number(&stats["connections"])
+    ));
+    for table in [served(stats), stores(stats), disks(stats), origins(stats)] {
+        if !table.is_empty() {
+            text.push('\n');
+            text.push_str(&table.text(0));
+        }
+    }
+    text
+}
+
+fn printable_lines(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+}
+
+/// How long clients waited.
+fn served(stats: &Value) -> Table {
+    let right = |name| (name, Lean::Right);
+    let mut table = Table::new(&[
+        ("SERVED", Lean::Left),
+        right("REQUESTS"),
+        right("MEAN"),
+        right("P50"),
+        right("P99"),
+        right("P99.9"),
+    ]);
+    for (name, latency) in stats["latency"].as_object().into_iter().flatten() {
+        let waits = ["mean", "p50", "p99", "p999"].map(|name| wait(&latency[name]));
+        table.row([name.clone(), number(&latency["count"])].into_iter().chain(waits));
+    }
+    table
+}
+
+fn stores(stats: &Value) -> Table {
+    let right = |name| (name, Lean::Right);
+    let mut table = Table::new(&[
+        ("STORE", Lean::Left),
+        right("HIT RATIO"),
+        right("LOOK-UPS"),
+        right("STORED"),
+        right("EVICTED"),
+        right("COLLAPSED"),
+    ]);
+    for store in each(&stats["stores"]) {
+        table.row([
+            word(&store["name"]),
+            percent(&store["hit_ratio"]),
+            count(sum(&store["lookups"])),
+            number(&store["stored"]),
+            count(sum(&store["evictions"])),
+            number(&store["collapsed"]),
+        ]);
+    }
+    table
+}
+
+/// What the stores hold, and where.
+fn disks(stats: &Value) -> Table {
+    let right = |name| (name, Lean::Right);
+    let mut table = Table::new(&[
+        ("STORE", Lean::Left),
+        ("TIER", Lean::Left),
+        right("RESPONSES"),
+        right("BYTES"),
+        right("OF"),
+        right("FULL"),
+    ]);
+    for store in each(&stats["stores"]) {
+        for tier in each(&store["tiers"]) {
+            let kind = match tier["disk"].as_str() {
+                Some(path) => format!("{} {path}", word(&tier["tier"])),
+                None => word(&tier["tier"]),
+            };
+            let (held, most) = (tier["bytes"].as_u64(), tier["max_bytes"].as_u64());
+            let size = |size: Option<u64>| size.map_or_else(|| NOTHING.to_owned(), bytes);
+            let full = match (held, most) {
+                (Some(held), Some(most)) if most > 0 => {
+                    format!("{} %", u128::from(held) * 100 / u128::from(most))
+                }
+                _ => NOTHING.to_owned(),
+            };
+            table.row([word(&store["name"]), kind, number(&tier["objects"]), size(held), size(most), full]);
+        }
+    }
+    table
+}
+
+fn origins(stats: &Value) -> Table {
+    let right = |name| (name, Lean::Right);
+    let mut table = Table::new(&[
+        ("ORIGIN", Lean::Left),
+        ("SERVER", Lean::Left),
+        ("STATE", Lean::Left),
+        right("REQUESTS"),
+        right("FAILED"),
+        right("IN FLIGHT"),
+        right("P50"),
+        right("P99"),
+    ]);
+    for origin in each(&stats["origins"]) {
+        let waits = ["p50", "p99"].map(|name| wait(&origin["latency"][name]));
+        let answered = number(&origin["latency"]["count"]);
+        let own = [number(&origin["failed"]), number(&origin["in_flight"])];
+        let front = [word(&origin["name"]), String::new(), String::new(), answered];
+        table.row(front.into_iter().chain(own).chain(waits));
+        for server in each(&origin["servers"]) {
+            let figures = ["requests", "failures", "in_flight"].map(|name| number(&server[name]));
+            let front = [String::new(), word(&server["server"]), word(&server["state"])];
+            table.row(front.into_iter().chain(figures));
+        }
+    }
+    table
+}
+
+fn each(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or(NOTHING).to_owned()
+}
+
+fn number(value: &Value) -> String {
+    value.as_u64().map_or_else(|| NOTHING.to_owned(), count)
+}
+
+fn sum(counts: &Value) -> u64 {
+    let all = counts.as_object().into_iter().flatten();
+    all.filter_map(|(_, count)| count.as_u64()).fold(0, u64::saturating_add)
+}
+
+fn percent(value: &Value) -> String {
+    // Rounded down: all is 100 % only where it is all.
+    let tenths = value.as_f64().map(|ratio| (ratio * 1000.0).floor() / 10.0);
+    tenths.map_or_else(|| NOTHING.to_owned(), |percent| format!("{percent:.1} %"))
+}
+
+fn wait(value: &Value) -> String {
+    match value.as_f64() {
+        None => NOTHING.to_owned(),
+        Some(seconds) if seconds < 0.000_999 => format!("{:.0} µs", seconds * 1e6),
+        Some(seconds) if seconds < 0.999_9 => format!("{:.1} ms", seconds * 1e3),
+        Some(seconds) => format!("{seconds:.2} s"),
+    }
+}
+
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_shown_and_what_is_not_is_a_dash() {
+        let stats = serde_json::json!({
+            "version": "1.2.3", "health": "ok", "uptime_seconds": 200.0, "requests": 12345, "hit_ratio": 0.9999,
+            "latency": {"hit": {"count": 12, "mean": 0.000_05, "p50": 0.002, "p99": 1.5, "p999": null}},
+            "stores": [{"name": "default", "lookups": {"hit": 3, "stale": 1}, "tiers": [
+                {"tier": "memory", "objects": 7, "bytes": 1024, "max_bytes": 2048},
+                {"tier": "disk", "disk": "/mnt/d1", "objects": 9, "bytes": 0, "max_bytes": 0},
+            ]}],
+            "origins": [{"name": "app", "failed": 2, "servers": [{"server": "a:1", "state": "up", "requests": 5}]}],
+        });
+        let text = text(&stats);
+        for part in [
+            "larder 1.2.3, ok, up for 3 min\n",
+            "requests 12 345, hit ratio 99.9 %, connections open -\n",
+            "hit           12  50 µs  2.0 ms  1.50 s      -\n",
+            "default          -         4       -        0          -\n",
+            "default  memory                 7  1.0 KiB  2.0 KiB  50 %\n",
+            "default  disk /mnt/d1           9      0 B      0 B     -\n",
+            "app                             -       2          -    -    -\n",
+            "        a:1     up              5       -          -\n",
+        ] {
+            assert!(text.contains(part), "no {part:?} in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_breaks_on_what_is_no_statistics() {
+        for odd in [Value::Null, serde_json::json!([]), serde_json::json!({"stores": 1, "origins": [1]})] {
+            assert!(text(&odd).starts_with("larder -, -, up for -\n"));
+        }
+    }
+}
