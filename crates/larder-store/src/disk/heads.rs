@@ -85,11 +85,11 @@ impl Disk {
         self.shared.index.holds_tag(at.base, at.tag(identity))
     }
 
-    /// Waits while others' reads wait for this disk, within a bound.
+    /// Waits while others' reads wait for this disk, within a bound; for a thread that is no worker.
     pub fn give_way(&self) {
         let until = Instant::now() + WAY_MAX;
         while self.reads_waiting() > 0 && Instant::now() < until {
-            std::thread::sleep(WAY_STEP);
+            std::thread::park_timeout(WAY_STEP);
         }
     }
 }

@@ -48,7 +48,7 @@ impl Resource {
 
     /// Whether its answer is of unknown length.
     pub(super) fn is_chunked(self) -> bool {
-        self.number % 5 == 0
+        self.number.is_multiple_of(5)
     }
 
     /// Whether it is another one for each flavour.
