@@ -191,7 +191,7 @@ fn fsck_counts_what_is_there() {
     settled(&disk);
     disk.close();
     drop(disk);
-    let report = fsck(folder.path(), |_, _| ()).unwrap();
+    let report = checked(folder.path());
     assert!(report.is_sound(), "{report:?}");
     assert_eq!((report.objects, report.pieces, report.journal_entries), (51, 3, 1));
 }

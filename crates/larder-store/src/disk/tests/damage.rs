@@ -31,7 +31,7 @@ fn filled(is_killed: bool) -> tempfile::TempDir {
 
 /// How many are found, after making sure that all that is found is right.
 fn found(path: &Path) -> usize {
-    let disk = match Disk::open(settings(path, 16 * MIB)) {
+    let disk = match reopen(path, 16 * MIB) {
         Ok(disk) => disk,
         // What it was cannot be told any more.
         Err(DiskError::NotOurs(_)) => return 0,
@@ -135,7 +135,7 @@ fn a_disk_without_an_identity_begins_anew() {
     let mut bytes = fs::read(&name).unwrap();
     bytes[20] ^= 1;
     fs::write(&name, bytes).unwrap();
-    let disk = Disk::open(settings(folder.path(), 16 * MIB)).unwrap();
+    let disk = open(folder.path(), 16 * MIB);
     assert_ne!(disk.id(), id);
     assert_eq!(disk.findings(), [Finding::NewIdentity]);
     disk.put(object(1, 1, inline(1, 100))).unwrap();
@@ -165,13 +165,13 @@ fn a_segment_of_another_disk_is_not_read() {
 #[test]
 fn the_smallest_of_damages_is_found_by_fsck() {
     let folder = filled(false);
-    assert!(fsck(folder.path(), |_, _| ()).unwrap().is_sound());
+    assert!(checked(folder.path()).is_sound());
     let path = &files(folder.path(), &[".seg"])[0];
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, 5000).unwrap();
     file.write_all_at(&[byte[0] ^ 1], 5000).unwrap();
-    let report = fsck(folder.path(), |_, _| ()).unwrap();
+    let report = checked(folder.path());
     assert_eq!(report.damaged.len(), 1);
     assert_eq!(&report.damaged[0].0, path);
 }

@@ -24,7 +24,34 @@ fn settings(path: &Path, bytes: u64) -> DiskSettings {
 }
 
 fn open(path: &Path, bytes: u64) -> Arc<Disk> {
-    Disk::open(settings(path, bytes)).expect("a disk")
+    reopen(path, bytes).expect("a disk")
+}
+
+/// Opens a disk that was open before. A program that another test starts at the same moment has its lock too, until it has
+/// begun to run.
+fn reopen(path: &Path, bytes: u64) -> Result<Arc<Disk>, DiskError> {
+    let mut opened = Disk::open(settings(path, bytes));
+    wait(|| match opened {
+        Err(DiskError::InUse(_)) => {
+            opened = Disk::open(settings(path, bytes));
+            false
+        }
+        _ => true,
+    });
+    opened
+}
+
+/// The same for a disk that is only looked at.
+fn checked(path: &Path) -> Report {
+    let mut report = fsck(path, |_, _| ());
+    wait(|| match report {
+        Err(DiskError::InUse(_)) => {
+            report = fsck(path, |_, _| ());
+            false
+        }
+        _ => true,
+    });
+    report.expect("a disk")
 }
 
 fn key(k: u64) -> CacheKey {
