@@ -82,7 +82,8 @@ impl Page {
 
     pub(crate) fn body(&self) -> Bytes {
         let seed = self.path.bytes().chain(self.flavour.unwrap_or_default().bytes());
-        let seed = seed.fold(self.version.1, |seed, byte| seed.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte));
+        let seed =
+            seed.fold(self.version.1, |seed, byte| seed.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte));
         let mut whole = Vec::with_capacity(self.length + 8);
         for at in 0..self.length.div_ceil(8) as u64 {
             let word = (seed ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
@@ -137,7 +138,8 @@ impl Page {
 }
 
 fn flavoured(flavour: Option<&'static str>) -> HeaderMap {
-    let flavour = flavour.map(|flavour| (HeaderName::from_static("x-flavour"), HeaderValue::from_static(flavour)));
+    let flavour =
+        flavour.map(|flavour| (HeaderName::from_static("x-flavour"), HeaderValue::from_static(flavour)));
     flavour.into_iter().collect()
 }
 
@@ -249,7 +251,9 @@ impl House {
     /// A 304 confirms `found`: the same body under the fields of `page`.
     pub(crate) fn confirm(&self, found: &Found, page: &Page, number: u64) -> bool {
         let (head, key) = (page.head(&self.clock), page.key());
-        let Some(room) = self.store.reserve(StoredResponse::overhead_bytes(&head, &key)) else { return false };
+        let Some(room) = self.store.reserve(StoredResponse::overhead_bytes(&head, &key)) else {
+            return false;
+        };
         let new = StoredResponse::new(head, Arc::clone(&found.stored.body), number, room);
         self.store.replace(&key, &found.stored, Arc::new(new), || true)
     }
@@ -285,7 +289,11 @@ impl House {
     }
 
     /// Bytes of a stored body; `None` where it was cut.
-    pub(crate) async fn read(&self, stored: &Arc<StoredResponse>, range: std::ops::Range<u64>) -> Option<Bytes> {
+    pub(crate) async fn read(
+        &self,
+        stored: &Arc<StoredResponse>,
+        range: std::ops::Range<u64>,
+    ) -> Option<Bytes> {
         let (start, end) = (range.start as usize, range.end as usize);
         match stored.body.content(range)? {
             Body::Empty => Some(Bytes::new()),

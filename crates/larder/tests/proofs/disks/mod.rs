@@ -36,7 +36,8 @@ impl Site {
     fn new(origin: &str, layout: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let count = if layout == "single" { 1 } else { 2 };
-        let disks: Vec<PathBuf> = (0..count).map(|number| folder.path().join(format!("disk-{number}"))).collect();
+        let disks: Vec<PathBuf> =
+            (0..count).map(|number| folder.path().join(format!("disk-{number}"))).collect();
         let listed: Vec<String> =
             disks.iter().map(|path| format!("{{ path = {path:?}, size = \"{DISK_SIZE}\" }}")).collect();
         let store = format!(

@@ -102,7 +102,10 @@ async fn answer(
     let is_chunked = resource.is_chunked() && range.is_none();
     let mut head = match range {
         Some((first, last)) => {
-            format!("HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {first}-{last}/{}\r\n", resource.bytes)
+            format!(
+                "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {first}-{last}/{}\r\n",
+                resource.bytes
+            )
         }
         None => "HTTP/1.1 200 OK\r\n".to_owned(),
     };
@@ -121,7 +124,9 @@ async fn answer(
         let piece = bytes_of(&seed, at, PIECE_BYTES.min(last + 1 - at));
         at += piece.len() as u64;
         match is_chunked {
-            true => wire.write(&[format!("{:x}\r\n", piece.len()).as_bytes(), &piece, b"\r\n"].concat()).await?,
+            true => {
+                wire.write(&[format!("{:x}\r\n", piece.len()).as_bytes(), &piece, b"\r\n"].concat()).await?
+            }
             false => wire.write(&piece).await?,
         }
         if at <= last {
