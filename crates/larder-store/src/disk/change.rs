@@ -14,7 +14,7 @@ use super::error::{DiskError, Refused};
 use super::format::journal::{Entry as JournalEntry, NOTE_BYTES_MAX};
 use super::format::record::{HEADER_BYTES, PIECE_REF_BYTES};
 use super::object::{Content, INLINE_BYTES_MAX, Object};
-use super::piece::{Assembly, Now as PieceNow, PIECE_BYTES_MAX, Piece};
+use super::piece::{Assembly, PIECE_BYTES_MAX, Piece};
 use super::queue::{JOB_BYTES, Job, RecordJob};
 use super::{Disk, Shared};
 use crate::key::CacheKey;
@@ -44,6 +44,13 @@ impl Shared {
 
     pub(super) fn note_number(&self, number: u64) {
         self.highest.fetch_max(number, Ordering::Relaxed);
+    }
+
+    /// Hands what was admitted to the writer; where that has ended meanwhile, it is lost.
+    fn enqueue(&self, job: Job) {
+        if let Some(job) = self.queue.push(job) {
+            self.lose_job(&job, Refused::Closed);
+        }
     }
 
     /// Whether anything may be written at this moment.
@@ -88,13 +95,13 @@ impl Disk {
         }
         let job = Box::new(RecordJob { object, base, tag, pending, replaces: replaced.is_some(), cost });
         match &job.object.content {
-            Content::Inline(_) => shared.queue.push(Job::Record(job)),
+            Content::Inline(_) => shared.enqueue(Job::Record(job)),
             Content::Pieces(pieces) => {
                 let (pieces, weak) = (pieces.clone(), Arc::downgrade(shared));
                 Assembly::await_all(&pieces, move |is_whole| {
                     let Some(shared) = weak.upgrade() else { return };
                     match is_whole {
-                        true => shared.queue.push(Job::Record(job)),
+                        true => shared.enqueue(Job::Record(job)),
                         false => shared.lose(&job, Refused::PieceLost),
                     }
                 });
@@ -112,7 +119,7 @@ impl Disk {
                 (length, length <= INLINE_BYTES_MAX, length)
             }
             Content::Pieces(pieces) => {
-                let is_lost = pieces.iter().any(|piece| matches!(piece.now(), PieceNow::Lost));
+                let is_lost = pieces.iter().any(Piece::is_lost);
                 if is_lost {
                     return Err(shared.counts.refuse(Refused::PieceLost));
                 }
@@ -141,7 +148,7 @@ impl Disk {
         self.shared.admit(cost)?;
         let piece = Piece::queued(self.id(), bytes);
         let base = self.shared.superblock.seed.base(key.base());
-        self.shared.queue.push(Job::Piece { base, piece: piece.clone(), cost });
+        self.shared.enqueue(Job::Piece { base, piece: piece.clone(), cost });
         Ok(piece)
     }
 

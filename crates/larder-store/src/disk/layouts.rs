@@ -27,7 +27,7 @@ impl Disk {
     /// Whether a piece of this disk can be read: it is in memory still, or what it lies in has not been given up.
     pub(crate) fn has_piece(&self, piece: &Piece) -> bool {
         match piece.now() {
-            Now::Pending(_) => true,
+            Now::Pending(_) | Now::Kept(_) => true,
             Now::Written(at) => at.disk == self.id() && self.shared.segments.find(at.segment).is_some(),
             Now::Lost => false,
         }

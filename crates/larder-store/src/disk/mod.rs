@@ -63,7 +63,7 @@ use format::superblock::Superblock;
 use health::Health;
 use index::Index;
 use journal::Journal;
-use piece::Now as PieceNow;
+use piece::{Now as PieceNow, PieceRef};
 use pool::{Ask, Pool};
 use queue::Queue;
 use reads::Waiting;
@@ -207,7 +207,7 @@ impl Disk {
     /// Reads a piece of this disk if that needs no waiting; `None` where it would.
     pub fn piece_now(&self, piece: &Piece) -> Option<Result<Bytes, ReadError>> {
         match piece.now() {
-            PieceNow::Pending(bytes) => Some(Ok(bytes)),
+            PieceNow::Pending(bytes) | PieceNow::Kept(bytes) => Some(Ok(bytes)),
             _ => self.shared.may_read_now().then(|| self.shared.read_piece(piece, Waiting::No))?,
         }
     }
@@ -225,16 +225,11 @@ impl Disk {
         answered.await.unwrap_or(Err(ReadError::Busy))
     }
 
-    /// Keeps a piece of this disk readable, and its room counted, until the pin is dropped; `None` where it is gone.
-    /// A piece that is still in memory needs no pin, and is not kept by this one once it is written.
+    /// Keeps a piece of this disk readable, and its room counted, until the pin is dropped; `None` where it is gone. What is
+    /// pinned before it is written stays readable also where it cannot be written.
     pub fn pin(&self, piece: &Piece) -> Option<Pin> {
-        match piece.now() {
-            PieceNow::Pending(_) => Some(Pin { _segment: None }),
-            PieceNow::Written(at) if at.disk == self.id() => {
-                self.shared.segments.find(at.segment).map(|segment| Pin { _segment: Some(segment) })
-            }
-            PieceNow::Written(_) | PieceNow::Lost => None,
-        }
+        let is_own = |at: &PieceRef| at.disk == self.id();
+        piece.pin(|at| is_own(at).then(|| self.shared.segments.find(at.segment)).flatten())
     }
 
     /// The highest number in what is stored and what was written down: numbers go on from there.

@@ -5,8 +5,8 @@
 //! ([`Assembly`]), which may lie on other disks, each with a writer of its own; the last of them to settle sends it off.
 //! The lock guards the state, and is held for moves of a few words only.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -48,9 +48,17 @@ struct Queued {
 
 #[derive(Debug)]
 enum State {
-    Pending(Bytes, SmallVec<[Arc<Assembly>; 1]>),
+    Pending(Bytes, Waiting),
     Written(PieceRef),
-    Lost,
+    /// Not written, and kept in memory by those who had pinned it before.
+    Lost(SmallVec<[Weak<Kept>; 1]>),
+}
+
+/// Who has to hear what becomes of a piece.
+#[derive(Debug, Default)]
+struct Waiting {
+    records: SmallVec<[Arc<Assembly>; 1]>,
+    pins: SmallVec<[Weak<Kept>; 1]>,
 }
 
 /// What there is of a piece at this moment.
@@ -58,12 +66,14 @@ pub(super) enum Now {
     Pending(Bytes),
     Written(PieceRef),
     Lost,
+    /// Lost to the disk, and still in memory for who reads it.
+    Kept(Bytes),
 }
 
 impl Piece {
     pub(super) fn queued(disk: u64, bytes: Bytes) -> Self {
         let length = bytes.len() as u32;
-        let state = Mutex::new(State::Pending(bytes, SmallVec::new()));
+        let state = Mutex::new(State::Pending(bytes, Waiting::default()));
         Self(Kind::Queued(Arc::new(Queued { disk, length, state })))
     }
 
@@ -91,7 +101,7 @@ impl Piece {
 
     /// Whether its bytes were lost before they were written.
     pub fn is_lost(&self) -> bool {
-        matches!(self.now(), Now::Lost)
+        matches!(self.now(), Now::Lost | Now::Kept(_))
     }
 
     /// Whether its bytes are still in memory.
@@ -105,9 +115,31 @@ impl Piece {
             Kind::Queued(queued) => match &*queued.state.lock() {
                 State::Pending(bytes, _) => Now::Pending(bytes.clone()),
                 State::Written(at) => Now::Written(*at),
-                State::Lost => Now::Lost,
+                State::Lost(pins) => kept_by(pins).map_or(Now::Lost, Now::Kept),
             },
         }
+    }
+
+    /// Keeps it readable until the pin is dropped, whatever becomes of it; `segment_of` finds where it was written. `None`
+    /// where it is gone already.
+    pub(super) fn pin(&self, segment_of: impl FnOnce(&PieceRef) -> Option<Arc<Segment>>) -> Option<Pin> {
+        let at = match &self.0 {
+            Kind::Written(at) => *at,
+            Kind::Queued(queued) => match &mut *queued.state.lock() {
+                State::Pending(_, waiting) => {
+                    let kept = Arc::default();
+                    waiting.pins.push(Arc::downgrade(&kept));
+                    return Some(Pin(Pinned::Later(kept)));
+                }
+                State::Written(at) => *at,
+                State::Lost(pins) => {
+                    let kept = Arc::new(OnceLock::from(Keeping::Bytes(kept_by(pins)?)));
+                    pins.push(Arc::downgrade(&kept));
+                    return Some(Pin(Pinned::Later(kept)));
+                }
+            },
+        };
+        segment_of(&at).map(|segment| Pin(Pinned::Written(segment)))
     }
 
     /// Whether nobody but the asker holds it: a fill that was given up.
@@ -118,15 +150,33 @@ impl Piece {
         }
     }
 
-    /// Tells everybody what became of it; `None` is lost.
-    pub(super) fn settle(&self, at: Option<PieceRef>) {
+    /// Tells everybody what became of it: where it was written, or `None` where it is lost.
+    pub(super) fn settle(&self, written: Option<(PieceRef, &Arc<Segment>)>) {
         let Kind::Queued(queued) = &self.0 else { return };
-        let settled = at.map_or(State::Lost, State::Written);
-        let before = std::mem::replace(&mut *queued.state.lock(), settled);
-        if let State::Pending(_, waiting) = before {
-            waiting.iter().for_each(|assembly| assembly.settled(at.is_some()));
+        let mut state = queued.state.lock();
+        let settled = match written {
+            Some((at, _)) => State::Written(at),
+            None => State::Lost(SmallVec::new()),
+        };
+        let State::Pending(bytes, mut waiting) = std::mem::replace(&mut *state, settled) else { return };
+        waiting.pins.retain(|pin| match (pin.upgrade(), written) {
+            (None, _) => false,
+            (Some(kept), Some((_, segment))) => kept.set(Keeping::Segment(Arc::clone(segment))).is_ok(),
+            (Some(kept), None) => kept.set(Keeping::Bytes(bytes.clone())).is_ok(),
+        });
+        if let State::Lost(pins) = &mut *state {
+            *pins = waiting.pins;
         }
+        drop(state);
+        waiting.records.iter().for_each(|assembly| assembly.settled(written.is_some()));
     }
+}
+
+fn kept_by(pins: &[Weak<Kept>]) -> Option<Bytes> {
+    pins.iter().find_map(|pin| match pin.upgrade()?.get()? {
+        Keeping::Bytes(bytes) => Some(bytes.clone()),
+        Keeping::Segment(_) => None,
+    })
 }
 
 /// What comes of a record; told whether all its pieces were written.
@@ -160,10 +210,10 @@ impl Assembly {
             match &mut *queued.state.lock() {
                 State::Pending(_, waiting) => {
                     assembly.left.fetch_add(1, Ordering::Relaxed);
-                    waiting.push(Arc::clone(&assembly));
+                    waiting.records.push(Arc::clone(&assembly));
                 }
                 State::Written(_) => {}
-                State::Lost => assembly.is_whole.store(false, Ordering::Relaxed),
+                State::Lost(_) => assembly.is_whole.store(false, Ordering::Relaxed),
             }
         }
         assembly.settled(true);
@@ -181,8 +231,25 @@ impl Assembly {
     }
 }
 
-/// Keeps what a piece was written to readable, and its room counted, until it is dropped.
+/// Keeps a piece readable until it is dropped: what it was written to, whose room counts as long, or, where it could not be
+/// written, its bytes.
 #[derive(Clone, Debug)]
-pub struct Pin {
-    pub(super) _segment: Option<Arc<Segment>>,
+pub struct Pin(#[expect(dead_code, reason = "held, never looked at")] Pinned);
+
+#[derive(Clone, Debug)]
+#[expect(dead_code, reason = "held, never looked at")]
+enum Pinned {
+    /// It had been written when it was pinned.
+    Written(Arc<Segment>),
+    /// It had not; what became of it stands there when it has.
+    Later(Arc<Kept>),
+}
+
+type Kept = OnceLock<Keeping>;
+
+/// What a pin holds on to.
+#[derive(Debug)]
+enum Keeping {
+    Segment(#[expect(dead_code, reason = "held, never looked at")] Arc<Segment>),
+    Bytes(Bytes),
 }

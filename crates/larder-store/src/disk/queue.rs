@@ -63,6 +63,8 @@ struct State {
     bytes: u64,
     is_closed: bool,
     is_stopped: bool,
+    /// Nothing is taken out any more.
+    is_over: bool,
     is_called: bool,
 }
 
@@ -93,22 +95,33 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts in what was admitted.
-    pub(super) fn push(&self, job: Job) {
-        self.state.lock().jobs.push_back(job);
+    /// Puts in what was admitted; gives it back where nobody takes it out any more.
+    pub(super) fn push(&self, job: Job) -> Option<Job> {
+        let mut state = self.state.lock();
+        if state.is_over {
+            return Some(job);
+        }
+        state.jobs.push_back(job);
+        drop(state);
         self.wake.notify_one();
+        None
     }
 
     /// Counts bytes out that are on the disk, or lost.
     pub(super) fn release(&self, cost: u64) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(cost);
+        if state.is_closed {
+            self.wake.notify_one();
+        }
     }
 
-    /// Jobs of about `most` bytes, waiting for the first of them up to `patience`.
+    /// Jobs of about `most` bytes, waiting for the first of them up to `patience`. A queue that was closed has ended when
+    /// nothing is counted in any more: a record may still wait for its pieces on other disks.
     pub(super) fn take(&self, most: u64, patience: Duration) -> Next {
         let mut state = self.state.lock();
-        if state.jobs.is_empty() && !state.is_closed && !state.is_called {
+        let has_ended = |state: &State| state.is_stopped || (state.is_closed && state.bytes == 0);
+        if state.jobs.is_empty() && !has_ended(&state) && !state.is_called {
             self.wake.wait_for(&mut state, patience);
         }
         state.is_called = false;
@@ -116,7 +129,11 @@ impl Queue {
             return Next::Stop;
         }
         if state.jobs.is_empty() {
-            return if state.is_closed { Next::Finish } else { Next::Rest };
+            if !has_ended(&state) {
+                return Next::Rest;
+            }
+            state.is_over = true;
+            return Next::Finish;
         }
         let (mut jobs, mut bytes) = (Vec::new(), 0);
         while bytes < most
@@ -145,6 +162,11 @@ impl Queue {
         let mut state = self.state.lock();
         (state.is_closed, state.is_stopped) = (true, true);
         self.wake.notify_one();
+    }
+
+    /// Nothing is taken out any more.
+    pub(super) fn end(&self) {
+        self.state.lock().is_over = true;
     }
 
     /// Whether nothing more is taken in.

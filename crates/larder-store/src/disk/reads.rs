@@ -131,12 +131,12 @@ impl Shared {
     /// Reads a piece; `None` where that would wait.
     pub(super) fn read_piece(&self, piece: &Piece, waiting: Waiting) -> Read<Bytes> {
         let at = match piece.now() {
-            Now::Pending(bytes) => return Some(Ok(bytes)),
+            Now::Pending(bytes) | Now::Kept(bytes) => return Some(Ok(bytes)),
             Now::Lost => return Some(Err(ReadError::Gone)),
             Now::Written(at) => at,
         };
         let segment = match at.disk == self.superblock.disk {
-            true => self.segments.find(at.segment),
+            true => self.segments.find_pinned(at.segment),
             false => None,
         };
         let Some(segment) = segment else { return Some(Err(ReadError::Gone)) };

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -75,6 +75,8 @@ pub(super) fn toc_path(folder: &Path, id: u32) -> PathBuf {
 #[derive(Debug, Default)]
 pub(super) struct Segments {
     table: RwLock<BTreeMap<u32, Arc<Segment>>>,
+    /// Those that were given up and may still be read by who has pinned them.
+    given_up: RwLock<BTreeMap<u32, Weak<Segment>>>,
 }
 
 impl Segments {
@@ -90,7 +92,19 @@ impl Segments {
         self.table.write().insert(segment.id, segment);
     }
 
+    /// The same, or one that was given up and that somebody has pinned.
+    pub(super) fn find_pinned(&self, id: u32) -> Option<Arc<Segment>> {
+        self.find(id).or_else(|| self.given_up.read().get(&id)?.upgrade())
+    }
+
+    /// From now on it is found by those only who have pinned it.
     pub(super) fn take_out(&self, id: u32) -> Option<Arc<Segment>> {
+        let segment = self.table.read().get(&id).cloned()?;
+        let mut given_up = self.given_up.write();
+        given_up.retain(|_, segment| segment.strong_count() > 0);
+        given_up.insert(id, Arc::downgrade(&segment));
+        drop(given_up);
+        // In both tables for a moment, never in none.
         self.table.write().remove(&id)
     }
 

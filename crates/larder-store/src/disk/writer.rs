@@ -86,7 +86,7 @@ impl Shared {
         self.queue.release(job.cost);
     }
 
-    fn lose_job(&self, job: &Job, why: Refused) {
+    pub(super) fn lose_job(&self, job: &Job, why: Refused) {
         match job {
             Job::Record(record) => self.lose(record, why),
             Job::Piece { piece, cost, .. } => {
@@ -106,6 +106,11 @@ impl Writer {
             match shared.queue.take(BATCH_BYTES, self.patience()) {
                 Next::Stop => break,
                 Next::Finish => {
+                    self.finish();
+                    break;
+                }
+                Next::Rest if closing.is_some_and(|until| Instant::now() > until) => {
+                    shared.queue.end();
                     self.finish();
                     break;
                 }

@@ -39,6 +39,9 @@ pub(crate) struct DiskPieces {
 /// The same piece on each disk that has it.
 pub(crate) type PieceCopies = SmallVec<[Piece; 2]>;
 
+/// What keeps them readable.
+pub(crate) type PiecePins = SmallVec<[disk::Pin; 2]>;
+
 impl DiskPieces {
     /// One copy; `None` where the pieces are not of the size that all but the last have to be.
     pub(super) fn new(
@@ -94,8 +97,7 @@ impl DiskPieces {
         let touched = index(range.start / piece_bytes)..index(range.end.div_ceil(piece_bytes));
         let mut pins = Vec::new();
         for at in touched {
-            let pinned: SmallVec<[disk::Pin; 2]> =
-                self.piece(at).iter().filter_map(|piece| self.disks.pin(piece)).collect();
+            let pinned: PiecePins = self.piece(at).iter().filter_map(|piece| self.disks.pin(piece)).collect();
             if pinned.is_empty() {
                 return None;
             }
@@ -116,7 +118,7 @@ impl Disks {
         self.disks.iter().find(|disk| disk.id() == piece.disk())
     }
 
-    fn pin(&self, piece: &Piece) -> Option<disk::Pin> {
+    pub(super) fn pin(&self, piece: &Piece) -> Option<disk::Pin> {
         self.of_piece(piece)?.pin(piece)
     }
 

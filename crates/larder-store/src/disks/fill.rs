@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use super::body::{DiskPieces, PieceCopies};
+use super::body::{DiskPieces, PieceCopies, PiecePins};
 use super::{Disks, Layout};
 use crate::disk::Piece;
 use crate::key::CacheKey;
@@ -71,6 +71,12 @@ impl DiskFill {
     pub(crate) fn piece(&self, index: usize) -> PieceCopies {
         let copies = self.copies.iter().chain(&self.ended);
         copies.filter_map(|copy| copy.pieces.get(index).cloned()).collect()
+    }
+
+    /// Keeps a piece readable, wherever it is; `None` where it is lost already.
+    pub(crate) fn pin(&self, copies: &PieceCopies) -> Option<PiecePins> {
+        let pins: PiecePins = copies.iter().filter_map(|piece| self.disks.pin(piece)).collect();
+        (!pins.is_empty()).then_some(pins)
     }
 
     /// All of it was handed over. `None` where that is nothing.

@@ -32,7 +32,7 @@ use smallvec::SmallVec;
 use crate::disk::{self, Address, Disk, Object, Place};
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
-pub(crate) use body::{DiskPieces, PieceCopies};
+pub(crate) use body::{DiskPieces, PieceCopies, PiecePins};
 pub(crate) use fill::DiskFill;
 pub(crate) use listing::{DisksCursor, Kept};
 pub use usage::DisksUsage;

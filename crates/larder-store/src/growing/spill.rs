@@ -7,13 +7,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::disks::{DiskFill, DiskPieces, PIECE_BYTES, PieceCopies};
+use crate::disks::{DiskFill, DiskPieces, PIECE_BYTES, PieceCopies, PiecePins};
 use crate::key::CacheKey;
 use crate::store::Store;
 
 /// What a body that spills takes of memory at most: the open piece, the same bytes as they came, and what those cost beside
 /// them.
 pub(super) const SPILL_ROOM_BYTES: u64 = 3 * PIECE_BYTES as u64;
+
+/// A piece that has left memory. Its readers find it as long as the body grows or is read, also where the disk fails to
+/// write it, or gives up what it was written to.
+pub(super) struct Spilled {
+    pub(super) copies: PieceCopies,
+    _pins: PiecePins,
+}
 
 /// The producer's side of it.
 pub(super) struct Spill {
@@ -31,7 +38,7 @@ impl Spill {
     }
 
     /// Adds bytes; `spilled` hears of each piece that the disks have taken. False where they did not take one.
-    pub(super) fn add(&mut self, bytes: &[u8], mut spilled: impl FnMut(PieceCopies)) -> bool {
+    pub(super) fn add(&mut self, bytes: &[u8], mut spilled: impl FnMut(Spilled)) -> bool {
         let mut rest = bytes;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.len().min(PIECE_BYTES - self.open.len()));
@@ -44,18 +51,21 @@ impl Spill {
         true
     }
 
-    fn hand_over(&mut self, spilled: &mut impl FnMut(PieceCopies)) -> bool {
+    fn hand_over(&mut self, spilled: &mut impl FnMut(Spilled)) -> bool {
         let piece = Bytes::from(std::mem::replace(&mut self.open, Vec::with_capacity(PIECE_BYTES)));
         if !self.fill.push(&piece) {
             return false;
         }
-        spilled(self.fill.piece(self.full));
+        let copies = self.fill.piece(self.full);
+        // Lost in this moment: it is in memory still, and goes on from there.
+        let Some(pins) = self.fill.pin(&copies) else { return false };
+        spilled(Spilled { copies, _pins: pins });
         self.full += 1;
         true
     }
 
     /// The body has ended with `last`.
-    pub(super) fn end(mut self, last: &[u8], mut spilled: impl FnMut(PieceCopies)) -> Option<DiskPieces> {
+    pub(super) fn end(mut self, last: &[u8], mut spilled: impl FnMut(Spilled)) -> Option<DiskPieces> {
         let is_taken = self.add(last, &mut spilled);
         // The last piece takes no more memory than it has bytes.
         self.open.shrink_to_fit();

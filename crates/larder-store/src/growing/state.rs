@@ -11,6 +11,7 @@ use bytes::Bytes;
 use larder_http::body::BodyError;
 use slab::Slab;
 
+use super::spill::Spilled;
 use crate::budget::Reservation;
 use crate::disks::{PIECE_BYTES, PieceCopies};
 use crate::memory::MemoryStore;
@@ -65,7 +66,7 @@ pub(super) struct State {
     pub(super) mode: Mode,
     pub(super) pieces: VecDeque<Piece>,
     /// Pieces that lie on disks, from the beginning on. What is in memory goes on where they end, or overlaps.
-    pub(super) spilled: Vec<PieceCopies>,
+    pub(super) spilled: Vec<Spilled>,
     pub(super) length: u64,
     pub(super) ended: bool,
     pub(super) readers: Slab<Slot>,
@@ -87,7 +88,7 @@ impl State {
     }
 
     /// A further piece lies on the disks: what is in memory of it goes.
-    pub(super) fn spilled(&mut self, piece: PieceCopies) {
+    pub(super) fn spilled(&mut self, piece: Spilled) {
         self.spilled.push(piece);
         let end = self.spilled_bytes();
         while self.pieces.front().is_some_and(|piece| piece.start + piece.bytes.len() as u64 <= end) {
@@ -208,7 +209,7 @@ impl State {
         if position < first_here {
             let piece = self.spilled.get(usize::try_from(position / PIECE_BYTES as u64).ok()?)?;
             let within = usize::try_from(position % PIECE_BYTES as u64).ok()?;
-            return Some(Found::OnDisks(piece.clone(), within));
+            return Some(Found::OnDisks(piece.copies.clone(), within));
         }
         let index = self.pieces.partition_point(|piece| piece.start + piece.bytes.len() as u64 <= position);
         let piece = self.pieces.get(index)?;

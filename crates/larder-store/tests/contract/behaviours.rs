@@ -319,6 +319,39 @@ fn readers_follow_a_large_body_while_it_arrives() {
     });
 }
 
+/// Everything that lay on the disks when somebody began to read is given up before the end is read.
+#[test]
+fn who_began_to_read_reads_to_the_end() {
+    use http_body_util::BodyExt;
+    use larder_http::body::Body;
+    let sizes = Sizes { memory: 4 << 20, disk: 16 << 20, max_object: 4 << 20 };
+    for waits in [true, false] {
+        everywhere_of(sizes, async |house| {
+            let page = Page::new("/a", 1, 1_000_000);
+            assert!(house.put(&page, 0).await);
+            // What is read lies on the disk already, or is still on its way there.
+            if waits {
+                house.settle();
+            }
+            let stored = house.find(&page.key(), None).await.unwrap().stored;
+            let reading = stored.body.content(0..1_000_000).unwrap();
+            drop(stored);
+            for n in 0..80 {
+                house.put(&Page::new(&format!("/{n}"), 1, 900_000), 0).await;
+                house.settle();
+            }
+            house.check_caps();
+            if let Some(usage) = house.store.disks_usage() {
+                // What is in use is written once more; the rest of it goes.
+                assert!(usage.0.iter().all(|(_, usage)| usage.reclaimed_segments > 8), "{usage:?}");
+            }
+            let Body::Stream { stream, .. } = reading else { return assert!(!house.is_durable()) };
+            let read = stream.collect().await.map(http_body_util::Collected::to_bytes);
+            assert!(read.unwrap() == page.body(), "{:?}", house.kind);
+        });
+    }
+}
+
 #[test]
 fn what_is_too_large_is_not_stored_and_takes_nothing_from_others() {
     let sizes = Sizes { memory: 4 << 20, disk: 64 << 20, max_object: 2 << 20 };
@@ -365,6 +398,30 @@ fn what_was_stored_is_there_after_a_restart_and_what_was_invalidated_is_not() {
         for page in &kept {
             finds(house, page).await;
             lacks(house, &format!("/gone{}", page.path)).await;
+        }
+    });
+}
+
+/// A record on one disk waits for its pieces on others, also while the disks are being closed one after the other.
+#[test]
+fn what_is_on_its_way_at_an_orderly_end_is_written() {
+    everywhere(async |house| {
+        if !house.is_durable() {
+            return;
+        }
+        for round in 0..8 {
+            let page = |n: usize, version| Page::new(&format!("/{n}"), version, 300_000 * n + 1);
+            for n in 0..4 {
+                assert!(house.put(&page(n, 2 * round), 0).await);
+            }
+            house.settle();
+            for n in 0..4 {
+                assert!(house.put(&page(n, 2 * round + 1), 0).await);
+            }
+            house.restart();
+            for n in 0..4 {
+                finds(house, &page(n, 2 * round + 1)).await;
+            }
         }
     });
 }

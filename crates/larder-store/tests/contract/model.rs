@@ -2,7 +2,7 @@
 //!
 //! The map knows for each page which versions may be found: the newest that was stored, until it is taken out. After a crash
 //! that may also be one of those before it, of which it never was written down that they are gone; never one from before an
-//! invalidation. Finding nothing is always right, since disks are small here and give up their oldest segments all the time;
+//! invalidation. The disks of a mirror may then have different ones of these, until the next is stored. Finding nothing is always right, since disks are small here and give up their oldest segments all the time;
 //! so the finds are counted. The seed is printed; LARDER_SEED repeats it, LARDER_SEEDS says how many there are.
 
 use std::time::{Duration, Instant, SystemTime};
@@ -56,9 +56,17 @@ impl Allowed {
     fn crashed(&mut self) {
         self.now.clone_from(&self.after_crash);
     }
+
+    /// It was found to be this one.
+    fn found(&mut self, page: Page, layout: Layout) {
+        if layout != Layout::Mirror {
+            self.now = vec![page];
+        }
+    }
 }
 
 struct Model {
+    layout: Layout,
     house: House,
     dice: Dice,
     told: String,
@@ -73,6 +81,7 @@ impl Model {
     fn new(layout: Layout, seed: u64) -> Self {
         let count = if layout == Layout::Single { 1 } else { 2 };
         Self {
+            layout,
             house: House::new(Kind::Disks(layout, count), SIZES),
             dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             told: format!("{layout:?}, LARDER_SEED={seed}"),
@@ -149,13 +158,14 @@ impl Model {
             assert!(*body == page.body(), "{told}: another body of {page:?}");
             self.found += 1;
         }
-        allowed.now = vec![page];
+        allowed.found(page, self.layout);
         Some(found)
     }
 
     async fn confirm(&mut self, path: usize, flavour: usize) {
         let Some(found) = self.look(path, flavour).await else { return };
-        let Some(old) = self.pages[path][flavour].now.first().cloned() else { return };
+        let is_it = |page: &&Page| page.version.0 == found.version;
+        let Some(old) = self.pages[path][flavour].now.iter().find(is_it).cloned() else { return };
         self.version += 1;
         let page = Page { version: (self.version, old.version.1), ..old };
         if self.house.confirm(&found, &page, self.number) {

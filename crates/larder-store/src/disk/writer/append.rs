@@ -104,7 +104,7 @@ impl Writer {
     fn references(&self, pieces: &[Piece]) -> Option<Vec<PieceRef>> {
         let written = pieces.iter().map(|piece| match piece.now() {
             Now::Written(at) => Some(at),
-            Now::Pending(_) | Now::Lost => None,
+            Now::Pending(_) | Now::Lost | Now::Kept(_) => None,
         });
         let references: Vec<PieceRef> = written.collect::<Option<_>>()?;
         self.shared.has_own_pieces(&references).then_some(references)
@@ -233,7 +233,8 @@ impl Writer {
                 open.unsynced += length;
                 open.segment.end.store(open.at, Ordering::Release);
                 self.shared.counts.written_bytes.add(length);
-                batch.staged.into_iter().for_each(|staged| self.shared.settle(staged));
+                let segment = Arc::clone(&open.segment);
+                batch.staged.into_iter().for_each(|staged| self.shared.settle(staged, &segment));
                 // The buffer is used again.
                 self.batch.bytes = batch.bytes;
                 self.batch.bytes.clear();

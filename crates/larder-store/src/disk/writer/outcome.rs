@@ -3,11 +3,14 @@
 //! In: who waits to hear of it. Out: the index and the pieces know places, or forget. Between being put together and being
 //! written an object may have been taken out: then what was written is dead, and the journal says so.
 
+use std::sync::Arc;
+
 use crate::disk::Shared;
 use crate::disk::address::Place;
 use crate::disk::error::Refused;
 use crate::disk::piece::{Piece, PieceRef};
 use crate::disk::queue::RecordJob;
+use crate::disk::segment::Segment;
 
 /// Who has to hear that a part of the batch was written.
 pub(super) enum Staged {
@@ -17,7 +20,8 @@ pub(super) enum Staged {
 }
 
 impl Shared {
-    pub(super) fn settle(&self, staged: Staged) {
+    /// A part of a batch was written to `segment`.
+    pub(super) fn settle(&self, staged: Staged, segment: &Arc<Segment>) {
         match staged {
             Staged::Record { job, at } => {
                 self.segments.count_in(at.segment(), 1);
@@ -34,7 +38,7 @@ impl Shared {
             }
             Staged::Piece { piece, at, cost } => {
                 self.queue.release(cost);
-                piece.settle(Some(at));
+                piece.settle(Some((at, segment)));
             }
             Staged::Rescued { base, old, at } => {
                 self.segments.count_in(at.segment(), 1);
