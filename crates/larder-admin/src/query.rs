@@ -63,7 +63,9 @@ pub(crate) fn list(query: &str) -> Option<ListQuestion> {
 /// Reads the parameters of `/object`.
 pub(crate) fn object(query: &str) -> Option<ObjectQuestion> {
     let [url, body] = named(query, ["url", "body"])?;
-    let body = body.map(|body| body.parse().ok().filter(|number| *number > 0)).map_or(Some(None), |n| n.map(Some))?;
+    let body = body
+        .map(|body| body.parse().ok().filter(|number| *number > 0))
+        .map_or(Some(None), |n| n.map(Some))?;
     Some(ObjectQuestion { url: url?, body })
 }
 
@@ -136,7 +138,9 @@ mod tests {
         };
         let query = "prefix=http%3A%2F%2Fa%2Fb%3Fc%3Dd&store=default&cursor=default:m0-1&limit=1000";
         assert_eq!(list(query), Some(full));
-        for query in ["limit=0", "limit=1001", "limit=-1", "limit=x", "prefix=a&prefix=b", "other=1", "prefix"] {
+        for query in
+            ["limit=0", "limit=1001", "limit=-1", "limit=x", "prefix=a&prefix=b", "other=1", "prefix"]
+        {
             assert_eq!(list(query), None, "{query}");
         }
         let one = |body| Some(ObjectQuestion { url: "http://a/".to_owned(), body });

@@ -11,9 +11,7 @@ use larder_http::message::{Request, RequestHead, Response};
 use larder_listen::{Interims, Service};
 use larder_observe::{Exposition, exposition};
 
-use crate::answer::{
-    BYTES, HTML, JSON, Refused, TEXT, content, refusal, unanswered, unexplained, with_body,
-};
+use crate::answer::{BYTES, HTML, JSON, Refused, TEXT, content, refusal, unanswered, unexplained, with_body};
 use crate::guard::Guard;
 use crate::larder::{Health, Larder, Shown};
 use crate::query;
@@ -189,7 +187,9 @@ impl Admin {
     fn show(&self, endpoint: Endpoint) -> Response {
         let larder = &*self.shared.larder;
         match endpoint {
-            Endpoint::Index | Endpoint::Explain | Endpoint::List | Endpoint::Object => content(StatusCode::OK, HTML, INDEX),
+            Endpoint::Index | Endpoint::Explain | Endpoint::List | Endpoint::Object => {
+                content(StatusCode::OK, HTML, INDEX)
+            }
             Endpoint::Health => {
                 let health = larder.health();
                 let status = match health {

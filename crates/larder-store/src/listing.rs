@@ -88,13 +88,7 @@ impl Entry {
 impl Store {
     /// The next stored responses whose key's base (authority, path, query) is `wanted`, at most `most` (at least 1) of them.
     /// Waits for the disks; not for an event loop.
-    pub fn list(
-        &self,
-        from: Option<Cursor>,
-        most: usize,
-        now: Now,
-        wanted: &dyn Fn(&[u8]) -> bool,
-    ) -> Page {
+    pub fn list(&self, from: Option<Cursor>, most: usize, now: Now, wanted: &dyn Fn(&[u8]) -> bool) -> Page {
         let most = most.max(1);
         let at = from.map_or(At::Disks(DisksCursor::default()), |cursor| cursor.0);
         match (at, self.disks()) {

@@ -66,7 +66,9 @@ pub enum ObjectsError {
     #[error("what is stored under {0} cannot be read any more")]
     Unreadable(String),
     /// It is gone, and may come back after a crash.
-    #[error("{gone} responses are gone, but a disk did not confirm it, so they may come back after a crash: ask again")]
+    #[error(
+        "{gone} responses are gone, but a disk did not confirm it, so they may come back after a crash: ask again"
+    )]
     NotDurable {
         /// How many responses went.
         gone: u64,
@@ -293,7 +295,8 @@ fn page(proxy: &Proxy, stores: &Stores, asked: &Listing) -> Result<Objects, Obje
     while let Some((name, store)) = stores.get(index) {
         let most = asked.limit.saturating_sub(page.objects.len());
         if most == 0 || started.elapsed() >= PAGE_TIME {
-            page.next = Some(format!("{name}:{}", from.map_or_else(String::new, |from: Cursor| from.to_string())));
+            page.next =
+                Some(format!("{name}:{}", from.map_or_else(String::new, |from: Cursor| from.to_string())));
             break;
         }
         let found = store.list(from, most, now, &|base| prefix.is_of(base));

@@ -130,7 +130,10 @@ async fn everything_in_all_stores_is_listed_in_pages_of_any_size() {
         assert_eq!(house.list("", limit).await.len(), 41, "{limit}");
     }
     let [secure] = &house.list("https://example.com", 9).await[..] else { panic!("not one") };
-    assert_eq!((secure.url.as_str(), secure.content_type.as_deref()), ("https://example.com/s", Some("text/plain")));
+    assert_eq!(
+        (secure.url.as_str(), secure.content_type.as_deref()),
+        ("https://example.com/s", Some("text/plain"))
+    );
     assert_eq!(secure.variant, [Some("de".to_owned())]);
     assert_eq!(secure.vary, [Varying { name: "accept".to_owned(), value: Some("text/plain".to_owned()) }]);
     assert!(secure.fields.is_empty() && secure.ttl_seconds > 50);

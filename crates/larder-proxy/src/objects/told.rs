@@ -117,10 +117,8 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> Sto
 /// With its fields.
 pub(super) fn whole(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> StoredObject {
     let fields = entry.head.fields.map.iter();
-    let fields = fields.map(|(name, value)| Field {
-        name: name.to_string(),
-        value: printable(value.as_bytes()),
-    });
+    let fields =
+        fields.map(|(name, value)| Field { name: name.to_string(), value: printable(value.as_bytes()) });
     StoredObject { fields: fields.collect(), ..listed(proxy, store, entry, now) }
 }
 

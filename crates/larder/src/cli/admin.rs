@@ -193,13 +193,7 @@ async fn exchange(
 }
 
 /// Why an answer is not good.
-fn refused(
-    admin: &str,
-    what: &'static str,
-    had_token: bool,
-    status: StatusCode,
-    body: &[u8],
-) -> AdminError {
+fn refused(admin: &str, what: &'static str, had_token: bool, status: StatusCode, body: &[u8]) -> AdminError {
     let no_larder = || AdminError::NoLarder(admin.to_owned(), what, status);
     if status == StatusCode::UNAUTHORIZED {
         let told = if had_token { AdminError::TokenWrong } else { AdminError::TokenWanted };

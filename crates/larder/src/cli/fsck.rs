@@ -100,7 +100,8 @@ struct Damage {
 
 impl Told {
     fn of(path: &Path, report: &Report) -> Self {
-        let damage = |(file, offset): &(PathBuf, u64)| Damage { file: file.display().to_string(), offset: *offset };
+        let damage =
+            |(file, offset): &(PathBuf, u64)| Damage { file: file.display().to_string(), offset: *offset };
         Self {
             path: path.display().to_string(),
             disk: report.disk.map(|disk| format!("{disk:016x}")),

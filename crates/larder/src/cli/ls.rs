@@ -38,7 +38,9 @@ pub(super) fn ls(arguments: &LsArguments) -> ExitCode {
     match run(list(arguments)) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(unreadable) => {
-            eprintln!("larder: warning: {unreadable} records on disks could not be read: larder fsck tells which");
+            eprintln!(
+                "larder: warning: {unreadable} records on disks could not be read: larder fsck tells which"
+            );
             ExitCode::SUCCESS
         }
         Err(Ended::Asking(error)) => failed(&error),
@@ -115,7 +117,15 @@ fn told(object: &StoredObject) -> String {
     let age = time(Duration::from_secs(object.age_seconds));
     let ttl = if object.invalidated { "gone".to_owned() } else { signed_time(object.ttl_seconds) };
     let status = object.status.to_string();
-    line(&status, &bytes(object.body_bytes), &age, &ttl, &printable(&object.store), &places(object), &printable(&url))
+    line(
+        &status,
+        &bytes(object.body_bytes),
+        &age,
+        &ttl,
+        &printable(&object.store),
+        &places(object),
+        &printable(&url),
+    )
 }
 
 /// Where it lies, in a word or two: which disks they are is told by `larder get --head`.

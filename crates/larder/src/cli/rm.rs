@@ -29,7 +29,11 @@ pub(super) fn rm(arguments: &RmArguments) -> ExitCode {
     let done = run(async {
         for url in &arguments.urls {
             let target = format!("/object?url={}", encoded(url));
-            match arguments.admin.ask_for::<Purged>(Method::DELETE, &target, "takes out what it has stored").await {
+            match arguments
+                .admin
+                .ask_for::<Purged>(Method::DELETE, &target, "takes out what it has stored")
+                .await
+            {
                 Ok(purged) => tell(&purged, arguments.json),
                 // The others may still go, unless nobody is there to take them out.
                 Err(error @ AdminError::Refused(..)) => {

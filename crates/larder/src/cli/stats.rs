@@ -136,7 +136,9 @@ fn disks(stats: &Value) -> Table {
             let (held, most) = (tier["bytes"].as_u64(), tier["max_bytes"].as_u64());
             let size = |size: Option<u64>| size.map_or_else(|| NOTHING.to_owned(), bytes);
             let full = match (held, most) {
-                (Some(held), Some(most)) if most > 0 => format!("{} %", u128::from(held) * 100 / u128::from(most)),
+                (Some(held), Some(most)) if most > 0 => {
+                    format!("{} %", u128::from(held) * 100 / u128::from(most))
+                }
                 _ => NOTHING.to_owned(),
             };
             table.row([word(&store["name"]), kind, number(&tier["objects"]), size(held), size(most), full]);

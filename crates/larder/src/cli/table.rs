@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn numbers_are_short_and_say_their_unit() {
-        let sizes = [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (12_595, "12.3 KiB"), (200 << 20, "200 MiB")];
+        let sizes =
+            [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (12_595, "12.3 KiB"), (200 << 20, "200 MiB")];
         for (size, expected) in sizes {
             assert_eq!(bytes(size), expected);
         }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use larder_admin::{
-    Admin, Answering, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats, LogStats, ObjectQuestion,
-    ServerStats, Shown, Stats, TierStats, Token, Unexplained,
+    Admin, Answering, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats, LogStats,
+    ObjectQuestion, ServerStats, Shown, Stats, TierStats, Token, Unexplained,
 };
 use larder_config::Config;
 use larder_http::time::Clock;

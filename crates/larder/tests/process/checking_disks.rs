@@ -59,7 +59,11 @@ async fn a_disk_is_read_without_a_larder() {
     std::fs::write(disk.join("notes.txt"), "mine").unwrap();
     let report = json(name, 0).await;
     assert_eq!((&report["sound"], &report["responses"]), (&Value::from(true), &Value::from(2)), "{report}");
-    assert_eq!((&report["pieces"], &report["damaged"]), (&Value::from(3), &serde_json::json!([])), "{report}");
+    assert_eq!(
+        (&report["pieces"], &report["damaged"]),
+        (&Value::from(3), &serde_json::json!([])),
+        "{report}"
+    );
     assert!(report["foreign"][0].as_str().unwrap().ends_with("/notes.txt"), "{report}");
     let output = fsck(&[name]).await;
     let text = said(&output.stdout);

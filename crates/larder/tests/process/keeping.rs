@@ -142,9 +142,13 @@ async fn a_body_is_shown_byte_for_byte_and_a_head_with_its_fields() {
     }
     settled(&larder).await;
     let head = text(&larder, &["get", "http://localhost/vary", "--head"]).await;
-    for part in
-        ["1  200 http://localhost/vary  [accept-language: fr]", "2  200 ", "/d1", "vary: Accept-Language", "fresh for"]
-    {
+    for part in [
+        "1  200 http://localhost/vary  [accept-language: fr]",
+        "2  200 ",
+        "/d1",
+        "vary: Accept-Language",
+        "fresh for",
+    ] {
         assert!(head.contains(part), "no {part:?} in:\n{head}");
     }
     let told: Value =
@@ -268,7 +272,11 @@ async fn what_is_in_the_way_is_told_in_one_line_with_its_exit_code() {
         (&["stats", "--admin", &front], 1, "no larder that tells its figures (status"),
         (&["ls", "--store", "none", "--admin", &admin], 1, "there is no store \"none\""),
         (&["ls", "--limit", "0", "--admin", &admin], 2, "--limit"),
-        (&["get", "http://localhost/never", "--admin", &admin], 1, "nothing is stored under http://localhost/never"),
+        (
+            &["get", "http://localhost/never", "--admin", &admin],
+            1,
+            "nothing is stored under http://localhost/never",
+        ),
         (&["get", "http://localhost/never", "--head", "--admin", &admin], 1, "nothing is stored under"),
         (&["get", "/n/1", "--admin", &admin], 2, "\"/n/1\" is not an absolute URL"),
         (&["get", "ftp://localhost/n/1", "--admin", &admin], 2, "is not an absolute URL"),
@@ -294,7 +302,13 @@ async fn what_is_in_the_way_is_told_in_one_line_with_its_exit_code() {
     let output = run(&["get", "http://localhost/n/1", "--response", "2", "--admin", &admin]).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output.stderr).contains("no number 2"), "{}", said(&output.stderr));
-    for target in ["/objects?cursor=nonsense", "/objects?cursor=default:m0", "/objects?limit=0", "/object", "/objects?x=1"] {
+    for target in [
+        "/objects?cursor=nonsense",
+        "/objects?cursor=default:m0",
+        "/objects?limit=0",
+        "/object",
+        "/objects?x=1",
+    ] {
         assert_eq!(get(larder.admin, target).await.status, 400, "{target}");
     }
 }
@@ -307,7 +321,9 @@ async fn the_admin_token_guards_what_is_stored() {
     let larder = Process::run_config(&path).await;
     stored(&larder, "/n/1").await;
     let admin = larder.admin.to_string();
-    for command in [&["ls"][..], &["get", "http://localhost/n/1"], &["rm", "http://localhost/n/1"], &["stats"]] {
+    for command in
+        [&["ls"][..], &["get", "http://localhost/n/1"], &["rm", "http://localhost/n/1"], &["stats"]]
+    {
         let output = run(&[command, &["--admin", &admin]].concat()).await;
         assert_eq!(output.status.code(), Some(1), "{command:?}");
         assert!(said(&output.stderr).contains("wants its admin_token"), "{}", said(&output.stderr));
