@@ -112,9 +112,12 @@ impl Store {
 
     fn list_memory(&self, from: MemoryCursor, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> Page {
         let (found, next) = self.memory().page(from, most, wanted);
-        let entries = found.into_iter().filter_map(|(key, stored)| self.entry(key, stored));
         // What is on a disk was met there.
-        let entries = entries.filter(|entry| entry.disks.is_empty()).collect();
+        let was_met = |(key, stored): &(CacheKey, Arc<StoredResponse>)| {
+            self.disks().is_some_and(|disks| disks.lists(key, stored.identity()))
+        };
+        let alone = found.into_iter().filter(|found| !was_met(found));
+        let entries = alone.filter_map(|(key, stored)| self.entry(key, stored)).collect();
         Page { entries, unreadable: 0, next: next.map(|next| Cursor(At::Memory(next))) }
     }
 

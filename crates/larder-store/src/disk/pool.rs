@@ -77,14 +77,19 @@ impl Pool {
         self.state.lock().asked.len()
     }
 
-    /// Asks for the journal to be synced; the answer covers everything that was appended before.
+    /// Asks for the journal to be synced; the answer covers everything that was appended before. Once the pool is closed there
+    /// is none.
     pub(super) fn ask_sync(&self) -> oneshot::Receiver<io::Result<()>> {
         let (answer, answered) = oneshot::channel();
         let mut syncs = self.syncs.lock();
+        let mut state = self.state.lock();
+        if state.is_closed {
+            return answered;
+        }
         syncs.waiting.push(answer);
         if !std::mem::replace(&mut syncs.is_running, true) {
             // In front of the reads, and beyond their bound: there is one of these at most.
-            self.state.lock().asked.push_front(Ask::SyncJournal);
+            state.asked.push_front(Ask::SyncJournal);
             self.wake.notify_one();
         }
         answered

@@ -56,8 +56,9 @@ impl Disks {
             match disk.read_head(place) {
                 Ok(record) if wanted(&record.base) => {
                     let key = CacheKey::of_levels(&record.base, &record.variant);
+                    // A copy on a disk that was looked through before.
                     let before = self.disks.iter().take(from.disk);
-                    if !holders(before, &key, record.identity).any(|_| true) {
+                    if holders(before, &key, record.identity).all(|disk| disk.is_failing()) {
                         let at = Candidate { disk: from.disk, at: disk.address(&key), place };
                         page.kept.push(Kept { key, record, at });
                     }
@@ -91,6 +92,11 @@ impl Disks {
             }
         }
         found
+    }
+
+    /// Whether a listing of the disks meets the response of this identity.
+    pub(crate) fn lists(&self, key: &CacheKey, identity: u64) -> bool {
+        holders(self.disks.iter(), key, identity).any(|disk| !disk.is_failing())
     }
 
     /// The disks that have the response of this identity, by their folders.

@@ -231,10 +231,10 @@ mod tests {
             "requests 12 345, hit ratio 99.9 %, connections open -\n",
             "hit           12  50 µs  2.0 ms  1.50 s      -\n",
             "default          -         4       -        0          -\n",
-            "default  memory                 7  1.0 KiB  2.0 KiB  50 %\n",
-            "default  disk /mnt/d1           9      0 B      0 B     -\n",
-            "app                             -       2          -    -    -\n",
-            "        a:1     up              5       -          -\n",
+            "default  memory                7  1.0 KiB  2.0 KiB  50 %\n",
+            "default  disk /mnt/d1          9      0 B      0 B     -\n",
+            "app                           -       2          -    -    -\n",
+            "        a:1     up            5       -          -\n",
         ] {
             assert!(text.contains(part), "no {part:?} in:\n{text}");
         }
