@@ -11,6 +11,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use larder_http::message::Scheme;
@@ -36,6 +37,8 @@ pub struct Store {
     gate: Gate,
     /// When memory was last looked through for what is idle (monotonic). Held for the length of a sweep.
     swept: Mutex<Option<Duration>>,
+    /// Which shard's uses are told to the disks next.
+    turn: AtomicUsize,
 }
 
 /// Sweeps in which nobody has asked for it before something is idle.
@@ -62,6 +65,7 @@ impl Store {
             files: None,
             gate: Gate::default(),
             swept: Mutex::default(),
+            turn: AtomicUsize::new(0),
         })
     }
 
@@ -69,7 +73,14 @@ impl Store {
     pub fn of_files(settings: &MemoryStoreSettings, store: Arc<FileStore>, opened: WallTime) -> Arc<Self> {
         let memory = MemoryStore::new(settings);
         let files = Some(Filed { store, opened });
-        Arc::new(Self { memory, disks: None, files, gate: Gate::default(), swept: Mutex::default() })
+        Arc::new(Self {
+            memory,
+            disks: None,
+            files,
+            gate: Gate::default(),
+            swept: Mutex::default(),
+            turn: AtomicUsize::new(0),
+        })
     }
 
     /// The plain files, where it has those.
@@ -94,9 +105,15 @@ impl Store {
         self.disks.as_ref()
     }
 
-    /// Takes out of memory what nobody has asked for during `idle`, or a quarter of that more; disks do so by themselves. To be
-    /// called every now and then, more often than that.
-    pub fn tend(&self, idle: Duration, now: Now) {
+    /// To be called every second. Tells the disks what is in use, shard after shard, since hits in memory do not reach them;
+    /// and takes out of memory what nobody has asked for during `idle`, or a quarter of that more, which disks do by
+    /// themselves.
+    pub fn tend(&self, idle: Option<Duration>, now: Now) {
+        if let Some(disks) = &self.disks {
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+            self.memory.used_in(turn, |base, variant| disks.note_use_at(base, variant));
+        }
+        let Some(idle) = idle else { return };
         let mut swept = self.swept.lock();
         let last = *swept.get_or_insert(now.monotonic);
         if now.monotonic.saturating_sub(last) >= idle / u32::from(IDLE_SWEEPS) {
@@ -204,8 +221,15 @@ impl Store {
 
     /// Takes one response out of the index, where it still is.
     pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
+        // The disks first: what is recalled meanwhile finds that it is not there any more. Files last: what is in memory
+        // still may be on its way to one.
+        if self.disks.is_some() {
+            self.forget(key, response);
+        }
         self.memory.remove(key, response);
-        self.forget(key, response);
+        if self.files.is_some() {
+            self.forget(key, response);
+        }
     }
 
     /// What disks or files have of the identity of `response` goes: it lies elsewhere now, or nowhere.
@@ -254,8 +278,9 @@ impl Store {
     /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were. `number` is that
     /// of the invalidation. The disks go first: what is recalled meanwhile finds that it is not there any more.
     pub fn invalidate(&self, key: &CacheKey, number: u64) -> u64 {
-        let on_disks = self.disks.as_ref().map_or(0, |disks| disks.invalidate(key, number));
-        let in_memory = self.memory.invalidate(key);
+        let on_disks = || self.disks.as_ref().map_or(0, |disks| disks.invalidate(key, number));
+        // Under the lock under which responses are put into both, and come from one into the other.
+        let (in_memory, on_disks) = self.memory.invalidate_with(key, on_disks);
         if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_base(key, Scheme::Http)) {
             files.invalidate(&uri);
         }

@@ -96,7 +96,14 @@ impl Wiring {
 
     /// Remembers what is in force now, and gives stores their new size.
     pub(crate) fn commit(&mut self, draft: Draft) {
-        self.stores = draft.stores.into_iter().map(|(name, store)| (name, store.commit())).collect();
+        let stores: Vec<_> = draft.stores.into_iter().map(|(name, store)| (name, store.commit())).collect();
+        let is_gone = |name: &String| !stores.iter().any(|(other, _)| other == name);
+        for (_, known) in self.stores.iter().filter(|(name, _)| is_gone(name)) {
+            let store = Arc::clone(&known.store);
+            // It waits for disks, and nobody for it.
+            std::thread::spawn(move || store.close());
+        }
+        self.stores = stores;
         self.origins = draft.origins;
     }
 

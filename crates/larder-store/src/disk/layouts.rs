@@ -19,6 +19,11 @@ impl Disk {
         self.shared.health.is_failing()
     }
 
+    /// Where to look for a key of these two levels.
+    pub(crate) fn address_at(&self, base: &[u8], variant: &[u8]) -> Address {
+        self.shared.superblock.seed.address(base, variant)
+    }
+
     /// Reads that wait for the disk.
     pub fn reads_waiting(&self) -> usize {
         self.shared.pool.waiting()

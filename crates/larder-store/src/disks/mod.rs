@@ -179,6 +179,14 @@ impl Disks {
         }
     }
 
+    /// Whatever lies under a key of these two levels is in use.
+    pub(crate) fn note_use_at(&self, base: &[u8], variant: &[u8]) {
+        for disk in &self.disks {
+            let at = disk.address_at(base, variant);
+            disk.find(&at).into_iter().for_each(|place| disk.note_use(&at, place));
+        }
+    }
+
     /// Whatever lies under `key` on these disks is in use.
     fn note_use_of(&self, key: &CacheKey, on: &[usize]) {
         for disk in on.iter().filter_map(|disk| self.disks.get(*disk)) {

@@ -190,6 +190,58 @@ fn shares_follow_the_sizes_and_a_disk_that_goes_moves_only_its_own() {
     }
 }
 
+#[test]
+fn an_invalidation_comes_before_a_response_is_kept_or_after_it_everywhere() {
+    let folders = Folders::new();
+    let disks = folders.disks(Layout::Single, &[64]);
+    let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+    let key = key("/a");
+    let room = || store.reserve(2000).unwrap();
+    let body = StoredBody::new(vec![Bytes::from_static(b"x")], room());
+    let response = Arc::new(StoredResponse::new(head(&request(&[]), None), Arc::new(body), 0, room()));
+    std::thread::scope(|scope| {
+        let kept = store.insert(
+            &key,
+            response,
+            |_| true,
+            || {
+                let begun = disks.usage().0[0].1.journal_bytes;
+                scope.spawn(|| store.invalidate(&key, 1));
+                // It has to wait for this very call: were the disk told before, that would be seen here.
+                let until = Instant::now() + Duration::from_millis(200);
+                while disks.usage().0[0].1.journal_bytes == begun && Instant::now() < until {
+                    std::thread::yield_now();
+                }
+                true
+            },
+        );
+        assert!(kept);
+    });
+    assert!(!disks.has(&key), "invalidated, and on the disk");
+    assert!(matches!(store.lookup(None, &key, Duration::ZERO, |_| true), crate::Lookup::Absent));
+}
+
+#[test]
+fn what_is_hot_in_memory_has_another_life_on_its_disk() {
+    let folders = Folders::new();
+    let disks = folders.disks(Layout::Single, &[16]);
+    let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+    keep(&store, "/hot", 100);
+    keep(&store, "/cold", 100);
+    written(&disks);
+    let now = larder_http::time::Clock::default().now();
+    // Twice what the disk holds goes over it.
+    for number in 0..128 {
+        let found = store.lookup(None, &key("/hot"), now.monotonic, |_| true);
+        assert!(matches!(found, crate::Lookup::Selected(_)), "{number}");
+        (0..64).for_each(|_| store.tend(None, now));
+        keep(&store, &path(number), PIECE_BYTES);
+        written(&disks);
+    }
+    assert!(found(&disks, "/hot").is_some());
+    assert!(found(&disks, "/cold").is_none());
+}
+
 proptest! {
     #[test]
     fn regular_pieces_hold_the_same_bytes(lengths in proptest::collection::vec(0usize..400_000, 0..6)) {

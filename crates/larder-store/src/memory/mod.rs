@@ -346,9 +346,29 @@ impl MemoryStore {
 
     /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were.
     pub fn invalidate(&self, key: &CacheKey) -> u64 {
+        self.invalidate_with(key, || ()).0
+    }
+
+    /// The same, and what `beside` does under the shard's lock: whoever inserts under that lock comes before both or after
+    /// both.
+    pub(crate) fn invalidate_with<R>(&self, key: &CacheKey, beside: impl FnOnce() -> R) -> (u64, R) {
         let mut dropped = Vec::new();
-        self.place(key.hash()).change(|shard| shard.remove_base(key, &mut dropped));
-        dropped.iter().filter(|item| item.response().is_some()).count() as u64
+        let done = self.place(key.hash()).change(|shard| {
+            shard.remove_base(key, &mut dropped);
+            beside()
+        });
+        (dropped.iter().filter(|item| item.response().is_some()).count() as u64, done)
+    }
+
+    /// Calls `tell` for the keys of one shard, `turn` around all of them, whose responses have been used lately: the two
+    /// levels of each. Without the shard's lock.
+    pub(crate) fn used_in(&self, turn: usize, mut tell: impl FnMut(&[u8], &[u8])) {
+        let Some(place) = self.places.get(turn % SHARDS) else { return };
+        let used = place.shard.read().used();
+        for (key, base_len) in used {
+            let (base, variant) = key.split_at(base_len.min(key.len()));
+            tell(base, variant);
+        }
     }
 
     /// Takes out what nobody has asked for through so many calls of this, this one included. Each shard's lock is held for the

@@ -322,6 +322,16 @@ impl Shard {
         }
     }
 
+    /// The keys of responses that have been used since their last turn in the queues, each with the length of its base.
+    pub(super) fn used(&self) -> Vec<(Box<[u8]>, usize)> {
+        let is_used = |slot: &usize| {
+            let entry = self.entries.get(*slot);
+            entry.is_some_and(|entry| !entry.item.is_mark() && entry.uses.load(Ordering::Relaxed) > 0)
+        };
+        let used = self.keys.iter().filter(|own| own.slots.iter().any(is_used));
+        used.map(|own| (own.bytes.clone(), own.base_len)).collect()
+    }
+
     /// Takes out what nobody has asked for through so many sweeps, this one included.
     pub(super) fn sweep_idle(&mut self, sweeps: u8, dropped: &mut Vec<Item>) {
         let mut idle = Vec::new();

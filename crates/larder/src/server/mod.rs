@@ -376,8 +376,8 @@ impl Server {
     /// fails, or works again.
     pub fn tend_stores(&self) {
         for (name, store) in &self.config.stores {
-            if let (Some(idle), Some(store)) = (store.idle, self.wiring.store_named(name.as_str())) {
-                store.tend(idle, self.clock.now());
+            if let Some(known) = self.wiring.store_named(name.as_str()) {
+                known.tend(store.idle, self.clock.now());
             }
         }
         self.tell_of_disks();
