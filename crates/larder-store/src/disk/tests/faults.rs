@@ -151,3 +151,27 @@ fn a_disk_that_fails_is_left_alone_and_what_can_be_read_is_served() {
     assert!(!disk.usage().is_failing);
     assert_eq!(disk.take_event(), Some(DiskEvent::Recovered));
 }
+
+#[test]
+fn what_was_replaced_by_something_that_was_lost_does_not_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache");
+    let disk = open(&path, 16 * MIB);
+    for number in 1..=2 {
+        if number == 2 {
+            // No segment can be made any more: what does not fit into the open one is lost.
+            std::fs::rename(&path, folder.path().join("away")).unwrap();
+        }
+        for k in 0..60 {
+            let _ = disk.put(object(k, number, inline(number, 20_000)));
+        }
+        settled(&disk);
+    }
+    assert!(disk.usage().refused.failing > 0, "{:?}", disk.usage());
+    std::fs::rename(folder.path().join("away"), &path).unwrap();
+    disk.kill();
+    drop(disk);
+    let disk = open(&path, 16 * MIB);
+    let found: Vec<u64> = (0..60).filter_map(|k| Some(look(&disk, k)?.0)).collect();
+    assert!(!found.is_empty() && found.iter().all(|number| *number == 2), "{found:?}");
+}
