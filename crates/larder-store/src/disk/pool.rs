@@ -84,6 +84,7 @@ impl Pool {
         let mut syncs = self.syncs.lock();
         let mut state = self.state.lock();
         if state.is_closed {
+            // Dropped, the answer says so.
             return answered;
         }
         syncs.waiting.push(answer);

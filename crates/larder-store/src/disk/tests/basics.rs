@@ -195,3 +195,56 @@ fn fsck_counts_what_is_there() {
     assert!(report.is_sound(), "{report:?}");
     assert_eq!((report.objects, report.pieces, report.journal_entries), (51, 3, 1));
 }
+
+#[test]
+fn what_the_page_cache_lacks_is_left_to_the_pool() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = open(folder.path(), 64 * MIB);
+    if disk.shared.read_mode != ReadMode::NoWait {
+        eprintln!("skipped: this file system reads everything at once, or nothing");
+        return;
+    }
+    disk.put(object(1, 1, inline(1, 30_000))).unwrap();
+    let parts = pieces(&disk, 2, 2, 600_000).unwrap();
+    disk.put(object(2, 1, Content::Pieces(parts.clone()))).unwrap();
+    settled(&disk);
+    let place = |k: u64| disk.find(&disk.address(&key(k)))[0];
+    let forget = || {
+        for segment in disk.shared.segments.all() {
+            segment.file.sync_all().unwrap();
+            rustix::fs::fadvise(&segment.file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        }
+    };
+    // Under load the kernel may read ahead again in between; not every time.
+    wait(|| {
+        forget();
+        disk.read_now(place(1)).is_none()
+    });
+    assert_eq!(block_on(disk.read(place(1))).unwrap().content_bytes(), 30_000);
+    assert!(disk.read_now(place(1)).is_some(), "it is in the page cache now");
+    wait(|| {
+        forget();
+        disk.piece_now(&parts[1]).is_none()
+    });
+    assert_eq!(block_on(disk.read_piece(&parts[1])), Ok(bytes_of(2, 600_000).slice(262_144..524_288)));
+    assert_eq!(disk.usage().damaged, 0, "what is not there yet is not damaged");
+}
+
+#[test]
+fn syncs_of_the_journal_that_are_asked_for_together_are_all_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = open(folder.path(), 64 * MIB);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let asked: Vec<_> = (0..100)
+        .map(|number| {
+            let disk = Arc::clone(&disk);
+            runtime.spawn(async move {
+                disk.invalidate(&disk.address(&key(number)), number);
+                disk.sync_journal().await.is_ok()
+            })
+        })
+        .collect();
+    assert!(asked.into_iter().all(|asked| runtime.block_on(asked).unwrap()));
+    disk.close();
+    assert!(matches!(runtime.block_on(disk.sync_journal()), Err(DiskError::Closed(_))));
+}
