@@ -109,7 +109,7 @@ fn target(arguments: &LsArguments, limit: usize, cursor: Option<&str>) -> String
 }
 
 fn line(status: &str, bytes: &str, age: &str, ttl: &str, store: &str, places: &str, url: &str) -> String {
-    format!("{status:>6}  {bytes:>9}  {age:>7}  {ttl:>7}  {store:<9} {places:<12} {url}\n")
+    format!("{status:>6}  {bytes:>9}  {age:>7}  {ttl:>7}  {store:<9} {places:<14} {url}\n")
 }
 
 fn told(object: &StoredObject) -> String {
@@ -189,7 +189,7 @@ mod tests {
     fn a_response_is_a_line() {
         assert_eq!(
             told(&object()),
-            "   200   12.3 KiB     12 s   60 min  default   memory       http://a/b\n"
+            "   200   12.3 KiB     12 s   60 min  default   memory         http://a/b\n"
         );
         let places: Vec<String> = ["memory", "/d1", "/d2"].map(str::to_owned).to_vec();
         let stale = StoredObject { ttl_seconds: -5, places, ..object() };
