@@ -75,6 +75,7 @@ fn everything_in_memory_is_met_once() {
     let one = &entries[0];
     assert_eq!((one.scheme, one.authority.as_str(), one.body_bytes), (Scheme::Http, "example.com", 10));
     assert!(one.is_in_memory && one.disks.is_empty() && one.target().starts_with(b"/"));
+    assert_eq!(all(&store, 3, &|_| true).0.len(), 1999, "whatever the size of pages");
     let (few, _) = all(&store, 7, &|base| base.starts_with(b"example.com/19"));
     assert_eq!(few.len(), 111);
 }
