@@ -6,7 +6,7 @@ NAME  ?= all
 XTASK := cargo run -q -p xtask --
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check audit fmt reference fuzz-smoke h2spec conformance instructions bench realapp
+.PHONY: help demo test torture check audit fmt reference fuzz-smoke h2spec conformance instructions bench realapp
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
@@ -23,6 +23,11 @@ test: ## every test: units, properties, scenarios, conformance of HTTP/2 and cac
 	$(XTASK) fuzz
 	$(XTASK) instructions
 	$(XTASK) readme run
+
+torture: ## what takes long: 500 kills of a larder with disks, each byte checked afterwards, and long runs of the store's model
+	$(XTASK) need test
+	LARDER_KILLS=500 cargo test -p larder --locked --test proofs disks::crash -- --nocapture
+	LARDER_SEEDS=250 cargo test -p larder-store --locked --test contract model -- --nocapture
 
 check: ## format, lints, docs, layers, words, pages, licences
 	$(XTASK) need check

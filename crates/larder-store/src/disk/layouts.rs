@@ -14,9 +14,10 @@ impl Address {
 }
 
 impl Disk {
-    /// Whether the disk is left alone at the moment, because it failed.
-    pub fn is_failing(&self) -> bool {
-        self.shared.health.is_failing()
+    /// Whether the disk is left alone at the moment, because it failed. When its pause is over it is written to again: nothing
+    /// else tells whether it works.
+    pub fn is_left_alone(&self) -> bool {
+        self.shared.health.is_failing() && self.shared.health.pause().is_some()
     }
 
     /// Where to look for a key of these two levels.

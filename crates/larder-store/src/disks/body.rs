@@ -9,6 +9,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -34,6 +35,8 @@ pub(crate) struct DiskPieces {
     key: CacheKey,
     copies: SmallVec<[Copy; 2]>,
     length: u64,
+    /// A piece could not be read from any copy: nobody else is to begin with it.
+    is_broken: Arc<AtomicBool>,
 }
 
 /// The same piece on each disk that has it.
@@ -56,7 +59,7 @@ impl DiskPieces {
             && (1..=PIECE_BYTES).contains(&last.length());
         let length = (full.len() * PIECE_BYTES + last.length()) as u64;
         let copies = SmallVec::from_iter([Copy { home, pieces: Arc::clone(&pieces) }]);
-        is_regular.then(|| Self { disks: Arc::clone(disks), key: key.clone(), copies, length })
+        is_regular.then(|| Self { disks: Arc::clone(disks), key: key.clone(), copies, length, is_broken: Arc::default() })
     }
 
     /// Takes over the copies of another, where they are of as many bytes.
@@ -86,9 +89,9 @@ impl DiskPieces {
         self.copies.iter().filter_map(|copy| copy.pieces.get(index).cloned()).collect()
     }
 
-    /// Whether all of it is there still, in one copy at least.
+    /// Whether all of it is there still, in one copy at least, as far as anybody knows.
     pub(crate) fn is_there(&self) -> bool {
-        self.copies.iter().any(|copy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece)))
+        !self.is_broken.load(Ordering::Relaxed) && self.copies.iter().any(|copy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece)))
     }
 
     /// A reader of `range`, which lies within the body. `None` where some of it is gone from all copies.
@@ -204,7 +207,11 @@ impl http_body::Body for DiskReader {
                 }
             }
         };
-        // A piece that nobody has any more, or that is damaged: the client is cut, never told that this was all.
+        // A piece that nobody has any more, or that is damaged: the client is cut, never told that this was all. The next one
+        // asks the origin.
+        if piece.as_ref().is_err_and(|error| error.is_lasting()) {
+            this.pieces.is_broken.store(true, Ordering::Relaxed);
+        }
         let bytes = piece.ok().and_then(|piece| this.within(piece));
         Poll::Ready(Some(bytes.map(Frame::data).ok_or(BodyError::Lost)))
     }

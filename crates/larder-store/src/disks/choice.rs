@@ -37,7 +37,7 @@ impl Disks {
     }
 
     fn is_working(&self, disk: usize) -> bool {
-        self.disks.get(disk).is_some_and(|disk| !disk.is_failing())
+        self.disks.get(disk).is_some_and(|disk| !disk.is_left_alone())
     }
 }
 

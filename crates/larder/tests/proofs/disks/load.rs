@@ -18,6 +18,8 @@ pub(super) struct Tally {
     pub(super) answers: AtomicU64,
     pub(super) hits: AtomicU64,
     pub(super) posts: AtomicU64,
+    /// Hits that broke off, where that may happen.
+    pub(super) cut: AtomicU64,
     /// Longest time to a whole answer, in milliseconds.
     pub(super) longest_ms: AtomicU64,
 }
@@ -34,6 +36,8 @@ pub(super) struct Load {
     pub(super) is_over: Arc<AtomicBool>,
     /// Of a hundred requests.
     pub(super) posts_percent: u64,
+    /// What is stored may become unreadable while it is sent: then the client is cut.
+    pub(super) may_cut_hits: Arc<AtomicBool>,
 }
 
 impl Load {
@@ -45,6 +49,7 @@ impl Load {
             is_dying: Arc::default(),
             is_over: Arc::default(),
             posts_percent: 8,
+            may_cut_hits: Arc::default(),
         }
     }
 
@@ -105,6 +110,11 @@ impl Load {
         if let Err(wrong) = asked.check(&self.catalogue, &response) {
             panic!("{wrong}");
         }
+        if response.end != End::Complete && is_hit(&response) && self.may_cut_hits.load(Ordering::SeqCst) {
+            self.tally.cut.fetch_add(1, Ordering::Relaxed);
+            *connection = connect(self.addr).await;
+            return true;
+        }
         if response.end != End::Complete {
             assert!(self.may_break(), "cut while larder was alive: {asked:?}, {response}");
             return false;
@@ -135,11 +145,15 @@ pub(super) fn is_hit(response: &Response) -> bool {
     cache_status(response).contains("; hit")
 }
 
-/// Asks for everything once and checks it; says which were hits.
-pub(super) async fn read_all(addr: SocketAddr, catalogue: &Catalogue) -> Vec<Resource> {
+/// Asks for everything once, forwards or backwards, and checks it; says which were hits.
+pub(super) async fn read_all(addr: SocketAddr, catalogue: &Catalogue, backwards: bool) -> Vec<Resource> {
     let mut connection = connect(addr).await;
     let mut hits = Vec::new();
-    for resource in &catalogue.resources {
+    let mut resources = catalogue.resources.clone();
+    if backwards {
+        resources.reverse();
+    }
+    for resource in &resources {
         let asked = Asked::whole(catalogue, *resource, "plain");
         let response = within("an answer", connection.exchange(&asked.request())).await.unwrap();
         if let Err(wrong) = asked.check(catalogue, &response) {

@@ -5,10 +5,12 @@
 
 mod catalogue;
 mod crash;
+mod faults;
 mod load;
+mod mounted;
 mod origin;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use larder_store::disk::fsck;
@@ -36,8 +38,16 @@ impl Site {
     fn new(origin: &str, layout: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let count = if layout == "single" { 1 } else { 2 };
-        let disks: Vec<PathBuf> =
-            (0..count).map(|number| folder.path().join(format!("disk-{number}"))).collect();
+        let disks = (0..count).map(|number| folder.path().join(format!("disk-{number}"))).collect();
+        Self::of(origin, layout, disks, folder)
+    }
+
+    /// One disk in a folder that is somebody else's.
+    fn at(origin: &str, disk: &Path) -> Self {
+        Self::of(origin, "single", vec![disk.to_owned()], tempfile::tempdir().unwrap())
+    }
+
+    fn of(origin: &str, layout: &str, disks: Vec<PathBuf>, folder: tempfile::TempDir) -> Self {
         let listed: Vec<String> =
             disks.iter().map(|path| format!("{{ path = {path:?}, size = \"{DISK_SIZE}\" }}")).collect();
         let store = format!(

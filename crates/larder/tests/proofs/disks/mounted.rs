@@ -1,0 +1,96 @@
+//! File systems of a test's own, on memory or a loop device, that can be made to fail.
+//!
+//! In: what kind. Out: a folder where it is mounted; both go with the value. `None` where this machine or this user
+//! cannot.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Room for a disk of the smallest size and what a file system takes beside.
+const IMAGE_BYTES: u64 = 48 << 20;
+/// `EXT4_IOC_SHUTDOWN` with `EXT4_GOING_FLAGS_NOLOGFLUSH`: from then on whatever is asked of the file system fails.
+const SHUT_DOWN: &str = "import fcntl, os, struct, sys; \
+     fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack('I', 2))";
+
+/// Says that a test is not made here, and why.
+pub(super) fn skip(why: &str) {
+    println!("skipped: {why}");
+}
+
+/// A mounted file system.
+pub(super) struct Mounted {
+    path: PathBuf,
+    device: Option<String>,
+    _folder: tempfile::TempDir,
+}
+
+/// Whether a command went well.
+fn runs(command: &str, arguments: &[&str]) -> bool {
+    let status = Command::new(command)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+impl Mounted {
+    /// A tmpfs of this size.
+    pub(super) fn tmpfs(size: &str) -> Option<Self> {
+        let (folder, path) = place();
+        let size = format!("size={size}");
+        let is_mounted = runs("mount", &["-t", "tmpfs", "-o", &size, "larder-test", path.to_str()?]);
+        is_mounted.then_some(Self { path, device: None, _folder: folder })
+    }
+
+    /// An ext4 on a loop device, mounted with these options.
+    pub(super) fn ext4(options: &str) -> Option<Self> {
+        let (folder, path) = place();
+        let image = folder.path().join("image");
+        std::fs::File::create(&image).ok()?.set_len(IMAGE_BYTES).ok()?;
+        let device = Command::new("losetup").args(["--find", "--show"]).arg(&image).output().ok()?;
+        let device = String::from_utf8(device.stdout).ok()?.trim().to_owned();
+        let mounted = Self { path, device: Some(device.clone()), _folder: folder };
+        let made = runs("mkfs.ext4", &["-q", "-F", &device])
+            && runs("mount", &["-o", options, &device, mounted.path.to_str()?]);
+        made.then_some(mounted)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes everything fail from now on; says whether that can be done.
+    pub(super) fn shut_down(&self) -> bool {
+        self.path.to_str().is_some_and(|path| runs("python3", &["-c", SHUT_DOWN, path]))
+    }
+
+    /// Tells the file system that it has found an error, upon which it allows no more writes where it was mounted so; says
+    /// whether that can be done. (A remount would be refused: files are open for writing.)
+    pub(super) fn make_read_only(&self) -> bool {
+        let Some(name) = self.device.as_deref().and_then(|device| device.strip_prefix("/dev/")) else {
+            return false;
+        };
+        std::fs::write(format!("/sys/fs/ext4/{name}/trigger_fs_error"), "larder-test").is_ok()
+    }
+}
+
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mounted");
+    std::fs::create_dir(&path).unwrap();
+    (folder, path)
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // The larder that had files there may still be ending: the name goes now, the rest when it has.
+        if let Some(path) = self.path.to_str() {
+            runs("umount", &["-l", path]);
+        }
+        if let Some(device) = &self.device {
+            runs("losetup", &["--detach", device]);
+        }
+    }
+}
