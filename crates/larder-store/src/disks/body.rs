@@ -106,9 +106,18 @@ impl DiskPieces {
             }
             pins.extend(pinned);
         }
+        let first = self.piece(index(range.start / piece_bytes));
+        let first = match self.disks.look_at(&first) {
+            // Known before anything of it was sent: whoever asks gets it from elsewhere.
+            Some(Err(error)) if error.is_lasting() => {
+                self.is_broken.store(true, Ordering::Relaxed);
+                return None;
+            }
+            first => first.and_then(Result::ok),
+        };
         self.disks
             .note_use_of(&self.key, &self.copies.iter().map(|copy| copy.home).collect::<SmallVec<[_; 2]>>());
-        Some(DiskReader { pieces: self.clone(), range, reading: None, _pins: pins })
+        Some(DiskReader { pieces: self.clone(), range, first, reading: None, _pins: pins })
     }
 }
 
@@ -131,7 +140,22 @@ impl Disks {
 
     /// A piece as far as the page cache has it, or memory still.
     pub(crate) fn piece_now(&self, copies: &PieceCopies) -> Option<Bytes> {
-        copies.iter().find_map(|piece| self.of_piece(piece)?.piece_now(piece)?.ok())
+        self.look_at(copies)?.ok()
+    }
+
+    /// A piece, from the first copy that can be read at once; an error where none can be read at all, `None` where one might
+    /// be after a wait.
+    fn look_at(&self, copies: &PieceCopies) -> Option<Result<Bytes, ReadError>> {
+        let mut failed = Some(ReadError::Gone);
+        for piece in copies {
+            match self.of_piece(piece).map(|disk| disk.piece_now(piece)) {
+                Some(Some(Ok(bytes))) => return Some(Ok(bytes)),
+                Some(Some(Err(error))) => failed = failed.map(|_| error),
+                Some(None) => failed = None,
+                None => {}
+            }
+        }
+        failed.map(Err)
     }
 
     /// A piece, from the first copy that can be read.
@@ -155,6 +179,8 @@ pub(crate) struct DiskReader {
     pieces: DiskPieces,
     /// What is left to read.
     range: Range<u64>,
+    /// The piece that has the first byte, where it could be read at once.
+    first: Option<Bytes>,
     reading: Option<Reading>,
     _pins: Vec<disk::Pin>,
 }
@@ -192,7 +218,7 @@ impl http_body::Body for DiskReader {
             }
             None => {
                 let copies = this.pieces.piece(index(this.range.start / PIECE_BYTES as u64));
-                match this.pieces.disks.piece_now(&copies) {
+                match this.first.take().or_else(|| this.pieces.disks.piece_now(&copies)) {
                     Some(bytes) => Ok(bytes),
                     None => {
                         let disks = Arc::clone(&this.pieces.disks);

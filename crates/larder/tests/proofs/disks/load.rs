@@ -132,6 +132,18 @@ impl Load {
         self.tally.longest_ms.fetch_max(took_ms, Ordering::Relaxed);
         match answered {
             Ok(response) => Some(response),
+            Err(_) if self.may_cut_hits.load(Ordering::SeqCst) => {
+                // Cut before its head: the next request comes on another connection.
+                self.tally.cut.fetch_add(1, Ordering::Relaxed);
+                *connection = connect(self.addr).await;
+                within("an answer", connection.exchange(request)).await.ok()
+            }
+            Err(_) if self.may_cut_hits.load(Ordering::SeqCst) => {
+                // Cut before its head: the next request comes on another connection.
+                self.tally.cut.fetch_add(1, Ordering::Relaxed);
+                *connection = connect(self.addr).await;
+                within("an answer", connection.exchange(request)).await.ok()
+            }
             Err(error) => {
                 assert!(self.may_break(), "{error}: {} {}", request.method, request.target);
                 None
@@ -145,24 +157,44 @@ pub(super) fn is_hit(response: &Response) -> bool {
     cache_status(response).contains("; hit")
 }
 
-/// Asks for everything once, forwards or backwards, and checks it; says which were hits.
-pub(super) async fn read_all(addr: SocketAddr, catalogue: &Catalogue, backwards: bool) -> Vec<Resource> {
+/// Asks for everything once, and checks it.
+pub(super) async fn read_all(addr: SocketAddr, catalogue: &Catalogue) {
     let mut connection = connect(addr).await;
-    let mut hits = Vec::new();
-    let mut resources = catalogue.resources.clone();
-    if backwards {
-        resources.reverse();
-    }
-    for resource in &resources {
+    for resource in &catalogue.resources {
         let asked = Asked::whole(catalogue, *resource, "plain");
-        let response = within("an answer", connection.exchange(&asked.request())).await.unwrap();
-        if let Err(wrong) = asked.check(catalogue, &response) {
-            panic!("{wrong}");
-        }
-        assert_eq!(response.end, End::Complete, "cut: {asked:?}, {response}");
-        if is_hit(&response) {
-            hits.push(*resource);
+        assert!(whole(&mut connection, catalogue, &asked, asked.request()).await.is_some());
+    }
+}
+
+/// Asks for everything that is stored, without a request to the origin, and checks it; says what was there.
+pub(super) async fn find_all(addr: SocketAddr, catalogue: &Catalogue) -> Vec<Resource> {
+    let mut connection = connect(addr).await;
+    let mut there = Vec::new();
+    for resource in &catalogue.resources {
+        let asked = Asked::whole(catalogue, *resource, "plain");
+        let request = asked.request().field("Cache-Control", "only-if-cached");
+        if let Some(response) = whole(&mut connection, catalogue, &asked, request).await {
+            assert!(is_hit(&response), "{response}");
+            there.push(*resource);
         }
     }
-    hits
+    there
+}
+
+/// The whole answer; `None` where nothing is stored and the origin was not to be asked.
+async fn whole(
+    connection: &mut Connection,
+    catalogue: &Catalogue,
+    asked: &Asked,
+    request: Request,
+) -> Option<Response> {
+    let response = within("an answer", connection.exchange(&request)).await.unwrap();
+    if response.status == 504 {
+        return None;
+    }
+    if let Err(wrong) = asked.check(catalogue, &response) {
+        panic!("{wrong}");
+    }
+    assert_eq!(response.end, End::Complete, "cut: {asked:?}, {response}");
+    Some(response)
 }
