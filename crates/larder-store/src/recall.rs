@@ -25,6 +25,9 @@ use crate::stored::{StoredBody, StoredResponse};
 /// How long a request waits for a disk before it asks the origin instead.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// How often it is looked again for what has moved meanwhile.
+const LOOKS_MAX: usize = 3;
+
 /// What a look on the disks brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recalled {
@@ -81,21 +84,39 @@ pub(crate) async fn recall(
                 turn
             }
         };
-        let mut recalled = Recalled::Nothing;
-        for candidate in disks.candidates(key) {
-            let Ok(mut loaded) = disks.load(key, &candidate).await else { continue };
-            disks.add_copies(key, &candidate, &mut loaded).await;
-            if let Some(stored) = restored(memory, disks, key, &candidate, loaded, now)
-                && selects(&stored)
-                && keep(memory, disks, key, &candidate, stored)
-            {
-                recalled = Recalled::Something;
-                if !all {
-                    break;
+        for _ in 0..LOOKS_MAX {
+            let mut recalled = Recalled::Nothing;
+            // What is used is written elsewhere when its segment is given up.
+            let mut has_moved = false;
+            for candidate in disks.candidates(key) {
+                let mut loaded = match disks.load(key, &candidate).await {
+                    Ok(loaded) => loaded,
+                    Err(error) => {
+                        let is_there = disks.holds(key, &candidate);
+                        has_moved |= !is_there;
+                        if is_there && error.is_lasting() {
+                            disks.forget(key, &candidate);
+                        }
+                        continue;
+                    }
+                };
+                disks.add_copies(key, &candidate, &mut loaded).await;
+                let stored = restored(memory, disks, key, &candidate, loaded, now);
+                let Some(stored) = stored.filter(|stored| selects(stored)) else { continue };
+                if keep(memory, disks, key, &candidate, stored) {
+                    recalled = Recalled::Something;
+                    if !all {
+                        return recalled;
+                    }
+                } else {
+                    has_moved |= !disks.holds(key, &candidate);
                 }
             }
+            if recalled == Recalled::Something || !has_moved {
+                return recalled;
+            }
         }
-        recalled
+        Recalled::Nothing
     };
     tokio::time::timeout(WAIT_MAX, looked).await.unwrap_or(Recalled::TooLate)
 }
@@ -121,7 +142,8 @@ fn restored(
         Content::Inline(bytes) if bytes.is_empty() => StoredBody::empty(),
         Content::Inline(bytes) => {
             let room = memory.reserve(bytes.len() as u64 + crate::stored::PIECE_OVERHEAD_BYTES)?;
-            StoredBody::new(vec![bytes], room)
+            // Copied: it is a slice of the whole record.
+            StoredBody::new(vec![Bytes::copy_from_slice(&bytes)], room)
         }
         Content::Pieces(pieces) => StoredBody::on_disks(memory, *pieces)?,
     };

@@ -122,6 +122,14 @@ impl Store {
         }
     }
 
+    /// How many files it may have open at once, beside those that send hot bodies.
+    pub fn files_max(&self) -> usize {
+        /// Kept open, on their way to a disk, and of the store itself.
+        const PLAIN_FILES: usize = 1024 + 256;
+        let of_disks = self.disks.iter().flat_map(|disks| disks.disks()).map(|disk| disk.files_max());
+        of_disks.fold(0, usize::saturating_add).saturating_add(self.files.as_ref().map_or(0, |_| PLAIN_FILES))
+    }
+
     /// Takes over new sizes of what is kept in memory, and evicts down to a lower cap.
     pub fn resize(&self, settings: &MemoryStoreSettings) {
         self.memory.resize(settings);

@@ -77,7 +77,7 @@ impl StoredHead {
     /// # Errors
     /// The bytes are not what this version wrote.
     pub fn from_bytes(
-        bytes: &Bytes,
+        bytes: &[u8],
         now: Now,
         (scheme, authority): (Scheme, &Authority),
     ) -> Result<Self, HeadError> {
@@ -92,8 +92,9 @@ impl StoredHead {
         let received = WallTime(from.number()?);
         let [while_revalidate, if_error] =
             [from.number()?, from.number()?].map(|ms| (ms != NONE).then_some(Duration::from_millis(ms)));
-        let fields = read_lines(&bytes.slice_ref(from.block()?))?;
-        let controls = read_lines(&bytes.slice_ref(from.block()?))?;
+        // Copied: a slice would keep all that was read with them.
+        let fields = read_lines(&Bytes::copy_from_slice(from.block()?))?;
+        let controls = read_lines(&Bytes::copy_from_slice(from.block()?))?;
         let vary = Selecting::read(&mut from)?;
         if !from.0.is_empty() {
             return Err(HeadError::Malformed);

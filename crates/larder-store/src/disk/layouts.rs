@@ -20,6 +20,12 @@ impl Disk {
         self.shared.health.is_failing() && self.shared.health.pause().is_some()
     }
 
+    /// How many files the disk may have open at once.
+    pub fn files_max(&self) -> usize {
+        let segments = self.usage().max_bytes / self.shared.segment_bytes.max(1);
+        usize::try_from(segments).unwrap_or(usize::MAX).saturating_add(8)
+    }
+
     /// Where to look for a key of these two levels.
     pub(crate) fn address_at(&self, base: &[u8], variant: &[u8]) -> Address {
         self.shared.superblock.seed.address(base, variant)

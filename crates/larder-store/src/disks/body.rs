@@ -59,7 +59,13 @@ impl DiskPieces {
             && (1..=PIECE_BYTES).contains(&last.length());
         let length = (full.len() * PIECE_BYTES + last.length()) as u64;
         let copies = SmallVec::from_iter([Copy { home, pieces: Arc::clone(&pieces) }]);
-        is_regular.then(|| Self { disks: Arc::clone(disks), key: key.clone(), copies, length, is_broken: Arc::default() })
+        is_regular.then(|| Self {
+            disks: Arc::clone(disks),
+            key: key.clone(),
+            copies,
+            length,
+            is_broken: Arc::default(),
+        })
     }
 
     /// Takes over the copies of another, where they are of as many bytes.
@@ -91,7 +97,8 @@ impl DiskPieces {
 
     /// Whether all of it is there still, in one copy at least, as far as anybody knows.
     pub(crate) fn is_there(&self) -> bool {
-        !self.is_broken.load(Ordering::Relaxed) && self.copies.iter().any(|copy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece)))
+        !self.is_broken.load(Ordering::Relaxed)
+            && self.copies.iter().any(|copy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece)))
     }
 
     /// A reader of `range`, which lies within the body. `None` where some of it is gone from all copies.

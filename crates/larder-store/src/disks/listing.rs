@@ -47,7 +47,7 @@ impl Disks {
     ) -> KeptPage {
         let mut page = KeptPage::default();
         let Some(disk) = self.disks.get(from.disk) else { return page };
-        let listing = match disk.is_failing() {
+        let listing = match disk.is_left_alone() {
             true => disk::Listing::default(),
             false => disk.list(from.from, records_max),
         };
@@ -58,7 +58,7 @@ impl Disks {
                     let key = CacheKey::of_levels(&record.base, &record.variant);
                     // A copy on a disk that was looked through before.
                     let before = self.disks.iter().take(from.disk);
-                    if holders(before, &key, record.identity).all(|disk| disk.is_failing()) {
+                    if holders(before, &key, record.identity).all(|disk| disk.is_left_alone()) {
                         let at = Candidate { disk: from.disk, at: disk.address(&key), place };
                         page.kept.push(Kept { key, record, at });
                     }
@@ -96,7 +96,7 @@ impl Disks {
 
     /// Whether a listing of the disks meets the response of this identity.
     pub(crate) fn lists(&self, key: &CacheKey, identity: u64) -> bool {
-        holders(self.disks.iter(), key, identity).any(|disk| !disk.is_failing())
+        holders(self.disks.iter(), key, identity).any(|disk| !disk.is_left_alone())
     }
 
     /// The disks that have the response of this identity, by their folders.

@@ -127,6 +127,7 @@ impl Server {
         let mut wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone());
         let (settings, draft) = wiring.draft(&config)?;
         proxy.recover(&settings.stores);
+        let of_stores = settings.stores.iter().map(|store| store.files_max()).fold(0, usize::saturating_add);
         let plan = Plan::new(settings).map_err(WireError::from)?;
         let bound: Vec<_> = config
             .listen
@@ -134,7 +135,7 @@ impl Server {
             .map(|address| larder_listen::bind(*address, count).map(|bound| (*address, bound)))
             .collect::<Result<_, _>>()?;
         let slots = Arc::new(tokio::sync::Semaphore::new(larder_listen::accept::connection_slots(
-            DESCRIPTOR_RESERVE + count * larder_store::Near::files_max(count),
+            (DESCRIPTOR_RESERVE + count * larder_store::Near::files_max(count)).saturating_add(of_stores),
         )));
         let mut workers = Vec::with_capacity(count);
         for index in 0..count {

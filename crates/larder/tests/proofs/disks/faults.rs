@@ -63,7 +63,8 @@ impl Running {
         while self.sum(family).await <= before {
             if started.elapsed() > crate::support::BOUND {
                 let metrics = self.larder.metrics().await;
-                let disk: Vec<&str> = metrics.0.lines().filter(|line| line.starts_with("larder_disk")).collect();
+                let disk: Vec<&str> =
+                    metrics.0.lines().filter(|line| line.starts_with("larder_disk")).collect();
                 panic!("{family} stays at {before}: {disk:#?}, {:?}", self.larder.stderr());
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
