@@ -7,6 +7,7 @@
 //! Looking counts as no use and promotes nothing. Heads on disks are read on a thread that may wait.
 //! Deliberately absent: predicates (prefixes, tags, all), and any layout of text.
 
+mod files;
 mod told;
 
 use std::sync::Arc;
@@ -18,7 +19,6 @@ use larder_http::body::Body;
 use larder_http::message::Scheme;
 use larder_http::target::{Target, absolute_form};
 use larder_http::time::Now;
-use larder_store::disk::DiskError;
 use larder_store::listing::{Cursor, Entry};
 use larder_store::{CacheKey, Store};
 
@@ -67,14 +67,14 @@ pub enum ObjectsError {
     Unreadable(String),
     /// It is gone, and may come back after a crash.
     #[error(
-        "{gone} responses are gone, but a disk did not confirm it, so they may come back after a crash: ask again"
+        "{gone} responses are gone, but a disk did not confirm that, so they may come back: ask again"
     )]
     NotDurable {
         /// How many responses went.
         gone: u64,
         /// Why.
         #[source]
-        why: Option<DiskError>,
+        why: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     /// The thread that looked is lost.
     #[error("the look was lost")]
@@ -200,8 +200,8 @@ impl Worker {
         body.ok_or_else(|| ObjectsError::Unreadable(url.to_owned()))
     }
 
-    /// Takes everything out that is stored under a URL, in all stores and for both schemes, and keeps fetches that are on
-    /// their way from storing. Answers once the disks have it in their journals.
+    /// Takes everything out that is stored under a URL, in all stores and for both schemes, files that people put there included,
+    /// and keeps fetches that are on their way from storing. Answers once the disks have it in their journals.
     ///
     /// # Errors
     /// It is no URL; or it went, and a disk did not confirm that within 30 s.
@@ -215,13 +215,15 @@ impl Worker {
         let stores = plan.stores.iter().map(|store| &**store);
         let ground = |key: &_, number| flights.invalidate(key, number, None);
         let authority = parsed.authority.as_str();
-        let gone =
-            invalidate::invalidate(&self.proxy.numbering, stores, authority, &self.forms(&parsed), ground);
+        let forms = Arc::new(self.forms(&parsed));
+        let filed = files::Filed::of(&plan.stores, authority, &forms);
+        let files = filed.count().await;
+        let gone = invalidate::invalidate(&self.proxy.numbering, stores, authority, &forms, ground) + files;
         self.metrics.invalidated(&InvalidationKind::Purge);
         let synced = async {
-            let mut first = Ok(());
+            let mut first = filed.remove().await;
             for disks in plan.stores.iter().filter_map(|store| store.disks()) {
-                let synced = disks.sync().await;
+                let synced = disks.sync().await.map_err(Into::into);
                 first = first.and(synced);
             }
             first

@@ -240,6 +240,24 @@ async fn an_acknowledged_purge_holds_after_a_kill() {
 }
 
 #[tokio::test]
+async fn a_purge_removes_files_whoever_put_them_there() {
+    let origin = Origin::simple(scripts()).unwrap();
+    let store = "[stores.default]\nfiles = \"pages\"\n";
+    let (directory, path) = written(&config(&origin.url(), "", store));
+    let larder = Process::run_config(&path).await;
+    let file = |name: &str| directory.path().join("pages/localhost").join(name);
+    stored(&larder, "/n/1").await;
+    until("its file is there", async || file("n/1").is_file()).await;
+    std::fs::write(file("n/mine.txt"), "mine").unwrap();
+    until("it is served", async || get(larder.addr, "/n/mine.txt").await.body == b"mine").await;
+    let urls = ["http://localhost/n/1", "http://localhost/n/mine.txt", "http://localhost/n/none"];
+    let removed = text(&larder, &["rm", urls[0], urls[1], urls[2]]).await;
+    assert_eq!(removed.matches("1 response removed").count(), 2, "{removed}");
+    assert!(!file("n/1").exists() && !file("n/mine.txt").exists());
+    assert!(cache_status(&get(larder.addr, "/n/1").await).contains("fwd="));
+}
+
+#[tokio::test]
 async fn the_figures_are_told_as_tables_and_as_they_came() {
     let origin = Origin::simple(scripts()).unwrap();
     let (_directory, path) = with_disk(&origin.url());

@@ -1,0 +1,78 @@
+//! A purge of plain files.
+//!
+//! In: a URL in its forms, and the stores of files. Out: how many files there are, and then none: whoever put them there, and gone
+//! for good when it is told. An invalidation by a client spares what people put there; who purges means it.
+//! Files are looked at and removed on a thread that may wait. A URL that no file can stand for has none.
+
+use std::sync::Arc;
+
+use larder_http::message::Scheme;
+use larder_http::target::Target;
+use larder_store::Store;
+use larder_store::files::{FileStore, FilesError, TargetUri};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The files that a URL may have.
+pub(super) struct Filed {
+    stores: Arc<[Arc<FileStore>]>,
+    authority: Arc<str>,
+    forms: Arc<Vec<Target>>,
+}
+
+impl Filed {
+    pub(super) fn of(stores: &[Arc<Store>], authority: &str, forms: &Arc<Vec<Target>>) -> Self {
+        let stores = stores.iter().filter_map(|store| store.files().cloned()).collect();
+        Self { stores, authority: authority.into(), forms: Arc::clone(forms) }
+    }
+
+    /// How many there are.
+    pub(super) async fn count(&self) -> u64 {
+        let is_there = |store: &FileStore, target: &Target, authority: &str| {
+            let has = |scheme| store.look_blocking(&uri(scheme, authority, target)).is_some();
+            has(Scheme::Http) || has(Scheme::Https)
+        };
+        let there = self.each(move |store, target, authority| Ok(is_there(store, target, authority))).await;
+        there.unwrap_or_default()
+    }
+
+    /// Removes them.
+    ///
+    /// # Errors
+    /// One may still be there.
+    pub(super) async fn remove(&self) -> Result<(), Failure> {
+        let removed = |store: &FileStore, target: &Target, authority: &str| {
+            match store.remove(&uri(Scheme::Http, authority, target)) {
+                Err(FilesError::Unnameable(_)) => Ok(false),
+                removed => removed,
+            }
+        };
+        self.each(removed).await.map(|_| ())
+    }
+
+    /// How often `act` says yes, on a thread that may wait; stops at the first failure.
+    async fn each(
+        &self,
+        act: impl Fn(&FileStore, &Target, &str) -> Result<bool, FilesError> + Send + 'static,
+    ) -> Result<u64, Failure> {
+        if self.stores.is_empty() {
+            return Ok(0);
+        }
+        let (stores, forms) = (Arc::clone(&self.stores), Arc::clone(&self.forms));
+        let authority = Arc::clone(&self.authority);
+        let acted = tokio::task::spawn_blocking(move || {
+            let mut count = 0;
+            for store in stores.iter() {
+                for target in forms.iter() {
+                    count += u64::from(act(store, target, &authority)?);
+                }
+            }
+            Ok::<u64, FilesError>(count)
+        });
+        Ok(acted.await??)
+    }
+}
+
+fn uri<'a>(scheme: Scheme, authority: &'a str, target: &'a Target) -> TargetUri<'a> {
+    TargetUri { scheme, authority, path: target.path(), query: target.query() }
+}
