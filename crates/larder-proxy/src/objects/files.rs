@@ -41,11 +41,13 @@ impl Filed {
     /// # Errors
     /// One may still be there.
     pub(super) async fn remove(&self) -> Result<(), Failure> {
-        let removed = |store: &FileStore, target: &Target, authority: &str| {
-            match store.remove(&uri(Scheme::Http, authority, target)) {
-                Err(FilesError::Unnameable(_)) => Ok(false),
-                removed => removed,
-            }
+        let removed = |store: &FileStore, target: &Target, authority: &str| match store.remove(&uri(
+            Scheme::Http,
+            authority,
+            target,
+        )) {
+            Err(FilesError::Unnameable(_)) => Ok(false),
+            removed => removed,
         };
         self.each(removed).await.map(|_| ())
     }

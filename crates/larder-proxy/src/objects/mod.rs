@@ -66,9 +66,7 @@ pub enum ObjectsError {
     #[error("what is stored under {0} cannot be read any more")]
     Unreadable(String),
     /// It is gone, and may come back after a crash.
-    #[error(
-        "{gone} responses are gone, but a disk did not confirm that, so they may come back: ask again"
-    )]
+    #[error("{gone} responses are gone, but a disk did not confirm that, so they may come back: ask again")]
     NotDurable {
         /// How many responses went.
         gone: u64,
