@@ -146,7 +146,8 @@ fn use_found(
         }
         Found::Ask(ask) => ask,
     };
-    if larder_cache::only_if_cached(&exchange.head, &exchange.settings().policy) {
+    // What a disk may have is stored as well.
+    if !ask.may_recall && larder_cache::only_if_cached(&exchange.head, &exchange.settings().policy) {
         return Ok(reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED));
     }
     let Some((stored, reason)) = refresh::standing_in(quest, exchange, &ask, now) else {
@@ -202,6 +203,9 @@ pub(super) async fn cached(
                 Ok(reply) => return reply,
                 Err(other) => ask = other,
             }
+        }
+        if larder_cache::only_if_cached(&exchange.head, &settings.policy) {
+            return reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED);
         }
         let seldom = *seldom.get_or_insert_with(|| is_seldom(worker, &settings, &key, &ask));
         looks += 1;

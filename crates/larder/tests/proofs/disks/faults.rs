@@ -230,7 +230,7 @@ async fn a_disk_that_is_slow_slows_nobody_down() {
         skip("there is no strace");
         return running.end().await;
     };
-    running.serves(10 * ANSWERS).await;
+    running.serves(3 * ANSWERS).await;
     if injecting.has_ended() {
         skip("strace cannot attach");
         return running.end().await;
