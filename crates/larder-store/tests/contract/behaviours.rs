@@ -1,20 +1,21 @@
-//! The behaviours, each for every kind of store.
-
-use std::sync::Arc;
+//! What is stored and found, each for every kind of store, and what each of these tests is made of.
+//!
+//! In: a behaviour, as a function of a store. It runs on each kind, and the caps hold afterwards. How things end is in
+//! [`crate::endings`].
 
 use larder_store::{Growing, Lookup};
 
 use crate::house::{House, KINDS, Kind, Page, Sizes, key};
 
 /// What lies inside a record, what is one piece, and what is several.
-const LENGTHS: [usize; 7] = [0, 1, 134, 20_000, 256 * 1024, 256 * 1024 + 1, 1_000_000];
+pub(crate) const LENGTHS: [usize; 7] = [0, 1, 134, 20_000, 256 * 1024, 256 * 1024 + 1, 1_000_000];
 
 /// Runs a behaviour on each kind of store.
-fn everywhere(behaviour: impl AsyncFn(&mut House)) {
+pub(crate) fn everywhere(behaviour: impl AsyncFn(&mut House)) {
     everywhere_of(Sizes::default(), behaviour);
 }
 
-fn everywhere_of(sizes: Sizes, behaviour: impl AsyncFn(&mut House)) {
+pub(crate) fn everywhere_of(sizes: Sizes, behaviour: impl AsyncFn(&mut House)) {
     for kind in KINDS {
         println!("{kind:?}");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -25,14 +26,14 @@ fn everywhere_of(sizes: Sizes, behaviour: impl AsyncFn(&mut House)) {
 }
 
 /// `page` is found as it is.
-async fn finds(house: &House, page: &Page) {
+pub(crate) async fn finds(house: &House, page: &Page) {
     let found = house.find(&page.key(), page.flavour).await;
     let found = found.unwrap_or_else(|| panic!("{:?} has no {page:?}", house.kind));
     assert_eq!(found.version, page.version.0, "{:?}: {page:?}", house.kind);
     assert!(found.body == Some(page.body()), "{:?}: another body of {page:?}", house.kind);
 }
 
-async fn lacks(house: &House, path: &str) {
+pub(crate) async fn lacks(house: &House, path: &str) {
     let found = house.find(&key(path), None).await;
     assert!(found.is_none(), "{:?} has {path}: {found:?}", house.kind);
 }
@@ -195,109 +196,6 @@ fn ranges_of_what_is_stored_are_the_same_bytes() {
 }
 
 #[test]
-fn an_invalidation_takes_every_variant_and_nothing_else() {
-    everywhere(async |house| {
-        for length in [134, 600_000] {
-            let path = format!("/{length}");
-            let pages =
-                [Some("sweet"), Some("plain")].map(|flavour| Page { flavour, ..Page::new(&path, 1, length) });
-            let other = Page::new(&format!("{path}/other"), 1, length);
-            for page in pages.iter().chain([&other]) {
-                assert!(house.put(page, 0).await);
-            }
-            // While they may be on their way to the disks, and when they are there.
-            if length > 134 {
-                house.settle();
-            }
-            assert_eq!(house.store.invalidate(&key(&path), 7), 2, "{:?}", house.kind);
-            for _ in 0..2 {
-                for page in &pages {
-                    assert!(house.find(&page.key(), page.flavour).await.is_none(), "{:?}", house.kind);
-                }
-                finds(house, &other).await;
-                house.settle();
-                house.empty_memory();
-            }
-            // What is fetched afterwards is there.
-            let newer = Page::new(&path, 2, length);
-            assert!(house.put(&newer, 7).await);
-            finds(house, &newer).await;
-        }
-    });
-}
-
-#[test]
-fn what_was_removed_is_gone() {
-    everywhere(async |house| {
-        for length in [134, 600_000] {
-            let page = Page::new("/a", 1, length);
-            assert!(house.put(&page, 0).await);
-            house.settle();
-            let found = house.find(&page.key(), None).await.unwrap();
-            house.store.remove(&page.key(), &found.stored);
-            lacks(house, "/a").await;
-            // Whoever holds it still reads it.
-            assert!(
-                house.read(&found.stored, 0..length as u64).await == Some(page.body()),
-                "{:?}",
-                house.kind
-            );
-            house.settle();
-            house.empty_memory();
-            lacks(house, "/a").await;
-            assert!(house.put(&page, 0).await);
-            house.store.discard(&page.key(), |_| true);
-            lacks(house, "/a").await;
-            house.settle();
-            house.empty_memory();
-            lacks(house, "/a").await;
-        }
-    });
-}
-
-#[test]
-fn what_became_invalid_meanwhile_is_not_stored() {
-    everywhere(async |house| {
-        for length in [134, 600_000] {
-            let page = Page::new("/a", 1, length);
-            let (key, head, body) = (page.key(), page.head(&house.clock), page.body());
-            let growing = Growing::keep(&house.store, &key, Some(body.len() as u64)).unwrap();
-            growing.push(body).await.unwrap();
-            let whole = growing.finish(None, |_| ()).await.unwrap().unwrap();
-            let room = house.store.reserve(10_000).unwrap();
-            let response = Arc::new(larder_store::StoredResponse::new(head, whole, 0, room));
-            assert!(!house.store.insert(&key, response, |_| true, || false));
-            lacks(house, "/a").await;
-            house.settle();
-            house.empty_memory();
-            lacks(house, "/a").await;
-        }
-    });
-}
-
-/// What memory does not take in the end must not be on the disks either: it would come back when memory has forgotten.
-#[test]
-fn what_was_outdated_when_it_came_leaves_no_trace() {
-    everywhere(async |house| {
-        for length in [134, 600_000] {
-            let page = |version| Page::new(&format!("/{length}"), version, length);
-            assert!(house.put(&page(1), 0).await);
-            let first = house.find(&page(1).key(), None).await.unwrap();
-            let slow = page(2).head(&house.clock);
-            house.clock.advance(std::time::Duration::from_secs(10));
-            assert!(house.put(&page(3), 0).await);
-            // A 304 for what is not there any more, and a response that took longer than the next one.
-            assert!(!house.confirm(&first, &page(4), 0), "{:?}", house.kind);
-            assert!(!house.insert(&page(2), slow).await, "{:?}", house.kind);
-            finds(house, &page(3)).await;
-            house.settle();
-            house.empty_memory();
-            finds(house, &page(3)).await;
-        }
-    });
-}
-
-#[test]
 fn readers_follow_a_large_body_while_it_arrives() {
     use http_body_util::BodyExt;
     everywhere(async |house| {
@@ -319,39 +217,6 @@ fn readers_follow_a_large_body_while_it_arrives() {
     });
 }
 
-/// Everything that lay on the disks when somebody began to read is given up before the end is read.
-#[test]
-fn who_began_to_read_reads_to_the_end() {
-    use http_body_util::BodyExt;
-    use larder_http::body::Body;
-    let sizes = Sizes { memory: 4 << 20, disk: 16 << 20, max_object: 4 << 20 };
-    for waits in [true, false] {
-        everywhere_of(sizes, async |house| {
-            let page = Page::new("/a", 1, 1_000_000);
-            assert!(house.put(&page, 0).await);
-            // What is read lies on the disk already, or is still on its way there.
-            if waits {
-                house.settle();
-            }
-            let stored = house.find(&page.key(), None).await.unwrap().stored;
-            let reading = stored.body.content(0..1_000_000).unwrap();
-            drop(stored);
-            for n in 0..80 {
-                house.put(&Page::new(&format!("/{n}"), 1, 900_000), 0).await;
-                house.settle();
-            }
-            house.check_caps();
-            if let Some(usage) = house.store.disks_usage() {
-                // What is in use is written once more; the rest of it goes.
-                assert!(usage.0.iter().all(|(_, usage)| usage.reclaimed_segments > 8), "{usage:?}");
-            }
-            let Body::Stream { stream, .. } = reading else { return assert!(!house.is_durable()) };
-            let read = stream.collect().await.map(http_body_util::Collected::to_bytes);
-            assert!(read.unwrap() == page.body(), "{:?}", house.kind);
-        });
-    }
-}
-
 #[test]
 fn what_is_too_large_is_not_stored_and_takes_nothing_from_others() {
     let sizes = Sizes { memory: 4 << 20, disk: 64 << 20, max_object: 2 << 20 };
@@ -367,84 +232,6 @@ fn what_is_too_large_is_not_stored_and_takes_nothing_from_others() {
         lacks(house, "/large").await;
         lacks(house, "/unknown").await;
         finds(house, &small).await;
-    });
-}
-
-#[test]
-fn what_was_stored_is_there_after_a_restart_and_what_was_invalidated_is_not() {
-    everywhere(async |house| {
-        if !house.is_durable() {
-            return;
-        }
-        let kept: Vec<Page> =
-            LENGTHS.iter().enumerate().map(|(n, length)| Page::new(&format!("/{n}"), 1, *length)).collect();
-        for page in &kept {
-            assert!(house.put(page, 4).await);
-            assert!(house.put(&Page::new(&format!("/gone{}", page.path), 1, page.length), 4).await);
-        }
-        house.settle();
-        for page in &kept {
-            house.store.invalidate(&key(&format!("/gone{}", page.path)), 5);
-        }
-        for _ in 0..3 {
-            house.restart();
-            for page in &kept {
-                finds(house, page).await;
-                lacks(house, &format!("/gone{}", page.path)).await;
-            }
-            assert_eq!(house.store.disks().unwrap().last_number(), 5);
-        }
-        house.crash();
-        for page in &kept {
-            finds(house, page).await;
-            lacks(house, &format!("/gone{}", page.path)).await;
-        }
-    });
-}
-
-/// A record on one disk waits for its pieces on others, also while the disks are being closed one after the other.
-#[test]
-fn what_is_on_its_way_at_an_orderly_end_is_written() {
-    everywhere(async |house| {
-        if !house.is_durable() {
-            return;
-        }
-        for round in 0..8 {
-            let page = |n: usize, version| Page::new(&format!("/{n}"), version, 300_000 * n + 1);
-            for n in 0..4 {
-                assert!(house.put(&page(n, 2 * round), 0).await);
-            }
-            house.settle();
-            for n in 0..4 {
-                assert!(house.put(&page(n, 2 * round + 1), 0).await);
-            }
-            house.restart();
-            for n in 0..4 {
-                finds(house, &page(n, 2 * round + 1)).await;
-            }
-        }
-    });
-}
-
-#[test]
-fn the_caps_hold_while_far_more_is_stored_than_fits() {
-    let sizes = Sizes { memory: 2 << 20, disk: 16 << 20, max_object: 4 << 20 };
-    everywhere_of(sizes, async |house| {
-        let lengths = [134, 20_000, 250_000, 600_000, 1_500_000];
-        let mut newest = None;
-        for n in 0..150u64 {
-            let page = Page::new(&format!("/{n}"), n, lengths[n as usize % lengths.len()]);
-            let is_stored = house.put(&page, 0).await;
-            house.settle();
-            house.check_caps();
-            newest = is_stored.then_some(page).or(newest);
-        }
-        house.empty_memory();
-        if house.is_durable() {
-            finds(house, &newest.unwrap()).await;
-            house.restart();
-            house.check_caps();
-        }
     });
 }
 

@@ -278,8 +278,12 @@ impl House {
             }
             _ => None,
         };
-        match in_memory().filter(|stored| stored.body.is_there()) {
-            Some(stored) => Some(stored),
+        match in_memory() {
+            Some(stored) if stored.body.is_there() => Some(stored),
+            Some(gone) => {
+                self.store.remove(key, &gone);
+                None
+            }
             None if self.store.may_recall(key) => {
                 self.store.recall(key, false, now, selects).await;
                 in_memory()
@@ -302,6 +306,20 @@ impl House {
             Body::Stream { stream, .. } => {
                 let read = tokio::time::timeout(PATIENCE, stream.collect()).await.expect("a reader ends");
                 read.ok().map(http_body_util::Collected::to_bytes)
+            }
+        }
+    }
+
+    /// Spoils what lies some way into each segment of the first so many disks.
+    pub(crate) fn damage(&self, disks: usize) {
+        use std::os::unix::fs::FileExt;
+        for disk in 0..disks {
+            for file in std::fs::read_dir(self.folder.path().join(disk.to_string())).unwrap() {
+                let path = file.unwrap().path();
+                if path.extension() == Some("seg".as_ref()) {
+                    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+                    file.write_all_at(&[0x55; 10_000], 300_000).unwrap();
+                }
             }
         }
     }

@@ -1,10 +1,11 @@
 //! What every store must do, whatever stands behind its memory, and the same for long random runs against a plain map.
 //!
-//! One list of behaviours ([`behaviours`]) runs on memory alone and on disks in each layout; a behaviour that only disks
+//! One list of behaviours ([`behaviours`], [`endings`]) runs on memory alone and on disks in each layout; a behaviour that only disks
 //! can have asks for them. [`model`] knows nothing of layouts either. All of it goes through the store's public face, as
 //! the proxy does.
 #![allow(clippy::unwrap_used)]
 
 mod behaviours;
+mod endings;
 mod house;
 mod model;
