@@ -3,7 +3,7 @@
 //! In: responses, keys, bodies that arrive. Out: what a look-up may use. A look-up is a plain call and sees memory only;
 //! what memory does not have and a disk may is fetched by [`Store::recall`], which waits, within a bound, and puts what
 //! it finds into memory (promotion on use), so that the next look-up has it.
-//! A store of plain files has those behind its memory in place of disks ([`mod@crate::filed`]); who looks up asks the file
+//! A store of plain files has those behind its memory in place of disks (`filed`); who looks up asks the file
 //! system first.
 //! Whatever is stored is written through: to memory at once, to the disks through their queues. Where a disk takes it not,
 //! it is in memory alone, and the disk forgets what it had in its place.

@@ -60,7 +60,7 @@ impl AdminError {
 }
 
 /// Which larder to ask.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(super) struct AdminArguments {
     /// The admin address of the larder to ask
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]

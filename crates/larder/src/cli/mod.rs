@@ -6,6 +6,7 @@ mod admin;
 mod check;
 mod demo;
 mod explain;
+mod export;
 mod fsck;
 mod get;
 mod ls;
@@ -52,6 +53,8 @@ enum Command {
     Get(get::GetArguments),
     /// Take what is stored under URLs out of a running larder, from all its stores
     Rm(rm::RmArguments),
+    /// Write what a running larder has stored as a tree of files that any web server can serve
+    Export(export::ExportArguments),
     /// The figures of a running larder: requests, stores, origins
     Stats(stats::StatsArguments),
     /// Read the directory of a disk that no larder has open: what is in it, and what is damaged
@@ -69,6 +72,7 @@ pub fn main() -> ExitCode {
         Command::Ls(arguments) => ls::ls(&arguments),
         Command::Get(arguments) => get::get(&arguments),
         Command::Rm(arguments) => rm::rm(&arguments),
+        Command::Export(arguments) => export::export(&arguments),
         Command::Stats(arguments) => stats::stats(&arguments),
         Command::Fsck(arguments) => fsck::fsck(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),

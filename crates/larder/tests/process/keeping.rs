@@ -349,3 +349,37 @@ async fn the_admin_token_guards_what_is_stored() {
         assert!(output.status.success(), "{command:?}: {}", said(&output.stderr));
     }
 }
+
+#[tokio::test]
+async fn an_export_is_a_tree_that_any_web_server_can_serve() {
+    let typed = |target, media_type: &str, bytes| {
+        let fields = ["Cache-Control: max-age=3600", &format!("Content-Type: {media_type}")];
+        script(target, answer_of(&fields, bytes))
+    };
+    let scripts = vec![
+        typed("/a/page.html", "text/html", 5_000),
+        typed("/films/one.mp4", "video/mp4", LARGE),
+        typed("/untold", "text/html", 10),
+    ];
+    let origin = Origin::simple(scripts).unwrap();
+    let (folder, config) = with_disk(&origin.url());
+    let larder = Process::run_config(&config).await;
+    for target in ["/a/page.html", "/films/one.mp4", "/untold"] {
+        stored(&larder, target).await;
+    }
+    settled(&larder).await;
+    let tree = folder.path().join("tree");
+    let printed = text(&larder, &["export", tree.to_str().unwrap()]).await;
+    assert!(printed.starts_with("2 files with "), "{printed}");
+    let host = tree.join("localhost");
+    for (target, bytes) in [("/a/page.html", 5_000), ("/films/one.mp4", LARGE)] {
+        let written = std::fs::read(host.join(&target[1..])).unwrap();
+        assert!(written == seeded::bytes_of(target, 0, bytes), "{target}");
+    }
+    assert!(!host.join("untold").exists(), "no web server could tell its type");
+    let only = folder.path().join("only");
+    let printed = text(&larder, &["export", only.to_str().unwrap(), "localhost/films/"]).await;
+    assert!(printed.starts_with("1 files with "), "{printed}");
+    let output = run(&["export", only.to_str().unwrap(), "--admin", "127.0.0.1:1"]).await;
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output.stderr));
+}

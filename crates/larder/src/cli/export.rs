@@ -1,0 +1,241 @@
+//! `larder export`: what a running larder has stored, as a tree that any web server can serve.
+//!
+//! In: a directory, and what URLs begin with. Out: a file per response that a plain file can stand for, beneath the directory of its
+//! host, and what was left out and why. Responses come one after the other and their bodies piece by piece, so that memory
+//! does not depend on how much is stored. A file gets its name when it is whole.
+
+use std::collections::{HashSet, VecDeque};
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use larder_proxy::objects::{Object, Objects, StoredObject};
+use larder_store::files::{ExportSettings, Exported, Page, export as write};
+use tokio::runtime::Runtime;
+
+use super::admin::{AdminArguments, AdminError, Answer, encoded};
+use super::table::bytes;
+use super::{complain, exit, failed, printable};
+
+/// Responses asked for at once.
+const PAGE: usize = 500;
+
+const WHAT: &str = "shows what it has stored";
+
+/// So often the command says how far it is.
+const TOLD_EVERY: u64 = 10_000;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ExportArguments {
+    /// The directory; made where it is missing
+    #[arg(value_name = "DIR")]
+    path: PathBuf,
+    /// Only URLs that begin so: http://HOST/PATH, HOST/PATH, or a HOST
+    #[arg(value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    prefix: String,
+    /// The media type that the web server gives to names that show none, where it gives one
+    #[arg(long, value_name = "TYPE")]
+    default_type: Option<String>,
+    #[command(flatten)]
+    admin: AdminArguments,
+}
+
+pub(super) fn export(arguments: &ExportArguments) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => Arc::new(runtime),
+        Err(error) => return failed(&AdminError::Start(error)),
+    };
+    let settings = ExportSettings {
+        path: arguments.path.clone(),
+        mode: 0o644,
+        default_type: arguments.default_type.clone(),
+    };
+    let mut stored = Stored {
+        runtime,
+        admin: &arguments.admin,
+        prefix: &arguments.prefix,
+        cursor: Some(None),
+        seen: HashSet::new(),
+        waiting: VecDeque::new(),
+        told: 0,
+        failure: None,
+    };
+    let exported = write(&settings, &mut stored);
+    match (exported, stored.failure) {
+        (Err(error), _) => {
+            complain(&error);
+            ExitCode::from(exit::FAILURE)
+        }
+        (Ok(exported), failure) => {
+            tell(arguments, &exported);
+            failure.map_or(ExitCode::SUCCESS, |error| failed(&error))
+        }
+    }
+}
+
+fn tell(arguments: &ExportArguments, exported: &Exported) {
+    for (uri, why) in &exported.left_out {
+        eprintln!("left out: {}: {}", printable(uri), why.reason());
+    }
+    let unnamed = exported.left_out_count.saturating_sub(exported.left_out.len() as u64);
+    if unnamed > 0 {
+        eprintln!("left out: {unnamed} more");
+    }
+    let (files, path) = (exported.files, arguments.path.display());
+    println!("{files} files with {} in {path}, {} left out", bytes(exported.bytes), exported.left_out_count);
+}
+
+/// Responses of a running larder, asked for as they are written. Ends early where it does not answer.
+struct Stored<'a> {
+    runtime: Arc<Runtime>,
+    admin: &'a AdminArguments,
+    prefix: &'a str,
+    /// Where the listing goes on; `None` at its end.
+    cursor: Option<Option<String>>,
+    /// URLs that were looked at: several responses may lie under one.
+    seen: HashSet<String>,
+    /// Responses to be written, each with its URL and its number there.
+    waiting: VecDeque<(String, usize, StoredObject)>,
+    told: u64,
+    failure: Option<AdminError>,
+}
+
+impl Stored<'_> {
+    fn ask_for<T: serde::de::DeserializeOwned>(&self, target: &str) -> Result<T, AdminError> {
+        self.runtime.block_on(self.admin.ask_for(Method::GET, target, WHAT))
+    }
+
+    /// The next page of the listing: every URL in it with all that lies under it.
+    fn fill(&mut self, cursor: Option<&str>) -> Result<(), AdminError> {
+        let mut target = format!("/objects?limit={PAGE}");
+        let prefix = Some(self.prefix).filter(|prefix| !prefix.is_empty());
+        for (name, value) in [("prefix", prefix), ("cursor", cursor)] {
+            if let Some(value) = value {
+                target.push_str(&format!("&{name}={}", encoded(value)));
+            }
+        }
+        let page: Objects = self.ask_for(&target)?;
+        self.cursor = page.next.map(Some);
+        for listed in page.objects {
+            if !self.seen.insert(listed.url.clone()) {
+                continue;
+            }
+            let under: Object = match self.ask_for(&format!("/object?url={}", encoded(&listed.url))) {
+                Ok(under) => under,
+                // It went meanwhile.
+                Err(AdminError::Refused(StatusCode::NOT_FOUND, _)) => continue,
+                Err(error) => return Err(error),
+            };
+            let responses = under.responses.into_iter().enumerate();
+            let usable = responses.filter(|(_, response)| !response.invalidated && response.part.is_none());
+            self.waiting.extend(usable.map(|(at, response)| (listed.url.clone(), at + 1, response)));
+        }
+        Ok(())
+    }
+
+    fn page(&self, url: &str, number: usize, response: &StoredObject) -> Option<Page> {
+        let (_, rest) = url.split_once("://")?;
+        let (authority, target) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (target, None),
+        };
+        let fields: HeaderMap = response
+            .fields
+            .iter()
+            .filter_map(|field| {
+                let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+                Some((name, HeaderValue::from_str(&field.value).ok()?))
+            })
+            .collect();
+        let target = format!("/object?url={}&body={number}", encoded(url));
+        let body = Reading {
+            runtime: Arc::clone(&self.runtime),
+            asked: Asked::NotYet(self.admin.clone(), target),
+            left: Bytes::new(),
+        };
+        Some(Page {
+            authority: authority.to_owned(),
+            path: path.to_owned(),
+            query,
+            status: StatusCode::from_u16(response.status).unwrap_or(StatusCode::BAD_GATEWAY),
+            fields,
+            body: Box::new(body),
+        })
+    }
+
+    fn try_next(&mut self) -> Result<Option<Page>, AdminError> {
+        loop {
+            if let Some((url, number, response)) = self.waiting.pop_front() {
+                self.told += 1;
+                if self.told.is_multiple_of(TOLD_EVERY) {
+                    eprintln!("larder: {} responses looked at", self.told);
+                }
+                if let Some(page) = self.page(&url, number, &response) {
+                    return Ok(Some(page));
+                }
+                continue;
+            }
+            match self.cursor.take() {
+                Some(cursor) => self.fill(cursor.as_deref())?,
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Iterator for &mut Stored<'_> {
+    type Item = Page;
+
+    fn next(&mut self) -> Option<Page> {
+        match self.try_next() {
+            Ok(page) => page,
+            Err(error) => {
+                self.failure = Some(error);
+                None
+            }
+        }
+    }
+}
+
+/// A stored body, asked for when it is wanted.
+struct Reading {
+    runtime: Arc<Runtime>,
+    asked: Asked,
+    left: Bytes,
+}
+
+enum Asked {
+    NotYet(AdminArguments, String),
+    Answering(Answer),
+    Over,
+}
+
+impl Reading {
+    /// The next bytes; none at the end.
+    fn next(&mut self) -> Result<Bytes, AdminError> {
+        if let Asked::NotYet(admin, target) = &self.asked {
+            self.asked = Asked::Answering(self.runtime.block_on(admin.ask(Method::GET, target, WHAT))?);
+        }
+        let Asked::Answering(answer) = &mut self.asked else { return Ok(Bytes::new()) };
+        let next = self.runtime.block_on(answer.next())?;
+        if next.is_none() {
+            self.asked = Asked::Over;
+        }
+        Ok(next.unwrap_or_default())
+    }
+}
+
+impl Read for Reading {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.left.is_empty() && !matches!(self.asked, Asked::Over) {
+            self.left = self.next().map_err(io::Error::other)?;
+        }
+        let length = buffer.len().min(self.left.len());
+        self.left.copy_to_slice(buffer.get_mut(..length).unwrap_or_default());
+        Ok(length)
+    }
+}
