@@ -359,7 +359,7 @@ async fn an_export_is_a_tree_that_any_web_server_can_serve() {
     let scripts = vec![
         typed("/a/page.html", "text/html", 5_000),
         typed("/films/one.mp4", "video/mp4", LARGE),
-        typed("/untold", "text/html", 10),
+        typed("/untold", "image/png", 10),
     ];
     let origin = Origin::simple(scripts).unwrap();
     let (folder, config) = with_disk(&origin.url());
