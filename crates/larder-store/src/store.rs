@@ -188,7 +188,8 @@ impl Store {
         self.disks.as_ref()?.begin_fill(key, declared)
     }
 
-    /// See [`MemoryStore::insert`]; what was stored is written to the disks as well.
+    /// See [`MemoryStore::insert`]; what was stored is written to the disks, or as a file. False also where the file cannot be
+    /// written.
     pub fn insert(
         &self,
         key: &CacheKey,
@@ -284,7 +285,7 @@ impl Store {
     }
 
     /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were. `number` is that
-    /// of the invalidation. The disks go first: what is recalled meanwhile finds that it is not there any more.
+    /// of the invalidation.
     pub fn invalidate(&self, key: &CacheKey, number: u64) -> u64 {
         let on_disks = || self.disks.as_ref().map_or(0, |disks| disks.invalidate(key, number));
         // Under the lock under which responses are put into both, and come from one into the other.
