@@ -79,7 +79,7 @@ impl LifetimeSource {
         }
     }
 
-    /// All of them, each at its number on disk: new ones come last, and none is taken away.
+    /// All of them, each at its number on disks: new ones come last, and none is taken away.
     const WRITTEN: [Self; 11] = [
         Self::OverrideTtl,
         Self::Targeted,
@@ -103,6 +103,11 @@ impl LifetimeSource {
     /// The source of this number.
     pub(crate) fn of_number(number: u8) -> Option<Self> {
         Self::WRITTEN.get(usize::from(number)).copied()
+    }
+
+    /// The source of this word.
+    pub fn of_token(token: &str) -> Option<Self> {
+        Self::WRITTEN.into_iter().find(|source| source.token() == token)
     }
 
     /// Set by the operator, not by the origin.

@@ -92,10 +92,10 @@ pub(crate) async fn recall(
                 let mut loaded = match disks.load(key, &candidate).await {
                     Ok(loaded) => loaded,
                     Err(error) => {
-                        let is_there = disks.holds(key, &candidate);
+                        let is_there = disks.holds(&candidate);
                         has_moved |= !is_there;
                         if is_there && error.is_lasting() {
-                            disks.forget(key, &candidate);
+                            disks.forget(&candidate);
                         }
                         continue;
                     }
@@ -109,7 +109,7 @@ pub(crate) async fn recall(
                         return recalled;
                     }
                 } else {
-                    has_moved |= !disks.holds(key, &candidate);
+                    has_moved |= !disks.holds(&candidate);
                 }
             }
             if recalled == Recalled::Something || !has_moved {
@@ -134,7 +134,7 @@ fn restored(
     let head = match StoredHead::from_bytes(&loaded.head, now, (scheme, &authority)) {
         Ok(head) => head,
         Err(_) => {
-            disks.forget(key, candidate);
+            disks.forget(candidate);
             return None;
         }
     };
@@ -160,8 +160,8 @@ fn keep(
     stored: StoredResponse,
 ) -> bool {
     let identity = stored.identity();
-    disks.note_use(key, candidate);
-    memory.insert(key, Arc::new(stored), |other| other.identity() == identity, || disks.holds(key, candidate))
+    disks.note_use(candidate);
+    memory.insert(key, Arc::new(stored), |other| other.identity() == identity, || disks.holds(candidate))
 }
 
 /// The scheme and the authority that a key is of.

@@ -59,23 +59,22 @@ impl Store {
 
     /// Memory in front of `disks`, where there are any.
     pub fn new(settings: &MemoryStoreSettings, disks: Option<Arc<Disks>>) -> Arc<Self> {
-        Arc::new(Self {
-            memory: MemoryStore::new(settings),
-            disks,
-            files: None,
-            gate: Gate::default(),
-            swept: Mutex::default(),
-            turn: AtomicUsize::new(0),
-        })
+        Self::in_front_of(settings, disks, None)
     }
 
     /// Memory in front of plain files, which were opened at `opened`.
     pub fn of_files(settings: &MemoryStoreSettings, store: Arc<FileStore>, opened: WallTime) -> Arc<Self> {
-        let memory = MemoryStore::new(settings);
-        let files = Some(Filed { store, opened });
+        Self::in_front_of(settings, None, Some(Filed { store, opened }))
+    }
+
+    fn in_front_of(
+        settings: &MemoryStoreSettings,
+        disks: Option<Arc<Disks>>,
+        files: Option<Filed>,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            memory,
-            disks: None,
+            memory: MemoryStore::new(settings),
+            disks,
             files,
             gate: Gate::default(),
             swept: Mutex::default(),
@@ -202,7 +201,8 @@ impl Store {
             None => self.memory.insert(key, response, replaces, valid),
             // Under the shard's lock, as the check is: an invalidation comes before both or after both.
             Some(disks) => {
-                self.memory.insert(key, response, replaces, || valid() && disks.put(key, &written))
+                let valid = || put_if(valid(), disks, key, &written);
+                self.memory.insert(key, response, replaces, valid)
             }
         };
         let to_files = self.files().filter(|_| is_stored);
@@ -225,7 +225,7 @@ impl Store {
             return self.memory.replace(key, old, new, valid);
         };
         let written = Arc::clone(&new);
-        self.memory.replace(key, old, new, || valid() && disks.put(key, &written))
+        self.memory.replace(key, old, new, || put_if(valid(), disks, key, &written))
     }
 
     /// Takes one response out of the index, where it still is.
@@ -316,4 +316,12 @@ impl Store {
     pub fn reserve_free(&self, bytes: u64) -> Option<Reservation> {
         self.memory.reserve_free(bytes)
     }
+}
+
+/// Writes a response to the disks where it may be stored; says whether it may.
+fn put_if(is_valid: bool, disks: &Arc<Disks>, key: &CacheKey, response: &Arc<StoredResponse>) -> bool {
+    if is_valid {
+        disks.put(key, response);
+    }
+    is_valid
 }

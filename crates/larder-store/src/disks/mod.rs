@@ -168,12 +168,12 @@ impl Disks {
     }
 
     /// Whether the index of its disk still has it.
-    pub(crate) fn holds(&self, _key: &CacheKey, candidate: &Candidate) -> bool {
+    pub(crate) fn holds(&self, candidate: &Candidate) -> bool {
         self.disks.get(candidate.disk).is_some_and(|disk| disk.holds(&candidate.at, candidate.place))
     }
 
     /// It is in use.
-    pub(crate) fn note_use(&self, _key: &CacheKey, candidate: &Candidate) {
+    pub(crate) fn note_use(&self, candidate: &Candidate) {
         if let Some(disk) = self.disks.get(candidate.disk) {
             disk.note_use(&candidate.at, candidate.place);
         }
@@ -196,15 +196,15 @@ impl Disks {
     }
 
     /// It is of no use.
-    pub(crate) fn forget(&self, _key: &CacheKey, candidate: &Candidate) {
+    pub(crate) fn forget(&self, candidate: &Candidate) {
         if let Some(disk) = self.disks.get(candidate.disk) {
             disk.remove(&candidate.at, candidate.place);
         }
     }
 
     /// Writes a response to the disks that are to have it, in place of what they have of the same identity; all others forget
-    /// that. Never waits; always true.
-    pub(crate) fn put(self: &Arc<Self>, key: &CacheKey, response: &Arc<StoredResponse>) -> bool {
+    /// that. Never waits.
+    pub(crate) fn put(self: &Arc<Self>, key: &CacheKey, response: &Arc<StoredResponse>) {
         let identity = response.identity();
         let copies = self.copies(key, response);
         let mut head = None;
@@ -220,7 +220,6 @@ impl Disks {
                 disk.remove_identity(&disk.address(key), identity);
             }
         }
-        true
     }
 
     /// Which disks get a record of it, and what of the body stands in each.

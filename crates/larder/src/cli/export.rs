@@ -17,6 +17,7 @@ use larder_store::files::{ExportSettings, Exported, Page, export as write};
 use tokio::runtime::Runtime;
 
 use super::admin::{AdminArguments, AdminError, Answer, encoded};
+use super::ls::target;
 use super::table::bytes;
 use super::{complain, exit, failed, printable};
 
@@ -110,14 +111,7 @@ impl Stored<'_> {
 
     /// The next page of the listing: every URL in it with all that lies under it.
     fn fill(&mut self, cursor: Option<&str>) -> Result<(), AdminError> {
-        let mut target = format!("/objects?limit={PAGE}");
-        let prefix = Some(self.prefix).filter(|prefix| !prefix.is_empty());
-        for (name, value) in [("prefix", prefix), ("cursor", cursor)] {
-            if let Some(value) = value {
-                target.push_str(&format!("&{name}={}", encoded(value)));
-            }
-        }
-        let page: Objects = self.ask_for(&target)?;
+        let page: Objects = self.ask_for(&target(self.prefix, None, PAGE, cursor))?;
         self.cursor = page.next.map(Some);
         for listed in page.objects {
             if !self.seen.insert(listed.url.clone()) {

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use http::Method;
 use larder_proxy::objects::{Object, StoredObject};
 
-use super::admin::{AdminArguments, AdminError, encoded, run};
+use super::admin::{AdminArguments, encoded, run};
 use super::ls::distinction;
 use super::table::{bytes, signed_time};
-use super::{complain, exit, failed, print_all, printable, write_out};
+use super::{Ended, complain, exit, print_all, printable, write_out};
 
 const WHAT: &str = "shows what it has stored";
 
@@ -52,22 +52,7 @@ pub(super) fn get(arguments: &GetArguments) -> ExitCode {
         },
         Ok(object) if arguments.head => print_all(heads(&object).as_bytes()),
         Ok(_) => ExitCode::SUCCESS,
-        Err(Ended::Asking(error)) => failed(&error),
-        Err(Ended::Writing(error)) => {
-            complain(&error);
-            ExitCode::from(exit::FAILURE)
-        }
-    }
-}
-
-enum Ended {
-    Asking(AdminError),
-    Writing(std::io::Error),
-}
-
-impl From<AdminError> for Ended {
-    fn from(error: AdminError) -> Self {
-        Self::Asking(error)
+        Err(ended) => ended.told(),
     }
 }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 use http::Method;
 use larder_proxy::objects::{Objects, StoredObject};
 
-use super::admin::{AdminArguments, AdminError, encoded, run};
+use super::admin::{AdminArguments, encoded, run};
 use super::table::{bytes, signed_time, time};
-use super::{complain, exit, failed, printable, write_out};
+use super::{Ended, printable, write_out};
 
 /// Responses asked for at once.
 const PAGE: usize = 500;
@@ -43,22 +43,7 @@ pub(super) fn ls(arguments: &LsArguments) -> ExitCode {
             );
             ExitCode::SUCCESS
         }
-        Err(Ended::Asking(error)) => failed(&error),
-        Err(Ended::Writing(error)) => {
-            complain(&error);
-            ExitCode::from(exit::FAILURE)
-        }
-    }
-}
-
-enum Ended {
-    Asking(AdminError),
-    Writing(std::io::Error),
-}
-
-impl From<AdminError> for Ended {
-    fn from(error: AdminError) -> Self {
-        Self::Asking(error)
+        Err(ended) => ended.told(),
     }
 }
 
@@ -68,7 +53,8 @@ async fn list(arguments: &LsArguments) -> Result<u64, Ended> {
     let (mut unreadable, mut cursor, mut has_head) = (0, None, false);
     while left > 0 {
         let limit = usize::try_from(left).map_or(PAGE, |left| left.min(PAGE));
-        let target = target(arguments, limit, cursor.as_deref());
+        let store = arguments.store.as_deref();
+        let target = target(&arguments.prefix, store, limit, cursor.as_deref());
         let page: Objects = arguments.admin.ask_for(Method::GET, &target, "lists what it has stored").await?;
         unreadable += page.unreadable;
         left = left.saturating_sub(page.objects.len() as u64);
@@ -96,10 +82,10 @@ async fn list(arguments: &LsArguments) -> Result<u64, Ended> {
     Ok(unreadable)
 }
 
-fn target(arguments: &LsArguments, limit: usize, cursor: Option<&str>) -> String {
+/// What asks for a page of a listing, from `cursor` on.
+pub(super) fn target(prefix: &str, store: Option<&str>, limit: usize, cursor: Option<&str>) -> String {
     let mut target = format!("/objects?limit={limit}");
-    let store = arguments.store.as_deref();
-    let prefix = Some(arguments.prefix.as_str()).filter(|prefix| !prefix.is_empty());
+    let prefix = Some(prefix).filter(|prefix| !prefix.is_empty());
     for (name, value) in [("prefix", prefix), ("store", store), ("cursor", cursor)] {
         if let Some(value) = value {
             target.push_str(&format!("&{name}={}", encoded(value)));

@@ -110,6 +110,30 @@ fn print_all(bytes: &[u8]) -> ExitCode {
     }
 }
 
+/// Why a command that asks a larder and prints ended early.
+enum Ended {
+    Asking(admin::AdminError),
+    Writing(std::io::Error),
+}
+
+impl From<admin::AdminError> for Ended {
+    fn from(error: admin::AdminError) -> Self {
+        Self::Asking(error)
+    }
+}
+
+impl Ended {
+    fn told(&self) -> ExitCode {
+        match self {
+            Self::Asking(error) => failed(error),
+            Self::Writing(error) => {
+                complain(error);
+                ExitCode::from(exit::FAILURE)
+            }
+        }
+    }
+}
+
 /// The end of a command that asked a larder in vain.
 fn failed(error: &admin::AdminError) -> ExitCode {
     complain(error);

@@ -191,7 +191,7 @@ impl<'a> Lines<'a> {
         let number = self.value("number")?.parse().ok()?;
         let received = WallTime(self.value("received_ms")?.parse().ok()?);
         let lifetime = self.milliseconds("lifetime_ms")?;
-        let source = source(self.value("lifetime_from")?)?;
+        let source = LifetimeSource::of_token(self.value("lifetime_from")?)?;
         let initial_age = self.milliseconds("age_ms")?;
         let took = self.milliseconds("took_ms")?;
         self.next()?.is_empty().then_some(())?;
@@ -206,21 +206,4 @@ impl<'a> Lines<'a> {
         let times = StoredTimes { received, lifetime, source, initial_age };
         Some(Meta { status, fields, times, took, number })
     }
-}
-
-fn source(token: &str) -> Option<LifetimeSource> {
-    const ALL: [LifetimeSource; 11] = [
-        LifetimeSource::OverrideTtl,
-        LifetimeSource::Targeted,
-        LifetimeSource::SurrogateControl,
-        LifetimeSource::XAccelExpires,
-        LifetimeSource::XReverseProxyTtl,
-        LifetimeSource::SMaxage,
-        LifetimeSource::MaxAge,
-        LifetimeSource::Expires,
-        LifetimeSource::Ttl,
-        LifetimeSource::Heuristic,
-        LifetimeSource::Nothing,
-    ];
-    ALL.into_iter().find(|source| source.token() == token)
 }
