@@ -150,7 +150,7 @@ fn parts_lie_beside_the_whole_and_go_with_it() {
         house.settle();
         house.empty_memory();
         let now = house.clock.now();
-        if house.is_durable() {
+        if house.has_disks() {
             house.store.recall(&parts[0].key(), true, now, |_| true).await;
         }
         let (there, _) = house.store.responses(&parts[0].key(), now.monotonic);

@@ -139,7 +139,7 @@ fn who_began_to_read_reads_to_the_end() {
                 // What is in use is written once more; the rest of it goes.
                 assert!(usage.0.iter().all(|(_, usage)| usage.reclaimed_segments > 8), "{usage:?}");
             }
-            let Body::Stream { stream, .. } = reading else { return assert!(!house.is_durable()) };
+            let Body::Stream { stream, .. } = reading else { return assert!(!house.has_disks()) };
             let read = stream.collect().await.map(http_body_util::Collected::to_bytes);
             assert!(read.unwrap() == page.body(), "{:?}", house.kind);
         });
@@ -194,7 +194,9 @@ fn what_was_stored_is_there_after_a_restart_and_what_was_invalidated_is_not() {
                 finds(house, page).await;
                 lacks(house, &format!("/gone{}", page.path)).await;
             }
-            assert_eq!(house.store.disks().unwrap().last_number(), 5);
+            if let Some(disks) = house.store.disks() {
+                assert_eq!(disks.last_number(), 5);
+            }
         }
         house.crash();
         for page in &kept {

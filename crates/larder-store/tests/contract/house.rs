@@ -18,7 +18,10 @@ use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
 use larder_store::disk::{Disk, DiskSettings, DiskSize};
-use larder_store::{CacheKey, Disks, Growing, Layout, Lookup, MemoryStoreSettings, Store, StoredResponse};
+use larder_store::files::{FileStore, FilesSettings, Source, TargetUri};
+use larder_store::{
+    CacheKey, Disks, Growing, Layout, Lookup, MemoryStoreSettings, Store, StoredBody, StoredResponse,
+};
 
 const PUSHED_BYTES: usize = 50_000;
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,21 +31,24 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) enum Kind {
     Memory,
     Disks(Layout, usize),
+    /// Plain files for whole responses that do not vary, memory for all others.
+    Files,
 }
 
-pub(crate) const KINDS: [Kind; 5] = [
+pub(crate) const KINDS: [Kind; 6] = [
     Kind::Memory,
     Kind::Disks(Layout::Single, 1),
     Kind::Disks(Layout::Mirror, 2),
     Kind::Disks(Layout::Stripe, 3),
     Kind::Disks(Layout::Hash, 2),
+    Kind::Files,
 ];
 
 /// Sizes of a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     pub(crate) memory: u64,
-    /// Of each disk.
+    /// Of each disk, or of all files.
     pub(crate) disk: u64,
     /// On disks; in memory a quarter of it at most.
     pub(crate) max_object: u64,
@@ -179,8 +185,18 @@ impl House {
         self.kind != Kind::Memory
     }
 
+    /// Whether everything that is stored lies there, also what no file could stand for.
+    pub(crate) fn has_disks(&self) -> bool {
+        matches!(self.kind, Kind::Disks(..))
+    }
+
     /// Waits until nothing is left to be written.
     pub(crate) fn settle(&self) {
+        if let Some(files) = self.store.files() {
+            // Done in the order in which it is asked for, so whatever came before is done by then.
+            let none = TargetUri { scheme: Scheme::Http, authority: "example.com", path: "/no-such", query: None };
+            assert!(!files.remove(&none).unwrap());
+        }
         let Some(disks) = self.store.disks() else { return };
         let until = Instant::now() + PATIENCE;
         while disks.usage().0.iter().any(|(_, usage)| usage.queued_bytes > 0 || usage.queued_objects > 0) {
@@ -189,7 +205,7 @@ impl House {
         }
     }
 
-    /// From now on nothing is in memory; what is on disks is.
+    /// From now on nothing is in memory that is on disks. What has a file has left memory by itself.
     pub(crate) fn empty_memory(&mut self) {
         if let Some(disks) = self.store.disks() {
             self.store = Store::new(&memory(self.sizes), Some(Arc::clone(disks)));
@@ -198,16 +214,18 @@ impl House {
 
     /// Ends it in good order, and starts it again.
     pub(crate) fn restart(&mut self) {
-        let disks = self.store.disks().cloned();
-        self.store = Store::in_memory(&memory(self.sizes));
-        if let Some(disks) = disks {
-            disks.close();
-        }
+        let old = std::mem::replace(&mut self.store, Store::in_memory(&memory(self.sizes)));
+        old.close();
+        drop(old);
         self.store = open(self.kind, self.sizes, self.folder.path(), &self.clock);
     }
 
     /// Starts another on a copy of what lies on the disks at this moment, as a kill would leave it.
     pub(crate) fn crash(&mut self) {
+        if self.kind == Kind::Files {
+            // A copy of a file is not the file that was stored; the proofs kill a larder that has some.
+            return self.restart();
+        }
         let copied = tempfile::tempdir().unwrap();
         for disk in std::fs::read_dir(self.folder.path()).unwrap() {
             let disk = disk.unwrap();
@@ -268,6 +286,36 @@ impl House {
     }
 
     async fn look(&self, key: &CacheKey, flavour: Option<&'static str>) -> Option<Arc<StoredResponse>> {
+        let in_memory = self.look_in_store(key, flavour).await;
+        let received = |stored: &StoredResponse| stored.head.freshness.received.monotonic;
+        match self.filed(key) {
+            Some(file) if in_memory.as_ref().is_none_or(|newer| received(newer) < received(&file)) => Some(file),
+            _ => in_memory,
+        }
+    }
+
+    /// What a file stands for, as a request makes it of one.
+    fn filed(&self, key: &CacheKey) -> Option<Arc<StoredResponse>> {
+        let base = std::str::from_utf8(key.base()).unwrap();
+        let (authority, path) = base.split_at(base.find('/')?);
+        let is_https = key.variant().windows(5).any(|part| part == b"https");
+        let scheme = if is_https { Scheme::Https } else { Scheme::Http };
+        let hit = self.store.files()?.look_blocking(&TargetUri { scheme, authority, path, query: None })?;
+        let Source::Stored(meta) = hit.source() else { panic!("nobody put {path} there") };
+        let freshness = meta.times.freshness(self.clock.now());
+        let fields = hit.fields().clone();
+        let request = Page::new(path, 0, 0).request();
+        let head = StoredHead::new(&request, meta.status, fields, freshness, &CachePolicy::default());
+        let room = self.store.reserve_free(0)?;
+        let stored = |body: StoredBody| StoredResponse::new(Arc::new(head), Arc::new(body), meta.number, room);
+        Some(hit.stored(stored))
+    }
+
+    async fn look_in_store(
+        &self,
+        key: &CacheKey,
+        flavour: Option<&'static str>,
+    ) -> Option<Arc<StoredResponse>> {
         let fields = flavoured(flavour);
         let selects = |stored: &StoredResponse| stored.head.vary.selects(&fields);
         let now = self.clock.now();
@@ -328,6 +376,12 @@ impl House {
     pub(crate) fn check_caps(&self) {
         let memory = self.store.usage();
         assert!(memory.high_water_bytes <= self.sizes.memory, "{memory:?}");
+        if let Some(files) = self.store.files() {
+            let usage = files.usage();
+            assert!(usage.high_water_bytes <= self.sizes.disk, "{usage:?}");
+            let taken = taken(self.folder.path());
+            assert!(taken <= self.sizes.disk, "{taken}: {usage:?}");
+        }
         let Some(disks) = self.store.disks() else { return };
         for (path, usage) in disks.usage().0 {
             assert!(usage.high_water_bytes <= self.sizes.disk, "{usage:?}");
@@ -342,7 +396,11 @@ fn memory(sizes: Sizes) -> MemoryStoreSettings {
 }
 
 fn open(kind: Kind, sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
-    let Kind::Disks(layout, count) = kind else { return Store::in_memory(&memory(sizes)) };
+    let (layout, count) = match kind {
+        Kind::Memory => return Store::in_memory(&memory(sizes)),
+        Kind::Disks(layout, count) => (layout, count),
+        Kind::Files => return open_files(sizes, folder, clock),
+    };
     let disk = |number: usize| {
         let path = folder.join(number.to_string());
         let settings = DiskSettings { path, size: DiskSize::Bytes(sizes.disk), idle: None };
@@ -350,6 +408,18 @@ fn open(kind: Kind, sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
     };
     let disks = Disks::new(layout, (0..count).map(disk).collect(), sizes.max_object);
     Store::new(&memory(sizes), Some(disks))
+}
+
+fn open_files(sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
+    let settings =
+        FilesSettings { max_object: sizes.max_object, ..FilesSettings::new(folder.join("files"), sizes.disk) };
+    let files = FileStore::open(&settings).unwrap();
+    let until = Instant::now() + PATIENCE;
+    while !files.usage().is_counted {
+        assert!(Instant::now() < until, "{:?}", files.usage());
+        std::thread::yield_now();
+    }
+    Store::of_files(&memory(sizes), files, clock.now().wall)
 }
 
 /// The journal first: it is ahead of everything else.
@@ -366,7 +436,12 @@ fn copy_folder(from: &Path, to: &Path) {
 /// What the files of a folder take, in bytes.
 fn taken(folder: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    let entries = std::fs::read_dir(folder).unwrap();
-    // A file may go while it is being looked at.
-    entries.filter_map(|entry| entry.ok()?.metadata().ok()).map(|metadata| metadata.blocks() * 512).sum()
+    // A file may go while it is being looked at, and its folder with it.
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let take = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => taken(&entry.path()),
+        Ok(metadata) => metadata.blocks() * 512,
+        Err(_) => 0,
+    };
+    entries.map(take).sum()
 }
