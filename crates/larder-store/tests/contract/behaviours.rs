@@ -111,6 +111,26 @@ fn a_304_changes_the_fields_and_keeps_the_body() {
     });
 }
 
+/// As many fields as 304s may add to a head over time.
+#[test]
+fn a_large_head_is_stored_whole() {
+    everywhere(async |house| {
+        for (number, length) in LENGTHS.into_iter().enumerate() {
+            let small = Page::new(&format!("/{number}"), 1, length);
+            assert!(house.put(&small, 0).await);
+            let found = house.find(&small.key(), None).await.unwrap();
+            let large = Page { version: (2, 1), lines: 120, ..small.clone() };
+            assert!(house.confirm(&found, &large, 0), "{:?} {length}", house.kind);
+            house.settle();
+            house.empty_memory();
+            finds(house, &large).await;
+            let found = house.find(&small.key(), None).await.unwrap().stored;
+            let is_line = |name: &http::HeaderName| name.as_str().starts_with("x-line");
+            assert_eq!(found.head.fields.map.keys().filter(|name| is_line(name)).count(), 120);
+        }
+    });
+}
+
 #[test]
 fn variants_are_told_apart_and_kept_together() {
     everywhere(async |house| {

@@ -73,12 +73,14 @@ pub(crate) struct Page {
     pub(crate) part: Option<(u64, u64)>,
     /// Whether its length is known before its end.
     pub(crate) is_declared: bool,
+    /// Lines of 1000 bytes among its fields.
+    pub(crate) lines: usize,
 }
 
 impl Page {
     pub(crate) fn new(path: &str, version: u64, length: usize) -> Self {
         let path = path.to_owned();
-        Self { path, version: (version, version), length, flavour: None, part: None, is_declared: true }
+        Self { path, version: (version, version), length, flavour: None, part: None, is_declared: true, lines: 0 }
     }
 
     pub(crate) fn key(&self) -> CacheKey {
@@ -134,6 +136,10 @@ impl Page {
         if let Some((first, last)) = self.part {
             status = StatusCode::PARTIAL_CONTENT;
             field("content-range", format!("bytes {first}-{last}/{}", self.length));
+        }
+        for line in 0..self.lines {
+            let (name, value) = (format!("x-line-{line}"), format!("{line:01000}"));
+            fields.insert(HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap());
         }
         let (now, policy) = (clock.now(), CachePolicy::default());
         let times = ExchangeTimes { request: now, response: now };
