@@ -50,6 +50,8 @@ pub enum NotAFile {
     Encoded,
     /// It has to be validated before every use, or lives no time at all, and nothing in a file says so.
     NotShareable,
+    /// Its fields are more than fits beside a file.
+    LargeHead,
     /// Its URI has no name.
     Unnameable(Unnameable),
 }
@@ -63,6 +65,7 @@ impl NotAFile {
             Self::KeyParts => "key-parts",
             Self::Encoded => "encoded",
             Self::NotShareable => "not-shareable",
+            Self::LargeHead => "large-head",
             Self::Unnameable(_) => "name",
         }
     }

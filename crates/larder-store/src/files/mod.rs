@@ -285,13 +285,13 @@ impl Shared {
         self.max_object.load(Ordering::Relaxed)
     }
 
-    /// Judges a file that was found and reads it. `None` where it was stored for the other scheme.
+    /// Judges a file that was found and reads it. `None` where it was stored for the other scheme, or for nobody knows what.
     fn open(&self, found: Found, name: &Name, uri: &TargetUri<'_>) -> std::io::Result<Option<Arc<FileHit>>> {
         let Found { file, status, path } = found;
         let now = SystemTime::now();
-        let source = match self.tree.judge(&file, &status, name, Some(uri)) {
+        let source = match self.tree.judge(&file, &status, name, Some(uri))? {
             Judged::Stored(meta) => Source::Stored(meta),
-            Judged::OtherScheme => return Ok(None),
+            Judged::OtherScheme | Judged::Lost => return Ok(None),
             Judged::ByHand => {
                 let shown = String::from_utf8_lossy(name.shown());
                 Source::ByHand(hit::fields_by_hand(&status, &shown, self.default_type.as_ref(), now))

@@ -15,7 +15,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::meta::{self, Meta};
+use super::meta::{self, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri};
 use super::sys::{self, DIRECTORY, READ, Status, as_path};
 use super::tree::{Tree, directory_at, meta_path};
@@ -98,9 +98,14 @@ impl Tree {
         fchmod(&temp.file, self.file_mode())?;
         let status = Status::of(&temp.file)?;
         let lines = meta.write(uri, &status);
+        if lines.len() > META_BYTES_MAX {
+            return Err(PlaceError::NoRoom);
+        }
         let is_beside = !(self.has_attributes() && sys::set_attribute(&temp.file, &lines)?);
         if is_beside {
-            if self.has_attributes() && !sys::set_attribute(&temp.file, meta::BESIDE)? {
+            if self.has_attributes()
+                && !sys::set_attribute(&temp.file, &meta::beside(&meta_path(name, &status)))?
+            {
                 return Err(Errno::NOSPC.into());
             }
             self.write_beside(name, &status, &lines)?;
@@ -205,7 +210,7 @@ impl Tree {
         if status.is_directory() && last != SELF {
             return Ok(Renamed::Directory(there.into()));
         }
-        if !status.is_file() || self.judge(&there, &status, name, Some(uri)).is_by_hand() {
+        if !status.is_file() || self.may_be_by_hand(&there, &status, name, Some(uri)) {
             return Err(PlaceError::InTheWay);
         }
         match renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::EXCHANGE) {
@@ -290,7 +295,7 @@ impl Tree {
         };
         let status = Status::of(&there)?;
         let is_spared = |file: &File, status: &Status| {
-            !status.is_file() || spare == Spare::ByHand && self.judge(file, status, name, None).is_by_hand()
+            !status.is_file() || spare == Spare::ByHand && self.may_be_by_hand(file, status, name, None)
         };
         if is_spared(&there, &status) {
             return Ok(TakenOut::Spared);

@@ -173,18 +173,22 @@ fn by_component(directory: impl AsFd, name: &[u8], flags: OFlags) -> io::Result<
     Ok(at)
 }
 
-/// The attribute of a file; `None` where it has none, or no more than a fragment could be read.
-pub(super) fn attribute(file: impl AsFd) -> Option<Vec<u8>> {
+/// The attribute of a file; `None` where it has none.
+///
+/// # Errors
+/// It could not be read, so that nobody knows whether there is one.
+pub(super) fn attribute(file: impl AsFd) -> io::Result<Option<Vec<u8>>> {
     let mut short = [0_u8; 2048];
     match rustix::fs::fgetxattr(file.as_fd(), XATTR, &mut short) {
-        Ok(length) => short.get(..length).map(<[u8]>::to_vec),
+        Ok(length) => Ok(short.get(..length).map(<[u8]>::to_vec)),
         Err(Errno::RANGE) => {
             let mut long = vec![0_u8; XATTR_BYTES_MAX];
-            let length = rustix::fs::fgetxattr(file, XATTR, &mut long).ok()?;
+            let length = rustix::fs::fgetxattr(file, XATTR, &mut long)?;
             long.truncate(length);
-            Some(long)
+            Ok(Some(long))
         }
-        Err(_) => None,
+        Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::error::FilesError;
 use super::meta::{self, Judged, META_BYTES_MAX};
 use super::name::{Name, SELF, TargetUri, digest};
+use super::place::is_absent;
 use super::sys::{self, Cached, DIRECTORY, READ, Resolver, Status};
 
 /// Where everything of larder's own lies.
@@ -212,30 +213,52 @@ impl Tree {
     }
 
     /// Whose the file of a name is.
+    ///
+    /// # Errors
+    /// What lies beside it could not be read: nobody knows.
     pub(super) fn judge(
         &self,
         file: &File,
         status: &Status,
         name: &Name,
         uri: Option<&TargetUri<'_>>,
-    ) -> Judged {
-        let lines = match sys::attribute(file) {
-            Some(lines) if lines != meta::BESIDE => Some(lines),
+    ) -> io::Result<Judged> {
+        let path = meta_path(name, status);
+        let lines = match sys::attribute(file)? {
+            Some(mark) if mark == meta::beside(&path) => match self.lines_at(&path)? {
+                Some(lines) => Some(lines),
+                None => return Ok(Judged::Lost),
+            },
+            Some(lines) => Some(lines),
             None if self.has_attributes => None,
-            _ => self.beside(name, status),
+            None => self.lines_at(&path)?,
         };
-        lines.map_or(Judged::ByHand, |lines| meta::judge(&lines, uri, status))
+        Ok(lines.map_or(Judged::ByHand, |lines| meta::judge(&lines, uri, status)))
     }
 
-    /// Meta from its own file.
-    fn beside(&self, name: &Name, status: &Status) -> Option<Vec<u8>> {
-        let path = meta_path(name, status);
-        let file = File::from(self.resolver.open(&self.root, path.as_bytes(), READ).ok()?);
-        let size =
-            usize::try_from(Status::of(&file).ok()?.size).ok().filter(|size| *size <= META_BYTES_MAX)?;
+    /// Whether it may be a person's: it is, or nobody knows.
+    pub(super) fn may_be_by_hand(
+        &self,
+        file: &File,
+        status: &Status,
+        name: &Name,
+        uri: Option<&TargetUri<'_>>,
+    ) -> bool {
+        self.judge(file, status, name, uri).map_or(true, |judged| judged.is_by_hand())
+    }
+
+    /// Meta from its own file, where that is there.
+    fn lines_at(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+        let file = match self.resolver.open(&self.root, path.as_bytes(), READ) {
+            Ok(file) => File::from(file),
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let size = usize::try_from(Status::of(&file)?.size).ok().filter(|size| *size <= META_BYTES_MAX);
+        let Some(size) = size else { return Ok(None) };
         let mut lines = vec![0; size];
-        file.read_exact_at(&mut lines, 0).ok()?;
-        Some(lines)
+        file.read_exact_at(&mut lines, 0)?;
+        Ok(Some(lines))
     }
 }
 
@@ -298,7 +321,7 @@ fn probe(temps: &OwnedFd) -> io::Result<Probed> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = openat(temps, "probe", flags, Mode::RUSR | Mode::WUSR)?;
     let probed = Probed {
-        has_attributes: sys::set_attribute(&file, meta::BESIDE)?,
+        has_attributes: sys::set_attribute(&file, &meta::beside(METAS))?,
         ignores_case: Status::at(temps, b"PROBE").is_ok(),
     };
     unlinkat(temps, "probe", AtFlags::empty())?;

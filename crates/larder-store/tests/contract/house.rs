@@ -80,7 +80,15 @@ pub(crate) struct Page {
 impl Page {
     pub(crate) fn new(path: &str, version: u64, length: usize) -> Self {
         let path = path.to_owned();
-        Self { path, version: (version, version), length, flavour: None, part: None, is_declared: true, lines: 0 }
+        Self {
+            path,
+            version: (version, version),
+            length,
+            flavour: None,
+            part: None,
+            is_declared: true,
+            lines: 0,
+        }
     }
 
     pub(crate) fn key(&self) -> CacheKey {
@@ -200,7 +208,8 @@ impl House {
     pub(crate) fn settle(&self) {
         if let Some(files) = self.store.files() {
             // Done in the order in which it is asked for, so whatever came before is done by then.
-            let none = TargetUri { scheme: Scheme::Http, authority: "example.com", path: "/no-such", query: None };
+            let none =
+                TargetUri { scheme: Scheme::Http, authority: "example.com", path: "/no-such", query: None };
             assert!(!files.remove(&none).unwrap());
         }
         let Some(disks) = self.store.disks() else { return };
@@ -295,7 +304,9 @@ impl House {
         let in_memory = self.look_in_store(key, flavour).await;
         let received = |stored: &StoredResponse| stored.head.freshness.received.monotonic;
         match self.filed(key) {
-            Some(file) if in_memory.as_ref().is_none_or(|newer| received(newer) < received(&file)) => Some(file),
+            Some(file) if in_memory.as_ref().is_none_or(|newer| received(newer) < received(&file)) => {
+                Some(file)
+            }
             _ => in_memory,
         }
     }
@@ -313,7 +324,8 @@ impl House {
         let request = Page::new(path, 0, 0).request();
         let head = StoredHead::new(&request, meta.status, fields, freshness, &CachePolicy::default());
         let room = self.store.reserve_free(0)?;
-        let stored = |body: StoredBody| StoredResponse::new(Arc::new(head), Arc::new(body), meta.number, room);
+        let stored =
+            |body: StoredBody| StoredResponse::new(Arc::new(head), Arc::new(body), meta.number, room);
         Some(hit.stored(stored))
     }
 
@@ -417,8 +429,10 @@ fn open(kind: Kind, sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
 }
 
 fn open_files(sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
-    let settings =
-        FilesSettings { max_object: sizes.max_object, ..FilesSettings::new(folder.join("files"), sizes.disk) };
+    let settings = FilesSettings {
+        max_object: sizes.max_object,
+        ..FilesSettings::new(folder.join("files"), sizes.disk)
+    };
     let files = FileStore::open(&settings).unwrap();
     let until = Instant::now() + PATIENCE;
     while !files.usage().is_counted {

@@ -26,8 +26,11 @@ const MAGIC: &str = "larder-file 1";
 /// What all lines may take together, in bytes: what an attribute may hold.
 pub(super) const META_BYTES_MAX: usize = 64 * 1024;
 
-/// In place of the lines, where those lie in a file of their own.
-pub(super) const BESIDE: &[u8] = b"larder-file 1\nbeside\n";
+/// The mark in place of the lines, where those lie in a file of their own at `path`. A file that has another's mark was
+/// copied or moved by somebody.
+pub(super) fn beside(path: &str) -> Vec<u8> {
+    format!("{MAGIC}\nbeside {path}\n").into_bytes()
+}
 
 /// When a response came and for how long it is fresh, by the wall clock: what a restart leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +135,8 @@ pub(super) enum Judged {
     OtherScheme,
     /// Somebody put it there, or changed it.
     ByHand,
+    /// larder's own, by its mark; but what it was stored for is lost, so it stands for nothing.
+    Lost,
 }
 
 impl Judged {

@@ -41,7 +41,7 @@ fn meta() -> Meta {
 fn stored(judged: Judged) -> Option<Meta> {
     match judged {
         Judged::Stored(meta) => Some(*meta),
-        Judged::OtherScheme | Judged::ByHand => None,
+        Judged::OtherScheme | Judged::ByHand | Judged::Lost => None,
     }
 }
 
@@ -62,7 +62,7 @@ fn meta_is_void_for_any_other_file() {
     }
     let renamed = TargetUri { path: "/b", ..uri(Scheme::Http) };
     assert!(judge(&lines, Some(&renamed), &of).is_by_hand());
-    assert!(judge(BESIDE, None, &of).is_by_hand());
+    assert!(judge(&beside("a"), None, &of).is_by_hand());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use larder_http::message::RequestHead;
 use larder_http::target::Target;
 use larder_http::time::Clock;
 
+use super::meta::META_BYTES_MAX;
 use super::*;
 
 fn head(status: u16, fields: &[(&'static str, &'static str)]) -> StoredHead {
@@ -44,6 +45,8 @@ fn only_what_a_plain_file_can_stand_for_goes_there() {
     check(404, &[FRESH], Err(NotAFile::Status));
     check(301, &[FRESH, ("location", "/b")], Err(NotAFile::Status));
     check(200, &[("cache-control", "no-cache, max-age=60"), ("etag", "\"x\"")], Err(NotAFile::NotShareable));
+    let long: &str = Box::leak("x".repeat(META_BYTES_MAX - 1024).into_boxed_str());
+    check(200, &[FRESH, ("x-long", long)], Err(NotAFile::LargeHead));
     assert_eq!(may_hold(&uri("/a"), &head(200, &[FRESH]), true), Err(NotAFile::KeyParts));
     let deep = "/a".repeat(50);
     let expected = Err(NotAFile::Unnameable(Unnameable::TooDeep));

@@ -160,16 +160,60 @@ fn permissions_are_the_operators_whatever_the_umask() {
     }
 }
 
+/// A meta with so many bytes in one field.
+fn large(bytes: usize) -> Meta {
+    let mut meta = meta();
+    meta.fields.insert("x-large", HeaderValue::from_bytes(&vec![b'x'; bytes]).unwrap());
+    meta
+}
+
+/// Stores `/a` with such a meta.
+fn put_with(fixture: &Fixture, meta: Meta) -> Result<(), Refused> {
+    let mut fill = fixture.store.begin(&uri("/a"), None)?;
+    fill.write(Bytes::from_static(b"body"))?;
+    let (tell, told) = mpsc::sync_channel(1);
+    fill.commit(meta, || true, Box::new(move |done| tell.send(done).unwrap()));
+    told.recv().unwrap()
+}
+
+/// Its file would be taken for a person's, and served for as long as it lies there.
+#[test]
+fn what_would_not_be_read_again_is_not_stored() {
+    let fixture = Fixture::new(1 << 22);
+    put_with(&fixture, large(70_000)).unwrap_err();
+    check(&fixture.store, "/a", None);
+    assert!(!fixture.path("h/a").exists());
+}
+
+#[test]
+fn a_file_whose_meta_is_lost_stands_for_nothing_and_is_nobodys() {
+    let fixture = Fixture::new(1 << 22);
+    put_with(&fixture, large(60_000)).unwrap();
+    std::fs::remove_dir_all(fixture.path(".larder/meta")).unwrap();
+    let fixture = fixture.reopened(1 << 22);
+    if !fixture.store.shared.tree.has_attributes() {
+        return check(&fixture.store, "/a", Some(("body", false)));
+    }
+    check(&fixture.store, "/a", None);
+    put(&fixture.store, "/a", b"again").unwrap();
+    check(&fixture.store, "/a", Some(("again", true)));
+}
+
+/// It has the mark of the file that it was.
+#[test]
+fn a_file_that_was_moved_with_its_attributes_is_a_persons() {
+    let fixture = Fixture::new(1 << 22);
+    put_with(&fixture, large(60_000)).unwrap();
+    std::fs::rename(fixture.path("h/a"), fixture.path("h/b")).unwrap();
+    check(&fixture.store, "/a", None);
+    check(&fixture.store, "/b", Some(("body", false)));
+}
+
 #[test]
 fn large_fields_lie_in_a_file_of_their_own() {
     let fixture = Fixture::new(1 << 22);
-    let mut large = meta();
-    large.fields.insert("x-large", HeaderValue::from_bytes(&[b'x'; 60_000]).unwrap());
-    let mut fill = fixture.store.begin(&uri("/a"), None).unwrap();
-    fill.write(Bytes::from_static(b"body")).unwrap();
-    let (tell, told) = mpsc::sync_channel(1);
-    fill.commit(large.clone(), || true, Box::new(move |done| tell.send(done).unwrap()));
-    told.recv().unwrap().unwrap();
+    let large = large(60_000);
+    put_with(&fixture, large.clone()).unwrap();
     let hit = find(&fixture.store, "/a").unwrap();
     assert!(matches!(hit.source(), Source::Stored(found) if **found == large));
     put(&fixture.store, "/a", b"small").unwrap();
