@@ -16,6 +16,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Events nobody took; older ones go.
 const EVENTS_MAX: usize = 32;
 
+/// How long a disk is left alone that was left alone for so long, and failed again.
+pub(crate) fn next_pause(before: Duration) -> Duration {
+    (before * 2).clamp(PAUSE_MIN, PAUSE_MAX)
+}
+
 /// A change that the operator should hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskEvent {
@@ -72,7 +77,7 @@ impl Health {
         if state.until.is_some_and(|until| now < until) {
             return;
         }
-        state.pause = (state.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+        state.pause = next_pause(state.pause);
         state.until = Some(now + state.pause);
         let is_first = !self.is_failing.swap(true, Ordering::Relaxed);
         if is_first {

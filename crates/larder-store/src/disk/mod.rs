@@ -52,6 +52,7 @@ pub use error::{DiskError, ReadError, Refused};
 pub use fsck::{Report, fsck};
 pub use heads::RecordHead;
 pub use health::DiskEvent;
+pub(crate) use health::next_pause;
 pub use index::{Cursor, Listing, NoCursor, Places};
 pub use object::{Content, Found, FoundContent, INLINE_BYTES_MAX, Object};
 pub use piece::{PIECE_BYTES_MAX, Piece, Pin};
@@ -69,6 +70,7 @@ use queue::Queue;
 use reads::Waiting;
 use replaced::Replaced;
 use segment::Segments;
+use recover::Held;
 use space::Space;
 use sys::ReadMode;
 use usage::Counts;
@@ -136,8 +138,20 @@ impl Disk {
     /// # Errors
     /// As [`Disk::open`].
     pub fn open_with(settings: DiskSettings, clock: Clock) -> Result<Arc<Self>, DiskError> {
+        Self::open_as(settings, clock, Held::Kept)
+    }
+
+    /// The same with nothing on it: what it held is given up, at once and for good.
+    ///
+    /// # Errors
+    /// As [`Disk::open`].
+    pub(crate) fn open_anew(settings: DiskSettings, clock: Clock) -> Result<Arc<Self>, DiskError> {
+        Self::open_as(settings, clock, Held::GivenUp)
+    }
+
+    fn open_as(settings: DiskSettings, clock: Clock, held: Held) -> Result<Arc<Self>, DiskError> {
         let path = settings.path.clone();
-        let recovered = recover::open(settings, clock)?;
+        let recovered = recover::open(settings, clock, held)?;
         let shared = Arc::new(recovered.shared);
         let readers = pool::start(&shared).map_err(DiskError::io("cannot start threads for", &path))?;
         let writer = writer::start(&shared).map_err(DiskError::io("cannot start threads for", &path))?;

@@ -50,8 +50,10 @@ pub struct DiskUsage {
     pub write_errors: u64,
     /// Bytes of the journal.
     pub journal_bytes: u64,
-    /// Whether the disk is left alone because it failed.
+    /// Whether the disk is left alone because it failed, or is absent.
     pub is_failing: bool,
+    /// Whether the disk could not be opened so far; all figures are 0 then.
+    pub is_absent: bool,
     /// Whether room is allocated before it is written; elsewhere zeros are written first.
     pub is_preallocating: bool,
 }
