@@ -2,10 +2,10 @@
 //!
 //! In: the same addresses and pieces as elsewhere. Out: answers from memory, at once.
 
-use super::settings::files_max;
-use super::{Disk, DiskSettings};
 use super::address::Address;
 use super::piece::{Now, Piece};
+use super::settings::files_max;
+use super::{Disk, DiskSettings};
 
 impl Address {
     /// The hash of the base under the disk's own seed: what rendezvous hashing draws with.

@@ -68,9 +68,9 @@ use piece::{Now as PieceNow, PieceRef};
 use pool::{Ask, Pool};
 use queue::Queue;
 use reads::Waiting;
+use recover::Held;
 use replaced::Replaced;
 use segment::Segments;
-use recover::Held;
 use space::Space;
 use sys::ReadMode;
 use usage::Counts;
@@ -278,6 +278,7 @@ impl Disk {
             queued_objects: shared.index.pending(),
             journal_bytes: shared.journal.bytes(),
             is_failing: shared.health.is_failing(),
+            is_without_room: shared.health.is_without_room(),
             is_preallocating: !shared.is_zeroing.load(Ordering::Relaxed),
             ..shared.counts.snapshot()
         }

@@ -17,7 +17,8 @@ impl Disks {
         if let [slot] = &self.slots[..] {
             return slot.disk().map(|_| 0).into_iter().collect();
         }
-        let present = self.slots.iter().enumerate().filter_map(|(number, slot)| Some((number, slot.present()?)));
+        let present =
+            self.slots.iter().enumerate().filter_map(|(number, slot)| Some((number, slot.present()?)));
         let mut drawn: SmallVec<[(f64, usize); 8]> = present
             .map(|(number, present)| (draw(present.disk.address(key).hash(), present.bytes), number))
             .collect();

@@ -117,8 +117,12 @@ fn the_others_do_without_a_disk_that_is_absent() {
         }
         let there = lengths(&disks).into_iter().flatten().count();
         assert_eq!(there, if count == 1 { 0 } else { 20 }, "{layout:?}");
-        let usage: Vec<_> = disks.usage().0.iter().map(|(_, usage)| (usage.is_absent, usage.is_failing)).collect();
-        assert!(usage[0] == (true, true) && usage[1..].iter().all(|other| *other == (false, false)), "{usage:?}");
+        let usage: Vec<_> =
+            disks.usage().0.iter().map(|(_, usage)| (usage.is_absent, usage.is_failing)).collect();
+        assert!(
+            usage[0] == (true, true) && usage[1..].iter().all(|other| *other == (false, false)),
+            "{usage:?}"
+        );
         assert!(disks.files_max() >= 8 * count);
         // Everybody hears of it, and one does not confirm it.
         assert_eq!(store.invalidate(&key("/0"), 1), 1);
@@ -285,9 +289,7 @@ fn an_absent_disk_is_tried_again_after_a_pause_and_each_reason_is_told_once() {
     shelf.take_away();
     let disks = shelf.open();
     let path = &shelf.paths()[0];
-    let is_absent = |event: &Option<(PathBuf, AbsenceEvent)>| {
-        matches!(event, Some((folder, AbsenceEvent::Absent(DiskError::Io { .. }))) if folder == path)
-    };
+    let is_absent = |event: &Option<(PathBuf, AbsenceEvent)>| matches!(event, Some((folder, AbsenceEvent::Absent(DiskError::Io { .. }))) if folder == path);
     let event = disks.take_absence();
     assert!(is_absent(&event) && disks.take_absence().is_none(), "{event:?}");
     assert!(!disks.slots[0].begin_trying(), "it was tried just now");
