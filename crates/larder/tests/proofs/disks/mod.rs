@@ -10,7 +10,8 @@ mod faults;
 mod load;
 mod mounted;
 mod origin;
-// mod slow;
+mod slow;
+mod throttle;
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
