@@ -135,6 +135,10 @@ pub struct TierStats {
     /// The disk's directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
+    /// Of a disk: `ok`, `no-room` where others fill its file system, `failing` while it is left alone, `absent` while it cannot
+    /// be opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
     /// Bytes held.
     pub bytes: u64,
     /// Responses held.
@@ -345,8 +349,15 @@ mod tests {
         worker.forwarded(store, &Reason(0));
         worker.origin_answered(origin, Duration::from_millis(4));
         let mut stats = Stats::of(&metrics.snapshot(), Health::Ok, WallTime::from_secs(12));
-        let tier =
-            TierStats { tier: "memory", disk: None, bytes: 1, objects: 2, max_bytes: 3, high_water_bytes: 2 };
+        let tier = TierStats {
+            tier: "memory",
+            disk: None,
+            state: None,
+            bytes: 1,
+            objects: 2,
+            max_bytes: 3,
+            high_water_bytes: 2,
+        };
         stats.store("default").tiers.push(tier);
         stats.store("new").stored = 1;
         stats.origin("app").in_flight = 2;

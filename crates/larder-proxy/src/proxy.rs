@@ -10,6 +10,7 @@ use larder_http::time::Clock;
 use larder_listen::{Interims, Refusal, Service};
 use larder_observe::{AccessLog, Diagnostics, Ending, Format, LogRecord, Metrics, WorkerMetrics};
 use larder_origin::{Origin, SetupError};
+use larder_store::disks::Admit;
 use larder_store::{Near, Store};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -104,6 +105,14 @@ impl Proxy {
     /// anything is asked of the stores.
     pub fn recover(&self, stores: &[Arc<Store>]) {
         durable::recover(&self.numbering, stores);
+    }
+
+    /// Has the disks of these stores tried again that are absent, off the workers; what one knows that is back is taken over before
+    /// it is used. To be called every second.
+    pub fn try_absent_disks<'a>(self: &Arc<Self>, stores: impl Iterator<Item = &'a Arc<Store>>) {
+        let proxy = Arc::clone(self);
+        let admit: Arc<Admit> = Arc::new(move |last, notes| durable::admit(&proxy.numbering, last, notes));
+        stores.filter_map(|store| store.disks()).for_each(|disks| disks.try_absent(&admit));
     }
 
     /// Figures at this moment.

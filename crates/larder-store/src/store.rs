@@ -125,8 +125,8 @@ impl Store {
     pub fn files_max(&self) -> usize {
         /// Kept open, on their way to a disk, and of the store itself.
         const PLAIN_FILES: usize = 1024 + 256;
-        let of_disks = self.disks.iter().flat_map(|disks| disks.disks()).map(|disk| disk.files_max());
-        of_disks.fold(0, usize::saturating_add).saturating_add(self.files.as_ref().map_or(0, |_| PLAIN_FILES))
+        let of_disks = self.disks.as_ref().map_or(0, |disks| disks.files_max());
+        of_disks.saturating_add(self.files.as_ref().map_or(0, |_| PLAIN_FILES))
     }
 
     /// Takes over new sizes of what is kept in memory, and evicts down to a lower cap.

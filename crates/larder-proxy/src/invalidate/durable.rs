@@ -63,14 +63,28 @@ fn group(note: &[u8]) -> Option<GroupTag> {
 /// Takes over what the disks of new stores know: numbers go on above theirs, and their notes hold.
 pub(crate) fn recover(numbering: &Numbering, stores: &[Arc<Store>]) {
     for disks in stores.iter().filter_map(|store| store.disks()) {
-        numbering.continue_after(disks.last_number());
-        for (number, note) in disks.notes() {
-            match group(&note) {
-                Some(tag) => {
-                    numbering.groups().note(&GroupTags::from_iter([tag]), number, (&GroupTags::default(), 0));
-                }
-                None => numbering.groups().note_all(number),
+        // Disks that are there at once hold what they hold whatever has happened in other stores.
+        let _ = numbering.continue_after(disks.last_number());
+        take_over(numbering, disks.notes());
+    }
+}
+
+/// The same for a disk that was absent until now, of which `last` is the highest number: a number above all that it knows.
+/// `None` where something was invalidated since larder started, of which it has not heard: it may hold just that, under a number
+/// that is higher by chance.
+pub(crate) fn admit(numbering: &Numbering, last: u64, notes: Vec<(u64, Vec<u8>)>) -> Option<u64> {
+    let number = numbering.continue_after(last.saturating_add(1))?;
+    take_over(numbering, notes);
+    Some(number)
+}
+
+fn take_over(numbering: &Numbering, notes: Vec<(u64, Vec<u8>)>) {
+    for (number, note) in notes {
+        match group(&note) {
+            Some(tag) => {
+                numbering.groups().note(&GroupTags::from_iter([tag]), number, (&GroupTags::default(), 0));
             }
+            None => numbering.groups().note_all(number),
         }
     }
 }
@@ -89,6 +103,21 @@ mod tests {
         for odd in [&b"G"[..], b"", b"g", b"ghttp\0", b"gftp\0a\0b\0", b"ghttp\0a b\0c\0"] {
             assert_eq!(group(odd), None, "{}", odd.escape_ascii());
         }
+    }
+
+    #[test]
+    fn a_disk_that_was_absent_is_believed_as_long_as_nothing_was_invalidated() {
+        let head = crate::testing::request("/");
+        let (scheme, authority) = (head.scheme, &head.authority);
+        let numbering = Numbering::default();
+        let noted = vec![(41, note(scheme, authority, "a"))];
+        assert_eq!(admit(&numbering, 41, noted), Some(42));
+        let tags = GroupTags::from_iter([GroupTag::named(scheme, authority, "a")]);
+        assert!(!numbering.groups().hold(&tags, 40) && numbering.groups().hold(&tags, 41));
+        // Two of them, one after the other.
+        assert_eq!(admit(&numbering, 12, Vec::new()), Some(42));
+        assert!(numbering.invalidate_groups(&tags, &GroupTags::default(), 0).is_some());
+        assert_eq!(admit(&numbering, 99, Vec::new()), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use larder_cache::groups::GroupTags;
 use larder_http::target::Target;
 use larder_store::{CacheKey, Store};
+use parking_lot::Mutex;
 
 pub(crate) use groups::GroupInvalidations;
 
@@ -19,6 +20,8 @@ pub(crate) use groups::GroupInvalidations;
 #[derive(Debug, Default)]
 pub(crate) struct Numbering {
     last: AtomicU64,
+    /// What `last` is for as long as nothing was invalidated since larder started. Held while numbers are taken over.
+    begun: Mutex<u64>,
     groups: GroupInvalidations,
 }
 
@@ -33,9 +36,21 @@ impl Numbering {
         self.last.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Numbers from now on are higher than `number`.
-    fn continue_after(&self, number: u64) {
-        self.last.fetch_max(number, Ordering::AcqRel);
+    /// Numbers from now on are higher than `number`, and than what is given back; `None` where something was invalidated
+    /// since larder started. In one step: an invalidation that has its number already is seen here.
+    fn continue_after(&self, number: u64) -> Option<u64> {
+        let mut begun = self.begun.lock();
+        let next = number.max(*begun);
+        match self.last.compare_exchange(*begun, next, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                *begun = next;
+                Some(next)
+            }
+            Err(_) => {
+                self.last.fetch_max(number, Ordering::AcqRel);
+                None
+            }
+        }
     }
 
     /// Which groups went when.
@@ -71,4 +86,22 @@ pub(crate) fn invalidate<'a>(
         gone += stores.clone().map(|store| store.invalidate(&key, number)).sum::<u64>();
     }
     gone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_go_on_above_those_of_disks_and_an_invalidation_before_that_is_noticed() {
+        let numbering = Numbering::default();
+        assert_eq!(numbering.continue_after(7), Some(7));
+        assert_eq!(numbering.continue_after(3), Some(7));
+        assert_eq!(numbering.continue_after(9), Some(9));
+        assert_eq!(numbering.next(), 10);
+        assert_eq!(numbering.continue_after(5), None);
+        assert_eq!(numbering.current(), 10);
+        assert_eq!(numbering.continue_after(20), None, "never again in this run");
+        assert_eq!(numbering.next(), 21);
+    }
 }

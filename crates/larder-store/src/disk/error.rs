@@ -41,11 +41,14 @@ pub enum DiskError {
     /// The disk was closed meanwhile.
     #[error("{} was closed", .0.display())]
     Closed(PathBuf),
+    /// The disk could not be opened so far.
+    #[error("{} is absent", .0.display())]
+    Absent(PathBuf),
 }
 
 impl DiskError {
     /// For `map_err`: the failure of `what` on `path`.
-    pub(super) fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { what, path, source }
     }

@@ -13,8 +13,16 @@ use parking_lot::Mutex;
 
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// On a disk that others keep full there is room now and then, as soon as larder itself has given something up. It is over when
+/// there was room for so long.
+const ROOM_FOR: Duration = Duration::from_secs(60);
 /// Events nobody took; older ones go.
 const EVENTS_MAX: usize = 32;
+
+/// How long a disk is left alone that was left alone for so long, and failed again.
+pub(crate) fn next_pause(before: Duration) -> Duration {
+    (before * 2).clamp(PAUSE_MIN, PAUSE_MAX)
+}
 
 /// A change that the operator should hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,12 +40,16 @@ pub enum DiskEvent {
     Recovered,
     /// The file system is full although the cap is not reached: others fill it.
     NoRoom,
+    /// There was room again, for a while.
+    RoomAgain,
 }
 
 #[derive(Debug, Default)]
 struct State {
     until: Option<Instant>,
     pause: Duration,
+    /// When there was no room last, until it is said that there is.
+    without_room: Option<Instant>,
     events: VecDeque<DiskEvent>,
 }
 
@@ -58,10 +70,26 @@ impl Health {
         self.is_without_room.load(Ordering::Relaxed)
     }
 
-    /// Says whether room can be had; tells the operator when that changes for the worse.
+    /// Says whether room can be had; tells the operator when that ends, and when it has been so again for a while.
     pub(super) fn note_room(&self, is_to_be_had: bool) {
-        if self.is_without_room.swap(!is_to_be_had, Ordering::Relaxed) == is_to_be_had && !is_to_be_had {
-            self.state.lock().push(DiskEvent::NoRoom);
+        self.is_without_room.store(!is_to_be_had, Ordering::Relaxed);
+        self.look_at_room(Instant::now());
+    }
+
+    /// To be called every second.
+    pub(super) fn look_at_room(&self, now: Instant) {
+        let is_without = self.is_without_room();
+        let mut state = self.state.lock();
+        match state.without_room {
+            None if is_without => state.push(DiskEvent::NoRoom),
+            Some(last) if !is_without && now.saturating_duration_since(last) >= ROOM_FOR => {
+                state.without_room = None;
+                state.push(DiskEvent::RoomAgain);
+            }
+            _ => {}
+        }
+        if is_without {
+            state.without_room = Some(now);
         }
     }
 
@@ -72,7 +100,7 @@ impl Health {
         if state.until.is_some_and(|until| now < until) {
             return;
         }
-        state.pause = (state.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+        state.pause = next_pause(state.pause);
         state.until = Some(now + state.pause);
         let is_first = !self.is_failing.swap(true, Ordering::Relaxed);
         if is_first {
@@ -114,6 +142,33 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn that_there_is_no_room_is_told_once_until_there_was_room_for_a_minute() {
+        let health = Health::default();
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        // Now and then a segment can be had.
+        for _ in 0..10 {
+            health.note_room(false);
+            health.note_room(true);
+        }
+        assert_eq!(health.take_event(), Some(DiskEvent::NoRoom));
+        for second in 0..59 {
+            health.look_at_room(at(second));
+        }
+        assert_eq!(health.take_event(), None);
+        health.is_without_room.store(true, Ordering::Relaxed);
+        health.look_at_room(at(59));
+        health.is_without_room.store(false, Ordering::Relaxed);
+        health.look_at_room(at(118));
+        assert_eq!(health.take_event(), None, "there was none a minute ago");
+        (119..200).for_each(|second| health.look_at_room(at(second)));
+        assert_eq!(health.take_event(), Some(DiskEvent::RoomAgain));
+        assert_eq!(health.take_event(), None);
+        health.note_room(false);
+        assert_eq!(health.take_event(), Some(DiskEvent::NoRoom));
+    }
 
     #[test]
     fn pauses_double_and_are_told_once() {

@@ -2,9 +2,10 @@
 //!
 //! In: the same addresses and pieces as elsewhere. Out: answers from memory, at once.
 
-use super::Disk;
 use super::address::Address;
 use super::piece::{Now, Piece};
+use super::settings::files_max;
+use super::{Disk, DiskSettings};
 
 impl Address {
     /// The hash of the base under the disk's own seed: what rendezvous hashing draws with.
@@ -20,10 +21,14 @@ impl Disk {
         self.shared.health.is_failing() && self.shared.health.pause().is_some()
     }
 
+    /// What it was opened with.
+    pub(crate) fn settings(&self) -> &DiskSettings {
+        &self.shared.settings
+    }
+
     /// How many files the disk may have open at once.
     pub fn files_max(&self) -> usize {
-        let segments = self.usage().max_bytes / self.shared.segment_bytes.max(1);
-        usize::try_from(segments).unwrap_or(usize::MAX).saturating_add(8)
+        files_max(self.usage().max_bytes, self.shared.segment_bytes)
     }
 
     /// Where to look for a key of these two levels.

@@ -52,6 +52,7 @@ pub use error::{DiskError, ReadError, Refused};
 pub use fsck::{Report, fsck};
 pub use heads::RecordHead;
 pub use health::DiskEvent;
+pub(crate) use health::next_pause;
 pub use index::{Cursor, Listing, NoCursor, Places};
 pub use object::{Content, Found, FoundContent, INLINE_BYTES_MAX, Object};
 pub use piece::{PIECE_BYTES_MAX, Piece, Pin};
@@ -67,6 +68,7 @@ use piece::{Now as PieceNow, PieceRef};
 use pool::{Ask, Pool};
 use queue::Queue;
 use reads::Waiting;
+use recover::Held;
 use replaced::Replaced;
 use segment::Segments;
 use space::Space;
@@ -136,8 +138,20 @@ impl Disk {
     /// # Errors
     /// As [`Disk::open`].
     pub fn open_with(settings: DiskSettings, clock: Clock) -> Result<Arc<Self>, DiskError> {
+        Self::open_as(settings, clock, Held::Kept)
+    }
+
+    /// The same with nothing on it: what it held is given up, at once and for good.
+    ///
+    /// # Errors
+    /// As [`Disk::open`].
+    pub(crate) fn open_anew(settings: DiskSettings, clock: Clock) -> Result<Arc<Self>, DiskError> {
+        Self::open_as(settings, clock, Held::GivenUp)
+    }
+
+    fn open_as(settings: DiskSettings, clock: Clock, held: Held) -> Result<Arc<Self>, DiskError> {
         let path = settings.path.clone();
-        let recovered = recover::open(settings, clock)?;
+        let recovered = recover::open(settings, clock, held)?;
         let shared = Arc::new(recovered.shared);
         let readers = pool::start(&shared).map_err(DiskError::io("cannot start threads for", &path))?;
         let writer = writer::start(&shared).map_err(DiskError::io("cannot start threads for", &path))?;
@@ -264,6 +278,7 @@ impl Disk {
             queued_objects: shared.index.pending(),
             journal_bytes: shared.journal.bytes(),
             is_failing: shared.health.is_failing(),
+            is_without_room: shared.health.is_without_room(),
             is_preallocating: !shared.is_zeroing.load(Ordering::Relaxed),
             ..shared.counts.snapshot()
         }

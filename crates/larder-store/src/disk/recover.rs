@@ -92,6 +92,14 @@ impl std::fmt::Display for Finding {
     }
 }
 
+/// What becomes of what a disk holds when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    Kept,
+    /// It cannot be believed: the disk gets another identity, of which nothing in its folder is, and begins empty.
+    GivenUp,
+}
+
 /// What opening gives.
 pub(super) struct Recovered {
     pub(super) shared: Shared,
@@ -100,7 +108,7 @@ pub(super) struct Recovered {
 }
 
 /// Opens a disk.
-pub(super) fn open(settings: DiskSettings, clock: Clock) -> Result<Recovered, DiskError> {
+pub(super) fn open(settings: DiskSettings, clock: Clock, held: Held) -> Result<Recovered, DiskError> {
     let path = settings.path.clone();
     std::fs::create_dir_all(&path).map_err(DiskError::io("cannot make", &path))?;
     let handle = sys::open_folder(&path).map_err(DiskError::io("cannot open", &path))?;
@@ -111,8 +119,8 @@ pub(super) fn open(settings: DiskSettings, clock: Clock) -> Result<Recovered, Di
         .map_err(DiskError::io("cannot ask for the room of", &path))?;
     let too_small = || DiskError::TooSmall { path: path.clone(), bytes: cap, needed: DISK_BYTES_MIN };
     let segment_bytes = segment_bytes(cap).ok_or_else(too_small)?;
-    let (superblock, is_new) = identify(&path, &lock, &bytes, segment_bytes)?;
-    if is_new && !folder.is_empty() {
+    let (superblock, is_new) = identify(&path, &lock, &bytes, (segment_bytes, held))?;
+    if is_new && held == Held::Kept && !folder.is_empty() {
         findings.push(Finding::NewIdentity);
     }
     let space = Space::new(settings.size, handle, cap);
@@ -199,9 +207,9 @@ fn identify(
     folder: &Path,
     file: &File,
     bytes: &[u8],
-    segment_bytes: u64,
+    (segment_bytes, held): (u64, Held),
 ) -> Result<(Superblock, bool), DiskError> {
-    if let Some(superblock) = Superblock::read(bytes) {
+    if let Some(superblock) = Superblock::read(bytes).filter(|_| held == Held::Kept) {
         return Ok((superblock, false));
     }
     if !Superblock::was_ours(bytes) {

@@ -44,6 +44,21 @@ pub enum DiskSize {
     LeaveFree(u64),
 }
 
+impl DiskSettings {
+    /// How many files the disk may have open at once, as far as that is known before it is opened.
+    pub(crate) fn files_max(&self) -> usize {
+        match self.size {
+            DiskSize::Bytes(bytes) => files_max(bytes, segment_bytes(bytes).unwrap_or(SEGMENT_BYTES_MIN)),
+            DiskSize::Percent(_) | DiskSize::LeaveFree(_) => files_max(SEGMENTS_MAX, 1),
+        }
+    }
+}
+
+/// How many files a disk of so many bytes may have open at once: its segments, and a few more.
+pub(super) fn files_max(size_bytes: u64, segment_bytes: u64) -> usize {
+    usize::try_from(size_bytes / segment_bytes.max(1)).unwrap_or(usize::MAX).saturating_add(8)
+}
+
 /// The size of segments of a disk that may hold `size_bytes`; `None` where that is too little.
 pub(super) fn segment_bytes(size_bytes: u64) -> Option<u64> {
     if size_bytes < DISK_BYTES_MIN {

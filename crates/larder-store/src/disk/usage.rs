@@ -50,10 +50,26 @@ pub struct DiskUsage {
     pub write_errors: u64,
     /// Bytes of the journal.
     pub journal_bytes: u64,
-    /// Whether the disk is left alone because it failed.
+    /// Whether the disk is left alone because it failed, or is absent.
     pub is_failing: bool,
+    /// Whether the disk could not be opened so far; all figures are 0 then.
+    pub is_absent: bool,
+    /// Whether nothing is stored because others fill the file system.
+    pub is_without_room: bool,
     /// Whether room is allocated before it is written; elsewhere zeros are written first.
     pub is_preallocating: bool,
+}
+
+impl DiskUsage {
+    /// How the disk is, in a word.
+    pub fn state(&self) -> &'static str {
+        match self {
+            Self { is_absent: true, .. } => "absent",
+            Self { is_failing: true, .. } => "failing",
+            Self { is_without_room: true, .. } => "no-room",
+            _ => "ok",
+        }
+    }
 }
 
 /// What was not stored, by reason.

@@ -170,6 +170,7 @@ impl Writer {
             let has_room = self.open.is_some() || self.open_segment().is_ok();
             self.shared.health.note_room(has_room);
         }
+        self.shared.health.look_at_room(Instant::now());
         for _ in 0..EXCESS_SEGMENTS_AT_ONCE {
             if self.shared.space.excess() == 0 || !self.give_up_oldest() {
                 break;

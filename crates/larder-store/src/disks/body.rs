@@ -134,7 +134,7 @@ fn index(piece: u64) -> usize {
 
 impl Disks {
     fn of_piece(&self, piece: &Piece) -> Option<&Arc<disk::Disk>> {
-        self.disks.iter().find(|disk| disk.id() == piece.disk())
+        self.disks().find(|disk| disk.id() == piece.disk())
     }
 
     pub(super) fn pin(&self, piece: &Piece) -> Option<disk::Pin> {

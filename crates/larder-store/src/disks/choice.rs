@@ -3,7 +3,8 @@
 //! In: a key. Out: all disks, the preferred one first. Weighted rendezvous hashing: of a disk with weight w, the key draws
 //! -ln(u)/w, u uniform in (0, 1] from the hash under that disk's own seed; the least draw is preferred. The share of a disk
 //! is its part of all bytes, and taking one away moves nothing but what lay on it.
-//! Disks that fail at the moment are passed over by who writes, so that what would have been theirs goes to the next.
+//! Disks that fail at the moment are passed over by who writes, so that what would have been theirs goes to the next; those
+//! that are absent are as if they were not there.
 
 use smallvec::SmallVec;
 
@@ -11,20 +12,18 @@ use super::{Disks, Layout};
 use crate::key::CacheKey;
 
 impl Disks {
-    /// All disks by preference.
+    /// All disks that are there, by preference.
     pub(super) fn preference(&self, key: &CacheKey) -> SmallVec<[usize; 8]> {
-        let mut order: SmallVec<[usize; 8]> = (0..self.disks.len()).collect();
-        if self.disks.len() > 1 {
-            let draws: SmallVec<[f64; 8]> = self
-                .disks
-                .iter()
-                .zip(&self.sizes)
-                .map(|(disk, size)| draw(disk.address(key).hash(), *size))
-                .collect();
-            let of = |disk: &usize| draws.get(*disk).copied().unwrap_or(f64::MAX);
-            order.sort_by(|a, b| of(a).total_cmp(&of(b)));
+        if let [slot] = &self.slots[..] {
+            return slot.disk().map(|_| 0).into_iter().collect();
         }
-        order
+        let present =
+            self.slots.iter().enumerate().filter_map(|(number, slot)| Some((number, slot.present()?)));
+        let mut drawn: SmallVec<[(f64, usize); 8]> = present
+            .map(|(number, present)| (draw(present.disk.address(key).hash(), present.bytes), number))
+            .collect();
+        drawn.sort_by(|one, other| one.0.total_cmp(&other.0));
+        drawn.into_iter().map(|(_, number)| number).collect()
     }
 
     /// The disks that a record of `key` goes to.
@@ -36,8 +35,8 @@ impl Disks {
         }
     }
 
-    fn is_working(&self, disk: usize) -> bool {
-        self.disks.get(disk).is_some_and(|disk| !disk.is_left_alone())
+    pub(super) fn is_working(&self, disk: usize) -> bool {
+        self.disk(disk).is_some_and(|disk| !disk.is_left_alone())
     }
 }
 

@@ -37,8 +37,9 @@ impl DiskFill {
         let turns = |home: usize| -> SmallVec<[usize; 8]> {
             match disks.layout {
                 Layout::Stripe => {
-                    let count = disks.disks.len();
-                    (0..count).map(|turn| (home + turn) % count).collect()
+                    let count = disks.slots.len();
+                    let turns = (0..count).map(|turn| (home + turn) % count);
+                    turns.filter(|disk| disks.is_working(*disk)).collect()
                 }
                 Layout::Single | Layout::Mirror | Layout::Hash => SmallVec::from_slice(&[home]),
             }
@@ -55,7 +56,7 @@ impl DiskFill {
         let copies = std::mem::take(&mut self.copies);
         for mut copy in copies {
             let turn = copy.pieces.len() % copy.turns.len().max(1);
-            let disk = copy.turns.get(turn).and_then(|disk| self.disks.disks.get(*disk));
+            let disk = copy.turns.get(turn).and_then(|disk| self.disks.disk(*disk));
             match disk.and_then(|disk| disk.put_piece(&self.key, bytes.clone()).ok()) {
                 Some(piece) => {
                     copy.pieces.push(piece);

@@ -3,12 +3,13 @@
 //! In: where the last page ended. Out: keys and heads, each response once however many copies it has, and where the next
 //! page begins. The order is that of the disks' indexes, which means nothing. Each record's head is read, so everything
 //! here waits for the disks; a page reads a bounded number of records, and gives way to clients before each.
-//! A disk that fails at the moment is passed over.
+//! A disk that fails at the moment, or is absent, is passed over.
 
 use std::path::PathBuf;
 
 use smallvec::SmallVec;
 
+use super::slot::Slot;
 use super::{Candidate, Disks};
 use crate::disk::{self, Disk, RecordHead};
 use crate::key::CacheKey;
@@ -46,18 +47,15 @@ impl Disks {
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> KeptPage {
         let mut page = KeptPage::default();
-        let Some(disk) = self.disks.get(from.disk) else { return page };
-        let listing = match disk.is_left_alone() {
-            true => disk::Listing::default(),
-            false => disk.list(from.from, records_max),
-        };
-        for place in listing.places {
+        let working = self.disk(from.disk).filter(|disk| !disk.is_left_alone());
+        let listing = working.map(|disk| disk.list(from.from, records_max)).unwrap_or_default();
+        for (disk, place) in listing.places.into_iter().filter_map(|place| Some((working?, place))) {
             disk.give_way();
             match disk.read_head(place) {
                 Ok(record) if wanted(&record.base) => {
                     let key = CacheKey::of_levels(&record.base, &record.variant);
                     // A copy on a disk that was looked through before.
-                    let before = self.disks.iter().take(from.disk);
+                    let before = self.slots.iter().take(from.disk).filter_map(Slot::disk);
                     if holders(before, &key, record.identity).all(|disk| disk.is_left_alone()) {
                         let at = Candidate { disk: from.disk, at: disk.address(&key), place };
                         page.kept.push(Kept { key, record, at });
@@ -67,7 +65,7 @@ impl Disks {
                 Err(_) => page.unreadable += 1,
             }
         }
-        let next_disk = (from.disk + 1 < self.disks.len()).then_some(from.disk + 1);
+        let next_disk = (from.disk + 1 < self.slots.len()).then_some(from.disk + 1);
         page.next = match listing.next {
             Some(next) => Some(DisksCursor { from: Some(next), ..from }),
             None => next_disk.map(|disk| DisksCursor { disk, from: None }),
@@ -78,7 +76,8 @@ impl Disks {
     /// Everything under the base of `key`, whatever its variant.
     pub(crate) fn under(&self, key: &CacheKey) -> Vec<Kept> {
         let mut found: Vec<Kept> = Vec::new();
-        for (index, disk) in self.disks.iter().enumerate() {
+        let present = self.slots.iter().enumerate().filter_map(|(index, slot)| Some((index, slot.disk()?)));
+        for (index, disk) in present {
             let at = disk.address(key);
             for place in disk.find_base(&at) {
                 let Ok(record) = disk.read_head(place) else { continue };
@@ -96,12 +95,12 @@ impl Disks {
 
     /// Whether a listing of the disks meets the response of this identity.
     pub(crate) fn lists(&self, key: &CacheKey, identity: u64) -> bool {
-        holders(self.disks.iter(), key, identity).any(|disk| !disk.is_left_alone())
+        holders(self.disks(), key, identity).any(|disk| !disk.is_left_alone())
     }
 
     /// The disks that have the response of this identity, by their folders.
     pub(crate) fn folders_of(&self, key: &CacheKey, identity: u64) -> SmallVec<[PathBuf; 2]> {
-        holders(self.disks.iter(), key, identity).map(|disk| disk.path().to_owned()).collect()
+        holders(self.disks(), key, identity).map(|disk| disk.path().to_owned()).collect()
     }
 }
 

@@ -59,7 +59,7 @@ pub fn for_each(usage: &DiskUsage, visit: Visit<'_>) {
     tell("larder_disk_write_errors_total", "Writes that failed.", usage.write_errors);
     tell(
         "larder_disk_failing",
-        "1 while a disk is left alone because it failed, else 0.",
+        "1 while a disk is left alone because it failed or could not be opened, else 0.",
         u64::from(usage.is_failing),
     );
     let refused = &usage.refused;

@@ -1,7 +1,7 @@
 //! Several disks as one: which of them an object, or a piece of it, goes to, and where it is found again.
 //!
 //! In: what is to be kept. Out: the same again, by key, or piece by piece. A disk knows nothing of the others; what one of
-//! them does not take (its queue is full, it is failing) is not there on it, and nobody waits for it.
+//! them does not take (its queue is full, it is failing, or absent) is not there on it, and nobody waits for it.
 //!
 //! | layout | an object | its pieces |
 //! |---|---|---|
@@ -18,23 +18,30 @@ mod choice;
 mod fill;
 mod listing;
 pub mod metrics;
+mod missed;
+mod slot;
 mod usage;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 
 use bytes::Bytes;
 use larder_http::body::Pieces;
+use larder_http::time::Clock;
 use smallvec::SmallVec;
 
-use crate::disk::{self, Address, Disk, Object, Place};
+use crate::disk::{self, Address, Disk, DiskError, DiskSettings, Object, Place};
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
 pub(crate) use body::{DiskPieces, PieceCopies, PiecePins};
 pub(crate) use fill::DiskFill;
 pub(crate) use listing::{DisksCursor, Kept};
+use slot::Slot;
+pub use slot::{AbsenceEvent, Admit};
 pub use usage::DisksUsage;
 
 /// Bodies up to this lie inside their record, larger ones in pieces of this size.
@@ -58,9 +65,7 @@ pub enum Layout {
 #[derive(Debug)]
 pub struct Disks {
     layout: Layout,
-    disks: Box<[Arc<Disk>]>,
-    /// Bytes of each, as weights.
-    sizes: Box<[u64]>,
+    slots: Box<[Slot]>,
     max_object: u64,
 }
 
@@ -88,8 +93,23 @@ pub(crate) enum Content {
 impl Disks {
     /// The disks in the order of the config. Bodies larger than `max_object` are not taken.
     pub fn new(layout: Layout, disks: Vec<Arc<Disk>>, max_object: u64) -> Arc<Self> {
-        let sizes = disks.iter().map(|disk| disk.usage().max_bytes.max(1)).collect();
-        Arc::new(Self { layout, disks: disks.into(), sizes, max_object })
+        let slots = disks.into_iter().map(Slot::of).collect();
+        Arc::new(Self { layout, slots, max_object })
+    }
+
+    /// Opens disks, or makes them, in the order of the config. One that fails is absent: see [`Disks::try_absent`]. Waits for
+    /// the disks; not for an event loop.
+    ///
+    /// # Errors
+    /// Where one is not larder's, is in use by another, or too small.
+    pub fn open(
+        layout: Layout,
+        disks: Vec<DiskSettings>,
+        max_object: u64,
+        clock: &Clock,
+    ) -> Result<Arc<Self>, DiskError> {
+        let slots = disks.into_iter().map(|settings| Slot::open(settings, clock));
+        Ok(Arc::new(Self { layout, slots: slots.collect::<Result<_, _>>()?, max_object }))
     }
 
     /// The largest body taken, in bytes.
@@ -97,30 +117,59 @@ impl Disks {
         self.max_object
     }
 
-    /// The disks.
-    pub fn disks(&self) -> &[Arc<Disk>] {
-        &self.disks
+    /// The disks that are there.
+    pub fn disks(&self) -> impl Iterator<Item = &Arc<Disk>> {
+        self.slots.iter().filter_map(Slot::disk)
+    }
+
+    fn disk(&self, number: usize) -> Option<&Arc<Disk>> {
+        self.slots.get(number)?.disk()
+    }
+
+    /// Tries disks that are absent again, each when its pause is over (a second, doubling to a minute), on threads of their own.
+    /// To be called every second.
+    pub fn try_absent(self: &Arc<Self>, admit: &Arc<Admit>) {
+        for (number, slot) in self.slots.iter().enumerate() {
+            if !slot.begin_trying() {
+                continue;
+            }
+            let (disks, admit) = (Arc::clone(self), Arc::clone(admit));
+            let work = move || disks.slots.get(number).into_iter().for_each(|slot| slot.try_again(&*admit));
+            if let Err(error) = thread::Builder::new().name("larder-open".to_owned()).spawn(work) {
+                slot.failed(DiskError::io("cannot start a thread for", slot.path())(error));
+            }
+        }
+    }
+
+    /// The oldest event that was not taken yet: that a disk is absent, or back, by its folder.
+    pub fn take_absence(&self) -> Option<(PathBuf, AbsenceEvent)> {
+        self.slots.iter().find_map(|slot| Some((slot.path().to_owned(), slot.take_event()?)))
+    }
+
+    /// How many files they may have open at once.
+    pub fn files_max(&self) -> usize {
+        self.slots.iter().map(Slot::files_max).fold(0, usize::saturating_add)
     }
 
     /// The highest number of an invalidation that any disk knows of.
     pub fn last_number(&self) -> u64 {
-        self.disks.iter().map(|disk| disk.last_number()).max().unwrap_or_default()
+        self.disks().map(|disk| disk.last_number()).max().unwrap_or_default()
     }
 
     /// Whether anything lies under `key`.
     pub(crate) fn has(&self, key: &CacheKey) -> bool {
-        self.disks.iter().any(|disk| !disk.find(&disk.address(key)).is_empty())
+        self.disks().any(|disk| !disk.find(&disk.address(key)).is_empty())
     }
 
     /// Where responses under `key` may lie: the chosen disk first, and of a mirror the less busy one.
     pub(crate) fn candidates(&self, key: &CacheKey) -> Vec<Candidate> {
         let mut order: SmallVec<[usize; 8]> = self.preference(key);
         if self.layout == Layout::Mirror {
-            order.sort_by_key(|disk| self.disks.get(*disk).map_or(usize::MAX, |disk| disk.reads_waiting()));
+            order.sort_by_key(|disk| self.disk(*disk).map_or(usize::MAX, |disk| disk.reads_waiting()));
         }
         let mut candidates = Vec::new();
         for disk in order {
-            let Some(own) = self.disks.get(disk) else { continue };
+            let Some(own) = self.disk(disk) else { continue };
             let at = own.address(key);
             candidates.extend(own.find(&at).into_iter().map(|place| Candidate { disk, at, place }));
         }
@@ -133,7 +182,7 @@ impl Disks {
         key: &CacheKey,
         candidate: &Candidate,
     ) -> Result<Loaded, disk::ReadError> {
-        let disk = self.disks.get(candidate.disk).ok_or(disk::ReadError::Gone)?;
+        let disk = self.disk(candidate.disk).ok_or(disk::ReadError::Gone)?;
         let found = match disk.read_now(candidate.place) {
             Some(found) => found?,
             None => disk.read(candidate.place).await?,
@@ -169,19 +218,19 @@ impl Disks {
 
     /// Whether the index of its disk still has it.
     pub(crate) fn holds(&self, candidate: &Candidate) -> bool {
-        self.disks.get(candidate.disk).is_some_and(|disk| disk.holds(&candidate.at, candidate.place))
+        self.disk(candidate.disk).is_some_and(|disk| disk.holds(&candidate.at, candidate.place))
     }
 
     /// It is in use.
     pub(crate) fn note_use(&self, candidate: &Candidate) {
-        if let Some(disk) = self.disks.get(candidate.disk) {
+        if let Some(disk) = self.disk(candidate.disk) {
             disk.note_use(&candidate.at, candidate.place);
         }
     }
 
     /// Whatever lies under a key of these two levels is in use.
     pub(crate) fn note_use_at(&self, base: &[u8], variant: &[u8]) {
-        for disk in &self.disks {
+        for disk in self.disks() {
             let at = disk.address_at(base, variant);
             disk.find(&at).into_iter().for_each(|place| disk.note_use(&at, place));
         }
@@ -189,7 +238,7 @@ impl Disks {
 
     /// Whatever lies under `key` on these disks is in use.
     fn note_use_of(&self, key: &CacheKey, on: &[usize]) {
-        for disk in on.iter().filter_map(|disk| self.disks.get(*disk)) {
+        for disk in on.iter().filter_map(|disk| self.disk(*disk)) {
             let at = disk.address(key);
             disk.find(&at).into_iter().for_each(|place| disk.note_use(&at, place));
         }
@@ -197,18 +246,19 @@ impl Disks {
 
     /// It is of no use.
     pub(crate) fn forget(&self, candidate: &Candidate) {
-        if let Some(disk) = self.disks.get(candidate.disk) {
+        if let Some(disk) = self.disk(candidate.disk) {
             disk.remove(&candidate.at, candidate.place);
         }
     }
 
     /// Writes a response to the disks that are to have it, in place of what they have of the same identity; all others forget
-    /// that. Never waits.
+    /// that, those that are absent once they are back. Never waits.
     pub(crate) fn put(self: &Arc<Self>, key: &CacheKey, response: &Arc<StoredResponse>) {
         let identity = response.identity();
         let copies = self.copies(key, response);
         let mut head = None;
-        for (index, disk) in self.disks.iter().enumerate() {
+        for (index, slot) in self.slots.iter().enumerate() {
+            let Some(disk) = slot.to_change(key) else { continue };
             let content = copies.iter().find(|copy| copy.0 == index).map(|copy| copy.1.clone());
             let put = content.is_some_and(|content| {
                 let head = head.get_or_insert_with(|| Bytes::from(response.head.to_bytes())).clone();
@@ -247,14 +297,15 @@ impl Disks {
 
     /// Takes out what has the identity of `response`.
     pub(crate) fn remove(&self, key: &CacheKey, response: &StoredResponse) {
-        for disk in &self.disks {
+        for disk in self.slots.iter().filter_map(|slot| slot.to_change(key)) {
             disk.remove_identity(&disk.address(key), response.identity());
         }
     }
 
     /// Drops everything under the base of `key`; says how many responses that were, copies counted once.
     pub(crate) fn invalidate(&self, key: &CacheKey, number: u64) -> u64 {
-        let gone = self.disks.iter().map(|disk| disk.invalidate(&disk.address(key), number));
+        let disks = self.slots.iter().filter_map(|slot| slot.to_change(key));
+        let gone = disks.map(|disk| disk.invalidate(&disk.address(key), number));
         match self.layout {
             Layout::Mirror => gone.fold(0, u64::max),
             Layout::Single | Layout::Stripe | Layout::Hash => gone.sum(),
@@ -264,14 +315,17 @@ impl Disks {
     /// Waits until every invalidation so far is on the disks, so that it holds after a crash.
     ///
     /// # Errors
-    /// A disk did not confirm it.
+    /// A disk did not confirm it, or is absent.
     ///
     /// # Cancel safety
     /// Dropped, what was noted may be on the disks or not.
     pub async fn sync(&self) -> Result<(), disk::DiskError> {
         let mut first = Ok(());
-        for disk in &self.disks {
-            let synced = disk.sync_journal().await;
+        for slot in &self.slots {
+            let synced = match slot.disk() {
+                Some(disk) => disk.sync_journal().await,
+                None => Err(DiskError::Absent(slot.path().to_owned())),
+            };
             first = first.and(synced);
         }
         first
@@ -279,12 +333,12 @@ impl Disks {
 
     /// Notes a numbered predicate that is tested at look-up, for the time after a restart.
     pub fn note(&self, number: u64, predicate: &[u8]) {
-        self.disks.iter().for_each(|disk| disk.note(number, predicate));
+        self.slots.iter().filter_map(Slot::to_note).for_each(|disk| disk.note(number, predicate));
     }
 
     /// The predicates that were noted before the last start.
     pub fn notes(&self) -> Vec<(u64, Vec<u8>)> {
-        let mut notes: Vec<_> = self.disks.iter().flat_map(|disk| disk.notes()).collect();
+        let mut notes: Vec<_> = self.disks().flat_map(|disk| disk.notes()).collect();
         notes.sort();
         notes.dedup();
         notes
@@ -297,14 +351,15 @@ impl Disks {
 
     /// The figures of each.
     pub fn usage(&self) -> DisksUsage {
-        DisksUsage(self.disks.iter().map(|disk| (disk.path().to_owned(), disk.usage())).collect())
+        DisksUsage(self.slots.iter().map(|slot| (slot.path().to_owned(), slot.usage())).collect())
     }
 
-    /// What is left in the queues is written, within a bound, and the next start needs to read little. Waits for that.
+    /// What is left in the queues is written, within a bound, and the next start needs to read little. Waits for that, and not
+    /// for a disk that is being opened: it is not used any more.
     pub fn close(&self) {
         std::thread::scope(|scope| {
-            for disk in &self.disks {
-                scope.spawn(|| disk.close());
+            for slot in &self.slots {
+                scope.spawn(|| slot.close());
             }
         });
     }

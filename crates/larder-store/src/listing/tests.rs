@@ -171,7 +171,8 @@ fn what_is_damaged_is_counted_and_left_out() {
         disks.close();
     }
     let disks = folders.disks(Layout::Single, &[64]);
-    let segments = std::fs::read_dir(disks.disks()[0].path()).unwrap().map(|entry| entry.unwrap().path());
+    let segments =
+        std::fs::read_dir(disks.disks().next().unwrap().path()).unwrap().map(|entry| entry.unwrap().path());
     for path in segments.filter(|path| path.extension().is_some_and(|kind| kind == "seg")) {
         let mut bytes = std::fs::read(&path).unwrap();
         let at = bytes.windows(13).position(|window| window == b"example.com/1");

@@ -126,6 +126,7 @@ fn disks(stats: &Value) -> Table {
         right("BYTES"),
         right("OF"),
         right("FULL"),
+        ("STATE", Lean::Left),
     ]);
     for store in each(&stats["stores"]) {
         for tier in each(&store["tiers"]) {
@@ -141,7 +142,16 @@ fn disks(stats: &Value) -> Table {
                 }
                 _ => NOTHING.to_owned(),
             };
-            table.row([word(&store["name"]), kind, number(&tier["objects"]), size(held), size(most), full]);
+            let state = word(&tier["state"]);
+            table.row([
+                word(&store["name"]),
+                kind,
+                number(&tier["objects"]),
+                size(held),
+                size(most),
+                full,
+                state,
+            ]);
         }
     }
     table
@@ -221,7 +231,7 @@ mod tests {
             "latency": {"hit": {"count": 12, "mean": 0.000_05, "p50": 0.002, "p99": 1.5, "p999": null}},
             "stores": [{"name": "default", "lookups": {"hit": 3, "stale": 1}, "tiers": [
                 {"tier": "memory", "objects": 7, "bytes": 1024, "max_bytes": 2048},
-                {"tier": "disk", "disk": "/mnt/d1", "objects": 9, "bytes": 0, "max_bytes": 0},
+                {"tier": "disk", "disk": "/mnt/d1", "objects": 9, "bytes": 0, "max_bytes": 0, "state": "absent"},
             ]}],
             "origins": [{"name": "app", "failed": 2, "servers": [{"server": "a:1", "state": "up", "requests": 5}]}],
         });
@@ -231,8 +241,8 @@ mod tests {
             "requests 12 345, hit ratio 99.9 %, connections open -\n",
             "hit           12  50 µs  2.0 ms  1.50 s      -\n",
             "default          -         4       -        0          -\n",
-            "default  memory                7  1.0 KiB  2.0 KiB  50 %\n",
-            "default  disk /mnt/d1          9      0 B      0 B     -\n",
+            "default  memory                7  1.0 KiB  2.0 KiB  50 %  -\n",
+            "default  disk /mnt/d1          9      0 B      0 B     -  absent\n",
             "app                           -       2          -    -    -\n",
             "        a:1     up            5       -          -\n",
         ] {

@@ -173,6 +173,7 @@ impl Larder for Insight {
             shown.tiers = vec![TierStats {
                 tier: "memory",
                 disk: None,
+                state: None,
                 bytes: usage.bytes,
                 objects: usage.objects,
                 max_bytes: usage.max_bytes,
@@ -182,6 +183,7 @@ impl Larder for Insight {
                 shown.tiers.push(TierStats {
                     tier: "disk",
                     disk: Some(path.display().to_string()),
+                    state: Some(usage.state()),
                     bytes: usage.allocated_bytes,
                     objects: usage.objects,
                     max_bytes: usage.max_bytes,

@@ -8,6 +8,7 @@
 
 mod admin;
 mod objects;
+mod stores;
 mod worker;
 
 use std::collections::HashMap;
@@ -23,7 +24,6 @@ use larder_http::time::Clock;
 use larder_listen::{Drain, ListenError};
 use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics, ObserveError};
 use larder_proxy::{Plan, Proxy};
-use larder_store::disk::DiskEvent;
 use tokio::sync::mpsc;
 
 use crate::wire::{WireError, Wiring};
@@ -177,6 +177,7 @@ impl Server {
             server.open(asked, bound)?;
         }
         server.refresh_insight();
+        server.tell_of_stores();
         Ok(server)
     }
 
@@ -369,61 +370,13 @@ impl Server {
         // Nothing is served any more, so that waiting for disks keeps nobody waiting.
         let closed = tokio::task::spawn_blocking(move || stores.iter().for_each(|(_, store)| store.close()));
         let _ = closed.await;
-        self.tell_of_disks();
+        self.tell_of_stores();
         left
-    }
-
-    /// Looks after the stores; to be called every second. Says what has happened to disks since it was asked last: that one
-    /// fails, or works again.
-    pub fn tend_stores(&self) {
-        for (name, store) in &self.config.stores {
-            if let Some(known) = self.wiring.store_named(name.as_str()) {
-                known.tend(store.idle, self.clock.now());
-            }
-        }
-        self.tell_of_disks();
-    }
-
-    fn tell_of_disks(&self) {
-        for (name, store) in self.wiring.stores() {
-            while let Some(event) = store.files().and_then(|files| files.take_event()) {
-                self.diagnostics.warn("files", &name, format_args!("store {name}: {event}"));
-            }
-            for disk in store.disks().map(|disks| disks.disks()).unwrap_or_default() {
-                while let Some(event) = disk.take_event() {
-                    tell_of_disk(&self.diagnostics, &name, disk.path(), &event);
-                }
-            }
-        }
     }
 
     /// Warnings and news for the operator.
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.diagnostics
-    }
-}
-
-fn tell_of_disk(diagnostics: &Diagnostics, store: &str, path: &Path, event: &DiskEvent) {
-    let (subject, path) = (path.to_string_lossy(), path.display());
-    match event {
-        DiskEvent::Failing { what, why, pause } => diagnostics.warn(
-            "disk-failing",
-            &subject,
-            format_args!(
-                "store {store} goes on without {path}: {what}: {why}; it is tried again in {} s",
-                pause.as_secs()
-            ),
-        ),
-        DiskEvent::Recovered => {
-            diagnostics.info("disk-recovered", &subject, format_args!("store {store} uses {path} again"));
-        }
-        DiskEvent::NoRoom => diagnostics.warn(
-            "disk-no-room",
-            &subject,
-            format_args!(
-                "the file system of {path} is full before store {store} has its size there: others fill it"
-            ),
-        ),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In: what the config says of a store. Out: the store, found again by name over reloads. Which disks it has is decided when
 //! it is made: a reload changes sizes of memory, the rest needs a restart. A disk that does not answer when larder starts is
-//! left out with a warning, since a cache without it is better than no cache; one that belongs to somebody else is an
+//! left out until it does, since a cache without it is better than no cache; one that belongs to somebody else is an
 //! error.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use larder_config::DiskSize as Size;
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
-use larder_store::disk::{Disk, DiskError, DiskSettings, DiskSize};
+use larder_store::disk::{DiskError, DiskSettings, DiskSize};
 use larder_store::files::{FileStore, FilesError, FilesSettings};
 use larder_store::{Disks, Layout, MemoryStoreSettings, Store};
 
@@ -65,10 +65,7 @@ impl DraftStore {
                 let files = open_files(name, files, max_object)?;
                 Store::of_files(&settings, files, clock.now().wall)
             }
-            (None, None) => {
-                let disks = open_disks(name, config, clock, diagnostics)?;
-                Store::new(&settings, disks.map(|disks| Disks::new(layout(config), disks, max_object)))
-            }
+            (None, None) => Store::new(&settings, open_disks(name, config, clock, diagnostics)?),
         };
         Ok(Self { known: KnownStore { store, config: config.clone() }, settings })
     }
@@ -111,34 +108,25 @@ fn open_disks(
     config: &larder_config::Store,
     clock: &Clock,
     diagnostics: &Diagnostics,
-) -> Result<Option<Vec<Arc<Disk>>>, StoreError> {
-    let mut disks = Vec::with_capacity(config.disks.len());
-    for disk in &config.disks {
+) -> Result<Option<Arc<Disks>>, StoreError> {
+    let settings = config.disks.iter().map(|disk| {
         let size = match disk.size {
             Size::Bytes(size) => DiskSize::Bytes(size.0),
             Size::Part(part) => DiskSize::Percent(part.hundredths()),
             Size::Leave(size) => DiskSize::LeaveFree(size.0),
         };
-        let settings = DiskSettings { path: disk.path.clone(), size, idle: config.idle };
-        match Disk::open_with(settings, clock.clone()) {
-            Ok(disk) => {
-                for finding in disk.findings() {
-                    diagnostics.warn("disk-finding", name, format_args!("store {name}: {finding}"));
-                }
-                disks.push(disk);
-            }
-            Err(error @ DiskError::Io { .. }) => {
-                let path = disk.path.display();
-                diagnostics.warn(
-                    "disk-absent",
-                    &path.to_string(),
-                    format_args!("store {name} goes on without {path}: {}", chain(&error)),
-                );
-            }
-            Err(error) => return Err(StoreError { name: name.to_owned(), source: error.into() }),
-        }
+        DiskSettings { path: disk.path.clone(), size, idle: config.idle }
+    });
+    let settings: Vec<DiskSettings> = settings.collect();
+    if settings.is_empty() {
+        return Ok(None);
     }
-    Ok((!disks.is_empty()).then_some(disks))
+    let disks = Disks::open(layout(config), settings, config.max_object_bytes(), clock)
+        .map_err(|error| StoreError { name: name.to_owned(), source: error.into() })?;
+    for finding in disks.disks().flat_map(|disk| disk.findings()) {
+        diagnostics.warn("disk-finding", name, format_args!("store {name}: {finding}"));
+    }
+    Ok(Some(disks))
 }
 
 fn open_files(
@@ -155,14 +143,4 @@ fn open_files(
         ..FilesSettings::new(&files.path, files.size.0)
     })
     .map_err(failed)
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }

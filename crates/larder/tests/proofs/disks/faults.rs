@@ -105,6 +105,9 @@ async fn a_disk_that_others_fill_costs_nobody_an_answer() {
     std::fs::remove_file(filler).unwrap();
     running.writes().await;
     running.serves(ANSWERS).await;
+    // Room came and went many times.
+    let told = running.larder.stderr().into_iter().filter(|line| line.contains("is full before")).count();
+    assert_eq!(told, 1, "{:?}", running.larder.stderr());
     running.end().await;
 }
 

@@ -1,14 +1,17 @@
-//! Stores with disks, proved on the binary: killed at any moment, and with disks that are full, broken or slow.
+//! Stores with disks, proved on the binary: killed at any moment, and with disks that are full, broken, slow or absent.
 //!
 //! One origin and one catalogue of resources serve all of it: whatever happens to a disk, each answer is right, and what
 //! differs is only who gave it.
 
+mod absent;
 mod catalogue;
 mod crash;
 mod faults;
 mod load;
 mod mounted;
 mod origin;
+mod slow;
+mod throttle;
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

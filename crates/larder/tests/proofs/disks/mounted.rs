@@ -57,6 +57,23 @@ impl Mounted {
         made.then_some(mounted)
     }
 
+    /// Its device, `7:0` as the kernel numbers it.
+    pub(super) fn device_number(&self) -> Option<String> {
+        let name = self.device.as_deref()?.strip_prefix("/dev/")?;
+        Some(std::fs::read_to_string(format!("/sys/block/{name}/dev")).ok()?.trim().to_owned())
+    }
+
+    /// Everything that was written is on the device, and nothing of these files in memory; says whether that can be done.
+    pub(super) fn forget(&self, folder: &Path) -> bool {
+        let forget = |path: PathBuf| -> std::io::Result<()> {
+            let file = std::fs::File::open(path)?;
+            file.sync_all()?;
+            Ok(rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?)
+        };
+        let mut files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        files.all(|path| forget(path).is_ok())
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
