@@ -10,6 +10,7 @@ use super::address::ALIGN;
 use super::format::record::{HEADER_BYTES, Header, Kind, Record};
 use super::format::segment::SEGMENT_HEAD_BYTES;
 use super::format::toc::Entry;
+use super::settings::SEGMENT_BYTES_MAX;
 use super::sys;
 
 /// Read at once.
@@ -52,12 +53,13 @@ impl Window<'_> {
 /// Walks through `file`, which is the segment of these numbers. With `checked`, every checksum is; without, only headers.
 pub(super) fn walk(file: &File, disk: u64, segment: u32, checked: bool) -> io::Result<Walked> {
     sys::will_read(file);
-    let mut window = Window { file, length: file.metadata()?.len(), start: 0, bytes: Vec::new() };
+    // Nothing behind that was ever written, however long somebody made the file.
+    let length = file.metadata()?.len().min(SEGMENT_BYTES_MAX);
+    let mut window = Window { file, length, start: 0, bytes: Vec::new() };
     let mut walked = Walked { end: SEGMENT_HEAD_BYTES as u64, ..Walked::default() };
     let (mut at, mut is_searching) = (SEGMENT_HEAD_BYTES as u64, false);
     while at + HEADER_BYTES as u64 <= window.length {
         let is_ours = |header: &Header| header.disk == disk && header.segment == segment;
-        let length = window.length;
         let fits = |header: &Header| header.total_bytes() <= length - at;
         let bytes = window.at(at, HEADER_BYTES)?;
         let Some(header) = Header::read(bytes).filter(is_ours).filter(fits) else {
