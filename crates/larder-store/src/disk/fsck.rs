@@ -19,8 +19,8 @@ use super::journal;
 use super::recover::Finding;
 use super::recover::folder::Folder;
 use super::segment::{read_toc, segment_path, toc_path};
-use super::walk::{self, Walked};
 use super::sys;
+use super::walk::{self, Walked};
 
 /// What is on a disk. Objects that were replaced or invalidated count as long as their segment is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

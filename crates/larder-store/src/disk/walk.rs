@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 
 use super::address::ALIGN;
-use super::format::record::{HEADER_BYTES, Header, Kind, Record};
+use super::format::record::{HEADER_BYTES, Header, Kind, Record, read_pieces};
 use super::format::segment::SEGMENT_HEAD_BYTES;
 use super::format::toc::Entry;
 use super::settings::SEGMENT_BYTES_MAX;
@@ -80,7 +80,7 @@ pub(super) fn walk(file: &File, disk: u64, segment: u32, checked: bool) -> io::R
         };
         is_searching = false;
         let total = header.total_bytes();
-        if !checked || Record::read(window.at(at, total as usize)?).is_some() {
+        if !checked || is_whole(window.at(at, total as usize)?) {
             walked.entries.push(entry(&header, at));
             walked.highest = walked.highest.max(header.number);
         } else {
@@ -90,6 +90,13 @@ pub(super) fn walk(file: &File, disk: u64, segment: u32, checked: bool) -> io::R
         walked.end = at;
     }
     Ok(walked)
+}
+
+/// Whether a record is in order, and so is the list of its pieces where it has one.
+fn is_whole(bytes: &[u8]) -> bool {
+    let has_list =
+        |record: &Record<'_>| record.header.kind != Kind::Listing || read_pieces(record.content).is_some();
+    Record::read(bytes).is_some_and(|record| has_list(&record))
 }
 
 /// Where zeros from `at` on end, at a multiple of eight.

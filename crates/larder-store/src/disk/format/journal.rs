@@ -43,9 +43,13 @@ impl JournalHead {
     /// Whose a file is that has the name of this generation and begins with `bytes`; any disk's will do for `None`.
     pub(in crate::disk) fn judge(bytes: &[u8], disk: Option<u64>, generation: u32) -> Whose {
         match Self::read(bytes) {
-            Some(head) if head.generation == generation && disk.is_none_or(|disk| head.disk == disk) => Whose::Ours,
+            Some(head) if head.generation == generation && disk.is_none_or(|disk| head.disk == disk) => {
+                Whose::Ours
+            }
             Some(_) => Whose::OtherDisk,
-            None if bytes.len() < JOURNAL_HEAD_BYTES || bytes.iter().all(|byte| *byte == 0) => Whose::Unwritten,
+            None if bytes.len() < JOURNAL_HEAD_BYTES || bytes.iter().all(|byte| *byte == 0) => {
+                Whose::Unwritten
+            }
             None => Whose::Damaged,
         }
     }

@@ -29,7 +29,8 @@ fn journal_entries() -> impl Strategy<Value = JournalEntry> {
         (any::<u64>(), prop::collection::vec(any::<u8>(), 0..=NOTE_BYTES_MAX))
             .prop_map(|(number, bytes)| JournalEntry::Note { number, bytes }),
         (0..=SEGMENT_MAX).prop_map(|segment| JournalEntry::NeedsToc { segment }),
-        (any::<u64>(), 0..=SEGMENT_MAX).prop_map(|(number, segment)| JournalEntry::Reached { number, segment }),
+        (any::<u64>(), 0..=SEGMENT_MAX)
+            .prop_map(|(number, segment)| JournalEntry::Reached { number, segment }),
     ]
 }
 

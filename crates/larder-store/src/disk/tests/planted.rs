@@ -21,7 +21,12 @@ fn with_one_object(folder: &Path) {
 fn a_table_without_an_end_takes_no_memory() {
     let folder = tempfile::tempdir().unwrap();
     with_one_object(folder.path());
-    OpenOptions::new().write(true).open(folder.path().join("00000001.toc")).unwrap().set_len(1 << 40).unwrap();
+    OpenOptions::new()
+        .write(true)
+        .open(folder.path().join("00000001.toc"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
     let report = checked(folder.path());
     assert_eq!(report.findings, [Finding::DamagedTable(folder.path().join("00000001.toc"))]);
     // Of a size under which it would fit.
@@ -35,7 +40,8 @@ fn a_table_without_an_end_takes_no_memory() {
 fn names_that_larder_does_not_give_are_foreign() {
     let folder = tempfile::tempdir().unwrap();
     with_one_object(folder.path());
-    let odd = ["+0000001.seg", "00000001.toc.old", "0000000A.seg", "1.seg", "ffffffff.journal", "ffffffff.seg"];
+    let odd =
+        ["+0000001.seg", "00000001.toc.old", "0000000A.seg", "1.seg", "ffffffff.journal", "ffffffff.seg"];
     odd.iter().for_each(|name| fs::write(folder.path().join(name), b"").unwrap());
     let mut report = checked(folder.path());
     report.findings.sort_by_key(|finding| format!("{finding:?}"));
