@@ -19,6 +19,7 @@ mod latency;
 mod load;
 mod machine;
 mod memory;
+mod metric;
 mod microcache;
 mod miss;
 mod objects;
@@ -35,6 +36,7 @@ mod scan;
 mod slow_app;
 mod turns;
 mod validity;
+mod watch;
 mod wordpress;
 mod workers;
 
