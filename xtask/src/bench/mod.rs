@@ -28,6 +28,7 @@ mod page;
 pub(crate) mod pauses;
 mod placement;
 mod plot;
+mod reclaim;
 pub(crate) mod report;
 mod requests;
 mod rows;
@@ -62,6 +63,7 @@ pub(crate) const NAMES: &[&str] = &[
     "files",
     "placement",
     "objects",
+    "reclaim",
 ];
 
 /// What the command line takes: every name, and `all`.
@@ -98,6 +100,7 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "files" => files::run,
             "placement" => placement::run,
             "objects" => objects::run,
+            "reclaim" => reclaim::run,
             _ => wordpress::run,
         };
         if let Err(error) = measure(root).with_context(|| format!("bench {name}")) {
