@@ -49,7 +49,7 @@ fn stays_beneath(uri: &TargetUri<'_>) -> Option<Vec<u8>> {
             component.len() <= COMPONENT_BYTES_MAX && !component.iter().any(u8::is_ascii_control),
             "{uri}"
         );
-        is_cut |= component.len() > COMPONENT_BYTES_MAX - 36 && component.windows(2).any(|two| two == b"%<");
+        is_cut |= component.windows(2).any(|two| two == b"%<");
     }
     let made_of = (uri.authority.to_owned(), uri.path.to_owned(), uri.query.map(str::to_owned));
     match read {
