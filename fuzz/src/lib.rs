@@ -4,12 +4,15 @@
 //! handed to its own, in one form. larder may be stricter than hyper, by the written list in DIFFERENCES.md and
 //! [`judge`]; reading a request in another way, or reading one where hyper reads none, is a finding.
 //! Time stands still and jumps when nothing else can happen, so time limits cost nothing. The targets for field values
-//! need none of that: they take their input for the lines of a field.
+//! need none of that: they take their input for the lines of a field. For what lies on disks there are checksums that
+//! are made right ([`signed`]), so that a target gets behind them, and a bound on what reading may allocate ([`allocated`]).
 
+pub mod allocated;
 pub mod hypers;
 pub mod judge;
 pub mod ours;
 pub mod seen;
+pub mod signed;
 
 use std::future::Future;
 

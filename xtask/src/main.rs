@@ -64,7 +64,7 @@ enum Task {
     Audit,
     /// Every fuzz target for a short time
     Fuzz {
-        /// Seconds for each target
+        /// Seconds for each target; half of them where fuzz/Cargo.toml says so
         #[arg(long, default_value_t = 30)]
         seconds: u32,
     },

@@ -18,11 +18,12 @@ use crate::children::run_within;
 /// What building may take on top of the run itself.
 const BUILD_MAX: Duration = Duration::from_secs(1200);
 
-/// Builds and runs every target for `seconds`.
+/// Builds and runs every target for `seconds`, half of that where the manifest says so.
 pub(crate) fn run(root: &Path, seconds: u32) -> Result<()> {
     crate::tools::need(root, "fuzz")?;
-    let targets = targets(root)?;
-    for target in &targets {
+    let Targets { all, half_time } = targets(root)?;
+    for target in &all {
+        let seconds = if half_time.contains(target) { seconds.div_ceil(2) } else { seconds };
         let fresh = root.join("fuzz/target/corpus").join(target);
         fs::create_dir_all(&fresh).with_context(|| fresh.display().to_string())?;
         let seeds = root.join("fuzz/corpus").join(target);
@@ -66,9 +67,46 @@ fn print_end(said: &Path) {
     }
 }
 
-fn targets(root: &Path) -> Result<Vec<String>> {
+/// What fuzz/Cargo.toml says of the targets.
+struct Targets {
+    all: Vec<String>,
+    /// Those that get half the time.
+    half_time: Vec<String>,
+}
+
+fn targets(root: &Path) -> Result<Targets> {
     let text = fs::read_to_string(root.join("fuzz/Cargo.toml")).context("fuzz/Cargo.toml")?;
-    let manifest: toml::Table = text.parse().context("fuzz/Cargo.toml")?;
+    read(&text).context("fuzz/Cargo.toml")
+}
+
+fn read(text: &str) -> Result<Targets> {
+    let manifest: toml::Table = text.parse()?;
     let programs = manifest.get("bin").and_then(toml::Value::as_array).context("no [[bin]]")?;
-    Ok(programs.iter().filter_map(|p| p.get("name")?.as_str().map(str::to_owned)).collect())
+    let all: Vec<String> =
+        programs.iter().filter_map(|program| program.get("name")?.as_str().map(str::to_owned)).collect();
+    let said = || manifest.get("package")?.get("metadata")?.get("half-time")?.as_array();
+    let half_time = said().into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned));
+    let half_time: Vec<String> = half_time.collect();
+    for name in &half_time {
+        ensure!(all.contains(name), "half-time: there is no target {name}");
+    }
+    Ok(Targets { all, half_time })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn targets_are_those_of_the_manifest_and_half_the_time_is_for_those_it_names() {
+        let bins = "[[bin]]\nname = \"one\"\n[[bin]]\nname = \"other\"\n";
+        let named = |names: &str| read(&format!("[package.metadata]\nhalf-time = [{names}]\n{bins}"));
+        let read_all = named("\"other\"").unwrap();
+        assert_eq!(read_all.all, ["one", "other"]);
+        assert_eq!(read_all.half_time, ["other"]);
+        assert!(named("\"third\"").is_err());
+        assert!(read(bins).unwrap().half_time.is_empty());
+        assert!(read("").is_err());
+    }
 }

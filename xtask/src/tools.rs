@@ -78,6 +78,7 @@ const TASKSET_FOR: &[&str] = &[
     "files",
     "placement",
     "objects",
+    "reclaim",
 ];
 const NGINX_FOR: &[&str] = &[
     "hit",
@@ -101,7 +102,7 @@ const HAPROXY_FOR: &[&str] = &["hit", "requests", "http2", "connections", "miss"
 const H2O_FOR: &[&str] = &["hit", "requests", "http2", "connections", "latency"];
 const WRK_FOR: &[&str] = &["hit", "requests", "connections", "miss", "workers", "files"];
 /// They make disks.
-const DISKS_FOR: &[&str] = &["placement", "objects"];
+const DISKS_FOR: &[&str] = &["placement", "objects", "reclaim"];
 
 /// Longest installation.
 const INSTALL_MAX: Duration = Duration::from_secs(1200);

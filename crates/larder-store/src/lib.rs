@@ -12,6 +12,9 @@ pub mod disk;
 pub mod disks;
 mod filed;
 pub mod files;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod growing;
 pub mod key;
 pub mod listing;

@@ -17,14 +17,20 @@ use tokio::net::TcpStream;
 use super::contender::floor;
 use super::load::on_load_core;
 
-/// The length of every object's body.
+/// The length of an object's body, where a measurement does not say otherwise.
 pub(super) const OBJECT_BYTES: usize = 1024;
 /// Longest wait for one answer.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-const BUFFER_BYTES: usize = 4096;
+/// The longest head.
+const HEAD_BYTES_MAX: usize = 3072;
 
 /// What the origin answers, whatever it is asked for: the fields that an application's pages have, and an object.
 pub(super) fn object() -> Vec<u8> {
+    object_of(OBJECT_BYTES)
+}
+
+/// The same with an object of so many bytes.
+pub(super) fn object_of(bytes: usize) -> Vec<u8> {
     let fields = [
         "Server: origin",
         "Date: Sat, 01 Nov 2025 10:00:00 GMT",
@@ -32,7 +38,7 @@ pub(super) fn object() -> Vec<u8> {
         "Cache-Control: public, max-age=100000000",
         "ETag: \"5f3a-1b2c3d\"",
     ];
-    floor::answer("200 OK", &fields.map(str::to_owned), &[b'x'; OBJECT_BYTES])
+    floor::answer("200 OK", &fields.map(str::to_owned), &vec![b'x'; bytes])
 }
 
 /// Where an answer came from, by its Cache-Status.
@@ -49,16 +55,24 @@ pub(super) struct Asker {
     /// What every request ends with.
     tail: String,
     request: String,
+    /// The body that every answer has to have.
+    body: Box<[u8]>,
     buffer: Box<[u8]>,
 }
 
 impl Asker {
     /// Connects.
     pub(super) async fn connect(address: SocketAddr) -> Result<Self> {
+        Self::connect_for(address, OBJECT_BYTES).await
+    }
+
+    /// Connects, for objects of so many bytes.
+    pub(super) async fn connect_for(address: SocketAddr, bytes: usize) -> Result<Self> {
         let stream = TcpStream::connect(address).await.context("connecting")?;
         stream.set_nodelay(true)?;
         let tail = format!(" HTTP/1.1\r\nHost: {address}\r\n\r\n");
-        Ok(Self { stream, tail, request: String::new(), buffer: vec![0; BUFFER_BYTES].into() })
+        let (body, buffer) = (vec![b'x'; bytes].into(), vec![0; HEAD_BYTES_MAX + bytes].into());
+        Ok(Self { stream, tail, request: String::new(), body, buffer })
     }
 
     /// Asks for `target` and reads the whole answer.
@@ -82,7 +96,7 @@ impl Asker {
             let read = self.stream.read(room).await?;
             ensure!(read > 0, "the connection ended");
             filled += read;
-            if let Some(was) = read_answer(self.buffer.get(..filled).unwrap_or_default())? {
+            if let Some(was) = read_answer(self.buffer.get(..filled).unwrap_or_default(), &self.body)? {
                 return Ok(was);
             }
         }
@@ -125,17 +139,17 @@ pub(super) fn ask_all(
 }
 
 /// Where the answer came from, once it is whole.
-fn read_answer(bytes: &[u8]) -> Result<Option<Was>> {
+fn read_answer(bytes: &[u8], body: &[u8]) -> Result<Option<Was>> {
     let Some(head_bytes) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);
     };
     let head = std::str::from_utf8(bytes.get(..head_bytes).unwrap_or_default())?;
     ensure!(head.starts_with("HTTP/1.1 200 "), "{}", head.lines().next().unwrap_or_default());
     let content = bytes.get(head_bytes + 4..).unwrap_or_default();
-    if content.len() < OBJECT_BYTES {
+    if content.len() < body.len() {
         return Ok(None);
     }
-    if content != [b'x'; OBJECT_BYTES] {
+    if content != body {
         bail!("a wrong body of {} bytes", content.len());
     }
     let status = head.lines().filter_map(|line| line.split_once(": "));
@@ -155,20 +169,22 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_once_it_is_whole() {
-        let body = [b'x'; OBJECT_BYTES];
-        let check = |fields: &str, was| assert_eq!(read_answer(&answer(fields, &body)).unwrap(), Some(was));
+        let body = [b'x'; 100];
+        let check =
+            |fields: &str, was| assert_eq!(read_answer(&answer(fields, &body), &body).unwrap(), Some(was));
         check("Cache-Status: larder; hit; ttl=5\r\n", Was::Hit);
         check("cache-status: larder; fwd=uri-miss; stored\r\n", Was::Other);
         check("X: larder; hit\r\n", Was::Other);
         let whole = answer("", &body);
-        assert_eq!(read_answer(&whole[..10]).unwrap(), None);
-        assert_eq!(read_answer(&whole[..whole.len() - 1]).unwrap(), None);
+        assert_eq!(read_answer(&whole[..10], &body).unwrap(), None);
+        assert_eq!(read_answer(&whole[..whole.len() - 1], &body).unwrap(), None);
     }
 
     #[test]
     fn anything_else_is_refused() {
-        assert!(read_answer(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").is_err());
-        assert!(read_answer(&answer("", &[b'y'; OBJECT_BYTES])).is_err());
-        assert!(read_answer(&answer("", &[b'x'; OBJECT_BYTES + 1])).is_err());
+        let body = [b'x'; 100];
+        assert!(read_answer(b"HTTP/1.1 503 Service Unavailable\r\n\r\n", &body).is_err());
+        assert!(read_answer(&answer("", &[b'y'; 100]), &body).is_err());
+        assert!(read_answer(&answer("", &[b'x'; 101]), &body).is_err());
     }
 }

@@ -19,6 +19,7 @@ mod latency;
 mod load;
 mod machine;
 mod memory;
+mod metric;
 mod microcache;
 mod miss;
 mod objects;
@@ -27,6 +28,7 @@ mod page;
 pub(crate) mod pauses;
 mod placement;
 mod plot;
+mod reclaim;
 pub(crate) mod report;
 mod requests;
 mod rows;
@@ -35,6 +37,7 @@ mod scan;
 mod slow_app;
 mod turns;
 mod validity;
+mod watch;
 mod wordpress;
 mod workers;
 
@@ -60,6 +63,7 @@ pub(crate) const NAMES: &[&str] = &[
     "files",
     "placement",
     "objects",
+    "reclaim",
 ];
 
 /// What the command line takes: every name, and `all`.
@@ -96,6 +100,7 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "files" => files::run,
             "placement" => placement::run,
             "objects" => objects::run,
+            "reclaim" => reclaim::run,
             _ => wordpress::run,
         };
         if let Err(error) = measure(root).with_context(|| format!("bench {name}")) {

@@ -13,6 +13,8 @@ mod change;
 mod error;
 mod format;
 mod fsck;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod heads;
 mod health;
 mod index;

@@ -21,15 +21,17 @@ use parking_lot::Mutex;
 use super::Shared;
 use super::address::Seed;
 use super::error::DiskError;
+use super::format::Whose;
+use super::format::record::RECORD_BYTES_MAX;
 use super::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
 use super::format::superblock::{SUPERBLOCK_BYTES, Superblock};
-use super::format::toc::{ENTRY_BYTES, Entry, Toc};
+use super::format::toc::{Entry, Toc};
 use super::health::Health;
 use super::index::{Index, Recovered as Record};
 use super::pool::Pool;
 use super::queue::Queue;
 use super::replaced::Replaced;
-use super::segment::{Segment, Segments, segment_path, toc_path};
+use super::segment::{Segment, Segments, read_toc, segment_path, toc_path};
 use super::settings::{DISK_BYTES_MIN, DiskSettings, segment_bytes};
 use super::space::{self, Space, blocks};
 use super::usage::Counts;
@@ -39,8 +41,6 @@ use replay::Replay;
 
 /// Threads that read tables.
 const THREADS: usize = 2;
-/// The longest record, on disks where a segment has room for it.
-const RECORD_BYTES_MAX: u64 = 16 << 20;
 
 /// Something that was not as it should be, and what was done about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -241,8 +241,7 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn load(&self, folder: &Folder) {
-        let tables: u64 = folder.segments.values().map(|files| files.toc_bytes).sum();
-        self.index.reserve(usize::try_from(tables).unwrap_or(0) / ENTRY_BYTES);
+        self.index.reserve(folder.segments.values().map(|files| files.objects_likely).sum());
         let ids: Vec<(u32, u64)> =
             folder.segments.iter().rev().map(|(id, files)| (*id, files.own_bytes())).collect();
         let next = AtomicUsize::new(0);
@@ -271,20 +270,18 @@ impl Loader<'_> {
     fn try_segment(&self, id: u32, own_bytes: u64, path: &Path) -> std::io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let head = sys::read_up_to(&file, SEGMENT_HEAD_BYTES, 0)?;
-        match SegmentHead::read(&head) {
-            Some(head) if head.disk == self.disk && head.segment == id => {}
-            Some(_) => {
+        match SegmentHead::judge(&head, Some(self.disk), id) {
+            Whose::Ours => {}
+            Whose::Unwritten => return super::segment::remove_files(self.folder, id),
+            Whose::OtherDisk => {
                 self.found(Finding::OtherDisk(path.to_owned()));
                 return super::segment::remove_files(self.folder, id);
             }
-            None if SegmentHead::was_ours(&head) => {
-                // Zeros are one that was made and never written to.
-                if head.iter().any(|byte| *byte != 0) {
-                    self.found(Finding::DamagedSegment { path: path.to_owned(), places: 1 });
-                }
+            Whose::Damaged => {
+                self.found(Finding::DamagedSegment { path: path.to_owned(), places: 1 });
                 return super::segment::remove_files(self.folder, id);
             }
-            None => {
+            Whose::Foreign => {
                 self.found(Finding::Foreign(path.to_owned()));
                 return Ok(());
             }
@@ -319,11 +316,9 @@ impl Loader<'_> {
     }
 
     fn read_toc(&self, id: u32) -> Option<Toc> {
-        let path = toc_path(self.folder, id);
-        let bytes = std::fs::read(&path).ok()?;
-        let toc = Toc::read(&bytes).filter(|toc| toc.disk == self.disk && toc.segment == id);
+        let toc = read_toc(self.folder, self.disk, id).ok()?;
         if toc.is_none() {
-            self.found(Finding::DamagedTable(path));
+            self.found(Finding::DamagedTable(toc_path(self.folder, id)));
         }
         toc
     }

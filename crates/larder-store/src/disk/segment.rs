@@ -14,6 +14,10 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::format::toc::Toc;
+use super::settings::SEGMENT_BYTES_MAX;
+use super::space::toc_bytes_max;
+use super::sys;
 use crate::budget::Reservation;
 
 /// A segment's file and what is known of it.
@@ -69,6 +73,14 @@ pub(super) fn segment_path(folder: &Path, id: u32) -> PathBuf {
 /// The name of its table's.
 pub(super) fn toc_path(folder: &Path, id: u32) -> PathBuf {
     folder.join(format!("{id:08x}.toc"))
+}
+
+/// The table of a segment, `None` where what lies there is none of it. No more is read than the largest table has.
+pub(super) fn read_toc(folder: &Path, disk: u64, id: u32) -> io::Result<Option<Toc>> {
+    let file = File::open(toc_path(folder, id))?;
+    let length = file.metadata()?.len().min(toc_bytes_max(SEGMENT_BYTES_MAX));
+    let bytes = sys::read_up_to(&file, usize::try_from(length).unwrap_or(usize::MAX), 0)?;
+    Ok(Toc::read(&bytes).filter(|toc| toc.disk == disk && toc.segment == id))
 }
 
 /// The segments of a disk, oldest first.

@@ -16,7 +16,7 @@ const SEGMENT_BYTES_USUAL_MAX: u64 = 64 << 20;
 /// Segments that are held open; a disk that would have more of them gets larger ones.
 const SEGMENTS_MAX: u64 = 1024;
 /// A place has 27 bits for an eighth of an offset.
-const SEGMENT_BYTES_MAX: u64 = 1 << 30;
+pub(super) const SEGMENT_BYTES_MAX: u64 = 1 << 30;
 /// A log that reuses its oldest part needs a few parts.
 const SEGMENTS_MIN: u64 = 8;
 /// The smallest size a disk can be given, in bytes: eight segments of 1 MiB, their tables, and a journal.

@@ -7,9 +7,10 @@ use std::fs::File;
 use std::io;
 
 use super::address::ALIGN;
-use super::format::record::{HEADER_BYTES, Header, Kind, Record};
+use super::format::record::{HEADER_BYTES, Header, Kind, Record, read_pieces};
 use super::format::segment::SEGMENT_HEAD_BYTES;
 use super::format::toc::Entry;
+use super::settings::SEGMENT_BYTES_MAX;
 use super::sys;
 
 /// Read at once.
@@ -52,12 +53,13 @@ impl Window<'_> {
 /// Walks through `file`, which is the segment of these numbers. With `checked`, every checksum is; without, only headers.
 pub(super) fn walk(file: &File, disk: u64, segment: u32, checked: bool) -> io::Result<Walked> {
     sys::will_read(file);
-    let mut window = Window { file, length: file.metadata()?.len(), start: 0, bytes: Vec::new() };
+    // Nothing behind that was ever written, however long somebody made the file.
+    let length = file.metadata()?.len().min(SEGMENT_BYTES_MAX);
+    let mut window = Window { file, length, start: 0, bytes: Vec::new() };
     let mut walked = Walked { end: SEGMENT_HEAD_BYTES as u64, ..Walked::default() };
     let (mut at, mut is_searching) = (SEGMENT_HEAD_BYTES as u64, false);
     while at + HEADER_BYTES as u64 <= window.length {
         let is_ours = |header: &Header| header.disk == disk && header.segment == segment;
-        let length = window.length;
         let fits = |header: &Header| header.total_bytes() <= length - at;
         let bytes = window.at(at, HEADER_BYTES)?;
         let Some(header) = Header::read(bytes).filter(is_ours).filter(fits) else {
@@ -78,7 +80,7 @@ pub(super) fn walk(file: &File, disk: u64, segment: u32, checked: bool) -> io::R
         };
         is_searching = false;
         let total = header.total_bytes();
-        if !checked || Record::read(window.at(at, total as usize)?).is_some() {
+        if !checked || is_whole(window.at(at, total as usize)?) {
             walked.entries.push(entry(&header, at));
             walked.highest = walked.highest.max(header.number);
         } else {
@@ -88,6 +90,13 @@ pub(super) fn walk(file: &File, disk: u64, segment: u32, checked: bool) -> io::R
         walked.end = at;
     }
     Ok(walked)
+}
+
+/// Whether a record is in order, and so is the list of its pieces where it has one.
+fn is_whole(bytes: &[u8]) -> bool {
+    let has_list =
+        |record: &Record<'_>| record.header.kind != Kind::Listing || read_pieces(record.content).is_some();
+    Record::read(bytes).is_some_and(|record| has_list(&record))
 }
 
 /// Where zeros from `at` on end, at a multiple of eight.

@@ -13,6 +13,8 @@ mod doomed;
 mod error;
 mod export;
 mod fill;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod health;
 mod hit;
 mod holdable;

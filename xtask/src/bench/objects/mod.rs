@@ -11,6 +11,7 @@ mod report;
 mod restart;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use super::asker::{ask_all, object};
 use super::contender::{Kit, Launch, Setup, floor, larder, nginx};
 use super::disks::{self, Disk, Size};
 use super::load::allow_descriptors;
+use super::metric;
 use crate::children::Server;
 
 const OBJECTS: u64 = 1_000_000;
@@ -99,13 +101,13 @@ fn measure(kit: &Kit, name: &'static str) -> Result<Row> {
     let mut server = launch.start()?;
     server.wait_for(launch.address, restart::BACK_MAX)?;
     // Whoever cannot tell at all should not be filled first.
-    launch.admin.map(report::index_bytes).transpose()?;
+    launch.admin.map(index_bytes).transpose()?;
 
     let stored = pass(&launch, &server, &disk, target)?;
     println!("{name}: stored {OBJECTS} in {:.1} s", stored.took.as_secs_f64());
     ensure!(stored.hits == 0, "{} hits while nothing was stored", stored.hits);
     let (used_after, written_after) = (disk.used_bytes()?, disk.written_bytes()?);
-    let index_bytes = launch.admin.map(report::index_bytes).transpose()?;
+    let index_bytes = launch.admin.map(index_bytes).transpose()?;
     let resident_bytes = server.resident_bytes();
 
     let order: Arc<[u32]> = shuffled(u32::try_from(OBJECTS)?).into();
@@ -142,6 +144,11 @@ fn launch(kit: &Kit, setup: &Setup<'_>, name: &str, folder: &Path) -> Result<Lau
     }
     let http = format!("proxy_cache_path {} {NGINX_ZONE};\n{NGINX_TELLS}\n", folder.display());
     nginx::own_cache(setup, name, &http, "proxy_cache objects; add_header Cache-Status $told;")
+}
+
+/// What larder's index has in memory.
+fn index_bytes(admin: SocketAddr) -> Result<u64> {
+    metric::told(admin, "larder_disk_index_bytes")
 }
 
 /// Asks for all objects; CPU time is counted until what was stored is on the disk.

@@ -1,11 +1,9 @@
 //! A million objects as a page: a row for each server, and what larder has to hold.
 //!
-//! In: the rows as they were measured, and larder's own figure for its index. Out: bench/results/objects.md, objects.json
+//! In: the rows as they were measured, with larder's own figure for its index. Out: bench/results/objects.md, objects.json
 //! and objects.svg; then an error where a target was missed, after everything is written.
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,9 +19,6 @@ use crate::bench::page::{targets, told};
 use crate::bench::plot::{Panel, bars};
 use crate::bench::report::{Report, round};
 
-/// The metric with what the index of all disks has in memory.
-const INDEX_METRIC: &str = "larder_disk_index_bytes";
-const METRICS_MAX: Duration = Duration::from_secs(10);
 const INDEX_BYTES_MAX: f64 = 64.0;
 const FIRST_HIT_MAX: Duration = Duration::from_secs(1);
 /// What was stored is all to be found again, before and after a kill. What a queue held when the kill came is not stored
@@ -147,26 +142,6 @@ fn plot(root: &Path, rows: &[Row]) -> Result<()> {
     bars(&root.join("bench/results/objects.svg"), "A million objects of 1 KB: what each costs", &panels)
 }
 
-/// What larder's metrics say of its index.
-pub(super) fn index_bytes(admin: SocketAddr) -> Result<u64> {
-    let mut stream = TcpStream::connect_timeout(&admin, METRICS_MAX).context("the admin address")?;
-    stream.set_read_timeout(Some(METRICS_MAX))?;
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    sum_of(&answer, INDEX_METRIC).with_context(|| format!("no {INDEX_METRIC} in /metrics"))
-}
-
-/// The samples of one metric, added up over its labels.
-fn sum_of(metrics: &str, name: &str) -> Option<u64> {
-    let sample = |line: &str| {
-        let rest = line.strip_prefix(name)?;
-        let value = rest.strip_prefix('{').map_or(Some(rest), |rest| Some(rest.rsplit_once('}')?.1))?;
-        value.strip_prefix(' ')?.trim().parse::<u64>().ok()
-    };
-    metrics.lines().filter_map(sample).reduce(u64::saturating_add)
-}
-
 impl Row {
     fn index_per_object(&self) -> Option<f64> {
         self.index_bytes.map(per_object)
@@ -242,14 +217,5 @@ mod tests {
         let table = table(&[row(), Row { name: "other", index_bytes: None, ..row() }]);
         assert!(table.lines().any(|found| found == line), "{table}");
         assert!(table.contains("| 1410 | – | 150.0 |"), "{table}");
-    }
-
-    #[test]
-    fn a_metric_is_added_up_over_its_labels() {
-        let metrics = "# TYPE larder_disk_index_bytes gauge\nlarder_disk_index_bytes{cache=\"a\",disk=\"}\"} 5\n\
-                       larder_disk_index_bytes{cache=\"b\"} 7\nlarder_disk_index_bytes_max 100\n";
-        assert_eq!(sum_of(metrics, INDEX_METRIC), Some(12));
-        assert_eq!(sum_of("larder_disk_index_bytes 3\n", INDEX_METRIC), Some(3));
-        assert_eq!(sum_of(metrics, "larder_disk"), None);
     }
 }

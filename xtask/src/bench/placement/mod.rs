@@ -12,7 +12,6 @@ mod kept;
 mod origin;
 mod report;
 mod throttle;
-mod watch;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,9 +23,9 @@ use super::contender::{Contender, Kit, Setup, larder, nginx};
 use super::disks::{self, Disk, Size};
 use super::machine::Moment;
 use super::validity::STEAL_PERCENT_MAX;
+use super::watch::{self, Sample};
 use origin::{OBJECT_BYTES, PacedOrigin};
 use throttle::Throttle;
-use watch::Sample;
 
 /// What each disk takes.
 const DISK_BYTES_PER_S: u64 = 40_000_000;

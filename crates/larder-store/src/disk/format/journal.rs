@@ -4,7 +4,8 @@
 //! difference. Entries are padded to eight bytes, so that reading can go on behind a damaged one and say that there was
 //! one: what the lost entry named is not known then, only that its number is below the ones that follow.
 
-use super::{Put, Take, crc, file_head_bytes, read_file_head, write_file_head};
+use super::{Put, Take, Whose, crc, file_head_bytes, read_file_head, write_file_head};
+use crate::disk::address::SEGMENT_MAX;
 
 const MAGIC: &[u8; 8] = b"LRDRJRNL";
 const ALIGN: usize = 8;
@@ -15,6 +16,10 @@ const FRAME_BYTES: usize = 8;
 pub(in crate::disk) const JOURNAL_HEAD_BYTES: usize = file_head_bytes(2).next_multiple_of(ALIGN);
 /// The longest note, in bytes.
 pub(in crate::disk) const NOTE_BYTES_MAX: usize = 1024;
+/// The longest payload: a note and its number.
+const PAYLOAD_BYTES_MAX: usize = NOTE_BYTES_MAX + 8;
+/// The longest file that is read, in bytes: far more than a journal may grow to.
+pub(in crate::disk) const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 
 /// Whose journal, and which of those that followed each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +38,20 @@ impl JournalHead {
     pub(in crate::disk) fn read(bytes: &[u8]) -> Option<Self> {
         let [disk, generation] = read_file_head(MAGIC, bytes)?;
         Some(Self { disk, generation: generation.try_into().ok()? })
+    }
+
+    /// Whose a file is that has the name of this generation and begins with `bytes`; any disk's will do for `None`.
+    pub(in crate::disk) fn judge(bytes: &[u8], disk: Option<u64>, generation: u32) -> Whose {
+        match Self::read(bytes) {
+            Some(head) if head.generation == generation && disk.is_none_or(|disk| head.disk == disk) => {
+                Whose::Ours
+            }
+            Some(_) => Whose::OtherDisk,
+            None if bytes.len() < JOURNAL_HEAD_BYTES || bytes.iter().all(|byte| *byte == 0) => {
+                Whose::Unwritten
+            }
+            None => Whose::Damaged,
+        }
     }
 }
 
@@ -107,8 +126,14 @@ impl Entry {
         let framed = take.0;
         let length = usize::from(take.u16()?);
         let [kind, zero] = [take.u8()?, take.u8()?];
+        if zero != 0 || length > PAYLOAD_BYTES_MAX {
+            return None;
+        }
         let payload = take.bytes(length)?;
-        if zero != 0 || crc(framed.get(..FRAME_BYTES - 4 + length)?) != sum {
+        // Torn within its padding it would be followed by entries at places where nobody looks for them.
+        let whole = (FRAME_BYTES + length).next_multiple_of(ALIGN);
+        let is_padded = take.bytes(whole - FRAME_BYTES - length)?.iter().all(|byte| *byte == 0);
+        if !is_padded || crc(framed.get(..FRAME_BYTES - 4 + length)?) != sum {
             return None;
         }
         let mut take = Take(payload);
@@ -120,12 +145,17 @@ impl Entry {
                 let bytes = std::mem::take(&mut take.0).to_vec();
                 (bytes.len() <= NOTE_BYTES_MAX).then_some(Self::Note { number, bytes })?
             }
-            4 => Self::NeedsToc { segment: take.u32()? },
-            5 => Self::Reached { number: take.u64()?, segment: take.u32()? },
+            4 => Self::NeedsToc { segment: segment(take.u32()?)? },
+            5 => Self::Reached { number: take.u64()?, segment: segment(take.u32()?)? },
             _ => return None,
         };
-        take.0.is_empty().then_some((entry, (FRAME_BYTES + length).next_multiple_of(ALIGN)))
+        take.0.is_empty().then_some((entry, whole))
     }
+}
+
+/// Numbers go on from the highest there was: one that no segment can have would be the last.
+fn segment(number: u32) -> Option<u32> {
+    (number <= SEGMENT_MAX).then_some(number)
 }
 
 /// What a journal's file holds.

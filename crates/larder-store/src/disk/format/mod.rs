@@ -14,6 +14,21 @@ pub(in crate::disk) mod toc;
 /// The version of every file. Another one is not read: a cache begins anew then.
 pub(in crate::disk) const VERSION: u32 = 1;
 
+/// Whose a file is, by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::disk) enum Whose {
+    /// What its name says.
+    Ours,
+    /// In order, but of another disk, or under another name.
+    OtherDisk,
+    /// Larder's once.
+    Damaged,
+    /// Made, and never written to.
+    Unwritten,
+    /// Somebody else's.
+    Foreign,
+}
+
 /// The checksum of everything.
 pub(in crate::disk) fn crc(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)

@@ -12,6 +12,8 @@ const MAGIC: u32 = u32::from_le_bytes(*b"LRec");
 
 /// The length of a header, in bytes.
 pub(in crate::disk) const HEADER_BYTES: usize = 96;
+/// The longest record, on disks where a segment has room for it.
+pub(in crate::disk) const RECORD_BYTES_MAX: u64 = 16 << 20;
 /// One entry of a list of pieces, in bytes.
 pub(in crate::disk) const PIECE_REF_BYTES: usize = 24;
 
@@ -110,7 +112,8 @@ impl Header {
             content_crc: take.u32()?,
         };
         let is_bare = header.base_bytes == 0 && header.variant_bytes == 0 && header.head_bytes == 0;
-        (kind != Kind::Piece || is_bare).then_some(header)
+        let is_sane = (kind != Kind::Piece || is_bare) && header.total_bytes() <= RECORD_BYTES_MAX;
+        is_sane.then_some(header)
     }
 
     /// The length of header and what it counts, in bytes.

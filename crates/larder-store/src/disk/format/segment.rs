@@ -3,7 +3,7 @@
 //! Records follow it one after the other, each at a multiple of eight; zeros behind the last one are room that was
 //! allocated and not used yet.
 
-use super::{file_head_bytes, read_file_head, write_file_head};
+use super::{Whose, file_head_bytes, read_file_head, write_file_head};
 
 const MAGIC: &[u8; 8] = b"LRDRSEGM";
 
@@ -29,8 +29,14 @@ impl SegmentHead {
         Some(Self { disk, segment: segment.try_into().ok()? })
     }
 
-    /// Whether bytes that cannot be read as one were one once.
-    pub(in crate::disk) fn was_ours(bytes: &[u8]) -> bool {
-        bytes.starts_with(MAGIC) || bytes.iter().all(|byte| *byte == 0)
+    /// Whose a file is that has the name of this segment and begins with `bytes`; any disk's will do for `None`.
+    pub(in crate::disk) fn judge(bytes: &[u8], disk: Option<u64>, segment: u32) -> Whose {
+        match Self::read(bytes) {
+            Some(head) if head.segment == segment && disk.is_none_or(|disk| head.disk == disk) => Whose::Ours,
+            Some(_) => Whose::OtherDisk,
+            None if bytes.iter().all(|byte| *byte == 0) => Whose::Unwritten,
+            None if bytes.starts_with(MAGIC) => Whose::Damaged,
+            None => Whose::Foreign,
+        }
     }
 }

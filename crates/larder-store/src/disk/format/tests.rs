@@ -8,7 +8,7 @@ use super::segment::SegmentHead;
 use super::superblock::Superblock;
 use super::toc::{Entry as TocEntry, Toc};
 use super::*;
-use crate::disk::address::Seed;
+use crate::disk::address::{SEGMENT_MAX, Seed};
 use crate::disk::piece::PieceRef;
 
 fn kinds() -> impl Strategy<Value = Kind> {
@@ -28,8 +28,9 @@ fn journal_entries() -> impl Strategy<Value = JournalEntry> {
         any::<u64>().prop_map(|place| JournalEntry::Removed { place }),
         (any::<u64>(), prop::collection::vec(any::<u8>(), 0..=NOTE_BYTES_MAX))
             .prop_map(|(number, bytes)| JournalEntry::Note { number, bytes }),
-        any::<u32>().prop_map(|segment| JournalEntry::NeedsToc { segment }),
-        any::<(u64, u32)>().prop_map(|(number, segment)| JournalEntry::Reached { number, segment }),
+        (0..=SEGMENT_MAX).prop_map(|segment| JournalEntry::NeedsToc { segment }),
+        (any::<u64>(), 0..=SEGMENT_MAX)
+            .prop_map(|(number, segment)| JournalEntry::Reached { number, segment }),
     ]
 }
 
@@ -139,6 +140,41 @@ proptest! {
         let _ = (Toc::read(&bytes), Record::read(&bytes).is_some(), read_pieces(&bytes));
         let read = read_entries(&bytes);
         prop_assert!(read.end <= bytes.len());
+    }
+}
+
+#[test]
+fn an_entry_that_is_torn_within_its_padding_is_no_entry() {
+    // Whoever went on writing behind it would write where nobody looks for entries.
+    let mut bytes = Vec::new();
+    JournalEntry::Removed { place: 1 }.write(&mut bytes);
+    let end = bytes.len();
+    JournalEntry::NeedsToc { segment: 1 }.write(&mut bytes);
+    assert_eq!(bytes.len() - end, 16, "4 of them are padding");
+    for cut in bytes.len() - 4..bytes.len() {
+        assert_eq!(read_entries(&bytes[..cut]).end, end, "{cut}");
+    }
+    *bytes.last_mut().unwrap() = 1;
+    assert_eq!(read_entries(&bytes).end, end);
+}
+
+#[test]
+fn no_entry_names_a_segment_that_none_can_follow() {
+    let mut bytes = Vec::new();
+    JournalEntry::NeedsToc { segment: SEGMENT_MAX + 1 }.write(&mut bytes);
+    JournalEntry::Reached { number: 1, segment: u32::MAX }.write(&mut bytes);
+    assert!(read_entries(&bytes).entries.is_empty());
+}
+
+#[test]
+fn no_header_counts_more_than_the_longest_record() {
+    let mut bytes = record(1, &[vec![], vec![], vec![], vec![]]);
+    let longest = (record::RECORD_BYTES_MAX - HEADER_BYTES as u64) as u32;
+    let header = Header::read(&bytes).unwrap();
+    for (content_bytes, is_read) in [(longest, true), (longest + 1, false), (u32::MAX, false)] {
+        bytes.clear();
+        Header { content_bytes, ..header }.write(&mut bytes);
+        assert_eq!(Header::read(&bytes).is_some(), is_read, "{content_bytes}");
     }
 }
 

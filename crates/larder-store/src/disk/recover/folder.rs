@@ -9,8 +9,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::Finding;
+use crate::disk::address::SEGMENT_MAX;
+use crate::disk::format::journal::JOURNAL_BYTES_MAX;
+use crate::disk::format::toc::ENTRY_BYTES;
 use crate::disk::segment::{remove_files, toc_path};
-use crate::disk::space::{Space, blocks};
+use crate::disk::settings::SEGMENT_BYTES_MAX;
+use crate::disk::space::{Space, blocks, toc_bytes_max};
 
 /// What a segment takes, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +23,8 @@ pub(in crate::disk) struct Files {
     pub(in crate::disk) segment_bytes: u64,
     /// Its table's length.
     pub(in crate::disk) toc_bytes: u64,
+    /// Entries that its table may have: no more than there are bytes for on the disk, however long the file is.
+    pub(in crate::disk) objects_likely: usize,
 }
 
 /// Segments and journals by their numbers.
@@ -53,28 +59,32 @@ impl Folder {
             if name == "larder" {
                 continue;
             }
-            let parts = name.split_once('.').filter(|(number, _)| number.len() == 8);
-            let number = parts.and_then(|(number, _)| u32::from_str_radix(number, 16).ok());
+            let parts = name.split_once('.');
+            let number = parts.and_then(|(number, _)| number_of(number));
             let metadata = entry.metadata()?;
             match (number, parts.map(|(_, kind)| kind), metadata.is_file()) {
                 (Some(id), Some("seg"), true) => {
                     let segment_bytes = metadata.blocks().saturating_mul(512);
-                    folder.segments.insert(id, Files { segment_bytes, toc_bytes: 0 });
+                    folder.segments.insert(id, Files { segment_bytes, ..Files::default() });
                     folder.last_segment = folder.last_segment.max(id);
                 }
                 (Some(id), Some("toc"), true) => {
-                    tables.insert(id, metadata.len());
+                    let length = metadata.len().min(toc_bytes_max(SEGMENT_BYTES_MAX));
+                    tables.insert(id, (length, length.min(metadata.blocks().saturating_mul(512))));
                 }
                 (Some(id), Some("journal"), true) => {
-                    folder.journals.insert(id, metadata.len());
+                    folder.journals.insert(id, metadata.len().min(JOURNAL_BYTES_MAX));
                 }
                 (Some(_), Some("toc.new"), true) => folder.left_over.push(entry.path()),
                 _ => findings.push(Finding::Foreign(entry.path())),
             }
         }
-        for (id, toc_bytes) in tables {
+        for (id, (toc_bytes, allocated)) in tables {
             match folder.segments.get_mut(&id) {
-                Some(files) => files.toc_bytes = toc_bytes,
+                Some(files) => {
+                    files.toc_bytes = toc_bytes;
+                    files.objects_likely = usize::try_from(allocated).unwrap_or(0) / ENTRY_BYTES;
+                }
                 // Of a segment that is gone.
                 None => folder.left_over.push(toc_path(path, id)),
             }
@@ -105,4 +115,10 @@ impl Folder {
             let _ = remove_files(path, id);
         }
     }
+}
+
+/// The number that larder writes like this; others are not its files.
+fn number_of(name: &str) -> Option<u32> {
+    let number = u32::from_str_radix(name, 16).ok()?;
+    (number <= SEGMENT_MAX && format!("{number:08x}") == name).then_some(number)
 }

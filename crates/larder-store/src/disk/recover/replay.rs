@@ -13,13 +13,11 @@ use std::sync::Arc;
 use super::Finding;
 use super::folder::Folder;
 use crate::disk::address::Place;
-use crate::disk::format::journal::{Entry, JOURNAL_HEAD_BYTES, JournalHead, read_entries};
+use crate::disk::format::Whose;
+use crate::disk::format::journal::{Entry, JOURNAL_BYTES_MAX, JOURNAL_HEAD_BYTES, JournalHead, read_entries};
 use crate::disk::journal::{Generation, Journal, create, path};
 use crate::disk::space::Space;
 use crate::disk::sys;
-
-/// The longest file that is read: far more than a journal may grow to.
-const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 
 /// What the journal says.
 pub(in crate::disk) struct Replay {
@@ -153,10 +151,10 @@ fn read_generation(folder: &Path, disk: u64, number: u32, is_new: bool) -> io::R
     let file = OpenOptions::new().read(true).write(true).open(path(folder, number))?;
     let length = file.metadata()?.len().min(JOURNAL_BYTES_MAX);
     let bytes = sys::read_up_to(&file, usize::try_from(length).unwrap_or(usize::MAX), 0)?;
-    let is_it = |head: JournalHead| head.disk == disk && head.generation == number;
-    if !JournalHead::read(&bytes).is_some_and(is_it) {
-        let is_torn = bytes.len() < JOURNAL_HEAD_BYTES || bytes.iter().all(|byte| *byte == 0);
-        return Ok(if is_torn { One::Nothing } else { One::Damaged });
+    match JournalHead::judge(&bytes, Some(disk), number) {
+        Whose::Ours => {}
+        Whose::Unwritten => return Ok(One::Nothing),
+        Whose::OtherDisk | Whose::Damaged | Whose::Foreign => return Ok(One::Damaged),
     }
     let read = read_entries(bytes.get(JOURNAL_HEAD_BYTES..).unwrap_or_default());
     let end = (JOURNAL_HEAD_BYTES + read.end) as u64;

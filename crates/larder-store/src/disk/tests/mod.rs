@@ -7,6 +7,7 @@ mod basics;
 mod damage;
 mod faults;
 mod model;
+mod planted;
 mod room;
 mod speed;
 

@@ -19,7 +19,7 @@ use crate::disk::format::journal::Entry as JournalEntry;
 use crate::disk::format::record::Kind;
 use crate::disk::format::toc::{Entry, Toc, toc_bytes};
 use crate::disk::journal::Journal;
-use crate::disk::segment::{Segment, toc_path};
+use crate::disk::segment::{Segment, read_toc, toc_path};
 use crate::disk::space::blocks;
 use crate::disk::walk;
 
@@ -97,17 +97,12 @@ impl Shared {
     /// What lies in a segment: by its table, else by walking through it.
     pub(in crate::disk) fn entries_of(&self, segment: &Segment) -> io::Result<Vec<Entry>> {
         if segment.has_toc.load(Ordering::Relaxed)
-            && let Ok(bytes) = std::fs::read(toc_path(&self.settings.path, segment.id))
-            && let Some(toc) = Toc::read(&bytes).filter(|toc| self.is_of(toc, segment.id))
+            && let Ok(Some(toc)) = read_toc(&self.settings.path, self.superblock.disk, segment.id)
         {
             return Ok(toc.entries);
         }
         let walked = walk::walk(&segment.file, self.superblock.disk, segment.id, false)?;
         Ok(walked.entries)
-    }
-
-    fn is_of(&self, toc: &Toc, segment: u32) -> bool {
-        toc.disk == self.superblock.disk && toc.segment == segment
     }
 
     /// Writes the table of a segment that is full, and gives back what it did not need.

@@ -186,6 +186,15 @@ impl Name {
 
     /// The URI's authority, path and query; `None` where the name is no URI's, or is cut and ends in a digest.
     pub(super) fn uri(&self) -> Option<(String, String, Option<String>)> {
+        let (authority, path, query) = self.decoded()?;
+        // What somebody called a file may be read like a name, and be another spelling of one.
+        let uri =
+            TargetUri { scheme: Scheme::Http, authority: &authority, path: &path, query: query.as_deref() };
+        let is_its_name = Self::of(&uri).is_ok_and(|name| name == *self);
+        is_its_name.then_some((authority, path, query))
+    }
+
+    fn decoded(&self) -> Option<(String, String, Option<String>)> {
         let mut components = self.0.split(|byte| *byte == b'/').peekable();
         let authority = decode(components.next()?)?;
         let (mut path, mut query) = (String::new(), None);

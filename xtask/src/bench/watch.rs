@@ -13,8 +13,8 @@ use anyhow::{Context, Result, anyhow};
 use rustix::param::page_size;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::bench::contender::LOAD_CORE;
-use crate::bench::disks::Disk;
+use super::contender::LOAD_CORE;
+use super::disks::Disk;
 
 const EVERY: Duration = Duration::from_millis(100);
 

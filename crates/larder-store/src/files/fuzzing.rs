@@ -1,0 +1,47 @@
+//! Names of files and what lies beside them, read and written again; for [`crate::fuzzing`].
+//!
+//! In: any bytes. Out: what names and meta make of them. What has to hold is said by the targets.
+
+use rustix::fs::FileType;
+
+use super::meta::{Judged, Meta, judge};
+use super::name::{Name, TargetUri, Unnameable};
+use super::sys::Status;
+
+/// The meta of a file of 10 bytes with inode 99, modified 5 ns after second 1 700 000 000, if `lines` are one, and its lines
+/// for `uri`.
+pub fn meta(lines: &[u8], uri: &TargetUri<'_>) -> Option<(Meta, Vec<u8>)> {
+    let file = Status {
+        device: (0, 1),
+        inode: 99,
+        size: 10,
+        modified: (1_700_000_000, 5),
+        changed: (0, 0),
+        allocated: 4096,
+        links: 1,
+        kind: FileType::RegularFile,
+    };
+    match judge(lines, None, &file) {
+        Judged::Stored(meta) => {
+            let again = meta.write(uri, &file);
+            Some((*meta, again))
+        }
+        Judged::OtherScheme | Judged::ByHand => None,
+    }
+}
+
+/// The parts of a URI that a name stands for.
+type Named = (String, String, Option<String>);
+
+/// The name of the file that stands for `uri`, and what is read of it.
+///
+/// # Errors
+/// No file can stand for it.
+pub fn name(uri: &TargetUri<'_>) -> Result<(Vec<u8>, Option<Named>), Unnameable> {
+    Name::of(uri).map(|name| (name.bytes().to_vec(), name.uri()))
+}
+
+/// What is read of the name of a file that was found.
+pub fn name_found(path: &[u8]) -> Option<Named> {
+    Name::found(path).uri()
+}
