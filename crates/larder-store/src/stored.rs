@@ -105,6 +105,12 @@ impl StoredBody {
         self.is_in_memory() || self.on_disk().is_none_or(DiskPieces::is_there)
     }
 
+    /// Whether it is not where it was on its disks, although nothing is wrong with it: it went with what it lay in, or was
+    /// written again elsewhere.
+    pub(crate) fn has_moved(&self) -> bool {
+        !self.is_in_memory() && self.on_disk().is_some_and(DiskPieces::has_moved)
+    }
+
     /// `range` of it, to be sent. `None` where it lies on a disk and is not there any more.
     pub fn content(self: &Arc<Self>, range: Range<u64>) -> Option<Body> {
         self.content_of(range, || Arc::clone(self) as Arc<dyn Pieces>)

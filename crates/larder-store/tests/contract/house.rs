@@ -278,12 +278,12 @@ impl House {
             }
             _ => None,
         };
-        match in_memory() {
-            Some(stored) if stored.body.is_there() => Some(stored),
-            Some(gone) => {
-                self.store.remove(key, &gone);
-                None
-            }
+        let there = in_memory();
+        if let Some(gone) = there.as_ref().filter(|stored| !stored.body.is_there()) {
+            self.store.remove_unusable(key, gone);
+        }
+        match there.filter(|stored| stored.body.is_there()) {
+            Some(stored) => Some(stored),
             None if self.store.may_recall(key) => {
                 self.store.recall(key, false, now, selects).await;
                 in_memory()
