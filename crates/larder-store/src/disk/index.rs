@@ -163,12 +163,21 @@ impl Index {
     /// Puts `new` where `old` is, if that is still there; says whether it was. Use is forgotten where the record begins
     /// another life, the time of it is not.
     pub(super) fn settle(&self, base: u64, old: Place, new: Place) -> bool {
+        self.put_at(base, (old, new), !old.is_pending())
+    }
+
+    /// The same for an object of which a part is written again: its life goes on.
+    pub(super) fn settle_part(&self, base: u64, old: Place, new: Place) -> bool {
+        self.put_at(base, (old, new), false)
+    }
+
+    fn put_at(&self, base: u64, (old, new): (Place, Place), is_another_life: bool) -> bool {
         let mut shard = self.shard(base).write();
         let Some(entry) = shard.find_mut(base, |entry| entry.base == base && entry.place == old) else {
             return false;
         };
         entry.place = new;
-        if !old.is_pending() {
+        if is_another_life {
             *entry.last_use.get_mut() &= !USED;
         }
         self.count_out(old);
@@ -251,6 +260,14 @@ impl Index {
         let shard = self.shard(base).read();
         let found = shard.find(base, |entry| entry.base == base && entry.place == place);
         found.map(|entry| entry.use_word() & USED != 0)
+    }
+
+    /// When a record was last used, in seconds since the disk was opened; `None` where it was not in this life of it, or is not
+    /// in the index.
+    pub(super) fn last_use(&self, base: u64, place: Place) -> Option<u32> {
+        let shard = self.shard(base).read();
+        let found = shard.find(base, |entry| entry.base == base && entry.place == place)?.use_word();
+        (found & USED != 0).then_some(found & !USED)
     }
 
     /// Takes out of one shard what was last used before `oldest`, in seconds since the disk was opened.

@@ -19,6 +19,7 @@ mod index;
 mod journal;
 mod layouts;
 mod object;
+mod owner;
 mod piece;
 mod pool;
 mod queue;
@@ -54,6 +55,7 @@ pub use heads::RecordHead;
 pub use health::DiskEvent;
 pub use index::{Cursor, Listing, NoCursor, Places};
 pub use object::{Content, Found, FoundContent, INLINE_BYTES_MAX, Object};
+pub(crate) use owner::Owner;
 pub use piece::{PIECE_BYTES_MAX, Piece, Pin};
 pub use recover::Finding;
 pub use settings::{DISK_BYTES_MIN, DiskSettings, DiskSize};
@@ -63,6 +65,7 @@ use format::superblock::Superblock;
 use health::Health;
 use index::Index;
 use journal::Journal;
+use owner::Neighbours;
 use piece::{Now as PieceNow, PieceRef};
 use pool::{Ask, Pool};
 use queue::Queue;
@@ -104,6 +107,7 @@ struct Shared {
     space: Space,
     queue: Queue,
     journal: Journal,
+    neighbours: Neighbours,
     pool: Pool,
     health: Health,
     counts: Counts,

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 
 use super::address::ALIGN;
-use super::format::record::{HEADER_BYTES, Header, Kind, Record};
+use super::format::record::{HEADER_BYTES, Header, Record};
 use super::format::segment::SEGMENT_HEAD_BYTES;
 use super::format::toc::Entry;
 use super::sys;
@@ -114,9 +114,6 @@ pub(super) fn entry(header: &Header, offset: u64) -> Entry {
         number: header.number,
         offset: offset as u32,
         length: header.total_bytes() as u32,
-        object_bytes: match header.kind {
-            Kind::Piece => 0,
-            Kind::Inline | Kind::Listing => header.object_bytes,
-        },
+        object_bytes: header.object_bytes,
     }
 }

@@ -88,6 +88,7 @@ pub(crate) enum Content {
 impl Disks {
     /// The disks in the order of the config. Bodies larger than `max_object` are not taken.
     pub fn new(layout: Layout, disks: Vec<Arc<Disk>>, max_object: u64) -> Arc<Self> {
+        disks.iter().for_each(|disk| disk.meet(&disks));
         let sizes = disks.iter().map(|disk| disk.usage().max_bytes.max(1)).collect();
         Arc::new(Self { layout, disks: disks.into(), sizes, max_object })
     }

@@ -17,7 +17,7 @@ const DISK: u64 = 32 << 20;
 const SIZES: Sizes = Sizes { memory: 2 << 20, disk: DISK, max_object: 8 << 20 };
 const HOT: u64 = 6;
 /// How often what the disks hold goes over them.
-const ROUNDS: u64 = 4;
+const ROUNDS: u64 = 3;
 
 const ALL: [(Layout, usize); 4] =
     [(Layout::Single, 1), (Layout::Mirror, 2), (Layout::Stripe, 2), (Layout::Hash, 2)];
