@@ -30,6 +30,10 @@ const SHARDS_MAX: u64 = 4096;
 const SHRINK_ABOVE_BYTES: usize = 4096;
 /// Set in the word of last use once an object was used since it was written.
 const USED: u32 = 1 << 31;
+/// Set in it where other disks have nothing else of the object: it was written since the start, or compared.
+const COMPARED: u32 = 1 << 30;
+/// The rest of it.
+const SECONDS: u32 = COMPARED - 1;
 /// During recovery only: the newest of its identity, and it is dead.
 const DEAD: u32 = u32::MAX;
 
@@ -38,7 +42,7 @@ struct Entry {
     base: u64,
     place: Place,
     tag: u32,
-    /// Seconds since the disk was opened, and [`USED`].
+    /// Seconds since the disk was opened, [`USED`] and [`COMPARED`].
     last_use: AtomicU32,
 }
 
@@ -148,6 +152,7 @@ impl Index {
         note: impl FnOnce(Place),
     ) -> Option<Place> {
         self.count_in(place);
+        let now = now.min(SECONDS) | COMPARED;
         let mut shard = self.shard(base).write();
         let is_same = |entry: &Entry| entry.base == base && entry.tag == tag;
         if let Some(entry) = shard.find_mut(base, is_same) {
@@ -251,30 +256,16 @@ impl Index {
     pub(super) fn note_use(&self, base: u64, place: Place, now: u32) {
         let shard = self.shard(base).read();
         if let Some(entry) = shard.find(base, |entry| entry.base == base && entry.place == place) {
-            entry.last_use.store(now.min(USED - 2) | USED, Ordering::Relaxed);
+            let compared = entry.use_word() & COMPARED;
+            entry.last_use.store(now.min(SECONDS) | USED | compared, Ordering::Relaxed);
         }
-    }
-
-    /// Whether a record was used in this life of it; `None` where it is not in the index.
-    pub(super) fn was_used(&self, base: u64, place: Place) -> Option<bool> {
-        let shard = self.shard(base).read();
-        let found = shard.find(base, |entry| entry.base == base && entry.place == place);
-        found.map(|entry| entry.use_word() & USED != 0)
-    }
-
-    /// When a record was last used, in seconds since the disk was opened; `None` where it was not in this life of it, or is not
-    /// in the index.
-    pub(super) fn last_use(&self, base: u64, place: Place) -> Option<u32> {
-        let shard = self.shard(base).read();
-        let found = shard.find(base, |entry| entry.base == base && entry.place == place)?.use_word();
-        (found & USED != 0).then_some(found & !USED)
     }
 
     /// Takes out of one shard what was last used before `oldest`, in seconds since the disk was opened.
     pub(super) fn sweep(&self, shard: usize, oldest: u32) -> Vec<Place> {
         let Some(shard) = self.shards.get(shard) else { return Vec::new() };
         let mut shard = shard.write();
-        let is_idle = |entry: &mut Entry| !entry.place.is_pending() && entry.use_word() & !USED < oldest;
+        let is_idle = |entry: &mut Entry| !entry.place.is_pending() && entry.use_word() & SECONDS < oldest;
         let gone: Vec<Place> = shard.extract_if(is_idle).map(|entry| entry.place).collect();
         gone.iter().for_each(|place| self.count_out(*place));
         if !gone.is_empty() {
@@ -389,6 +380,7 @@ fn shrink(table: &mut HashTable<Entry>) {
 }
 
 mod holding;
+mod use_word;
 
 pub use holding::NoCursor;
 

@@ -18,6 +18,7 @@ mod choice;
 mod fill;
 mod listing;
 pub mod metrics;
+mod mirror;
 mod usage;
 
 #[cfg(test)]
@@ -134,11 +135,7 @@ impl Disks {
         key: &CacheKey,
         candidate: &Candidate,
     ) -> Result<Loaded, disk::ReadError> {
-        let disk = self.disks.get(candidate.disk).ok_or(disk::ReadError::Gone)?;
-        let found = match disk.read_now(candidate.place) {
-            Some(found) => found?,
-            None => disk.read(candidate.place).await?,
-        };
+        let found = self.read(candidate).await?;
         if !found.is_of(key) {
             return Err(disk::ReadError::Gone);
         }
@@ -150,6 +147,15 @@ impl Disks {
             }
         };
         Ok(Loaded { number: found.number, head: found.head, content })
+    }
+
+    /// The record that lies there, of whatever key.
+    async fn read(&self, candidate: &Candidate) -> Result<disk::Found, disk::ReadError> {
+        let disk = self.disks.get(candidate.disk).ok_or(disk::ReadError::Gone)?;
+        match disk.read_now(candidate.place) {
+            Some(found) => found,
+            None => disk.read(candidate.place).await,
+        }
     }
 
     /// The other copies of what `loaded` has, so that one damaged piece is not the end of it. Of a mirror only.
