@@ -262,7 +262,9 @@ impl House {
     pub(crate) async fn find(&self, key: &CacheKey, flavour: Option<&'static str>) -> Option<Found> {
         let stored = self.look(key, flavour).await?;
         let length = stored.body.length();
-        let body = self.read(&stored, 0..length).await;
+        // Gone in this moment is a miss; whoever has begun to read is cut, or reads to the end.
+        let content = stored.body.content(0..length)?;
+        let body = self.collect(content, 0..length).await;
         let version = stored.head.fields.map.get("x-version").unwrap().to_str().unwrap().parse().unwrap();
         Some(Found { stored, version, body })
     }
@@ -298,8 +300,13 @@ impl House {
         stored: &Arc<StoredResponse>,
         range: std::ops::Range<u64>,
     ) -> Option<Bytes> {
+        let content = stored.body.content(range.clone())?;
+        self.collect(content, range).await
+    }
+
+    async fn collect(&self, content: Body, range: std::ops::Range<u64>) -> Option<Bytes> {
         let (start, end) = (range.start as usize, range.end as usize);
-        match stored.body.content(range)? {
+        match content {
             Body::Empty => Some(Bytes::new()),
             Body::Full(bytes) => Some(bytes),
             Body::Pieces { owner, .. } => Some(Bytes::from(owner.pieces().concat()).slice(start..end)),
