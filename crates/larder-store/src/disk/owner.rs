@@ -23,7 +23,10 @@ pub(crate) struct Owner {
 
 /// The other disks of a store; nothing until a disk has been told of them.
 #[derive(Debug, Default)]
-pub(super) struct Neighbours(RwLock<Option<Vec<(u64, Weak<Shared>)>>>);
+pub(super) struct Neighbours(RwLock<Option<Vec<Neighbour>>>);
+
+/// Another disk, by its identity.
+type Neighbour = (u64, Weak<Shared>);
 
 impl Disk {
     /// Whose the pieces of a body under `key` are, if its record will lie here.

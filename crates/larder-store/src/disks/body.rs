@@ -75,6 +75,11 @@ impl DiskPieces {
         }
     }
 
+    /// The key that it is kept under.
+    pub(crate) fn key(&self) -> &CacheKey {
+        &self.key
+    }
+
     /// The length in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length

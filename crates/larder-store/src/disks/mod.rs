@@ -33,7 +33,7 @@ use smallvec::SmallVec;
 use crate::disk::{self, Address, Disk, Object, Place};
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
-pub(crate) use body::{DiskPieces, PieceCopies, PiecePins};
+pub(crate) use body::{DiskPieces, DiskReader, PieceCopies, PiecePins};
 pub(crate) use fill::DiskFill;
 pub(crate) use listing::{DisksCursor, Kept};
 pub use usage::DisksUsage;
@@ -235,7 +235,9 @@ impl Disks {
         key: &CacheKey,
         response: &StoredResponse,
     ) -> SmallVec<[(usize, disk::Content); 2]> {
-        match response.body.on_disk() {
+        // One that is in memory as well is written once more where it has gone from the disks.
+        let is_of_use = |pieces: &&DiskPieces| !response.body.is_in_memory() || pieces.is_there();
+        match response.body.on_disk().filter(is_of_use) {
             Some(pieces) => pieces.records(),
             None if response.body.length() <= PIECE_BYTES as u64 => {
                 let content = disk::Content::Inline(response.body.pieces().to_vec());
