@@ -6,6 +6,8 @@
 
 use std::time::{Duration, Instant};
 
+use http_body_util::BodyExt;
+use larder_http::body::Body;
 use larder_store::Layout;
 use larder_store::disk::DiskUsage;
 
@@ -134,6 +136,32 @@ fn pieces_of_a_body_on_another_disk_are_not_taken_for_dead() {
         wait(&house, |usage| usage.reclaimed_segments > 0);
         assert!(is_found(&house, &large).await);
         assert_eq!(usage(&house).iter().map(|usage| usage.objects).sum::<u64>(), 1);
+    });
+}
+
+#[test]
+fn who_has_begun_to_read_reads_to_the_end_whatever_is_given_up() {
+    run(async || {
+        for (layout, count) in ALL {
+            let house = House::new(Kind::Disks(layout, count), SIZES);
+            let slow = Page::new("/slow", 1, 2_000_000);
+            put(&house, &slow).await;
+            let found = house.find(&slow.key(), None).await.unwrap();
+            let Some(Body::Stream { mut stream, .. }) = found.stored.body.content(0..2_000_000) else {
+                panic!("{layout:?}: in memory")
+            };
+            let mut read = stream.frame().await.unwrap().unwrap().into_data().unwrap().to_vec();
+            // Nobody asks for it again: it goes, from whichever disk first.
+            for cold in 0..colds(count as u64) {
+                house.put(&page("cold", cold), 0).await;
+                house.settle();
+            }
+            assert!(usage(&house).iter().all(|usage| usage.reclaimed_segments > 10), "{:?}", usage(&house));
+            assert!(house.find(&slow.key(), None).await.is_none(), "{layout:?}");
+            read.extend_from_slice(&stream.collect().await.unwrap().to_bytes());
+            assert!(read == slow.body(), "{layout:?}: another body");
+            house.check_caps();
+        }
     });
 }
 
