@@ -119,6 +119,9 @@ families! {
     EVICTIONS = "larder_cache_evictions_total" Counter "responses" ["cache", "reason"]
         "Responses that a store gave up, by reason."
         "A cache that is too small evicts for room what is asked for again.";
+    PROMOTIONS = "larder_cache_promotions_total" Counter "responses" ["cache"]
+        "Large bodies that came from disks into memory because they were read again."
+        "Stands still where what is in use is larger than memory; then a larger one helps.";
     INVALIDATIONS = "larder_invalidations_total" Counter "invalidations" ["kind"]
         "Invalidations, by kind."
         "Writes through larder and purges, each of which costs later hits.";

@@ -19,6 +19,7 @@ pub mod growing;
 pub mod key;
 pub mod listing;
 pub mod memory;
+mod promote;
 mod recall;
 pub mod store;
 pub mod stored;

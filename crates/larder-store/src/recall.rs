@@ -84,6 +84,7 @@ pub(crate) async fn recall(
                 turn
             }
         };
+        disks.settle_versions(key).await;
         for _ in 0..LOOKS_MAX {
             let mut recalled = Recalled::Nothing;
             // What is used is written elsewhere when its segment is given up.

@@ -241,6 +241,15 @@ impl Store {
         }
     }
 
+    /// Takes one response out that a look found and cannot use. Where its body is not where it was on its disks any more, out of
+    /// memory alone: if it was in use it lies elsewhere there now, and the disks know where.
+    pub fn remove_unusable(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
+        match response.body.has_moved() {
+            true => self.memory.remove(key, response),
+            false => self.remove(key, response),
+        }
+    }
+
     /// What disks or files have of the identity of `response` goes: it lies elsewhere now, or nowhere.
     pub fn forget(&self, key: &CacheKey, response: &StoredResponse) {
         if let Some(disks) = &self.disks {

@@ -4,7 +4,7 @@
 
 use std::hash::Hasher;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use crate::budget::Reservation;
 use crate::disks::DiskPieces;
 use crate::files::{FileHit, FileReader};
 use crate::memory::MemoryStore;
+use crate::promote::{Promoting, Worth};
 
 mod refreshing;
 
@@ -38,7 +39,7 @@ const COMPACT_MAX_BYTES: u64 = 1024 * 1024;
 const SMALL_BESIDE_STORE: u64 = 16;
 
 /// What the place of a piece on a disk costs in memory.
-const DISK_PIECE_BYTES: u64 = 96;
+pub(crate) const DISK_PIECE_BYTES: u64 = 96;
 
 /// A whole body. Whoever holds one that is in memory keeps its bytes counted against the cap.
 #[derive(Debug)]
@@ -48,13 +49,23 @@ pub struct StoredBody {
     ends: Box<[u64]>,
     /// Where it lies, if that is not in memory: then there are no pieces.
     elsewhere: Option<Elsewhere>,
+    /// Where else it lies, if it is in memory because it was in use.
+    promoted_from: Option<Box<DiskPieces>>,
     _room: Option<Reservation>,
 }
 
 #[derive(Debug)]
 enum Elsewhere {
-    Disks(Box<DiskPieces>),
+    Disks(Box<OnDisks>),
     File(Arc<FileHit>),
+}
+
+/// A body on disks, and what may bring it into memory.
+#[derive(Debug)]
+struct OnDisks {
+    pieces: DiskPieces,
+    memory: Weak<MemoryStore>,
+    worth: Worth,
 }
 
 impl StoredBody {
@@ -64,13 +75,20 @@ impl StoredBody {
             *end += piece.len() as u64;
             Some(*end)
         });
-        Self { ends: ends.collect(), pieces, elsewhere: None, _room: Some(room) }
+        Self { ends: ends.collect(), pieces, elsewhere: None, promoted_from: None, _room: Some(room) }
     }
 
     /// A body that lies on disks; `None` where `memory` has no room for the places of its pieces.
-    pub(crate) fn on_disks(memory: &MemoryStore, pieces: DiskPieces) -> Option<Self> {
+    pub(crate) fn on_disks(memory: &Arc<MemoryStore>, pieces: DiskPieces) -> Option<Self> {
         let room = memory.reserve(pieces.count() as u64 * DISK_PIECE_BYTES)?;
-        Some(Self { elsewhere: Some(Elsewhere::Disks(Box::new(pieces))), _room: Some(room), ..Self::empty() })
+        let on_disks = OnDisks { pieces, memory: Arc::downgrade(memory), worth: Worth::default() };
+        let elsewhere = Some(Elsewhere::Disks(Box::new(on_disks)));
+        Some(Self { elsewhere, _room: Some(room), ..Self::empty() })
+    }
+
+    /// The same bytes in memory, for which `room` was reserved; they lie on disks as well.
+    pub(crate) fn promoted(pieces: Vec<Bytes>, room: Reservation, from: DiskPieces) -> Self {
+        Self { promoted_from: Some(Box::new(from)), ..Self::new(pieces, room) }
     }
 
     /// The content of a file. What of it is in memory is counted with the files that are kept open.
@@ -85,10 +103,19 @@ impl StoredBody {
         }
     }
 
-    /// Where it lies, if that is on disks.
+    /// Where it lies on disks, if it does; it may be in memory as well.
     pub(crate) fn on_disk(&self) -> Option<&DiskPieces> {
         match &self.elsewhere {
-            Some(Elsewhere::Disks(pieces)) => Some(pieces),
+            Some(Elsewhere::Disks(on_disks)) => Some(&on_disks.pieces),
+            Some(Elsewhere::File(_)) => None,
+            None => self.promoted_from.as_deref(),
+        }
+    }
+
+    /// What is known of its reads, where it lies on disks alone.
+    pub(crate) fn worth(&self) -> Option<&Worth> {
+        match &self.elsewhere {
+            Some(Elsewhere::Disks(on_disks)) => Some(&on_disks.worth),
             Some(Elsewhere::File(_)) | None => None,
         }
     }
@@ -105,26 +132,31 @@ impl StoredBody {
         self.is_in_memory() || self.on_disk().is_none_or(DiskPieces::is_there)
     }
 
-    /// `range` of it, to be sent. `None` where it lies on a disk and is not there any more.
-    pub fn content(self: &Arc<Self>, range: Range<u64>) -> Option<Body> {
-        self.content_of(range, || Arc::clone(self) as Arc<dyn Pieces>)
+    /// Whether it is not where it was on its disks, although nothing is wrong with it: it went with what it lay in, or was
+    /// written again elsewhere.
+    pub(crate) fn has_moved(&self) -> bool {
+        !self.is_in_memory() && self.on_disk().is_some_and(DiskPieces::has_moved)
     }
 
-    /// The same, where somebody else keeps what is in memory.
-    #[inline]
-    pub(crate) fn content_of(
-        &self,
-        range: Range<u64>,
-        owner: impl FnOnce() -> Arc<dyn Pieces>,
-    ) -> Option<Body> {
+    /// `range` of it, to be sent. `None` where it lies on a disk and is not there any more. All of it, read from disks again, may
+    /// be in memory when it has been sent.
+    pub fn content(self: &Arc<Self>, range: Range<u64>) -> Option<Body> {
         if range.is_empty() {
             return Some(Body::Empty);
         }
         let length = Some(range.end - range.start);
         Some(match &self.elsewhere {
-            None => Body::Pieces { owner: owner(), range },
-            Some(Elsewhere::Disks(pieces)) => {
-                Body::Stream { length, stream: Box::pin(pieces.reader(range)?) }
+            None => Body::Pieces { owner: Arc::clone(self) as Arc<dyn Pieces>, range },
+            Some(Elsewhere::Disks(on_disks)) => {
+                let is_all = range == (0..on_disks.pieces.length());
+                let reader = on_disks.pieces.reader(range)?;
+                match on_disks.memory.upgrade().filter(|_| is_all) {
+                    Some(memory) => {
+                        let stream = Box::pin(Promoting::new(reader, self, memory));
+                        Body::Stream { length, stream }
+                    }
+                    None => Body::Stream { length, stream: Box::pin(reader) },
+                }
             }
             Some(Elsewhere::File(file)) => {
                 Body::Stream { length, stream: Box::pin(FileReader::new(file, range)) }
@@ -173,14 +205,14 @@ impl StoredBody {
 
     /// No content; needs no room.
     pub fn empty() -> Self {
-        Self { pieces: Vec::new(), ends: Box::default(), elsewhere: None, _room: None }
+        Self { pieces: Vec::new(), ends: Box::default(), elsewhere: None, promoted_from: None, _room: None }
     }
 
     /// Length in bytes.
     pub fn length(&self) -> u64 {
         match &self.elsewhere {
             None => self.ends.last().copied().unwrap_or(0),
-            Some(Elsewhere::Disks(pieces)) => pieces.length(),
+            Some(Elsewhere::Disks(on_disks)) => on_disks.pieces.length(),
             Some(Elsewhere::File(file)) => file.size(),
         }
     }

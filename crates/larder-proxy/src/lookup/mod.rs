@@ -205,7 +205,7 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
                     return self.judge(stored, now);
                 }
                 Lookup::Selected(gone) => {
-                    store.remove(self.key, &gone);
+                    store.remove_unusable(self.key, &gone);
                     continue;
                 }
                 Lookup::HitForMiss => {

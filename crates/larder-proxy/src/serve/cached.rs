@@ -5,13 +5,9 @@
 //! alone or gives up.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AGE, CACHE_CONTROL};
-use http::{HeaderMap, StatusCode};
-use larder_cache::{StaleCause, StaleReason, StoredHead};
-use larder_http::fields::age;
+use larder_cache::StaleReason;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::time::Now;
 use larder_listen::Interims;
@@ -19,15 +15,16 @@ use larder_store::{CacheKey, Held, Near, StoredResponse};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::landed::{Landed, Told, is_usable, land, wait};
 use super::{refresh, reply};
-use crate::collapse::{Event, Follower, Landing, Seat, Trip};
+use crate::collapse::{Landing, Seat, Trip};
 use crate::exchange::{Exchange, RefreshKind, Reply};
 use crate::failure::Failure;
 use crate::forward::{self, Candidates, Job, Share};
 use crate::lookup::{Ask, Found, Sought};
 use crate::proxy::{Furnished, Worker};
 use crate::settings::RuleSettings;
-use crate::{fetch, key, respond};
+use crate::{fetch, key};
 
 /// Looks at the index before a request stops hoping that somebody else's fetch will do.
 const LOOKS_MAX: usize = 6;
@@ -295,173 +292,4 @@ fn is_found(found: &Found, stored: &Arc<StoredResponse>) -> bool {
 fn is_seldom(worker: &Worker, settings: &RuleSettings, key: &CacheKey, ask: &Ask) -> bool {
     let is_there = ask.selected.is_some() || ask.part.is_some();
     settings.min_uses > 1 && !is_there && worker.proxy.uses.count(key.hash()) < settings.min_uses
-}
-
-/// What a follower, or the leader, was told in the end.
-enum Told {
-    Share(Share),
-    Unshared,
-    NotForOthers,
-    Failed(Failure),
-    Lost,
-    /// It has waited long enough, and it is its turn to ask.
-    TooLate,
-}
-
-/// Waits for a flight, passing on interim responses; with `patience` for so long, and then for its turn.
-async fn wait(
-    mut follower: Follower,
-    share: Option<oneshot::Receiver<Share>>,
-    interims: &Interims,
-    patience: Option<(Duration, impl FnOnce() -> Instant)>,
-) -> Told {
-    let (mut until, mut turn) = patience.map(|(patience, turn)| (Instant::now() + patience, turn)).unzip();
-    let event = loop {
-        let next = match until {
-            None => Ok(follower.next().await),
-            Some(until) => tokio::time::timeout_at(until, follower.next()).await,
-        };
-        match next {
-            Ok(Event::Interim(interim)) => interims.push(interim),
-            Ok(event) => break event,
-            Err(_elapsed) => match turn.take() {
-                Some(turn) => until = Some(turn()),
-                None => return Told::TooLate,
-            },
-        }
-    };
-    match (event, share) {
-        (Event::Failed(failure), _) => Told::Failed(failure),
-        (Event::Lost, _) => Told::Lost,
-        (_, Some(share)) => share.await.map_or(Told::Lost, Told::Share),
-        (Event::Landed(landing), None) => {
-            Told::Share(Share::Landing { landing, own: HeaderMap::new(), seat: None })
-        }
-        (Event::Confirmed(stored), None) => Told::Share(Share::Confirmed { stored, own: HeaderMap::new() }),
-        (Event::StandIn(stored, status), None) => Told::Share(Share::StandIn(stored, status)),
-        (Event::NotForOthers, None) => Told::NotForOthers,
-        (Event::Unshared | Event::Interim(_), None) => Told::Unshared,
-    }
-}
-
-/// What comes of what was told.
-enum Landed {
-    Reply(Box<Reply>),
-    GoAlone,
-    LookAgain,
-    Lost,
-}
-
-fn land(quest: &Quest<'_>, exchange: &mut Exchange, ask: &Ask, told: Told, collapsed: bool) -> Landed {
-    let (worker, furnished) = (quest.worker, quest.furnished);
-    let now = worker.proxy.clock.now();
-    let mut status = CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(ask.forward)) };
-    let reply = match told {
-        Told::Unshared => return Landed::GoAlone,
-        // It was the leader's session: with one of its own, a request cannot lead for others either.
-        Told::NotForOthers if larder_cache::has_session(&exchange.head, &exchange.settings().policy) => {
-            return Landed::GoAlone;
-        }
-        Told::NotForOthers => return Landed::LookAgain,
-        Told::Lost | Told::TooLate => return Landed::Lost,
-        Told::Failed(failure) => reply::stale_or_failed(worker, exchange, ask, failure, status),
-        Told::Share(Share::Passed(flown)) => {
-            exchange.origin_time = Some(flown.delay);
-            let met = flown.answer.tag;
-            let mut reply = reply::flown(exchange, flown, status, now);
-            exchange.stay(furnished.choice(quest.origin), met, &mut reply.response.head.fields);
-            reply
-        }
-        Told::Share(Share::Confirmed { stored, mut own }) => {
-            // A 304 may bring fields that a condition of the client does not hold for any more: then it wants the
-            // whole, which a part is not.
-            let is_enough = respond::has_what_is_asked(&exchange.head, &stored, now.wall);
-            if !is_enough || collapsed && !is_for(worker, exchange, (&stored.head, stored.number), now) {
-                return Landed::LookAgain;
-            }
-            status.forward_status = Some(StatusCode::NOT_MODIFIED);
-            status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
-            let age = stored.head.freshness.age(now);
-            let reply = reply::from_stored(exchange, Held::Shared(stored), age, now, status);
-            let Some(mut reply) = reply else { return Landed::LookAgain };
-            // The age is ours to tell, also where the origin withholds its own from others.
-            own.remove(AGE);
-            reply.response.head.fields.extend(own);
-            reply
-        }
-        Told::Share(Share::StandIn(stored, error)) => {
-            let (head, cause) = (&stored.head, StaleCause::OriginError);
-            let allowed = larder_cache::may_serve_stale(head, now, cause, &exchange.settings().policy);
-            let is_ours = || {
-                head.vary.selects(&exchange.head.fields)
-                    && worker.proxy.numbering.groups().hold(&head.groups, stored.number)
-                    && respond::has_what_is_asked(&exchange.head, &stored, now.wall)
-            };
-            if collapsed && !(allowed.is_ok() && is_ours()) {
-                return Landed::LookAgain;
-            }
-            status.forward_status = Some(error);
-            status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
-            status.detail = Some(allowed.unwrap_or(StaleReason::StaleIfError).token());
-            let age = head.freshness.age(now);
-            match reply::from_stored(exchange, Held::Shared(stored), age, now, status) {
-                Some(reply) => reply,
-                None => return Landed::LookAgain,
-            }
-        }
-        Told::Share(Share::Landing { landing, mut own, seat }) => {
-            let head = &landing.head;
-            if collapsed && !is_for(worker, exchange, (head, landing.number), now) {
-                return Landed::LookAgain;
-            }
-            let Some(mut response) = reply::from_landing(exchange, &landing, &mut status, now) else {
-                // Nobody asks again: the origin has had its request, and what it made of it is known.
-                return if landing.body.is_broken() {
-                    Landed::Reply(Box::new(reply::stale_or_failed(
-                        worker,
-                        exchange,
-                        ask,
-                        Failure::BODY_BROKEN,
-                        status,
-                    )))
-                } else {
-                    Landed::GoAlone
-                };
-            };
-            // The leader's place was held for it until here.
-            drop(seat);
-            if collapsed {
-                own.insert(AGE, age::format(head.freshness.age(now)));
-            }
-            response.head.fields.extend(own);
-            Reply { response, status }
-        }
-    };
-    Landed::Reply(Box::new(reply))
-}
-
-/// Whether what somebody else's request brought is for a follower too: its Vary selects it, no invalidation since the
-/// fetch began names one of its groups, and it may be used as it is.
-fn is_for(worker: &Worker, exchange: &Exchange, (head, number): (&StoredHead, u64), now: Now) -> bool {
-    head.vary.selects(&exchange.head.fields)
-        && worker.proxy.numbering.groups().hold(&head.groups, number)
-        && is_usable(exchange, head, now)
-}
-
-/// Whether it may be used as it is. What came after this request did is as new as any wish could ask for, and as fresh as
-/// it was on arrival: a lifetime of milliseconds may be over before the last of many that waited is told.
-fn is_usable(exchange: &Exchange, head: &StoredHead, now: Now) -> bool {
-    let (policy, request) = (&exchange.settings().policy, &exchange.head);
-    let received = head.freshness.received;
-    let came_after = received.monotonic >= exchange.started.monotonic;
-    let now = if came_after { received } else { now };
-    let is_fresh = |request| {
-        matches!(larder_cache::reuse(head, request, now, policy), larder_cache::Reuse::Fresh { .. })
-    };
-    if came_after && request.fields.contains_key(CACHE_CONTROL) {
-        let mut wishless = request.clone();
-        wishless.fields.remove(CACHE_CONTROL);
-        return is_fresh(&wishless);
-    }
-    is_fresh(request)
 }

@@ -8,6 +8,7 @@
 
 mod cached;
 mod content;
+mod landed;
 mod pass;
 mod post;
 mod refresh;

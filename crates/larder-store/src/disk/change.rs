@@ -14,6 +14,7 @@ use super::error::{DiskError, Refused};
 use super::format::journal::{Entry as JournalEntry, NOTE_BYTES_MAX};
 use super::format::record::{HEADER_BYTES, PIECE_REF_BYTES};
 use super::object::{Content, INLINE_BYTES_MAX, Object};
+use super::owner::Owner;
 use super::piece::{Assembly, PIECE_BYTES_MAX, Piece};
 use super::queue::{JOB_BYTES, Job, RecordJob};
 use super::{Disk, Shared};
@@ -42,12 +43,39 @@ impl Shared {
         self.journal(&[JournalEntry::Removed { place: written.0 }]);
     }
 
+    /// Writes the record of an object once more that is at a place already; it stays there until that is done, and `again` is
+    /// held as long.
+    ///
+    /// # Errors
+    /// As [`Disk::put`].
+    pub(super) fn put_again(
+        &self,
+        object: Object,
+        (base, tag, pending): (u64, u32, Place),
+        again: Arc<()>,
+    ) -> Result<(), Refused> {
+        let list = match &object.content {
+            Content::Inline(parts) => parts.iter().map(Bytes::len).sum(),
+            Content::Pieces(pieces) => size_of_val(&pieces[..]),
+        };
+        let key = object.key.base().len() + object.key.variant().len();
+        let cost = (key + object.head.len() + list) as u64 + JOB_BYTES;
+        if self.health.is_failing() {
+            return Err(Refused::Failing);
+        }
+        self.queue.admit_again(cost)?;
+        let again = Some(again);
+        let job = RecordJob { object, base, tag, pending, replaces: false, again, cost };
+        self.enqueue(Job::Record(Box::new(job)));
+        Ok(())
+    }
+
     pub(super) fn note_number(&self, number: u64) {
         self.highest.fetch_max(number, Ordering::Relaxed);
     }
 
     /// Hands what was admitted to the writer; where that has ended meanwhile, it is lost.
-    fn enqueue(&self, job: Job) {
+    pub(super) fn enqueue(&self, job: Job) {
         if let Some(job) = self.queue.push(job) {
             self.lose_job(&job, Refused::Closed);
         }
@@ -93,7 +121,8 @@ impl Disk {
         if let Some(place) = replaced.filter(|place| !place.is_pending()) {
             shared.segments.count_out(place.segment(), false);
         }
-        let job = Box::new(RecordJob { object, base, tag, pending, replaces: replaced.is_some(), cost });
+        let replaces = replaced.is_some();
+        let job = Box::new(RecordJob { object, base, tag, pending, replaces, again: None, cost });
         match &job.object.content {
             Content::Inline(_) => shared.enqueue(Job::Record(job)),
             Content::Pieces(pieces) => {
@@ -141,14 +170,21 @@ impl Disk {
     /// # Errors
     /// Where the queue is full, the disk failing or without room, or the piece too large.
     pub fn put_piece(self: &Arc<Self>, key: &CacheKey, bytes: Bytes) -> Result<Piece, Refused> {
+        self.put_piece_of(self.owner(key), bytes)
+    }
+
+    /// The same for an object whose record may lie on another disk.
+    ///
+    /// # Errors
+    /// As [`Disk::put_piece`].
+    pub(crate) fn put_piece_of(self: &Arc<Self>, owner: Owner, bytes: Bytes) -> Result<Piece, Refused> {
         if bytes.len() > PIECE_BYTES_MAX {
             return Err(self.shared.counts.refuse(Refused::TooLarge));
         }
         let cost = bytes.len() as u64 + JOB_BYTES;
         self.shared.admit(cost)?;
         let piece = Piece::queued(self.id(), bytes);
-        let base = self.shared.superblock.seed.base(key.base());
-        self.shared.enqueue(Job::Piece { base, piece: piece.clone(), cost });
+        self.shared.enqueue(Job::Piece { owner, piece: piece.clone(), cost });
         Ok(piece)
     }
 

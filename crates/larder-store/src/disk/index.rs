@@ -30,6 +30,10 @@ const SHARDS_MAX: u64 = 4096;
 const SHRINK_ABOVE_BYTES: usize = 4096;
 /// Set in the word of last use once an object was used since it was written.
 const USED: u32 = 1 << 31;
+/// Set in it where other disks have nothing else of the object: it was written since the start, or compared.
+const COMPARED: u32 = 1 << 30;
+/// The rest of it.
+const SECONDS: u32 = COMPARED - 1;
 /// During recovery only: the newest of its identity, and it is dead.
 const DEAD: u32 = u32::MAX;
 
@@ -38,7 +42,7 @@ struct Entry {
     base: u64,
     place: Place,
     tag: u32,
-    /// Seconds since the disk was opened, and [`USED`].
+    /// Seconds since the disk was opened, [`USED`] and [`COMPARED`].
     last_use: AtomicU32,
 }
 
@@ -148,6 +152,7 @@ impl Index {
         note: impl FnOnce(Place),
     ) -> Option<Place> {
         self.count_in(place);
+        let now = now.min(SECONDS) | COMPARED;
         let mut shard = self.shard(base).write();
         let is_same = |entry: &Entry| entry.base == base && entry.tag == tag;
         if let Some(entry) = shard.find_mut(base, is_same) {
@@ -163,12 +168,21 @@ impl Index {
     /// Puts `new` where `old` is, if that is still there; says whether it was. Use is forgotten where the record begins
     /// another life, the time of it is not.
     pub(super) fn settle(&self, base: u64, old: Place, new: Place) -> bool {
+        self.put_at(base, (old, new), !old.is_pending())
+    }
+
+    /// The same for an object of which a part is written again: its life goes on.
+    pub(super) fn settle_part(&self, base: u64, old: Place, new: Place) -> bool {
+        self.put_at(base, (old, new), false)
+    }
+
+    fn put_at(&self, base: u64, (old, new): (Place, Place), is_another_life: bool) -> bool {
         let mut shard = self.shard(base).write();
         let Some(entry) = shard.find_mut(base, |entry| entry.base == base && entry.place == old) else {
             return false;
         };
         entry.place = new;
-        if !old.is_pending() {
+        if is_another_life {
             *entry.last_use.get_mut() &= !USED;
         }
         self.count_out(old);
@@ -242,22 +256,16 @@ impl Index {
     pub(super) fn note_use(&self, base: u64, place: Place, now: u32) {
         let shard = self.shard(base).read();
         if let Some(entry) = shard.find(base, |entry| entry.base == base && entry.place == place) {
-            entry.last_use.store(now.min(USED - 2) | USED, Ordering::Relaxed);
+            let compared = entry.use_word() & COMPARED;
+            entry.last_use.store(now.min(SECONDS) | USED | compared, Ordering::Relaxed);
         }
-    }
-
-    /// Whether a record was used in this life of it; `None` where it is not in the index.
-    pub(super) fn was_used(&self, base: u64, place: Place) -> Option<bool> {
-        let shard = self.shard(base).read();
-        let found = shard.find(base, |entry| entry.base == base && entry.place == place);
-        found.map(|entry| entry.use_word() & USED != 0)
     }
 
     /// Takes out of one shard what was last used before `oldest`, in seconds since the disk was opened.
     pub(super) fn sweep(&self, shard: usize, oldest: u32) -> Vec<Place> {
         let Some(shard) = self.shards.get(shard) else { return Vec::new() };
         let mut shard = shard.write();
-        let is_idle = |entry: &mut Entry| !entry.place.is_pending() && entry.use_word() & !USED < oldest;
+        let is_idle = |entry: &mut Entry| !entry.place.is_pending() && entry.use_word() & SECONDS < oldest;
         let gone: Vec<Place> = shard.extract_if(is_idle).map(|entry| entry.place).collect();
         gone.iter().for_each(|place| self.count_out(*place));
         if !gone.is_empty() {
@@ -372,6 +380,7 @@ fn shrink(table: &mut HashTable<Entry>) {
 }
 
 mod holding;
+mod use_word;
 
 pub use holding::NoCursor;
 

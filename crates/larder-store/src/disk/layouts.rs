@@ -2,7 +2,7 @@
 //!
 //! In: the same addresses and pieces as elsewhere. Out: answers from memory, at once.
 
-use super::address::Address;
+use super::address::{Address, Place};
 use super::piece::{Now, Piece};
 use super::settings::files_max;
 use super::{Disk, DiskSettings};
@@ -48,6 +48,16 @@ impl Disk {
             Now::Written(at) => at.disk == self.id() && self.shared.segments.find(at.segment).is_some(),
             Now::Lost => false,
         }
+    }
+
+    /// Whether what other disks have of a record's response is known to be the same, or older and gone.
+    pub(crate) fn is_compared(&self, at: &Address, place: Place) -> bool {
+        self.shared.index.is_compared(at.base, place)
+    }
+
+    /// Notes that it is.
+    pub(crate) fn note_compared(&self, at: &Address, place: Place) {
+        self.shared.index.note_compared(at.base, place);
     }
 
     /// Takes the response of this identity out, where there is one; written down without waiting.

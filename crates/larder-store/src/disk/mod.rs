@@ -21,6 +21,7 @@ mod index;
 mod journal;
 mod layouts;
 mod object;
+mod owner;
 mod piece;
 mod pool;
 mod queue;
@@ -57,6 +58,7 @@ pub use health::DiskEvent;
 pub(crate) use health::next_pause;
 pub use index::{Cursor, Listing, NoCursor, Places};
 pub use object::{Content, Found, FoundContent, INLINE_BYTES_MAX, Object};
+pub(crate) use owner::Owner;
 pub use piece::{PIECE_BYTES_MAX, Piece, Pin};
 pub use recover::Finding;
 pub use settings::{DISK_BYTES_MIN, DiskSettings, DiskSize};
@@ -66,6 +68,7 @@ use format::superblock::Superblock;
 use health::Health;
 use index::Index;
 use journal::Journal;
+use owner::Neighbours;
 use piece::{Now as PieceNow, PieceRef};
 use pool::{Ask, Pool};
 use queue::Queue;
@@ -108,6 +111,7 @@ struct Shared {
     space: Space,
     queue: Queue,
     journal: Journal,
+    neighbours: Neighbours,
     pool: Pool,
     health: Health,
     counts: Counts,

@@ -6,6 +6,7 @@
 //! enters it when they are.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -13,17 +14,20 @@ use parking_lot::{Condvar, Mutex};
 use super::address::Place;
 use super::error::Refused;
 use super::object::Object;
+use super::owner::Owner;
 use super::piece::Piece;
 
 /// Bytes that may wait.
 const QUEUE_BYTES_MAX: u64 = 8 << 20;
+/// Bytes beyond those of records that are written again: a disk that is written to much must not lose what is in use.
+const AGAIN_BYTES_MAX: u64 = 1 << 20;
 /// What a job takes beside its bytes: key and handles.
 pub(super) const JOB_BYTES: u64 = 512;
 
 /// One thing to write.
 pub(super) enum Job {
     Record(Box<RecordJob>),
-    Piece { base: u64, piece: Piece, cost: u64 },
+    Piece { owner: Owner, piece: Piece, cost: u64 },
 }
 
 /// A record to write, and what its entry in the index looks like meanwhile.
@@ -34,6 +38,8 @@ pub(super) struct RecordJob {
     pub(super) pending: Place,
     /// Something was there before it: [`super::replaced`] may know of it.
     pub(super) replaces: bool,
+    /// It is written already, at `pending`, and is written again with its pieces in other places. Held until that is done.
+    pub(super) again: Option<Arc<()>>,
     pub(super) cost: u64,
 }
 
@@ -84,11 +90,20 @@ impl std::fmt::Debug for Queue {
 impl Queue {
     /// Counts `cost` bytes in, or refuses.
     pub(super) fn admit(&self, cost: u64) -> Result<(), Refused> {
+        self.admit_up_to(cost, QUEUE_BYTES_MAX)
+    }
+
+    /// The same for a record that is written again.
+    pub(super) fn admit_again(&self, cost: u64) -> Result<(), Refused> {
+        self.admit_up_to(cost, QUEUE_BYTES_MAX + AGAIN_BYTES_MAX)
+    }
+
+    fn admit_up_to(&self, cost: u64, most: u64) -> Result<(), Refused> {
         let mut state = self.state.lock();
         if state.is_closed {
             return Err(Refused::Closed);
         }
-        if state.bytes.saturating_add(cost) > QUEUE_BYTES_MAX {
+        if state.bytes.saturating_add(cost) > most {
             return Err(Refused::QueueFull);
         }
         state.bytes += cost;

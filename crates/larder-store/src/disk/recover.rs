@@ -28,6 +28,7 @@ use super::format::superblock::{SUPERBLOCK_BYTES, Superblock};
 use super::format::toc::{Entry, Toc};
 use super::health::Health;
 use super::index::{Index, Recovered as Record};
+use super::owner::Neighbours;
 use super::pool::Pool;
 use super::queue::Queue;
 use super::replaced::Replaced;
@@ -166,6 +167,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Held) -> Result<R
         space,
         queue: Queue::default(),
         journal: replay.journal,
+        neighbours: Neighbours::default(),
         pool: Pool::default(),
         health: Health::default(),
         counts: Counts::default(),
@@ -303,7 +305,7 @@ impl Loader<'_> {
             }
         };
         let Some(room) = self.space.take_over(own_bytes) else { return Ok(()) };
-        let segment = Segment::new(id, file, room, end);
+        let segment = Segment::new(id, file, room, (end, 0));
         segment.is_sealed.store(true, Ordering::Relaxed);
         segment.has_toc.store(has_toc, Ordering::Relaxed);
         segment.needs_toc.store(must_have, Ordering::Relaxed);
@@ -328,7 +330,7 @@ impl Loader<'_> {
         for entry in entries {
             highest = highest.max(entry.number);
             if !entry.is_record() {
-                segment.has_pieces.store(true, Ordering::Relaxed);
+                segment.note_piece(entry.owner(self.disk).disk != self.disk);
                 continue;
             }
             let is_killed = self.replay.kills(entry.base, entry.number);

@@ -32,6 +32,10 @@ pub(super) struct Segment {
     /// Records of it that are in the index.
     pub(super) live: AtomicU32,
     pub(super) has_pieces: AtomicBool,
+    /// Some of them are of objects whose records lie on other disks.
+    pub(super) has_others_pieces: AtomicBool,
+    /// Seconds after the disk was opened in which it was begun; zero where that was before.
+    pub(super) begun: u32,
     /// Records died in it since its table was written.
     pub(super) is_toc_stale: AtomicBool,
     /// Records died in it at all: without its table it cannot be told which.
@@ -43,7 +47,8 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    pub(super) fn new(id: u32, file: File, room: Reservation, end: u64) -> Arc<Self> {
+    /// What is written in it ends at `end`; it was `begun` so many seconds after the disk was opened.
+    pub(super) fn new(id: u32, file: File, room: Reservation, (end, begun): (u64, u32)) -> Arc<Self> {
         Arc::new(Self {
             id,
             file,
@@ -51,11 +56,19 @@ impl Segment {
             room: Mutex::new(room),
             live: AtomicU32::new(0),
             has_pieces: AtomicBool::new(false),
+            has_others_pieces: AtomicBool::new(false),
+            begun,
             is_toc_stale: AtomicBool::new(false),
             needs_toc: AtomicBool::new(false),
             has_toc: AtomicBool::new(false),
             is_sealed: AtomicBool::new(false),
         })
+    }
+
+    /// Notes that a piece lies in it, of an object whose record may lie on another disk.
+    pub(super) fn note_piece(&self, is_of_another: bool) {
+        self.has_pieces.store(true, Ordering::Relaxed);
+        self.has_others_pieces.fetch_or(is_of_another, Ordering::Relaxed);
     }
 
     /// Notes that a record in it died in a way that has to outlive a restart.

@@ -123,9 +123,6 @@ pub(super) fn entry(header: &Header, offset: u64) -> Entry {
         number: header.number,
         offset: offset as u32,
         length: header.total_bytes() as u32,
-        object_bytes: match header.kind {
-            Kind::Piece => 0,
-            Kind::Inline | Kind::Listing => header.object_bytes,
-        },
+        object_bytes: header.object_bytes,
     }
 }

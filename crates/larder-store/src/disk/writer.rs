@@ -8,6 +8,7 @@
 //! It ends when the disk is closed. Whatever fails here costs what was to be stored, and a pause.
 
 mod append;
+mod moves;
 mod outcome;
 mod reclaim;
 mod stock;
@@ -74,7 +75,9 @@ impl Shared {
     /// Gives up a record that will not be written.
     pub(super) fn lose(&self, job: &RecordJob, why: Refused) {
         self.counts.refuse(why);
-        self.index.remove(job.base, job.pending);
+        if job.again.is_none() {
+            self.index.remove(job.base, job.pending);
+        }
         self.let_go(job);
     }
 

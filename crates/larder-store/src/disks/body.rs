@@ -75,6 +75,11 @@ impl DiskPieces {
         }
     }
 
+    /// The key that it is kept under.
+    pub(crate) fn key(&self) -> &CacheKey {
+        &self.key
+    }
+
     /// The length in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
@@ -97,8 +102,16 @@ impl DiskPieces {
 
     /// Whether all of it is there still, in one copy at least, as far as anybody knows.
     pub(crate) fn is_there(&self) -> bool {
-        !self.is_broken.load(Ordering::Relaxed)
-            && self.copies.iter().any(|copy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece)))
+        !self.is_broken.load(Ordering::Relaxed) && self.is_in_place()
+    }
+
+    /// Whether nothing is wrong with it, but it is not where it was.
+    pub(crate) fn has_moved(&self) -> bool {
+        !self.is_broken.load(Ordering::Relaxed) && !self.is_in_place()
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.copies.iter().any(|copy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece)))
     }
 
     /// A reader of `range`, which lies within the body. `None` where some of it is gone from all copies.

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::body::{DiskPieces, PieceCopies, PiecePins};
 use super::{Disks, Layout};
-use crate::disk::Piece;
+use crate::disk::{Owner, Piece};
 use crate::key::CacheKey;
 
 /// A body that arrives.
@@ -29,6 +29,7 @@ pub(crate) struct DiskFill {
 struct Copy {
     /// In the order in which they take turns; the first has the record.
     turns: SmallVec<[usize; 8]>,
+    owner: Owner,
     pieces: Vec<Piece>,
 }
 
@@ -45,8 +46,11 @@ impl DiskFill {
             }
         };
         let homes = disks.homes(key).into_iter();
-        let copies: SmallVec<[Copy; 2]> =
-            homes.map(|home| Copy { turns: turns(home), pieces: Vec::new() }).collect();
+        let copy = |home: usize| {
+            let owner = disks.disk(home)?.owner(key);
+            Some(Copy { turns: turns(home), owner, pieces: Vec::new() })
+        };
+        let copies: SmallVec<[Copy; 2]> = homes.filter_map(copy).collect();
         let ended = SmallVec::new();
         (!copies.is_empty()).then(|| Self { disks: Arc::clone(disks), key: key.clone(), copies, ended })
     }
@@ -57,7 +61,7 @@ impl DiskFill {
         for mut copy in copies {
             let turn = copy.pieces.len() % copy.turns.len().max(1);
             let disk = copy.turns.get(turn).and_then(|disk| self.disks.disk(*disk));
-            match disk.and_then(|disk| disk.put_piece(&self.key, bytes.clone()).ok()) {
+            match disk.and_then(|disk| disk.put_piece_of(copy.owner, bytes.clone()).ok()) {
                 Some(piece) => {
                     copy.pieces.push(piece);
                     self.copies.push(copy);

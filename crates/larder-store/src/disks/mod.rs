@@ -18,6 +18,7 @@ mod choice;
 mod fill;
 mod listing;
 pub mod metrics;
+mod mirror;
 mod missed;
 mod slot;
 mod usage;
@@ -37,7 +38,7 @@ use smallvec::SmallVec;
 use crate::disk::{self, Address, Disk, DiskError, DiskSettings, Object, Place};
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
-pub(crate) use body::{DiskPieces, PieceCopies, PiecePins};
+pub(crate) use body::{DiskPieces, DiskReader, PieceCopies, PiecePins};
 pub(crate) use fill::DiskFill;
 pub(crate) use listing::{DisksCursor, Kept};
 use slot::Slot;
@@ -94,7 +95,7 @@ impl Disks {
     /// The disks in the order of the config. Bodies larger than `max_object` are not taken.
     pub fn new(layout: Layout, disks: Vec<Arc<Disk>>, max_object: u64) -> Arc<Self> {
         let slots = disks.into_iter().map(Slot::of).collect();
-        Arc::new(Self { layout, slots, max_object })
+        Self::of(layout, slots, max_object)
     }
 
     /// Opens disks, or makes them, in the order of the config. One that fails is absent: see [`Disks::try_absent`]. Waits for
@@ -109,7 +110,19 @@ impl Disks {
         clock: &Clock,
     ) -> Result<Arc<Self>, DiskError> {
         let slots = disks.into_iter().map(|settings| Slot::open(settings, clock));
-        Ok(Arc::new(Self { layout, slots: slots.collect::<Result<_, _>>()?, max_object }))
+        Ok(Self::of(layout, slots.collect::<Result<_, _>>()?, max_object))
+    }
+
+    fn of(layout: Layout, slots: Box<[Slot]>, max_object: u64) -> Arc<Self> {
+        let disks = Self { layout, slots, max_object };
+        disks.introduce();
+        Arc::new(disks)
+    }
+
+    /// Tells those that are there of each other.
+    fn introduce(&self) {
+        let all: Vec<Arc<Disk>> = self.disks().cloned().collect();
+        all.iter().for_each(|disk| disk.meet(&all));
     }
 
     /// The largest body taken, in bytes.
@@ -134,7 +147,10 @@ impl Disks {
                 continue;
             }
             let (disks, admit) = (Arc::clone(self), Arc::clone(admit));
-            let work = move || disks.slots.get(number).into_iter().for_each(|slot| slot.try_again(&*admit));
+            let work = move || {
+                disks.slots.get(number).into_iter().for_each(|slot| slot.try_again(&*admit));
+                disks.introduce();
+            };
             if let Err(error) = thread::Builder::new().name("larder-open".to_owned()).spawn(work) {
                 slot.failed(DiskError::io("cannot start a thread for", slot.path())(error));
             }
@@ -182,11 +198,7 @@ impl Disks {
         key: &CacheKey,
         candidate: &Candidate,
     ) -> Result<Loaded, disk::ReadError> {
-        let disk = self.disk(candidate.disk).ok_or(disk::ReadError::Gone)?;
-        let found = match disk.read_now(candidate.place) {
-            Some(found) => found?,
-            None => disk.read(candidate.place).await?,
-        };
+        let found = self.read(candidate).await?;
         if !found.is_of(key) {
             return Err(disk::ReadError::Gone);
         }
@@ -198,6 +210,15 @@ impl Disks {
             }
         };
         Ok(Loaded { number: found.number, head: found.head, content })
+    }
+
+    /// The record that lies there, of whatever key.
+    async fn read(&self, candidate: &Candidate) -> Result<disk::Found, disk::ReadError> {
+        let disk = self.disk(candidate.disk).ok_or(disk::ReadError::Gone)?;
+        match disk.read_now(candidate.place) {
+            Some(found) => found,
+            None => disk.read(candidate.place).await,
+        }
     }
 
     /// The other copies of what `loaded` has, so that one damaged piece is not the end of it. Of a mirror only.
@@ -278,7 +299,9 @@ impl Disks {
         key: &CacheKey,
         response: &StoredResponse,
     ) -> SmallVec<[(usize, disk::Content); 2]> {
-        match response.body.on_disk() {
+        // One that is in memory as well is written once more where it has gone from the disks.
+        let is_of_use = |pieces: &&DiskPieces| !response.body.is_in_memory() || pieces.is_there();
+        match response.body.on_disk().filter(is_of_use) {
             Some(pieces) => pieces.records(),
             None if response.body.length() <= PIECE_BYTES as u64 => {
                 let content = disk::Content::Inline(response.body.pieces().to_vec());

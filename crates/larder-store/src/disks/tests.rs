@@ -165,6 +165,62 @@ fn a_damaged_piece_is_read_from_the_other_disk_of_a_mirror() {
     assert!(found(&disks, "/large").is_some());
 }
 
+/// What is found under `path` each time that memory knows nothing of it.
+fn found_bytes(disks: &Arc<Disks>, path: &str) -> Vec<Option<(u64, u8)>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let look = || {
+        runtime.block_on(async {
+            let store = Store::new(&MEMORY, Some(Arc::clone(disks)));
+            let now = larder_http::time::Clock::default().now();
+            store.recall(&key(path), false, now, |_| true).await;
+            let (there, _) = store.responses(&key(path), now.monotonic);
+            let stored = there.first()?;
+            let body = stored.body.content(0..stored.body.length())?;
+            let larder_http::body::Body::Stream { stream, .. } = body else {
+                return Some((stored.number, stored.body.at(0)?[0]));
+            };
+            Some((stored.number, stream.collect().await.ok()?.to_bytes()[0]))
+        })
+    };
+    (0..8).map(|_| look()).collect()
+}
+
+#[test]
+fn of_two_versions_on_a_mirror_the_newer_stays() {
+    for (newer, length) in [(0, 100), (1, 100), (0, 3 * PIECE_BYTES), (1, 3 * PIECE_BYTES)] {
+        let folders = Folders::new();
+        let keep = |disks: &Arc<Disks>, number: u64| {
+            let store = Store::new(&MEMORY, Some(Arc::clone(disks)));
+            let room = || store.reserve(length as u64 + 2000).unwrap();
+            let body = StoredBody::new(vec![Bytes::from(vec![number as u8; length])], room());
+            let response = StoredResponse::new(head(&request(&[]), None), Arc::new(body), number, room());
+            assert!(store.insert(&key("/a"), Arc::new(response), |_| true, || true));
+            written(disks);
+        };
+        let both = folders.disks(Layout::Mirror, &[64, 64]);
+        keep(&both, 1);
+        keep(&both, 2);
+        assert_eq!(found_bytes(&both, "/a"), [Some((2, 2)); 8]);
+        both.close();
+        drop(both);
+        // A crash came between the two.
+        let one = Disks::new(Layout::Single, vec![folders.open(newer, 64)], 1 << 30);
+        keep(&one, 3);
+        one.close();
+        drop(one);
+        for _ in 0..2 {
+            let both = folders.disks(Layout::Mirror, &[64, 64]);
+            assert_eq!(found_bytes(&both, "/a"), [Some((3, 3)); 8], "newer on {newer}, {length}");
+            let places = |disk: usize| both.disks[disk].find(&both.disks[disk].address(&key("/a"))).len();
+            assert_eq!((places(newer), places(1 - newer)), (1, 0), "the older has gone");
+            both.close();
+        }
+        // And what is left is the newer, whatever disk is lost.
+        let other = Disks::new(Layout::Mirror, vec![folders.open(1 - newer, 64)], 1 << 30);
+        assert_eq!(found_bytes(&other, "/a"), [None; 8]);
+    }
+}
+
 #[test]
 fn a_stripe_has_its_pieces_on_all_disks() {
     let folders = Folders::new();

@@ -25,6 +25,7 @@ use smallvec::SmallVec;
 
 use crate::budget::{Budget, Reservation};
 use crate::key::CacheKey;
+use crate::promote::Promotions;
 use crate::stored::{INDEX_ENTRY_BYTES, StoredResponse};
 use near::Version;
 pub use near::{Handle, Held, Near};
@@ -86,6 +87,8 @@ pub struct Usage {
     pub evicted_idle: u64,
     /// Reservations refused for lack of room.
     pub refused: u64,
+    /// Large bodies that came from disks because they were read again.
+    pub promoted: u64,
 }
 
 /// A shard, and what is readable without its lock: how full it is, since eviction takes from the fuller ones, and how
@@ -120,6 +123,7 @@ pub struct MemoryStore {
     evicted_variants: AtomicU64,
     evicted_idle: AtomicU64,
     refused: AtomicU64,
+    promotions: Promotions,
 }
 
 impl std::fmt::Debug for MemoryStore {
@@ -142,6 +146,7 @@ impl MemoryStore {
             evicted_variants: AtomicU64::new(0),
             evicted_idle: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            promotions: Promotions::default(),
         })
     }
 
@@ -150,6 +155,11 @@ impl MemoryStore {
         self.budget.resize(settings.memory);
         self.max_object.store(settings.max_object, Ordering::Relaxed);
         while self.budget.used() > settings.memory && self.evict_one().is_some() {}
+    }
+
+    /// Large bodies on their way here from disks.
+    pub(crate) fn promotions(&self) -> &Promotions {
+        &self.promotions
     }
 
     /// The cap, in bytes.
@@ -214,7 +224,7 @@ impl MemoryStore {
     }
 
     /// The same for what is no response: that it is refused is nobody's loss.
-    fn make_room(&self, bytes: u64) -> Option<Reservation> {
+    pub(crate) fn make_room(&self, bytes: u64) -> Option<Reservation> {
         if bytes > self.budget.cap() {
             return None;
         }
@@ -393,6 +403,7 @@ impl MemoryStore {
             evicted_variants: self.evicted_variants.load(Ordering::Relaxed),
             evicted_idle: self.evicted_idle.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
+            promoted: self.promotions.done(),
         }
     }
 }

@@ -80,6 +80,16 @@ impl Refreshing {
         (ms(now) < since.saturating_add(ms(memory) - 1)).then_some(failure)
     }
 
+    /// The same for the same response in another place.
+    pub(crate) fn carried(&self) -> Self {
+        Self {
+            begun: AtomicU64::new(self.begun.load(Ordering::Relaxed)),
+            failure: AtomicU8::new(self.failure.load(Ordering::Relaxed)),
+            failed: AtomicU64::new(self.failed.load(Ordering::Relaxed)),
+            used: AtomicBool::new(self.used.load(Ordering::Relaxed)),
+        }
+    }
+
     /// Notes a use; returns whether there was one before. Writes once, so that hot responses do not travel between cores.
     pub fn is_used_again(&self) -> bool {
         let before = self.used.load(Ordering::Relaxed);

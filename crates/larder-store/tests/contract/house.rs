@@ -295,7 +295,9 @@ impl House {
     pub(crate) async fn find(&self, key: &CacheKey, flavour: Option<&'static str>) -> Option<Found> {
         let stored = self.look(key, flavour).await?;
         let length = stored.body.length();
-        let body = self.read(&stored, 0..length).await;
+        // Gone in this moment is a miss; whoever has begun to read is cut, or reads to the end.
+        let content = stored.body.content(0..length)?;
+        let body = self.collect(content, 0..length).await;
         let version = stored.head.fields.map.get("x-version").unwrap().to_str().unwrap().parse().unwrap();
         Some(Found { stored, version, body })
     }
@@ -344,12 +346,12 @@ impl House {
             }
             _ => None,
         };
-        match in_memory() {
-            Some(stored) if stored.body.is_there() => Some(stored),
-            Some(gone) => {
-                self.store.remove(key, &gone);
-                None
-            }
+        let there = in_memory();
+        if let Some(gone) = there.as_ref().filter(|stored| !stored.body.is_there()) {
+            self.store.remove_unusable(key, gone);
+        }
+        match there.filter(|stored| stored.body.is_there()) {
+            Some(stored) => Some(stored),
             None if self.store.may_recall(key) => {
                 self.store.recall(key, false, now, selects).await;
                 in_memory()
@@ -364,8 +366,13 @@ impl House {
         stored: &Arc<StoredResponse>,
         range: std::ops::Range<u64>,
     ) -> Option<Bytes> {
+        let content = stored.body.content(range.clone())?;
+        self.collect(content, range).await
+    }
+
+    async fn collect(&self, content: Body, range: std::ops::Range<u64>) -> Option<Bytes> {
         let (start, end) = (range.start as usize, range.end as usize);
-        match stored.body.content(range)? {
+        match content {
             Body::Empty => Some(Bytes::new()),
             Body::Full(bytes) => Some(bytes),
             Body::Pieces { owner, .. } => Some(Bytes::from(owner.pieces().concat()).slice(start..end)),

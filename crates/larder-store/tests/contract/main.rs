@@ -8,4 +8,5 @@
 mod behaviours;
 mod endings;
 mod house;
+mod lives;
 mod model;

@@ -58,15 +58,12 @@ impl Allowed {
     }
 
     /// It was found to be this one.
-    fn found(&mut self, page: Page, layout: Layout) {
-        if layout != Layout::Mirror {
-            self.now = vec![page];
-        }
+    fn found(&mut self, page: Page) {
+        self.now = vec![page];
     }
 }
 
 struct Model {
-    layout: Layout,
     house: House,
     dice: Dice,
     told: String,
@@ -81,7 +78,6 @@ impl Model {
     fn new(layout: Layout, seed: u64) -> Self {
         let count = if layout == Layout::Single { 1 } else { 2 };
         Self {
-            layout,
             house: House::new(Kind::Disks(layout, count), SIZES),
             dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             told: format!("{layout:?}, LARDER_SEED={seed}"),
@@ -158,7 +154,7 @@ impl Model {
             assert!(*body == page.body(), "{told}: another body of {page:?}");
             self.found += 1;
         }
-        allowed.found(page, self.layout);
+        allowed.found(page);
         Some(found)
     }
 

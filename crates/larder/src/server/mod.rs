@@ -8,6 +8,7 @@
 
 mod admin;
 mod objects;
+mod reload;
 mod stores;
 mod worker;
 
@@ -30,6 +31,7 @@ use crate::wire::{WireError, Wiring};
 use worker::{Listener, WorkerHandle};
 
 pub(crate) use admin::Insight;
+pub use reload::Postponed;
 
 /// Why a larder did not start, or did not take over a config.
 #[derive(Debug, thiserror::Error)]
@@ -101,13 +103,6 @@ impl OpenListener {
 
 /// Descriptors kept free for origins, files, logs and the admin address, besides those of the store.
 const DESCRIPTOR_RESERVE: usize = 256;
-
-/// What a reload could not do without a restart.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Postponed {
-    /// One sentence each.
-    pub notes: Vec<String>,
-}
 
 impl Server {
     /// Opens every socket, then starts the workers. Blocks for as long as that takes; nothing is left behind on error.
@@ -264,69 +259,6 @@ impl Server {
         }
     }
 
-    /// Takes over a new config: sites, rules, origins, stores, listeners, log. The cache and open connections are
-    /// kept. Returns what has to wait for a restart.
-    ///
-    /// # Errors
-    /// The old config stays in force, whole.
-    pub fn reload(&mut self, checked: Checked) -> Result<Postponed, ServerError> {
-        let result = self.take_over(checked.config);
-        self.metrics.config_reloaded(result.is_ok());
-        result
-    }
-
-    fn take_over(&mut self, config: Config) -> Result<Postponed, ServerError> {
-        // Everything that can fail comes before anything that changes.
-        let (settings, draft) = self.wiring.draft(&config)?;
-        self.proxy.recover(&settings.stores);
-        let plan = Plan::new(settings).map_err(WireError::from)?;
-        let new: Vec<_> =
-            config.listen.iter().filter(|address| !self.listeners.contains_key(address)).collect();
-        let bound: Vec<_> = new
-            .into_iter()
-            .map(|address| larder_listen::bind(*address, self.workers.len()).map(|bound| (*address, bound)))
-            .collect::<Result<_, _>>()?;
-        let prepared = self.workers.iter().map(|worker| worker.worker().prepare(Arc::clone(&plan)));
-        let prepared: Vec<_> = prepared.collect::<Result<_, _>>().map_err(WireError::from)?;
-        for (worker, prepared) in self.workers.iter().zip(prepared) {
-            worker.worker().adopt(prepared);
-        }
-        let mut postponed = self.postponed(&config);
-        postponed.notes.extend(self.wiring.postponed(&draft));
-        self.wiring.commit(draft);
-        let gone: Vec<_> =
-            self.listeners.keys().filter(|address| !config.listen.contains(address)).copied().collect();
-        self.config = config;
-        self.door.store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
-        self.closing.retain(|listener| !listener.is_drained());
-        for address in gone {
-            if let Some(listener) = self.listeners.remove(&address) {
-                listener.drain.start();
-                self.closing.push(listener);
-            }
-        }
-        for (asked, bound) in bound {
-            self.open(asked, bound)?;
-        }
-        if let Err(error) = self.open_log() {
-            self.diagnostics.warn("access-log", "reload", format_args!("{error}; the old one stays"));
-        }
-        self.refresh_insight();
-        Ok(postponed)
-    }
-
-    fn postponed(&self, config: &Config) -> Postponed {
-        let mut notes = Vec::new();
-        let workers = config.workers.unwrap_or_else(usable_cpus);
-        if workers != self.workers.len() {
-            notes.push(format!("workers: {} run, {workers} after a restart", self.workers.len()));
-        }
-        if config.admin != self.config.admin || config.admin_token != self.config.admin_token {
-            notes.push("admin and admin_token change at a restart".to_owned());
-        }
-        Postponed { notes }
-    }
-
     fn refresh_insight(&self) {
         let log = self.access_log.as_ref().map(|(log, _)| log.clone());
         self.insight.refresh(
@@ -336,11 +268,6 @@ impl Server {
             self.admin_address(),
             log,
         );
-    }
-
-    /// Counts a reload whose config had errors.
-    pub fn reload_refused(&self) {
-        self.metrics.config_reloaded(false);
     }
 
     /// Opens the access log's file anew, after it was moved away.

@@ -58,7 +58,8 @@ pub(in crate::disk) struct Header {
     pub(in crate::disk) variant_bytes: u32,
     pub(in crate::disk) head_bytes: u32,
     pub(in crate::disk) content_bytes: u32,
-    /// Of the whole object, its pieces included.
+    /// Of the whole object, its pieces on this disk included. Of a piece it is the disk that has the record, where that is
+    /// another than this one.
     pub(in crate::disk) object_bytes: u64,
     pub(in crate::disk) key_crc: u32,
     pub(in crate::disk) head_crc: u32,

@@ -24,7 +24,7 @@ pub(in crate::disk) struct Entry {
     pub(in crate::disk) offset: u32,
     /// From header to end.
     pub(in crate::disk) length: u32,
-    /// Of the whole object, its pieces included.
+    /// As in the header.
     pub(in crate::disk) object_bytes: u64,
 }
 

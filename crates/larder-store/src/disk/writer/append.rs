@@ -21,6 +21,7 @@ use crate::disk::format::record::{Header, Kind, write_pieces};
 use crate::disk::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
 use crate::disk::format::toc::{Entry, toc_bytes};
 use crate::disk::object::{Content, Object};
+use crate::disk::owner::Owner;
 use crate::disk::piece::{Now, Piece, PieceRef};
 use crate::disk::queue::{Job, RecordJob};
 use crate::disk::segment::{Segment, segment_path};
@@ -66,7 +67,7 @@ impl Writer {
     pub(super) fn stage_job(&mut self, job: Job) {
         match job {
             Job::Record(job) => self.stage_record(job),
-            Job::Piece { base, piece, cost } => self.stage_piece(base, piece, cost),
+            Job::Piece { owner, piece, cost } => self.stage_piece(owner, piece, cost),
         }
     }
 
@@ -107,7 +108,8 @@ impl Writer {
             Now::Pending(_) | Now::Lost | Now::Kept(_) => None,
         });
         let references: Vec<PieceRef> = written.collect::<Option<_>>()?;
-        self.shared.has_own_pieces(&references).then_some(references)
+        let are_there = self.shared.has_own_pieces(&references) && self.shared.has_others_pieces(&references);
+        are_there.then_some(references)
     }
 
     /// What of these pieces lies on this disk.
@@ -116,7 +118,7 @@ impl Writer {
         own.map(|piece| u64::from(piece.length)).sum()
     }
 
-    fn stage_piece(&mut self, base: u64, piece: Piece, cost: u64) {
+    fn stage_piece(&mut self, owner: Owner, piece: Piece, cost: u64) {
         let bytes = match piece.now() {
             Now::Pending(bytes) if !piece.is_abandoned() => bytes,
             _ => {
@@ -124,7 +126,7 @@ impl Writer {
                 return piece.settle(None);
             }
         };
-        match self.stage_piece_bytes(base, &bytes) {
+        match self.stage_piece_bytes(owner, &bytes) {
             Ok(at) => self.batch.staged.push(Staged::Piece { piece, at, cost }),
             Err(why) => {
                 self.shared.counts.refuse(why);
@@ -135,8 +137,9 @@ impl Writer {
     }
 
     /// Puts the bytes of a piece into the batch.
-    pub(super) fn stage_piece_bytes(&mut self, base: u64, bytes: &Bytes) -> Result<PieceRef, Refused> {
-        let header = blank(Kind::Piece, base);
+    pub(super) fn stage_piece_bytes(&mut self, owner: Owner, bytes: &Bytes) -> Result<PieceRef, Refused> {
+        let object_bytes = if owner.disk == self.shared.superblock.disk { 0 } else { owner.disk };
+        let header = Header { object_bytes, ..blank(Kind::Piece, owner.base) };
         let parts = Parts { header, key: [&[], &[]], head: &[], content: &[bytes] };
         let (segment, offset, _) = self.stage(&parts)?;
         let (length, crc) = (bytes.len() as u32, self.batch.last_content_crc);
@@ -178,7 +181,7 @@ impl Writer {
         header.content_crc = sums(parts.content);
         let local = header.object_bytes;
         header.object_bytes = match header.kind {
-            Kind::Piece => 0,
+            Kind::Piece => local,
             Kind::Inline => header.total_bytes(),
             Kind::Listing => header.total_bytes() + local,
         };
@@ -194,7 +197,7 @@ impl Writer {
         batch.entries += 1;
         open.entries.push(walk::entry(&header, offset));
         if header.kind == Kind::Piece {
-            open.segment.has_pieces.store(true, Ordering::Relaxed);
+            open.segment.note_piece(header.object_bytes != 0);
         }
         Ok((open.segment.id, offset, header.object_bytes))
     }
@@ -384,7 +387,7 @@ impl crate::disk::Shared {
             let _ = std::fs::remove_file(&path);
             return Err(error);
         }
-        let segment = Segment::new(id, file, room, SEGMENT_HEAD_BYTES as u64);
+        let segment = Segment::new(id, file, room, (SEGMENT_HEAD_BYTES as u64, self.seconds()));
         self.segments.insert(Arc::clone(&segment));
         Ok(segment)
     }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crate::disk::Shared;
 use crate::disk::address::Place;
 use crate::disk::error::Refused;
-use crate::disk::piece::{Piece, PieceRef};
+use crate::disk::object::Content;
+use crate::disk::piece::{Now, Piece, PieceRef};
 use crate::disk::queue::RecordJob;
 use crate::disk::segment::Segment;
 
@@ -25,10 +26,22 @@ impl Shared {
         match staged {
             Staged::Record { job, at } => {
                 self.segments.count_in(at.segment(), 1);
-                if self.index.settle(job.base, job.pending, at) {
-                    self.counts.written_objects.add(1);
-                } else {
+                let is_settled = match job.again {
+                    None => self.index.settle(job.base, job.pending, at),
+                    Some(_) => self.index.settle_part(job.base, job.pending, at),
+                };
+                match (is_settled, &job.again) {
+                    (true, None) => self.counts.written_objects.add(1),
+                    (true, Some(_)) => {
+                        self.segments.count_out(job.pending.segment(), false);
+                        self.counts.rescued_objects.add(1);
+                    }
                     // Taken out while it was being written: it lies there dead, and has to stay so.
+                    (false, _) => self.remove_for_good(at),
+                }
+                // A disk that gives up what holds one of them has looked for its record either before this one was found, or
+                // after that.
+                if is_settled && !self.has_pieces_of(&job) && self.index.remove(job.base, at) {
                     self.remove_for_good(at);
                 }
                 if job.replaces {
@@ -50,6 +63,16 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Whether what the record lists on other disks is there.
+    fn has_pieces_of(&self, job: &RecordJob) -> bool {
+        let Content::Pieces(pieces) = &job.object.content else { return true };
+        let written = |piece: &Piece| match piece.now() {
+            Now::Written(at) => Some(at),
+            Now::Pending(_) | Now::Lost | Now::Kept(_) => None,
+        };
+        self.has_others_pieces(&pieces.iter().filter_map(written).collect::<Vec<_>>())
     }
 
     pub(super) fn lose_staged(&self, staged: Staged) {

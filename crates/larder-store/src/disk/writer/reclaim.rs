@@ -2,7 +2,8 @@
 //!
 //! Begun when fewer than two more segments would fit, and done a little after each batch, so that storing goes on meanwhile.
 //! At most half of a segment's bytes get another life; where room is needed at once, nothing does. A large object
-//! lies in several segments and lives or goes as a whole, when the first of them is given up.
+//! lies in several segments and lives or goes as a whole, when the first of them is given up; one that lies on several
+//! disks moves disk by disk ([`super::moves`]).
 //!
 //! Always the oldest: of two records of one identity the later counts, and as the later is never given up before the earlier,
 //! what was replaced cannot come back.
@@ -13,11 +14,13 @@ use std::sync::atomic::Ordering;
 
 use super::Writer;
 use super::append::Parts;
+use super::moves::Moves;
 use crate::disk::Shared;
 use crate::disk::address::Place;
 use crate::disk::format::record::{HEADER_BYTES, Header, Kind, Record, read_pieces, write_pieces};
 use crate::disk::format::toc::Entry;
 use crate::disk::object::INLINE_BYTES_MAX;
+use crate::disk::owner::Owner;
 use crate::disk::piece::PieceRef;
 use crate::disk::reads::Waiting;
 use crate::disk::segment::{Segment, remove_files};
@@ -33,13 +36,14 @@ const EMPTY_SHARE: usize = 4;
 
 /// A segment that is being given up.
 pub(super) struct Reclaim {
-    segment: Arc<Segment>,
+    pub(super) segment: Arc<Segment>,
     entries: Vec<Entry>,
     next: usize,
     /// Bytes that may still be written again.
-    allowance: u64,
-    /// Bases whose pieces were met.
-    met: HashSet<u64>,
+    pub(super) allowance: u64,
+    /// Whose pieces were met.
+    met: HashSet<Owner>,
+    pub(super) moves: Moves,
 }
 
 impl Writer {
@@ -53,10 +57,15 @@ impl Writer {
 
     fn reclaim_oldest(&mut self) {
         let Some(segment) = self.shared.segments.oldest() else { return };
+        if segment.has_others_pieces.load(Ordering::Relaxed) && !self.shared.has_neighbours() {
+            // The other disks are still being opened.
+            return;
+        }
         match self.shared.entries_of(&segment) {
             Ok(entries) => {
-                let allowance = self.shared.segment_bytes / 2;
-                self.reclaim = Some(Reclaim { segment, entries, next: 0, allowance, met: HashSet::new() });
+                let (allowance, met) = (self.shared.segment_bytes / 2, HashSet::new());
+                let moves = Moves::default();
+                self.reclaim = Some(Reclaim { segment, entries, next: 0, allowance, met, moves });
             }
             Err(error) => {
                 self.shared.health.failed("cannot read a table", &error);
@@ -68,10 +77,13 @@ impl Writer {
     pub(super) fn reclaim_a_little(&mut self) {
         self.graves.clear();
         let Some(mut reclaim) = self.reclaim.take() else { return self.begin_reclaim() };
-        let mut seen = 0;
+        let (mut seen, failures) = (0, self.failures);
+        let shared = Arc::clone(&self.shared);
+        let own = shared.superblock.disk;
         while let Some(entry) = reclaim.entries.get(reclaim.next).copied() {
             if seen >= STEP_BYTES {
                 self.flush();
+                self.list_moved(&mut reclaim.moves, failures);
                 self.reclaim = Some(reclaim);
                 return;
             }
@@ -79,29 +91,42 @@ impl Writer {
             seen += u64::from(entry.length);
             if entry.is_record() {
                 let place = entry.place(reclaim.segment.id);
-                self.rescue(&mut reclaim, entry.base, place);
-            } else if reclaim.met.insert(entry.base) {
-                for place in self.shared.owners_of(entry.base, &reclaim.segment) {
-                    self.rescue(&mut reclaim, entry.base, place);
+                self.rescue(&mut reclaim, &shared, entry.base, place);
+            } else if reclaim.met.insert(entry.owner(own))
+                && let Some(home) = shared.disk(entry.owner(own).disk)
+            {
+                for place in home.owners_of(entry.base, (own, reclaim.segment.id)) {
+                    self.rescue(&mut reclaim, &home, entry.base, place);
                 }
             }
         }
         self.flush();
+        self.list_moved(&mut reclaim.moves, failures);
+        if self.await_moves(&mut reclaim) {
+            self.reclaim = Some(reclaim);
+            return;
+        }
         self.give_up(&reclaim.segment, &reclaim.entries);
         drop(reclaim);
         self.graves.clear();
         self.begin_reclaim();
     }
 
-    /// Writes an object again if it was in use, and there is room for that.
-    fn rescue(&mut self, reclaim: &mut Reclaim, base: u64, place: Place) {
-        let bytes = place.size_at_most();
+    /// Writes an object, whose record lies on `home`, again if it was in use, and there is room for that.
+    fn rescue(&mut self, reclaim: &mut Reclaim, home: &Arc<Shared>, base: u64, place: Place) {
         let has_room =
             self.open.is_some() && self.shared.space.free() >= segment_room(self.shared.segment_bytes);
-        if bytes > reclaim.allowance || !has_room || self.shared.index.was_used(base, place) != Some(true) {
+        if !has_room || home.index.was_used(base, place) != Some(true) {
             return;
         }
-        if self.write_again(place).is_some() {
+        let bytes = place.size_at_most();
+        let across = is_large(place).then(|| home.across(place)).flatten();
+        if let Some(pieces) = across {
+            self.move_part(reclaim, (home, base, place), &pieces);
+        } else if bytes <= reclaim.allowance
+            && Arc::ptr_eq(home, &self.shared)
+            && self.write_again(place).is_some()
+        {
             reclaim.allowance -= bytes;
         }
     }
@@ -120,10 +145,14 @@ impl Writer {
         }
         let failures = self.failures;
         let mut pieces = read_pieces(record.content)?;
-        for piece in pieces.iter_mut().filter(|piece| piece.disk == shared.superblock.disk) {
+        if shared.lie_elsewhere(&pieces) {
+            return None;
+        }
+        let owner = Owner { disk: shared.superblock.disk, base: record.header.base };
+        for piece in &mut pieces {
             let segment = shared.segments.find(piece.segment)?;
             let bytes = shared.read_piece_of(&segment, piece, Waiting::Yes)?.ok()?;
-            *piece = self.stage_piece_bytes(record.header.base, &bytes).ok()?;
+            *piece = self.stage_piece_bytes(owner, &bytes).ok()?;
         }
         // A batch that failed in between took some of the pieces with it.
         let list = write_pieces(&pieces);
@@ -151,13 +180,6 @@ impl Writer {
         if !shared.segments.has(segment.id) {
             return false;
         }
-        // Asked while its pieces can still be told apart from others.
-        let bases: HashSet<u64> =
-            entries.iter().filter(|entry| !entry.is_record()).map(|entry| entry.base).collect();
-        let owners: Vec<(u64, Place)> = bases
-            .iter()
-            .flat_map(|base| shared.owners_of(*base, segment).into_iter().map(|place| (*base, place)))
-            .collect();
         if let Err(error) = remove_files(&shared.settings.path, segment.id) {
             shared.health.failed("cannot remove a segment", &error);
             return false;
@@ -165,12 +187,19 @@ impl Writer {
         shared.segments.take_out(segment.id);
         self.graves.add(Arc::clone(segment));
         let records = entries.iter().filter(|entry| entry.is_record());
-        let own = records.map(|entry| (entry.base, entry.place(segment.id)));
-        let dropped = own.filter(|(base, place)| shared.index.remove(*base, *place)).count();
-        for (base, place) in owners {
-            if shared.index.remove(base, place) {
-                shared.remove_for_good(place);
-                shared.counts.dropped_objects.add(1);
+        let records = records.map(|entry| (entry.base, entry.place(segment.id)));
+        let dropped = records.filter(|(base, place)| shared.index.remove(*base, *place)).count();
+        // Looked for when it is out of the table: a record that lists pieces of it and is written from now on sees that itself.
+        let own = shared.superblock.disk;
+        let owners: HashSet<Owner> =
+            entries.iter().filter(|entry| !entry.is_record()).map(|entry| entry.owner(own)).collect();
+        for owner in owners {
+            let Some(home) = shared.disk(owner.disk) else { continue };
+            for place in home.owners_of(owner.base, (own, segment.id)) {
+                if home.index.remove(owner.base, place) {
+                    home.remove_for_good(place);
+                    shared.counts.dropped_objects.add(1);
+                }
             }
         }
         shared.counts.dropped_objects.add(dropped as u64);
@@ -189,10 +218,13 @@ impl Writer {
             && segment.id != self.shared.last_segment.load(Ordering::Relaxed)
         {
             let Ok(entries) = self.shared.entries_of(&segment) else { return };
-            let has_owner = entries
-                .iter()
-                .filter(|entry| !entry.is_record())
-                .any(|entry| !self.shared.index.of_base(entry.base).is_empty());
+            let has_owner = entries.iter().filter(|entry| !entry.is_record()).any(|entry| {
+                let owner = entry.owner(self.shared.superblock.disk);
+                match self.shared.disk(owner.disk) {
+                    Some(home) => !home.index.of_base(owner.base).is_empty(),
+                    None => !self.shared.has_neighbours(),
+                }
+            });
             if has_owner || !self.give_up(&segment, &entries) {
                 break;
             }
@@ -205,17 +237,21 @@ impl Writer {
     }
 }
 
+/// Whether the object may lie in pieces.
+fn is_large(place: Place) -> bool {
+    place.size_at_most() >= INLINE_BYTES_MAX as u64 / 2
+}
+
 impl Shared {
-    /// Objects of a base with a piece in `segment` whose records are written elsewhere.
-    fn owners_of(&self, base: u64, segment: &Segment) -> Vec<Place> {
+    /// Objects of a base with a piece in a segment, of this disk or another, whose records are written here, and not in that
+    /// segment.
+    pub(super) fn owners_of(&self, base: u64, (disk, segment): (u64, u32)) -> Vec<Place> {
         let elsewhere = |place: &Place| {
-            !place.is_pending()
-                && place.segment() != segment.id
-                && place.size_at_most() >= INLINE_BYTES_MAX as u64 / 2
+            let is_there = disk == self.superblock.disk && place.segment() == segment;
+            !place.is_pending() && !is_there && is_large(*place)
         };
         let lists = |place: &Place| {
-            let is_here =
-                |piece: &PieceRef| piece.disk == self.superblock.disk && piece.segment == segment.id;
+            let is_here = |piece: &PieceRef| (piece.disk, piece.segment) == (disk, segment);
             // One that cannot be read is of no use to anybody.
             self.read_whole(*place).is_none_or(|bytes| {
                 Record::read(&bytes).is_none_or(|record| {
@@ -228,7 +264,7 @@ impl Shared {
     }
 
     /// All bytes of a record, unchecked.
-    fn read_whole(&self, place: Place) -> Option<Vec<u8>> {
+    pub(super) fn read_whole(&self, place: Place) -> Option<Vec<u8>> {
         let segment = self.segments.find(place.segment())?;
         let header = sys::read_up_to(&segment.file, HEADER_BYTES, place.offset()).ok()?;
         let header = Header::read(&header)?;

@@ -19,6 +19,7 @@ use crate::disk::format::journal::Entry as JournalEntry;
 use crate::disk::format::record::Kind;
 use crate::disk::format::toc::{Entry, Toc, toc_bytes};
 use crate::disk::journal::Journal;
+use crate::disk::owner::Owner;
 use crate::disk::segment::{Segment, read_toc, toc_path};
 use crate::disk::space::blocks;
 use crate::disk::walk;
@@ -32,6 +33,12 @@ impl Entry {
     /// Where the record is.
     pub(in crate::disk) fn place(&self, segment: u32) -> Place {
         Place::written(segment, self.offset.into(), self.object_bytes)
+    }
+
+    /// Whose it is, if it is a piece on the disk `own`.
+    pub(in crate::disk) fn owner(&self, own: u64) -> Owner {
+        let disk = if self.object_bytes == 0 { own } else { self.object_bytes };
+        Owner { disk, base: self.base }
     }
 
     pub(in crate::disk) fn is_record(&self) -> bool {

@@ -1,0 +1,201 @@
+//! What comes into memory from disks, what does not, and that nothing is left behind.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use http_body_util::BodyExt;
+use larder_http::body::Body;
+use larder_http::time::Clock;
+
+use super::*;
+use crate::disks::tests::Folders;
+use crate::disks::{Disks, Layout};
+use crate::key::CacheKey;
+use crate::memory::MemoryStoreSettings;
+use crate::memory::tests::{head, key, request};
+use crate::store::Store;
+
+const MIB: u64 = 1 << 20;
+const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 16 * MIB, max_object: 4 * MIB };
+
+struct House {
+    disks: Arc<Disks>,
+    store: Arc<Store>,
+    clock: Clock,
+    _folders: Folders,
+}
+
+fn house() -> House {
+    let folders = Folders::new();
+    let disks = folders.disks(Layout::Single, &[128]);
+    let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+    House { disks, store, clock: Clock::default(), _folders: folders }
+}
+
+impl House {
+    /// Writes a body of as many mebibytes to the disk, and forgets what memory has of it.
+    fn keep(&self, path: &str, mebibytes: u64) {
+        let length = mebibytes * MIB;
+        let store = Store::new(
+            &MemoryStoreSettings { memory: 64 * MIB, max_object: 64 * MIB },
+            Some(Arc::clone(&self.disks)),
+        );
+        let bytes: Vec<u8> = (0..length).map(|at| (at / 1000) as u8).collect();
+        let room = || store.reserve(length + 2000).unwrap();
+        let body = StoredBody::new(vec![bytes.into()], room());
+        let response = StoredResponse::new(head(&request(&[]), None), Arc::new(body), 0, room());
+        assert!(store.insert(&key(path), Arc::new(response), |_| true, || true));
+        while self.disks.usage().0.iter().any(|(_, usage)| usage.queued_bytes > 0 || usage.queued_objects > 0)
+        {
+            std::thread::yield_now();
+        }
+    }
+
+    fn there(&self, key: &CacheKey) -> Option<Arc<StoredResponse>> {
+        self.store.responses(key, Duration::MAX).0.first().cloned()
+    }
+
+    /// As a request finds it, on the disk where memory has it not.
+    async fn find(&self, key: &CacheKey) -> Arc<StoredResponse> {
+        if let Some(stored) = self.there(key).filter(|stored| stored.body.is_there()) {
+            return stored;
+        }
+        self.store.recall(key, false, self.clock.now(), |_| true).await;
+        self.there(key).unwrap()
+    }
+
+    /// Reads all of it; says whether it came from memory.
+    async fn read(&self, path: &str) -> bool {
+        let stored = self.find(&key(path)).await;
+        let body = stored.body.content(0..stored.body.length()).unwrap();
+        let (bytes, was_in_memory) = match body {
+            Body::Stream { stream, .. } => (stream.collect().await.unwrap().to_bytes().to_vec(), false),
+            Body::Pieces { owner, .. } => (owner.pieces().concat(), true),
+            _ => panic!("another body"),
+        };
+        assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == (at / 1000) as u8));
+        assert!(self.store.usage().high_water_bytes <= MEMORY.memory);
+        was_in_memory
+    }
+}
+
+#[tokio::test]
+async fn what_is_read_again_soon_is_in_memory_from_then_on() {
+    let house = house();
+    house.keep("/a", 2);
+    assert!(!house.read("/a").await);
+    assert!(!house.there(&key("/a")).unwrap().body.is_in_memory(), "once is not enough");
+    assert!(!house.read("/a").await);
+    let written = house.disks.usage().0[0].1.written_bytes;
+    assert!(house.read("/a").await && house.store.usage().promoted == 1);
+    // A 304 keeps it where it is, and writes a record only.
+    let old = house.there(&key("/a")).unwrap();
+    let room = house.store.reserve(2000).unwrap();
+    let new = StoredResponse::new(Arc::clone(&old.head), Arc::clone(&old.body), 0, room);
+    assert!(house.store.replace(&key("/a"), &old, Arc::new(new), || true));
+    drop(old);
+    while house.disks.usage().0[0].1.queued_objects > 0 {
+        std::thread::yield_now();
+    }
+    assert!(house.read("/a").await && house.disks.usage().0[0].1.written_bytes < written + 4096);
+    house.store.invalidate(&key("/a"), 1);
+    assert_eq!(house.store.usage().bytes, 0);
+}
+
+#[tokio::test]
+async fn more_than_fits_is_not_promoted_however_often_it_is_read() {
+    let house = house();
+    // Each of them once more only after nine others.
+    for number in 0..10 {
+        house.keep(&format!("/{number}"), 1);
+    }
+    for _ in 0..4 {
+        for number in 0..10 {
+            assert!(!house.read(&format!("/{number}")).await);
+        }
+    }
+    assert_eq!((house.store.usage().promoted, house.store.usage().evicted_for_room), (0, 0));
+    // A few of them more often are.
+    for _ in 0..3 {
+        for number in 0..3 {
+            house.read(&format!("/{number}")).await;
+        }
+    }
+    assert_eq!(house.store.usage().promoted, 3);
+}
+
+#[tokio::test]
+async fn neither_ranges_nor_what_is_too_large_for_memory_are_promoted() {
+    let house = house();
+    house.keep("/a", 2);
+    house.keep("/large", 5);
+    for _ in 0..4 {
+        let stored = house.find(&key("/a")).await;
+        for range in [0..2 * MIB - 1, 1..2 * MIB] {
+            let Some(Body::Stream { stream, .. }) = stored.body.content(range) else { panic!("in memory") };
+            stream.collect().await.unwrap();
+        }
+        assert!(!house.read("/large").await);
+    }
+    assert_eq!(house.store.usage().promoted, 0);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_takes_the_promotion_with_it() {
+    let house = house();
+    house.keep("/a", 2);
+    house.read("/a").await;
+    let before = house.store.usage().bytes;
+    let stored = house.find(&key("/a")).await;
+    {
+        let Some(Body::Stream { mut stream, .. }) = stored.body.content(0..2 * MIB) else {
+            panic!("in memory")
+        };
+        assert!(stream.frame().await.unwrap().is_ok());
+        assert!(house.store.usage().bytes > before + 2 * MIB, "room is reserved first");
+        // Another who reads meanwhile just reads.
+        assert!(!house.read("/a").await);
+        assert_eq!(house.store.usage().promoted, 0);
+    }
+    assert_eq!(house.store.usage().bytes, before);
+    assert_eq!(house.store.memory().promotions().under_way_bytes.load(Ordering::Relaxed), 0);
+    house.read("/a").await;
+    assert_eq!(house.store.usage().promoted, 1, "the next one who reads all of it");
+}
+
+#[tokio::test]
+async fn what_is_invalidated_while_it_is_read_stays_away() {
+    let house = house();
+    house.keep("/a", 2);
+    house.read("/a").await;
+    let stored = house.find(&key("/a")).await;
+    let Some(Body::Stream { mut stream, .. }) = stored.body.content(0..2 * MIB) else { panic!("in memory") };
+    assert!(stream.frame().await.unwrap().is_ok());
+    house.store.invalidate(&key("/a"), 7);
+    assert_eq!(stream.collect().await.unwrap().to_bytes().len() as u64, 2 * MIB - 256 * 1024);
+    drop(stored);
+    assert!(house.there(&key("/a")).is_none());
+    assert_eq!((house.store.usage().promoted, house.store.usage().bytes), (0, 0));
+}
+
+#[tokio::test]
+async fn many_slow_clients_hold_an_eighth_of_the_store() {
+    let house = house();
+    let mut streams = Vec::new();
+    for number in 0..6 {
+        house.keep(&format!("/{number}"), 1);
+    }
+    for _ in 0..2 {
+        for number in 0..6 {
+            let stored = house.find(&key(&format!("/{number}"))).await;
+            let Some(Body::Stream { stream, .. }) = stored.body.content(0..MIB) else { panic!("in memory") };
+            streams.push(stream);
+        }
+    }
+    let mut nobody = Context::from_waker(Waker::noop());
+    streams.iter_mut().for_each(|stream| drop(stream.as_mut().poll_frame(&mut nobody)));
+    assert_eq!(house.store.memory().promotions().under_way_bytes.load(Ordering::Relaxed), 2 * MIB);
+    assert!(house.store.usage().bytes < 3 * MIB, "{:?}", house.store.usage());
+}

@@ -1,0 +1,194 @@
+//! Which large bodies stay when room is needed, and that each stays or goes as a whole, whatever disks its pieces lie on.
+//!
+//! Disks so small that all of them give up segments all the time. A few bodies are asked for again and again while many others
+//! come that nobody asks for twice: in every layout about as many of the few are found as on a single disk. Waiting is for what
+//! the disks say of themselves.
+
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt;
+use larder_http::body::Body;
+use larder_store::Layout;
+use larder_store::disk::DiskUsage;
+
+use crate::house::{House, Kind, Page, Sizes};
+
+const LENGTH: usize = 700_000;
+const DISK: u64 = 32 << 20;
+/// Too small for a body to be kept there.
+const SIZES: Sizes = Sizes { memory: 2 << 20, disk: DISK, max_object: 8 << 20 };
+const HOT: u64 = 6;
+/// How often what the disks hold goes over them.
+const ROUNDS: u64 = 3;
+
+const ALL: [(Layout, usize); 4] =
+    [(Layout::Single, 1), (Layout::Mirror, 2), (Layout::Stripe, 2), (Layout::Hash, 2)];
+
+fn run(test: impl AsyncFnOnce()) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(test());
+}
+
+fn page(kind: &str, number: u64) -> Page {
+    Page::new(&format!("/{kind}/{number}"), 1, LENGTH)
+}
+
+fn usage(house: &House) -> Vec<DiskUsage> {
+    house.store.disks().unwrap().usage().0.into_iter().map(|(_, usage)| usage).collect()
+}
+
+fn wait(house: &House, until: impl Fn(&DiskUsage) -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !usage(house).iter().all(&until) {
+        assert!(Instant::now() < end, "{:?}: {:?}", house.kind, usage(house));
+        std::thread::yield_now();
+    }
+}
+
+/// Whether it is found; then it is whole and right.
+async fn is_found(house: &House, page: &Page) -> bool {
+    let Some(found) = house.find(&page.key(), None).await else { return false };
+    let body = found.body.unwrap_or_else(|| panic!("{:?}: {} was cut", house.kind, page.path));
+    assert!(body == page.body(), "{:?}: another body under {}", house.kind, page.path);
+    true
+}
+
+async fn put(house: &House, page: &Page) {
+    assert!(house.put(page, 0).await, "{:?}", house.kind);
+    house.settle();
+}
+
+/// How often what is asked for again and again was gone, while `ROUNDS` times what the disks hold went over it.
+async fn losses(house: &House, disks: u64) -> u64 {
+    let mut losses = 0;
+    for cold in 0..colds(disks) {
+        put(house, &page("cold", cold)).await;
+        if cold < 6 * HOT && cold % 6 == 0 {
+            put(house, &page("hot", cold / 6)).await;
+        }
+        // Each of them several times while a segment grows old.
+        let hot = page("hot", cold % HOT);
+        if cold >= 6 * HOT && !is_found(house, &hot).await {
+            losses += 1;
+            put(house, &hot).await;
+        }
+    }
+    house.check_caps();
+    losses
+}
+
+fn colds(disks: u64) -> u64 {
+    ROUNDS * disks * DISK / LENGTH as u64
+}
+
+#[test]
+fn what_is_in_use_survives_what_is_not_in_every_layout() {
+    run(async || {
+        for (layout, count) in ALL {
+            let house = House::new(Kind::Disks(layout, count), SIZES);
+            let disks = if layout == Layout::Mirror { 1 } else { count as u64 };
+            let losses = losses(&house, disks).await;
+            println!("{layout:?}: {losses} lost of {}", HOT * ROUNDS);
+            assert!(losses * 4 <= HOT * ROUNDS, "{layout:?}: {losses} lost, {:?}", usage(&house));
+            assert!(usage(&house).iter().all(|usage| usage.damaged == 0 && usage.reclaimed_segments > 10));
+            // What was not asked for went, but for the last of it.
+            let mut cold = 0;
+            for number in 0..colds(disks) {
+                cold += u64::from(is_found(&house, &page("cold", number)).await);
+            }
+            assert!(cold * LENGTH as u64 <= disks * DISK && cold > 10, "{layout:?}: {cold}");
+        }
+    });
+}
+
+#[test]
+fn once_everything_is_invalidated_nothing_is_left() {
+    run(async || {
+        for (layout, count) in ALL {
+            let house = House::new(Kind::Disks(layout, count), SIZES);
+            let disks = if layout == Layout::Mirror { 1 } else { count as u64 };
+            losses(&house, disks).await;
+            for number in 0..HOT {
+                house.store.invalidate(&page("hot", number).key(), 7);
+            }
+            for number in 0..colds(disks) {
+                house.store.invalidate(&page("cold", number).key(), 7);
+            }
+            house.settle();
+            wait(&house, |usage| (usage.objects, usage.bytes) == (0, 0) && usage.segments <= 2);
+        }
+    });
+}
+
+#[test]
+fn pieces_of_a_body_on_another_disk_are_not_taken_for_dead() {
+    run(async || {
+        let house = House::new(Kind::Disks(Layout::Stripe, 2), SIZES);
+        // The oldest segments of both disks, of which nothing will be left.
+        for number in 0..8 {
+            put(&house, &page("gone", number)).await;
+        }
+        let large = Page::new("/large", 1, 7 << 20);
+        put(&house, &large).await;
+        for number in 0..8 {
+            house.store.invalidate(&page("gone", number).key(), 7);
+        }
+        wait(&house, |usage| usage.reclaimed_segments > 0);
+        assert!(is_found(&house, &large).await);
+        assert_eq!(usage(&house).iter().map(|usage| usage.objects).sum::<u64>(), 1);
+    });
+}
+
+#[test]
+fn who_has_begun_to_read_reads_to_the_end_whatever_is_given_up() {
+    run(async || {
+        for (layout, count) in ALL {
+            let house = House::new(Kind::Disks(layout, count), SIZES);
+            let slow = Page::new("/slow", 1, 2_000_000);
+            put(&house, &slow).await;
+            let found = house.find(&slow.key(), None).await.unwrap();
+            let Some(Body::Stream { mut stream, .. }) = found.stored.body.content(0..2_000_000) else {
+                panic!("{layout:?}: in memory")
+            };
+            let mut read = stream.frame().await.unwrap().unwrap().into_data().unwrap().to_vec();
+            // Nobody asks for it again: it goes, from whichever disk first.
+            for cold in 0..colds(count as u64) {
+                house.put(&page("cold", cold), 0).await;
+                house.settle();
+            }
+            assert!(usage(&house).iter().all(|usage| usage.reclaimed_segments > 10), "{:?}", usage(&house));
+            assert!(house.find(&slow.key(), None).await.is_none(), "{layout:?}");
+            read.extend_from_slice(&stream.collect().await.unwrap().to_bytes());
+            assert!(read == slow.body(), "{layout:?}: another body");
+            house.check_caps();
+        }
+    });
+}
+
+#[test]
+fn a_body_in_use_is_whole_after_a_crash_or_missed() {
+    run(async || {
+        let mut house = House::new(Kind::Disks(Layout::Stripe, 2), SIZES);
+        let mut found = 0;
+        for round in 0..6 {
+            for number in 0..HOT {
+                put(&house, &page("hot", number)).await;
+            }
+            for cold in 0..60 {
+                assert!(house.put(&page("cold", round * 100 + cold), 0).await);
+                if cold % 3 == 0 {
+                    is_found(&house, &page("hot", cold % HOT)).await;
+                }
+                if cold % 4 == 0 {
+                    house.settle();
+                }
+            }
+            // In the midst of writing again.
+            house.crash();
+            for number in 0..HOT {
+                found += u64::from(is_found(&house, &page("hot", number)).await);
+            }
+        }
+        assert!(found > 6, "{found} found prove little");
+    });
+}

@@ -1,0 +1,90 @@
+//! Another config for a larder that runs.
+//!
+//! In: a checked config. Out: it is in force, and what of it has to wait for a restart; or an error, and nothing has changed.
+//! So everything that can fail comes before anything that changes: sockets are bound, workers prepare what they will
+//! adopt. Open connections and what is stored stay.
+
+use std::sync::Arc;
+
+use larder_config::{Checked, Config};
+use larder_proxy::Plan;
+
+use super::{Server, ServerError, usable_cpus};
+use crate::wire::WireError;
+
+/// What a reload could not do without a restart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Postponed {
+    /// One sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Server {
+    /// Takes over a new config: sites, rules, origins, stores, listeners, log. The cache and open connections are
+    /// kept. Returns what has to wait for a restart.
+    ///
+    /// # Errors
+    /// The old config stays in force, whole.
+    pub fn reload(&mut self, checked: Checked) -> Result<Postponed, ServerError> {
+        let result = self.take_over(checked.config);
+        self.metrics.config_reloaded(result.is_ok());
+        result
+    }
+
+    fn take_over(&mut self, config: Config) -> Result<Postponed, ServerError> {
+        // Everything that can fail comes before anything that changes.
+        let (settings, draft) = self.wiring.draft(&config)?;
+        self.proxy.recover(&settings.stores);
+        let plan = Plan::new(settings).map_err(WireError::from)?;
+        let new: Vec<_> =
+            config.listen.iter().filter(|address| !self.listeners.contains_key(address)).collect();
+        let bound: Vec<_> = new
+            .into_iter()
+            .map(|address| larder_listen::bind(*address, self.workers.len()).map(|bound| (*address, bound)))
+            .collect::<Result<_, _>>()?;
+        let prepared = self.workers.iter().map(|worker| worker.worker().prepare(Arc::clone(&plan)));
+        let prepared: Vec<_> = prepared.collect::<Result<_, _>>().map_err(WireError::from)?;
+        for (worker, prepared) in self.workers.iter().zip(prepared) {
+            worker.worker().adopt(prepared);
+        }
+        let mut postponed = self.postponed(&config);
+        postponed.notes.extend(self.wiring.postponed(&draft));
+        self.wiring.commit(draft);
+        let gone: Vec<_> =
+            self.listeners.keys().filter(|address| !config.listen.contains(address)).copied().collect();
+        self.config = config;
+        self.door.store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
+        self.closing.retain(|listener| !listener.is_drained());
+        for address in gone {
+            if let Some(listener) = self.listeners.remove(&address) {
+                listener.drain.start();
+                self.closing.push(listener);
+            }
+        }
+        for (asked, bound) in bound {
+            self.open(asked, bound)?;
+        }
+        if let Err(error) = self.open_log() {
+            self.diagnostics.warn("access-log", "reload", format_args!("{error}; the old one stays"));
+        }
+        self.refresh_insight();
+        Ok(postponed)
+    }
+
+    fn postponed(&self, config: &Config) -> Postponed {
+        let mut notes = Vec::new();
+        let workers = config.workers.unwrap_or_else(usable_cpus);
+        if workers != self.workers.len() {
+            notes.push(format!("workers: {} run, {workers} after a restart", self.workers.len()));
+        }
+        if config.admin != self.config.admin || config.admin_token != self.config.admin_token {
+            notes.push("admin and admin_token change at a restart".to_owned());
+        }
+        Postponed { notes }
+    }
+
+    /// Counts a reload whose config had errors.
+    pub fn reload_refused(&self) {
+        self.metrics.config_reloaded(false);
+    }
+}
