@@ -19,6 +19,7 @@ pub mod memory;
 mod recall;
 pub mod store;
 pub mod stored;
+pub mod whereabouts;
 
 pub use budget::{Budget, Reservation};
 pub use disks::{Disks, Layout};
@@ -28,3 +29,4 @@ pub use memory::{Held, Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
 pub use recall::Recalled;
 pub use store::Store;
 pub use stored::{RefreshFailure, Refreshing, StoredBody, StoredResponse};
+pub use whereabouts::HeldBack;

@@ -30,6 +30,7 @@ fn rule(store: &Arc<Store>, cache: bool, key: KeySettings) -> Arc<RuleSettings> 
         policy: CachePolicy::default(),
         store_id: CacheId::default(),
         store: Arc::clone(store),
+        store_from: Default::default(),
         places: Vec::new(),
         refresh_ahead: false,
         collapse_wait: None,

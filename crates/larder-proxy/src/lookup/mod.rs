@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 
 use crate::settings::RuleSettings;
 use file::Filed;
+pub(crate) use file::file_of;
 
 /// Responses that were invalidated without being looked for, taken out in one look-up.
 const GONE_MAX: usize = 64;

@@ -4,6 +4,7 @@
 
 use super::Disk;
 use super::address::Address;
+use super::error::Refused;
 use super::piece::{Now, Piece};
 
 impl Address {
@@ -18,6 +19,19 @@ impl Disk {
     /// else tells whether it works.
     pub fn is_left_alone(&self) -> bool {
         self.shared.health.is_failing() && self.shared.health.pause().is_some()
+    }
+
+    /// Why nothing can be written at this moment, whatever it is; only to be told.
+    pub fn refuses(&self) -> Option<Refused> {
+        if self.is_left_alone() {
+            return Some(Refused::Failing);
+        }
+        self.shared.health.is_without_room().then_some(Refused::NoRoom)
+    }
+
+    /// Whether a response of this identity waits to be written.
+    pub fn awaits(&self, at: &Address, identity: u64) -> bool {
+        self.shared.index.awaits_tag(at.base, at.tag(identity))
     }
 
     /// How many files the disk may have open at once.

@@ -32,6 +32,7 @@ mod tree;
 mod walk;
 mod writer;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -148,6 +149,19 @@ pub struct FileStore {
 }
 
 impl FileStore {
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        self.shared.tree.path()
+    }
+
+    /// Why nothing can be stored at this moment, whatever it is; only to be told.
+    pub fn refuses(&self) -> Option<Refused> {
+        if self.shared.health.is_failing() {
+            return Some(Refused::Failing);
+        }
+        (!self.shared.is_counted.load(Ordering::Acquire)).then_some(Refused::Counting)
+    }
+
     /// Looks for the file of `uri`. Never waits for a disk.
     pub fn look(&self, uri: &TargetUri<'_>) -> Look {
         let shared = &self.shared;
