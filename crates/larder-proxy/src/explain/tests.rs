@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
-use http::{HeaderName, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 use larder_cache::{CachePolicy, ExchangeTimes, Lifetimes, Storability, StoredHead};
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics, OriginId, RouteId};
