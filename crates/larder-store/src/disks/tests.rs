@@ -304,3 +304,19 @@ fn a_refresh_with_another_vary_leaves_nothing_of_the_old_one_on_a_disk() {
     assert_eq!(recalled(&disks, "de"), crate::Recalled::Something);
     assert_eq!(recalled(&disks, "fr"), crate::Recalled::Nothing);
 }
+
+#[test]
+fn one_key_has_at_most_so_many_variants_on_a_disk_as_in_memory() {
+    let folders = Folders::new();
+    let disks = folders.disks(Layout::Single, &[16]);
+    let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+    let languages: Vec<&'static str> = (0..200).map(|number| &*format!("x-{number:03}").leak()).collect();
+    for language in &languages {
+        keep_in(&store, language, Some("accept-language"));
+    }
+    written(&disks);
+    let usage = disks.usage();
+    assert!(usage.0[0].1.objects <= crate::memory::VARIANTS_MAX as u64, "{}", usage.0[0].1.objects);
+    assert_eq!(recalled(&disks, languages[199]), crate::Recalled::Something, "the newest stays");
+    assert_eq!(recalled(&disks, languages[0]), crate::Recalled::Nothing, "the oldest has gone");
+}
