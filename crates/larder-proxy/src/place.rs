@@ -153,7 +153,11 @@ impl RuleSettings {
             let (there, _) = store.responses(key, Duration::ZERO);
             there.iter().any(|other| Arc::ptr_eq(other, stored))
         };
-        self.stores().map(|(store, _)| store).find(|store| has(store)).unwrap_or(&self.store)
+        let stores = || self.stores().map(|(store, _)| store);
+        // What is in no memory any more may have come from a file.
+        let found =
+            stores().find(|store| has(store)).or_else(|| stores().find(|store| store.may_have_file(key)));
+        found.unwrap_or(&self.store)
     }
 
     /// Takes one response out of whichever store has it.

@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 use crate::budget::Reservation;
 use crate::disks::{DiskFill, Disks, DisksUsage};
 use crate::filed;
-use crate::files::{FileStore, TargetUri};
+use crate::files::{FileStore, Look, TargetUri};
 use crate::key::CacheKey;
 use crate::memory::{Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
 use crate::recall::{Gate, Recalled};
@@ -87,6 +87,12 @@ impl Store {
     #[inline]
     pub fn files(&self) -> Option<&Arc<FileStore>> {
         self.files.as_ref().map(|files| &files.store)
+    }
+
+    /// Whether a file may lie under `key`. Never waits.
+    pub fn may_have_file(&self, key: &CacheKey) -> bool {
+        let look = |files: &Arc<FileStore>| Some(files.look(&TargetUri::of_key(key)?));
+        self.files().and_then(look).is_some_and(|look| !matches!(look, Look::Absent))
     }
 
     /// Whether what was stored at `stored` was stored since this store was opened: numbers of invalidations from before mean
