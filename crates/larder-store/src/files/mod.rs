@@ -305,7 +305,7 @@ impl Shared {
         let now = SystemTime::now();
         let source = match self.tree.judge(&file, &status, name, Some(uri)) {
             Judged::Stored(meta) => Source::Stored(meta),
-            Judged::OtherScheme => return Ok(None),
+            Judged::OtherScheme | Judged::Torn => return Ok(None),
             Judged::ByHand => {
                 let shown = String::from_utf8_lossy(name.shown());
                 Source::ByHand(hit::fields_by_hand(&status, &shown, self.default_type.as_ref(), now))
