@@ -40,7 +40,7 @@ pub use sections::place::Place;
 pub use sections::retry::Retry;
 pub use sections::rule::Rule;
 pub use sections::server::ServerEntry;
-pub use sections::settings::{Resolved, Settings};
+pub use sections::settings::{Layer, Resolved, Settings};
 pub use sections::site::Site;
 pub use sections::store::{DEFAULT_STORE, Store};
 pub use value::address::AdminAddress;

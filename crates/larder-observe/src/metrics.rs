@@ -7,7 +7,7 @@ use larder_http::time::WallTime;
 
 use crate::exposition::Exposition;
 use crate::label::Vocabulary;
-use crate::names::{CacheId, Names, OriginId, RouteId};
+use crate::names::{CacheId, Names, OTHER, OriginId, RouteId};
 use crate::snapshot::Snapshot;
 use crate::worker::{CACHES_MAX, ORIGINS_MAX, ROUTES_MAX, WorkerMetrics};
 
@@ -60,6 +60,12 @@ impl Metrics {
     /// The number of a store; `other` beyond 64 names.
     pub fn cache(&self, name: &str) -> CacheId {
         CacheId(self.caches.register(name))
+    }
+
+    /// The name of a store's number.
+    pub fn cache_name(&self, id: CacheId) -> Arc<str> {
+        let names = self.caches.all();
+        names.get(id.index()).cloned().unwrap_or_else(|| OTHER.into())
     }
 
     /// The number of an origin; `other` beyond 256 names.

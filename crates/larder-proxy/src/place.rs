@@ -52,6 +52,26 @@ impl PlaceMatch {
     }
 }
 
+impl PlaceMatch {
+    /// What an entry asks for, each condition in a few words.
+    pub(crate) fn told(&self) -> Vec<String> {
+        let types: Vec<String> = self.types.iter().map(TypePattern::told).collect();
+        let status = |range: &RangeInclusive<u16>| match range.start() == range.end() {
+            true => range.start().to_string(),
+            false => format!("{}-{}", range.start(), range.end()),
+        };
+        let statuses: Vec<String> = self.statuses.iter().map(status).collect();
+        [
+            (!types.is_empty()).then(|| format!("type {}", types.join(" or "))),
+            (self.size_bytes_min > 0).then(|| format!("at least {} bytes", self.size_bytes_min)),
+            (!statuses.is_empty()).then(|| format!("status {}", statuses.join(" or "))),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
 /// A pattern for a type and subtype; `*` stands for any run of characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypePattern {
@@ -60,6 +80,12 @@ pub struct TypePattern {
 }
 
 impl TypePattern {
+    /// As it is written in the config, in lower case.
+    fn told(&self) -> String {
+        let literals: Vec<_> = self.literals.iter().map(|literal| String::from_utf8_lossy(literal)).collect();
+        literals.join("*")
+    }
+
     /// A pattern as it is written in the config.
     pub fn new(pattern: &str) -> Self {
         let literals = pattern.split('*').map(|literal| literal.to_ascii_lowercase().into_bytes().into());
@@ -103,8 +129,19 @@ impl RuleSettings {
         fields: &HeaderMap,
         announced_bytes: Option<u64>,
     ) -> (&Arc<Store>, CacheId) {
-        let place = self.places.iter().find(|place| place.what.matches(status, fields, announced_bytes));
+        let entry = self.place_entry(status, fields, announced_bytes);
+        let place = entry.and_then(|entry| self.places.get(entry));
         place.map_or((&self.store, self.store_id), |place| (&place.store, place.store_id))
+    }
+
+    /// The entry of `place` that decides this; `None` where none matches.
+    pub(crate) fn place_entry(
+        &self,
+        status: StatusCode,
+        fields: &HeaderMap,
+        announced_bytes: Option<u64>,
+    ) -> Option<usize> {
+        self.places.iter().position(|place| place.what.matches(status, fields, announced_bytes))
     }
 
     /// The store that has `stored`; the rule's own where none has it any more.
@@ -116,7 +153,11 @@ impl RuleSettings {
             let (there, _) = store.responses(key, Duration::ZERO);
             there.iter().any(|other| Arc::ptr_eq(other, stored))
         };
-        self.stores().map(|(store, _)| store).find(|store| has(store)).unwrap_or(&self.store)
+        let stores = || self.stores().map(|(store, _)| store);
+        // What is in no memory any more may have come from a file.
+        let found =
+            stores().find(|store| has(store)).or_else(|| stores().find(|store| store.may_have_file(key)));
+        found.unwrap_or(&self.store)
     }
 
     /// Takes one response out of whichever store has it.
@@ -209,6 +250,17 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_is_told_by_what_it_asks_for() {
+        let all = PlaceMatch {
+            types: vec![TypePattern::new("Audio/*"), TypePattern::new("*/*+xml")],
+            size_bytes_min: 1024,
+            statuses: vec![200..=200, 400..=599],
+        };
+        assert_eq!(all.told(), ["type audio/* or */*+xml", "at least 1024 bytes", "status 200 or 400-599"]);
+        assert_eq!(PlaceMatch::default().told(), Vec::<String>::new());
+    }
+
+    #[test]
     fn what_an_entry_does_not_name_does_not_matter() {
         assert!(PlaceMatch::default().matches(StatusCode::NOT_FOUND, &HeaderMap::new(), None));
         let errors = PlaceMatch { statuses: vec![400..=599], ..PlaceMatch::default() };
@@ -234,6 +286,7 @@ mod tests {
             policy: CachePolicy::default(),
             store_id: CacheId::default(),
             store: Arc::clone(store),
+            store_from: Default::default(),
             places: places.iter().map(place).collect(),
             refresh_ahead: false,
             collapse_wait: None,

@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use larder_http::message::{Delivery, Peer, Request};
 use larder_http::time::Clock;
 use larder_listen::{Interims, Refusal, Service};
-use larder_observe::{AccessLog, Diagnostics, Ending, Format, LogRecord, Metrics, WorkerMetrics};
+use larder_observe::{AccessLog, CacheId, Diagnostics, Ending, Format, LogRecord, Metrics, WorkerMetrics};
 use larder_origin::{Origin, SetupError};
 use larder_store::disks::Admit;
 use larder_store::{Near, Store};
@@ -94,6 +94,11 @@ impl Proxy {
 
     pub(crate) fn access_log(&self) -> Guard<Option<Arc<AccessLog>>> {
         self.access_log.load()
+    }
+
+    /// The name of a store.
+    pub(crate) fn store_name(&self, id: CacheId) -> Arc<str> {
+        self.metrics.cache_name(id)
     }
 
     /// Tells the operator of an origin's failure; floods of the same one are thinned out.

@@ -124,6 +124,20 @@ pub enum ValueMatch {
     Pattern(String),
 }
 
+/// Who named the store of a rule; only to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreFrom {
+    /// The rule itself.
+    Rule,
+    /// Its site.
+    Site,
+    /// `[defaults]`.
+    Defaults,
+    /// Nobody.
+    #[default]
+    BuiltIn,
+}
+
 /// What a rule decides.
 pub struct RuleSettings {
     /// `cache = "auto"`; with `false` requests are passed on and nothing is stored or looked up.
@@ -134,6 +148,8 @@ pub struct RuleSettings {
     pub store_id: CacheId,
     /// Where responses are kept.
     pub store: Arc<Store>,
+    /// Who said so.
+    pub store_from: StoreFrom,
     /// Other stores, for some of them; the first entry that matches decides.
     pub places: Vec<Place>,
     /// Whether what is in use is refreshed before its lifetime ends.

@@ -23,6 +23,7 @@ mod promote;
 mod recall;
 pub mod store;
 pub mod stored;
+pub mod whereabouts;
 
 pub use budget::{Budget, Reservation};
 pub use disks::{Disks, Layout};
@@ -32,3 +33,4 @@ pub use memory::{Held, Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
 pub use recall::Recalled;
 pub use store::Store;
 pub use stored::{RefreshFailure, Refreshing, StoredBody, StoredResponse};
+pub use whereabouts::HeldBack;

@@ -9,6 +9,7 @@
 //! it is in memory alone, and the disk forgets what it had in its place.
 //! Deliberately absent: which disk has what, and how it lies there (see [`crate::disks`]).
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +23,7 @@ use smallvec::SmallVec;
 use crate::budget::Reservation;
 use crate::disks::{DiskFill, Disks, DisksUsage};
 use crate::filed;
-use crate::files::{FileStore, TargetUri};
+use crate::files::{FileStore, Look, TargetUri};
 use crate::key::CacheKey;
 use crate::memory::{Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
 use crate::recall::{Gate, Recalled};
@@ -86,6 +87,12 @@ impl Store {
     #[inline]
     pub fn files(&self) -> Option<&Arc<FileStore>> {
         self.files.as_ref().map(|files| &files.store)
+    }
+
+    /// Whether a file may lie under `key`. Never waits.
+    pub fn may_have_file(&self, key: &CacheKey) -> bool {
+        let look = |files: &Arc<FileStore>| Some(files.look(&TargetUri::of_key(key)?));
+        self.files().and_then(look).is_some_and(|look| !matches!(look, Look::Absent))
     }
 
     /// Whether what was stored at `stored` was stored since this store was opened: numbers of invalidations from before mean
@@ -201,7 +208,21 @@ impl Store {
             None => self.memory.insert(key, response, replaces, valid),
             // Under the shard's lock, as the check is: an invalidation comes before both or after both.
             Some(disks) => {
-                let valid = || put_if(valid(), disks, key, &written);
+                // What goes from memory goes from the disks, also where it is told apart by another Vary: it would be back
+                // at the next recall. Asked of memory's items again once it is certain that they go.
+                let goes_for_good = Cell::new(false);
+                let replaces = |old: &StoredResponse| {
+                    let goes = replaces(old);
+                    if goes && goes_for_good.get() {
+                        forget_other(disks, key, old, &written);
+                    }
+                    goes
+                };
+                let valid = || {
+                    let is_valid = put_if(valid(), disks, key, &written);
+                    goes_for_good.set(is_valid);
+                    is_valid
+                };
                 self.memory.insert(key, response, replaces, valid)
             }
         };
@@ -225,7 +246,13 @@ impl Store {
             return self.memory.replace(key, old, new, valid);
         };
         let written = Arc::clone(&new);
-        self.memory.replace(key, old, new, || put_if(valid(), disks, key, &written))
+        self.memory.replace(key, old, new, || {
+            let is_valid = put_if(valid(), disks, key, &written);
+            if is_valid {
+                forget_other(disks, key, old, &written);
+            }
+            is_valid
+        })
     }
 
     /// Takes one response out of the index, where it still is.
@@ -333,4 +360,11 @@ fn put_if(is_valid: bool, disks: &Arc<Disks>, key: &CacheKey, response: &Arc<Sto
         disks.put(key, response);
     }
     is_valid
+}
+
+/// Takes `old` from the disks, unless `new` has taken its place there.
+fn forget_other(disks: &Disks, key: &CacheKey, old: &StoredResponse, new: &StoredResponse) {
+    if old.identity() != new.identity() {
+        disks.remove(key, old);
+    }
 }

@@ -17,7 +17,7 @@ use larder_observe::{CacheId, Diagnostics, Metrics};
 use larder_proxy::PlanError;
 use larder_proxy::settings::{
     FieldEdits, KeySettings, OriginChoice, Place, PlaceMatch, ProxySettings, QueryParts, RuleMatch,
-    RuleSettings, SiteSettings, TypePattern, ValueMatch,
+    RuleSettings, SiteSettings, StoreFrom, TypePattern, ValueMatch,
 };
 use larder_store::{MemoryStoreSettings, Store};
 
@@ -215,6 +215,12 @@ impl Wiring {
             cache: resolved.cache == CacheMode::Auto,
             store,
             store_id,
+            store_from: match resolved.store_from {
+                larder_config::Layer::Rule => StoreFrom::Rule,
+                larder_config::Layer::Site => StoreFrom::Site,
+                larder_config::Layer::Defaults => StoreFrom::Defaults,
+                larder_config::Layer::BuiltIn => StoreFrom::BuiltIn,
+            },
             places: resolved.place.iter().map(place).collect(),
             key: KeySettings {
                 query: match resolved.key.query_parts() {

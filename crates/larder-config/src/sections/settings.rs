@@ -110,6 +110,19 @@ impl Default for Settings {
 /// How long a response may stand in for a dead origin unless the config says otherwise.
 const STALE_IF_DEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Where a setting is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// In the rule that matched.
+    Rule,
+    /// In the site.
+    Site,
+    /// In `[defaults]`.
+    Defaults,
+    /// Nowhere.
+    BuiltIn,
+}
+
 /// What holds for a request: every setting with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
@@ -155,6 +168,8 @@ pub struct Resolved {
     pub language_selection: bool,
     /// See [`Settings::store`]. It is declared in a checked config.
     pub store: Name,
+    /// Where that is said.
+    pub store_from: Layer,
     /// See [`Settings::place`].
     pub place: Vec<Place>,
     /// See [`Settings::key`].
@@ -175,6 +190,12 @@ impl Settings {
         fn first<T: Clone>(layers: [&Settings; 3], key: impl Fn(&Settings) -> &Option<T>) -> Option<T> {
             layers.into_iter().find_map(|layer| key(layer).clone())
         }
+        let store_from = match (rule.and_then(|rule| rule.store.as_ref()), &site.store, &defaults.store) {
+            (Some(_), _, _) => Layer::Rule,
+            (None, Some(_), _) => Layer::Site,
+            (None, None, Some(_)) => Layer::Defaults,
+            (None, None, None) => Layer::BuiltIn,
+        };
         Resolved {
             cache: first(layers, |layer| &layer.cache).unwrap_or_default(),
             ttl: first(layers, |layer| &layer.ttl).unwrap_or_default(),
@@ -198,6 +219,7 @@ impl Settings {
                 .unwrap_or_else(SessionCookie::defaults),
             language_selection: first(layers, |layer| &layer.language_selection).unwrap_or_default(),
             store: first(layers, |layer| &layer.store).unwrap_or_else(|| Name::declared(DEFAULT_STORE)),
+            store_from,
             place: first(layers, |layer| &layer.place).unwrap_or_default(),
             key: first(layers, |layer| &layer.key).unwrap_or_default(),
             request: first(layers, |layer| &layer.request).unwrap_or_default(),

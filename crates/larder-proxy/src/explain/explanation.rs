@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::whereabouts::{Destination, LookedThrough};
+
 /// The whole decision about one request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
@@ -156,6 +158,8 @@ pub struct KeyPart {
 /// What lies under the key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
+    /// The stores that are looked through, in this order.
+    pub stores: Vec<LookedThrough>,
     /// Whole responses, newest first, then parts (206).
     pub responses: Vec<StoredResponse>,
     /// Lately nothing that could be shared came for this key: for some seconds nobody waits for anybody.
@@ -173,6 +177,12 @@ pub struct StoredResponse {
     pub status: u16,
     /// The length of its content.
     pub body_bytes: u64,
+    /// The store that has it.
+    pub store: String,
+    /// Where in that it lies: `memory`, directories of disks, or its file.
+    pub places: Vec<String>,
+    /// Why it is on no disk and in no file; null where it is, and where there is memory only.
+    pub held_back: Option<Reason>,
     /// Which bytes it holds, where it is a part.
     pub part: Option<Part>,
     /// Which request fields it varies by.
@@ -341,6 +351,8 @@ pub struct Judgement {
     pub reason: Reason,
     /// What would let it be stored.
     pub help: Option<String>,
+    /// Where it would go; null where it would not be stored.
+    pub place: Option<Destination>,
     /// How long it would be fresh, also where it is not stored.
     pub freshness: Freshness,
     /// The request fields that it varies by; `*` where nothing selects it again.

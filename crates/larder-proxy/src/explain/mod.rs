@@ -10,16 +10,18 @@
 
 mod explanation;
 mod origin;
+mod printed;
 mod question;
 mod removal;
 mod route;
 mod stale;
 mod stored;
+mod whereabouts;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, Method};
 use larder_cache::{Offered, Reuse, StaleReason, StoredHead};
 use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::message::RequestHead;
@@ -38,8 +40,10 @@ pub use explanation::{
     AskedRequest, Candidate, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart, OriginAnswer,
     Part, PassedOver, Reason, Route, Server, StaleUse, Stored, StoredResponse, VaryField, Verdict, Window,
 };
+use printed::{fields_of, printable, seconds, visible};
 pub use question::{ExplainError, Question};
 use stored::Under;
+pub use whereabouts::{Destination, LookedThrough};
 
 /// A request on its walk.
 struct Walk<'a> {
@@ -49,6 +53,8 @@ struct Walk<'a> {
     settings: &'a Arc<RuleSettings>,
     question: Question,
     now: Now,
+    /// Whether a larder that runs is asked, not a config alone.
+    running: bool,
 }
 
 /// What the walk came to.
@@ -101,14 +107,14 @@ impl Worker {
             running,
         };
         let now = self.proxy.clock.now();
-        let walk = Walk { worker: &self, plan: &plan, site, settings, question, now };
+        let walk = Walk { worker: &self, plan: &plan, site, settings, question, now, running };
         if let Some(refused) = walk.before_the_cache(index).await {
             return Ok(walk.told(request, route, None, Stored::default(), refused, None));
         }
         let key = walk.key();
         walk.recall(&key).await;
-        let under = Under::look(&walk, &key);
-        let outlook = walk.look_up(&key, &under);
+        let under = Under::look(&walk, &key).await;
+        let outlook = walk.look_up(&key, &under).await;
         let told = route::key_told(&walk, &raw_target);
         let answer = match outlook.needs_origin {
             true => walk.ask_origin(outlook.marked, outlook.seldom).await,
@@ -181,12 +187,20 @@ impl Walk<'_> {
     }
 
     /// What the look-up says, in words.
-    fn look_up(&self, key: &larder_store::CacheKey, under: &Under) -> Outlook {
+    async fn look_up(&self, key: &larder_store::CacheKey, under: &Under) -> Outlook {
         let groups = self.worker.proxy.numbering.groups();
         let holds = |stored: &larder_store::StoredResponse| groups.hold(&stored.head.groups, stored.number);
         let policy = &self.settings.policy;
         let sought = Sought { rule: self.settings, near: None, key, request: self.head(), holds };
-        match sought.look_up(self.now) {
+        let found = match sought.look_up(self.now) {
+            // A file on a disk is not in memory after a look that waited: what that found is what counts.
+            Found::Ask(ask) if ask.may_recall => match sought.recall(self.now).await {
+                Some(found) => found,
+                None => Found::Ask(ask),
+            },
+            found => found,
+        };
+        match found {
             Found::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
             Found::Refresh { stored, .. } => self.refreshed(&stored.head, StaleReason::WhileRevalidate),
             Found::Ask(_) if larder_cache::only_if_cached(self.head(), policy) => {
@@ -362,28 +376,6 @@ fn conditions(offered: Offered<'_>) -> Vec<Field> {
     let mut fields = HeaderMap::new();
     larder_cache::conditional_fields(offered, &mut fields);
     fields_of(&fields)
-}
-
-fn fields_of(fields: &HeaderMap) -> Vec<Field> {
-    let field = |(name, value): (&http::HeaderName, &HeaderValue)| Field {
-        name: name.to_string(),
-        value: printable(value),
-    };
-    fields.iter().map(field).collect()
-}
-
-/// A length of time as it is told: to the microsecond, which is short enough to be the same number after JSON.
-fn seconds(of: Duration) -> f64 {
-    of.as_micros() as f64 / 1e6
-}
-
-/// A value with nothing in it that a terminal could take for a command.
-fn printable(value: &HeaderValue) -> String {
-    let text = value.as_bytes();
-    match value.to_str() {
-        Ok(text) => text.to_owned(),
-        Err(_) => text.escape_ascii().to_string(),
-    }
 }
 
 /// The request that is sent where the origin has to be asked.

@@ -10,11 +10,12 @@ use std::time::Duration;
 use http::{HeaderMap, Method};
 use larder_cache::directives::Directives;
 use larder_cache::explain::{LifetimeCandidate, lifetimes};
-use larder_cache::{ExchangeTimes, LifetimeSource, NotStorable, Storability, VaryNames};
+use larder_cache::{ExchangeTimes, LifetimeSource, NotStorable, Storability, StoredHead, VaryNames};
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{Peer, RequestHead};
 use larder_origin::{Affinity, Origin, OriginResponse};
+use larder_store::Store;
 use tokio::time::Instant;
 
 use super::stored::freshness;
@@ -127,16 +128,26 @@ impl Walk<'_> {
             || vec!["*".to_owned()],
             |names| names.names().iter().map(ToString::to_string).collect(),
         );
-        let passing = self.passing(announced, seldom);
         match judged {
             Storability::Storable(found) => {
+                let head = StoredHead::new(request, answer.status, fields.clone(), found, policy);
+                let (store, place) = self.destination((answer.status, fields, announced), &head);
+                let passing = self.passing(store, announced, seldom);
                 status.ttl_seconds = Some(found.ttl_seconds(times.response));
                 let shared = found.is_shareable();
                 let freshness = freshness(&found, told, times.response, policy);
                 if let Some((reason, sentence, help)) = passing {
                     status.detail = Some(reason.token());
                     let reason = Reason::new(reason.token(), sentence, CONFIGURATION);
-                    return Judgement { stored: false, shared, reason, help: Some(help), freshness, vary };
+                    return Judgement {
+                        stored: false,
+                        shared,
+                        reason,
+                        help: Some(help),
+                        place: None,
+                        freshness,
+                        vary,
+                    };
                 }
                 status.stored = true;
                 let sentence = match shared {
@@ -144,7 +155,7 @@ impl Walk<'_> {
                     false => "It is stored to be validated; each request asks the origin.",
                 };
                 let reason = Reason::new("stored", sentence, "RFC 9111 3");
-                Judgement { stored: true, shared, reason, help: None, freshness, vary }
+                Judgement { stored: true, shared, reason, help: None, place: Some(place), freshness, vary }
             }
             Storability::NotStorable(reason) => {
                 status.detail = Some(reason.token());
@@ -153,6 +164,7 @@ impl Walk<'_> {
                     shared: false,
                     reason: Reason::new(reason.token(), reason.sentence(), reason.section()),
                     help: help(reason).map(str::to_owned),
+                    place: None,
                     freshness: self.lifetime_of_nothing(fields, told, times),
                     vary,
                 }
@@ -160,14 +172,19 @@ impl Walk<'_> {
         }
     }
 
-    /// Why what may be stored is sent through a window all the same, and what would help; `announced` is its length.
-    fn passing(&self, announced: Option<u64>, seldom: bool) -> Option<(NotStored, String, String)> {
+    /// Why what may be stored in `store` is sent through a window all the same, and what would help; `announced` is its length.
+    fn passing(
+        &self,
+        store: &Store,
+        announced: Option<u64>,
+        seldom: bool,
+    ) -> Option<(NotStored, String, String)> {
         if seldom {
             let times = self.settings.min_uses;
             let sentence = format!("The rule stores only what was asked for {times} times lately.");
             return Some((NotStored::MinUses, sentence, "Ask again, or set a smaller min_uses.".to_owned()));
         }
-        let is_too_large = announced > Some(self.settings.store.max_object());
+        let is_too_large = announced > Some(store.max_object());
         is_too_large.then(|| {
             let sentence = "It is larger than its store takes: it is sent through a window.";
             let help = "A larger max_object, or more memory, for the store.";

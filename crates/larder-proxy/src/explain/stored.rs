@@ -1,5 +1,6 @@
 //! What lies under a key: each response, on what it is selected, and how fresh it is.
 
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +9,14 @@ use larder_cache::explain::{LifetimeCandidate, lifetimes, shortened_from};
 use larder_cache::{CachePolicy, ExchangeTimes, StoredHead};
 use larder_http::fields::cache_groups;
 use larder_http::time::Now;
+use larder_observe::CacheId;
 use larder_store::CacheKey;
 
+use crate::lookup::file_of;
 use crate::respond;
 
 use super::{
-    Candidate, Freshness, Part, Reason, Stored, StoredResponse, VaryField, Walk, printable, seconds,
+    Candidate, Freshness, Part, Reason, Stored, StoredResponse, VaryField, Walk, printable, seconds, visible,
 };
 
 /// What lies under a key and under that of its parts, as it was before the look-up.
@@ -25,28 +28,53 @@ pub(super) struct Under {
 /// A stored response as this request finds it.
 struct Lying {
     response: Arc<larder_store::StoredResponse>,
+    store: CacheId,
+    places: Vec<String>,
+    held_back: Option<Reason>,
     selected: bool,
     holds: bool,
 }
 
-impl Under {
-    pub(super) fn look(walk: &Walk<'_>, key: &CacheKey) -> Self {
+impl Lying {
+    fn of(
+        walk: &Walk<'_>,
+        response: Arc<larder_store::StoredResponse>,
+        (store, places, held_back): (CacheId, Vec<String>, Option<Reason>),
+    ) -> Self {
         let groups = walk.worker.proxy.numbering.groups();
-        let fields = &walk.head().fields;
-        let stores = || walk.settings.stores().map(|(store, _)| store);
-        let under = |key: &CacheKey| {
-            let each: Vec<_> = stores().map(|store| store.responses(key, walk.now.monotonic)).collect();
-            let is_marked = each.iter().any(|(_, is_marked)| *is_marked);
-            (each.into_iter().flat_map(|(responses, _)| responses), is_marked)
-        };
-        let ((whole, hit_for_miss), (parts, _)) = (under(key), under(&key.of_parts()));
-        let lying = |response: Arc<larder_store::StoredResponse>| Lying {
-            selected: response.head.vary.selects(fields)
+        Self {
+            selected: response.head.vary.selects(&walk.head().fields)
                 && respond::has_what_is_asked(walk.head(), &response, walk.now.wall),
             holds: groups.hold(&response.head.groups, response.number),
             response,
-        };
-        Self { responses: whole.chain(parts).map(lying).collect(), hit_for_miss }
+            store,
+            places,
+            held_back,
+        }
+    }
+}
+
+impl Under {
+    pub(super) async fn look(walk: &Walk<'_>, key: &CacheKey) -> Self {
+        let (mut whole, mut parts, mut hit_for_miss) = (Vec::new(), Vec::new(), false);
+        for (store, id) in walk.settings.stores() {
+            let (own, is_marked) = store.responses(key, walk.now.monotonic);
+            hit_for_miss |= is_marked;
+            if let Some((response, path)) = file_of(walk.settings, store, walk.head(), walk.now).await {
+                let path = visible(path.as_os_str().as_bytes());
+                whole.push(Lying::of(walk, response, (id, vec![path], None)));
+            }
+            let of_parts = key.of_parts();
+            let (own_parts, _) = store.responses(&of_parts, walk.now.monotonic);
+            for (found, key, into) in [(own, key, &mut whole), (own_parts, &of_parts, &mut parts)] {
+                into.extend(found.into_iter().map(|response| {
+                    let (places, held_back) = walk.lies_in(store, key, &response);
+                    Lying::of(walk, response, (id, places, held_back))
+                }));
+            }
+        }
+        whole.append(&mut parts);
+        Self { responses: whole, hit_for_miss }
     }
 
     /// The newest whole response that the request selects.
@@ -64,6 +92,9 @@ impl Under {
                 invalidated: !lying.holds,
                 status: head.status.as_u16(),
                 body_bytes: lying.response.body.length(),
+                store: walk.store_name(lying.store),
+                places: lying.places.clone(),
+                held_back: lying.held_back.clone(),
                 part: head.part.as_ref().map(|part| Part {
                     first: part.range.start,
                     last: part.range.end.saturating_sub(1),
@@ -79,7 +110,11 @@ impl Under {
                 groups: cache_groups::groups(&head.fields.map),
             }
         };
-        Stored { responses: self.responses.iter().map(told).collect(), hit_for_miss: self.hit_for_miss }
+        Stored {
+            stores: walk.looked_through(),
+            responses: self.responses.iter().map(told).collect(),
+            hit_for_miss: self.hit_for_miss,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
-use http::{HeaderName, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 use larder_cache::{CachePolicy, ExchangeTimes, Lifetimes, Storability, StoredHead};
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics, OriginId, RouteId};
@@ -30,6 +30,7 @@ fn rule(store: &Arc<Store>, cache: bool, key: KeySettings) -> Arc<RuleSettings> 
         policy: CachePolicy::default(),
         store_id: CacheId::default(),
         store: Arc::clone(store),
+        store_from: Default::default(),
         places: Vec::new(),
         refresh_ahead: false,
         collapse_wait: None,

@@ -10,7 +10,7 @@ use larder_cache::part::{PartAnswer, answer_part};
 use larder_cache::{ExchangeTimes, Freshness, HeadUpdate, StoredHead, Updated};
 use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
-use larder_store::{CacheKey, StoredResponse};
+use larder_store::{CacheKey, Store, StoredResponse};
 
 use super::receive::pass;
 use super::{Job, Kept, Share};
@@ -33,7 +33,7 @@ pub(super) fn confirm(
     match larder_cache::update(&stored.head, request, &answer.fields, times, &job.settings.policy) {
         Updated::TooLarge => return Some((job, guard)),
         Updated::Stored(head) => {
-            let Renewed { response: renewed, kept } = renew(&job, &guard, &key, stored, *head)?;
+            let Renewed { response: renewed, kept } = renew(&job, &guard, (store, &key), stored, *head)?;
             match (kept, selected) {
                 (true, true) => {
                     store.replace(&key, stored, Arc::clone(&renewed), || guard.is_valid());
@@ -109,11 +109,10 @@ struct Renewed {
 fn renew(
     job: &Job,
     guard: &FlightGuard,
-    key: &CacheKey,
+    (store, key): (&Store, &CacheKey),
     stored: &StoredResponse,
     head: StoredHead,
 ) -> Option<Renewed> {
-    let store = &job.settings.store;
     let (kept, room) = match store.reserve(StoredResponse::overhead_bytes(&head, key)) {
         Some(room) => (true, room),
         None => (false, store.reserve_free(0)?),
@@ -136,7 +135,7 @@ pub(super) fn update_by_head(
     let request = guard.request();
     let is_head = request.method == Method::HEAD && answer.status == StatusCode::OK;
     let stored = job.offered.selected.as_ref().filter(|stored| is_head && stored.head.part.is_none())?;
-    let (store, policy) = (&job.settings.store, &job.settings.policy);
+    let (store, policy) = (job.settings.store_of(guard.key(), stored), &job.settings.policy);
     let updated = larder_cache::update_by_head(&stored.head, request, &answer.fields, times, policy);
     // The length that HEAD announces is not among its fields here.
     let other_length = answer.content_length.is_some_and(|length| length != stored.body.length());
@@ -144,16 +143,17 @@ pub(super) fn update_by_head(
         // What one client's credentials bring says nothing about what is shared.
         HeadUpdate::Unchanged => None,
         HeadUpdate::Outdated => {
-            store.remove(guard.key(), stored);
+            job.settings.remove(guard.key(), stored);
             None
         }
         HeadUpdate::Updated(_) if other_length => {
-            store.remove(guard.key(), stored);
+            job.settings.remove(guard.key(), stored);
             None
         }
         HeadUpdate::Updated(head) => {
             let freshness = head.freshness;
-            let renewed = renew(job, guard, guard.key(), stored, *head).filter(|renewed| renewed.kept)?;
+            let renewed =
+                renew(job, guard, (store, guard.key()), stored, *head).filter(|renewed| renewed.kept)?;
             let replaced = store.replace(guard.key(), stored, renewed.response, || guard.is_valid());
             replaced.then_some(freshness)
         }

@@ -168,10 +168,22 @@ impl Keeper<'_> {
         let response = Arc::new(response);
         match self.store.insert(key, Arc::clone(&response), replaces, || guard.is_valid()) {
             true => {
-                // What the rule's other stores have in its place went there before it was what it is now.
-                for (other, _) in self.settings.stores().filter(|(other, _)| !Arc::ptr_eq(other, self.store))
-                {
-                    other.discard(key, replaces);
+                // What the rule's other stores have in its place went there before it was what it is now; unless it was
+                // received later, as within one store.
+                let received = response.head.freshness.received.monotonic;
+                let is_later =
+                    |old: &StoredResponse| replaces(old) && old.head.freshness.received.monotonic > received;
+                let others = || {
+                    let stores = self.settings.stores().map(|(store, _)| store);
+                    stores.filter(|other| !Arc::ptr_eq(other, self.store))
+                };
+                // Looked at after it went in: whoever puts a later one in at this moment discards it.
+                if others().any(|other| other.responses(key, received).0.iter().any(|old| is_later(old))) {
+                    self.store.remove(key, &response);
+                    return Err(NotStored::Superseded);
+                }
+                for other in others() {
+                    other.discard(key, |old| replaces(old) && !is_later(old));
                     other.forget(key, &response);
                 }
                 Ok(())

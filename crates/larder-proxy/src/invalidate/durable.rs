@@ -60,8 +60,14 @@ fn group(note: &[u8]) -> Option<GroupTag> {
     Some(GroupTag::named(scheme, &authority, group))
 }
 
-/// Takes over what the disks of new stores know: numbers go on above theirs, and their notes hold.
+/// Takes over what the disks of new stores know: numbers go on above theirs, and their notes hold. Plain files outlive the
+/// process too, with the number zero, and remember nothing: where no disk does, whatever of them is in a group is given up.
 pub(crate) fn recover(numbering: &Numbering, stores: &[Arc<Store>]) {
+    let has_files = stores.iter().any(|store| store.files().is_some());
+    if has_files && stores.iter().all(|store| store.disks().is_none()) {
+        numbering.continue_after(1);
+        numbering.groups().note_all(1);
+    }
     for disks in stores.iter().filter_map(|store| store.disks()) {
         // Disks that are there at once hold what they hold whatever has happened in other stores.
         let _ = numbering.continue_after(disks.last_number());
@@ -91,7 +97,39 @@ fn take_over(numbering: &Numbering, notes: Vec<(u64, Vec<u8>)>) {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, HeaderValue};
+    use larder_http::time::WallTime;
+    use larder_store::MemoryStoreSettings;
+    use larder_store::files::{FileStore, FilesSettings};
+
     use super::*;
+
+    #[test]
+    fn files_of_another_run_are_in_no_group_that_may_have_gone_unless_a_disk_remembers() {
+        let settings = MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 };
+        let folder = std::env::temp_dir().join(format!("larder-durable-{}", std::process::id()));
+        let files = FileStore::open(&FilesSettings::new(&folder, 1 << 20)).expect("a store");
+        let of_files = Store::of_files(&settings, files, WallTime(0));
+        let head = crate::testing::request("/");
+        let fields = HeaderMap::from_iter([(
+            http::HeaderName::from_static("cache-groups"),
+            HeaderValue::from_static("\"g\""),
+        )]);
+        let tags = GroupTags::of(head.scheme, &head.authority, &fields);
+        let memory = Numbering::default();
+        recover(&memory, &[Store::in_memory(&settings)]);
+        assert!(memory.groups().hold(&tags, 0));
+        let numbering = Numbering::default();
+        recover(&numbering, &[Store::in_memory(&settings), Arc::clone(&of_files)]);
+        assert!(!numbering.groups().hold(&tags, 0), "nobody knows what went");
+        assert!(
+            numbering.groups().hold(&GroupTags::default(), 0),
+            "what is in no group is as good as before"
+        );
+        assert!(numbering.groups().hold(&tags, numbering.current()), "what is fetched from now on is new");
+        of_files.close();
+        std::fs::remove_dir_all(&folder).expect("its own folder");
+    }
 
     #[test]
     fn a_group_comes_back_from_its_note_and_nothing_else_does() {

@@ -4,6 +4,9 @@
 //! be the file. What larder stored has the fields and times of its fetch; what a person put there is fresh for as long as it
 //! lies there. A rule with further parts in its key has no file that could tell them apart.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,6 +63,24 @@ pub(super) async fn look_waiting(
     match tokio::task::spawn_blocking(look).await {
         Ok(Some(hit)) => filed(rule, store, request, &hit, now),
         Ok(None) | Err(_) => Filed::Absent,
+    }
+}
+
+/// The file that would be looked at for a request, and where it lies; for whoever explains. May wait for a disk.
+pub(crate) async fn file_of(
+    rule: &RuleSettings,
+    store: &Store,
+    request: &RequestHead,
+    now: Now,
+) -> Option<(Arc<StoredResponse>, PathBuf)> {
+    let files = store.files().filter(|_| may_answer(rule, request))?;
+    let (looking, asked) = (Arc::clone(files), request.clone());
+    let look = move || looking.look_blocking(&TargetUri::of(&asked));
+    let hit = tokio::task::spawn_blocking(look).await.ok()??;
+    let path = files.directory().join(OsStr::from_bytes(hit.path()));
+    match filed(rule, store, request, &hit, now) {
+        Filed::Found(stored) | Filed::ByHand(stored) => Some((stored, path)),
+        Filed::Absent | Filed::WouldWait => None,
     }
 }
 

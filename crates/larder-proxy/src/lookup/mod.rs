@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 
 use crate::settings::RuleSettings;
 use file::Filed;
+pub(crate) use file::file_of;
 
 /// Responses that were invalidated without being looked for, taken out in one look-up.
 const GONE_MAX: usize = 64;
@@ -38,6 +39,14 @@ pub(crate) enum Found {
 }
 
 impl Found {
+    /// Whether a look that does not wait finds `stored` usable, or cannot see where it lies.
+    pub(crate) fn has(&self, stored: &Arc<StoredResponse>) -> bool {
+        match self {
+            Self::Fresh { stored: found, .. } | Self::Refresh { stored: found, .. } => is_one(found, stored),
+            Self::Ask(ask) => ask.may_recall && ask.selected.is_none(),
+        }
+    }
+
     /// What may be used at once.
     pub(crate) fn usable(&self) -> Option<&Arc<StoredResponse>> {
         match self {
@@ -130,15 +139,31 @@ impl Ask {
         Some((stored, failed.or_else(down)?))
     }
 
-    /// Whether another look found the same.
+    /// Whether a look that did not wait finds what `other` did, which may have waited: nothing has come meanwhile.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let selected = |ask: &Self| ask.selected.as_ref().map(Arc::as_ptr);
-        let part = |ask: &Self| ask.part.as_ref().map(|(part, _)| Arc::as_ptr(part));
-        selected(self) == selected(other)
-            && part(self) == part(other)
+        let both = |one: Option<&Arc<StoredResponse>>, other: Option<&Arc<StoredResponse>>| match (one, other)
+        {
+            (Some(one), Some(other)) => is_one(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        if self.may_recall && self.selected.is_none() && other.selected.is_some() {
+            // It lies where only a look that waits sees it.
+            return true;
+        }
+        both(self.selected.as_ref(), other.selected.as_ref())
+            && both(self.part.as_ref().map(|(part, _)| part), other.part.as_ref().map(|(part, _)| part))
             && self.forward == other.forward
             && self.alone == other.alone
     }
+}
+
+/// Whether two looks came to one and the same stored response. One that lies in a file is made anew by each look.
+fn is_one(one: &Arc<StoredResponse>, other: &Arc<StoredResponse>) -> bool {
+    let what = |stored: &StoredResponse| {
+        let freshness = &stored.head.freshness;
+        (freshness.received.wall, freshness.source, stored.took, stored.number, stored.body.length())
+    };
+    Arc::ptr_eq(one, other) || what(one) == what(other)
 }
 
 /// What to look for, and where.
@@ -313,3 +338,6 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
         Found::Ask(Ask { forward: Forward::Partial, part, ..ask })
     }
 }
+
+#[cfg(test)]
+mod tests;

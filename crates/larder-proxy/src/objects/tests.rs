@@ -39,6 +39,7 @@ impl House {
             policy: CachePolicy::default(),
             store_id: CacheId::default(),
             store: Arc::clone(&memory),
+            store_from: Default::default(),
             places: Vec::new(),
             refresh_ahead: false,
             collapse_wait: None,

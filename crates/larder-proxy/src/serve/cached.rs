@@ -121,7 +121,7 @@ fn use_found(
 ) -> Result<Reply, Ask> {
     let find_again = || find(quest, exchange, key, None, quest.worker.proxy.clock.now());
     let refresh = |stored: &Arc<StoredResponse>, kind| {
-        refresh::refresh(quest, exchange, key, (stored, kind), || is_found(&find_again(), stored));
+        refresh::refresh(quest, exchange, key, (stored, kind), || find_again().has(stored));
     };
     let hit = |stored: &StoredResponse, detail| CacheStatus {
         ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
@@ -280,11 +280,6 @@ pub(super) async fn cached(
             Landed::Lost => lost += 1,
         }
     }
-}
-
-/// Whether a look found `stored` usable.
-fn is_found(found: &Found, stored: &Arc<StoredResponse>) -> bool {
-    found.usable().is_some_and(|usable| Arc::ptr_eq(usable, stored))
 }
 
 /// Whether a response to this request is not to be stored yet, because its URL has not been asked for often enough. What

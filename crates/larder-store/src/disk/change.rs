@@ -13,6 +13,7 @@ use super::address::{Address, Place};
 use super::error::{DiskError, Refused};
 use super::format::journal::{Entry as JournalEntry, NOTE_BYTES_MAX};
 use super::format::record::{HEADER_BYTES, PIECE_REF_BYTES};
+use super::index::Places;
 use super::object::{Content, INLINE_BYTES_MAX, Object};
 use super::owner::Owner;
 use super::piece::{Assembly, PIECE_BYTES_MAX, Piece};
@@ -115,9 +116,10 @@ impl Disk {
         };
         shared.note_number(object.number);
         let pending = Place::pending(shared.last_pending.fetch_add(1, Ordering::Relaxed) + 1);
-        let replaced = shared.index.insert_pending(base, tag, pending, shared.seconds(), |before| {
-            shared.replaced.note(pending, before);
-        });
+        let (seconds, mut surplus) = (shared.seconds(), Places::new());
+        let note = |before| shared.replaced.note(pending, before);
+        let replaced = shared.index.insert_pending(base, tag, pending, seconds, note, &mut surplus);
+        surplus.into_iter().for_each(|place| shared.remove_for_good(place));
         if let Some(place) = replaced.filter(|place| !place.is_pending()) {
             shared.segments.count_out(place.segment(), false);
         }

@@ -71,6 +71,20 @@ pub enum Refused {
     Closed,
 }
 
+impl Refused {
+    /// The fixed word for logs and metrics.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue-full",
+            Self::NoRoom => "no-room",
+            Self::Failing => "failing",
+            Self::TooLarge => "too-large",
+            Self::PieceLost => "piece-lost",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 /// Why something cannot be read. The entry is worth nothing then: whoever meets this takes it out ([`Disk::remove`]).
 ///
 /// [`Disk::remove`]: super::Disk::remove

@@ -17,6 +17,7 @@ use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use super::address::{Address, Place};
+use crate::memory::VARIANTS_MAX;
 
 /// Memory per object, in bytes, above which a table is rebuilt smaller.
 const BYTES_PER_OBJECT_MAX: usize = 60;
@@ -142,7 +143,8 @@ impl Index {
     }
 
     /// Puts an object in whose record is still to be written; says what it replaced, and tells `note` of it before anybody
-    /// else can find the new one.
+    /// else can find the new one. Where it is one too many of its variant, the oldest of those go, and `surplus` hears of them:
+    /// each is read before it is known which of them a request selects, and whoever asks may choose how many there are.
     pub(super) fn insert_pending(
         &self,
         base: u64,
@@ -150,6 +152,7 @@ impl Index {
         place: Place,
         now: u32,
         note: impl FnOnce(Place),
+        surplus: &mut Places,
     ) -> Option<Place> {
         self.count_in(place);
         let now = now.min(SECONDS) | COMPARED;
@@ -162,6 +165,20 @@ impl Index {
             return Some(replaced);
         }
         shard.insert_unique(base, Entry::new(base, tag, place, now), |entry| entry.base);
+        let is_variant = |entry: &Entry| entry.base == base && entry.tag >> 16 == tag >> 16;
+        let variants = shard.iter_hash(base).filter(|entry| is_variant(entry)).map(|entry| entry.place);
+        let mut variants: SmallVec<[Place; VARIANTS_MAX]> = variants.collect();
+        if variants.len() > VARIANTS_MAX {
+            variants.sort_unstable();
+            surplus.extend(variants.iter().copied().take(variants.len() - VARIANTS_MAX));
+            for gone in &*surplus {
+                if let Ok(found) = shard.find_entry(base, |entry| entry.base == base && entry.place == *gone)
+                {
+                    found.remove();
+                    self.count_out(*gone);
+                }
+            }
+        }
         None
     }
 

@@ -8,7 +8,7 @@
 //! are written anew from the index, and then the old generations go ([`Journal::drop_old`]). Both orders of loss are
 //! harmless: while both generations are there, an entry is only said twice.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use super::format::journal::{Entry, JOURNAL_HEAD_BYTES, JournalHead, read_entries};
 use super::health::Health;
 use super::space::Space;
+use super::sys;
 use crate::budget::Reservation;
 
 /// A journal longer than this is done away with by taking stock, on all but tiny disks.
@@ -70,7 +71,7 @@ pub(super) fn path(folder: &Path, generation: u32) -> PathBuf {
 pub(super) fn create(folder: &Path, disk: u64, number: u32, space: &Space) -> io::Result<Generation> {
     let room = space.reserve(ROOM_STEP_BYTES).ok_or(io::ErrorKind::StorageFull)?;
     let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path(folder, number))?;
+        sys::private().read(true).write(true).create(true).truncate(true).open(path(folder, number))?;
     file.write_all_at(&JournalHead { disk, generation: number }.write(), 0)?;
     file.sync_data()?;
     space.sync_folder()?;
@@ -188,7 +189,7 @@ impl Journal {
     /// The entries of a file of it.
     pub(super) fn read(file: &File, length: u64) -> io::Result<Vec<Entry>> {
         let length = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(JOURNAL_HEAD_BYTES);
-        let bytes = super::sys::read_up_to(file, length, JOURNAL_HEAD_BYTES as u64)?;
+        let bytes = sys::read_up_to(file, length, JOURNAL_HEAD_BYTES as u64)?;
         Ok(read_entries(&bytes).entries)
     }
 }

@@ -3,6 +3,7 @@
 //! In: the same addresses and pieces as elsewhere. Out: answers from memory, at once.
 
 use super::address::{Address, Place};
+use super::error::Refused;
 use super::piece::{Now, Piece};
 use super::settings::files_max;
 use super::{Disk, DiskSettings};
@@ -24,6 +25,19 @@ impl Disk {
     /// What it was opened with.
     pub(crate) fn settings(&self) -> &DiskSettings {
         &self.shared.settings
+    }
+
+    /// Why nothing can be written at this moment, whatever it is; only to be told.
+    pub fn refuses(&self) -> Option<Refused> {
+        if self.is_left_alone() {
+            return Some(Refused::Failing);
+        }
+        self.shared.health.is_without_room().then_some(Refused::NoRoom)
+    }
+
+    /// Whether a response of this identity waits to be written.
+    pub fn awaits(&self, at: &Address, identity: u64) -> bool {
+        self.shared.index.awaits_tag(at.base, at.tag(identity))
     }
 
     /// How many files the disk may have open at once.

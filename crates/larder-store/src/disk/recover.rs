@@ -111,7 +111,7 @@ pub(super) struct Recovered {
 /// Opens a disk.
 pub(super) fn open(settings: DiskSettings, clock: Clock, held: Held) -> Result<Recovered, DiskError> {
     let path = settings.path.clone();
-    std::fs::create_dir_all(&path).map_err(DiskError::io("cannot make", &path))?;
+    sys::make_folder(&path).map_err(DiskError::io("cannot make", &path))?;
     let handle = sys::open_folder(&path).map_err(DiskError::io("cannot open", &path))?;
     let mut findings = Vec::new();
     let (lock, bytes) = open_superblock(&path)?;
@@ -196,7 +196,7 @@ fn open_superblock(folder: &Path) -> Result<(File, Vec<u8>), DiskError> {
     let path = folder.join("larder");
     let failed = |error| DiskError::io("cannot open", &path)(error);
     let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        sys::private().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
     if !sys::lock(&file).map_err(failed)? {
         return Err(DiskError::InUse(folder.to_owned()));
     }

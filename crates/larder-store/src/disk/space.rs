@@ -68,13 +68,7 @@ impl Space {
 
     /// Room for what is on the disk already, even above the cap: it is given up afterwards.
     pub(super) fn take_over(&self, bytes: u64) -> Option<Reservation> {
-        let cap = self.budget.cap();
-        self.budget.reserve(blocks(bytes)).or_else(|| {
-            self.budget.resize(u64::MAX);
-            let room = self.budget.reserve(blocks(bytes));
-            self.budget.resize(cap);
-            room
-        })
+        Some(self.budget.take(blocks(bytes)))
     }
 
     /// Looks at the file system again, where the cap depends on it.

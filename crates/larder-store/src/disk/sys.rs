@@ -3,9 +3,9 @@
 //! In: files. Out: `io::Result`s, so that nobody else has to know of `rustix`. Everything that works on one kernel or file
 //! system and not on another is found out here, once, at the start.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, IoSliceMut};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
@@ -132,6 +132,24 @@ fn zero(file: &File, length: u64) -> io::Result<Allocated> {
 pub(super) fn file_system_room(folder: &File) -> io::Result<(u64, u64)> {
     let stat = rustix::fs::fstatvfs(folder)?;
     Ok((stat.f_blocks.saturating_mul(stat.f_frsize), stat.f_bavail.saturating_mul(stat.f_frsize)))
+}
+
+/// How files are made: for nobody else. What lies in them was meant for those who asked for it.
+pub(super) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Makes a folder where it is missing, for nobody else; those above it as usual.
+pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+    if let Some(above) = path.parent() {
+        std::fs::create_dir_all(above)?;
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(_) if path.is_dir() => Ok(()),
+        made => made,
+    }
 }
 
 /// Opens a folder, for [`file_system_room`] and to make its entries durable.

@@ -27,7 +27,7 @@ impl Disks {
     }
 
     /// The disks that a record of `key` goes to.
-    pub(super) fn homes(&self, key: &CacheKey) -> SmallVec<[usize; 2]> {
+    pub(crate) fn homes(&self, key: &CacheKey) -> SmallVec<[usize; 2]> {
         let mut working = self.preference(key).into_iter().filter(|disk| self.is_working(*disk));
         match self.layout {
             Layout::Mirror => working.collect(),

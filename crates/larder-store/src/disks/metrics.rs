@@ -3,7 +3,7 @@
 //! In: a [`DiskUsage`]. Out: each figure under its name, with what it tells. The labels that say which store and which disk
 //! are the caller's.
 
-use crate::disk::DiskUsage;
+use crate::disk::{DiskUsage, Refused};
 
 /// Is told a name, what it is, labels, and a value.
 pub type Visit<'a> = &'a mut dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64);
@@ -64,9 +64,9 @@ pub fn for_each(usage: &DiskUsage, visit: Visit<'_>) {
     );
     let refused = &usage.refused;
     for (reason, value) in [
-        ("queue-full", refused.queue_full),
-        ("no-room", refused.no_room),
-        ("failing", refused.failing),
+        (Refused::QueueFull.token(), refused.queue_full),
+        (Refused::NoRoom.token(), refused.no_room),
+        (Refused::Failing.token(), refused.failing),
         ("other", refused.other),
     ] {
         let help = "Responses and pieces that a disk did not take: they were served, and not stored there.";

@@ -135,7 +135,7 @@ impl Disks {
         self.slots.iter().filter_map(Slot::disk)
     }
 
-    fn disk(&self, number: usize) -> Option<&Arc<Disk>> {
+    pub(crate) fn disk(&self, number: usize) -> Option<&Arc<Disk>> {
         self.slots.get(number)?.disk()
     }
 

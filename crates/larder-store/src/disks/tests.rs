@@ -311,3 +311,70 @@ proptest! {
         }
     }
 }
+
+/// What a store that has just been opened finds under "/a" for a request in this language.
+fn recalled(disks: &Arc<Disks>, language: &'static str) -> crate::Recalled {
+    let store = Store::new(&MEMORY, Some(Arc::clone(disks)));
+    let asked = request(&[("accept-language", language)]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let now = larder_http::time::Clock::default().now();
+    runtime.block_on(store.recall(&key("/a"), false, now, |stored| stored.head.vary.selects(&asked.fields)))
+}
+
+/// Keeps a response to a request in this language, which varies by it where it says so.
+fn keep_in(store: &Arc<Store>, language: &'static str, vary: Option<&'static str>) -> Arc<StoredResponse> {
+    let room = || store.reserve(2000).unwrap();
+    let asked = request(&[("accept-language", language)]);
+    let body = StoredBody::new(vec![Bytes::from_static(b"0123")], room());
+    let response = Arc::new(StoredResponse::new(head(&asked, vary), Arc::new(body), 0, room()));
+    let replaces = |old: &StoredResponse| old.head.vary.selects(&asked.fields);
+    assert!(store.insert(&key("/a"), Arc::clone(&response), replaces, || true));
+    response
+}
+
+#[test]
+fn what_a_response_with_another_vary_replaced_does_not_come_back_from_a_disk() {
+    let folders = Folders::new();
+    let disks = folders.disks(Layout::Single, &[16]);
+    let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+    keep_in(&store, "de", None);
+    written(&disks);
+    assert_eq!(recalled(&disks, "fr"), crate::Recalled::Something, "it is for every language");
+    keep_in(&store, "de", Some("accept-language"));
+    written(&disks);
+    assert_eq!(recalled(&disks, "de"), crate::Recalled::Something);
+    assert_eq!(recalled(&disks, "fr"), crate::Recalled::Nothing, "what was for every language was replaced");
+}
+
+#[test]
+fn a_refresh_with_another_vary_leaves_nothing_of_the_old_one_on_a_disk() {
+    let folders = Folders::new();
+    let disks = folders.disks(Layout::Single, &[16]);
+    let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+    let old = keep_in(&store, "de", None);
+    written(&disks);
+    let asked = request(&[("accept-language", "de")]);
+    let room = store.reserve(2000).unwrap();
+    let renewed = head(&asked, Some("accept-language"));
+    let renewed = Arc::new(StoredResponse::new(renewed, Arc::clone(&old.body), 0, room));
+    assert!(store.replace(&key("/a"), &old, renewed, || true));
+    written(&disks);
+    assert_eq!(recalled(&disks, "de"), crate::Recalled::Something);
+    assert_eq!(recalled(&disks, "fr"), crate::Recalled::Nothing);
+}
+
+#[test]
+fn one_key_has_at_most_so_many_variants_on_a_disk_as_in_memory() {
+    let folders = Folders::new();
+    let disks = folders.disks(Layout::Single, &[16]);
+    let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+    let languages: Vec<&'static str> = (0..200).map(|number| &*format!("x-{number:03}").leak()).collect();
+    for language in &languages {
+        keep_in(&store, language, Some("accept-language"));
+    }
+    written(&disks);
+    let usage = disks.usage();
+    assert!(usage.0[0].1.objects <= crate::memory::VARIANTS_MAX as u64, "{}", usage.0[0].1.objects);
+    assert_eq!(recalled(&disks, languages[199]), crate::Recalled::Something, "the newest stays");
+    assert_eq!(recalled(&disks, languages[0]), crate::Recalled::Nothing, "the oldest has gone");
+}

@@ -104,6 +104,11 @@ impl FileHit {
         &self.file
     }
 
+    /// Where it lies beneath the store's directory.
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
     /// Length in bytes.
     pub fn size(&self) -> u64 {
         self.status.size

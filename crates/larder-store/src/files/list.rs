@@ -112,7 +112,7 @@ fn listed(tree: &Tree, name: &Name) -> Option<Listed> {
     let meta = match tree.judge(&found.file, &found.status, name, None).ok()? {
         Judged::Stored(meta) => Some(*meta),
         Judged::OtherScheme | Judged::ByHand => None,
-        Judged::Lost => return None,
+        Judged::Torn => return None,
     };
     let (seconds, nanoseconds) = found.status.modified;
     let milliseconds = u64::try_from(seconds).unwrap_or(0).saturating_mul(1000);

@@ -34,6 +34,7 @@ mod tree;
 mod walk;
 mod writer;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -150,6 +151,19 @@ pub struct FileStore {
 }
 
 impl FileStore {
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        self.shared.tree.path()
+    }
+
+    /// Why nothing can be stored at this moment, whatever it is; only to be told.
+    pub fn refuses(&self) -> Option<Refused> {
+        if self.shared.health.is_failing() {
+            return Some(Refused::Failing);
+        }
+        (!self.shared.is_counted.load(Ordering::Acquire)).then_some(Refused::Counting)
+    }
+
     /// Looks for the file of `uri`. Never waits for a disk.
     pub fn look(&self, uri: &TargetUri<'_>) -> Look {
         let shared = &self.shared;
@@ -293,7 +307,7 @@ impl Shared {
         let now = SystemTime::now();
         let source = match self.tree.judge(&file, &status, name, Some(uri))? {
             Judged::Stored(meta) => Source::Stored(meta),
-            Judged::OtherScheme | Judged::Lost => return Ok(None),
+            Judged::OtherScheme | Judged::Torn => return Ok(None),
             Judged::ByHand => {
                 let shown = String::from_utf8_lossy(name.shown());
                 Source::ByHand(hit::fields_by_hand(&status, &shown, self.default_type.as_ref(), now))

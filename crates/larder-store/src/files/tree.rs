@@ -227,7 +227,7 @@ impl Tree {
         let lines = match sys::attribute(file)? {
             Some(mark) if mark == meta::beside(&path) => match self.lines_at(&path)? {
                 Some(lines) => Some(lines),
-                None => return Ok(Judged::Lost),
+                None => return Ok(Judged::Torn),
             },
             Some(lines) => Some(lines),
             None if self.has_attributes => None,

@@ -210,6 +210,58 @@ async fn a_reload_changes_what_is_explained() {
     assert_eq!(json(&arguments).await["route"]["site"], "new.test");
 }
 
+#[tokio::test]
+async fn where_things_lie_and_go_is_explained_for_disks_and_files() {
+    let said = |media_type: &str| {
+        let media_type = format!("Content-Type: {media_type}");
+        answer_of(&["Cache-Control: max-age=3600", &media_type], 10)
+    };
+    let paths =
+        [("/page", "text/html"), ("/video", "video/mp4"), ("/next", "video/mp4"), ("/last", "text/html")];
+    let origin = paths.map(|(path, media_type)| script(path, said(media_type)));
+    let origin = Origin::simple(origin.into()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (disk, files) = (directory.path().join("disk"), directory.path().join("files"));
+    let stores = format!(
+        "[stores.default]\nmemory = \"8MiB\"\ndisks = [{{ path = {disk:?}, size = \"16MiB\" }}]\n\
+         [stores.pages]\nmemory = \"8MiB\"\nfiles = {files:?}\n"
+    );
+    let rule =
+        "place = [{ status = [404], store = \"default\" }, { type = \"text/*\", store = \"pages\" }]\n";
+    let path = directory.path().join("larder.toml");
+    std::fs::write(&path, config(&origin.url(), "", rule) + &stores).unwrap();
+    let larder = Process::run_config(&path).await;
+    let admin = larder.admin.to_string();
+    let told = async |path: &str| json(&[&format!("http://localhost{path}"), "--admin", &admin]).await;
+
+    let expected_stores = serde_json::json!([
+        { "store": "default", "places": ["memory", disk] },
+        { "store": "pages", "places": ["memory", files] },
+    ]);
+    assert_eq!(told("/none").await["stored"]["stores"], expected_stores);
+    for (path, store, places) in [
+        ("/video", "default", vec!["memory".into(), disk.clone()]),
+        ("/page", "pages", vec![files.join("localhost/page")]),
+    ] {
+        until("it is stored", async || cache_status(&get(larder.addr, path).await).contains("; hit")).await;
+        let response = async || told(path).await["stored"]["responses"][0].clone();
+        until("it is written", async || response().await["held_back"].is_null()).await;
+        let response = response().await;
+        assert_eq!((&response["store"], &response["places"]), (&store.into(), &serde_json::json!(places)));
+    }
+    let (next, last) = (told("/next").await, told("/last").await);
+    let (next, last) = (&next["origin"]["judgement"]["place"], &last["origin"]["judgement"]["place"]);
+    assert_eq!((&next["store"], &next["entry"]), (&Value::from("default"), &Value::Null), "{next}");
+    assert_eq!(next["reason"]["token"], "built-in");
+    assert_eq!((&last["store"], &last["entry"]), (&Value::from("pages"), &Value::from(2)), "{last}");
+    assert_eq!(last["conditions"], serde_json::json!(["type text/*"]));
+    let text = explained(&["http://localhost/last", "--admin", &admin]).await;
+    assert_says(
+        &text,
+        &["looked in     default (memory,", "goes to       pages (memory,", "place, entry 2:"],
+    );
+}
+
 /// What the page describes once for all places in which it stands: a reason, a field, a freshness.
 fn is_described_apart(members: &serde_json::Map<String, Value>, at: &str) -> bool {
     let has_only =

@@ -164,26 +164,34 @@ pub(in crate::disk) struct Entries {
     pub(in crate::disk) entries: Vec<Entry>,
     /// Where the last good entry ends, counted from the start of what was read.
     pub(in crate::disk) end: usize,
-    /// Entries are missing in front of good ones, not only at the end; all of them had numbers of at most this.
+    /// Entries are missing in front of good ones, not only at the end; all of them had numbers of at most this. Those behind
+    /// that have no number bound nothing.
     pub(in crate::disk) lost_up_to: Option<u64>,
 }
 
 /// Reads the entries behind a head.
 pub(in crate::disk) fn read_entries(bytes: &[u8]) -> Entries {
     let mut read = Entries::default();
-    let (mut at, mut is_damaged) = (0, false);
+    // Entries were lost, and since then none with a number has come.
+    let (mut at, mut is_unbounded) = (0, false);
+    let mut lost_up_to = 0;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         match Entry::read(rest) {
             Some((entry, length)) => {
                 at = at.saturating_add(length).min(bytes.len());
-                if is_damaged {
-                    read.lost_up_to = Some(read.lost_up_to.unwrap_or(0).max(entry.number()));
+                match entry.number() {
+                    0 if is_unbounded => read.lost_up_to = Some(u64::MAX),
+                    number if is_unbounded || read.lost_up_to.is_some() => {
+                        lost_up_to = number.max(lost_up_to);
+                        (read.lost_up_to, is_unbounded) = (Some(lost_up_to), false);
+                    }
+                    _ => {}
                 }
                 read.entries.push(entry);
                 read.end = at;
             }
             None => {
-                is_damaged = true;
+                is_unbounded = true;
                 at += ALIGN;
             }
         }

@@ -248,3 +248,21 @@ fn syncs_of_the_journal_that_are_asked_for_together_are_all_answered() {
     disk.close();
     assert!(matches!(runtime.block_on(disk.sync_journal()), Err(DiskError::Closed(_))));
 }
+
+#[test]
+fn what_is_stored_is_for_nobody_else_to_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("above").join("cache");
+    let disk = open(&path, 16 * MIB);
+    disk.put(object(1, 1, inline(1, 1000))).unwrap();
+    settled(&disk);
+    disk.close();
+    let others = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o077;
+    assert_eq!(others(&path), 0);
+    let names: Vec<_> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let kinds = ["seg", "toc", "journal"]
+        .map(|kind| names.iter().any(|name| name.extension() == Some(kind.as_ref())));
+    assert_eq!(kinds, [true; 3], "{names:?}");
+    assert!(names.iter().all(|name| others(name) == 0), "{names:?}");
+}

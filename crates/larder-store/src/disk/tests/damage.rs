@@ -175,3 +175,25 @@ fn the_smallest_of_damages_is_found_by_fsck() {
     assert_eq!(report.damaged.len(), 1);
     assert_eq!(&report.damaged[0].0, path);
 }
+
+#[test]
+fn an_entry_that_is_lost_before_such_as_have_no_number_may_have_named_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = open(folder.path(), 16 * MIB);
+    for k in 1..=3 {
+        disk.put(object(k, 5, inline(k, 1000))).unwrap();
+    }
+    settled(&disk);
+    disk.invalidate(&disk.address(&key(1)), 6);
+    let at = disk.address(&key(2));
+    disk.remove(&at, disk.find(&at)[0]);
+    disk.kill();
+    drop(disk);
+    let journal = files(folder.path(), &[".journal"]).remove(0);
+    let mut bytes = fs::read(&journal).unwrap();
+    bytes[crate::disk::format::journal::JOURNAL_HEAD_BYTES + 9] ^= 1;
+    fs::write(&journal, bytes).unwrap();
+    let disk = open(folder.path(), 16 * MIB);
+    assert_eq!(look(&disk, 1), None, "it was invalidated");
+    assert_eq!(look(&disk, 2), None, "it was taken out");
+}

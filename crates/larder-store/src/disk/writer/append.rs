@@ -4,7 +4,6 @@
 //! the batch is lost and the segment is not written to any more. A segment's room is allocated before its first byte is
 //! written; when it is full it gets its table, and what it did not need goes back.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -376,7 +375,7 @@ impl crate::disk::Shared {
             return Err(io::Error::other("there are no more numbers for segments"));
         }
         let path = segment_path(&self.settings.path, id);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        let file = sys::private().read(true).write(true).create_new(true).open(&path)?;
         let filled = sys::allocate(&file, self.segment_bytes).and_then(|allocated| {
             self.is_zeroing.fetch_or(allocated == Allocated::Zeroed, Ordering::Relaxed);
             let head = SegmentHead { disk: self.superblock.disk, segment: id };

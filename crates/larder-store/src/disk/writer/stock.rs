@@ -5,7 +5,6 @@
 //! only the names of those segments (without their tables, the dead in them would be alive again), the latest notes, and the
 //! highest number.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -22,6 +21,7 @@ use crate::disk::journal::Journal;
 use crate::disk::owner::Owner;
 use crate::disk::segment::{Segment, read_toc, toc_path};
 use crate::disk::space::blocks;
+use crate::disk::sys;
 use crate::disk::walk;
 
 /// Notes that are kept; of more the latest.
@@ -163,11 +163,12 @@ impl Shared {
     fn replace_toc(&self, segment: u32, bytes: &[u8]) -> io::Result<()> {
         let path = toc_path(&self.settings.path, segment);
         let fresh: PathBuf = path.with_extension("toc.new");
-        let result = File::create(&fresh).and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_data()?;
-            std::fs::rename(&fresh, &path)
-        });
+        let result =
+            sys::private().write(true).create(true).truncate(true).open(&fresh).and_then(|mut file| {
+                file.write_all(bytes)?;
+                file.sync_data()?;
+                std::fs::rename(&fresh, &path)
+            });
         if result.is_err() {
             // Half a table would take room that nobody counts.
             let _ = std::fs::remove_file(&fresh);

@@ -133,10 +133,11 @@ pub(super) enum Judged {
     Stored(Box<Meta>),
     /// One that it stored for the same URI in the other scheme.
     OtherScheme,
+    /// What a crash of the machine, or the loss of what was known of it, has left of a response that larder stored: nobody's, and
+    /// worth nothing.
+    Torn,
     /// Somebody put it there, or changed it.
     ByHand,
-    /// larder's own, by its mark; but what it was stored for is lost, so it stands for nothing.
-    Lost,
 }
 
 impl Judged {
@@ -167,8 +168,24 @@ pub(super) fn judge(lines: &[u8], uri: Option<&TargetUri<'_>>, file: &Status) ->
     match read() {
         Some((meta, false)) => Judged::Stored(Box::new(meta)),
         Some((_, true)) => Judged::OtherScheme,
+        None if is_torn(lines, file) => Judged::Torn,
         None => Judged::ByHand,
     }
+}
+
+/// Whether lines are those of this very file, untouched since, but for an end that is missing: a file system writes names
+/// and attributes down long before contents. Who edits a file changes its modification time.
+fn is_torn(lines: &[u8], file: &Status) -> bool {
+    let read = || {
+        let mut lines = Lines(lines);
+        (lines.next()? == MAGIC.as_bytes()).then_some(())?;
+        let (size, rest) = lines.value("file")?.split_once(' ')?;
+        let (seconds, nanoseconds) = file.modified;
+        let is_it = rest == format!("{seconds} {nanoseconds} {}", file.inode);
+        Some(is_it && file.size < size.parse().ok()?)
+    };
+    // Lines in a file of their own share its fate.
+    lines.is_empty() || read().unwrap_or(false)
 }
 
 /// What is left to read.

@@ -41,7 +41,7 @@ fn meta() -> Meta {
 fn stored(judged: Judged) -> Option<Meta> {
     match judged {
         Judged::Stored(meta) => Some(*meta),
-        Judged::OtherScheme | Judged::ByHand | Judged::Lost => None,
+        Judged::OtherScheme | Judged::Torn | Judged::ByHand => None,
     }
 }
 
@@ -63,6 +63,19 @@ fn meta_is_void_for_any_other_file() {
     let renamed = TargetUri { path: "/b", ..uri(Scheme::Http) };
     assert!(judge(&lines, Some(&renamed), &of).is_by_hand());
     assert!(judge(&beside("a"), None, &of).is_by_hand());
+}
+
+#[test]
+fn what_lacks_its_end_and_nothing_else_is_torn_and_no_persons() {
+    let of = file(10, 5, 99);
+    let lines = meta().write(&uri(Scheme::Http), &of);
+    let judged = |file: &Status| judge(&lines, Some(&uri(Scheme::Http)), file);
+    assert!(matches!(judged(&file(0, 5, 99)), Judged::Torn));
+    assert!(matches!(judged(&file(9, 5, 99)), Judged::Torn));
+    for edited in [file(9, 6, 99), file(11, 5, 99), file(9, 5, 98)] {
+        assert!(judged(&edited).is_by_hand());
+    }
+    assert!(matches!(judge(b"", None, &of), Judged::Torn), "lines of their own are torn, too");
 }
 
 #[test]

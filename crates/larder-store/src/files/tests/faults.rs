@@ -147,3 +147,23 @@ fn what_fails_in_one_place_does_not_stop_the_others() {
     assert_eq!(elsewhere, Ok(()));
     assert!(removed.unwrap() && !usage.is_failing && usage.errors == 0, "{usage:?}");
 }
+
+#[test]
+fn what_a_crash_of_the_machine_has_torn_is_not_taken_for_a_persons_file() {
+    let fixture = Fixture::new(1 << 20);
+    for path in ["/a", "/b", "/c"] {
+        put(&fixture.store, path, b"0123456789").unwrap();
+        // The name and the attribute are on the disk, the content is not.
+        let file = std::fs::File::options().write(true).open(fixture.path("h").join(&path[1..])).unwrap();
+        let modified = file.metadata().unwrap().modified().unwrap();
+        file.set_len(if path == "/a" { 0 } else { 4 }).unwrap();
+        file.set_modified(modified).unwrap();
+    }
+    let fixture = fixture.reopened(1 << 20);
+    check(&fixture.store, "/a", None);
+    check(&fixture.store, "/b", None);
+    put(&fixture.store, "/a", b"anew").unwrap();
+    check(&fixture.store, "/a", Some(("anew", true)));
+    fixture.store.invalidate(&uri("/b"));
+    wait(|| !fixture.path("h/b").exists());
+}

@@ -143,6 +143,10 @@ fn stored(out: &mut Columns, of: &Explanation) {
     if stored.hit_for_miss {
         out.row("mark", "lately nothing that could be shared came: nobody waits for anybody's fetch");
     }
+    if !stored.stores.is_empty() {
+        let stores = stored.stores.iter().map(|store| kept_in(&store.store, &store.places));
+        out.row("looked in", &stores.collect::<Vec<_>>().join(", then "));
+    }
     if stored.responses.is_empty() {
         out.row("", "nothing");
     }
@@ -158,6 +162,14 @@ fn stored(out: &mut Columns, of: &Explanation) {
     if let Some(response) = chosen {
         out.part("Freshness");
         freshness(out, &response.freshness);
+    }
+}
+
+/// A store, and where it keeps things, as far as that is known.
+fn kept_in(store: &str, places: &[String]) -> String {
+    match places {
+        [] => store.to_owned(),
+        places => format!("{store} ({})", places.join(", ")),
     }
 }
 
@@ -181,6 +193,10 @@ fn variant(out: &mut Columns, place: usize, response: &StoredResponse, is_chosen
         _ => "not selected: it is for other values",
     };
     out.row(&format!("response {}", place + 1), &format!("{form}; {state}"));
+    out.row("  lies in", &kept_in(&response.store, &response.places));
+    if let Some(why) = &response.held_back {
+        out.row("  only there", &cited(why));
+    }
     for vary in &response.vary {
         let quoted =
             |value: Option<&str>| value.map_or_else(|| "none".to_owned(), |value| format!("\"{value}\""));
@@ -316,6 +332,18 @@ fn judged(out: &mut Columns, of: &Judgement) {
     out.row(if of.stored { "stored" } else { "not stored" }, &cited(&of.reason));
     if let Some(help) = &of.help {
         out.row("what helps", help);
+    }
+    if let Some(place) = &of.place {
+        let entry = place.entry.map(|entry| format!("place, entry {entry}")).unwrap_or_default();
+        let wanted = match (place.entry, place.conditions.as_slice()) {
+            (None, _) => place.reason.sentence.clone(),
+            (Some(_), []) => format!("{entry}, which takes everything."),
+            (Some(_), conditions) => format!("{entry}: {}.", conditions.join(", ")),
+        };
+        out.row("goes to", &format!("{}: {wanted}", kept_in(&place.store, &place.places)));
+        if let Some(why) = &place.held_back {
+            out.row("  only there", &cited(why));
+        }
     }
     if !of.vary.is_empty() {
         out.row("varies by", &format!("{} {}", of.vary.join(", "), tied("[RFC 9111 4.1]")));

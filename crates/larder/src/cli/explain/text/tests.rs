@@ -1,8 +1,9 @@
 //! Whole pages of text, from values made by hand.
 
 use larder_proxy::explain::{
-    AskedRequest, Candidate, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart, OriginAnswer,
-    PassedOver, Reason, Route, Server, StaleUse, Stored, StoredResponse, VaryField, Verdict, Window,
+    AskedRequest, Candidate, Decision, Destination, Explanation, Field, Freshness, Judgement, Key, KeyPart,
+    LookedThrough, OriginAnswer, PassedOver, Reason, Route, Server, StaleUse, Stored, StoredResponse,
+    VaryField, Verdict, Window,
 };
 
 use super::super::columns::WIDTH;
@@ -41,6 +42,9 @@ fn response(selected: bool) -> StoredResponse {
         invalidated: false,
         status: 200,
         body_bytes: 10,
+        store: "big".to_owned(),
+        places: vec!["memory".to_owned()],
+        held_back: selected.then(|| reason("queued", "It waits to be written.", "configuration")),
         part: None,
         vary: vec![VaryField {
             name: "accept-language".to_owned(),
@@ -85,7 +89,14 @@ fn hit() -> Explanation {
             dropped_parameters: vec!["utm=1".to_owned()],
             reordered: false,
         }),
-        stored: Stored { responses: vec![response(false), response(true)], hit_for_miss: false },
+        stored: Stored {
+            stores: vec![
+                LookedThrough { store: "default".to_owned(), places: vec!["memory".to_owned()] },
+                LookedThrough { store: "big".to_owned(), places: vec!["memory".to_owned(), "/a".to_owned()] },
+            ],
+            responses: vec![response(false), response(true)],
+            hit_for_miss: false,
+        },
         decision: Decision {
             verdict: Verdict::Hit,
             reason: reason("hit", "What is stored is fresh.", "RFC 9111 4"),
@@ -126,11 +137,15 @@ fn a_hit_is_told_in_the_order_of_its_decision() {
    left out      utm=1: not in the key, nor sent to the origin
 
 3  Stored under it
+   looked in     default (memory), then big (memory, /a)
    response 1    200, 10 bytes; not selected: it is for other values
+     lies in     big (memory)
      varies by   accept-language: stored for "fr", asked for "de" [RFC 9111 4.1]
      etag        "v"
      freshness   fresh for 58 s more
    response 2    200, 10 bytes; selected by this request
+     lies in     big (memory)
+     only there  It waits to be written. [configuration]
      varies by   accept-language: stored for none, asked for "de" [RFC 9111 4.1]
      etag        "v"
 
@@ -161,6 +176,7 @@ fn an_answer_that_is_not_stored_is_told_with_what_would_help() {
         shared: false,
         reason: reason("private", "It says private: it is for one client.", "RFC 9111 5.2.2.7"),
         help: Some("Say public instead.".to_owned()),
+        place: None,
         freshness: freshness(60),
         vary: vec!["accept".to_owned()],
     };
@@ -187,6 +203,51 @@ fn an_answer_that_is_not_stored_is_told_with_what_would_help() {
 
 7  What removes";
     assert!(told.contains(expected), "{told}");
+}
+
+#[test]
+fn an_answer_that_would_be_stored_is_told_with_where_it_goes() {
+    let told = |entry: Option<usize>, conditions: &[&str], held_back: Option<Reason>| {
+        let place = Destination {
+            store: "big".to_owned(),
+            places: vec!["memory".to_owned(), "/a".to_owned()],
+            reason: reason("rule", "The rule names it.", "configuration"),
+            entry,
+            conditions: conditions.iter().map(|told| (*told).to_owned()).collect(),
+            held_back,
+        };
+        let judgement = Judgement {
+            stored: true,
+            shared: true,
+            reason: reason("stored", "It is stored.", "RFC 9111 3"),
+            help: None,
+            place: Some(place),
+            freshness: freshness(60),
+            vary: Vec::new(),
+        };
+        let origin = OriginAnswer {
+            origin: "app".to_owned(),
+            not_asked: None,
+            failed: None,
+            status: Some(200),
+            seconds: Some(0.0123),
+            fields: Vec::new(),
+            judgement: Some(judgement),
+        };
+        text(&Explanation { origin: Some(origin), ..hit() })
+    };
+    let why = reason("failing", "The disk has failed.", "configuration");
+    for (told, expected) in [
+        (told(None, &[], None), "   goes to       big (memory, /a): The rule names it.\n   lifetime"),
+        (
+            told(Some(2), &["type video/*", "status 200"], Some(why)),
+            "   goes to       big (memory, /a): place, entry 2: type video/*, status 200.\n     only there  \
+             The disk has failed. [configuration]\n   lifetime",
+        ),
+        (told(Some(1), &[], None), "big (memory, /a): place, entry 1, which takes everything.\n"),
+    ] {
+        assert!(told.contains(expected), "{told}");
+    }
 }
 
 #[test]

@@ -1,0 +1,169 @@
+//! Where things lie: which stores were looked through, where in them a response lies, and where one would go.
+//!
+//! In: the rule's stores and what was found in them. Out: names, directories, and reasons. A reason is the store's own value
+//! with a sentence beside it; nothing is decided here.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode};
+use larder_cache::StoredHead;
+use larder_observe::CacheId;
+use larder_store::files::{self, NotAFile};
+use larder_store::{CacheKey, HeldBack, Store, disk};
+use serde::{Deserialize, Serialize};
+
+use super::{CONFIGURATION, Reason, Walk};
+use crate::settings::StoreFrom;
+
+/// In place of a directory.
+const MEMORY: &str = "memory";
+
+/// A store that may have something for a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LookedThrough {
+    /// Its name.
+    pub store: String,
+    /// Where it keeps things: `memory`, and directories; empty where a config is explained alone.
+    pub places: Vec<String>,
+}
+
+/// Where a response would go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Destination {
+    /// The store's name.
+    pub store: String,
+    /// Where that keeps things: `memory`, and directories; empty where a config is explained alone.
+    pub places: Vec<String>,
+    /// Who says so: `place`, or who names the rule's store.
+    pub reason: Reason,
+    /// Which entry of `place`, from 1; null where none matches.
+    pub entry: Option<usize>,
+    /// What that entry asks for.
+    pub conditions: Vec<String>,
+    /// Why it would not be on a disk or in a file; null where it would be, where there is memory only, and where a config is
+    /// explained alone.
+    pub held_back: Option<Reason>,
+}
+
+impl Walk<'_> {
+    /// The rule's stores, in the order in which they are looked through.
+    pub(super) fn looked_through(&self) -> Vec<LookedThrough> {
+        let told = |(store, id): (&Arc<Store>, CacheId)| LookedThrough {
+            store: self.store_name(id),
+            places: self.places_of(store),
+        };
+        self.settings.stores().map(told).collect()
+    }
+
+    pub(super) fn store_name(&self, id: CacheId) -> String {
+        self.worker.proxy.store_name(id).to_string()
+    }
+
+    fn places_of(&self, store: &Store) -> Vec<String> {
+        match self.running {
+            true => std::iter::once(MEMORY.to_owned()).chain(store.directories().map(path)).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Where a response lies that was found under `key` in the memory of `store`, and why only there.
+    pub(super) fn lies_in(
+        &self,
+        store: &Store,
+        key: &CacheKey,
+        response: &larder_store::StoredResponse,
+    ) -> (Vec<String>, Option<Reason>) {
+        // A large body stays on its disks, whoever knows of it.
+        let memory = response.body.is_in_memory().then(|| MEMORY.to_owned());
+        let disks = store.disks_of(key, response);
+        let places = memory.into_iter().chain(disks.iter().map(|disk| path(disk))).collect();
+        (places, store.holds_back(key, response).map(held_back))
+    }
+
+    /// Where a response with this head would go, of which the origin sent these fields and announced so many bytes.
+    pub(super) fn destination(
+        &self,
+        (status, fields, announced_bytes): (StatusCode, &HeaderMap, Option<u64>),
+        head: &StoredHead,
+    ) -> (&Arc<Store>, Destination) {
+        let entry = self.settings.place_entry(status, fields, announced_bytes);
+        let place = entry.and_then(|entry| self.settings.places.get(entry));
+        let (store, id) = match place {
+            Some(place) => (&place.store, place.store_id),
+            None => (&self.settings.store, self.settings.store_id),
+        };
+        let reason = match place {
+            Some(_) => Reason::new("place", "An entry of place takes it by what it is.", CONFIGURATION),
+            None => self.says_who(),
+        };
+        let key = self.key();
+        let key = if head.part.is_some() { key.of_parts() } else { key };
+        let holds_back = self.running.then(|| store.would_hold_back(&key, head)).flatten();
+        let told = Destination {
+            store: self.store_name(id),
+            places: self.places_of(store),
+            reason,
+            entry: entry.map(|entry| entry + 1),
+            conditions: place.map(|place| place.what.told()).unwrap_or_default(),
+            held_back: holds_back.map(held_back),
+        };
+        (store, told)
+    }
+
+    fn says_who(&self) -> Reason {
+        let (token, sentence) = match self.settings.store_from {
+            StoreFrom::Rule => ("rule", "The rule names it."),
+            StoreFrom::Site => ("site", "The site names it."),
+            StoreFrom::Defaults => ("defaults", "[defaults] names it."),
+            StoreFrom::BuiltIn => ("built-in", "No setting names a store, so it is the one called default."),
+        };
+        Reason::new(token, sentence, CONFIGURATION)
+    }
+}
+
+fn path(path: &Path) -> String {
+    super::visible(path.to_string_lossy().as_bytes())
+}
+
+/// What keeps a response from lying on a disk or in a file.
+fn held_back(why: HeldBack) -> Reason {
+    let sentence = match why {
+        HeldBack::NotAFile(why) => return Reason::new(why.token(), no_file(why), CONFIGURATION),
+        HeldBack::Files(files::Refused::Counting) => {
+            "The files of the store are being counted: until then none is written, and it is not stored."
+        }
+        HeldBack::Files(_) => {
+            "The file system has failed a moment ago: no file is written, and it is not stored."
+        }
+        HeldBack::Disks(disk::Refused::NoRoom) => "The disk has no room: it stays in memory.",
+        HeldBack::Disks(_) => "The disk has failed and is left alone for a while: it stays in memory.",
+        HeldBack::Queued => "It waits to be written.",
+        HeldBack::NotTaken => "No disk has it: none took it when it came, or it went with what it lay in.",
+    };
+    Reason::new(why.token(), sentence, CONFIGURATION)
+}
+
+fn no_file(why: NotAFile) -> String {
+    match why {
+        NotAFile::Status => {
+            "A file is served as 200 and whole, which this is not: it stays in memory.".to_owned()
+        }
+        NotAFile::Varies => {
+            "It varies, and a file answers every request alike: it stays in memory.".to_owned()
+        }
+        NotAFile::KeyParts => {
+            "Its key has cookies, fields or content in it, which no name shows: it stays in memory."
+                .to_owned()
+        }
+        NotAFile::Encoded => "It has a content coding, which no name shows: it stays in memory.".to_owned(),
+        NotAFile::NotShareable => {
+            "It has to be validated before each use, which no file says: it stays in memory.".to_owned()
+        }
+        NotAFile::LargeHead => "Its fields are more than fits beside a file: it stays in memory.".to_owned(),
+        NotAFile::Unnameable(why) => format!("No file can have its name ({why}): it stays in memory."),
+    }
+}
+
+#[cfg(test)]
+mod tests;

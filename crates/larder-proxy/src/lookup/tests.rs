@@ -1,0 +1,48 @@
+//! When two looks came to the same.
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use larder_cache::{ExchangeTimes, Storability, StoredHead};
+use larder_http::time::Clock;
+use larder_store::{MemoryStoreSettings, StoredBody};
+
+use super::*;
+
+/// The same response each time, as a file gives it.
+fn read(store: &Store, now: Now, number: u64) -> Arc<StoredResponse> {
+    let (request, policy) = (crate::testing::request("/"), CachePolicy::default());
+    let mut fields = HeaderMap::new();
+    fields.insert("cache-control", HeaderValue::from_static("max-age=60"));
+    let times = ExchangeTimes { request: now, response: now };
+    let judged = larder_cache::storable(&request, StatusCode::OK, &fields, times, &policy);
+    let Storability::Storable(freshness) = judged else { panic!("{judged:?}") };
+    let head = StoredHead::new(&request, StatusCode::OK, fields, freshness, &policy);
+    let body = StoredBody::new(vec![Bytes::from_static(b"0123")], store.reserve(4).unwrap());
+    let room = store.reserve(0).unwrap();
+    Arc::new(StoredResponse::new(Arc::new(head), Arc::new(body), number, room))
+}
+
+#[test]
+fn a_file_that_is_read_anew_by_each_look_is_the_same_until_it_is_another() {
+    let store = Store::in_memory(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 });
+    let now = Clock::default().now();
+    let ask = |number| Ask { selected: Some(read(&store, now, number)), ..Ask::new(Forward::Stale) };
+    assert!(ask(1).is_same(&ask(1)));
+    assert!(!ask(2).is_same(&ask(1)));
+    let found =
+        |number| Found::Refresh { stored: Held::Shared(read(&store, now, number)), age: Duration::ZERO };
+    assert!(found(1).has(&read(&store, now, 1)));
+    assert!(!found(2).has(&read(&store, now, 1)));
+}
+
+#[test]
+fn what_only_a_look_that_waits_can_see_is_there_still_for_all_that_is_known() {
+    let store = Store::in_memory(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 });
+    let before = Ask { selected: Some(read(&store, Clock::default().now(), 1)), ..Ask::new(Forward::Stale) };
+    let blind = |may_recall| Ask { may_recall, ..Ask::new(Forward::UriMiss) };
+    assert!(blind(true).is_same(&before));
+    assert!(!blind(false).is_same(&before), "it is gone");
+    assert!(Found::Ask(blind(true)).has(before.selected.as_ref().unwrap()));
+    assert!(!Found::Ask(blind(false)).has(before.selected.as_ref().unwrap()));
+}
