@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod absent;
+mod failing;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
