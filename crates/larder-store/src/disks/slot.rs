@@ -61,6 +61,13 @@ pub(super) struct Present {
     pub(super) bytes: u64,
 }
 
+impl Present {
+    fn of(disk: Arc<Disk>) -> Self {
+        let bytes = disk.usage().max_bytes.max(1);
+        Self { disk, bytes }
+    }
+}
+
 #[derive(Debug)]
 struct Absence {
     missed: Missed,
@@ -77,8 +84,7 @@ impl Slot {
     /// A disk that is there.
     pub(super) fn of(disk: Arc<Disk>) -> Self {
         let slot = Self::empty(disk.settings().clone(), Clock::default());
-        let bytes = disk.usage().max_bytes.max(1);
-        slot.present.get_or_init(|| Present { disk, bytes });
+        slot.present.get_or_init(|| Present::of(disk));
         slot
     }
 
@@ -191,6 +197,7 @@ impl Slot {
     /// Opens it with what it holds; `None` where that cannot be believed.
     fn open_as_it_is(&self, admit: &Admit) -> Result<Option<()>, DiskError> {
         let disk = Disk::open_with(self.settings.clone(), self.clock.clone())?;
+        let present = Present::of(Arc::clone(&disk));
         // From here on invalidations have higher numbers than anything that the disk knows.
         let Some(number) = admit(disk.last_number(), disk.notes()) else {
             disk.close();
@@ -204,7 +211,7 @@ impl Slot {
                 }
                 let missed = absence.missed.take();
                 if missed.is_empty() {
-                    self.settle(&mut absence, disk, false);
+                    self.settle(&mut absence, present, false);
                     return Ok(Some(()));
                 }
                 missed
@@ -220,20 +227,20 @@ impl Slot {
     /// Opens it without what it holds.
     fn open_anew(&self) -> Result<(), DiskError> {
         let disk = Disk::open_anew(self.settings.clone(), self.clock.clone())?;
-        self.settle(&mut self.absence.lock(), disk, true);
+        let present = Present::of(disk);
+        self.settle(&mut self.absence.lock(), present, true);
         Ok(())
     }
 
     /// It is used from now on, unless the store was closed meanwhile.
-    fn settle(&self, absence: &mut Absence, disk: Arc<Disk>, is_anew: bool) {
+    fn settle(&self, absence: &mut Absence, present: Present, is_anew: bool) {
         absence.is_trying = false;
         absence.missed = Missed::default();
         if absence.is_closed {
             // Dropped, it is told to end; nothing was written to it.
             return;
         }
-        let bytes = disk.usage().max_bytes.max(1);
-        self.present.get_or_init(|| Present { disk, bytes });
+        self.present.get_or_init(|| present);
         absence.push(AbsenceEvent::Back { is_anew });
     }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod absent;
+mod failing;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -283,7 +284,9 @@ fn an_invalidation_comes_before_a_response_is_kept_or_after_it_everywhere() {
 fn what_is_hot_in_memory_has_another_life_on_its_disk() {
     let folders = Folders::new();
     let disks = folders.disks(Layout::Single, &[16]);
-    let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
+    // Room for all of it: what is evicted from memory is not what this is about.
+    let memory = MemoryStoreSettings { memory: 64 << 20, ..MEMORY };
+    let store = Store::new(&memory, Some(Arc::clone(&disks)));
     keep(&store, "/hot", 100);
     keep(&store, "/cold", 100);
     written(&disks);

@@ -1,4 +1,4 @@
-//! Disks that are absent when a store is opened, that come back, and that fail meanwhile.
+//! Disks that are absent when a store is opened, and come back.
 //!
 //! A disk goes by a file in the place of the folder that it lies in, which holds for root as well, and comes back by the
 //! folder itself. Attempts are made by hand, so that no test waits for a pause to end, but for the one that is about it.
@@ -8,19 +8,19 @@ use std::path::Path;
 use super::*;
 use crate::disk::DiskError;
 
-const LAYOUTS: [(Layout, usize); 4] =
+pub(super) const LAYOUTS: [(Layout, usize); 4] =
     [(Layout::Single, 1), (Layout::Mirror, 2), (Layout::Stripe, 2), (Layout::Hash, 2)];
-const NEWER: usize = 1234;
+pub(super) const NEWER: usize = 1234;
 
 /// Disks of which the first lies in a folder that can be taken away.
-struct Shelf {
+pub(super) struct Shelf {
     folders: Folders,
     layout: Layout,
     count: usize,
 }
 
 impl Shelf {
-    fn new(layout: Layout, count: usize) -> Self {
+    pub(super) fn new(layout: Layout, count: usize) -> Self {
         let folders = Folders::new();
         std::fs::create_dir(folders.0.join("mounted")).unwrap();
         Self { folders, layout, count }
@@ -35,7 +35,7 @@ impl Shelf {
     }
 
     /// A program that another test starts at the same moment has the lock of a disk too, until it has begun to run.
-    fn open(&self) -> Arc<Disks> {
+    pub(super) fn open(&self) -> Arc<Disks> {
         let settings = |path| DiskSettings { path, size: DiskSize::Bytes(16 << 20), idle: None };
         let until = Instant::now() + Duration::from_secs(20);
         loop {
@@ -47,13 +47,13 @@ impl Shelf {
         }
     }
 
-    fn take_away(&self) {
+    pub(super) fn take_away(&self) {
         let mounted = self.folders.0.join("mounted");
         std::fs::rename(&mounted, self.folders.0.join("away")).unwrap();
         std::fs::write(mounted, "in the way").unwrap();
     }
 
-    fn bring_back(&self) {
+    pub(super) fn bring_back(&self) {
         let mounted = self.folders.0.join("mounted");
         std::fs::remove_file(&mounted).unwrap();
         std::fs::rename(self.folders.0.join("away"), mounted).unwrap();
@@ -71,11 +71,11 @@ impl Shelf {
     }
 }
 
-fn store(disks: &Arc<Disks>) -> Arc<Store> {
+pub(super) fn store(disks: &Arc<Disks>) -> Arc<Store> {
     Store::new(&MEMORY, Some(Arc::clone(disks)))
 }
 
-fn length(number: usize) -> usize {
+pub(super) fn length(number: usize) -> usize {
     if number < 10 { 100 } else { PIECE_BYTES + 5 }
 }
 
@@ -92,7 +92,7 @@ fn quiet(last: u64, _: Vec<(u64, Vec<u8>)>) -> Option<u64> {
     Some(last + 1)
 }
 
-fn lengths(disks: &Arc<Disks>) -> Vec<Option<usize>> {
+pub(super) fn lengths(disks: &Arc<Disks>) -> Vec<Option<usize>> {
     (0..20).map(|number| found(disks, &path(number)).map(|body| body.len())).collect()
 }
 
@@ -322,35 +322,6 @@ fn a_disk_that_is_somebody_elses_is_an_error() {
     let settings = shelf.paths().into_iter().map(settings).collect();
     let opened = Disks::open(Layout::Hash, settings, 1 << 30, &Clock::default());
     assert!(matches!(opened, Err(DiskError::NotOurs(_))), "{opened:?}");
-}
-
-/// Whatever a layout does about a disk that fails, it has to find out that the disk works again: by writing to it.
-#[test]
-fn a_disk_that_failed_is_used_again_when_it_works() {
-    for (layout, count) in LAYOUTS {
-        let shelf = Shelf::new(layout, count);
-        let disks = shelf.open();
-        let store = store(&disks);
-        let usage = || disks.usage().0[0].1;
-        let mut number = 0;
-        let mut keep_until = |is_enough: &dyn Fn() -> bool| {
-            let until = Instant::now() + Duration::from_secs(20);
-            while !is_enough() {
-                assert!(Instant::now() < until, "{layout:?}: {:?}", usage());
-                keep(&store, &path(number), PIECE_BYTES);
-                number += 1;
-                written(&disks);
-            }
-        };
-        keep_until(&|| usage().written_objects > 2);
-        // No segment can be made any more.
-        shelf.take_away();
-        keep_until(&|| usage().is_failing);
-        shelf.bring_back();
-        let before = usage().written_objects;
-        keep_until(&|| usage().written_objects > before + 2);
-        assert!(!usage().is_failing, "{layout:?}");
-    }
 }
 
 /// What is in the disk's place is not touched.

@@ -152,6 +152,10 @@ async fn what_an_absent_disk_holds_is_found_when_it_is_back() {
         let shelf = Shelf::new(&origin, layout);
         shelf.fill(catalogue).await;
         shelf.take_away();
+        // It ends in good order without its disk.
+        let mut larder = Process::run_config(&shelf.site.config).await;
+        larder.signal(Signal::TERM);
+        assert_eq!(larder.end().await, 0);
         let larder = Process::run_config(&shelf.site.config).await;
         match layout {
             "single" => assert!(find_all(larder.addr, catalogue).await.is_empty()),
