@@ -114,7 +114,7 @@ impl RuleSettings {
         }
         let has = |store: &Arc<Store>| {
             let (there, _) = store.responses(key, Duration::ZERO);
-            there.iter().any(|other| Arc::ptr_eq(other, stored))
+            there.iter().any(|other| other.is_same(stored))
         };
         self.stores().map(|(store, _)| store).find(|store| has(store)).unwrap_or(&self.store)
     }

@@ -284,7 +284,7 @@ pub(super) async fn cached(
 
 /// Whether a look found `stored` usable.
 fn is_found(found: &Found, stored: &Arc<StoredResponse>) -> bool {
-    found.usable().is_some_and(|usable| Arc::ptr_eq(usable, stored))
+    found.usable().is_some_and(|usable| usable.is_same(stored))
 }
 
 /// Whether a response to this request is not to be stored yet, because its URL has not been asked for often enough. What

@@ -199,3 +199,25 @@ async fn many_slow_clients_hold_an_eighth_of_the_store() {
     assert_eq!(house.store.memory().promotions().under_way_bytes.load(Ordering::Relaxed), 2 * MIB);
     assert!(house.store.usage().bytes < 3 * MIB, "{:?}", house.store.usage());
 }
+
+#[tokio::test]
+async fn who_holds_it_from_before_still_renews_it_or_takes_it_out() {
+    for renews in [true, false] {
+        let house = house();
+        house.keep("/a", 2);
+        house.read("/a").await;
+        let before = house.find(&key("/a")).await;
+        house.read("/a").await;
+        assert!(!before.body.is_in_memory() && house.there(&key("/a")).unwrap().body.is_in_memory());
+        if renews {
+            let room = house.store.reserve(2000).unwrap();
+            let head = head(&request(&[]), None);
+            let new = StoredResponse::new(Arc::clone(&head), Arc::clone(&before.body), 0, room);
+            assert!(house.store.replace(&key("/a"), &before, Arc::new(new), || true));
+            assert!(Arc::ptr_eq(&house.there(&key("/a")).unwrap().head, &head));
+        } else {
+            house.store.remove(&key("/a"), &before);
+            assert!(house.there(&key("/a")).is_none() && !house.store.may_recall(&key("/a")));
+        }
+    }
+}
