@@ -151,7 +151,7 @@ impl RuleSettings {
         }
         let has = |store: &Arc<Store>| {
             let (there, _) = store.responses(key, Duration::ZERO);
-            there.iter().any(|other| Arc::ptr_eq(other, stored))
+            there.iter().any(|other| other.is_same(stored))
         };
         let stores = || self.stores().map(|(store, _)| store);
         // What is in no memory any more may have come from a file.

@@ -288,6 +288,11 @@ impl StoredResponse {
         Self { head, body, number, room, took: Duration::ZERO, refreshing: Refreshing::default() }
     }
 
+    /// Whether both are the same response, wherever the body of each lies: it may come into memory while somebody holds the other.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.head, &other.head)
+    }
+
     /// Tells it apart from the others under its key, and from what it replaces not at all: which requests select it, and
     /// which part of a representation it is.
     pub fn identity(&self) -> u64 {

@@ -163,7 +163,7 @@ fn is_one(one: &Arc<StoredResponse>, other: &Arc<StoredResponse>) -> bool {
         let freshness = &stored.head.freshness;
         (freshness.received.wall, freshness.source, stored.took, stored.number, stored.body.length())
     };
-    Arc::ptr_eq(one, other) || what(one) == what(other)
+    one.is_same(other) || what(one) == what(other)
 }
 
 /// What to look for, and where.

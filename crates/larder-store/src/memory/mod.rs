@@ -315,7 +315,7 @@ impl MemoryStore {
         valid: impl FnOnce() -> bool,
     ) -> bool {
         // What is replaced is dropped behind the lock.
-        let is_old = |item: &Item| item.response().is_some_and(|response| Arc::ptr_eq(response, old));
+        let is_old = |item: &Item| item.response().is_some_and(|response| response.is_same(old));
         let replaced = self.place(key.hash()).change(|shard| {
             (shard.has(key, is_old) && valid()).then(|| shard.replace(key, old, new)).flatten()
         });
@@ -325,7 +325,7 @@ impl MemoryStore {
     /// Takes one response out of the index, where it still is.
     pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
         let mut dropped = Vec::new();
-        let is_it = |item: &Item| item.response().is_some_and(|other| Arc::ptr_eq(other, response));
+        let is_it = |item: &Item| item.response().is_some_and(|other| other.is_same(response));
         self.place(key.hash()).change(|shard| shard.remove(key, is_it, &mut dropped));
     }
 

@@ -219,7 +219,7 @@ impl Shard {
     ) -> Option<Arc<StoredResponse>> {
         let is_old = |slot: &usize| {
             let item = self.entries.get(*slot).and_then(|entry| entry.item.response());
-            item.is_some_and(|response| Arc::ptr_eq(response, old))
+            item.is_some_and(|response| response.is_same(old))
         };
         let slot = self.key(key)?.slots.iter().copied().find(is_old)?;
         let (before, after, queue) = {

@@ -139,7 +139,8 @@ async fn neither_ranges_nor_what_is_too_large_for_memory_are_promoted() {
         }
         assert!(!house.read("/large").await);
     }
-    assert_eq!(house.store.usage().promoted, 0);
+    let promotions = house.store.memory().promotions();
+    assert_eq!((house.store.usage().promoted, promotions.read_bytes.load(Ordering::Relaxed)), (0, 0));
 }
 
 #[tokio::test]
@@ -198,4 +199,26 @@ async fn many_slow_clients_hold_an_eighth_of_the_store() {
     streams.iter_mut().for_each(|stream| drop(stream.as_mut().poll_frame(&mut nobody)));
     assert_eq!(house.store.memory().promotions().under_way_bytes.load(Ordering::Relaxed), 2 * MIB);
     assert!(house.store.usage().bytes < 3 * MIB, "{:?}", house.store.usage());
+}
+
+#[tokio::test]
+async fn who_holds_it_from_before_still_renews_it_or_takes_it_out() {
+    for renews in [true, false] {
+        let house = house();
+        house.keep("/a", 2);
+        house.read("/a").await;
+        let before = house.find(&key("/a")).await;
+        house.read("/a").await;
+        assert!(!before.body.is_in_memory() && house.there(&key("/a")).unwrap().body.is_in_memory());
+        if renews {
+            let room = house.store.reserve(2000).unwrap();
+            let head = head(&request(&[]), None);
+            let new = StoredResponse::new(Arc::clone(&head), Arc::clone(&before.body), 0, room);
+            assert!(house.store.replace(&key("/a"), &before, Arc::new(new), || true));
+            assert!(Arc::ptr_eq(&house.there(&key("/a")).unwrap().head, &head));
+        } else {
+            house.store.remove(&key("/a"), &before);
+            assert!(house.there(&key("/a")).is_none() && !house.store.may_recall(&key("/a")));
+        }
+    }
 }

@@ -127,12 +127,10 @@ impl Larder for Insight {
             evictions.value(&[("cache", name.as_str()), ("reason", "variants")], usage.evicted_variants);
             evictions.value(&[("cache", name.as_str()), ("reason", "idle")], usage.evicted_idle);
         }
-        drop(evictions);
         let mut promotions = out.family(&family::PROMOTIONS);
         for (name, usage) in &usages {
             promotions.value(&[("cache", name.as_str())], usage.promoted);
         }
-        drop(promotions);
         for (name, store) in &view.stores {
             for (path, usage) in store.disks_usage().unwrap_or_default().0 {
                 let labels = [("cache", name.as_str()), ("disk", &*path.to_string_lossy())];
