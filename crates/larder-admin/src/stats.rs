@@ -130,9 +130,9 @@ pub struct StoreStats {
 /// What one tier of a store holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct TierStats {
-    /// `memory` or `disk`.
+    /// `memory`, `disk` or `files`.
     pub tier: &'static str,
-    /// The disk's directory.
+    /// The directory of the disk, or of the files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
     /// Bytes held.

@@ -9,6 +9,7 @@
 //! layout is the command line's.
 
 mod explanation;
+mod file;
 mod origin;
 mod question;
 mod removal;
@@ -107,8 +108,9 @@ impl Worker {
         }
         let key = walk.key();
         walk.recall(&key).await;
-        let under = Under::look(&walk, &key);
-        let outlook = walk.look_up(&key, &under);
+        let found = walk.find(&key).await;
+        let under = Under::look(&walk, &key, &found);
+        let outlook = walk.look_up(&key, &under, found);
         let told = route::key_told(&walk, &raw_target);
         let answer = match outlook.needs_origin {
             true => walk.ask_origin(outlook.marked, outlook.seldom).await,
@@ -181,12 +183,10 @@ impl Walk<'_> {
     }
 
     /// What the look-up says, in words.
-    fn look_up(&self, key: &larder_store::CacheKey, under: &Under) -> Outlook {
-        let groups = self.worker.proxy.numbering.groups();
-        let holds = |stored: &larder_store::StoredResponse| groups.hold(&stored.head.groups, stored.number);
+    fn look_up(&self, key: &larder_store::CacheKey, under: &Under, found: Found) -> Outlook {
         let policy = &self.settings.policy;
-        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), holds };
-        match sought.look_up(self.now) {
+        match found {
+            Found::Fresh { stored, .. } if stored.body.is_by_hand() => self.by_hand(&stored),
             Found::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
             Found::Refresh { stored, .. } => self.refreshed(&stored.head, StaleReason::WhileRevalidate),
             Found::Ask(_) if larder_cache::only_if_cached(self.head(), policy) => {

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use larder_cache::explain::{LifetimeCandidate, lifetimes, shortened_from};
-use larder_cache::{CachePolicy, ExchangeTimes, StoredHead};
+use larder_cache::{CachePolicy, ExchangeTimes, LifetimeSource, StoredHead};
 use larder_http::fields::cache_groups;
 use larder_http::time::Now;
 use larder_store::CacheKey;
 
+use crate::lookup::Found;
 use crate::respond;
 
 use super::{
@@ -30,7 +31,8 @@ struct Lying {
 }
 
 impl Under {
-    pub(super) fn look(walk: &Walk<'_>, key: &CacheKey) -> Self {
+    /// `found` is what the look-up brings: a plain file is in no index.
+    pub(super) fn look(walk: &Walk<'_>, key: &CacheKey, found: &Found) -> Self {
         let groups = walk.worker.proxy.numbering.groups();
         let fields = &walk.head().fields;
         let stores = || walk.settings.stores().map(|(store, _)| store);
@@ -40,13 +42,18 @@ impl Under {
             (each.into_iter().flat_map(|(responses, _)| responses), is_marked)
         };
         let ((whole, hit_for_miss), (parts, _)) = (under(key), under(&key.of_parts()));
+        let found = found.usable().or(match found {
+            Found::Ask(ask) => ask.selected.as_ref(),
+            Found::Fresh { .. } | Found::Refresh { .. } => None,
+        });
+        let file = found.filter(|found| found.body.is_a_file()).cloned();
         let lying = |response: Arc<larder_store::StoredResponse>| Lying {
             selected: response.head.vary.selects(fields)
                 && respond::has_what_is_asked(walk.head(), &response, walk.now.wall),
             holds: groups.hold(&response.head.groups, response.number),
             response,
         };
-        Self { responses: whole.chain(parts).map(lying).collect(), hit_for_miss }
+        Self { responses: file.into_iter().chain(whole).chain(parts).map(lying).collect(), hit_for_miss }
     }
 
     /// The newest whole response that the request selects.
@@ -95,6 +102,11 @@ fn vary(head: &StoredHead, request: &HeaderMap) -> Vec<VaryField> {
 
 /// Everything that gives a stored response a lifetime.
 fn lifetimes_of(head: &StoredHead, policy: &CachePolicy) -> Vec<LifetimeCandidate> {
+    // What its fields say is not asked.
+    if head.freshness.source == LifetimeSource::ByHand {
+        let larder_cache::Freshness { lifetime, source, .. } = head.freshness;
+        return vec![LifetimeCandidate { source, field: "a file by hand".to_owned(), lifetime }];
+    }
     let received = head.freshness.received;
     let times = ExchangeTimes { request: received, response: received };
     lifetimes(head.status, &head.all_fields(), times, policy)
