@@ -135,3 +135,6 @@ fn wanted(
     body.pieces().iter().try_for_each(|piece| fill.write(piece.clone()))?;
     Ok(Wanted::Written(fill))
 }
+
+#[cfg(test)]
+mod tests;

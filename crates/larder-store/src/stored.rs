@@ -58,7 +58,7 @@ enum Elsewhere {
     Disks(Box<DiskPieces>),
     File(Arc<FileHit>),
     /// In a file that has no name yet.
-    Filled(FilledBody),
+    Filled(Box<FilledBody>),
 }
 
 impl StoredBody {
@@ -92,7 +92,7 @@ impl StoredBody {
 
     /// A body that was written to a plain file while it arrived, and is not stored yet.
     pub(crate) fn filled(fill: FileFill) -> Self {
-        Self { elsewhere: Some(Elsewhere::Filled(FilledBody::new(fill))), ..Self::empty() }
+        Self { elsewhere: Some(Elsewhere::Filled(Box::new(FilledBody::new(fill)))), ..Self::empty() }
     }
 
     /// What stores the plain file that was written while it arrived; for the first who asks.

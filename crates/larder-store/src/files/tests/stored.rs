@@ -205,11 +205,7 @@ fn nobody_ever_reads_half_of_a_file() {
 fn a_full_queue_refuses_and_never_waits() {
     let fixture = Fixture::new(1 << 30);
     // The writing thread is held up.
-    let (release, held) = mpsc::channel::<()>();
-    let hold = Box::new(move || {
-        let _ = held.recv();
-    });
-    assert!(fixture.store.shared.queue.push_end(queue::Job::Run(hold), || true).is_ok());
+    let release = hold_up(&fixture.store);
     let mut fill = fixture.store.begin(&uri("/a"), None).unwrap();
     let piece = Bytes::from(vec![0; 1 << 20]);
     let taken = (0..40).map_while(|_| fill.write(piece.clone()).ok()).count();
@@ -256,11 +252,7 @@ fn storing_the_same_again_and_again_keeps_the_queue_short() {
 fn what_is_about_to_be_removed_is_not_found_any_more() {
     let fixture = Fixture::new(1 << 20);
     put(&fixture.store, "/a", b"old").unwrap();
-    let (release, held) = mpsc::channel::<()>();
-    let hold = Box::new(move || {
-        let _ = held.recv();
-    });
-    assert!(fixture.store.shared.queue.push_end(queue::Job::Run(hold), || true).is_ok());
+    let release = hold_up(&fixture.store);
     fixture.store.invalidate(&uri("/a"));
     assert!(fixture.path("h/a").exists());
     assert!(matches!(fixture.store.look(&uri("/a")), Look::Absent));
