@@ -10,6 +10,7 @@
 //! Deliberately absent: checksums (others may write), any judgement of HTTP but [`may_hold`].
 
 mod arriving;
+mod cursor;
 mod doomed;
 mod error;
 mod export;
@@ -44,6 +45,7 @@ use std::time::{Duration, SystemTime};
 use http::HeaderValue;
 
 pub(crate) use arriving::Arriving;
+pub use cursor::FilesCursor;
 pub use error::{FilesError, NotAFile, Refused};
 pub use export::{ExportSettings, Exported, LeftOut, Page, export};
 pub(crate) use fill::FilledBody;
@@ -51,7 +53,7 @@ pub use fill::{Done, FileFill};
 pub(crate) use hit::FileStamp;
 pub use hit::{FileHit, PIECE_BYTES, Source, freshness_by_hand};
 pub use holdable::may_hold;
-pub use list::{Listed, Odd, survey};
+pub use list::{FilesPage, Listed, Odd, survey};
 pub use meta::{Meta, StoredTimes};
 pub use name::{TargetUri, Unnameable};
 pub use open::FilesSettings;
@@ -337,25 +339,30 @@ impl Shared {
 
     /// Judges a file that was found and reads it. `None` where it was stored for the other scheme.
     fn open(&self, found: Found, name: &Name, uri: &TargetUri<'_>) -> std::io::Result<Option<Arc<FileHit>>> {
-        let Found { file, status, path } = found;
         let now = SystemTime::now();
+        let Some(opened) = self.judged(found, name, uri, now) else { return Ok(None) };
+        let is_by_hand = matches!(opened.source, Source::ByHand(_));
+        let (bytes, inodes) = self.found_to_take(&opened.status, name);
+        let noted = Noted { inode: opened.status.inode, bytes, is_by_hand, is_use: true };
+        let claim = self.index.note(name, &noted, || self.room.take(bytes, inodes));
+        let hit = Arc::new(FileHit::read(opened, Some(claim))?);
+        self.index.keep(name, &hit, now);
+        Ok(Some(hit))
+    }
+
+    /// What a file is for a request. `None` where it was stored for the other scheme.
+    fn judged(&self, found: Found, name: &Name, uri: &TargetUri<'_>, now: SystemTime) -> Option<Opened> {
+        let Found { file, status, path } = found;
         let source = match self.tree.judge(&file, &status, name, Some(uri)) {
             Judged::Stored(meta) => Source::Stored(meta),
-            Judged::OtherScheme => return Ok(None),
+            Judged::OtherScheme => return None,
             Judged::ByHand => {
                 let shown = String::from_utf8_lossy(name.shown());
                 Source::ByHand(hit::fields_by_hand(&status, &shown, self.default_type.as_ref(), now))
             }
         };
-        let is_by_hand = matches!(source, Source::ByHand(_));
-        let (bytes, inodes) = self.found_to_take(&status, name);
-        let noted = Noted { inode: status.inode, bytes, is_by_hand, is_use: true };
-        let claim = self.index.note(name, &noted, || self.room.take(bytes, inodes));
         let (scheme, is_in_memory) = (uri.scheme, self.tree.is_in_memory());
         let closer = Arc::downgrade(&self.queue);
-        let opened = Opened { file: Arc::new(file), status, path, source, scheme, is_in_memory, closer };
-        let hit = Arc::new(FileHit::read(opened, Some(claim))?);
-        self.index.keep(name, &hit, now);
-        Ok(Some(hit))
+        Some(Opened { file: Arc::new(file), status, path, source, scheme, is_in_memory, closer })
     }
 }

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, mkdirat, openat, 
 use rustix::io::Errno;
 
 use super::error::FilesError;
-use super::meta::{self, Judged, META_BYTES_MAX};
+use super::meta::{self, Judged, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri, digest};
 use super::sys::{self, Cached, DIRECTORY, READ, Resolver, Status};
 
@@ -211,7 +211,7 @@ impl Tree {
         Ok(found)
     }
 
-    /// Whose the file of a name is.
+    /// Whose the file of a name is; of a request for `uri`, where there is one.
     pub(super) fn judge(
         &self,
         file: &File,
@@ -219,12 +219,23 @@ impl Tree {
         name: &Name,
         uri: Option<&TargetUri<'_>>,
     ) -> Judged {
-        let lines = match sys::attribute(file) {
+        match (self.lines(file, status, name), uri) {
+            (None, _) => Judged::ByHand,
+            (Some(lines), Some(uri)) => meta::judge(&lines, uri, status),
+            (Some(lines), None) => match stored(&lines, status, name) {
+                Some((_, meta)) => Judged::Stored(Box::new(meta)),
+                None => Judged::ByHand,
+            },
+        }
+    }
+
+    /// The lines that lie with a file.
+    pub(super) fn lines(&self, file: &File, status: &Status, name: &Name) -> Option<Vec<u8>> {
+        match sys::attribute(file) {
             Some(lines) if lines != meta::BESIDE => Some(lines),
             None if self.has_attributes => None,
             _ => self.beside(name, status),
-        };
-        lines.map_or(Judged::ByHand, |lines| meta::judge(&lines, uri, status))
+        }
     }
 
     /// Meta from its own file.
@@ -237,6 +248,14 @@ impl Tree {
         file.read_exact_at(&mut lines, 0).ok()?;
         Some(lines)
     }
+}
+
+/// The response that larder stored in the file of a name, by the lines that lie with it: they go along where somebody gives the
+/// file another name, and then it is theirs.
+pub(super) fn stored<'a>(lines: &'a [u8], status: &Status, name: &Name) -> Option<(TargetUri<'a>, Meta)> {
+    let (said, meta) = meta::read(lines, status)?;
+    let uri = TargetUri::parse(said)?;
+    (Name::of(&uri).ok()? == *name).then_some((uri, meta))
 }
 
 /// Where the meta of a name's file lies when it is a file of its own: another one for each file that has the name.

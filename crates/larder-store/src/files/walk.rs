@@ -115,7 +115,7 @@ impl Shared {
             Err(error) => return Err(error),
         };
         let known: HashSet<String> =
-            self.index.names(None, usize::MAX - 1).iter().map(|name| digest(name.bytes())).collect();
+            self.index.names().iter().map(|name| digest(name.bytes())).collect();
         for folder in Dir::read_from(&metas)? {
             let folder = folder?;
             let above = folder.file_name().to_bytes();

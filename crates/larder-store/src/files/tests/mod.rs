@@ -8,6 +8,7 @@ mod faults;
 mod hands;
 mod holds;
 mod links;
+mod listed;
 mod renewed;
 mod stored;
 
