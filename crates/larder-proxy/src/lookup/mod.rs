@@ -130,6 +130,11 @@ impl Ask {
         Some((stored, failed.or_else(down)?))
     }
 
+    /// Whether this look, which did not wait, may just not have seen what another one, which did, has selected.
+    pub(crate) fn may_hide(&self, other: &Self) -> bool {
+        self.may_recall && self.selected.is_none() && other.selected.is_some()
+    }
+
     /// Whether another look found the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let selected = |ask: &Self| ask.selected.as_ref().map(Arc::as_ptr);

@@ -238,7 +238,7 @@ pub(super) async fn cached(
             };
             let unchanged = || match find(&quest, exchange, &key, None, worker.proxy.clock.now()) {
                 Found::Fresh { .. } | Found::Refresh { .. } => false,
-                Found::Ask(again) => again.is_same(&ask),
+                Found::Ask(again) => again.is_same(&ask) || again.may_hide(&ask),
             };
             flights.board(trip, usable, unchanged)
         };

@@ -154,8 +154,9 @@ impl FileStore {
                 let Some(Ok(entry)) = entries.next() else { break None };
                 at.set_read(entry.next_entry_cookie());
                 names += 1;
-                if names % REST_AFTER == 0 && !self.shared.tree.is_in_memory() {
-                    std::thread::sleep(REST);
+                let is_disk = !self.shared.tree.is_in_memory();
+                if names % REST_AFTER == 0 && is_disk && !self.threads.rest(REST) {
+                    return FilesPage { files, next: None };
                 }
                 let name = entry.file_name().to_bytes();
                 let is_own = name == OWN.as_bytes() && at.place().is_some_and(|(path, _)| path.is_empty());

@@ -34,7 +34,7 @@ pub(super) struct Spilled {
 
 /// What takes it.
 enum Target {
-    Disks(DiskFill),
+    Disks(Box<DiskFill>),
     File(FileFill),
 }
 
@@ -56,7 +56,7 @@ impl Spill {
     ) -> Option<Self> {
         let target = match may_be_file {
             true => Target::File(store.begin_file(key, declared)?),
-            false => Target::Disks(store.begin_fill(key, declared)?),
+            false => Target::Disks(Box::new(store.begin_fill(key, declared)?)),
         };
         Some(Self { target, open: Vec::with_capacity(PIECE_BYTES), full: 0 })
     }
