@@ -13,9 +13,7 @@ use crate::family;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::label::{CodeClass, Label, MethodLabel, Served};
 use crate::metrics::Metrics;
-use crate::worker::{
-    ABORTED, BODY_BYTES, BY_HAND, COLLAPSED, FILLS, STORED, WorkerMetrics, request_place,
-};
+use crate::worker::{ABORTED, BODY_BYTES, BY_HAND, COLLAPSED, FILLS, STORED, WorkerMetrics, request_place};
 
 /// How often something with a fixed name happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -115,11 +115,7 @@ pub(crate) fn put(
     true
 }
 
-fn wanted(
-    files: &Arc<FileStore>,
-    uri: &TargetUri<'_>,
-    response: &StoredResponse,
-) -> Result<Wanted, Refused> {
+fn wanted(files: &Arc<FileStore>, uri: &TargetUri<'_>, response: &StoredResponse) -> Result<Wanted, Refused> {
     let body = &response.body;
     if let Some(stamp) = body.stamp() {
         return Ok(Wanted::Renewed(stamp));

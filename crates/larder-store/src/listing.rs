@@ -132,7 +132,8 @@ impl Store {
     fn list_files(&self, from: FilesCursor, most: usize, now: Now, wanted: &dyn Fn(&[u8]) -> bool) -> Page {
         let Some(files) = self.files() else { return Page::default() };
         let page = files.list(from, most, wanted);
-        let entries = page.files.into_iter().filter_map(|listed| self.filed_entry(files, listed, now)).collect();
+        let entries =
+            page.files.into_iter().filter_map(|listed| self.filed_entry(files, listed, now)).collect();
         Page { entries, unreadable: 0, next: page.next.map(|next| Cursor(At::Files(next))) }
     }
 
@@ -251,10 +252,10 @@ impl Store {
         (authority.as_str() == name).then_some(())?;
         let (freshness, number) = match &listed.meta {
             Some(meta) => {
-                    // As where it is served: numbers of another process mean nothing.
-                    let number = if self.is_since_opened(meta.times.received) { meta.number } else { 0 };
-                    (meta.times.freshness(now), number)
-                }
+                // As where it is served: numbers of another process mean nothing.
+                let number = if self.is_since_opened(meta.times.received) { meta.number } else { 0 };
+                (meta.times.freshness(now), number)
+            }
             None => {
                 let lain = now.wall.since(listed.modified).min(now.monotonic);
                 let since = Now { wall: listed.modified, monotonic: now.monotonic.saturating_sub(lain) };

@@ -140,7 +140,12 @@ impl Store {
         self.max_object_of(self.files.is_some())
     }
 
-    /// The largest body taken of a response, in bytes.
+    /// The largest body taken of a response with this head, in bytes.
+    pub fn max_object_for(&self, key: &CacheKey, head: &StoredHead) -> u64 {
+        self.max_object_of(self.keeps_as_file(key, head))
+    }
+
+    /// The largest body taken, in bytes, of a response that may be a plain file, or may not.
     pub(crate) fn max_object_of(&self, may_be_file: bool) -> u64 {
         let of_files = self.files().filter(|_| may_be_file).map_or(0, |files| files.max_object());
         let of_disks = self.disks.as_ref().map_or(0, |disks| disks.max_object());

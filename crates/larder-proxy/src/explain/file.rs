@@ -20,7 +20,9 @@ impl Walk<'_> {
         let found = sought.look_up(self.now);
         let has_files = || self.settings.stores().any(|(store, _)| store.files().is_some());
         match &found {
-            Found::Ask(ask) if ask.may_recall && has_files() => sought.recall(self.now).await.unwrap_or(found),
+            Found::Ask(ask) if ask.may_recall && has_files() => {
+                sought.recall(self.now).await.unwrap_or(found)
+            }
             _ => found,
         }
     }
@@ -30,7 +32,8 @@ impl Walk<'_> {
         let ttl = stored.head.freshness.ttl_seconds(self.now);
         let status =
             CacheStatus { ttl_seconds: Some(ttl), detail: Some(BY_HAND), ..CacheStatus::new(Outcome::Hit) };
-        let sentence = "A file that somebody put there, or changed, is the answer for as long as it lies there.";
+        let sentence =
+            "A file that somebody put there, or changed, is the answer for as long as it lies there.";
         self.settled(Verdict::Hit, Reason::new(BY_HAND, sentence, CONFIGURATION), status)
     }
 }

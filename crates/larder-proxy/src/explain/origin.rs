@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::{HeaderMap, Method};
 use larder_cache::directives::Directives;
 use larder_cache::explain::{LifetimeCandidate, lifetimes};
-use larder_cache::{ExchangeTimes, LifetimeSource, NotStorable, Storability, VaryNames};
+use larder_cache::{ExchangeTimes, LifetimeSource, NotStorable, Storability, StoredHead, VaryNames};
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{Peer, RequestHead};
@@ -127,9 +127,11 @@ impl Walk<'_> {
             || vec!["*".to_owned()],
             |names| names.names().iter().map(ToString::to_string).collect(),
         );
-        let passing = self.passing(announced, seldom);
         match judged {
             Storability::Storable(found) => {
+                let head = StoredHead::new(request, answer.status, fields.clone(), found, policy);
+                let most = self.settings.store.max_object_for(&self.key(), &head);
+                let passing = self.passing(announced > Some(most), seldom);
                 status.ttl_seconds = Some(found.ttl_seconds(times.response));
                 let shared = found.is_shareable();
                 let freshness = freshness(&found, told, times.response, policy);
@@ -160,14 +162,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Why what may be stored is sent through a window all the same, and what would help; `announced` is its length.
-    fn passing(&self, announced: Option<u64>, seldom: bool) -> Option<(NotStored, String, String)> {
+    /// Why what may be stored is sent through a window all the same, and what would help.
+    fn passing(&self, is_too_large: bool, seldom: bool) -> Option<(NotStored, String, String)> {
         if seldom {
             let times = self.settings.min_uses;
             let sentence = format!("The rule stores only what was asked for {times} times lately.");
             return Some((NotStored::MinUses, sentence, "Ask again, or set a smaller min_uses.".to_owned()));
         }
-        let is_too_large = announced > Some(self.settings.store.max_object());
         is_too_large.then(|| {
             let sentence = "It is larger than its store takes: it is sent through a window.";
             let help = "A larger max_object, or more memory, for the store.";

@@ -88,8 +88,7 @@ impl House {
             .collect();
         let (now, policy) = (self.clock.now(), CachePolicy::default());
         let times = ExchangeTimes { request: now, response: now };
-        let Storability::Storable(freshness) =
-            storable(&request(), StatusCode::OK, &fields, times, &policy)
+        let Storability::Storable(freshness) = storable(&request(), StatusCode::OK, &fields, times, &policy)
         else {
             panic!("not storable")
         };

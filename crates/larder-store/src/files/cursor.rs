@@ -88,7 +88,8 @@ impl FromStr for FilesCursor {
             u8::from_str_radix(digits?, 16).ok()
         };
         let path: Option<Vec<u8>> = (0..path.len()).step_by(2).map(byte).collect();
-        let read: Result<Vec<u64>, _> = read.split('-').map(|cookie| u64::from_str_radix(cookie, 16)).collect();
+        let read: Result<Vec<u64>, _> =
+            read.split('-').map(|cookie| u64::from_str_radix(cookie, 16)).collect();
         let (path, read) = (path.ok_or(NoCursor)?, read.map_err(|_| NoCursor)?);
         let depth = if path.is_empty() { 0 } else { path.split(|byte| *byte == b'/').count() };
         match depth + 1 == read.len() && read.len() <= DEPTH_MAX {

@@ -165,7 +165,9 @@ impl FileStore {
                 }
                 let path = at.beneath(name);
                 let kind = match entry.file_type() {
-                    FileType::Unknown => Status::at(&directory, name).map_or(FileType::Unknown, |found| found.kind),
+                    FileType::Unknown => {
+                        Status::at(&directory, name).map_or(FileType::Unknown, |found| found.kind)
+                    }
                     known => known,
                 };
                 match kind {
@@ -255,7 +257,8 @@ impl Shared {
         if name.uri().is_some_and(|uri| !wanted(base(&uri).as_bytes())) || self.doomed.has(&name) {
             return None;
         }
-        let listed = listed(&self.tree, &name).filter(|listed| listed.path == path && listed.is_servable())?;
+        let listed =
+            listed(&self.tree, &name).filter(|listed| listed.path == path && listed.is_servable())?;
         listed.uri.as_ref().is_some_and(|uri| wanted(base(uri).as_bytes())).then_some(listed)
     }
 }

@@ -13,7 +13,11 @@ pub fn for_each(usage: &FilesUsage, visit: Visit<'_>) {
     tell("larder_files_objects", "Files known in a directory, those of others included.", usage.files);
     tell("larder_files_bytes", "Bytes that files and directories take on the disk.", usage.bytes);
     tell("larder_files_max_bytes", "The most bytes that they may take.", usage.max_bytes);
-    tell("larder_files_high_water_bytes", "The most bytes that they ever took at once.", usage.high_water_bytes);
+    tell(
+        "larder_files_high_water_bytes",
+        "The most bytes that they ever took at once.",
+        usage.high_water_bytes,
+    );
     tell("larder_files_inodes", "Inodes taken: files and directories.", usage.inodes);
     tell("larder_files_max_inodes", "The most inodes that may be taken.", usage.max_inodes);
     tell(

@@ -84,10 +84,11 @@ impl Shared {
     pub(super) fn renew(&self, renewal: &Renewal) -> Result<(), Refused> {
         let Renewal { name, uri, stamp, meta } = renewal;
         let uri = uri.borrow();
-        let found = self.tree.find(name).map_err(|error| match is_absent(&error) || is_of_one_place(&error) {
-            true => Refused::Changed,
-            false => self.failed("cannot open a file", &error),
-        })?;
+        let found =
+            self.tree.find(name).map_err(|error| match is_absent(&error) || is_of_one_place(&error) {
+                true => Refused::Changed,
+                false => self.failed("cannot open a file", &error),
+            })?;
         let judged = || self.tree.judge(&found.file, &found.status, name, Some(&uri));
         if !stamp.is_of(&found.status) || !matches!(judged(), Judged::Stored(_)) {
             return Err(Refused::Changed);

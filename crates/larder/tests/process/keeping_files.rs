@@ -83,5 +83,5 @@ async fn plain_files_are_listed_and_shown_and_exported() {
     let stats = text(&larder, &["stats"]).await;
     let tier = stats.lines().find(|line| line.contains("files /"));
     assert!(tier.is_some_and(|line| line.contains("/pages")), "{stats}");
-    assert_eq!(origin.log().count(), FILES + 2, "looking asked nobody");
+    assert_eq!(origin.log().count(), FILES as u64 + 2, "looking asked nobody");
 }

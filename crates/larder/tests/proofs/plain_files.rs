@@ -117,7 +117,8 @@ async fn a_large_body_that_a_client_leaves_is_stored_and_one_that_a_kill_ends_is
         holds: vec![Hold { at: LARGE_BYTES / 2, gate: gate.to_owned() }],
         ..answer_of(&["Cache-Control: max-age=3600"], LARGE_BYTES)
     };
-    let origin = Origin::simple(vec![script("/left", hold("left")), script("/killed", hold("killed"))]).unwrap();
+    let origin =
+        Origin::simple(vec![script("/left", hold("left")), script("/killed", hold("killed"))]).unwrap();
     let config = config(root.path(), &origin.url());
     let mut larder = Process::run_config(&config).await;
     let temps = root.path().join("html/.larder/tmp");
@@ -150,8 +151,7 @@ async fn a_304_leaves_the_file_as_it_is_for_other_web_servers() {
         let root = tempfile::tempdir().unwrap();
         let answer = Answer { conditional: true, ..answer_of(&["ETag: \"v1\""], bytes) };
         let origin = Origin::simple(vec![script(TARGET, answer)]).unwrap();
-        let larder =
-            Process::run_config(&config_with(root.path(), &origin.url(), "ttl = \"200ms\"")).await;
+        let larder = Process::run_config(&config_with(root.path(), &origin.url(), "ttl = \"200ms\"")).await;
         assert_whole(&within("a miss", get(larder.addr, TARGET)).await, TARGET, bytes);
         let stored = file(root.path(), "a/b.json").await;
         let identity = || {

@@ -121,6 +121,7 @@ fn what_does_not_become_a_file_is_counted_by_its_reason() {
             told.push((labels[0].1.to_owned(), value));
         }
     });
-    let expected = [("varies", 1), ("too-large", 2), ("in-the-way", 1), ("invalidated", 1), ("incomplete", 1)];
+    let expected =
+        [("varies", 1), ("too-large", 2), ("in-the-way", 1), ("invalidated", 1), ("incomplete", 1)];
     assert_eq!(told, expected.map(|(reason, count)| (reason.to_owned(), count)));
 }

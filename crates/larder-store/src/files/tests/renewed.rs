@@ -104,7 +104,11 @@ fn a_newer_response_is_not_renewed_by_what_was_said_of_an_older_one() {
     let secure = TargetUri { scheme: Scheme::Https, ..uri("/a") };
     put_uri(&fixture.store, &secure, b"secure").unwrap();
     let hit = find_uri(&fixture.store, &secure).unwrap();
-    assert_eq!(renew(&fixture, &hit, &newer(b"1"), || {}), Err(Refused::Changed), "it is of the other scheme");
+    assert_eq!(
+        renew(&fixture, &hit, &newer(b"1"), || {}),
+        Err(Refused::Changed),
+        "it is of the other scheme"
+    );
 }
 
 #[test]
