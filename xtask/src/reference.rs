@@ -54,5 +54,13 @@ fn counted_elsewhere() -> CountedElsewhere {
             elsewhere.sample(name, help, &labels);
         },
     );
+    larder_store::files::metrics::for_each(
+        &larder_store::files::FilesUsage::default(),
+        &mut |name, help, labels, _| {
+            let labels: Vec<_> =
+                [("cache", ""), ("directory", "")].into_iter().chain(labels.iter().copied()).collect();
+            elsewhere.sample(name, help, &labels);
+        },
+    );
     elsewhere
 }

@@ -130,13 +130,13 @@ pub struct StoreStats {
 /// What one tier of a store holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct TierStats {
-    /// `memory` or `disk`.
+    /// `memory`, `disk` or `files`.
     pub tier: &'static str,
-    /// The disk's directory.
+    /// The directory of the disk, or of the files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
-    /// Of a disk: `ok`, `no-room` where others fill its file system, `failing` while it is left alone, `absent` while it cannot
-    /// be opened.
+    /// Of a disk or of files: `ok`, `no-room` where others fill its file system, `failing` while it is left alone, `absent` while
+    /// it cannot be opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'static str>,
     /// Bytes held.

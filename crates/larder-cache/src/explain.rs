@@ -87,7 +87,8 @@ fn is_by(source: LifetimeSource, said: Said) -> bool {
         | LifetimeSource::XReverseProxyTtl
         | LifetimeSource::Ttl
         | LifetimeSource::Heuristic
-        | LifetimeSource::Nothing => false,
+        | LifetimeSource::Nothing
+        | LifetimeSource::ByHand => false,
     }
 }
 
@@ -111,7 +112,7 @@ fn text(
         (LifetimeSource::SMaxage | LifetimeSource::MaxAge, _) => line(&header::CACHE_CONTROL),
         (LifetimeSource::Expires, _) => line(&header::EXPIRES),
         (LifetimeSource::Heuristic, _) => line(&header::LAST_MODIFIED),
-        (LifetimeSource::Targeted | LifetimeSource::Nothing, _) => String::new(),
+        (LifetimeSource::Targeted | LifetimeSource::Nothing | LifetimeSource::ByHand, _) => String::new(),
     }
 }
 
@@ -142,13 +143,14 @@ impl LifetimeSource {
             Self::Ttl => "The origin gives no lifetime, so the rule's ttl does.",
             Self::Heuristic => "Nothing gives a lifetime, so it is a tenth of the time since Last-Modified.",
             Self::Nothing => "Nothing gives a lifetime, so it is zero.",
+            Self::ByHand => "It is a file that somebody put there: fresh for as long as it lies there.",
         }
     }
 
     /// On what that rests.
     pub const fn section(self) -> &'static str {
         match self {
-            Self::OverrideTtl | Self::Ttl => "configuration",
+            Self::OverrideTtl | Self::Ttl | Self::ByHand => "configuration",
             Self::Targeted => "RFC 9213 2.2",
             Self::SurrogateControl => "Edge Architecture 2.2",
             Self::XAccelExpires | Self::XReverseProxyTtl => "RFC 9111 4.2.1, by a private field",

@@ -59,6 +59,8 @@ pub enum LifetimeSource {
     Heuristic,
     /// Nowhere: the lifetime is zero.
     Nothing,
+    /// The operator's own hand: a file that was put in place of a response.
+    ByHand,
 }
 
 impl LifetimeSource {
@@ -76,11 +78,12 @@ impl LifetimeSource {
             Self::Ttl => "ttl",
             Self::Heuristic => "heuristic",
             Self::Nothing => "nothing",
+            Self::ByHand => "by-hand",
         }
     }
 
     /// All of them, each at its number on disks: new ones come last, and none is taken away.
-    const WRITTEN: [Self; 11] = [
+    const WRITTEN: [Self; 12] = [
         Self::OverrideTtl,
         Self::Targeted,
         Self::SurrogateControl,
@@ -92,6 +95,7 @@ impl LifetimeSource {
         Self::Ttl,
         Self::Heuristic,
         Self::Nothing,
+        Self::ByHand,
     ];
 
     /// The number that stands for it on disk.
@@ -112,7 +116,7 @@ impl LifetimeSource {
 
     /// Set by the operator, not by the origin.
     pub const fn is_configured(self) -> bool {
-        matches!(self, Self::OverrideTtl | Self::Ttl)
+        matches!(self, Self::OverrideTtl | Self::Ttl | Self::ByHand)
     }
 
     /// Stated by the origin.
@@ -125,7 +129,7 @@ impl LifetimeSource {
             | Self::SMaxage
             | Self::MaxAge
             | Self::Expires => true,
-            Self::OverrideTtl | Self::Ttl | Self::Heuristic | Self::Nothing => false,
+            Self::OverrideTtl | Self::Ttl | Self::Heuristic | Self::Nothing | Self::ByHand => false,
         }
     }
 }

@@ -97,7 +97,7 @@ pub struct StaleDirectives {
 
 impl StaleDirectives {
     fn of(directives: &ResponseDirectives, source: LifetimeSource) -> Self {
-        let overridden = source == LifetimeSource::OverrideTtl;
+        let overridden = matches!(source, LifetimeSource::OverrideTtl | LifetimeSource::ByHand);
         Self {
             must_revalidate: !overridden && (directives.must_revalidate || directives.proxy_revalidate),
             s_maxage: !overridden && directives.s_maxage.is_some(),

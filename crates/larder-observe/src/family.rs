@@ -101,6 +101,9 @@ families! {
     STORED = "larder_stored_total" Counter "responses" ["cache"]
         "Responses stored."
         "The rate of fills.";
+    FILES_BY_HAND = "larder_files_by_hand_total" Counter "requests" ["cache"]
+        "Requests answered by a plain file that somebody put there or changed."
+        "`detail=by-hand` in Cache-Status: which answers are not the origin's own.";
     NOT_STORED = "larder_not_stored_total" Counter "responses" ["reason"]
         "Responses that were not stored, by reason."
         "Why the hit ratio is not higher: the reasons are those of the log and of `Cache-Status`.";

@@ -13,7 +13,7 @@ use crate::family;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::label::{CodeClass, Label, MethodLabel, Served};
 use crate::metrics::Metrics;
-use crate::worker::{ABORTED, BODY_BYTES, COLLAPSED, STORED, WorkerMetrics, request_place};
+use crate::worker::{ABORTED, BODY_BYTES, BY_HAND, COLLAPSED, FILLS, STORED, WorkerMetrics, request_place};
 
 /// How often something with a fixed name happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct CacheSnapshot {
     pub collapsed: u64,
     /// Responses stored.
     pub stored: u64,
+    /// Hits that were files which somebody put there.
+    pub by_hand: u64,
 }
 
 /// One origin. Its exchanges in flight and its errors are counted by larder-origin, which sees where they end.
@@ -138,13 +140,14 @@ impl Snapshot {
         });
         let caches = slots(workers, metrics.caches.all(), |w| &w.caches).into_iter().map(|(name, cells)| {
             let lookups = sum(cells.iter().map(|c| &c.lookups), 1 + vocabulary.forward.len());
-            let fills = sum(cells.iter().map(|c| &c.fills), 2);
+            let fills = sum(cells.iter().map(|c| &c.fills), FILLS);
             let tokens = std::iter::once("hit").chain(vocabulary.forward.iter().copied());
             CacheSnapshot {
                 name,
                 lookups: counts(tokens, lookups),
                 collapsed: fills[COLLAPSED],
                 stored: fills[STORED],
+                by_hand: fills[BY_HAND],
             }
         });
         let origins =
@@ -226,6 +229,7 @@ impl CacheSnapshot {
         }
         out.family(&family::COLLAPSED).value(&[cache], self.collapsed);
         out.family(&family::STORED).value(&[cache], self.stored);
+        out.family(&family::FILES_BY_HAND).value(&[cache], self.by_hand);
     }
 }
 
@@ -274,6 +278,7 @@ mod tests {
         }
         a.collapsed(cache, Duration::from_millis(3));
         a.stored(cache);
+        b.by_hand(cache);
         b.origin_answered(origin, Duration::from_millis(4));
         a.watch_tasks(|| 7);
         let snapshot = metrics.snapshot();
@@ -281,7 +286,8 @@ mod tests {
         assert_eq!(snapshot.routes[0].requests, [("GET", "2xx", 2)]);
         assert_eq!((snapshot.routes[0].body_bytes, snapshot.routes[0].aborted), (200, 2));
         assert_eq!(snapshot.caches[0].lookups.iter().map(|c| c.count).collect::<Vec<_>>(), [2, 0, 2]);
-        assert_eq!((snapshot.caches[0].collapsed, snapshot.caches[0].stored), (1, 1));
+        let of_cache = &snapshot.caches[0];
+        assert_eq!((of_cache.collapsed, of_cache.stored, of_cache.by_hand), (1, 1, 1));
         assert_eq!(snapshot.origins[0].duration.count(), 1);
         assert_eq!(snapshot.latency[0].1.count(), 2);
         assert_eq!(snapshot.tasks, [7, 0]);

@@ -26,6 +26,8 @@ pub(crate) const ABORTED: usize = 1;
 /// Places in [`CacheCells::fills`].
 pub(crate) const COLLAPSED: usize = 0;
 pub(crate) const STORED: usize = 1;
+pub(crate) const BY_HAND: usize = 2;
+pub(crate) const FILLS: usize = 3;
 
 pub(crate) struct RouteCells {
     /// By method, then class of status code.
@@ -101,7 +103,7 @@ impl WorkerMetrics {
         let make = || {
             Box::new(CacheCells {
                 lookups: Cells::new(1 + self.vocabulary.forward.len()),
-                fills: Cells::new(2),
+                fills: Cells::new(FILLS),
             })
         };
         self.caches.get(id.index()).map(|slot| &**slot.get_or_init(make))
@@ -133,6 +135,13 @@ impl WorkerMetrics {
     pub fn hit(&self, cache: CacheId) {
         if let Some(cells) = self.cache(cache) {
             cells.lookups.add(0, 1);
+        }
+    }
+
+    /// That was a plain file which somebody put there.
+    pub fn by_hand(&self, cache: CacheId) {
+        if let Some(cells) = self.cache(cache) {
+            cells.fills.add(BY_HAND, 1);
         }
     }
 

@@ -25,6 +25,9 @@ use crate::root::Root;
 use crate::route::Site;
 use crate::settings::{OriginChoice, RuleSettings};
 
+/// The word for a hit on a plain file that somebody put there, or changed.
+pub(crate) const BY_HAND: &str = "by-hand";
+
 /// An exchange from the moment that its site and rule are known.
 pub(crate) struct Exchange {
     /// As it will be keyed and sent on: edits and normalisation applied.
@@ -216,7 +219,12 @@ impl Worker {
         self.metrics.request(exchange.site().settings.route, &exchange.head.method, status);
         let cache = exchange.settings().store_id;
         match said.outcome {
-            Outcome::Hit => self.metrics.hit(cache),
+            Outcome::Hit => {
+                self.metrics.hit(cache);
+                if said.detail == Some(BY_HAND) {
+                    self.metrics.by_hand(cache);
+                }
+            }
             Outcome::Forwarded(reason) => self.metrics.forwarded(cache, &ForwardLabel(reason)),
             Outcome::Own => {}
         }

@@ -1,20 +1,28 @@
 //! A store of plain files, and the memory in front of it.
 //!
 //! In: responses that are stored. Out: files for those that a plain file can stand for, memory for all others (another
-//! status, variants, keys with further parts). A response that is being written is in memory until its file has its name;
+//! status, variants, keys with further parts). Large bodies are written while they arrive; of a response that a 304 has renewed
+//! only its fields and times are. A response that is being written is in memory until its file has its name;
 //! from then on the file is the truth. Where the file cannot be written the response was served and is not stored, and an
 //! older file of its URL goes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use larder_cache::StoredHead;
 use larder_http::body::Pieces;
 use larder_http::message::Scheme;
 
-use crate::files::{FileStore, Meta, Refused, TargetUri, may_hold};
+use crate::files::{FileFill, FileStamp, FileStore, Meta, Refused, TargetUri, may_hold};
 use crate::key::CacheKey;
 use crate::memory::MemoryStore;
 use crate::stored::StoredResponse;
+
+/// Whether a plain file may stand for a response of this head under `key`.
+pub(crate) fn may_be_file(key: &CacheKey, head: &StoredHead) -> bool {
+    let uri = TargetUri::of_key(key);
+    uri.is_some_and(|uri| may_hold(&uri, head, key.has_more_parts()).is_ok())
+}
 
 impl<'a> TargetUri<'a> {
     /// That of a key; `None` for one that no request has.
@@ -37,6 +45,16 @@ impl<'a> TargetUri<'a> {
     }
 }
 
+/// What becomes of a response beside memory, and why.
+enum Wanted {
+    /// Its content, or what is left of it to be written, and its meta.
+    Written(FileFill),
+    /// Its file has its content already.
+    Renewed(FileStamp),
+    /// It is gone from where it was.
+    Nothing,
+}
+
 /// Writes a response that memory has taken, where a file may stand for it; else an older file goes. False where the file
 /// cannot be written: then it is not stored at all, and not in memory either. Never waits.
 ///
@@ -49,28 +67,37 @@ pub(crate) fn put(
     response: &Arc<StoredResponse>,
 ) -> bool {
     let Some(uri) = TargetUri::of_key(key) else { return true };
-    if may_hold(&uri, &response.head, key.has_more_parts()).is_err() {
+    if let Err(why) = may_hold(&uri, &response.head, key.has_more_parts()) {
+        files.note_not_a_file(why);
+        if !response.body.is_in_memory() {
+            // Its file goes, and what memory has must not need it.
+            memory.remove(key, response);
+        }
         if !key.has_more_parts() {
             files.invalidate(&uri);
         }
         return true;
     }
-    let begun = files.begin(&uri, Some(response.body.length())).and_then(|mut fill| {
-        response.body.pieces().iter().try_for_each(|piece| fill.write(piece.clone()))?;
-        Ok(fill)
-    });
-    let Ok(fill) = begun else {
-        memory.remove(key, response);
-        files.invalidate(&uri);
-        return false;
+    let wanted = match wanted(files, &uri, response) {
+        Ok(wanted) => wanted,
+        Err(_) => {
+            memory.remove(key, response);
+            files.invalidate(&uri);
+            return false;
+        }
     };
+    let is_renewal = matches!(wanted, Wanted::Renewed(_));
     let done = {
         let (files, memory) = (Arc::downgrade(files), Arc::clone(memory));
         let (key, response) = (key.clone(), Arc::clone(response));
         move |stored: Result<(), Refused>| {
             // Whatever became of it: from now on the file system tells.
             memory.remove(&key, &response);
-            if let (Err(_), Some(files), Some(uri)) = (stored, files.upgrade(), TargetUri::of_key(&key)) {
+            // A file that was not renewed is still what it was, unless its new fields have no place.
+            let goes = |why| !is_renewal || why == Refused::NoRoom;
+            if let (Err(why), Some(files), Some(uri)) = (stored, files.upgrade(), TargetUri::of_key(&key))
+                && goes(why)
+            {
                 files.invalidate(&uri);
             }
         }
@@ -80,6 +107,30 @@ pub(crate) fn put(
         let (there, _) = memory.responses(key, Duration::ZERO);
         there.iter().any(|other| Arc::ptr_eq(other, response))
     };
-    fill.commit(meta, is_there, Box::new(done));
+    match wanted {
+        Wanted::Written(fill) => fill.commit(meta, is_there, Box::new(done)),
+        Wanted::Renewed(stamp) => files.renew(&uri, stamp, meta, is_there, Box::new(done)),
+        Wanted::Nothing => memory.remove(key, response),
+    }
     true
 }
+
+fn wanted(files: &Arc<FileStore>, uri: &TargetUri<'_>, response: &StoredResponse) -> Result<Wanted, Refused> {
+    let body = &response.body;
+    if let Some(stamp) = body.stamp() {
+        return Ok(Wanted::Renewed(stamp));
+    }
+    if let Some(fill) = body.take_fill() {
+        return Ok(Wanted::Written(fill));
+    }
+    // One that is on its way to its file, and was validated before it got there: what it was is stored.
+    if !body.is_in_memory() {
+        return Ok(Wanted::Nothing);
+    }
+    let mut fill = files.begin(uri, Some(body.length()))?;
+    body.pieces().iter().try_for_each(|piece| fill.write(piece.clone()))?;
+    Ok(Wanted::Written(fill))
+}
+
+#[cfg(test)]
+mod tests;

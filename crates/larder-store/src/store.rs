@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use larder_cache::StoredHead;
 use larder_http::message::Scheme;
 use larder_http::time::{Now, WallTime};
 use parking_lot::Mutex;
@@ -23,7 +24,7 @@ use smallvec::SmallVec;
 use crate::budget::Reservation;
 use crate::disks::{DiskFill, Disks, DisksUsage};
 use crate::filed;
-use crate::files::{FileStore, Look, TargetUri};
+use crate::files::{FileFill, FileStore, Look, TargetUri};
 use crate::key::CacheKey;
 use crate::memory::{Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
 use crate::recall::{Gate, Recalled};
@@ -141,9 +142,26 @@ impl Store {
         self.memory.resize(settings);
     }
 
-    /// The largest body taken, in bytes.
+    /// The largest body taken, in bytes; of responses that no plain file can stand for fewer are.
     pub fn max_object(&self) -> u64 {
-        self.disks.as_ref().map_or(0, |disks| disks.max_object()).max(self.memory.max_object())
+        self.max_object_of(self.files.is_some())
+    }
+
+    /// The largest body taken of a response with this head, in bytes.
+    pub fn max_object_for(&self, key: &CacheKey, head: &StoredHead) -> u64 {
+        self.max_object_of(self.keeps_as_file(key, head))
+    }
+
+    /// The largest body taken, in bytes, of a response that may be a plain file, or may not.
+    pub(crate) fn max_object_of(&self, may_be_file: bool) -> u64 {
+        let of_files = self.files().filter(|_| may_be_file).map_or(0, |files| files.max_object());
+        let of_disks = self.disks.as_ref().map_or(0, |disks| disks.max_object());
+        of_disks.max(of_files).max(self.memory.max_object())
+    }
+
+    /// Whether a response with this head is kept as a plain file.
+    pub fn keeps_as_file(&self, key: &CacheKey, head: &StoredHead) -> bool {
+        self.files.is_some() && filed::may_be_file(key, head)
     }
 
     /// See [`MemoryStore::lookup`].
@@ -192,6 +210,11 @@ impl Store {
     /// Where the pieces of a body under `key` go while it arrives; `None` where it is for memory alone, or no disk takes it.
     pub(crate) fn begin_fill(&self, key: &CacheKey, declared: Option<u64>) -> Option<DiskFill> {
         self.disks.as_ref()?.begin_fill(key, declared)
+    }
+
+    /// The same for a plain file.
+    pub(crate) fn begin_file(&self, key: &CacheKey, declared: Option<u64>) -> Option<FileFill> {
+        self.files()?.begin(&TargetUri::of_key(key)?, declared).ok()
     }
 
     /// See [`MemoryStore::insert`]; what was stored is written to the disks, or as a file. False also where the file cannot be

@@ -15,7 +15,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::budget::Reservation;
 use crate::disks::DiskPieces;
-use crate::files::{FileHit, FileReader};
+use crate::files::{FileContent, FileFill, FileHit, FileReader, FileStamp, FilledBody};
 use crate::memory::MemoryStore;
 use crate::promote::{Promoting, Worth};
 
@@ -51,6 +51,8 @@ pub struct StoredBody {
     elsewhere: Option<Elsewhere>,
     /// Where else it lies, if it is in memory because it was in use.
     promoted_from: Option<Box<DiskPieces>>,
+    /// The plain file that it was read of, where it is in memory.
+    stamp: Option<Box<FileStamp>>,
     _room: Option<Reservation>,
 }
 
@@ -58,6 +60,8 @@ pub struct StoredBody {
 enum Elsewhere {
     Disks(Box<OnDisks>),
     File(Arc<FileHit>),
+    /// In a file that has no name yet.
+    Filled(Box<FilledBody>),
 }
 
 /// A body on disks, and what may bring it into memory.
@@ -75,7 +79,7 @@ impl StoredBody {
             *end += piece.len() as u64;
             Some(*end)
         });
-        Self { ends: ends.collect(), pieces, elsewhere: None, promoted_from: None, _room: Some(room) }
+        Self { ends: ends.collect(), pieces, _room: Some(room), ..Self::empty() }
     }
 
     /// A body that lies on disks; `None` where `memory` has no room for the places of its pieces.
@@ -93,11 +97,12 @@ impl StoredBody {
 
     /// The content of a file. What of it is in memory is counted with the files that are kept open.
     pub(crate) fn of_file(file: &Arc<FileHit>) -> Self {
+        let stamp = Some(Box::new(file.stamp()));
         match file.whole() {
-            Some(whole) if whole.is_empty() => Self::empty(),
+            Some(whole) if whole.is_empty() => Self { stamp, ..Self::empty() },
             Some(whole) => {
                 let ends = Box::new([whole.len() as u64]);
-                Self { pieces: vec![whole.clone()], ends, ..Self::empty() }
+                Self { pieces: vec![whole.clone()], ends, stamp, ..Self::empty() }
             }
             None => Self { elsewhere: Some(Elsewhere::File(Arc::clone(file))), ..Self::empty() },
         }
@@ -107,7 +112,7 @@ impl StoredBody {
     pub(crate) fn on_disk(&self) -> Option<&DiskPieces> {
         match &self.elsewhere {
             Some(Elsewhere::Disks(on_disks)) => Some(&on_disks.pieces),
-            Some(Elsewhere::File(_)) => None,
+            Some(Elsewhere::File(_) | Elsewhere::Filled(_)) => None,
             None => self.promoted_from.as_deref(),
         }
     }
@@ -116,8 +121,43 @@ impl StoredBody {
     pub(crate) fn worth(&self) -> Option<&Worth> {
         match &self.elsewhere {
             Some(Elsewhere::Disks(on_disks)) => Some(&on_disks.worth),
-            Some(Elsewhere::File(_)) | None => None,
+            Some(Elsewhere::File(_) | Elsewhere::Filled(_)) | None => None,
         }
+    }
+
+    /// A body that was written to a plain file while it arrived, and is not stored yet.
+    pub(crate) fn filled(fill: FileFill) -> Self {
+        Self { elsewhere: Some(Elsewhere::Filled(Box::new(FilledBody::new(fill)))), ..Self::empty() }
+    }
+
+    /// What stores the plain file that was written while it arrived; for the first who asks.
+    pub(crate) fn take_fill(&self) -> Option<FileFill> {
+        match &self.elsewhere {
+            Some(Elsewhere::Filled(filled)) => filled.take_fill(),
+            _ => None,
+        }
+    }
+
+    /// The plain file that it was read of, where that is what it is.
+    pub(crate) fn stamp(&self) -> Option<FileStamp> {
+        match &self.elsewhere {
+            Some(Elsewhere::File(file)) => Some(file.stamp()),
+            Some(Elsewhere::Disks(_) | Elsewhere::Filled(_)) => None,
+            None => self.stamp.as_deref().copied(),
+        }
+    }
+
+    /// Whether it was read of a plain file.
+    pub fn is_a_file(&self) -> bool {
+        self.stamp().is_some()
+    }
+
+    /// Whether it is a file that somebody put there.
+    #[inline]
+    pub fn is_by_hand(&self) -> bool {
+        // Of nearly all bodies this is one look at a pointer.
+        (self.stamp.is_some() || self.elsewhere.is_some())
+            && self.stamp().is_some_and(|stamp| stamp.is_by_hand())
     }
 
     /// Whether all of it is in memory.
@@ -159,7 +199,12 @@ impl StoredBody {
                 }
             }
             Some(Elsewhere::File(file)) => {
-                Body::Stream { length, stream: Box::pin(FileReader::new(file, range)) }
+                let content = FileContent::Found(Arc::clone(file));
+                Body::Stream { length, stream: Box::pin(FileReader::new(content, range)) }
+            }
+            Some(Elsewhere::Filled(filled)) => {
+                let content = FileContent::Written(Arc::clone(filled.content()));
+                Body::Stream { length, stream: Box::pin(FileReader::new(content, range)) }
             }
         })
     }
@@ -205,7 +250,14 @@ impl StoredBody {
 
     /// No content; needs no room.
     pub fn empty() -> Self {
-        Self { pieces: Vec::new(), ends: Box::default(), elsewhere: None, promoted_from: None, _room: None }
+        Self {
+            pieces: Vec::new(),
+            ends: Box::default(),
+            elsewhere: None,
+            promoted_from: None,
+            stamp: None,
+            _room: None,
+        }
     }
 
     /// Length in bytes.
@@ -214,6 +266,7 @@ impl StoredBody {
             None => self.ends.last().copied().unwrap_or(0),
             Some(Elsewhere::Disks(on_disks)) => on_disks.pieces.length(),
             Some(Elsewhere::File(file)) => file.size(),
+            Some(Elsewhere::Filled(filled)) => filled.length(),
         }
     }
 

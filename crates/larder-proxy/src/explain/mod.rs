@@ -9,6 +9,7 @@
 //! layout is the command line's.
 
 mod explanation;
+mod file;
 mod origin;
 mod printed;
 mod question;
@@ -113,8 +114,9 @@ impl Worker {
         }
         let key = walk.key();
         walk.recall(&key).await;
+        let found = walk.find(&key).await;
         let under = Under::look(&walk, &key).await;
-        let outlook = walk.look_up(&key, &under).await;
+        let outlook = walk.look_up(&key, &under, found);
         let told = route::key_told(&walk, &raw_target);
         let answer = match outlook.needs_origin {
             true => walk.ask_origin(outlook.marked, outlook.seldom).await,
@@ -187,20 +189,10 @@ impl Walk<'_> {
     }
 
     /// What the look-up says, in words.
-    async fn look_up(&self, key: &larder_store::CacheKey, under: &Under) -> Outlook {
-        let groups = self.worker.proxy.numbering.groups();
-        let holds = |stored: &larder_store::StoredResponse| groups.hold(&stored.head.groups, stored.number);
+    fn look_up(&self, key: &larder_store::CacheKey, under: &Under, found: Found) -> Outlook {
         let policy = &self.settings.policy;
-        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), holds };
-        let found = match sought.look_up(self.now) {
-            // A file on a disk is not in memory after a look that waited: what that found is what counts.
-            Found::Ask(ask) if ask.may_recall => match sought.recall(self.now).await {
-                Some(found) => found,
-                None => Found::Ask(ask),
-            },
-            found => found,
-        };
         match found {
+            Found::Fresh { stored, .. } if stored.body.is_by_hand() => self.by_hand(&stored),
             Found::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
             Found::Refresh { stored, .. } => self.refreshed(&stored.head, StaleReason::WhileRevalidate),
             Found::Ask(_) if larder_cache::only_if_cached(self.head(), policy) => {

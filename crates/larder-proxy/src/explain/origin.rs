@@ -15,7 +15,6 @@ use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{Peer, RequestHead};
 use larder_origin::{Affinity, Origin, OriginResponse};
-use larder_store::Store;
 use tokio::time::Instant;
 
 use super::stored::freshness;
@@ -132,7 +131,8 @@ impl Walk<'_> {
             Storability::Storable(found) => {
                 let head = StoredHead::new(request, answer.status, fields.clone(), found, policy);
                 let (store, place) = self.destination((answer.status, fields, announced), &head);
-                let passing = self.passing(store, announced, seldom);
+                let is_too_large = announced > Some(store.max_object_for(&self.key(), &head));
+                let passing = self.passing(is_too_large, seldom);
                 status.ttl_seconds = Some(found.ttl_seconds(times.response));
                 let shared = found.is_shareable();
                 let freshness = freshness(&found, told, times.response, policy);
@@ -172,19 +172,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Why what may be stored in `store` is sent through a window all the same, and what would help; `announced` is its length.
-    fn passing(
-        &self,
-        store: &Store,
-        announced: Option<u64>,
-        seldom: bool,
-    ) -> Option<(NotStored, String, String)> {
+    /// Why what may be stored is sent through a window all the same, and what would help.
+    fn passing(&self, is_too_large: bool, seldom: bool) -> Option<(NotStored, String, String)> {
         if seldom {
             let times = self.settings.min_uses;
             let sentence = format!("The rule stores only what was asked for {times} times lately.");
             return Some((NotStored::MinUses, sentence, "Ask again, or set a smaller min_uses.".to_owned()));
         }
-        let is_too_large = announced > Some(store.max_object());
         is_too_large.then(|| {
             let sentence = "It is larger than its store takes: it is sent through a window.";
             let help = "A larger max_object, or more memory, for the store.";

@@ -4,6 +4,7 @@ use larder_cache::is_safe;
 use larder_cache::policy::Wishes;
 
 use super::{Decision, Freshness, OriginAnswer, Reason, StaleUse, Stored, Walk};
+use crate::exchange::BY_HAND;
 use crate::key;
 
 /// What the end of its lifetime means for the response that the request selects.
@@ -40,6 +41,10 @@ impl Walk<'_> {
     ) -> Vec<Reason> {
         let would_be = origin.and_then(|origin| origin.judgement.as_ref()).is_some_and(|told| told.stored);
         let mut told = Vec::new();
+        if decision.reason.token == BY_HAND {
+            let sentence = "Removing or changing the file does, and larder rm; no request and no eviction.";
+            return vec![Reason::new(BY_HAND, sentence, super::CONFIGURATION)];
+        }
         if stored.responses.is_empty() && !would_be {
             return told;
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use larder_cache::explain::{LifetimeCandidate, lifetimes, shortened_from};
-use larder_cache::{CachePolicy, ExchangeTimes, StoredHead};
+use larder_cache::{CachePolicy, ExchangeTimes, LifetimeSource, StoredHead};
 use larder_http::fields::cache_groups;
 use larder_http::time::Now;
 use larder_observe::CacheId;
@@ -130,6 +130,11 @@ fn vary(head: &StoredHead, request: &HeaderMap) -> Vec<VaryField> {
 
 /// Everything that gives a stored response a lifetime.
 fn lifetimes_of(head: &StoredHead, policy: &CachePolicy) -> Vec<LifetimeCandidate> {
+    // What its fields say is not asked.
+    if head.freshness.source == LifetimeSource::ByHand {
+        let larder_cache::Freshness { lifetime, source, .. } = head.freshness;
+        return vec![LifetimeCandidate { source, field: "a file by hand".to_owned(), lifetime }];
+    }
     let received = head.freshness.received;
     let times = ExchangeTimes { request: received, response: received };
     lifetimes(head.status, &head.all_fields(), times, policy)

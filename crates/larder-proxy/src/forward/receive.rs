@@ -131,7 +131,7 @@ async fn land(
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
     let room = if seldom { None } else { store.reserve(overhead) };
-    let growing = room.is_some().then(|| Growing::keep(store, &key, declared)).flatten();
+    let growing = room.is_some().then(|| Growing::keep_as(store, &key, &head, declared)).flatten();
     let passing = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
     let not_stored = growing.is_none().then_some(passing.token());
     let growing = growing.unwrap_or_else(|| Growing::pass(store, &key, declared));

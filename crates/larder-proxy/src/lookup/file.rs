@@ -11,16 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode};
-use larder_cache::{Freshness, LifetimeSource, StoredHead};
+use larder_cache::{Freshness, StoredHead};
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_store::files::{FileHit, Look, Source, TargetUri};
+use larder_store::files::{FileHit, Look, Source, TargetUri, freshness_by_hand};
 use larder_store::{Store, StoredBody, StoredResponse};
 
 use crate::settings::RuleSettings;
-
-/// A hundred years: nobody waits for the end of that.
-const AS_LONG_AS_IT_LIES_THERE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// What the file system says.
 pub(super) enum Filed {
@@ -94,7 +91,7 @@ fn filed(rule: &RuleSettings, store: &Store, request: &RequestHead, hit: &Arc<Fi
                 let number = if store.is_since_opened(meta.times.received) { meta.number } else { 0 };
                 (number, meta.took, meta.times.freshness(now))
             }
-            Source::ByHand(_) => (0, Duration::ZERO, by_hand(now)),
+            Source::ByHand(_) => (0, Duration::ZERO, freshness_by_hand(now)),
         };
         let head = head(rule, request, hit.fields().clone(), freshness);
         StoredResponse { took, ..StoredResponse::new(Arc::new(head), Arc::new(body), number, room) }
@@ -103,17 +100,6 @@ fn filed(rule: &RuleSettings, store: &Store, request: &RequestHead, hit: &Arc<Fi
     match hit.source() {
         Source::Stored(_) => Filed::Found(stored),
         Source::ByHand(_) => Filed::ByHand(stored),
-    }
-}
-
-fn by_hand(now: Now) -> Freshness {
-    Freshness {
-        lifetime: AS_LONG_AS_IT_LIES_THERE,
-        // The operator's own word: no wish of a client and no heuristic stands above it.
-        source: LifetimeSource::OverrideTtl,
-        initial_age: Duration::ZERO,
-        received: now,
-        no_cache: false,
     }
 }
 

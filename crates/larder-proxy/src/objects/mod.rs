@@ -258,8 +258,8 @@ impl Worker {
                 let key = CacheKey::new(parsed.authority.as_str(), form.as_str());
                 for (index, (name, store)) in stores.iter().enumerate() {
                     let entries = store.under(&key, now).into_iter();
-                    let of_scheme = entries.filter(|entry| entry.scheme == parsed.scheme);
-                    found.extend(of_scheme.map(|entry| {
+                    let entries = entries.filter_map(|entry| of_scheme(entry, parsed.scheme));
+                    found.extend(entries.map(|entry| {
                         let told = told::whole(&proxy, name, &entry, now);
                         (index, entry, told)
                     }));
@@ -301,13 +301,23 @@ fn page(proxy: &Proxy, stores: &Stores, asked: &Listing) -> Result<Objects, Obje
         }
         let found = store.list(from, most, now, &|base| prefix.is_of(base));
         page.unreadable += found.unreadable;
-        let of_scheme = |entry: &&Entry| prefix.scheme.is_none_or(|scheme| scheme == entry.scheme);
-        let entries = found.entries.iter().filter(of_scheme);
-        page.objects.extend(entries.map(|entry| told::listed(proxy, name, entry, now)));
+        let entries = found.entries.into_iter().filter_map(|entry| match prefix.scheme {
+            Some(scheme) => of_scheme(entry, scheme),
+            None => Some(entry),
+        });
+        page.objects.extend(entries.map(|entry| told::listed(proxy, name, &entry, now)));
         from = found.next;
         index += usize::from(from.is_none());
     }
     Ok(page)
+}
+
+/// An entry as what is asked for by `scheme`, where it answers that: a file by hand answers both.
+fn of_scheme(mut entry: Entry, scheme: Scheme) -> Option<Entry> {
+    if entry.file.as_ref().is_some_and(|file| file.is_by_hand) {
+        entry.scheme = scheme;
+    }
+    Some(entry).filter(|entry| entry.scheme == scheme)
 }
 
 /// Where a page ended: a store's name and a place in it.

@@ -49,8 +49,15 @@ pub struct StoredObject {
     pub url: String,
     /// The store that has it.
     pub store: String,
-    /// Where it lies: `memory`, and directories of disks.
+    /// Where it lies: `memory`, and directories of disks; `files` for a plain file.
     pub places: Vec<String>,
+    /// The plain file that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Whether somebody put that there, or changed it: it is fresh for as long as it lies there, for both schemes, and its age
+    /// is the time since it was changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_hand: bool,
     /// Its status.
     pub status: u16,
     /// Its media type.
@@ -90,12 +97,15 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> Sto
     let head = &entry.head;
     let memory = entry.is_in_memory.then(|| "memory".to_owned());
     let disks = entry.disks.iter().map(|folder| printable(folder.to_string_lossy().as_bytes()));
+    let file = entry.file.as_ref().map(|_| "files".to_owned());
     let varying = |(name, value): (http::HeaderName, _)| Varying { name: name.to_string(), value };
     let target = printable(entry.target());
     StoredObject {
         url: format!("{}://{}{target}", entry.scheme.as_str(), entry.authority.as_str()),
         store: store.to_owned(),
-        places: memory.into_iter().chain(disks).collect(),
+        places: memory.into_iter().chain(disks).chain(file).collect(),
+        file: entry.file.as_ref().map(|file| printable(file.path.as_os_str().as_encoded_bytes())),
+        by_hand: entry.file.as_ref().is_some_and(|file| file.is_by_hand),
         status: head.status.as_u16(),
         content_type: head.fields.map.get(CONTENT_TYPE).map(|value| printable(value.as_bytes())),
         body_bytes: entry.body_bytes,

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::landed::{Landed, Told, is_usable, land, wait};
 use super::{refresh, reply};
 use crate::collapse::{Landing, Seat, Trip};
-use crate::exchange::{Exchange, RefreshKind, Reply};
+use crate::exchange::{BY_HAND, Exchange, RefreshKind, Reply};
 use crate::failure::Failure;
 use crate::forward::{self, Candidates, Job, Share};
 use crate::lookup::{Ask, Found, Sought};
@@ -133,7 +133,8 @@ fn use_found(
             if refresh::is_due_ahead(exchange, &stored, ttl) {
                 refresh(&stored, RefreshKind::Ahead);
             }
-            let status = hit(&stored, ttl.is_zero().then_some(StaleReason::MaxStale.token()));
+            let stale = ttl.is_zero().then_some(StaleReason::MaxStale.token());
+            let status = hit(&stored, stale.or(stored.body.is_by_hand().then_some(BY_HAND)));
             return reply::from_stored(exchange, stored, age, now, status).ok_or_else(Ask::gone);
         }
         Found::Refresh { stored, age } => {

@@ -212,7 +212,10 @@ fn of_two_versions_on_a_mirror_the_newer_stays() {
         for _ in 0..2 {
             let both = folders.disks(Layout::Mirror, &[64, 64]);
             assert_eq!(found_bytes(&both, "/a"), [Some((3, 3)); 8], "newer on {newer}, {length}");
-            let places = |disk: usize| both.disks[disk].find(&both.disks[disk].address(&key("/a"))).len();
+            let places = |disk: usize| {
+                let disk = both.disk(disk).unwrap();
+                disk.find(&disk.address(&key("/a"))).len()
+            };
             assert_eq!((places(newer), places(1 - newer)), (1, 0), "the older has gone");
             both.close();
         }

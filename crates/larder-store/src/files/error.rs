@@ -88,6 +88,8 @@ pub enum Refused {
     InTheWay,
     /// An invalidation came meanwhile.
     Invalidated,
+    /// The file that was to get new meta is not there any more, or somebody has changed it.
+    Changed,
     /// The body broke off, or was shorter than declared.
     Incomplete,
     /// The file system fails, or has failed a moment ago.
@@ -107,6 +109,7 @@ impl Refused {
             Self::QueueFull => "queue-full",
             Self::InTheWay => "in-the-way",
             Self::Invalidated => "invalidated",
+            Self::Changed => "changed",
             Self::Incomplete => "incomplete",
             Self::Failing => "failing",
             Self::Closed => "closed",

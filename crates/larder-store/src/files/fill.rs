@@ -2,8 +2,8 @@
 //!
 //! In: pieces of its body as they arrive, then its meta. Out: a file that has its name once all of it is there, or
 //! nothing. No call waits: pieces go into a bounded queue, and where that is full, or the writing thread has given up
-//! (no room, a failing disk), the next call says so and the response is served and not stored. Dropping a [`FileFill`]
-//! that was not committed takes everything back.
+//! (no room, a failing disk), the next call says so and the response is served and not stored. What was taken can be read at
+//! once ([`Arriving`]). Dropping a [`FileFill`] that was not committed takes everything back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,6 +13,7 @@ use larder_http::message::Scheme;
 use parking_lot::Mutex;
 
 use super::Shared;
+use super::arriving::Arriving;
 use super::error::Refused;
 use super::meta::Meta;
 use super::name::{Name, TargetUri};
@@ -69,6 +70,8 @@ pub(super) struct Filling {
     pub(super) declared: Option<u64>,
     has_failed: AtomicBool,
     failure: Mutex<Option<Refused>>,
+    /// For those who read along.
+    pub(super) content: Arc<Arriving>,
     /// The writing thread's.
     pub(super) work: Mutex<Work>,
     /// How many there are, each with a file open.
@@ -87,6 +90,7 @@ impl Filling {
         name: Name,
         uri: &TargetUri<'_>,
         declared: Option<u64>,
+        content: Arc<Arriving>,
         (under_way, most): (&Arc<AtomicUsize>, usize),
     ) -> Option<Arc<Self>> {
         let one_more = |now: usize| (now < most).then_some(now + 1);
@@ -97,6 +101,7 @@ impl Filling {
             declared,
             has_failed: AtomicBool::new(false),
             failure: Mutex::new(None),
+            content,
             work: Mutex::default(),
             under_way: Arc::clone(under_way),
         }))
@@ -105,6 +110,13 @@ impl Filling {
     pub(super) fn fail(&self, why: Refused) {
         self.failure.lock().get_or_insert(why);
         self.has_failed.store(true, Ordering::Release);
+    }
+
+    /// Gives up what was written of it. Who reads along can go on with that, and its room is taken as long.
+    pub(super) fn give_up(&self, work: &mut Work) {
+        if let Some(claim) = std::mem::take(work).claim {
+            self.content.hold(Arc::new(claim));
+        }
     }
 
     pub(super) fn failure(&self) -> Option<Refused> {
@@ -139,15 +151,31 @@ impl FileFill {
         }
         let pushed = self.pushed.saturating_add(bytes.len() as u64);
         let most = self.filling.declared.unwrap_or(u64::MAX).min(self.shared.max_object());
-        let taken = match pushed > most {
-            true => Err(Refused::TooLarge),
-            false => self.shared.queue.push_piece(&self.filling, bytes),
-        };
+        if pushed > most {
+            self.filling.fail(Refused::TooLarge);
+            return Err(Refused::TooLarge);
+        }
+        let content = &self.filling.content;
+        content.add(bytes.clone());
+        let taken = self.shared.queue.push_piece(&self.filling, bytes);
         match taken {
             Ok(()) => self.pushed = pushed,
-            Err(why) => self.filling.fail(why),
+            Err(why) => {
+                content.take_back();
+                self.filling.fail(why);
+            }
         }
         taken
+    }
+
+    /// What has come so far, for those who read along.
+    pub(crate) fn content(&self) -> &Arc<Arriving> {
+        &self.filling.content
+    }
+
+    /// Bytes taken so far.
+    pub(crate) fn length(&self) -> u64 {
+        self.pushed
     }
 
     /// Ends the fill: the file gets its name, unless `is_valid` says that an invalidation came meanwhile. Never waits;
@@ -162,16 +190,51 @@ impl FileFill {
         let job = Job::Finish(Arc::clone(&self.filling), Box::new(meta), done);
         match self.shared.queue.push_end(job, is_valid) {
             Ok(()) => self.is_over = true,
-            Err((Job::Finish(_, _, done), why)) => done(Err(why)),
-            Err(_) => {}
+            Err((job, why)) => {
+                self.filling.fail(why);
+                if let Job::Finish(_, _, done) = job {
+                    done(Err(why));
+                }
+            }
         }
+    }
+}
+
+/// A body all of which was handed over for a file that has no name yet. Who stores its response takes the fill and commits it;
+/// where nobody does, the file goes with this, and not its content for those who read it.
+#[derive(Debug)]
+pub(crate) struct FilledBody {
+    content: Arc<Arriving>,
+    length: u64,
+    fill: Mutex<Option<FileFill>>,
+}
+
+impl FilledBody {
+    pub(crate) fn new(fill: FileFill) -> Self {
+        Self { content: Arc::clone(fill.content()), length: fill.length(), fill: Mutex::new(Some(fill)) }
+    }
+
+    pub(crate) fn content(&self) -> &Arc<Arriving> {
+        &self.content
+    }
+
+    /// In bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The fill; once.
+    pub(crate) fn take_fill(&self) -> Option<FileFill> {
+        self.fill.lock().take()
     }
 }
 
 impl Drop for FileFill {
     fn drop(&mut self) {
         if !self.is_over {
-            self.filling.fail(Refused::Incomplete);
+            let why = self.filling.failure().unwrap_or(Refused::Incomplete);
+            self.filling.fail(why);
+            self.shared.counts.refusals.note(why.token());
             // The temporary file is removed on the writing thread; by a closed queue here.
             let _ = self.shared.queue.push_end(Job::Abandon(Arc::clone(&self.filling)), || true);
         }

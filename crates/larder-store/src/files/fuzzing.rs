@@ -4,7 +4,7 @@
 
 use rustix::fs::FileType;
 
-use super::meta::{Judged, Meta, judge};
+use super::meta::{Meta, read};
 use super::name::{Name, TargetUri, Unnameable};
 use super::sys::Status;
 
@@ -21,13 +21,9 @@ pub fn meta(lines: &[u8], uri: &TargetUri<'_>) -> Option<(Meta, Vec<u8>)> {
         links: 1,
         kind: FileType::RegularFile,
     };
-    match judge(lines, None, &file) {
-        Judged::Stored(meta) => {
-            let again = meta.write(uri, &file);
-            Some((*meta, again))
-        }
-        Judged::OtherScheme | Judged::ByHand => None,
-    }
+    let (_, meta) = read(lines, &file)?;
+    let again = meta.write(uri, &file);
+    Some((meta, again))
 }
 
 /// The parts of a URI that a name stands for.

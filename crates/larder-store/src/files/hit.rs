@@ -15,10 +15,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
+use larder_cache::{Freshness, LifetimeSource};
 use larder_http::body::Pieces;
 use larder_http::fields::date;
 use larder_http::message::Scheme;
-use larder_http::time::WallTime;
+use larder_http::time::{Now, WallTime};
 
 use super::meta::Meta;
 use super::queue::{Job, Queue};
@@ -30,7 +31,7 @@ use crate::stored::{StoredBody, StoredResponse};
 pub(super) const WHOLE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Larger files are closed by the writing thread.
-const CLOSED_BEHIND_BYTES_MIN: u64 = 1024 * 1024;
+pub(super) const CLOSED_BEHIND_BYTES_MIN: u64 = 1024 * 1024;
 
 /// The size of a piece that is read at once, in bytes.
 pub const PIECE_BYTES: usize = 128 * 1024;
@@ -45,6 +46,25 @@ pub enum Source {
     Stored(Box<Meta>),
     /// Somebody put it there, or changed it: it is what the URL means, for as long as it lies there.
     ByHand(HeaderMap),
+}
+
+/// Which file a body was read of, and as what: one that was changed since, or has taken its place, is another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileStamp {
+    status: Status,
+    is_by_hand: bool,
+}
+
+impl FileStamp {
+    /// Whether a file is that very file, with the content that it had.
+    pub(super) fn is_of(&self, found: &Status) -> bool {
+        found.has_content_of(&self.status)
+    }
+
+    /// Whether somebody put it there, or changed it.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        self.is_by_hand
+    }
 }
 
 /// An open file that stands for the response to a request.
@@ -125,6 +145,11 @@ impl FileHit {
     /// Its inode number.
     pub fn inode(&self) -> u64 {
         self.status.inode
+    }
+
+    /// Which file this is.
+    pub(crate) fn stamp(&self) -> FileStamp {
+        FileStamp { status: self.status, is_by_hand: matches!(self.source, Source::ByHand(_)) }
     }
 
     /// Who it is from.
@@ -238,6 +263,20 @@ fn is_settled(status: &Status, now: SystemTime) -> bool {
     let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let changed = Duration::new(u64::try_from(seconds).unwrap_or(0), nanoseconds.min(999_999_999));
     since_epoch.checked_sub(changed).is_some_and(|since| since >= SETTLED)
+}
+
+/// A hundred years: nobody waits for the end of that.
+const AS_LONG_AS_IT_LIES_THERE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// The freshness of a file that somebody put there: their own word, above which no client's wish and no heuristic stands.
+pub fn freshness_by_hand(now: Now) -> Freshness {
+    Freshness {
+        lifetime: AS_LONG_AS_IT_LIES_THERE,
+        source: LifetimeSource::ByHand,
+        initial_age: Duration::ZERO,
+        received: now,
+        no_cache: false,
+    }
 }
 
 /// The fields of a file that somebody put there. `shown` is the name that shows its type.

@@ -6,7 +6,7 @@
 //! passed over once (CLOCK, which comes near to the longest unused). Files of people are never taken: that is looked at
 //! again when it is a file's turn.
 
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -249,6 +249,12 @@ impl Index {
         }
     }
 
+    /// The room of a name's file, where it is this one.
+    pub(super) fn claim(&self, name: &Name, inode: u64) -> Option<Arc<Claim>> {
+        let shard = self.shard(name).read();
+        shard.get(name).filter(|entry| entry.inode == inode).map(|entry| Arc::clone(&entry.claim))
+    }
+
     /// What a file takes.
     pub(super) fn bytes(&self, name: &Name) -> u64 {
         self.shard(name).read().get(name).map_or(0, |entry| entry.claim.bytes())
@@ -302,18 +308,9 @@ impl Index {
         self.shards.iter().map(|shard| shard.read().len()).sum()
     }
 
-    /// The next names behind `after` in the order of their bytes, at most `most`.
-    pub(super) fn names(&self, after: Option<&[u8]>, most: usize) -> Vec<Arc<Name>> {
-        let mut next = BinaryHeap::new();
-        for shard in &self.shards {
-            for name in shard.read().keys().filter(|name| after.is_none_or(|after| name.bytes() > after)) {
-                next.push(Arc::clone(name));
-                if next.len() > most {
-                    next.pop();
-                }
-            }
-        }
-        next.into_sorted_vec()
+    /// The names that are known, in no order.
+    pub(super) fn names(&self) -> Vec<Arc<Name>> {
+        self.shards.iter().flat_map(|shard| shard.read().keys().cloned().collect::<Vec<_>>()).collect()
     }
 }
 

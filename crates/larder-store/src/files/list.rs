@@ -1,38 +1,62 @@
 //! What lies in the store, page by page.
 //!
-//! In: where the last page ended. Out: the files behind it in the order of their names, each looked at on disk. For people
-//! and tools; it opens files, so it is for a pool. [`survey`] looks at a directory that no larder need have open, and changes
+//! In: where the last page ended. Out: the files that follow, as the file system has them, each looked at there: what others
+//! wrote a moment ago as well. For people and tools; it opens files, so it is for a pool, and it rests now and then. What is put there or
+//! removed meanwhile may be missed, or met twice. [`survey`] looks at a directory that no larder need have open, and changes
 //! nothing in it.
 
+use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
+use http::HeaderMap;
+use larder_http::message::Scheme;
 use larder_http::time::WallTime;
-use rustix::fs::Dir;
+use rustix::fs::{Dir, FileType, Mode, RawDir, SeekFrom, openat, seek};
 
-use super::FileStore;
+use super::cursor::FilesCursor;
 use super::error::FilesError;
-use super::meta::{Judged, Meta};
-use super::name::Name;
+use super::hit::{self, FileHit};
+use super::meta::{self, Meta};
+use super::name::{Name, TargetUri};
 use super::sys::{DIRECTORY, Status};
-use super::tree::{OWN, Tree};
+use super::tree::{self, Found, OWN, Tree};
+use super::{FileStore, Shared};
 
 /// The most files of one page.
 const PAGE_MAX: usize = 1000;
 
+/// The most names that are looked at for one page.
+const NAMES_MAX: usize = 4096;
+
+/// After so many names a listing rests, where the disk has others to serve.
+const REST_AFTER: usize = 128;
+const REST: Duration = Duration::from_millis(1);
+
+/// Names of a directory that are read at once, in bytes.
+const NAMES_BYTES: usize = 16 * 1024;
+
 /// A file of the store.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// Where it lies beneath the store's directory; where the next page begins.
-    pub name: Vec<u8>,
-    /// Authority, path and query, where the name tells them.
+    /// Where it lies beneath the store's directory.
+    pub path: Vec<u8>,
+    /// Authority, path and query, where the name tells them, or its meta does.
     pub uri: Option<(String, String, Option<String>)>,
+    /// For which scheme larder stored it; nothing where a person put it there.
+    pub scheme: Option<Scheme>,
     /// Length in bytes.
     pub size: u64,
     /// When it was modified.
     pub modified: WallTime,
     /// What larder knows of it; nothing where a person put it there.
     pub meta: Option<Meta>,
+    status: Status,
 }
 
 /// What lies in a directory and is no file that could be served.
@@ -98,29 +122,161 @@ pub fn survey(
     Ok(())
 }
 
+/// Some of what lies in a store.
+#[derive(Debug)]
+pub struct FilesPage {
+    /// May be none although there is more.
+    pub files: Vec<Listed>,
+    /// Where to go on; nothing at the end.
+    pub next: Option<FilesCursor>,
+}
+
 impl FileStore {
-    /// The files behind `after`, at most `most` and 1000. Files that others wrote lately may be missing until they are
-    /// asked for or counted. Blocks.
-    pub fn list(&self, after: Option<&[u8]>, most: usize) -> Vec<Listed> {
-        let names = self.shared.index.names(after, most.min(PAGE_MAX));
-        names.iter().filter_map(|name| listed(&self.shared.tree, name)).collect()
+    /// The next files that a URL leads to and whose authority, path and query, one after the other, are `wanted`: at most `most`
+    /// (at least 1) and 1000. No use of any of them. Blocks.
+    pub fn list(&self, from: FilesCursor, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> FilesPage {
+        let (mut at, mut files, mut names) = (from, Vec::new(), 0);
+        let most = most.clamp(1, PAGE_MAX);
+        let is_last = |files: &Vec<Listed>, names| files.len() >= most || names >= NAMES_MAX;
+        while !is_last(&files, names) {
+            let Some((path, read)) = at.place() else { return FilesPage { files, next: None } };
+            // One that is gone, or cannot be read, has nothing to show.
+            let Ok(directory) = self.shared.directory(path, read) else {
+                at.leave();
+                continue;
+            };
+            let mut buffer = [MaybeUninit::uninit(); NAMES_BYTES];
+            let mut entries = RawDir::new(&directory, &mut buffer);
+            let deeper = loop {
+                if is_last(&files, names) {
+                    return FilesPage { files, next: Some(at) };
+                }
+                let Some(Ok(entry)) = entries.next() else { break None };
+                at.set_read(entry.next_entry_cookie());
+                names += 1;
+                let is_disk = !self.shared.tree.is_in_memory();
+                if names % REST_AFTER == 0 && is_disk && !self.threads.rest(REST) {
+                    return FilesPage { files, next: None };
+                }
+                let name = entry.file_name().to_bytes();
+                let is_own = name == OWN.as_bytes() && at.place().is_some_and(|(path, _)| path.is_empty());
+                if matches!(name, b"." | b"..") || is_own {
+                    continue;
+                }
+                let path = at.beneath(name);
+                let kind = match entry.file_type() {
+                    FileType::Unknown => {
+                        Status::at(&directory, name).map_or(FileType::Unknown, |found| found.kind)
+                    }
+                    known => known,
+                };
+                match kind {
+                    FileType::Directory => break Some(path),
+                    FileType::RegularFile => files.extend(self.shared.servable(&path, wanted)),
+                    _ => {}
+                }
+            };
+            match deeper {
+                Some(path) => at.enter(path),
+                None => at.leave(),
+            }
+        }
+        FilesPage { files, next: Some(at) }
+    }
+
+    /// What lies under the authority, path and query of `uri`, whatever its scheme. No use of it. Blocks.
+    pub fn under(&self, uri: &TargetUri<'_>) -> Option<Listed> {
+        let name = Name::of(uri).ok()?;
+        let is_there = !self.shared.doomed.has(&name);
+        is_there.then(|| listed(&self.shared.tree, &name)).flatten().filter(Listed::is_servable)
+    }
+
+    /// The file of `uri`, open. No use of it. Blocks.
+    pub fn open_unused(&self, uri: &TargetUri<'_>) -> Option<Arc<FileHit>> {
+        let name = Name::of(uri).ok()?;
+        let found = self.shared.tree.find(&name).ok()?;
+        let claim = self.shared.index.claim(&name, found.status.inode);
+        let opened = self.shared.judged(found, &name, uri, SystemTime::now()).ok()??;
+        FileHit::read(opened, claim).ok().map(Arc::new)
+    }
+
+    /// The fields that a listed file is served with, without Content-Length.
+    pub fn fields_of(&self, listed: &Listed) -> HeaderMap {
+        match &listed.meta {
+            Some(meta) => meta.fields.clone(),
+            None => {
+                let name = Name::found(&listed.path);
+                let shown = String::from_utf8_lossy(name.shown());
+                let default_type = self.shared.default_type.as_ref();
+                hit::fields_by_hand(&listed.status, &shown, default_type, SystemTime::now())
+            }
+        }
+    }
+
+    /// Where a listed file is.
+    pub fn path_of(&self, listed: &Listed) -> PathBuf {
+        self.shared.tree.path().join(OsStr::from_bytes(&listed.path))
+    }
+}
+
+impl Listed {
+    /// Whether a URL leads to it.
+    fn is_servable(&self) -> bool {
+        let Some((authority, path, query)) = &self.uri else { return false };
+        let uri = TargetUri { scheme: Scheme::Http, authority, path, query: query.as_deref() };
+        Name::of(&uri).is_ok_and(|name| name == Name::found(&self.path))
+    }
+}
+
+impl Shared {
+    /// A directory, of which so much has been read; none that is another file system's.
+    fn directory(&self, path: &[u8], read: u64) -> io::Result<OwnedFd> {
+        let root = self.tree.root();
+        // Opened anew: how far it is read is the opening's, not the directory's.
+        let directory = match path {
+            b"" => openat(root, ".", DIRECTORY, Mode::empty())?,
+            path => self.tree.resolver().open(root, path, DIRECTORY)?,
+        };
+        if Status::of(&directory)?.device != Status::of(root)?.device {
+            return Err(io::ErrorKind::CrossesDevices.into());
+        }
+        if read > 0 {
+            seek(&directory, SeekFrom::Start(read))?;
+        }
+        Ok(directory)
+    }
+
+    /// The file at a place, where a URL that is `wanted` leads there.
+    fn servable(&self, path: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Option<Listed> {
+        let name = Name::found(path);
+        let base = |(authority, path, query): &(String, String, Option<String>)| match query {
+            Some(query) => format!("{authority}{path}?{query}"),
+            None => format!("{authority}{path}"),
+        };
+        // What its name tells need not be looked at.
+        if name.uri().is_some_and(|uri| !wanted(base(&uri).as_bytes())) || self.doomed.has(&name) {
+            return None;
+        }
+        let listed =
+            listed(&self.tree, &name).filter(|listed| listed.path == path && listed.is_servable())?;
+        listed.uri.as_ref().is_some_and(|uri| wanted(base(uri).as_bytes())).then_some(listed)
     }
 }
 
 fn listed(tree: &Tree, name: &Name) -> Option<Listed> {
-    let found = tree.find(name).ok()?;
-    let meta = match tree.judge(&found.file, &found.status, name, None).ok()? {
-        Judged::Stored(meta) => Some(*meta),
-        Judged::OtherScheme | Judged::ByHand => None,
-        Judged::Torn => return None,
+    let Found { file, status, path } = tree.find(name).ok()?;
+    let lines = tree.lines(&file, &status, name).ok()?;
+    let stored = lines.as_deref().and_then(|lines| tree::stored(lines, &status, name));
+    let (uri, scheme, meta) = match stored {
+        Some((uri, meta)) => {
+            let parts = (uri.authority.to_owned(), uri.path.to_owned(), uri.query.map(str::to_owned));
+            (Some(parts), Some(uri.scheme), Some(meta))
+        }
+        None if lines.as_deref().is_some_and(|lines| meta::is_torn(lines, &status)) => return None,
+        None => (name.uri(), None, None),
     };
-    let (seconds, nanoseconds) = found.status.modified;
+    let (seconds, nanoseconds) = status.modified;
     let milliseconds = u64::try_from(seconds).unwrap_or(0).saturating_mul(1000);
-    Some(Listed {
-        name: name.bytes().to_vec(),
-        uri: name.uri(),
-        size: found.status.size,
-        modified: WallTime(milliseconds.saturating_add(u64::from(nanoseconds / 1_000_000))),
-        meta,
-    })
+    let modified = WallTime(milliseconds.saturating_add(u64::from(nanoseconds / 1_000_000)));
+    Some(Listed { path, uri, scheme, size: status.size, modified, meta, status })
 }

@@ -9,6 +9,8 @@
 //! [`look_blocking`](FileStore::look_blocking), which is for a pool. All changes are made by one thread of the store's own.
 //! Deliberately absent: checksums (others may write), any judgement of HTTP but [`may_hold`].
 
+mod arriving;
+mod cursor;
 mod doomed;
 mod error;
 mod export;
@@ -21,11 +23,14 @@ mod holdable;
 mod index;
 mod list;
 mod meta;
+pub mod metrics;
 mod name;
 mod open;
 mod place;
 mod queue;
 mod reader;
+mod refusals;
+mod renew;
 mod room;
 mod sys;
 #[cfg(test)]
@@ -42,16 +47,20 @@ use std::time::{Duration, SystemTime};
 
 use http::HeaderValue;
 
+pub(crate) use arriving::Arriving;
+pub use cursor::FilesCursor;
 pub use error::{FilesError, NotAFile, Refused};
 pub use export::{ExportSettings, Exported, LeftOut, Page, export};
+pub(crate) use fill::FilledBody;
 pub use fill::{Done, FileFill};
-pub use hit::{FileHit, PIECE_BYTES, Source};
+pub(crate) use hit::FileStamp;
+pub use hit::{FileHit, PIECE_BYTES, Source, freshness_by_hand};
 pub use holdable::may_hold;
-pub use list::{Listed, Odd, survey};
+pub use list::{FilesPage, Listed, Odd, survey};
 pub use meta::{Meta, StoredTimes};
 pub use name::{TargetUri, Unnameable};
 pub use open::FilesSettings;
-pub(crate) use reader::FileReader;
+pub(crate) use reader::{FileContent, FileReader};
 
 use doomed::Doomed;
 use fill::Filling;
@@ -63,6 +72,7 @@ use name::Name;
 use open::Threads;
 use place::{Spare, TakenOut, is_absent};
 use queue::Queue;
+use refusals::{REASONS, Refusals};
 use room::Room;
 use tree::{Found, Glimpse, Tree};
 
@@ -103,10 +113,16 @@ pub struct FilesUsage {
     pub max_inodes: u64,
     /// Responses stored.
     pub stored: u64,
-    /// Fills that were committed and not stored after all.
+    /// Files that got new fields and times, and kept their content.
+    pub renewed: u64,
+    /// Fills that were committed, and renewals, that came to nothing after all.
     pub failed: u64,
     /// Files evicted to make room.
     pub evicted: u64,
+    /// Look-ups that found a file changed or gone since the last one.
+    pub changed: u64,
+    /// Responses that did not become files, by reason; see [`metrics`].
+    pub refused: [u64; REASONS.len()],
     /// Errors of the file system.
     pub errors: u64,
     /// Whether everything has been counted once; nothing is stored before.
@@ -118,8 +134,11 @@ pub struct FilesUsage {
 #[derive(Debug, Default)]
 struct Counts {
     stored: AtomicU64,
+    renewed: AtomicU64,
     failed: AtomicU64,
     evicted: AtomicU64,
+    changed: AtomicU64,
+    refusals: Refusals,
 }
 
 /// What workers, the writing thread and the counting thread share.
@@ -175,8 +194,14 @@ impl FileStore {
             match hit.is_current(shared.tree.root()) {
                 Ok(true) if hit.is_for(uri.scheme) => return Look::Found(hit),
                 Ok(true) => return Look::Absent,
-                Ok(false) => shared.index.unkeep(&name),
-                Err(_) => shared.index.forget(&name),
+                Ok(false) => {
+                    shared.counts.changed.fetch_add(1, Ordering::Relaxed);
+                    shared.index.unkeep(&name);
+                }
+                Err(_) => {
+                    shared.counts.changed.fetch_add(1, Ordering::Relaxed);
+                    shared.index.forget(&name);
+                }
             }
         }
         match shared.tree.glimpse(&name) {
@@ -217,6 +242,14 @@ impl FileStore {
     /// # Errors
     /// It cannot be stored now.
     pub fn begin(&self, uri: &TargetUri<'_>, declared: Option<u64>) -> Result<FileFill, Refused> {
+        let begun = self.try_begin(uri, declared);
+        if let Err(why) = &begun {
+            self.shared.counts.refusals.note(why.token());
+        }
+        begun
+    }
+
+    fn try_begin(&self, uri: &TargetUri<'_>, declared: Option<u64>) -> Result<FileFill, Refused> {
         let shared = &self.shared;
         let name = Name::of(uri).map_err(Refused::Unnameable)?;
         if !shared.is_counted.load(Ordering::Acquire) {
@@ -228,8 +261,9 @@ impl FileStore {
         if shared.health.is_failing() {
             return Err(Refused::Failing);
         }
-        let filling =
-            Filling::new(name, uri, declared, (&shared.fills, FILLS_MAX)).ok_or(Refused::QueueFull)?;
+        let content = Arriving::new(shared.tree.is_in_memory(), &shared.queue);
+        let filling = Filling::new(name, uri, declared, content, (&shared.fills, FILLS_MAX));
+        let filling = filling.ok_or(Refused::QueueFull)?;
         Ok(FileFill::new(Arc::clone(shared), filling))
     }
 
@@ -270,6 +304,21 @@ impl FileStore {
         }
     }
 
+    /// Notes that a file cannot stand for a response of this store.
+    pub(crate) fn note_not_a_file(&self, why: NotAFile) {
+        self.shared.counts.refusals.note(why.token());
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &std::path::Path {
+        self.shared.tree.path()
+    }
+
+    /// The largest body taken, in bytes.
+    pub fn max_object(&self) -> u64 {
+        self.shared.max_object()
+    }
+
     /// Figures.
     pub fn usage(&self) -> FilesUsage {
         let shared = &self.shared;
@@ -282,8 +331,11 @@ impl FileStore {
             inodes: shared.room.inodes.used(),
             max_inodes: shared.room.inodes.cap(),
             stored: count(&shared.counts.stored),
+            renewed: count(&shared.counts.renewed),
             failed: count(&shared.counts.failed),
             evicted: count(&shared.counts.evicted),
+            changed: count(&shared.counts.changed),
+            refused: shared.counts.refusals.counts(),
             errors: shared.health.errors(),
             is_counted: shared.is_counted.load(Ordering::Acquire),
             is_failing: shared.health.is_failing(),
@@ -303,8 +355,26 @@ impl Shared {
 
     /// Judges a file that was found and reads it. `None` where it was stored for the other scheme, or for nobody knows what.
     fn open(&self, found: Found, name: &Name, uri: &TargetUri<'_>) -> std::io::Result<Option<Arc<FileHit>>> {
-        let Found { file, status, path } = found;
         let now = SystemTime::now();
+        let Some(opened) = self.judged(found, name, uri, now)? else { return Ok(None) };
+        let is_by_hand = matches!(opened.source, Source::ByHand(_));
+        let (bytes, inodes) = self.found_to_take(&opened.status, name);
+        let noted = Noted { inode: opened.status.inode, bytes, is_by_hand, is_use: true };
+        let claim = self.index.note(name, &noted, || self.room.take(bytes, inodes));
+        let hit = Arc::new(FileHit::read(opened, Some(claim))?);
+        self.index.keep(name, &hit, now);
+        Ok(Some(hit))
+    }
+
+    /// What a file is for a request. `None` where it was stored for the other scheme, or for nobody knows what.
+    fn judged(
+        &self,
+        found: Found,
+        name: &Name,
+        uri: &TargetUri<'_>,
+        now: SystemTime,
+    ) -> std::io::Result<Option<Opened>> {
+        let Found { file, status, path } = found;
         let source = match self.tree.judge(&file, &status, name, Some(uri))? {
             Judged::Stored(meta) => Source::Stored(meta),
             Judged::OtherScheme | Judged::Torn => return Ok(None),
@@ -313,15 +383,8 @@ impl Shared {
                 Source::ByHand(hit::fields_by_hand(&status, &shown, self.default_type.as_ref(), now))
             }
         };
-        let is_by_hand = matches!(source, Source::ByHand(_));
-        let (bytes, inodes) = self.found_to_take(&status, name);
-        let noted = Noted { inode: status.inode, bytes, is_by_hand, is_use: true };
-        let claim = self.index.note(name, &noted, || self.room.take(bytes, inodes));
         let (scheme, is_in_memory) = (uri.scheme, self.tree.is_in_memory());
         let closer = Arc::downgrade(&self.queue);
-        let opened = Opened { file: Arc::new(file), status, path, source, scheme, is_in_memory, closer };
-        let hit = Arc::new(FileHit::read(opened, Some(claim))?);
-        self.index.keep(name, &hit, now);
-        Ok(Some(hit))
+        Ok(Some(Opened { file: Arc::new(file), status, path, source, scheme, is_in_memory, closer }))
     }
 }

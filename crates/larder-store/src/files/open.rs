@@ -100,6 +100,13 @@ pub(super) struct Threads {
     running: Mutex<Vec<JoinHandle<()>>>,
 }
 
+impl Threads {
+    /// Waits so long, for somebody who gives way; false when the store is closing.
+    pub(super) fn rest(&self, time: Duration) -> bool {
+        self.stop.rest(time)
+    }
+}
+
 impl FileStore {
     /// Opens a store. Blocks for a moment; counting a large directory goes on afterwards, and until it is over nothing is
     /// stored.

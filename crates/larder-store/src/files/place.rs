@@ -9,6 +9,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, Mode, OFlags, RenameFlags, fchmod, linkat, mkdirat, openat, renameat, renameat_with, unlinkat,
@@ -48,9 +49,10 @@ impl From<io::Error> for PlaceError {
 /// A file on its way. Removed on drop unless it got its name.
 #[derive(Debug)]
 pub(super) struct Temp {
-    pub(super) file: File,
+    /// Shared with those who read along.
+    pub(super) file: Arc<File>,
     name: String,
-    directory: std::sync::Arc<OwnedFd>,
+    directory: Arc<OwnedFd>,
 }
 
 impl Drop for Temp {
@@ -74,9 +76,9 @@ impl Tree {
     pub(super) fn temp(&self) -> io::Result<Temp> {
         for attempt in 0..TRIES {
             let (directory, name) = (self.temps(), self.temp_name());
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match openat(&directory, name.as_str(), flags, Mode::RUSR | Mode::WUSR) {
-                Ok(file) => return Ok(Temp { file: file.into(), name, directory }),
+                Ok(file) => return Ok(Temp { file: Arc::new(file.into()), name, directory }),
                 Err(Errno::NOENT) if attempt == 0 => self.renew_temps()?,
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
@@ -330,12 +332,12 @@ impl Tree {
     }
 
     /// Removes the meta of a file that is gone, where it was a file of its own.
-    fn forget_beside(&self, name: &Name, file: &Status) {
+    pub(super) fn forget_beside(&self, name: &Name, file: &Status) {
         let _ = unlinkat(self.root(), meta_path(name, file).as_str(), AtFlags::empty());
     }
 
     /// Writes meta into a file of its own, whole or not at all.
-    fn write_beside(&self, name: &Name, file: &Status, lines: &[u8]) -> Result<(), PlaceError> {
+    pub(super) fn write_beside(&self, name: &Name, file: &Status, lines: &[u8]) -> Result<(), PlaceError> {
         let path = meta_path(name, file);
         let (folder, last) = path.rsplit_once('/').unwrap_or_default();
         let parent = directory_at(self.root(), folder)?;

@@ -1,9 +1,9 @@
 //! What waits for the one thread that writes.
 //!
-//! In: pieces of bodies, ends of fills, removals, from any worker. Out: the same, in order, to the writing thread. Bounded in
+//! In: pieces of bodies, ends of fills, new meta, removals, from any worker. Out: the same, in order, to the writing thread. Bounded in
 //! bytes and in number: where it is full a fill is refused, and nobody ever waits for it. Ends of fills and removals are
 //! always taken: each of the former belongs to one of a bounded number of fills, of the latter there may be as many as
-//! [`REMOVALS_MAX`], and then whoever asks does it itself. Lock: the queue alone, held for the length of a push.
+//! [`REMOVALS_MAX`], and then whoever asks does it itself. Renewals have a bound of their own. Lock: the queue alone, held for the length of a push.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,11 +16,14 @@ use super::fill::{Done, Filling};
 use super::meta::Meta;
 use super::name::Name;
 use super::place::{Spare, TakenOut};
+use super::renew::Renewal;
 
 /// Bytes of bodies that may wait.
 pub(super) const QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Pieces that may wait.
 const PIECES_MAX: usize = 16 * 1024;
+/// Renewals that may wait.
+const RENEWALS_MAX: usize = 4096;
 /// Removals that may wait.
 const REMOVALS_MAX: usize = 64 * 1024;
 
@@ -32,6 +35,7 @@ pub(super) enum Job {
     Write(Arc<Filling>, Bytes),
     Finish(Arc<Filling>, Box<Meta>, Done),
     Abandon(Arc<Filling>),
+    Renew(Box<Renewal>, Done),
     Remove(Name, Spare, Option<Removed>),
     /// Anything else that has to come after what was asked for before.
     Run(Box<dyn FnOnce() + Send>),
@@ -42,6 +46,7 @@ struct Waiting {
     jobs: VecDeque<Job>,
     bytes: usize,
     pieces: usize,
+    renewals: usize,
     removals: usize,
     is_closed: bool,
 }
@@ -91,6 +96,30 @@ impl Queue {
         Ok(())
     }
 
+    /// New meta for a file, unless `is_valid` says otherwise, which is asked as for the end of a fill. `done` is given back
+    /// where it cannot wait here.
+    pub(super) fn push_renewal(
+        &self,
+        renewal: Box<Renewal>,
+        is_valid: impl FnOnce() -> bool,
+        done: Done,
+    ) -> Result<(), (Done, Refused)> {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_closed {
+            return Err((done, Refused::Closed));
+        }
+        if waiting.renewals >= RENEWALS_MAX {
+            return Err((done, Refused::QueueFull));
+        }
+        if !is_valid() {
+            return Err((done, Refused::Invalidated));
+        }
+        waiting.renewals += 1;
+        waiting.jobs.push_back(Job::Renew(renewal, done));
+        self.filled.notify_one();
+        Ok(())
+    }
+
     /// A removal; given back where it cannot wait here.
     pub(super) fn push_removal(
         &self,
@@ -118,6 +147,7 @@ impl Queue {
                         waiting.bytes -= bytes.len();
                         waiting.pieces -= 1;
                     }
+                    Job::Renew(..) => waiting.renewals -= 1,
                     Job::Remove(..) => waiting.removals -= 1,
                     Job::Finish(..) | Job::Abandon(_) | Job::Run(_) => {}
                 }

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, mkdirat, openat, 
 use rustix::io::Errno;
 
 use super::error::FilesError;
-use super::meta::{self, Judged, META_BYTES_MAX};
+use super::meta::{self, Judged, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri, digest};
 use super::place::is_absent;
 use super::sys::{self, Cached, DIRECTORY, READ, Resolver, Status};
@@ -212,7 +212,7 @@ impl Tree {
         Ok(found)
     }
 
-    /// Whose the file of a name is.
+    /// Whose the file of a name is; of a request for `uri`, where there is one.
     ///
     /// # Errors
     /// What lies beside it could not be read: nobody knows.
@@ -223,17 +223,29 @@ impl Tree {
         name: &Name,
         uri: Option<&TargetUri<'_>>,
     ) -> io::Result<Judged> {
-        let path = meta_path(name, status);
-        let lines = match sys::attribute(file)? {
-            Some(mark) if mark == meta::beside(&path) => match self.lines_at(&path)? {
-                Some(lines) => Some(lines),
-                None => return Ok(Judged::Torn),
-            },
-            Some(lines) => Some(lines),
-            None if self.has_attributes => None,
-            None => self.lines_at(&path)?,
+        let Some(lines) = self.lines(file, status, name)? else { return Ok(Judged::ByHand) };
+        let Some(uri) = uri else {
+            return Ok(match stored(&lines, status, name) {
+                Some((_, meta)) => Judged::Stored(Box::new(meta)),
+                None if meta::is_torn(&lines, status) => Judged::Torn,
+                None => Judged::ByHand,
+            });
         };
-        Ok(lines.map_or(Judged::ByHand, |lines| meta::judge(&lines, uri, status)))
+        Ok(meta::judge(&lines, uri, status))
+    }
+
+    /// The lines that lie with a file; none of them where they were in a file of their own and are lost.
+    ///
+    /// # Errors
+    /// They could not be read.
+    pub(super) fn lines(&self, file: &File, status: &Status, name: &Name) -> io::Result<Option<Vec<u8>>> {
+        let path = meta_path(name, status);
+        match sys::attribute(file)? {
+            Some(mark) if mark == meta::beside(&path) => Ok(Some(self.lines_at(&path)?.unwrap_or_default())),
+            Some(lines) => Ok(Some(lines)),
+            None if self.has_attributes => Ok(None),
+            None => self.lines_at(&path),
+        }
     }
 
     /// Whether it may be a person's: it is, or nobody knows.
@@ -260,6 +272,14 @@ impl Tree {
         file.read_exact_at(&mut lines, 0)?;
         Ok(Some(lines))
     }
+}
+
+/// The response that larder stored in the file of a name, by the lines that lie with it: they go along where somebody gives the
+/// file another name, and then it is theirs.
+pub(super) fn stored<'a>(lines: &'a [u8], status: &Status, name: &Name) -> Option<(TargetUri<'a>, Meta)> {
+    let (said, meta) = meta::read(lines, status)?;
+    let uri = TargetUri::parse(said)?;
+    (Name::of(&uri).ok()? == *name).then_some((uri, meta))
 }
 
 /// Where the meta of a name's file lies when it is a file of its own: another one for each file that has the name.

@@ -114,8 +114,7 @@ impl Shared {
             Err(error) if is_absent(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let known: HashSet<String> =
-            self.index.names(None, usize::MAX - 1).iter().map(|name| digest(name.bytes())).collect();
+        let known: HashSet<String> = self.index.names().iter().map(|name| digest(name.bytes())).collect();
         for folder in Dir::read_from(&metas)? {
             let folder = folder?;
             let above = folder.file_name().to_bytes();

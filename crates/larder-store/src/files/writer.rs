@@ -8,7 +8,7 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use rustix::io::Errno;
@@ -45,11 +45,15 @@ pub(super) fn run(shared: &Shared) {
             }
             Job::Finish(filling, meta, done) => {
                 let finished = shared.finish(&filling, &meta);
-                let counter = if finished.is_ok() { &shared.counts.stored } else { &shared.counts.failed };
-                counter.fetch_add(1, Ordering::Relaxed);
+                shared.count(&finished, &shared.counts.stored);
                 done(finished);
             }
-            Job::Abandon(filling) => *filling.work.lock() = Work::default(),
+            Job::Renew(renewal, done) => {
+                let renewed = shared.renew(&renewal);
+                shared.count(&renewed, &shared.counts.renewed);
+                done(renewed);
+            }
+            Job::Abandon(filling) => filling.give_up(&mut filling.work.lock()),
             Job::Remove(name, spare, done) => {
                 let removed = shared.remove_now(&name, spare, done.is_some());
                 shared.doomed.done(&name);
@@ -71,6 +75,14 @@ pub(super) fn run(shared: &Shared) {
 }
 
 impl Shared {
+    fn count(&self, outcome: &Result<(), Refused>, of_good: &AtomicU64) {
+        let counter = if outcome.is_ok() { of_good } else { &self.counts.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if let Err(why) = outcome {
+            self.counts.refusals.note(why.token());
+        }
+    }
+
     fn write(&self, filling: &Arc<Filling>, bytes: &Bytes) {
         let mut work = filling.work.lock();
         if filling.failure().is_none()
@@ -79,7 +91,7 @@ impl Shared {
             filling.fail(why);
         }
         if filling.failure().is_some() {
-            *work = Work::default();
+            filling.give_up(&mut work);
         }
     }
 
@@ -101,19 +113,30 @@ impl Shared {
         };
         temp.file.write_all(bytes).map_err(|error| self.failed("cannot write", &error))?;
         work.written = end;
+        if !bytes.is_empty() {
+            filling.content.wrote(&temp.file);
+        }
         Ok(())
     }
 
     fn finish(&self, filling: &Arc<Filling>, meta: &Meta) -> Result<(), Refused> {
-        let mut work = std::mem::take(&mut *filling.work.lock());
+        let mut work = filling.work.lock();
+        let finished = self.put_in_place(filling, &mut work, meta);
+        if finished.is_err() {
+            filling.give_up(&mut work);
+        }
+        finished
+    }
+
+    fn put_in_place(&self, filling: &Filling, work: &mut Work, meta: &Meta) -> Result<(), Refused> {
         if let Some(why) = filling.failure() {
             return Err(why);
         }
         // Of a body without a byte nothing was written yet.
-        self.write_piece(filling, &mut work, &Bytes::new())?;
-        let (Some(temp), Some(mut claim)) = (work.temp.take(), work.claim.take()) else {
-            return Err(Refused::Incomplete);
-        };
+        self.write_piece(filling, work, &Bytes::new())?;
+        let temp = work.temp.take().ok_or(Refused::Incomplete)?;
+        let look = || Status::of(&temp.file).map_err(|error| self.failed("cannot look at a file", &error));
+        filling.content.name(look()?);
         let mut room = |path: &[u8]| {
             self.index.sees_directory(path)
                 || self
@@ -123,17 +146,13 @@ impl Shared {
         };
         let name = &filling.name;
         let placed = self.tree.put(&temp, name, &filling.uri.borrow(), meta, &mut room);
-        let Placed { removed, is_beside } = placed.map_err(|error| match error {
-            PlaceError::InTheWay => Refused::InTheWay,
-            PlaceError::NoRoom => Refused::NoRoom,
-            PlaceError::Io(error) if is_of_one_place(&error) => Refused::InTheWay,
-            PlaceError::Io(error) => self.failed("cannot put a file in its place", &error),
-        })?;
+        let Placed { removed, is_beside } = placed.map_err(|error| self.not_placed(error))?;
         for name in &removed {
             self.index.forget(name);
         }
-        let status = Status::of(&temp.file).map_err(|error| self.failed("cannot look at a file", &error))?;
+        let status = look()?;
         let taken = self.taken(&status, name, is_beside);
+        let mut claim = work.claim.take().unwrap_or_default();
         if let Some(missing) = taken.checked_sub(claim.bytes()).filter(|missing| *missing > 0) {
             // The file system took more than it usually does; it is there, so it is counted.
             claim.absorb(self.make_room(missing, 0).unwrap_or_else(|| self.room.take(missing, 0)));
@@ -141,10 +160,20 @@ impl Shared {
         claim.shrink_to(taken, 1 + u64::from(is_beside));
         self.index.forget(name);
         let noted = Noted { inode: status.inode, bytes: taken, is_by_hand: false, is_use: false };
-        self.index.note(name, &noted, || claim);
+        filling.content.hold(self.index.note(name, &noted, || claim));
         self.index.tidy();
         self.health.works();
         Ok(())
+    }
+
+    /// Why a file, or new meta, is not where it should be.
+    pub(super) fn not_placed(&self, error: PlaceError) -> Refused {
+        match error {
+            PlaceError::InTheWay => Refused::InTheWay,
+            PlaceError::NoRoom => Refused::NoRoom,
+            PlaceError::Io(error) if is_of_one_place(&error) => Refused::InTheWay,
+            PlaceError::Io(error) => self.failed("cannot put a file in its place", &error),
+        }
     }
 
     /// What a file takes that was found: bytes and inodes.
@@ -154,11 +183,11 @@ impl Shared {
     }
 
     /// What a file takes, with meta in a file of its own or without.
-    fn taken(&self, status: &Status, name: &Name, is_beside: bool) -> u64 {
+    pub(super) fn taken(&self, status: &Status, name: &Name, is_beside: bool) -> u64 {
         room::taken(status, name.bytes().len()) + if is_beside { META_BYTES } else { 0 }
     }
 
-    fn failed(&self, step: &str, error: &io::Error) -> Refused {
+    pub(super) fn failed(&self, step: &str, error: &io::Error) -> Refused {
         self.health.fails(step, error);
         match Errno::from_io_error(error) {
             Some(Errno::NOSPC | Errno::DQUOT) => Refused::NoRoom,
@@ -238,7 +267,7 @@ impl Shared {
 
 /// Whether an error says something of one name or directory only: somebody else's rights, another file system mounted there,
 /// names that this file system does not have. No reason to leave everything alone.
-fn is_of_one_place(error: &io::Error) -> bool {
+pub(super) fn is_of_one_place(error: &io::Error) -> bool {
     let places = [
         Errno::ACCESS,
         Errno::PERM,

@@ -12,9 +12,10 @@
 //! *passing*, bytes go through a window of [`WINDOW_BYTES`]: nobody new joins, the slowest reader sets the pace, and
 //! when the last one leaves the producer is told to stop.
 //!
-//! In a store with disks a body beyond one piece *spills* while it is kept: as soon as a piece is full it goes to the disks,
-//! and leaves memory for whoever reads it from there. So a body of any size takes about three pieces of memory. Where no
-//! disk takes the next piece, the body passes from there on; what lies on the disks already can still be read.
+//! In a store with disks, or of plain files, a body beyond one piece *spills* while it is kept: as soon as a piece is full it
+//! goes to the disks, or to the file, and leaves memory for whoever reads it from there. So a body of any size takes about
+//! three pieces of memory. Where the next piece is not taken, the body passes from there on; what lies elsewhere already can
+//! still be read.
 //!
 //! One lock guards it all; it is held for the length of a look and never across a wait. A new piece wakes one parked
 //! reader per worker, and that reader wakes its neighbours, so that a producer never pays for the readers of other
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use larder_cache::StoredHead;
 use larder_http::body::BodyError;
 use parking_lot::Mutex;
 use slab::Slab;
@@ -59,6 +61,8 @@ pub struct Growing {
     store: Arc<Store>,
     key: CacheKey,
     declared: Option<u64>,
+    /// Whether it may end as a plain file.
+    may_be_file: bool,
     max_bytes: u64,
     state: Mutex<State>,
     /// Where it spills to. The producer's alone; never locked together with the state but before it.
@@ -76,15 +80,35 @@ impl Growing {
     /// that spills to disks only what it has in memory at once. `None` where there is no room, or the body is larger than
     /// the store takes.
     pub fn keep(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>) -> Option<Arc<Self>> {
+        Self::keep_for(store, key, declared, false)
+    }
+
+    /// The same for the body of a response with this head: in a store of plain files it is written to one while it arrives,
+    /// where one may stand for it.
+    pub fn keep_as(
+        store: &Arc<Store>,
+        key: &CacheKey,
+        head: &StoredHead,
+        declared: Option<u64>,
+    ) -> Option<Arc<Self>> {
+        Self::keep_for(store, key, declared, store.keeps_as_file(key, head))
+    }
+
+    fn keep_for(
+        store: &Arc<Store>,
+        key: &CacheKey,
+        declared: Option<u64>,
+        may_be_file: bool,
+    ) -> Option<Arc<Self>> {
         let first = declared.unwrap_or(0);
-        if first > store.max_object() {
+        if first > store.max_object_of(may_be_file) {
             return None;
         }
         if first > PIECE_BYTES as u64
-            && let Some(spill) = Spill::begin(store, key, declared)
+            && let Some(spill) = Spill::begin(store, key, declared, may_be_file)
         {
             let room = store.reserve(SPILL_ROOM_BYTES)?;
-            let growing = Self::new(store, key, declared, Mode::Keeping { room });
+            let growing = Self::new(store, key, declared, may_be_file, Mode::Keeping { room });
             *growing.spill.lock() = Some(spill);
             return Some(growing);
         }
@@ -94,20 +118,27 @@ impl Growing {
         // As many pieces as a body of this length usually comes in; more of them ask for more.
         let pieces = first / COMPACT_BELOW_BYTES + 1;
         let room = store.reserve(first.saturating_add(pieces * PIECE_OVERHEAD_BYTES))?;
-        Some(Self::new(store, key, declared, Mode::Keeping { room }))
+        Some(Self::new(store, key, declared, may_be_file, Mode::Keeping { room }))
     }
 
     /// A body for which there is no room: it passes from the start. Readers join until the first bytes are dropped.
     pub fn pass(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>) -> Arc<Self> {
-        Self::new(store, key, declared, Mode::Passing { room: None })
+        Self::new(store, key, declared, false, Mode::Passing { room: None })
     }
 
-    fn new(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>, mode: Mode) -> Arc<Self> {
+    fn new(
+        store: &Arc<Store>,
+        key: &CacheKey,
+        declared: Option<u64>,
+        may_be_file: bool,
+        mode: Mode,
+    ) -> Arc<Self> {
         Arc::new(Self {
             store: Arc::clone(store),
             key: key.clone(),
             declared,
-            max_bytes: store.max_object(),
+            may_be_file,
+            max_bytes: store.max_object_of(may_be_file),
             spill: Mutex::new(None),
             state: Mutex::new(State {
                 mode,
@@ -203,7 +234,7 @@ impl Growing {
     /// A body of unknown length is larger than a piece: from now on it spills, with what is there of it. Says whether it
     /// does.
     fn begin_spill(&self) -> bool {
-        let begun = Spill::begin(&self.store, &self.key, self.declared);
+        let begun = Spill::begin(&self.store, &self.key, self.declared, self.may_be_file);
         let Some((begun, room)) =
             begun.and_then(|spill| Some((spill, self.store.reserve(SPILL_ROOM_BYTES)?)))
         else {
@@ -363,8 +394,8 @@ impl Growing {
     /// passes.
     fn end_spill(&self, last: Option<&[u8]>) -> Option<StoredBody> {
         let spill = self.spill.lock().take()?;
-        let pieces = spill.end(last.unwrap_or_default(), |piece| self.state.lock().spilled(piece));
-        let body = pieces.and_then(|pieces| StoredBody::on_disks(self.store.memory(), pieces));
+        let spilled = |piece| self.state.lock().spilled(piece);
+        let body = spill.end(last.unwrap_or_default(), self.store.memory(), spilled);
         if body.is_none() {
             self.outgrow();
         }

@@ -10,8 +10,8 @@ use http_body::Frame;
 use larder_http::body::BodyError;
 
 use super::Growing;
+use super::spill::Place;
 use super::state::{Found, Mode};
-use crate::disks::PieceCopies;
 
 type Reading = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
 
@@ -21,7 +21,7 @@ pub struct Reader {
     slot: usize,
     position: u64,
     end: u64,
-    /// A piece that is on its way from a disk, of which the first bytes are not asked for.
+    /// A piece that is on its way from a disk or a file, of which the first bytes are not asked for.
     reading: Option<(Reading, usize)>,
 }
 
@@ -59,7 +59,7 @@ impl Reader {
                     self.position += bytes.len() as u64;
                     Poll::Ready(Next::Bytes(bytes))
                 }
-                Found::OnDisks(piece, within) => Poll::Ready(Next::OnDisks(piece, within)),
+                Found::Spilled(place, within) => Poll::Ready(Next::Spilled(place, within)),
             }
         } else if let Mode::Broken { error, .. } = state.mode {
             Poll::Ready(Next::Broken(error))
@@ -78,24 +78,32 @@ impl Reader {
         poll
     }
 
-    /// A piece from a disk, as far as it can be had without waiting; else it is on its way.
-    fn read(&mut self, piece: PieceCopies, within: usize) {
+    /// A piece from where it lies, as far as it can be had without waiting; else it is on its way.
+    fn read(&mut self, place: Place, within: usize) {
         let store = Arc::clone(&self.growing.store);
-        let reading = async move {
-            let disks = store.disks()?;
-            match disks.piece_now(&piece) {
-                Some(bytes) => Some(bytes),
-                None => disks.read_piece(&piece).await.ok(),
+        self.reading = Some(match place {
+            Place::Disks(piece) => {
+                let reading = async move {
+                    let disks = store.disks()?;
+                    match disks.piece_now(&piece) {
+                        Some(bytes) => Some(bytes),
+                        None => disks.read_piece(&piece).await.ok(),
+                    }
+                };
+                (Box::pin(reading), within)
             }
-        };
-        self.reading = Some((Box::pin(reading), within));
+            Place::File(content) => {
+                let position = self.position;
+                (Box::pin(async move { content.read(position).await.ok() }), 0)
+            }
+        });
     }
 }
 
 /// What comes next.
 enum Next {
     Bytes(Bytes),
-    OnDisks(PieceCopies, usize),
+    Spilled(Place, usize),
     Broken(BodyError),
     End,
 }
@@ -121,8 +129,8 @@ impl http_body::Body for Reader {
             }
             return Poll::Ready(match this.poll_here(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Next::OnDisks(piece, within)) => {
-                    this.read(piece, within);
+                Poll::Ready(Next::Spilled(place, within)) => {
+                    this.read(place, within);
                     continue;
                 }
                 Poll::Ready(Next::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use larder_http::body::BodyError;
 use slab::Slab;
 
-use super::spill::Spilled;
+use super::spill::{Place, Spilled};
 use crate::budget::Reservation;
-use crate::disks::{PIECE_BYTES, PieceCopies};
+use crate::disks::PIECE_BYTES;
 use crate::memory::MemoryStore;
 use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, compact};
 
@@ -58,14 +58,14 @@ pub(super) struct Slot {
 pub(super) enum Found {
     Here(Bytes),
     /// In this piece, from there on.
-    OnDisks(PieceCopies, usize),
+    Spilled(Place, usize),
 }
 
 /// Everything behind the lock.
 pub(super) struct State {
     pub(super) mode: Mode,
     pub(super) pieces: VecDeque<Piece>,
-    /// Pieces that lie on disks, from the beginning on. What is in memory goes on where they end, or overlaps.
+    /// Pieces that lie on disks or in a file, from the beginning on. What is in memory goes on where they end, or overlaps.
     pub(super) spilled: Vec<Spilled>,
     pub(super) length: u64,
     pub(super) ended: bool,
@@ -209,7 +209,7 @@ impl State {
         if position < first_here {
             let piece = self.spilled.get(usize::try_from(position / PIECE_BYTES as u64).ok()?)?;
             let within = usize::try_from(position % PIECE_BYTES as u64).ok()?;
-            return Some(Found::OnDisks(piece.copies.clone(), within));
+            return Some(Found::Spilled(piece.place.clone(), within));
         }
         let index = self.pieces.partition_point(|piece| piece.start + piece.bytes.len() as u64 <= position);
         let piece = self.pieces.get(index)?;

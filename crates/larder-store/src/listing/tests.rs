@@ -217,12 +217,12 @@ proptest! {
             At::Disks(DisksCursor { disk, from: None }),
             At::Disks(DisksCursor { disk, from: Some(from) }),
         ] {
-            prop_assert_eq!(Cursor(at).to_string().parse(), Ok(Cursor(at)));
+            prop_assert_eq!(Cursor(at.clone()).to_string().parse(), Ok(Cursor(at)));
         }
     }
 
     #[test]
-    fn no_text_breaks_it(text in "[md]?[0-9a-f-]{0,40}") {
+    fn no_text_breaks_it(text in "[mdf]?[0-9a-f-]{0,40}") {
         if let Ok(cursor) = text.parse::<Cursor>() {
             Store::in_memory(&MEMORY).list(Some(cursor), 100, Clock::default().now(), &|_| true);
         }

@@ -90,17 +90,26 @@ fn heads(object: &Object) -> String {
     text
 }
 
+fn places(of: &StoredObject) -> String {
+    match (&of.file, of.by_hand) {
+        (Some(file), true) => format!("{file}, put there by hand"),
+        (Some(file), false) => file.clone(),
+        (None, _) => of.places.join(", "),
+    }
+}
+
 fn head(number: usize, of: &StoredObject) -> String {
     let ttl = match of.ttl_seconds {
         _ if of.invalidated => "gone: one of its cache groups was invalidated".to_owned(),
+        _ if of.by_hand => "fresh for as long as it lies there".to_owned(),
         seconds if seconds < 0 => format!("stale for {}", signed_time(seconds.saturating_neg())),
         seconds => format!("fresh for {}", signed_time(seconds)),
     };
     let age = signed_time(i64::try_from(of.age_seconds).unwrap_or(i64::MAX));
     let lines = [
         format!("{number}  {} {}{}", of.status, of.url, distinction(of)),
-        format!("   {} in store {}: {}", bytes(of.body_bytes), of.store, of.places.join(", ")),
-        format!("   age {age}, {ttl}; stored {}", of.stored_at),
+        format!("   {} in store {}: {}", bytes(of.body_bytes), of.store, places(of)),
+        format!("   age {age}, {ttl}; {} {}", if of.by_hand { "changed" } else { "stored" }, of.stored_at),
     ];
     let fields = of.fields.iter().map(|field| format!("   {}: {}", field.name, field.value));
     let mut text = String::new();

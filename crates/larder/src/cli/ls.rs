@@ -101,7 +101,11 @@ fn line(status: &str, bytes: &str, age: &str, ttl: &str, store: &str, places: &s
 fn told(object: &StoredObject) -> String {
     let url = format!("{}{}", object.url, distinction(object));
     let age = time(Duration::from_secs(object.age_seconds));
-    let ttl = if object.invalidated { "gone".to_owned() } else { signed_time(object.ttl_seconds) };
+    let ttl = match (object.invalidated, object.by_hand) {
+        (true, _) => "gone".to_owned(),
+        (false, true) => "stays".to_owned(),
+        (false, false) => signed_time(object.ttl_seconds),
+    };
     let status = object.status.to_string();
     line(
         &status,
@@ -116,6 +120,9 @@ fn told(object: &StoredObject) -> String {
 
 /// Where it lies, in a word or two: which disks they are is told by `larder get --head`.
 fn places(object: &StoredObject) -> String {
+    if object.file.is_some() {
+        return if object.by_hand { "files, by hand" } else { "files" }.to_owned();
+    }
     let in_memory = object.places.iter().any(|place| place == "memory");
     let disks = object.places.len() - usize::from(in_memory);
     let on_disks = match disks {
@@ -157,6 +164,8 @@ mod tests {
             url: "http://a/b".to_owned(),
             store: "default".to_owned(),
             places: vec!["memory".to_owned()],
+            file: None,
+            by_hand: false,
             status: 200,
             content_type: None,
             body_bytes: 12_595,
@@ -185,6 +194,11 @@ mod tests {
         );
         let gone = StoredObject { invalidated: true, places: vec!["/d1".to_owned()], ..object() };
         assert!(told(&gone).contains("   gone  default   disk  "), "{}", told(&gone));
+        let (file, places) = (Some("/html/a/b".to_owned()), vec!["files".to_owned()]);
+        let stored = StoredObject { file, places, ..object() };
+        assert!(told(&stored).contains(" 60 min  default   files          http"), "{}", told(&stored));
+        let by_hand = StoredObject { by_hand: true, ttl_seconds: 3_153_600_000, ..stored };
+        assert!(told(&by_hand).contains("  stays  default   files, by hand http"), "{}", told(&by_hand));
     }
 
     #[test]

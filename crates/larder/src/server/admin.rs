@@ -136,6 +136,10 @@ impl Larder for Insight {
                 let labels = [("cache", name.as_str()), ("disk", &*path.to_string_lossy())];
                 foreign(out, &labels, |visit| larder_store::disks::metrics::for_each(&usage, visit));
             }
+            if let Some(files) = store.files() {
+                let labels = [("cache", name.as_str()), ("directory", &*files.path().to_string_lossy())];
+                foreign(out, &labels, |visit| larder_store::files::metrics::for_each(&files.usage(), visit));
+            }
         }
         let gauges = self.proxy.gauges();
         out.foreign("larder_flights", Kind::Gauge, "Origin fetches of GET and HEAD in flight.")
@@ -190,6 +194,18 @@ impl Larder for Insight {
                     state: Some(usage.state()),
                     bytes: usage.allocated_bytes,
                     objects: usage.objects,
+                    max_bytes: usage.max_bytes,
+                    high_water_bytes: usage.high_water_bytes,
+                });
+            }
+            if let Some(files) = store.files() {
+                let usage = files.usage();
+                shown.tiers.push(TierStats {
+                    tier: "files",
+                    disk: Some(files.path().display().to_string()),
+                    state: Some(if usage.is_failing { "failing" } else { "ok" }),
+                    bytes: usage.bytes,
+                    objects: usage.files,
                     max_bytes: usage.max_bytes,
                     high_water_bytes: usage.high_water_bytes,
                 });

@@ -16,35 +16,35 @@ use crate::support::{
 };
 
 /// Runs a command and waits for it, off the runtime that the origin runs on.
-async fn run(arguments: &[&str]) -> Output {
+pub(super) async fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
     command.args(arguments).env_remove("LARDER_ADMIN_TOKEN");
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-fn said(bytes: &[u8]) -> String {
+pub(super) fn said(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// What a command of this larder prints when all is well.
-async fn told(larder: &Process, arguments: &[&str]) -> Vec<u8> {
+pub(super) async fn told(larder: &Process, arguments: &[&str]) -> Vec<u8> {
     let admin = larder.admin.to_string();
     let output = run(&[arguments, &["--admin", &admin]].concat()).await;
     assert!(output.status.success(), "{arguments:?}: {}", said(&output.stderr));
     output.stdout
 }
 
-async fn text(larder: &Process, arguments: &[&str]) -> String {
+pub(super) async fn text(larder: &Process, arguments: &[&str]) -> String {
     said(&told(larder, arguments).await)
 }
 
 /// A JSON value per line.
-async fn lines(larder: &Process, arguments: &[&str]) -> Vec<Value> {
+pub(super) async fn lines(larder: &Process, arguments: &[&str]) -> Vec<Value> {
     let text = text(larder, &[arguments, &["--json"]].concat()).await;
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn urls(listed: &[Value]) -> BTreeSet<String> {
+pub(super) fn urls(listed: &[Value]) -> BTreeSet<String> {
     listed.iter().map(|object| object["url"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -63,7 +63,7 @@ fn with_disk(origin: &str) -> (tempfile::TempDir, PathBuf) {
     written(&config(origin, "", store))
 }
 
-async fn stored(larder: &Process, target: &str) {
+pub(super) async fn stored(larder: &Process, target: &str) {
     until("it is stored", async || cache_status(&get(larder.addr, target).await).contains("; hit")).await;
 }
 

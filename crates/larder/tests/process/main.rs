@@ -11,6 +11,7 @@ mod checking_disks;
 mod ending;
 mod explaining;
 mod keeping;
+mod keeping_files;
 mod logging;
 mod memory;
 mod reloading;

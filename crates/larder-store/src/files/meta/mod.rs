@@ -146,36 +146,37 @@ impl Judged {
     }
 }
 
-/// Judges a file by the lines that were found with it. `uri` is the one that its name stands for; without it any will do.
-pub(super) fn judge(lines: &[u8], uri: Option<&TargetUri<'_>>, file: &Status) -> Judged {
-    let read = || {
-        let mut lines = Lines(lines);
-        (lines.next()? == MAGIC.as_bytes()).then_some(())?;
-        let (seconds, nanoseconds) = file.modified;
-        let is = format!("{} {seconds} {nanoseconds} {}", file.size, file.inode);
-        (lines.value("file")? == is).then_some(())?;
-        let (said, mut scheme_differs) = (lines.value("uri")?, false);
-        if let Some(uri) = uri.filter(|uri| said != uri.to_string()) {
-            let other = match uri.scheme {
-                Scheme::Http => Scheme::Https,
-                Scheme::Https => Scheme::Http,
-            };
-            scheme_differs = said == TargetUri { scheme: other, ..*uri }.to_string();
-            scheme_differs.then_some(())?;
-        }
-        Some((lines.meta()?, scheme_differs))
+/// The URI that the lines of a file name, and what they say of it. `None` where they are not of this file, as it is.
+pub(super) fn read<'a>(lines: &'a [u8], file: &Status) -> Option<(&'a str, Meta)> {
+    let mut lines = Lines(lines);
+    (lines.next()? == MAGIC.as_bytes()).then_some(())?;
+    let (seconds, nanoseconds) = file.modified;
+    let is = format!("{} {seconds} {nanoseconds} {}", file.size, file.inode);
+    (lines.value("file")? == is).then_some(())?;
+    let said = lines.value("uri")?;
+    Some((said, lines.meta()?))
+}
+
+/// Judges a file by the lines that were found with it. `uri` is the one that its name stands for.
+pub(super) fn judge(lines: &[u8], uri: &TargetUri<'_>, file: &Status) -> Judged {
+    let Some((said, meta)) = read(lines, file) else {
+        return if is_torn(lines, file) { Judged::Torn } else { Judged::ByHand };
     };
-    match read() {
-        Some((meta, false)) => Judged::Stored(Box::new(meta)),
-        Some((_, true)) => Judged::OtherScheme,
-        None if is_torn(lines, file) => Judged::Torn,
-        None => Judged::ByHand,
+    let scheme = match uri.scheme {
+        Scheme::Http => Scheme::Https,
+        Scheme::Https => Scheme::Http,
+    };
+    let is = |uri: &TargetUri<'_>| said == uri.to_string();
+    match (is(uri), is(&TargetUri { scheme, ..*uri })) {
+        (true, _) => Judged::Stored(Box::new(meta)),
+        (false, true) => Judged::OtherScheme,
+        (false, false) => Judged::ByHand,
     }
 }
 
 /// Whether lines are those of this very file, untouched since, but for an end that is missing: a file system writes names
 /// and attributes down long before contents. Who edits a file changes its modification time.
-fn is_torn(lines: &[u8], file: &Status) -> bool {
+pub(super) fn is_torn(lines: &[u8], file: &Status) -> bool {
     let read = || {
         let mut lines = Lines(lines);
         (lines.next()? == MAGIC.as_bytes()).then_some(())?;

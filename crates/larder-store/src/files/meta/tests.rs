@@ -49,8 +49,8 @@ fn stored(judged: Judged) -> Option<Meta> {
 fn what_is_written_is_read_back() {
     let (meta, of) = (meta(), file(10, 5, 99));
     let lines = meta.write(&uri(Scheme::Http), &of);
-    assert_eq!(stored(judge(&lines, Some(&uri(Scheme::Http)), &of)).unwrap(), meta);
-    assert_eq!(stored(judge(&lines, None, &of)).unwrap(), meta);
+    assert_eq!(stored(judge(&lines, &uri(Scheme::Http), &of)).unwrap(), meta);
+    assert_eq!(read(&lines, &of).unwrap(), ("http://example.com/a%20b?c", meta));
 }
 
 #[test]
@@ -58,31 +58,32 @@ fn meta_is_void_for_any_other_file() {
     let of = file(10, 5, 99);
     let lines = meta().write(&uri(Scheme::Http), &of);
     for other in [file(11, 5, 99), file(10, 6, 99), file(10, 5, 98)] {
-        assert!(judge(&lines, Some(&uri(Scheme::Http)), &other).is_by_hand());
+        assert!(judge(&lines, &uri(Scheme::Http), &other).is_by_hand());
     }
     let renamed = TargetUri { path: "/b", ..uri(Scheme::Http) };
-    assert!(judge(&lines, Some(&renamed), &of).is_by_hand());
-    assert!(judge(&beside("a"), None, &of).is_by_hand());
+    assert!(judge(&lines, &renamed, &of).is_by_hand());
+    assert!(read(&beside("a"), &of).is_none());
+    assert!(judge(&beside("a"), &uri(Scheme::Http), &of).is_by_hand());
 }
 
 #[test]
 fn what_lacks_its_end_and_nothing_else_is_torn_and_no_persons() {
     let of = file(10, 5, 99);
     let lines = meta().write(&uri(Scheme::Http), &of);
-    let judged = |file: &Status| judge(&lines, Some(&uri(Scheme::Http)), file);
+    let judged = |file: &Status| judge(&lines, &uri(Scheme::Http), file);
     assert!(matches!(judged(&file(0, 5, 99)), Judged::Torn));
     assert!(matches!(judged(&file(9, 5, 99)), Judged::Torn));
     for edited in [file(9, 6, 99), file(11, 5, 99), file(9, 5, 98)] {
         assert!(judged(&edited).is_by_hand());
     }
-    assert!(matches!(judge(b"", None, &of), Judged::Torn), "lines of their own are torn, too");
+    assert!(matches!(judge(b"", &uri(Scheme::Http), &of), Judged::Torn), "lines of their own are torn, too");
 }
 
 #[test]
 fn what_was_stored_for_one_scheme_is_not_for_the_other() {
     let of = file(10, 5, 99);
     let lines = meta().write(&uri(Scheme::Http), &of);
-    assert!(matches!(judge(&lines, Some(&uri(Scheme::Https)), &of), Judged::OtherScheme));
+    assert!(matches!(judge(&lines, &uri(Scheme::Https), &of), Judged::OtherScheme));
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn freshness_goes_on_after_a_restart_by_the_wall_clock() {
 proptest! {
     #[test]
     fn any_bytes_are_void_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        prop_assert!(judge(&bytes, None, &file(1, 2, 3)).is_by_hand());
+        prop_assert!(read(&bytes, &file(1, 2, 3)).is_none());
     }
 
     #[test]
@@ -119,7 +120,7 @@ proptest! {
             *damaged = byte;
         }
         lines.truncate(lines.len().saturating_sub(cut));
-        let _ = judge(&lines, Some(&uri(Scheme::Http)), &of);
+        let _ = judge(&lines, &uri(Scheme::Http), &of);
     }
 
     #[test]
@@ -139,6 +140,6 @@ proptest! {
         };
         let meta = Meta { fields, times, number, ..meta() };
         let lines = meta.write(&uri(Scheme::Https), &of);
-        prop_assert_eq!(stored(judge(&lines, Some(&uri(Scheme::Https)), &of)), Some(meta));
+        prop_assert_eq!(stored(judge(&lines, &uri(Scheme::Https), &of)), Some(meta));
     }
 }

@@ -54,6 +54,16 @@ impl<'a> TargetUri<'a> {
             query: request.target.query(),
         }
     }
+
+    /// Reads what `Display` writes.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let scheme = [Scheme::Http, Scheme::Https].into_iter().find(|known| known.as_str() == scheme)?;
+        let (authority, target) = rest.split_at(rest.find('/')?);
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        Some(Self { scheme, authority, path, query })
+    }
 }
 
 impl fmt::Display for TargetUri<'_> {

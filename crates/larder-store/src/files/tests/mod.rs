@@ -1,12 +1,15 @@
 //! The store on a real file system: what is stored is found, and people's files are people's.
 #![allow(clippy::unwrap_used)]
 
+mod along;
 mod caps;
 mod export;
 mod faults;
 mod hands;
 mod holds;
 mod links;
+mod listed;
+mod renewed;
 mod stored;
 
 use std::path::{Path, PathBuf};
@@ -57,6 +60,16 @@ fn open(path: &Path, size: u64, change: impl FnOnce(&mut FilesSettings)) -> Arc<
     let store = FileStore::open(&settings).unwrap();
     wait(|| store.usage().is_counted);
     store
+}
+
+/// Holds up the writing thread until what is returned is dropped.
+fn hold_up(store: &FileStore) -> mpsc::Sender<()> {
+    let (release, held) = mpsc::channel::<()>();
+    let hold = Box::new(move || {
+        let _ = held.recv();
+    });
+    assert!(store.shared.queue.push_end(queue::Job::Run(hold), || true).is_ok());
+    release
 }
 
 /// Waits for something that is sure to come.

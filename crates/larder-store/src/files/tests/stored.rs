@@ -249,11 +249,7 @@ fn nobody_ever_reads_half_of_a_file() {
 fn a_full_queue_refuses_and_never_waits() {
     let fixture = Fixture::new(1 << 30);
     // The writing thread is held up.
-    let (release, held) = mpsc::channel::<()>();
-    let hold = Box::new(move || {
-        let _ = held.recv();
-    });
-    assert!(fixture.store.shared.queue.push_end(queue::Job::Run(hold), || true).is_ok());
+    let release = hold_up(&fixture.store);
     let mut fill = fixture.store.begin(&uri("/a"), None).unwrap();
     let piece = Bytes::from(vec![0; 1 << 20]);
     let taken = (0..40).map_while(|_| fill.write(piece.clone()).ok()).count();
@@ -263,25 +259,6 @@ fn a_full_queue_refuses_and_never_waits() {
     drop(fill);
     assert!(fixture.store.flush());
     assert_eq!(files(&fixture.path("")).iter().filter(|path| !path.ends_with(".larder/lock")).count(), 0);
-}
-
-#[test]
-fn files_are_listed_page_by_page() {
-    let fixture = Fixture::new(1 << 20);
-    for path in ["/b", "/a?q", "/c/"] {
-        put(&fixture.store, path, b"x").unwrap();
-    }
-    std::fs::write(fixture.path("h/by hand"), "y").unwrap();
-    assert!(find(&fixture.store, "/by%20hand").is_some());
-    let (mut after, mut all) = (None, Vec::new());
-    loop {
-        let page = fixture.store.list(after.as_deref(), 3);
-        let Some(last) = page.last() else { break };
-        after = Some(last.name.clone());
-        all.extend(page.into_iter().map(|listed| (listed.uri.unwrap().1, listed.meta.is_some())));
-    }
-    let expected = [("/a", true), ("/b", true), ("/by%20hand", false), ("/c/", true)];
-    assert_eq!(all, expected.map(|(path, stored)| (path.to_owned(), stored)));
 }
 
 #[test]
@@ -300,11 +277,7 @@ fn storing_the_same_again_and_again_keeps_the_queue_short() {
 fn what_is_about_to_be_removed_is_not_found_any_more() {
     let fixture = Fixture::new(1 << 20);
     put(&fixture.store, "/a", b"old").unwrap();
-    let (release, held) = mpsc::channel::<()>();
-    let hold = Box::new(move || {
-        let _ = held.recv();
-    });
-    assert!(fixture.store.shared.queue.push_end(queue::Job::Run(hold), || true).is_ok());
+    let release = hold_up(&fixture.store);
     fixture.store.invalidate(&uri("/a"));
     assert!(fixture.path("h/a").exists());
     assert!(matches!(fixture.store.look(&uri("/a")), Look::Absent));

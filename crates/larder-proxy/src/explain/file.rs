@@ -1,0 +1,39 @@
+//! Plain files: what a request finds in them, and what is said of one that a person put there.
+//!
+//! In: a walk and its key. Out: what the look-up brings, which may have to wait for a disk, as a request would; and the
+//! decision where a file by hand is the answer: no lifetime of the origin has a say, and nothing is ever asked.
+
+use larder_http::fields::cache_status::{CacheStatus, Outcome};
+use larder_store::{CacheKey, StoredResponse};
+
+use super::explanation::{Reason, Verdict};
+use super::{CONFIGURATION, Outlook, Walk};
+use crate::exchange::BY_HAND;
+use crate::lookup::{Found, Sought};
+
+impl Walk<'_> {
+    /// What a request would find, in plain files as well.
+    pub(super) async fn find(&self, key: &CacheKey) -> Found {
+        let groups = self.worker.proxy.numbering.groups();
+        let holds = |stored: &StoredResponse| groups.hold(&stored.head.groups, stored.number);
+        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), holds };
+        let found = sought.look_up(self.now);
+        let has_files = || self.settings.stores().any(|(store, _)| store.files().is_some());
+        match &found {
+            Found::Ask(ask) if ask.may_recall && has_files() => {
+                sought.recall(self.now).await.unwrap_or(found)
+            }
+            _ => found,
+        }
+    }
+
+    /// A file that a person put there answers.
+    pub(super) fn by_hand(&self, stored: &StoredResponse) -> Outlook {
+        let ttl = stored.head.freshness.ttl_seconds(self.now);
+        let status =
+            CacheStatus { ttl_seconds: Some(ttl), detail: Some(BY_HAND), ..CacheStatus::new(Outcome::Hit) };
+        let sentence =
+            "A file that somebody put there, or changed, is the answer for as long as it lies there.";
+        self.settled(Verdict::Hit, Reason::new(BY_HAND, sentence, CONFIGURATION), status)
+    }
+}

@@ -1,0 +1,319 @@
+//! Memory and plain files together: where a body is while it arrives, and what becomes of it.
+#![allow(clippy::unwrap_used)]
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use http_body_util::BodyExt;
+use larder_cache::{CachePolicy, ExchangeTimes, Storability, storable};
+use larder_http::authority::Authority;
+use larder_http::body::BodyError;
+use larder_http::message::RequestHead;
+use larder_http::target::Target;
+use larder_http::time::Clock;
+use tempfile::TempDir;
+
+use super::*;
+use crate::files::{FilesSettings, Look};
+use crate::growing::{Growing, Reader};
+use crate::memory::MemoryStoreSettings;
+use crate::store::Store;
+
+const MEMORY_BYTES: u64 = 4 << 20;
+const MAX_OBJECT: u64 = 8 << 20;
+/// More than memory takes of one response.
+const BODY_BYTES: usize = (3 << 20) + 17;
+/// What a body that is written while it arrives takes of memory.
+const ROOM_BYTES: u64 = 1 << 20;
+
+struct House {
+    store: Arc<Store>,
+    clock: Clock,
+    folder: TempDir,
+}
+
+fn house() -> House {
+    let folder = tempfile::tempdir().unwrap();
+    let settings =
+        FilesSettings { max_object: MAX_OBJECT, ..FilesSettings::new(folder.path().join("html"), 64 << 20) };
+    let files = FileStore::open(&settings).unwrap();
+    wait(|| files.usage().is_counted);
+    let memory = MemoryStoreSettings { memory: MEMORY_BYTES, max_object: MEMORY_BYTES / 4 };
+    let clock = Clock::default();
+    House { store: Store::of_files(&memory, files, clock.now().wall), clock, folder }
+}
+
+#[track_caller]
+fn wait(is_there: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !is_there() {
+        assert!(Instant::now() < until, "it never came");
+        std::thread::yield_now();
+    }
+}
+
+fn request() -> RequestHead {
+    RequestHead {
+        method: Method::GET,
+        scheme: Scheme::Http,
+        authority: Authority::parse(Bytes::from_static(b"h"), Scheme::Http).unwrap(),
+        target: Target::parse(Bytes::from_static(b"/large.bin")).unwrap(),
+        version: Version::HTTP_11,
+        fields: HeaderMap::new(),
+    }
+}
+
+fn key() -> CacheKey {
+    let mut key = CacheKey::new("h", "/large.bin");
+    key.push_part(b"http");
+    key
+}
+
+impl House {
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("html/h/large.bin")
+    }
+
+    fn files(&self) -> &Arc<FileStore> {
+        self.store.files().unwrap()
+    }
+
+    fn head(&self, fields: &[(&'static str, &'static str)]) -> Arc<StoredHead> {
+        let fields: HeaderMap = fields
+            .iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect();
+        let (now, policy) = (self.clock.now(), CachePolicy::default());
+        let times = ExchangeTimes { request: now, response: now };
+        let Storability::Storable(freshness) = storable(&request(), StatusCode::OK, &fields, times, &policy)
+        else {
+            panic!("not storable")
+        };
+        Arc::new(StoredHead::new(&request(), StatusCode::OK, fields, freshness, &policy))
+    }
+
+    fn begin(&self, head: &StoredHead, declared: Option<u64>) -> Option<Arc<Growing>> {
+        Growing::keep_as(&self.store, &key(), head, declared)
+    }
+
+    /// Ends a body and stores its response.
+    async fn end(&self, growing: &Growing, head: &Arc<StoredHead>) -> bool {
+        let room = self.store.reserve(StoredResponse::overhead_bytes(head, &key())).unwrap();
+        let mut is_stored = false;
+        let stored = growing.finish(None, |body| {
+            let response = StoredResponse::new(Arc::clone(head), Arc::clone(body), 1, room);
+            is_stored = self.store.insert(&key(), Arc::new(response), |_| true, || true);
+        });
+        stored.await.unwrap();
+        is_stored
+    }
+
+    /// All temporary files.
+    fn temporary(&self) -> usize {
+        std::fs::read_dir(self.folder.path().join("html/.larder/tmp")).unwrap().count()
+    }
+
+    /// The response that the file is.
+    fn filed(&self) -> Option<Arc<StoredResponse>> {
+        let hit = match self.files().look(&TargetUri::of(&request())) {
+            Look::Found(hit) => hit,
+            Look::Absent => return None,
+            Look::WouldBlock => self.files().look_blocking(&TargetUri::of(&request()))?,
+        };
+        let crate::files::Source::Stored(meta) = hit.source() else { panic!("by hand") };
+        let freshness = meta.times.freshness(self.clock.now());
+        let policy = CachePolicy::default();
+        let head = StoredHead::new(&request(), StatusCode::OK, meta.fields.clone(), freshness, &policy);
+        let room = self.store.reserve_free(0).unwrap();
+        Some(hit.stored(|body| StoredResponse::new(Arc::new(head), Arc::new(body), 1, room)))
+    }
+}
+
+fn content() -> Bytes {
+    let word = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).to_le_bytes();
+    (0..BODY_BYTES.div_ceil(8) as u64).flat_map(word).take(BODY_BYTES).collect()
+}
+
+fn sent(content: &Bytes) -> Vec<Bytes> {
+    let step = 30_011;
+    (0..content.len()).step_by(step).map(|at| content.slice(at..content.len().min(at + step))).collect()
+}
+
+async fn rest(reader: Reader) -> Result<Bytes, BodyError> {
+    let read = tokio::time::timeout(Duration::from_secs(20), reader.collect()).await;
+    read.expect("a reader ends").map(http_body_util::Collected::to_bytes)
+}
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+
+#[tokio::test]
+async fn a_body_beyond_what_memory_takes_becomes_a_file_and_readers_follow_it() {
+    for declared in [Some(BODY_BYTES as u64), None] {
+        let house = house();
+        let (head, content) = (house.head(&[FRESH]), content());
+        let growing = house.begin(&head, declared).unwrap();
+        let slow = growing.reader(None).unwrap();
+        for piece in sent(&content) {
+            growing.push(piece).await.unwrap();
+            assert!(growing.is_keeping());
+            let counted = house.store.usage().bytes;
+            assert!(counted <= ROOM_BYTES, "{counted} bytes counted");
+            assert!(!house.path().exists(), "it has its name before it is whole");
+        }
+        let late = growing.reader(Some(300_000..2_000_000)).unwrap();
+        assert!(house.end(&growing, &head).await);
+        let after = growing.reader(None).unwrap();
+        drop(growing);
+        assert!(rest(slow).await.unwrap() == content);
+        assert!(rest(late).await.unwrap() == content.slice(300_000..2_000_000));
+        wait(|| house.path().exists());
+        assert!(rest(after).await.unwrap() == content);
+        assert!(std::fs::read(house.path()).unwrap() == content);
+        wait(|| house.store.usage().bytes == 0);
+        assert_eq!(house.temporary(), 0);
+    }
+}
+
+#[tokio::test]
+async fn what_is_stored_and_has_no_name_yet_can_be_read_and_is_not_there_twice() {
+    let house = house();
+    let (head, content) = (house.head(&[FRESH]), content());
+    let growing = house.begin(&head, None).unwrap();
+    for piece in sent(&content) {
+        growing.push(piece).await.unwrap();
+    }
+    assert!(house.end(&growing, &head).await);
+    drop(growing);
+    let (there, _) = house.store.responses(&key(), Duration::ZERO);
+    // Its file may have its name already.
+    if let Some(stored) = there.first() {
+        let body = stored.body.content(5..BODY_BYTES as u64).unwrap();
+        let larder_http::body::Body::Stream { stream, length } = body else { panic!("not in memory") };
+        assert_eq!(length, Some(BODY_BYTES as u64 - 5));
+        assert!(stream.collect().await.unwrap().to_bytes() == content.slice(5..));
+    }
+    wait(|| house.store.responses(&key(), Duration::ZERO).0.is_empty());
+    assert_eq!(house.filed().unwrap().body.length(), BODY_BYTES as u64);
+    assert_eq!(house.files().usage().stored, 1);
+}
+
+#[tokio::test]
+async fn a_body_that_ends_early_leaves_nothing() {
+    for declared in [Some(BODY_BYTES as u64), None] {
+        let house = house();
+        let before = house.files().usage().bytes;
+        let (head, content) = (house.head(&[FRESH]), content());
+        let growing = house.begin(&head, declared).unwrap();
+        let reader = growing.reader(None).unwrap();
+        for piece in sent(&content).into_iter().take(50) {
+            growing.push(piece).await.unwrap();
+        }
+        growing.abort(BodyError::Cut);
+        assert_eq!(rest(reader).await.unwrap_err(), BodyError::Cut);
+        drop(growing);
+        wait(|| house.temporary() == 0);
+        wait(|| house.files().usage().bytes == before && house.store.usage().bytes == 0);
+        assert!(!house.path().exists());
+    }
+}
+
+#[tokio::test]
+async fn a_body_beyond_max_object_passes_and_leaves_nothing() {
+    let house = house();
+    let head = house.head(&[FRESH]);
+    assert!(house.begin(&head, Some(MAX_OBJECT + 1)).is_none());
+    let growing = house.begin(&head, None).unwrap();
+    let reader = growing.reader(None).unwrap();
+    let reading = tokio::spawn(rest(reader));
+    let piece = Bytes::from(vec![7; 100_000]);
+    let pieces = MAX_OBJECT / 100_000 + 2;
+    for _ in 0..pieces {
+        growing.push(piece.clone()).await.unwrap();
+        // So that the queue of the files never is why.
+        assert!(house.files().flush());
+    }
+    assert!(!growing.is_keeping());
+    assert!(!house.end(&growing, &head).await);
+    assert_eq!(reading.await.unwrap().unwrap().len() as u64, pieces * 100_000);
+    drop(growing);
+    wait(|| house.temporary() == 0);
+    assert!(!house.path().exists());
+}
+
+#[tokio::test]
+async fn what_no_file_can_stand_for_is_bounded_by_memory() {
+    let house = house();
+    let head = house.head(&[FRESH, ("vary", "accept-language")]);
+    assert!(house.begin(&head, Some(BODY_BYTES as u64)).is_none());
+    assert!(house.begin(&head, Some(MEMORY_BYTES / 4)).is_some());
+}
+
+#[tokio::test]
+async fn where_files_take_nothing_a_body_passes_or_stays_in_memory() {
+    let house = house();
+    let head = house.head(&[FRESH]);
+    house.files().close();
+    let content = content();
+    let growing = house.begin(&head, Some(BODY_BYTES as u64)).unwrap();
+    let reading = tokio::spawn(rest(growing.reader(None).unwrap()));
+    for piece in sent(&content) {
+        growing.push(piece).await.unwrap();
+    }
+    assert!(!house.end(&growing, &head).await);
+    assert!(reading.await.unwrap().unwrap() == content);
+}
+
+#[tokio::test]
+async fn a_validation_keeps_the_file_and_memory_keeps_nothing() {
+    for length in [1000, BODY_BYTES] {
+        let house = house();
+        let content = content().slice(..length);
+        let head = house.head(&[FRESH, ("etag", "\"1\"")]);
+        let growing = house.begin(&head, Some(length as u64)).unwrap();
+        for piece in sent(&content) {
+            growing.push(piece).await.unwrap();
+        }
+        assert!(house.end(&growing, &head).await);
+        wait(|| house.path().exists() && house.store.usage().objects == 0);
+        let status = || {
+            let found = std::fs::metadata(house.path()).unwrap();
+            (found.ino(), found.mtime(), found.mtime_nsec())
+        };
+        let before = status();
+        let old = house.filed().unwrap();
+        let newer = house.head(&[("cache-control", "max-age=600"), ("etag", "\"1\""), ("x-newer", "1")]);
+        let room = house.store.reserve(StoredResponse::overhead_bytes(&newer, &key())).unwrap();
+        let new = StoredResponse::new(newer, Arc::clone(&old.body), 2, room);
+        assert!(house.store.replace(&key(), &old, Arc::new(new), || true));
+        wait(|| house.store.usage().objects == 0);
+        assert!(house.files().flush());
+        assert_eq!(status(), before);
+        let found = house.filed().unwrap();
+        assert_eq!(found.head.fields.map.get("x-newer").unwrap(), "1");
+        assert!(std::fs::read(house.path()).unwrap() == content);
+        assert_eq!((house.files().usage().stored, house.files().usage().renewed), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn what_becomes_no_file_any_more_goes_from_there() {
+    let house = house();
+    let content = content();
+    let head = house.head(&[FRESH]);
+    let growing = house.begin(&head, None).unwrap();
+    for piece in sent(&content) {
+        growing.push(piece).await.unwrap();
+    }
+    assert!(house.end(&growing, &head).await);
+    wait(|| house.path().exists() && house.store.usage().objects == 0);
+    let old = house.filed().unwrap();
+    let varying = house.head(&[FRESH, ("vary", "accept-language")]);
+    let room = house.store.reserve(StoredResponse::overhead_bytes(&varying, &key())).unwrap();
+    let new = StoredResponse::new(varying, Arc::clone(&old.body), 2, room);
+    house.store.replace(&key(), &old, Arc::new(new), || true);
+    wait(|| !house.path().exists());
+    assert_eq!(house.store.usage().objects, 0, "memory would hold the file open");
+}

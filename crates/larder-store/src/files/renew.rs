@@ -1,0 +1,110 @@
+//! New fields and times for a file that stays what it is: what a 304 brings.
+//!
+//! In: the file that was validated, and its new meta. Out: the same file, whose inode, content and modification time are as
+//! before (another web server makes its ETag from them), with the new meta; or nothing, where it is gone, or somebody has
+//! changed it meanwhile: what they put there is not what the origin has confirmed. A renewal that comes to nothing leaves the
+//! file with what was known of it, so it is validated once more.
+
+use super::error::Refused;
+use super::fill::{Done, OwnedUri};
+use super::hit::FileStamp;
+use super::index::Noted;
+use super::meta::{self, Judged, META_BYTES_MAX, Meta};
+use super::name::{Name, TargetUri};
+use super::place::{PlaceError, is_absent};
+use super::sys::{self, Status};
+use super::tree::{Found, Tree, meta_path};
+use super::writer::is_of_one_place;
+use super::{FileStore, Shared};
+
+/// What is to be done, and to which file.
+#[derive(Debug)]
+pub(super) struct Renewal {
+    name: Name,
+    uri: OwnedUri,
+    stamp: FileStamp,
+    meta: Meta,
+}
+
+impl FileStore {
+    /// Gives the file of `uri` that `stamp` is of new meta. Never waits; `done` is told later. `is_valid` is asked under the
+    /// queue's lock, as for [`FileFill::commit`](super::FileFill::commit).
+    pub(crate) fn renew(
+        &self,
+        uri: &TargetUri<'_>,
+        stamp: FileStamp,
+        meta: Meta,
+        is_valid: impl FnOnce() -> bool,
+        done: Done,
+    ) {
+        let name = match Name::of(uri) {
+            Ok(name) => name,
+            Err(why) => return done(Err(Refused::Unnameable(why))),
+        };
+        if self.shared.health.is_failing() {
+            return done(Err(Refused::Failing));
+        }
+        let renewal = Box::new(Renewal { name, uri: OwnedUri::of(uri), stamp, meta });
+        if let Err((done, why)) = self.shared.queue.push_renewal(renewal, is_valid, done) {
+            done(Err(why));
+        }
+    }
+}
+
+impl Tree {
+    /// Writes new meta for a file that has its name; its content is not touched. Readers and a crash find the old or the new,
+    /// and both speak of the file as it is now: one that is changed in this moment is a person's. Whether it lies in a
+    /// file of its own.
+    fn renew(
+        &self,
+        found: &Found,
+        name: &Name,
+        uri: &TargetUri<'_>,
+        meta: &Meta,
+    ) -> Result<bool, PlaceError> {
+        let lines = meta.write(uri, &found.status);
+        if lines.len() > META_BYTES_MAX {
+            return Err(PlaceError::NoRoom);
+        }
+        let mark = meta::beside(&meta_path(name, &found.status));
+        let was_beside = sys::attribute(&found.file)?.is_none_or(|lines| lines == mark);
+        if self.has_attributes() && sys::set_attribute(&found.file, &lines)? {
+            if was_beside {
+                self.forget_beside(name, &found.status);
+            }
+            return Ok(false);
+        }
+        // No room was reserved for a file of its own where there is none yet.
+        if !was_beside {
+            return Err(PlaceError::NoRoom);
+        }
+        self.write_beside(name, &found.status, &lines)?;
+        Ok(true)
+    }
+}
+
+impl Shared {
+    /// On the writing thread.
+    pub(super) fn renew(&self, renewal: &Renewal) -> Result<(), Refused> {
+        let Renewal { name, uri, stamp, meta } = renewal;
+        let uri = uri.borrow();
+        let found =
+            self.tree.find(name).map_err(|error| match is_absent(&error) || is_of_one_place(&error) {
+                true => Refused::Changed,
+                false => self.failed("cannot open a file", &error),
+            })?;
+        let judged = || self.tree.judge(&found.file, &found.status, name, Some(&uri));
+        if !stamp.is_of(&found.status) || !matches!(judged(), Ok(Judged::Stored(_))) {
+            return Err(Refused::Changed);
+        }
+        let renewed = self.tree.renew(&found, name, &uri, meta);
+        let is_beside = renewed.map_err(|error| self.not_placed(error))?;
+        self.index.unkeep(name);
+        let status = Status::of(&found.file).map_err(|error| self.failed("cannot look at a file", &error))?;
+        let bytes = self.taken(&status, name, is_beside);
+        let noted = Noted { inode: status.inode, bytes, is_by_hand: false, is_use: false };
+        self.index.note(name, &noted, || self.room.take(bytes, 1 + u64::from(is_beside)));
+        self.health.works();
+        Ok(())
+    }
+}
