@@ -15,6 +15,7 @@ mod sendable;
 mod shard;
 #[cfg(test)]
 pub(crate) mod tests;
+mod usage;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -31,6 +32,7 @@ use near::Version;
 pub use near::{Handle, Held, Near};
 pub(crate) use page::MemoryCursor;
 use shard::{Item, Shard, Step};
+pub use usage::Usage;
 
 /// A power of two, so that the top bits of a hash choose.
 const SHARDS: usize = 64;
@@ -66,29 +68,6 @@ pub enum Lookup {
     OtherVariant,
     /// Nothing under this URL.
     Absent,
-}
-
-/// Figures of a store, summed when asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Stored responses in the index.
-    pub objects: u64,
-    /// Bytes counted against the cap.
-    pub bytes: u64,
-    /// The cap.
-    pub max_bytes: u64,
-    /// The most that was ever counted at once.
-    pub high_water_bytes: u64,
-    /// Responses evicted to make room.
-    pub evicted_for_room: u64,
-    /// Responses evicted because their key had too many variants.
-    pub evicted_variants: u64,
-    /// Responses evicted because nobody asked for them.
-    pub evicted_idle: u64,
-    /// Reservations refused for lack of room.
-    pub refused: u64,
-    /// Large bodies that came from disks because they were read again.
-    pub promoted: u64,
 }
 
 /// A shard, and what is readable without its lock: how full it is, since eviction takes from the fuller ones, and how
