@@ -12,8 +12,9 @@ use std::time::Duration;
 use larder_cache::StoredHead;
 use larder_http::body::Pieces;
 use larder_http::message::Scheme;
+use smallvec::SmallVec;
 
-use crate::files::{FileFill, FileStamp, FileStore, Meta, Refused, TargetUri, may_hold};
+use crate::files::{FileFill, FileStamp, FileStore, Look, Meta, Refused, Source, TargetUri, may_hold};
 use crate::key::CacheKey;
 use crate::memory::MemoryStore;
 use crate::stored::StoredResponse;
@@ -103,9 +104,11 @@ pub(crate) fn put(
         }
     };
     let meta = Meta::of(&response.head, response.took, response.number);
+    // Asked under the lock of the files' queue: the handles are let go of behind it, since the last one of a large file takes it.
+    let mut held = SmallVec::new();
     let is_there = || {
-        let (there, _) = memory.responses(key, Duration::ZERO);
-        there.iter().any(|other| Arc::ptr_eq(other, response))
+        held = memory.responses(key, Duration::ZERO).0;
+        held.iter().any(|other| Arc::ptr_eq(other, response))
     };
     match wanted {
         Wanted::Written(fill) => fill.commit(meta, is_there, Box::new(done)),
@@ -113,6 +116,37 @@ pub(crate) fn put(
         Wanted::Nothing => memory.remove(key, response),
     }
     true
+}
+
+/// Whether the file that `old` was read of has changed, or another has taken its place. False where that would take a look that
+/// waits.
+pub(crate) fn is_replaced(files: &FileStore, key: &CacheKey, old: &StoredResponse) -> bool {
+    let (Some(stamp), Some(uri)) = (old.body.stamp(), TargetUri::of_key(key)) else { return false };
+    match files.look(&uri) {
+        Look::Found(hit) => !hit.is_of(&stamp),
+        Look::Absent => true,
+        Look::WouldBlock => false,
+    }
+}
+
+/// Whether the file of a key has come later than `response`. False where that would take a look that waits.
+pub(crate) fn is_outdated(files: &FileStore, key: &CacheKey, response: &StoredResponse) -> bool {
+    let Some(uri) = TargetUri::of_key(key).filter(|_| !key.has_more_parts()) else { return false };
+    let Look::Found(hit) = files.look(&uri) else { return false };
+    matches!(hit.source(), Source::Stored(meta) if meta.times.received > response.head.freshness.received.wall)
+}
+
+/// Takes out the file of a key where `which` says so of its response. One that is on its way, or that nobody has asked for yet, is
+/// not known: then `None` is asked about.
+pub(crate) fn discard(files: &FileStore, key: &CacheKey, which: impl Fn(Option<&StoredResponse>) -> bool) {
+    let Some(uri) = TargetUri::of_key(key).filter(|_| !key.has_more_parts()) else { return };
+    let goes = match files.look(&uri) {
+        Look::Found(hit) => which(hit.response().map(|response| &**response)),
+        Look::Absent | Look::WouldBlock => which(None),
+    };
+    if goes {
+        files.invalidate(&uri);
+    }
 }
 
 fn wanted(files: &Arc<FileStore>, uri: &TargetUri<'_>, response: &StoredResponse) -> Result<Wanted, Refused> {

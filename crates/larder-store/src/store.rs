@@ -226,6 +226,9 @@ impl Store {
         replaces: impl Fn(&StoredResponse) -> bool,
         valid: impl FnOnce() -> bool,
     ) -> bool {
+        if self.files().is_some_and(|files| filed::is_outdated(files, key, &response)) {
+            return false;
+        }
         let written = Arc::clone(&response);
         let is_stored = match &self.disks {
             None => self.memory.insert(key, response, replaces, valid),
@@ -261,8 +264,15 @@ impl Store {
         new: Arc<StoredResponse>,
         valid: impl FnOnce() -> bool,
     ) -> bool {
-        if self.files.is_some() {
-            // What is replaced is a file, and not in memory.
+        if let Some(files) = self.files() {
+            // What is replaced is a file, and not in memory: that very file, and nothing on its way to be one in its place.
+            let (there, _) = self.memory.responses(key, Duration::ZERO);
+            let is_other = |other: &StoredResponse| !Arc::ptr_eq(&other.body, &old.body);
+            let is_newer =
+                |other: &Arc<StoredResponse>| other.identity() == old.identity() && is_other(other);
+            if filed::is_replaced(files, key, old) || there.iter().any(is_newer) {
+                return false;
+            }
             return self.insert(key, new, |other| Arc::ptr_eq(&other.body, &old.body), valid);
         }
         let Some(disks) = &self.disks else {
@@ -322,15 +332,22 @@ impl Store {
         }
     }
 
-    /// See [`MemoryStore::discard`]; what it takes out of memory is gone from the disks as well.
+    /// See [`MemoryStore::discard`]; what it takes out of memory is gone from the disks as well, and so is the file of such a
+    /// response. One of which nobody knows goes, too.
     pub fn discard(&self, key: &CacheKey, which: impl Fn(&StoredResponse) -> bool) {
+        let has_any = Cell::new(false);
         self.memory.discard(key, |response| {
             let goes = which(response);
             if goes && let Some(disks) = &self.disks {
                 disks.remove(key, response);
             }
+            has_any.set(has_any.get() || goes);
             goes
         });
+        if let Some(files) = self.files() {
+            // What was in memory may have been on its way to a file.
+            filed::discard(files, key, |file| has_any.get() || file.is_none_or(&which));
+        }
     }
 
     /// See [`MemoryStore::responses`]; what is in memory only.

@@ -29,6 +29,9 @@ const SHARDS_MIN: u64 = 64;
 const SHARDS_MAX: u64 = 4096;
 /// Tables below this are not worth rebuilding.
 const SHRINK_ABOVE_BYTES: usize = 4096;
+/// Responses under one base, whatever their variants: all of them have one hash, so that each costs those that come after it, and
+/// whoever asks may choose how many there are (by the content of a QUERY, or a cookie in the key).
+const UNDER_ONE_BASE_MAX: usize = 1024;
 /// Set in the word of last use once an object was used since it was written.
 const USED: u32 = 1 << 31;
 /// Set in it where other disks have nothing else of the object: it was written since the start, or compared.
@@ -143,8 +146,9 @@ impl Index {
     }
 
     /// Puts an object in whose record is still to be written; says what it replaced, and tells `note` of it before anybody
-    /// else can find the new one. Where it is one too many of its variant, the oldest of those go, and `surplus` hears of them:
-    /// each is read before it is known which of them a request selects, and whoever asks may choose how many there are.
+    /// else can find the new one. Where it is one too many of its variant, or of its base, the oldest of those go, and
+    /// `surplus` hears of them: each is read before it is known which of them a request selects, and whoever asks may choose
+    /// how many there are.
     pub(super) fn insert_pending(
         &self,
         base: u64,
@@ -171,6 +175,13 @@ impl Index {
         if variants.len() > VARIANTS_MAX {
             variants.sort_unstable();
             surplus.extend(variants.iter().copied().take(variants.len() - VARIANTS_MAX));
+        } else {
+            let under = || shard.iter_hash(base).filter(|entry| entry.base == base);
+            if under().count() > UNDER_ONE_BASE_MAX {
+                surplus.extend(under().map(|entry| entry.place).min());
+            }
+        }
+        if !surplus.is_empty() {
             for gone in &*surplus {
                 if let Ok(found) = shard.find_entry(base, |entry| entry.base == base && entry.place == *gone)
                 {

@@ -141,8 +141,8 @@ impl Journal {
     }
 
     /// From now on entries go to a new generation. What could not be written goes there first. Gives the files of the
-    /// old ones.
-    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<Vec<(Arc<File>, u64)>> {
+    /// old ones, and whether entries were lost up to here.
+    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(Vec<(Arc<File>, u64)>, bool)> {
         let number = self.state.lock().now.number + 1;
         // Made outside of the lock: it waits for the disk. Only the writer's thread turns.
         let next = create(&self.folder, self.disk, number, space)?;
@@ -150,19 +150,14 @@ impl Journal {
         let before = std::mem::replace(&mut state.now, next);
         state.old.push(Generation { is_synced: false, ..before });
         // What was lost up to here the index knows, and tables will.
-        state.has_lost = false;
+        let had_lost = std::mem::take(&mut state.has_lost);
         state.write(&[], space, health);
-        Ok(state.old.iter().map(|old| (Arc::clone(&old.file), old.length)).collect())
+        Ok((state.old.iter().map(|old| (Arc::clone(&old.file), old.length)).collect(), had_lost))
     }
 
-    /// Notes that taking stock went wrong, so that it is done again.
-    pub(super) fn note_failed_turn(&self, had_lost: bool) {
-        self.state.lock().has_lost |= had_lost;
-    }
-
-    /// Whether entries were lost.
-    pub(super) fn has_lost(&self) -> bool {
-        self.state.lock().has_lost
+    /// Notes that entries were lost: stock has to be taken.
+    pub(super) fn note_lost(&self) {
+        self.state.lock().has_lost = true;
     }
 
     /// Does away with the old generations, once `entries`, which is all that is still needed of them, are durable in the

@@ -143,13 +143,13 @@ pub(super) fn private() -> OpenOptions {
 
 /// Makes a folder where it is missing, for nobody else; those above it as usual.
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
-    if let Some(above) = path.parent() {
-        std::fs::create_dir_all(above)?;
-    }
-    match DirBuilder::new().mode(0o700).create(path) {
-        Err(_) if path.is_dir() => Ok(()),
-        made => made,
-    }
+    let make = || DirBuilder::new().mode(0o700).create(path);
+    let made =
+        make().or_else(|error| match path.parent().filter(|_| error.kind() == io::ErrorKind::NotFound) {
+            Some(above) => std::fs::create_dir_all(above).and_then(|()| make()),
+            None => Err(error),
+        });
+    made.or_else(|error| if path.is_dir() { Ok(()) } else { Err(error) })
 }
 
 /// Opens a folder, for [`file_system_room`] and to make its entries durable.

@@ -152,6 +152,11 @@ impl FileHit {
         FileStamp { status: self.status, is_by_hand: matches!(self.source, Source::ByHand(_)) }
     }
 
+    /// Whether it is the very file of `stamp`, with the content that it had.
+    pub(crate) fn is_of(&self, stamp: &FileStamp) -> bool {
+        stamp.is_of(&self.status)
+    }
+
     /// Who it is from.
     pub fn source(&self) -> &Source {
         &self.source
@@ -173,6 +178,11 @@ impl FileHit {
             Some(_) => Arc::clone(self.stored.get_or_init(make)),
             None => make(),
         }
+    }
+
+    /// What the first caller of [`stored`](Self::stored) made of it, where it is shared.
+    pub(crate) fn response(&self) -> Option<&Arc<StoredResponse>> {
+        self.stored.get()
     }
 
     /// All of it, where it is small.

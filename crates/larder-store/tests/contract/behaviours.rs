@@ -123,6 +123,11 @@ fn a_large_head_is_stored_whole() {
             assert!(house.confirm(&found, &large, 0), "{:?} {length}", house.kind);
             house.settle();
             house.empty_memory();
+            if house.kind == Kind::Files && found.stored.body.is_a_file() {
+                // Its content is the file, and no file can have such a head.
+                lacks(house, &small.path).await;
+                continue;
+            }
             finds(house, &large).await;
             let found = house.find(&small.key(), None).await.unwrap().stored;
             let is_line = |name: &http::HeaderName| name.as_str().starts_with("x-line");

@@ -57,6 +57,23 @@ fn an_object_of_the_same_identity_replaces_and_others_stay() {
 }
 
 #[test]
+fn a_base_has_at_most_so_many_and_the_oldest_go() {
+    let index = Index::new(1 << 30);
+    let mut gone = Vec::new();
+    for k in 0..2000_u64 {
+        let mut surplus = Places::new();
+        let tag = Address { base: 1, variant: k as u16 }.tag(0);
+        assert_eq!(index.insert_pending(1, tag, Place::pending(k), 0, |_| (), &mut surplus), None);
+        assert!(index.settle(1, Place::pending(k), place(k)));
+        gone.extend(surplus);
+    }
+    assert_eq!(gone, (0..2000 - UNDER_ONE_BASE_MAX as u64).map(place).collect::<Vec<_>>());
+    assert_eq!(index.objects().0, UNDER_ONE_BASE_MAX as u64);
+    assert_eq!(index.remove_base(1).len(), UNDER_ONE_BASE_MAX);
+    assert_eq!(index.objects(), (0, 0));
+}
+
+#[test]
 fn what_was_taken_out_while_it_was_pending_does_not_settle() {
     let index = Index::new(1 << 30);
     index.insert_pending(1, 0, Place::pending(1), 0, |_| (), &mut Places::new());

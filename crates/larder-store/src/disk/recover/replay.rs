@@ -108,7 +108,7 @@ impl Replay {
         }
         if has_holes {
             replay.floor = replay.floor.max(replay.highest);
-            replay.journal.note_failed_turn(true);
+            replay.journal.note_lost();
         }
         replay.notes.sort();
         replay.notes.dedup();

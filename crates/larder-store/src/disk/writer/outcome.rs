@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::disk::Shared;
 use crate::disk::address::Place;
 use crate::disk::error::Refused;
+use crate::disk::format::journal::Entry as JournalEntry;
 use crate::disk::object::Content;
 use crate::disk::piece::{Now, Piece, PieceRef};
 use crate::disk::queue::RecordJob;
@@ -77,14 +78,18 @@ impl Shared {
 
     pub(super) fn lose_staged(&self, staged: Staged) {
         match staged {
-            Staged::Record { job, .. } => self.lose(&job, Refused::Failing),
+            // What reached the file all the same must not count once nothing but the file is left to tell.
+            Staged::Record { job, at } => {
+                self.journal(&[JournalEntry::Removed { place: at.0 }]);
+                self.lose(&job, Refused::Failing);
+            }
             Staged::Piece { piece, cost, .. } => {
                 self.counts.refuse(Refused::Failing);
                 self.queue.release(cost);
                 piece.settle(None);
             }
             // Still in the index where it was.
-            Staged::Rescued { .. } => {}
+            Staged::Rescued { at, .. } => self.journal(&[JournalEntry::Removed { place: at.0 }]),
         }
     }
 }

@@ -5,8 +5,10 @@
 //! only the names of those segments (without their tables, the dead in them would be alive again), the latest notes, and the
 //! highest number.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -49,10 +51,8 @@ impl Entry {
 impl Writer {
     /// Makes the journal short.
     pub(super) fn take_stock(&mut self) {
-        let had_lost = self.shared.journal.has_lost();
         self.flush();
         if let Err(error) = self.shared.take_stock(self.open.as_ref()) {
-            self.shared.journal.note_failed_turn(had_lost);
             self.stock_after = Instant::now() + AGAIN_AFTER;
             match error.kind() {
                 io::ErrorKind::StorageFull => {
@@ -67,7 +67,15 @@ impl Writer {
 
 impl Shared {
     fn take_stock(&self, open: Option<&Open>) -> io::Result<()> {
-        let old = self.journal.turn(&self.space, &self.health)?;
+        let (old, had_lost) = self.journal.turn(&self.space, &self.health)?;
+        let taken = self.take_stock_of(old, open);
+        if had_lost && taken.is_err() {
+            self.journal.note_lost();
+        }
+        taken
+    }
+
+    fn take_stock_of(&self, old: Vec<(Arc<File>, u64)>, open: Option<&Open>) -> io::Result<()> {
         let mut keep = Vec::new();
         // The open segment has no table yet: its dead are named one by one.
         if let Some(open) = open {
