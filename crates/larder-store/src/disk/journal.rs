@@ -52,6 +52,9 @@ struct State {
     long_bytes: u64,
 }
 
+/// The file of an old generation, and how long it is.
+pub(super) type Old = (Arc<File>, u64);
+
 /// The journal of a disk. The lock is held for one `write`.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -142,7 +145,7 @@ impl Journal {
 
     /// From now on entries go to a new generation. What could not be written goes there first. Gives the files of the
     /// old ones, and whether entries were lost up to here.
-    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(Vec<(Arc<File>, u64)>, bool)> {
+    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(Vec<Old>, bool)> {
         let number = self.state.lock().now.number + 1;
         // Made outside of the lock: it waits for the disk. Only the writer's thread turns.
         let next = create(&self.folder, self.disk, number, space)?;

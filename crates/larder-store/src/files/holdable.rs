@@ -10,13 +10,8 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE};
 use larder_cache::StoredHead;
 
 use super::error::NotAFile;
-use super::meta::META_BYTES_MAX;
+use super::meta::{META_BYTES_MAX, lines_bytes_max};
 use super::name::{Name, TargetUri};
-
-/// What a field takes beside its name and value, in bytes.
-const LINE_BYTES: usize = 3;
-/// What everything but fields and URI takes at most.
-const TIMES_BYTES_MAX: usize = 1024;
 
 /// Whether a file may stand for a response. `has_more_key_parts`: its cache key has more than scheme, authority, path and
 /// query.
@@ -40,9 +35,7 @@ pub fn may_hold(uri: &TargetUri<'_>, head: &StoredHead, has_more_key_parts: bool
     if !head.freshness.is_shareable() {
         return Err(NotAFile::NotShareable);
     }
-    let bytes: usize =
-        fields.iter().map(|(name, value)| name.as_str().len() + value.len() + LINE_BYTES).sum();
-    if bytes + uri.to_string().len() + TIMES_BYTES_MAX > META_BYTES_MAX {
+    if lines_bytes_max(fields, uri) > META_BYTES_MAX {
         return Err(NotAFile::LargeHead);
     }
     Name::of(uri).map(drop).map_err(NotAFile::Unnameable)

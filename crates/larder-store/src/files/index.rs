@@ -15,8 +15,9 @@ use std::time::SystemTime;
 use parking_lot::{Mutex, RwLock};
 
 use super::hit::FileHit;
+use super::meta::META_BYTES_MAX;
 use super::name::Name;
-use super::room::{Claim, META_BYTES};
+use super::room::Claim;
 
 const SHARDS: usize = 16;
 
@@ -135,7 +136,7 @@ impl Index {
         });
         // Meta in a file of its own is known to whoever wrote it, and not to whoever finds the file.
         let claimed = entry.claim.bytes();
-        let is_claimed = (noted.bytes..=noted.bytes.saturating_add(META_BYTES)).contains(&claimed);
+        let is_claimed = (noted.bytes..=noted.bytes.saturating_add(META_BYTES_MAX as u64)).contains(&claimed);
         if entry.inode != noted.inode || !is_claimed {
             entry.claim = Arc::new(claim());
             entry.inode = noted.inode;

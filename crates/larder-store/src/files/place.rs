@@ -18,6 +18,7 @@ use rustix::io::Errno;
 
 use super::meta::{self, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri};
+use super::room::beside_bytes;
 use super::sys::{self, DIRECTORY, READ, Status, as_path};
 use super::tree::{Tree, directory_at, meta_path};
 
@@ -67,8 +68,8 @@ impl Drop for Temp {
 pub(super) struct Placed {
     /// Files that made way for a directory.
     pub(super) removed: Vec<Name>,
-    /// Whether meta lies in a file of its own.
-    pub(super) is_beside: bool,
+    /// What meta takes in a file of its own, in bytes; nothing where it needs none.
+    pub(super) beside: u64,
 }
 
 impl Tree {
@@ -112,7 +113,8 @@ impl Tree {
             }
             self.write_beside(name, &status, &lines)?;
         }
-        let mut placed = Placed { is_beside, ..Placed::default() };
+        let beside = if is_beside { beside_bytes(lines.len()) } else { 0 };
+        let mut placed = Placed { beside, ..Placed::default() };
         'tries: for _ in 0..TRIES {
             let (directories, last) = name.split();
             let mut parent = rustix::io::dup(self.root())?;

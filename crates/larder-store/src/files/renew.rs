@@ -9,9 +9,10 @@ use super::error::Refused;
 use super::fill::{Done, OwnedUri};
 use super::hit::FileStamp;
 use super::index::Noted;
-use super::meta::{self, Judged, META_BYTES_MAX, Meta};
+use super::meta::{self, Judged, META_BYTES_MAX, Meta, lines_bytes_max};
 use super::name::{Name, TargetUri};
 use super::place::{PlaceError, is_absent};
+use super::room::{META_BYTES, beside_bytes};
 use super::sys::{self, Status};
 use super::tree::{Found, Tree, meta_path};
 use super::writer::is_of_one_place;
@@ -53,15 +54,9 @@ impl FileStore {
 
 impl Tree {
     /// Writes new meta for a file that has its name; its content is not touched. Readers and a crash find the old or the new,
-    /// and both speak of the file as it is now: one that is changed in this moment is a person's. Whether it lies in a
-    /// file of its own.
-    fn renew(
-        &self,
-        found: &Found,
-        name: &Name,
-        uri: &TargetUri<'_>,
-        meta: &Meta,
-    ) -> Result<bool, PlaceError> {
+    /// and both speak of the file as it is now: one that is changed in this moment is a person's. Says what it takes in a
+    /// file of its own, in bytes.
+    fn renew(&self, found: &Found, name: &Name, uri: &TargetUri<'_>, meta: &Meta) -> Result<u64, PlaceError> {
         let lines = meta.write(uri, &found.status);
         if lines.len() > META_BYTES_MAX {
             return Err(PlaceError::NoRoom);
@@ -72,14 +67,14 @@ impl Tree {
             if was_beside {
                 self.forget_beside(name, &found.status);
             }
-            return Ok(false);
+            return Ok(0);
         }
         // No room was reserved for a file of its own where there is none yet.
         if !was_beside {
             return Err(PlaceError::NoRoom);
         }
         self.write_beside(name, &found.status, &lines)?;
-        Ok(true)
+        Ok(beside_bytes(lines.len()))
     }
 }
 
@@ -97,13 +92,17 @@ impl Shared {
         if !stamp.is_of(&found.status) || !matches!(judged(), Ok(Judged::Stored(_))) {
             return Err(Refused::Changed);
         }
+        // As much as both take while one takes the place of the other.
+        let large = beside_bytes(lines_bytes_max(&meta.fields, &uri)) - META_BYTES;
+        let spare = self.make_room(large, 0).ok_or(Refused::NoRoom)?;
         let renewed = self.tree.renew(&found, name, &uri, meta);
-        let is_beside = renewed.map_err(|error| self.not_placed(error))?;
+        let beside = renewed.map_err(|error| self.not_placed(error))?;
         self.index.unkeep(name);
         let status = Status::of(&found.file).map_err(|error| self.failed("cannot look at a file", &error))?;
-        let bytes = self.taken(&status, name, is_beside);
+        let bytes = self.taken(&status, name, beside);
         let noted = Noted { inode: status.inode, bytes, is_by_hand: false, is_use: false };
-        self.index.note(name, &noted, || self.room.take(bytes, 1 + u64::from(is_beside)));
+        self.index.note(name, &noted, || self.room.take(bytes, 1 + u64::from(beside > 0)));
+        drop(spare);
         self.health.works();
         Ok(())
     }

@@ -72,6 +72,11 @@ pub(super) fn expected(length: u64, name_len: usize) -> u64 {
     length.next_multiple_of(4096) + META_BYTES + name_bytes(name_len)
 }
 
+/// What meta of so many bytes takes in a file of its own.
+pub(super) fn beside_bytes(lines: usize) -> u64 {
+    (lines as u64).next_multiple_of(META_BYTES)
+}
+
 /// What a file takes that is there.
 pub(super) fn taken(status: &Status, name_len: usize) -> u64 {
     status.allocated + name_bytes(name_len)

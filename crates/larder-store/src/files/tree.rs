@@ -259,6 +259,11 @@ impl Tree {
         self.judge(file, status, name, uri).map_or(true, |judged| judged.is_by_hand())
     }
 
+    /// What the meta of a file takes in a file of its own, in bytes, where it has one.
+    pub(super) fn beside(&self, name: &Name, status: &Status) -> Option<u64> {
+        Some(Status::at(&self.root, meta_path(name, status).as_bytes()).ok()?.allocated)
+    }
+
     /// Meta from its own file, where that is there.
     fn lines_at(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let file = match self.resolver.open(&self.root, path.as_bytes(), READ) {

@@ -102,7 +102,12 @@ impl Shared {
     }
 
     fn note_walked(&self, name: &Name, status: &Status) {
-        let (bytes, inodes) = self.found_to_take(status, name);
+        let (mut bytes, mut inodes) = self.found_to_take(status, name);
+        if self.tree.has_attributes()
+            && let Some(beside) = self.tree.beside(name, status)
+        {
+            (bytes, inodes) = (bytes + beside, inodes + 1);
+        }
         let noted = Noted { inode: status.inode, bytes, is_by_hand: !status.is_file(), is_use: false };
         self.index.note(name, &noted, || self.room.take(bytes, inodes));
     }

@@ -17,11 +17,11 @@ use super::Shared;
 use super::error::Refused;
 use super::fill::{Filling, Work};
 use super::index::Noted;
-use super::meta::Meta;
+use super::meta::{Meta, lines_bytes_max};
 use super::name::Name;
 use super::place::{PlaceError, Placed, Spare, TakenOut, is_absent};
 use super::queue::Job;
-use super::room::{self, Claim, DIRECTORY_BYTES, META_BYTES};
+use super::room::{self, Claim, DIRECTORY_BYTES, META_BYTES, beside_bytes};
 use super::sys::Status;
 use crate::budget::Budget;
 
@@ -134,6 +134,8 @@ impl Shared {
         }
         // Of a body without a byte nothing was written yet.
         self.write_piece(filling, work, &Bytes::new())?;
+        // Room is given back behind the file that it is for.
+        let mut claim = work.claim.take().unwrap_or_default();
         let temp = work.temp.take().ok_or(Refused::Incomplete)?;
         let look = || Status::of(&temp.file).map_err(|error| self.failed("cannot look at a file", &error));
         filling.content.name(look()?);
@@ -144,20 +146,24 @@ impl Shared {
                     .map(|claim| self.index.note_directory(path, claim))
                     .is_some()
         };
-        let name = &filling.name;
-        let placed = self.tree.put(&temp, name, &filling.uri.borrow(), meta, &mut room);
-        let Placed { removed, is_beside } = placed.map_err(|error| self.not_placed(error))?;
+        let (name, uri) = (&filling.name, filling.uri.borrow());
+        // Most meta is small, and room for that was reserved with the file.
+        let large = beside_bytes(lines_bytes_max(&meta.fields, &uri)) - META_BYTES;
+        if large > 0 {
+            claim.absorb(self.make_room(large, 0).ok_or(Refused::NoRoom)?);
+        }
+        let placed = self.tree.put(&temp, name, &uri, meta, &mut room);
+        let Placed { removed, beside } = placed.map_err(|error| self.not_placed(error))?;
         for name in &removed {
             self.index.forget(name);
         }
         let status = look()?;
-        let taken = self.taken(&status, name, is_beside);
-        let mut claim = work.claim.take().unwrap_or_default();
+        let taken = self.taken(&status, name, beside);
         if let Some(missing) = taken.checked_sub(claim.bytes()).filter(|missing| *missing > 0) {
             // The file system took more than it usually does; it is there, so it is counted.
             claim.absorb(self.make_room(missing, 0).unwrap_or_else(|| self.room.take(missing, 0)));
         }
-        claim.shrink_to(taken, 1 + u64::from(is_beside));
+        claim.shrink_to(taken, 1 + u64::from(beside > 0));
         self.index.forget(name);
         let noted = Noted { inode: status.inode, bytes: taken, is_by_hand: false, is_use: false };
         filling.content.hold(self.index.note(name, &noted, || claim));
@@ -178,13 +184,13 @@ impl Shared {
 
     /// What a file takes that was found: bytes and inodes.
     pub(super) fn found_to_take(&self, status: &Status, name: &Name) -> (u64, u64) {
-        let is_beside = !self.tree.has_attributes();
-        (self.taken(status, name, is_beside), 1 + u64::from(is_beside))
+        let beside = if self.tree.has_attributes() { 0 } else { META_BYTES };
+        (self.taken(status, name, beside), 1 + u64::from(beside > 0))
     }
 
-    /// What a file takes, with meta in a file of its own or without.
-    pub(super) fn taken(&self, status: &Status, name: &Name, is_beside: bool) -> u64 {
-        room::taken(status, name.bytes().len()) + if is_beside { META_BYTES } else { 0 }
+    /// What a file takes whose meta takes so much in a file of its own.
+    pub(super) fn taken(&self, status: &Status, name: &Name, beside: u64) -> u64 {
+        room::taken(status, name.bytes().len()) + beside
     }
 
     pub(super) fn failed(&self, step: &str, error: &io::Error) -> Refused {
@@ -197,7 +203,7 @@ impl Shared {
 
     /// Reserves room, by evicting where there is none. What is evicted and still open gives back nothing yet: where much was
     /// evicted for nothing there is no room.
-    fn make_room(&self, bytes: u64, inodes: u64) -> Option<Claim> {
+    pub(super) fn make_room(&self, bytes: u64, inodes: u64) -> Option<Claim> {
         if bytes > self.room.bytes.cap() {
             return None;
         }

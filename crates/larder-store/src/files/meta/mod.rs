@@ -126,6 +126,14 @@ impl Meta {
     }
 }
 
+/// What the lines of a response with such fields take at most, in bytes.
+pub(super) fn lines_bytes_max(fields: &HeaderMap, uri: &TargetUri<'_>) -> usize {
+    const LINE_BYTES: usize = ": \n".len();
+    const TIMES_BYTES_MAX: usize = 1024;
+    let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + LINE_BYTES;
+    fields.iter().map(line).sum::<usize>() + uri.to_string().len() + TIMES_BYTES_MAX
+}
+
 /// Whose a file is.
 #[derive(Debug)]
 pub(super) enum Judged {

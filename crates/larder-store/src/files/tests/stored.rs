@@ -210,6 +210,34 @@ fn a_file_that_was_moved_with_its_attributes_is_a_persons() {
 }
 
 #[test]
+fn large_fields_count_against_the_cap_also_after_a_restart() {
+    use std::os::unix::fs::MetadataExt;
+    fn taken(folder: &Path) -> u64 {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let take = |entry: std::fs::DirEntry| match entry.metadata().unwrap() {
+            metadata if metadata.is_dir() => taken(&entry.path()),
+            metadata => metadata.blocks() * 512,
+        };
+        entries.map(take).sum()
+    }
+    let mut fixture = Fixture::new(1 << 20);
+    for round in 0..2 {
+        for number in 0..40 {
+            let path = format!("/{round}-{number}");
+            let mut fill = fixture.store.begin(&uri(&path), None).unwrap();
+            fill.write(Bytes::from_static(b"body")).unwrap();
+            let (tell, told) = mpsc::sync_channel(1);
+            fill.commit(large(60_000), || true, Box::new(move |done| tell.send(done).unwrap()));
+            told.recv().unwrap().unwrap();
+            let (all, usage) = (taken(&fixture.path("")), fixture.store.usage());
+            assert!(all <= 1 << 20 && usage.high_water_bytes <= 1 << 20, "{number}: {all} {usage:?}");
+        }
+        assert!(fixture.store.usage().evicted > 20);
+        fixture = fixture.reopened(1 << 20);
+    }
+}
+
+#[test]
 fn large_fields_lie_in_a_file_of_their_own() {
     let fixture = Fixture::new(1 << 22);
     let large = large(60_000);
