@@ -29,6 +29,9 @@ const ROOM_STEP_BYTES: u64 = 64 * 1024;
 /// Entries that could not be written are kept up to so many bytes.
 const BACKLOG_BYTES_MAX: usize = 1 << 20;
 
+/// Files, and how much of each counts, in bytes.
+pub(super) type Files = Vec<(Arc<File>, u64)>;
+
 /// A file of the journal.
 #[derive(Debug)]
 pub(super) struct Generation {
@@ -142,7 +145,7 @@ impl Journal {
 
     /// From now on entries go to a new generation. What could not be written goes there first. Gives the files of the
     /// old ones, and whether entries were lost up to here.
-    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(Vec<(Arc<File>, u64)>, bool)> {
+    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(Files, bool)> {
         let number = self.state.lock().now.number + 1;
         // Made outside of the lock: it waits for the disk. Only the writer's thread turns.
         let next = create(&self.folder, self.disk, number, space)?;

@@ -5,10 +5,8 @@
 //! only the names of those segments (without their tables, the dead in them would be alive again), the latest notes, and the
 //! highest number.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -19,7 +17,7 @@ use crate::disk::address::Place;
 use crate::disk::format::journal::Entry as JournalEntry;
 use crate::disk::format::record::Kind;
 use crate::disk::format::toc::{Entry, Toc, toc_bytes};
-use crate::disk::journal::Journal;
+use crate::disk::journal::{Files, Journal};
 use crate::disk::owner::Owner;
 use crate::disk::segment::{Segment, read_toc, toc_path};
 use crate::disk::space::blocks;
@@ -75,7 +73,7 @@ impl Shared {
         taken
     }
 
-    fn take_stock_of(&self, old: Vec<(Arc<File>, u64)>, open: Option<&Open>) -> io::Result<()> {
+    fn take_stock_of(&self, old: Files, open: Option<&Open>) -> io::Result<()> {
         let mut keep = Vec::new();
         // The open segment has no table yet: its dead are named one by one.
         if let Some(open) = open {
