@@ -70,8 +70,8 @@ pub(crate) fn put(
     let Some(uri) = TargetUri::of_key(key) else { return true };
     if let Err(why) = may_hold(&uri, &response.head, key.has_more_parts()) {
         files.note_not_a_file(why);
-        if !response.body.is_in_memory() {
-            // Its file goes, and what memory has must not need it.
+        if response.body.is_a_file() || !response.body.is_in_memory() {
+            // Its file goes, and what memory has must not need it; no room was reserved there for what is kept of a file either.
             memory.remove(key, response);
         }
         if !key.has_more_parts() {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::address::{Address, Place};
 use super::error::{DiskError, Refused};
@@ -30,18 +31,32 @@ impl Shared {
     }
 
     /// Counts a record out that left the index for good, and writes down that it did. Where it was not written yet, so
-    /// is what it had replaced.
+    /// is what it had replaced; where it is being written, so is where it will be.
     pub(super) fn remove_for_good(&self, place: Place) {
-        let (written, is_counted) = match place.is_pending() {
-            true => (self.replaced.take(place), false),
-            false => (Some(place), true),
+        let to_come = self.in_flight.of(place);
+        let written = match place.is_pending() {
+            true => self.replaced.before(place),
+            false => Some(place),
         };
-        let Some(written) = written else { return };
-        match is_counted {
-            true => self.segments.count_out(written.segment(), true),
-            false => self.segments.note_death(written.segment()),
+        if !place.is_pending() {
+            self.segments.count_out(place.segment(), false);
         }
-        self.journal(&[JournalEntry::Removed { place: written.0 }]);
+        self.bury(&written.into_iter().chain(to_come).collect::<Places>());
+        if place.is_pending() {
+            self.replaced.forget(place);
+        }
+    }
+
+    /// Writes down that what lies, or will lie, at these places is dead.
+    fn bury(&self, places: &[Place]) {
+        if places.is_empty() {
+            return;
+        }
+        let bury = |place: &Place| {
+            self.segments.note_death(place.segment());
+            JournalEntry::Removed { place: place.0 }
+        };
+        self.journal(&places.iter().map(bury).collect::<SmallVec<[_; 2]>>());
     }
 
     /// Writes the record of an object once more that is at a place already; it stays there until that is done, and `again` is
@@ -120,6 +135,8 @@ impl Disk {
         let note = |before| shared.replaced.note(pending, before);
         let replaced = shared.index.insert_pending(base, tag, pending, seconds, note, &mut surplus);
         surplus.into_iter().for_each(|place| shared.remove_for_good(place));
+        // What is being written of the one before lies behind it, and only the record of this one would say that it is dead.
+        shared.bury(&replaced.and_then(|place| shared.in_flight.of(place)).into_iter().collect::<Places>());
         if let Some(place) = replaced.filter(|place| !place.is_pending()) {
             shared.segments.count_out(place.segment(), false);
         }
@@ -206,13 +223,14 @@ impl Disk {
         for place in &gone {
             // Tables are out of date before the journal says why, so that taking stock in between misses nothing.
             match place.is_pending() {
-                true => shared.replaced.take(*place).into_iter().for_each(|before| {
+                true => shared.replaced.before(*place).into_iter().for_each(|before| {
                     shared.segments.note_death(before.segment());
                 }),
                 false => shared.segments.count_out(place.segment(), true),
             }
         }
         shared.journal(&[JournalEntry::Invalidated { base: at.base, number }]);
+        gone.iter().filter(|place| place.is_pending()).for_each(|place| shared.replaced.forget(*place));
         gone.len() as u64
     }
 

@@ -29,6 +29,9 @@ const ROOM_STEP_BYTES: u64 = 64 * 1024;
 /// Entries that could not be written are kept up to so many bytes.
 const BACKLOG_BYTES_MAX: usize = 1 << 20;
 
+/// Files, and how much of each counts, in bytes.
+pub(super) type Files = Vec<(Arc<File>, u64)>;
+
 /// A file of the journal.
 #[derive(Debug)]
 pub(super) struct Generation {
@@ -51,9 +54,6 @@ struct State {
     /// Taking stock is due above this length.
     long_bytes: u64,
 }
-
-/// The file of an old generation, and how long it is.
-pub(super) type Old = (Arc<File>, u64);
 
 /// The journal of a disk. The lock is held for one `write`.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl Journal {
 
     /// From now on entries go to a new generation. What could not be written goes there first. Gives the files of the
     /// old ones, and whether entries were lost up to here.
-    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(Vec<Old>, bool)> {
+    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(Files, bool)> {
         let number = self.state.lock().now.number + 1;
         // Made outside of the lock: it waits for the disk. Only the writer's thread turns.
         let next = create(&self.folder, self.disk, number, space)?;

@@ -17,6 +17,7 @@ mod fsck;
 pub(crate) mod fuzzing;
 mod heads;
 mod health;
+mod in_flight;
 mod index;
 mod journal;
 mod layouts;
@@ -66,6 +67,7 @@ pub use usage::{DiskUsage, RefusedCounts};
 
 use format::superblock::Superblock;
 use health::Health;
+use in_flight::InFlight;
 use index::Index;
 use journal::Journal;
 use owner::Neighbours;
@@ -107,6 +109,7 @@ struct Shared {
     read_mode: ReadMode,
     index: Index,
     replaced: Replaced,
+    in_flight: InFlight,
     segments: Segments,
     space: Space,
     queue: Queue,

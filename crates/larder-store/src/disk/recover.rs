@@ -27,6 +27,7 @@ use super::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
 use super::format::superblock::{SUPERBLOCK_BYTES, Superblock};
 use super::format::toc::{Entry, Toc};
 use super::health::Health;
+use super::in_flight::InFlight;
 use super::index::{Index, Recovered as Record};
 use super::owner::Neighbours;
 use super::pool::Pool;
@@ -163,6 +164,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Held) -> Result<R
         read_mode,
         index,
         replaced: Replaced::default(),
+        in_flight: InFlight::default(),
         segments,
         space,
         queue: Queue::default(),

@@ -2,8 +2,9 @@
 //!
 //! Once it is written, its place says that everything of its identity before it is dead. Until then nothing on the disk
 //! says so: if the new one is taken out or lost, what came before would be back at the next start. So whoever takes a
-//! pending object out looks here, and makes sure of it. Entries end when the record is written or given up; there are as
-//! many as replacements in the queue. Locked within the lock of the index's shard, for one look.
+//! pending object out looks here, and makes sure of it. Entries end when that is done, not before: of two who are about the
+//! same object, the one that finds nothing here relies on what the other has written down. There are as many as
+//! replacements in the queue. Locked within the lock of the index's shard, for one look.
 
 use std::collections::HashMap;
 
@@ -26,8 +27,13 @@ impl Replaced {
         }
     }
 
-    /// Forgets what `pending` replaced, and says what that was.
-    pub(super) fn take(&self, pending: Place) -> Option<Place> {
-        self.0.lock().remove(&pending)
+    /// What `pending` replaced.
+    pub(super) fn before(&self, pending: Place) -> Option<Place> {
+        self.0.lock().get(&pending).copied()
+    }
+
+    /// Forgets what `pending` replaced: it is written down that it is dead.
+    pub(super) fn forget(&self, pending: Place) {
+        self.0.lock().remove(&pending);
     }
 }

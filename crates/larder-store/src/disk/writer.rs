@@ -57,17 +57,7 @@ struct Swept {
 
 /// Starts the thread.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
-    let writer = Writer {
-        shared: Arc::clone(shared),
-        open: None,
-        batch: Batch::default(),
-        reclaim: None,
-        graves: Graves::default(),
-        failures: 0,
-        ticked: Instant::now(),
-        stock_after: Instant::now(),
-        swept: Swept::default(),
-    };
+    let writer = Writer::new(shared);
     thread::Builder::new().name("larder-write".to_owned()).spawn(move || writer.run())
 }
 
@@ -75,10 +65,11 @@ impl Shared {
     /// Gives up a record that will not be written.
     pub(super) fn lose(&self, job: &RecordJob, why: Refused) {
         self.counts.refuse(why);
+        // First, while whoever takes the object out as well still finds it: afterwards he would think that all is said.
+        self.let_go(job);
         if job.again.is_none() {
             self.index.remove(job.base, job.pending);
         }
-        self.let_go(job);
     }
 
     /// Lets go of a record that nobody wants any more. What it took the place of must not come back.
@@ -102,6 +93,28 @@ impl Shared {
 }
 
 impl Writer {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            open: None,
+            batch: Batch::default(),
+            reclaim: None,
+            graves: Graves::default(),
+            failures: 0,
+            ticked: Instant::now(),
+            stock_after: Instant::now(),
+            swept: Swept::default(),
+        }
+    }
+
+    /// Puts what is queued into the batch, as far as it fits there, and leaves it at that.
+    #[cfg(test)]
+    pub(super) fn stage_queued(&mut self) {
+        if let Next::Write(jobs) = self.shared.queue.take(BATCH_BYTES, Duration::ZERO) {
+            jobs.into_iter().for_each(|job| self.stage_job(job));
+        }
+    }
+
     fn run(mut self) {
         let mut closing = None;
         loop {

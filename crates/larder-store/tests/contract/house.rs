@@ -449,14 +449,17 @@ fn open_files(sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
     Store::of_files(&memory(sizes), files, clock.now().wall)
 }
 
-/// The journal first: it is ahead of everything else.
+/// The journal first: it is ahead of everything else. Then segments from the last to the first. A disk that runs on gives up the
+/// first: were that copied, and what covers it in a later one not, the copy would have what no crash leaves.
 fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     let mut names: Vec<_> = std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()).collect();
-    names.sort_by_key(|path| (path.extension() != Some("journal".as_ref()), path.clone()));
-    for path in names {
+    names.sort();
+    let (journals, others): (Vec<_>, Vec<_>) =
+        names.into_iter().partition(|path| path.extension() == Some("journal".as_ref()));
+    for path in journals.iter().chain(others.iter().rev()) {
         // Whatever is gone by now a crash would not have left either.
-        let _ = std::fs::copy(&path, to.join(path.file_name().unwrap()));
+        let _ = std::fs::copy(path, to.join(path.file_name().unwrap()));
     }
 }
 

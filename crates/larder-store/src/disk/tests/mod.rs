@@ -6,6 +6,7 @@
 mod basics;
 mod damage;
 mod faults;
+mod killed;
 mod model;
 mod planted;
 mod room;
@@ -187,12 +188,15 @@ fn taken(path: &Path) -> u64 {
     entries.filter_map(|entry| entry.ok()?.metadata().ok()).map(|metadata| metadata.blocks() * 512).sum()
 }
 
-/// Copies a folder as a crash would leave it: the journal first, since it is ahead of everything else.
+/// Copies a folder as a crash would leave it. The journal first, since it is ahead of everything else; then segments from the
+/// last to the first, since the first is the one that goes: what covers an older record is not to be missed where that is not.
 fn copy(from: &Path, to: &Path) {
     let mut names: Vec<_> = std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()).collect();
-    names.sort_by_key(|path| (path.extension() != Some("journal".as_ref()), path.clone()));
-    for path in names {
+    names.sort();
+    let (journals, others): (Vec<_>, Vec<_>) =
+        names.into_iter().partition(|path| path.extension() == Some("journal".as_ref()));
+    for path in journals.iter().chain(others.iter().rev()) {
         // Whatever is gone by now a crash would not have left either.
-        let _ = std::fs::copy(&path, to.join(path.file_name().unwrap()));
+        let _ = std::fs::copy(path, to.join(path.file_name().unwrap()));
     }
 }

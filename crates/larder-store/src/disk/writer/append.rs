@@ -75,27 +75,29 @@ impl Writer {
             // Taken out or replaced meanwhile; what it replaced itself is gone for good as well.
             return self.shared.let_go(&job);
         }
+        let shared = Arc::clone(&self.shared);
+        let claim =
+            |at| shared.in_flight.claim(job.pending, at, || shared.index.holds(job.base, job.pending));
         let object = &job.object;
         let staged = match &object.content {
             Content::Inline(parts) => {
                 let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
                 let length: usize = parts.iter().map(|part| part.len()).sum();
-                self.stage(&parts_of(&job, Kind::Inline, &parts, length as u64))
+                self.stage(&parts_of(&job, Kind::Inline, &parts, length as u64), claim)
             }
             Content::Pieces(pieces) => match self.references(pieces) {
                 Some(references) => {
                     let own = self.own_bytes(&references);
                     let list = write_pieces(&references);
-                    self.stage(&parts_of(&job, Kind::Listing, &[&list], own))
+                    self.stage(&parts_of(&job, Kind::Listing, &[&list], own), claim)
                 }
                 None => Err(Refused::PieceLost),
             },
         };
         match staged {
-            Ok((segment, offset, object_bytes)) => {
-                let at = Place::written(segment, offset, object_bytes);
-                self.batch.staged.push(Staged::Record { job, at });
-            }
+            Ok(Some(at)) => self.batch.staged.push(Staged::Record { job, at }),
+            // Gone in this moment; or another record of it is in the batch already, and this one comes too late.
+            Ok(None) => self.shared.let_go(&job),
             Err(why) => self.shared.lose(&job, why),
         }
     }
@@ -140,22 +142,28 @@ impl Writer {
         let object_bytes = if owner.disk == self.shared.superblock.disk { 0 } else { owner.disk };
         let header = Header { object_bytes, ..blank(Kind::Piece, owner.base) };
         let parts = Parts { header, key: [&[], &[]], head: &[], content: &[bytes] };
-        let (segment, offset, _) = self.stage(&parts)?;
+        let at = self.stage(&parts, |_| true)?.ok_or(Refused::PieceLost)?;
         let (length, crc) = (bytes.len() as u32, self.batch.last_content_crc);
-        Ok(PieceRef { disk: self.shared.superblock.disk, segment, offset: offset as u32, length, crc })
+        let (segment, offset) = (at.segment(), at.offset() as u32);
+        Ok(PieceRef { disk: self.shared.superblock.disk, segment, offset, length, crc })
     }
 
-    /// Puts a record that is on the disk already into the batch once more.
-    pub(super) fn stage_rescued(&mut self, parts: &Parts<'_>, old: Place) -> Result<(), Refused> {
-        let (segment, offset, object_bytes) = self.stage(parts)?;
-        let at = Place::written(segment, offset, object_bytes);
-        self.batch.staged.push(Staged::Rescued { base: parts.header.base, old, at });
-        Ok(())
+    /// Puts a record that is on the disk already into the batch once more; `None` where it is not wanted any more.
+    pub(super) fn stage_rescued(&mut self, parts: &Parts<'_>, old: Place) -> Option<()> {
+        let (shared, base) = (Arc::clone(&self.shared), parts.header.base);
+        let claim = |at| shared.in_flight.claim(old, at, || shared.index.holds(base, old));
+        let at = self.stage(parts, claim).ok()??;
+        self.batch.staged.push(Staged::Rescued { base, old, at });
+        Some(())
     }
 
     /// Puts header and parts to the end of the batch, writing the batch where it is full and going on to the next segment
-    /// where the open one is. Says where it will be and how large the object is.
-    fn stage(&mut self, parts: &Parts<'_>) -> Result<(u32, u64, u64), Refused> {
+    /// where the open one is. `claim` hears where that will be, and says whether it is wanted. Says where it will be.
+    fn stage(
+        &mut self,
+        parts: &Parts<'_>,
+        claim: impl FnOnce(Place) -> bool,
+    ) -> Result<Option<Place>, Refused> {
         let content: usize = parts.content.iter().map(|part| part.len()).sum();
         let [base, variant] = parts.key;
         let mut header = Header {
@@ -186,6 +194,10 @@ impl Writer {
         };
         let batch = &mut self.batch;
         let offset = open.at + batch.bytes.len() as u64;
+        let at = Place::written(open.segment.id, offset, header.object_bytes);
+        if !claim(at) {
+            return Ok(None);
+        }
         header.write(&mut batch.bytes);
         for part in [base, variant, parts.head].iter().chain(parts.content) {
             batch.bytes.extend_from_slice(part);
@@ -198,7 +210,7 @@ impl Writer {
         if header.kind == Kind::Piece {
             open.segment.note_piece(header.object_bytes != 0);
         }
-        Ok((open.segment.id, offset, header.object_bytes))
+        Ok(Some(at))
     }
 
     /// Makes sure that `step` bytes fit behind the batch.
@@ -220,7 +232,7 @@ impl Writer {
     }
 
     /// Writes the batch, and tells everybody.
-    pub(super) fn flush(&mut self) {
+    pub(in crate::disk) fn flush(&mut self) {
         if self.batch.bytes.is_empty() {
             return;
         }

@@ -45,8 +45,9 @@ impl Shared {
                 if is_settled && !self.has_pieces_of(&job) && self.index.remove(job.base, at) {
                     self.remove_for_good(at);
                 }
+                self.in_flight.end(job.pending);
                 if job.replaces {
-                    self.replaced.take(job.pending);
+                    self.replaced.forget(job.pending);
                 }
                 self.queue.release(job.cost);
             }
@@ -62,6 +63,7 @@ impl Shared {
                 } else {
                     self.remove_for_good(at);
                 }
+                self.in_flight.end(old);
             }
         }
     }
@@ -82,6 +84,7 @@ impl Shared {
             Staged::Record { job, at } => {
                 self.journal(&[JournalEntry::Removed { place: at.0 }]);
                 self.lose(&job, Refused::Failing);
+                self.in_flight.end(job.pending);
             }
             Staged::Piece { piece, cost, .. } => {
                 self.counts.refuse(Refused::Failing);
@@ -89,7 +92,10 @@ impl Shared {
                 piece.settle(None);
             }
             // Still in the index where it was.
-            Staged::Rescued { at, .. } => self.journal(&[JournalEntry::Removed { place: at.0 }]),
+            Staged::Rescued { old, at, .. } => {
+                self.journal(&[JournalEntry::Removed { place: at.0 }]);
+                self.in_flight.end(old);
+            }
         }
     }
 }

@@ -131,14 +131,14 @@ impl Writer {
         }
     }
 
-    fn write_again(&mut self, place: Place) -> Option<()> {
+    pub(in crate::disk) fn write_again(&mut self, place: Place) -> Option<()> {
         let shared = Arc::clone(&self.shared);
         let bytes = shared.read_whole(place)?;
         let record = Record::read(&bytes)?;
         let key = [record.base, record.variant];
         let again = |content: &[&[u8]], own_bytes: u64, writer: &mut Self| {
             let header = Header { object_bytes: own_bytes, ..record.header };
-            writer.stage_rescued(&Parts { header, key, head: record.head, content }, place).ok()
+            writer.stage_rescued(&Parts { header, key, head: record.head, content }, place)
         };
         if record.header.kind == Kind::Inline {
             return again(&[record.content], 0, self);

@@ -17,7 +17,7 @@ use crate::disk::address::Place;
 use crate::disk::format::journal::Entry as JournalEntry;
 use crate::disk::format::record::Kind;
 use crate::disk::format::toc::{Entry, Toc, toc_bytes};
-use crate::disk::journal::{Journal, Old};
+use crate::disk::journal::{Files, Journal};
 use crate::disk::owner::Owner;
 use crate::disk::segment::{Segment, read_toc, toc_path};
 use crate::disk::space::blocks;
@@ -73,7 +73,7 @@ impl Shared {
         taken
     }
 
-    fn take_stock_of(&self, old: Vec<Old>, open: Option<&Open>) -> io::Result<()> {
+    fn take_stock_of(&self, old: Files, open: Option<&Open>) -> io::Result<()> {
         let mut keep = Vec::new();
         // The open segment has no table yet: its dead are named one by one.
         if let Some(open) = open {
