@@ -94,8 +94,8 @@ pub(crate) fn put(
         move |stored: Result<(), Refused>| {
             // Whatever became of it: from now on the file system tells.
             memory.remove(&key, &response);
-            // A file that was not renewed is still what it was, unless its new fields have no place.
-            let goes = |why| !is_renewal || why == Refused::NoRoom;
+            // A file that was not renewed, or came later, is still what it was, unless its new fields have no place.
+            let goes = |why| why != Refused::Changed && (!is_renewal || why == Refused::NoRoom);
             if let (Err(why), Some(files), Some(uri)) = (stored, files.upgrade(), TargetUri::of_key(&key))
                 && goes(why)
             {
@@ -118,14 +118,20 @@ pub(crate) fn put(
     true
 }
 
-/// Whether the file that `old` was read of has changed, or another has taken its place. False where that would take a look that
-/// waits.
+/// Whether the file of `old`, which was read of it or has become one since, has changed or gone, or another has taken its place.
+/// False where only a look that waits could tell: whoever writes asks again.
 pub(crate) fn is_replaced(files: &FileStore, key: &CacheKey, old: &StoredResponse) -> bool {
-    let (Some(stamp), Some(uri)) = (old.body.stamp(), TargetUri::of_key(key)) else { return false };
-    match files.look(&uri) {
-        Look::Found(hit) => !hit.is_of(&stamp),
-        Look::Absent => true,
-        Look::WouldBlock => false,
+    let Some(uri) = TargetUri::of_key(key) else { return true };
+    let hit = match files.look(&uri) {
+        Look::Found(hit) => hit,
+        Look::Absent => return true,
+        // What was in memory is written once more, and that would be in place of something newer.
+        Look::WouldBlock => return old.body.stamp().is_none(),
+    };
+    match (old.body.stamp(), hit.source()) {
+        (Some(stamp), _) => !hit.is_of(&stamp),
+        (None, Source::Stored(meta)) => meta.times.received != old.head.freshness.received.wall,
+        (None, Source::ByHand(_)) => true,
     }
 }
 
@@ -133,7 +139,7 @@ pub(crate) fn is_replaced(files: &FileStore, key: &CacheKey, old: &StoredRespons
 pub(crate) fn is_outdated(files: &FileStore, key: &CacheKey, response: &StoredResponse) -> bool {
     let Some(uri) = TargetUri::of_key(key).filter(|_| !key.has_more_parts()) else { return false };
     let Look::Found(hit) = files.look(&uri) else { return false };
-    matches!(hit.source(), Source::Stored(meta) if meta.times.received > response.head.freshness.received.wall)
+    matches!(hit.source(), Source::Stored(meta) if meta.times.are_behind(response.head.freshness.received.wall))
 }
 
 /// Takes out the file of a key where `which` says so of its response. One that is on its way, or that nobody has asked for yet, is

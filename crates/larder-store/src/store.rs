@@ -265,12 +265,14 @@ impl Store {
         valid: impl FnOnce() -> bool,
     ) -> bool {
         if let Some(files) = self.files() {
-            // What is replaced is a file, and not in memory: that very file, and nothing on its way to be one in its place.
+            // What is replaced is in memory, on its way to be a file too, or is that very file.
             let (there, _) = self.memory.responses(key, Duration::ZERO);
-            let is_other = |other: &StoredResponse| !Arc::ptr_eq(&other.body, &old.body);
-            let is_newer =
-                |other: &Arc<StoredResponse>| other.identity() == old.identity() && is_other(other);
-            if filed::is_replaced(files, key, old) || there.iter().any(is_newer) {
+            let in_memory = there.iter().find(|other| other.identity() == old.identity());
+            let is_replaced = match in_memory {
+                Some(other) => !Arc::ptr_eq(&other.body, &old.body),
+                None => filed::is_replaced(files, key, old),
+            };
+            if is_replaced {
                 return false;
             }
             return self.insert(key, new, |other| Arc::ptr_eq(&other.body, &old.body), valid);

@@ -212,7 +212,8 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
             Filed::WouldWait => (None, true),
         };
         let in_memory = self.look_up_in_memory(store, now);
-        let received = |stored: &StoredResponse| stored.head.freshness.received.monotonic;
+        // By the wall clock, which is what a file knows: within a millisecond what is in memory is the newer.
+        let received = |stored: &StoredResponse| stored.head.freshness.received.wall;
         match (stored, in_memory) {
             (Some(file), found) if found.usable().is_none_or(|newer| received(newer) < received(&file)) => {
                 self.judge(Held::Shared(file), now)

@@ -88,7 +88,7 @@ pub enum Refused {
     InTheWay,
     /// An invalidation came meanwhile.
     Invalidated,
-    /// The file that was to get new meta is not there any more, or somebody has changed it.
+    /// The file that was to get new meta is not there any more, or somebody has changed it; or what has the name came later.
     Changed,
     /// The body broke off, or was shorter than declared.
     Incomplete,

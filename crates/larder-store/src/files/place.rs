@@ -11,12 +11,13 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use larder_http::time::WallTime;
 use rustix::fs::{
     AtFlags, Mode, OFlags, RenameFlags, fchmod, linkat, mkdirat, openat, renameat, renameat_with, unlinkat,
 };
 use rustix::io::Errno;
 
-use super::meta::{self, META_BYTES_MAX, Meta};
+use super::meta::{self, Judged, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri};
 use super::room::beside_bytes;
 use super::sys::{self, DIRECTORY, READ, Status, as_path};
@@ -30,6 +31,8 @@ const TRIES: usize = 8;
 pub(super) enum PlaceError {
     /// Somebody else's file has it, or stands where a directory would be.
     InTheWay,
+    /// What has it came later.
+    Outdated,
     /// No room for a directory.
     NoRoom,
     Io(io::Error),
@@ -129,11 +132,13 @@ impl Tree {
                 }
                 path.push(b'/');
             }
-            match self.rename(temp, &parent, last, name, uri)? {
+            match self.rename(temp, &parent, last, (name, uri, meta.times.received))? {
                 Renamed::Done => return Ok(placed),
                 Renamed::Again => {}
                 Renamed::Directory(directory) => {
-                    if let Renamed::Done = self.rename(temp, &directory, SELF, name, uri)? {
+                    if let Renamed::Done =
+                        self.rename(temp, &directory, SELF, (name, uri, meta.times.received))?
+                    {
                         return Ok(placed);
                     }
                 }
@@ -187,8 +192,7 @@ impl Tree {
         temp: &Temp,
         parent: &OwnedFd,
         last: &[u8],
-        name: &Name,
-        uri: &TargetUri<'_>,
+        (name, uri, received): (&Name, &TargetUri<'_>, WallTime),
     ) -> Result<Renamed, PlaceError> {
         let from = (&*temp.directory, temp.name.as_str());
         match renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::NOREPLACE) {
@@ -214,8 +218,12 @@ impl Tree {
         if status.is_directory() && last != SELF {
             return Ok(Renamed::Directory(there.into()));
         }
-        if !status.is_file() || self.may_be_by_hand(&there, &status, name, Some(uri)) {
-            return Err(PlaceError::InTheWay);
+        match self.judge(&there, &status, name, Some(uri)) {
+            Ok(Judged::Stored(other)) if other.times.are_behind(received) => {
+                return Err(PlaceError::Outdated);
+            }
+            Ok(judged) if status.is_file() && !judged.is_by_hand() => {}
+            Ok(_) | Err(_) => return Err(PlaceError::InTheWay),
         }
         match renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::EXCHANGE) {
             Ok(()) => {}

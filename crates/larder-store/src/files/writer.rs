@@ -177,6 +177,7 @@ impl Shared {
         match error {
             PlaceError::InTheWay => Refused::InTheWay,
             PlaceError::NoRoom => Refused::NoRoom,
+            PlaceError::Outdated => Refused::Changed,
             PlaceError::Io(error) if is_of_one_place(&error) => Refused::InTheWay,
             PlaceError::Io(error) => self.failed("cannot put a file in its place", &error),
         }

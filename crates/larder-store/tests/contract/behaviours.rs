@@ -102,7 +102,15 @@ fn a_304_changes_the_fields_and_keeps_the_body() {
             for version in [2, 3] {
                 let found = house.find(&old.key(), None).await.unwrap();
                 let new = Page { version: (version, 1), ..old.clone() };
-                assert!(house.confirm(&found, &new, 0), "{:?} {length}", house.kind);
+                let is_kept = house.confirm(&found, &new, 0);
+                if !is_kept && house.kind == Kind::Files && version == 2 {
+                    // On its way to its file at this moment: it is validated once more.
+                    house.settle();
+                    let found = house.find(&old.key(), None).await.unwrap();
+                    assert!(house.confirm(&found, &new, 0), "{length}");
+                } else {
+                    assert!(is_kept, "{:?} {length}", house.kind);
+                }
                 house.settle();
                 house.empty_memory();
                 finds(house, &new).await;
@@ -118,6 +126,7 @@ fn a_large_head_is_stored_whole() {
         for (number, length) in LENGTHS.into_iter().enumerate() {
             let small = Page::new(&format!("/{number}"), 1, length);
             assert!(house.put(&small, 0).await);
+            house.settle();
             let found = house.find(&small.key(), None).await.unwrap();
             let large = Page { version: (2, 1), lines: 120, ..small.clone() };
             assert!(house.confirm(&found, &large, 0), "{:?} {length}", house.kind);

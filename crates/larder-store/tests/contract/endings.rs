@@ -103,8 +103,13 @@ fn what_was_outdated_when_it_came_leaves_no_trace() {
             house.clock.advance(std::time::Duration::from_secs(10));
             assert!(house.put(&page(3), 0).await);
             // A 304 for what is not there any more, and a response that took longer than the next one.
-            assert!(!house.confirm(&first, &page(4), 0), "{:?}", house.kind);
-            assert!(!house.insert(&page(2), slow).await, "{:?}", house.kind);
+            let is_kept = [house.confirm(&first, &page(4), 0), house.insert(&page(2), slow).await];
+            if house.kind == Kind::Files {
+                // Where it takes a look that waits, this is found out when it would be written.
+                house.settle();
+            } else {
+                assert_eq!(is_kept, [false; 2], "{:?}", house.kind);
+            }
             finds(house, &page(3)).await;
             house.settle();
             house.empty_memory();

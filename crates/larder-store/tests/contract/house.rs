@@ -304,7 +304,7 @@ impl House {
 
     async fn look(&self, key: &CacheKey, flavour: Option<&'static str>) -> Option<Arc<StoredResponse>> {
         let in_memory = self.look_in_store(key, flavour).await;
-        let received = |stored: &StoredResponse| stored.head.freshness.received.monotonic;
+        let received = |stored: &StoredResponse| stored.head.freshness.received.wall;
         match self.filed(key) {
             Some(file) if in_memory.as_ref().is_none_or(|newer| received(newer) < received(&file)) => {
                 Some(file)

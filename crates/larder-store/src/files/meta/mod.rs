@@ -45,7 +45,15 @@ pub struct StoredTimes {
     pub initial_age: Duration,
 }
 
+/// How much later something may have come, at most, for that to be believed: beyond it the clock was set back.
+const LATER_MAX: Duration = Duration::from_secs(600);
+
 impl StoredTimes {
+    /// Whether they are those of a response that came later than one that was received then.
+    pub(crate) fn are_behind(&self, received: WallTime) -> bool {
+        self.received > received && self.received.0 - received.0 <= LATER_MAX.as_millis() as u64
+    }
+
     /// Those of a response that is being stored.
     pub fn of(freshness: &Freshness) -> Self {
         Self {
