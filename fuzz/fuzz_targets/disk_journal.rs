@@ -41,5 +41,6 @@ fn holds(bytes: &[u8]) {
     let more = fuzzing::journal(&longer);
     assert_eq!((more.end, more.again), (longer.len(), [&again[..], &again].concat()));
     assert_eq!(more.lost_up_to.is_some(), read.lost_up_to.is_some());
-    assert!(more.lost_up_to >= read.lost_up_to);
+    // Without a number behind what is missing nothing bounds it; the first that comes does.
+    assert!(read.lost_up_to == Some(u64::MAX) || more.lost_up_to >= read.lost_up_to);
 }
