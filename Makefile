@@ -24,10 +24,11 @@ test: ## every test: units, properties, scenarios, conformance of HTTP/2 and cac
 	$(XTASK) instructions
 	$(XTASK) readme run
 
-torture: ## what takes long: 500 kills of a larder with disks, each byte checked afterwards, and long runs of the store's model
+torture: ## what takes long: 500 kills of a larder with disks, each byte checked afterwards, long runs of the store's model and of clients with cookies
 	$(XTASK) need test
 	LARDER_KILLS=500 cargo test -p larder --locked --test proofs disks::crash -- --nocapture
 	LARDER_SEEDS=250 cargo test -p larder-store --locked --test contract model -- --nocapture
+	LARDER_SEEDS=200 cargo test -p larder --locked --test proofs own:: -- --nocapture
 
 check: ## format, lints, docs, layers, words, pages, licences
 	$(XTASK) need check
@@ -67,5 +68,5 @@ instructions: ## instructions per request against the committed figures; WRITE=1
 bench: ## measure beside the peers; NAME=hit for one of them (bench/README.md lists them)
 	$(XTASK) bench $(NAME)
 
-realapp: ## larder in front of MediaWiki, a browser in front of larder
-	$(XTASK) realapp
+realapp: ## larder in front of real applications; NAME=mediawiki for one of them (tests/realapp lists them)
+	$(XTASK) realapp $(NAME)

@@ -117,7 +117,7 @@ fn file(input: &mut Unstructured<'_>) -> Result<(String, Vec<u8>, u64)> {
 
 fn open(folder: &Path) -> Option<Arc<Disk>> {
     let size = DiskSize::Bytes(DISK_BYTES);
-    Disk::open(DiskSettings { path: folder.to_owned(), size, idle: None }).ok()
+    Disk::open(DiskSettings { path: folder.to_owned(), size, idle: None, files: Default::default() }).ok()
 }
 
 fn holds(folder: &Path, stores: bool) {

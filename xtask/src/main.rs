@@ -3,6 +3,7 @@
 //! In: the checkout it stands in. Out: a verdict on standard output and an exit code; 0 means that the rule holds.
 //! Everything longer than a few lines of shell is a module here, so that it is typed, tested and says why it failed.
 //! Deliberately absent: anything that larder itself needs. No crate of the house may import this one.
+#![allow(clippy::disallowed_macros, reason = "a tool may panic where nobody reads what it prints")]
 
 mod bench;
 mod children;
@@ -101,8 +102,12 @@ enum Task {
     /// Ends what another run of this program has left, until and after standard input closes
     #[command(hide = true)]
     Orphans,
-    /// larder in front of MediaWiki, taken from Debian's packages
-    Realapp,
+    /// larder in front of real applications, taken from Debian, PyPI or npm
+    Realapp {
+        /// Which one, or `all`
+        #[arg(value_parser = realapp::names(), default_value = "all")]
+        name: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -126,7 +131,7 @@ fn main() -> ExitCode {
         Task::Bench { name } => bench::run(&root, &name),
         Task::Pauses => bench::pauses::watch(),
         Task::Orphans => orphans::watch(),
-        Task::Realapp => realapp::run(&root),
+        Task::Realapp { name } => realapp::run(&root, &name),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

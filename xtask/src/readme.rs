@@ -1,4 +1,4 @@
-//! The commands that a reader is told to type: in README.md and docs/guide/*.md.
+//! The commands that a reader is told to type: in README.md, docs/guide/*.md and docs/guide/jobs/*.md.
 //!
 //! In: the fenced blocks marked `sh`. Out: `check` proves that each is well-formed (shell syntax, known marks, make
 //! targets and files that exist); `run` runs them, page by page and in order.
@@ -160,7 +160,8 @@ fn pages(root: &Path) -> Result<Vec<PathBuf>> {
     let readme = root.join("README.md");
     ensure!(readme.is_file(), "README.md is missing");
     let mut pages = vec![readme];
-    if let Ok(entries) = fs::read_dir(root.join("docs/guide")) {
+    for folder in ["docs/guide", "docs/guide/jobs"] {
+        let Ok(entries) = fs::read_dir(root.join(folder)) else { continue };
         let mut guide: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
         guide.retain(|page| page.extension().is_some_and(|e| e == "md"));
         guide.sort();

@@ -77,6 +77,7 @@ const TASKSET_FOR: &[&str] = &[
     "wordpress",
     "files",
     "placement",
+    "large",
     "objects",
     "reclaim",
 ];
@@ -94,6 +95,7 @@ const NGINX_FOR: &[&str] = &[
     "wordpress",
     "files",
     "placement",
+    "large",
     "objects",
 ];
 const VARNISH_FOR: &[&str] =
@@ -102,7 +104,7 @@ const HAPROXY_FOR: &[&str] = &["hit", "requests", "http2", "connections", "miss"
 const H2O_FOR: &[&str] = &["hit", "requests", "http2", "connections", "latency"];
 const WRK_FOR: &[&str] = &["hit", "requests", "connections", "miss", "workers", "files"];
 /// They make disks.
-const DISKS_FOR: &[&str] = &["placement", "objects", "reclaim"];
+const DISKS_FOR: &[&str] = &["placement", "large", "objects", "reclaim"];
 
 /// Longest installation.
 const INSTALL_MAX: Duration = Duration::from_secs(1200);

@@ -14,6 +14,8 @@ use crate::stats::Stats;
 pub enum Health {
     /// Yes.
     Ok,
+    /// Yes; but a store goes on without a disk, or without its directory of files.
+    Degraded,
     /// No: it is ending, and finishes what runs.
     Draining,
 }
@@ -23,6 +25,7 @@ impl Health {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
+            Self::Degraded => "degraded",
             Self::Draining => "draining",
         }
     }

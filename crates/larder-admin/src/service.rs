@@ -18,7 +18,8 @@ use crate::query;
 use tokio::sync::Semaphore;
 
 const INDEX: &str = "<!doctype html>\n<title>larder</title>\n<h1>larder</h1>\n<ul>\n\
-    <li><a href=\"/healthz\">/healthz</a>: 200 while new work is welcome, 503 while draining\n\
+    <li><a href=\"/healthz\">/healthz</a>: 200 while new work is welcome (<code>degraded</code> while a store goes on without a disk or its files), \
+    503 while draining\n\
     <li><a href=\"/metrics\">/metrics</a>: Prometheus text\n\
     <li><a href=\"/stats\">/stats</a>: statistics as JSON\n\
     <li>/explain?url=URL: why a request is answered as it is, as JSON; <code>larder explain</code> asks here\n\
@@ -193,7 +194,8 @@ impl Admin {
             Endpoint::Health => {
                 let health = larder.health();
                 let status = match health {
-                    Health::Ok => StatusCode::OK,
+                    // It serves: what a store lacks costs hits, and the next server may lack the same.
+                    Health::Ok | Health::Degraded => StatusCode::OK,
                     Health::Draining => StatusCode::SERVICE_UNAVAILABLE,
                 };
                 content(status, TEXT, health.as_str())

@@ -20,7 +20,7 @@ pub type Counts = BTreeMap<&'static str, u64>;
 pub struct Stats {
     /// larder's version.
     pub version: String,
-    /// `ok` or `draining`.
+    /// `ok`, `degraded` or `draining`.
     pub health: &'static str,
     /// Since the start of the process.
     pub uptime_seconds: f64,
@@ -34,6 +34,12 @@ pub struct Stats {
     pub requests: u64,
     /// Hits among all look-ups, 0 to 1.
     pub hit_ratio: Option<f64>,
+    /// Requests that no origin was asked for: `hits` and `collapsed`.
+    pub saved: u64,
+    /// Requests answered with a stored response.
+    pub hits: u64,
+    /// Requests that joined another's fetch.
+    pub collapsed: u64,
     /// Time to the end of the response, by `hit`, `forwarded` and `local`.
     pub latency: BTreeMap<&'static str, LatencyStats>,
     /// Time spent waiting for another request's fetch.
@@ -54,6 +60,8 @@ pub struct Stats {
     pub collapse_went_alone: u64,
     /// Requests that the listeners refused, by rule.
     pub refused: Counts,
+    /// Messages for standard error that were not written.
+    pub messages_dropped: u64,
     /// The access log, where there is one.
     pub log: Option<LogStats>,
 }
@@ -123,6 +131,8 @@ pub struct StoreStats {
     pub stored: u64,
     /// Responses given up, by reason.
     pub evictions: Counts,
+    /// Whether it goes on without a disk, or without its directory of files.
+    pub degraded: bool,
     /// What it holds.
     pub tiers: Vec<TierStats>,
 }
@@ -147,6 +157,8 @@ pub struct TierStats {
     pub max_bytes: u64,
     /// The most bytes it has ever held.
     pub high_water_bytes: u64,
+    /// What it did not take, by reason; those that occurred.
+    pub refused: Counts,
 }
 
 /// One origin.
@@ -236,6 +248,7 @@ impl Stats {
     pub fn of(snapshot: &Snapshot, health: Health, now: WallTime) -> Self {
         let all = snapshot.caches.iter().map(|cache| hits(&cache.lookups));
         let all = all.fold((0, 0), |sum, store| (sum.0 + store.0, sum.1 + store.1));
+        let collapsed = snapshot.caches.iter().map(|cache| cache.collapsed).sum();
         let sites: Vec<_> = snapshot.routes.iter().map(SiteStats::from).collect();
         Self {
             version: snapshot.version.to_owned(),
@@ -246,6 +259,9 @@ impl Stats {
             connections: 0,
             requests: sites.iter().map(|site| site.requests).sum(),
             hit_ratio: ratio(all),
+            saved: all.0 + collapsed,
+            hits: all.0,
+            collapsed,
             latency: snapshot.latency.iter().map(|(served, histogram)| (*served, histogram.into())).collect(),
             collapse_wait: (&snapshot.lock_wait).into(),
             sites,
@@ -256,6 +272,7 @@ impl Stats {
             refreshes: counts(&snapshot.refreshes),
             collapse_went_alone: snapshot.went_alone,
             refused: Counts::new(),
+            messages_dropped: 0,
             log: None,
         }
     }
@@ -306,6 +323,7 @@ impl From<&larder_observe::CacheSnapshot> for StoreStats {
             collapsed: cache.collapsed,
             stored: cache.stored,
             evictions: Counts::new(),
+            degraded: false,
             tiers: Vec::new(),
         }
     }
@@ -347,6 +365,7 @@ mod tests {
         worker.delivered(site, Served::Hit, Duration::from_millis(1), 10, true);
         (0..3).for_each(|_| worker.hit(store));
         worker.forwarded(store, &Reason(0));
+        worker.collapsed(store, Duration::from_millis(3));
         worker.origin_answered(origin, Duration::from_millis(4));
         let mut stats = Stats::of(&metrics.snapshot(), Health::Ok, WallTime::from_secs(12));
         let tier = TierStats {
@@ -357,6 +376,7 @@ mod tests {
             objects: 2,
             max_bytes: 3,
             high_water_bytes: 2,
+            refused: Counts::new(),
         };
         stats.store("default").tiers.push(tier);
         stats.store("new").stored = 1;
@@ -369,6 +389,9 @@ mod tests {
             ("/uptime_seconds", serde_json::json!(2.0)),
             ("/requests", serde_json::json!(3)),
             ("/hit_ratio", serde_json::json!(0.75)),
+            ("/saved", serde_json::json!(4)),
+            ("/hits", serde_json::json!(3)),
+            ("/collapsed", serde_json::json!(1)),
             ("/sites/0/name", serde_json::json!("shop")),
             ("/sites/0/by_method", serde_json::json!({"GET": 2, "HEAD": 1})),
             ("/sites/0/by_code_class", serde_json::json!({"2xx": 2, "4xx": 1})),

@@ -185,19 +185,23 @@ impl NotStorable {
             Self::NoStore => "It says no-store.",
             Self::Private => "It says private: it is for one client.",
             Self::Authorization => {
-                "The request has Authorization, and the origin does not say that all may see the response, or \
-                 leaves its lifetime to the rule's ttl or override_ttl."
+                "The request has credentials, and the origin does not say that all may see the response, or \
+                 does not give its lifetime: that would be the rule's ttl or override_ttl, or a guess."
             }
             Self::SessionCookie => {
-                "The request has a session cookie, and the lifetime would be the rule's ttl or override_ttl, \
-                 or a guess from Last-Modified."
+                "The request has a cookie that may mean a session, and the lifetime would be the rule's ttl or \
+                 override_ttl, or a guess from Last-Modified."
             }
             Self::VaryAny => "It varies by more than request fields, so no later request can select it.",
             Self::SetCookie => {
                 "It sets a cookie, and has no lifetime of the origin's that holds without validation."
             }
             Self::SetSessionCookie => {
-                "It sets a cookie that looks like a session, and nothing says that it is shared."
+                "It sets a cookie that looks like a session, and nothing says that the response is for all."
+            }
+            Self::SetPersonalCookie => {
+                "It sets a cookie whose value could tell people apart, and nothing says that the response is for \
+                 all."
             }
             Self::SetCookieBypass => "It sets a cookie, and the rule stores no such response.",
             Self::NoCache => {
@@ -227,7 +231,7 @@ impl NotStorable {
             Self::Authorization => "RFC 9111 3.5, configuration",
             Self::SessionCookie | Self::SetCookieBypass => "configuration",
             Self::VaryAny => "RFC 9111 4.1",
-            Self::SetCookie | Self::SetSessionCookie => "RFC 9111 7.3",
+            Self::SetCookie | Self::SetSessionCookie | Self::SetPersonalCookie => "RFC 9111 7.3",
             Self::NoCache => "RFC 9111 5.2.2.4",
             Self::NoLifetime => "RFC 9111 3",
         }
@@ -243,6 +247,10 @@ impl ValidateReason {
             Self::RequestNoCache => "The request says no-cache.",
             Self::RequestMaxAge => "It is older than the request's max-age.",
             Self::RequestMinFresh => "It is not fresh for as long as the request's min-fresh.",
+            Self::OtherRules => {
+                "It was stored under other rules about cookies, and the origin has not confirmed it since."
+            }
+            Self::Invalidated => "An unsafe request has invalidated it since it was fetched.",
         }
     }
 
@@ -254,6 +262,8 @@ impl ValidateReason {
             Self::RequestNoCache => "RFC 9111 5.2.1.4",
             Self::RequestMaxAge => "RFC 9111 5.2.1.1",
             Self::RequestMinFresh => "RFC 9111 5.2.1.3",
+            Self::OtherRules => "configuration",
+            Self::Invalidated => "RFC 9111 4.4",
         }
     }
 }
@@ -263,10 +273,12 @@ impl UnusableReason {
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Authorization => {
-                "The request has Authorization, and what is stored lives by a configured lifetime."
+                "The request has credentials, and the application did not say how long others may have what is \
+                 stored."
             }
             Self::SessionCookie => {
-                "The request has a session cookie, and what is stored lives by a configured lifetime."
+                "The request has a cookie that may mean a session, and the application did not say how long \
+                 others may have what is stored."
             }
         }
     }
@@ -283,15 +295,15 @@ impl StaleReason {
     /// On what ground it is served.
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::OriginDead => "The origin gave no answer, and nothing forbids to serve it stale.",
+            Self::OriginDead => "Without an answer of the origin it may be used stale: nothing forbids it.",
             Self::OriginDown => {
-                "The origin has failed lately: it is used at once, and the origin asked behind."
+                "The origin has failed lately: it will be used at once, and the origin asked behind."
             }
-            Self::StaleIfError => "It or the rule says stale-if-error, and the origin failed.",
+            Self::StaleIfError => "It or the rule says stale-if-error, which covers a failure of the origin.",
             Self::StillFresh => "It is fresh: only the request wanted it validated.",
             Self::MaxStale => "The request accepts it stale (max-stale), and the rule honours that.",
             Self::WhileRevalidate => {
-                "It or the rule says stale-while-revalidate: it is used at once and refreshed behind."
+                "It or the rule says stale-while-revalidate: it will be used at once and refreshed behind."
             }
         }
     }
@@ -320,7 +332,10 @@ impl StaleForbidden {
             Self::NeverFresh => "It never was fresh.",
             Self::TooOld => "It has been stale for too long.",
             Self::NotOnError => {
-                "The origin answered with an error, and neither it nor the rule says stale-if-error."
+                "Neither it nor the rule says stale-if-error, so the error will be the answer."
+            }
+            Self::OtherRules => {
+                "It was stored under other rules about cookies, and the origin has not confirmed it since."
             }
         }
     }
@@ -333,6 +348,7 @@ impl StaleForbidden {
             Self::SMaxage => "RFC 9111 5.2.2.10",
             Self::NeverFresh | Self::TooOld => "RFC 9111 4.2.4",
             Self::NotOnError => "RFC 5861 4",
+            Self::OtherRules => "configuration",
         }
     }
 }

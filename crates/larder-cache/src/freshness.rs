@@ -119,6 +119,11 @@ impl LifetimeSource {
         matches!(self, Self::OverrideTtl | Self::Ttl | Self::ByHand)
     }
 
+    /// Given by larder: configured, or guessed. The application never said that others may have the response so long.
+    pub const fn is_assumed(self) -> bool {
+        matches!(self, Self::OverrideTtl | Self::Ttl | Self::Heuristic)
+    }
+
     /// Stated by the origin.
     pub const fn is_explicit(self) -> bool {
         match self {
@@ -173,6 +178,14 @@ impl Freshness {
     /// How long the response has been stale; zero when fresh.
     pub fn staleness(&self, now: Now) -> Duration {
         self.counted(now).saturating_sub(self.lifetime)
+    }
+
+    /// The same with a lifetime that ended at this moment of the monotonic clock, unless it was over before. A response
+    /// that had a lifetime keeps a trace of it: it may stand in for an origin, which one that never was fresh may not.
+    #[must_use]
+    pub fn ended_at(&self, moment: Duration) -> Self {
+        let at = Now { wall: self.received.wall, monotonic: moment };
+        Self { lifetime: self.lifetime.min(self.counted(at).max(Duration::from_nanos(1))), ..*self }
     }
 
     /// Whole seconds of freshness left, negative when stale: the `ttl` of Cache-Status.

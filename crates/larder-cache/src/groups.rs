@@ -27,6 +27,11 @@ impl GroupTag {
     pub fn named(scheme: Scheme, authority: &Authority, group: &str) -> Self {
         Self(SEED.hash_one((scheme, authority, group)))
     }
+
+    /// A number that tells it apart from the others.
+    pub fn hash(self) -> u64 {
+        self.0
+    }
 }
 
 /// The groups that a response is in, or those that one invalidates; each once, at most as many as

@@ -5,11 +5,12 @@
 //! it never changes, a validation makes a new one. Field values are copied into one piece of exactly their size,
 //! so that nothing keeps a read buffer alive; the map and the HTTP/1 lines are two views of it.
 //! Left out: Age, made anew for each answer; Content-Length, which is the listener's; what a qualified `no-cache` or
-//! `private` names; Set-Cookie where the rule strips it. Fields that only this cache is told lie apart, so that a
+//! `private` names; cookies that may be somebody's; Set-Cookie where the rule strips it. Fields that only this cache is told lie apart, so that a
 //! validation can judge the response anew. A missing Date is added (RFC 9110 6.6.1).
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -19,6 +20,9 @@ use larder_http::fields::etag::EntityTag;
 use larder_http::message::{PreparedFields, RequestHead};
 use larder_http::time::WallTime;
 
+use crate::coding::Codings;
+use crate::cookies::own::{first_own, take_cookies};
+use crate::cookies::{Caution, Relieved};
 use crate::directives::{self, Directives};
 use crate::freshness::{Freshness, LifetimeSource};
 use crate::groups::GroupTags;
@@ -53,6 +57,10 @@ pub struct StoredHead {
     pub groups: GroupTags,
     /// The fields that only this cache is told; never sent.
     pub controls: Option<Box<HeaderMap>>,
+    /// Cookies that it came with and that are not stored.
+    pub relieved: Relieved,
+    /// What keeps it from being used before the origin has confirmed it.
+    pub caution: Caution,
 }
 
 /// What a stored response can be validated with; nothing where its status is not 200, 203 or 206, which alone a 304 can
@@ -90,9 +98,9 @@ pub struct StaleDirectives {
     /// `s-maxage`, which implies `proxy-revalidate`.
     pub s_maxage: bool,
     /// `stale-while-revalidate`
-    pub while_revalidate: Option<std::time::Duration>,
+    pub while_revalidate: Option<Duration>,
     /// `stale-if-error`
-    pub if_error: Option<std::time::Duration>,
+    pub if_error: Option<Duration>,
 }
 
 impl StaleDirectives {
@@ -121,6 +129,16 @@ impl StoredHead {
         let directives = Directives::read(&fields, policy).said;
         let names = selecting_names(&fields, policy);
         debug_assert!(names.is_some(), "a response with Vary: * is not storable");
+        let mut relieved = Relieved::default();
+        let fields = match fields.get_all(header::SET_COOKIE).iter().any(|line| policy.is_own(line)) {
+            true => {
+                let mut shared = fields;
+                relieved = take_cookies(&mut shared, |line| policy.is_own(line));
+                shared
+            }
+            false => fields,
+        };
+        let own_cookies = !policy.guards_cookies() && carries_own(&fields, &directives, policy);
         let prepared = prepare(&fields, &directives, freshness.received.wall, policy);
         let mut languages = prepared.map.get_all(header::CONTENT_LANGUAGE).iter();
         // A text in two languages is not what somebody wants who likes the first of them best.
@@ -131,14 +149,35 @@ impl StoredHead {
         Self {
             status,
             validators: Validators::of(status, &prepared.map, freshness.received.wall),
-            vary: Selecting::new(names.unwrap_or_default(), &request.fields, language),
+            vary: Selecting::new(names.unwrap_or_default(), &request.fields, language, Codings::of(&fields)),
             stale: StaleDirectives::of(&directives, freshness.source),
             part: (status == StatusCode::PARTIAL_CONTENT).then(|| Part::of(&fields)).flatten(),
             groups: GroupTags::of(request.scheme, &request.authority, &fields),
             controls: controls(&fields, policy),
+            relieved,
+            caution: Caution { own_cookies, ..Caution::default() },
             fields: Arc::new(prepared),
             freshness,
         }
+    }
+
+    /// The same, of which only this is held. Its Content-Range says where that begins and ends.
+    pub fn with_holes(mut self, holes: Vec<std::ops::Range<u64>>) -> Self {
+        if let Some(part) = &mut self.part {
+            part.holes = holes;
+        }
+        self
+    }
+
+    /// The same for a response that was invalidated: its lifetime ended at this moment of the monotonic clock, or never
+    /// was where the moment is not known.
+    #[must_use]
+    pub fn invalidated(&self, since: Option<Duration>) -> Self {
+        let freshness = match since {
+            Some(since) => self.freshness.ended_at(since),
+            None => Freshness { lifetime: Duration::ZERO, ..self.freshness },
+        };
+        Self { freshness, ..self.clone() }
     }
 
     /// The stored fields and those that only this cache was told: what the response is judged by.
@@ -172,7 +211,9 @@ impl StoredHead {
             + fields_bytes(&self.fields.map)
             + self.fields.http1.len()
             + self.vary.memory_bytes()
+            + self.relieved.memory_bytes()
             + self.groups.memory_bytes()
+            + self.part.as_ref().map_or(0, |part| part.holes.capacity() * size_of::<std::ops::Range<u64>>())
             + self.controls.as_deref().map_or(0, controls_bytes)
     }
 }
@@ -189,8 +230,16 @@ fn controls(fields: &HeaderMap, policy: &CachePolicy) -> Option<Box<HeaderMap>> 
     (!controls.is_empty()).then(|| Box::new(controls))
 }
 
+/// Whether cookies are stored that would be kept out under the guard.
+fn carries_own(fields: &HeaderMap, directives: &ResponseDirectives, policy: &CachePolicy) -> bool {
+    fields.contains_key(header::SET_COOKIE)
+        && !is_left_out(directives, policy, &header::SET_COOKIE)
+        && first_own(fields, policy).is_some()
+}
+
 /// The lines of an answer that are for the client alone that caused it: those that a qualified `no-cache` or `private`
-/// keeps from being stored (RFC 9111 5.2.2.4, 5.2.2.7). What the rule strips or only this cache is told, nobody gets.
+/// keeps from being stored (RFC 9111 5.2.2.4, 5.2.2.7), and cookies that may be somebody's. What the rule strips or only
+/// this cache is told, nobody gets.
 pub fn withheld(fields: &HeaderMap, policy: &CachePolicy) -> HeaderMap {
     kept_back(&Directives::read(fields, policy).said, fields, policy)
 }
@@ -211,6 +260,10 @@ pub(crate) fn kept_back(
         if !withheld.contains_key(name) {
             withheld.extend(fields.get_all(name).iter().map(|value| (name.clone(), value.clone())));
         }
+    }
+    if !withheld.contains_key(header::SET_COOKIE) {
+        let own = fields.get_all(header::SET_COOKIE).iter().filter(|line| policy.is_own(line));
+        withheld.extend(own.map(|line| (header::SET_COOKIE, line.clone())));
     }
     withheld
 }

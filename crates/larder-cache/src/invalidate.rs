@@ -7,11 +7,42 @@
 //! good for later GETs (RFC 9110 9.3.3).
 //! References are resolved as RFC 3986 5.2 says; those that cannot be a target are left out.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use larder_http::authority::Authority;
 use larder_http::message::RequestHead;
 use larder_http::target::{Target, absolute_form};
+
+/// What invalidations have left of a stored response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validity {
+    /// None of them concerns it.
+    Good,
+    /// It is used again only after a validation. Until then it may stand in for an origin that fails, as if its lifetime
+    /// had ended at that moment.
+    Invalid {
+        /// On the monotonic clock; `None` where nobody knows it: then it stands in for nothing.
+        since: Option<Duration>,
+    },
+    /// It is not used again, not even to be validated.
+    Gone,
+}
+
+impl Validity {
+    /// What two invalidations leave together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Gone, _) | (_, Self::Gone) => Self::Gone,
+            (Self::Good, other) | (other, Self::Good) => other,
+            (Self::Invalid { since: one }, Self::Invalid { since: other }) => {
+                Self::Invalid { since: one.zip(other).map(|(one, other)| one.min(other)) }
+            }
+        }
+    }
+}
 
 /// Whether a method is known to change nothing: the safe ones of IANA's registry that a client may send. Methods that
 /// are not known are not safe.

@@ -6,13 +6,15 @@
 //! elsewhere, and whether the best of them may be used is decided here.
 //!
 //! One file per concern, in the RFC's order: [`storable`](mod@storable) (3, 3.5), [`part`] (3.3, 3.4),
-//! [`reuse`](mod@reuse) (4), [`vary`] (4.1), [`freshness`], `jitter` and [`age`] (4.2), [`stale`] (4.2.4), [`validate`] (4.3),
+//! [`reuse`](mod@reuse) (4), [`vary`] and [`coding`] (4.1), [`freshness`], `jitter` and [`age`] (4.2), [`stale`] (4.2.4), [`validate`] (4.3),
 //! [`update`](mod@update) (3.2, 4.3.4, 4.3.5), [`invalidate`] (4.4) and [`groups`] (RFC 9875), [`directives`] (5.2,
-//! RFC 9213), and [`answer`](mod@answer) for what a client is sent (RFC 9110 13 and 14). [`policy`] holds the settings,
+//! RFC 9213), and [`answer`](mod@answer) for what a client is sent (RFC 9110 13 and 14). [`cookies`] says whose a cookie is (7.3), [`policy`] holds the settings,
 //! [`head`] what is kept, [`explain`] the words for people.
 
 pub mod age;
 pub mod answer;
+pub mod coding;
+pub mod cookies;
 pub mod directives;
 pub mod explain;
 pub mod freshness;
@@ -33,19 +35,23 @@ pub mod vary;
 mod example;
 
 pub use answer::{Answer, answer, not_modified_fields, partial_fields, unsatisfiable_fields};
+pub use coding::Codings;
+pub use cookies::{Caution, HarmlessNames, OwnSign, Relieved, SessionNames, cookies_of, own_sign};
 pub use directives::{Directives, Said};
 pub use freshness::{ExchangeTimes, Freshness, LifetimeSource};
 pub use groups::{GroupTag, GroupTags};
 pub use head::{HeadError, StoredHead, withheld};
-pub use invalidate::{invalidates, is_safe, names_own_target};
+pub use invalidate::{Validity, invalidates, is_safe, names_own_target};
 pub use part::{Gap, Part, PartAnswer};
-pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SessionNames, SetCookie, Wishes};
+pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookie, Wishes};
 pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};
 pub use stale::{
     StaleCause, StaleForbidden, StaleReason, StaleWindow, WindowSource, may_refresh_behind, may_refresh_with,
     may_serve_stale, may_stand_in,
 };
-pub use storable::{NotStorable, Storability, has_session, is_personal, rejudge, storable};
+pub use storable::{
+    NotStorable, Storability, has_personal_cookie, is_personal, is_shared_with, rejudge, storable,
+};
 pub use update::{HeadUpdate, Updated, update, update_by_head, withheld_by_update};
 pub use validate::{Confirmed, Offered, conditional_fields, drop_conditionals, matches_304};
-pub use vary::{SecondaryKey, Selecting, VaryNames};
+pub use vary::{Fit, SecondaryKey, Selecting, Selects, VaryNames};

@@ -2,15 +2,17 @@
 //! 3.3, 3.4).
 //!
 //! In: the Content-Range of a 206, how many bytes of it are held, a request. Out: the slice of them that the request
-//! asks for, or the one gap that is left to ask the origin for, and whether its answer fits.
+//! asks for, or the gaps that are left to ask the origin for, and whether its answers fit.
+//! A part may have holes: what a disk did not take of a body while it arrived. The bytes held are then those of its runs, one
+//! behind the other.
 //! A part that is shorter than it says is kept, for itself only (see [`Part::is_sound`]): explicit ranges count from
 //! its first position and end with the bytes that are there, suffixes count from the end of those bytes. On a sound part
 //! the two agree. Parts are put together by a strong entity tag alone; dates and weak tags promise no equal bytes.
-//! Deliberately absent: parts with a hole in the middle, and several ranges that stay several. The origin answers those.
+//! Deliberately absent: several ranges that stay several. The origin answers those.
 
 use std::ops::Range;
 
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use larder_http::fields::content_range::ContentRange;
 use larder_http::fields::etag::EntityTag;
 use larder_http::fields::range::{RangeField, RangeSpec};
@@ -18,6 +20,7 @@ use larder_http::message::RequestHead;
 use larder_http::time::WallTime;
 
 use crate::answer::{coalesced, has_the_rest, is_not_modified};
+use crate::coding::Codings;
 use crate::head::StoredHead;
 use crate::update::merged;
 
@@ -28,6 +31,8 @@ pub struct Part {
     pub range: Range<u64>,
     /// The length of the whole; never less than the range's end.
     pub complete: Option<u64>,
+    /// What is missing within the range: in order, apart from each other and from the range's ends. A 206 has none.
+    pub holes: Vec<Range<u64>>,
 }
 
 /// What a request is sent of a part.
@@ -50,13 +55,38 @@ impl Part {
             return None;
         }
         match ContentRange::read(fields)? {
-            ContentRange::Bytes { range, complete } => Some(Self { range, complete }),
+            ContentRange::Bytes { range, complete } => Some(Self { range, complete, holes: Vec::new() }),
             ContentRange::Unsatisfied { .. } => None,
         }
     }
 
+    /// What is held of a whole of `complete` bytes: these runs, in order and apart from each other. `None` where there are none,
+    /// or they are not that.
+    pub fn of_runs(runs: &[Range<u64>], complete: u64) -> Option<Self> {
+        let (first, last) = (runs.first()?, runs.last()?);
+        let are_in_order = runs.iter().all(|run| run.start < run.end)
+            && runs.array_windows().all(|[run, next]| run.end < next.start)
+            && last.end <= complete;
+        let holes = runs.array_windows().map(|[run, next]| run.end..next.start).collect();
+        are_in_order.then_some(Self { range: first.start..last.end, complete: Some(complete), holes })
+    }
+
+    /// What is held, in order.
+    pub fn runs(&self) -> impl Iterator<Item = Range<u64>> {
+        let starts = std::iter::once(self.range.start).chain(self.holes.iter().map(|hole| hole.end));
+        let ends = self.holes.iter().map(|hole| hole.start).chain([self.range.end]);
+        starts.zip(ends).map(|(start, end)| start..end)
+    }
+
+    /// Whether it holds all that the other does.
+    pub fn contains(&self, other: &Self) -> bool {
+        let has = |run: &Range<u64>| self.runs().any(|own| own.start <= run.start && run.end <= own.end);
+        other.runs().all(|run| has(&run))
+    }
+
     fn length(&self) -> u64 {
-        self.range.end.saturating_sub(self.range.start)
+        let holes: u64 = self.holes.iter().map(|hole| hole.end.saturating_sub(hole.start)).sum();
+        self.range.end.saturating_sub(self.range.start).saturating_sub(holes)
     }
 
     /// Whether `held` bytes are as many as it says. Only then may it be put together with anything.
@@ -74,6 +104,9 @@ impl Part {
         if asked.start < self.range.start || asked.end > self.range.end {
             return None;
         }
+        if !self.holes.is_empty() {
+            return self.slice_of_run(asked, held);
+        }
         let held = held.min(self.length());
         if let RangeSpec::Suffix(_) = spec {
             // It ends where the whole ends, and so do the bytes that are here.
@@ -84,6 +117,20 @@ impl Part {
         let said = asked.start..asked.end.min(self.range.start + held);
         let body = said.start - self.range.start..said.end.checked_sub(self.range.start)?;
         (!body.is_empty()).then_some(Slice { body, said })
+    }
+
+    /// The same for a part with holes, which has no byte too few.
+    fn slice_of_run(&self, asked: Range<u64>, held: u64) -> Option<Slice> {
+        let mut before = 0;
+        for run in self.runs() {
+            if run.start <= asked.start && asked.end <= run.end {
+                let start = before + (asked.start - run.start);
+                let body = start..start + (asked.end - asked.start);
+                return (self.is_sound(held) && !asked.is_empty()).then_some(Slice { body, said: asked });
+            }
+            before += run.end - run.start;
+        }
+        None
     }
 
     /// [`slice`](Self::slice) for several ranges that are one after all.
@@ -99,46 +146,54 @@ impl Part {
         }
     }
 
-    /// What is missing of the whole, where `held` bytes are sound and only one end is missing.
+    /// What is missing of the whole, where `held` bytes are sound and some are missing.
     pub fn gap(&self, held: u64) -> Option<Gap> {
         let complete = self.complete.filter(|_| self.is_sound(held))?;
-        let missing = match (self.range.start, self.range.end) {
-            (0, end) if end < complete => end..complete,
-            (start, end) if start > 0 && end == complete => 0..start,
-            _ => return None,
-        };
-        Some(Gap { open: missing.end == complete, missing, complete })
+        let ends = [0..self.range.start, self.range.end..complete];
+        let [before, behind] = ends.map(|end| (!end.is_empty()).then_some(end));
+        let missing: Vec<_> = before.into_iter().chain(self.holes.iter().cloned()).chain(behind).collect();
+        (!missing.is_empty()).then_some(Gap { missing, complete })
     }
 
     /// The part that the two are together: of the same length in whole, and overlapping or adjacent. Whether they are of
     /// the same representation is asked of [`same_representation`].
     pub fn joins(&self, other: &Self) -> Option<Self> {
         let touch = self.range.start <= other.range.end && other.range.start <= self.range.end;
-        (touch && self.complete == other.complete).then(|| Self {
+        let are_solid = self.holes.is_empty() && other.holes.is_empty();
+        (touch && are_solid && self.complete == other.complete).then(|| Self {
             range: self.range.start.min(other.range.start)..self.range.end.max(other.range.end),
             complete: self.complete,
+            holes: Vec::new(),
         })
     }
 }
 
-/// The one piece that a part lacks of the whole.
+/// What a part lacks of the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Its positions, end exclusive; never empty.
-    pub missing: Range<u64>,
-    /// Whether it reaches the end of the whole.
-    pub open: bool,
+    /// The positions, end exclusive: in order, apart from each other, never empty.
+    pub missing: Vec<Range<u64>>,
     /// The length of the whole.
     pub complete: u64,
 }
 
 impl Gap {
-    /// Asks for the gap: Range, and If-Range with the strong entity tag of what is stored. Where there is none, the
-    /// answer can be used only if it is the whole, which an origin may well prefer to send.
-    pub fn request_fields(&self, head: &StoredHead, out: &mut HeaderMap) {
-        let range = match self.open {
-            true => format!("bytes={}-", self.missing.start),
-            false => format!("bytes={}-{}", self.missing.start, self.missing.end.saturating_sub(1)),
+    /// The one range that is missing, where that is the beginning of the whole or its end.
+    pub fn at_one_end(&self) -> Option<&Range<u64>> {
+        match &self.missing[..] {
+            [one] if one.start == 0 || one.end == self.complete => Some(one),
+            _ => None,
+        }
+    }
+
+    /// Asks for one of the missing ranges: Range, and If-Range with the strong entity tag of what is stored. Where there is none,
+    /// the answer can be used only if it is the whole, which an origin may well prefer to send. Nothing is changed where there is
+    /// no such range.
+    pub fn request_fields(&self, number: usize, head: &StoredHead, out: &mut HeaderMap) {
+        let Some(missing) = self.missing.get(number) else { return };
+        let range = match missing.end == self.complete {
+            true => format!("bytes={}-", missing.start),
+            false => format!("bytes={}-{}", missing.start, missing.end.saturating_sub(1)),
         };
         out.insert(
             header::RANGE,
@@ -150,17 +205,27 @@ impl Gap {
         };
     }
 
-    /// Whether the 206 with `fields` is exactly the gap, of the same representation as what is stored (RFC 9110
+    /// Whether the 206 with `fields` is exactly that range, of the same representation as what is stored (RFC 9110
     /// 15.3.7.3).
-    pub fn filled_by(&self, head: &StoredHead, fields: &HeaderMap) -> bool {
-        let fits = Part::of(fields)
-            .is_some_and(|part| part.range == self.missing && part.complete == Some(self.complete));
-        let same = || {
-            let (own, other) = (strong_tag(head), EntityTag::of(fields));
-            own.zip(other).is_some_and(|(own, other)| own.equals_strongly(&other))
-        };
-        fits && same()
+    pub fn filled_by(&self, number: usize, head: &StoredHead, fields: &HeaderMap) -> bool {
+        let fits = Part::of(fields).is_some_and(|part| {
+            Some(&part.range) == self.missing.get(number) && part.complete == Some(self.complete)
+        });
+        fits && is_of(head, fields)
     }
+}
+
+/// Whether an answer with these fields is of the same representation as what is stored, byte for byte: their strong entity
+/// tags and the codings of their content are equal.
+pub fn is_of(head: &StoredHead, fields: &HeaderMap) -> bool {
+    let (own, other) = (strong_tag(head), EntityTag::of(fields));
+    let same_tag = own.zip(other).is_some_and(|(own, other)| own.equals_strongly(&other));
+    same_tag && Codings::of(fields) == head.vary.codings()
+}
+
+/// Whether a part of this response may be put together with the rest of it later: it is whole, and has a strong entity tag.
+pub fn may_be_completed(head: &StoredHead) -> bool {
+    head.status == StatusCode::OK && strong_tag(head).is_some()
 }
 
 fn strong_tag(head: &StoredHead) -> Option<EntityTag<'_>> {
@@ -168,9 +233,18 @@ fn strong_tag(head: &StoredHead) -> Option<EntityTag<'_>> {
     EntityTag::new(value.as_bytes()).filter(EntityTag::is_strong)
 }
 
-/// Whether two stored responses are of one representation, byte for byte: their strong entity tags are equal.
+/// Whether two stored responses are of one representation, byte for byte: their strong entity tags are equal, and so are
+/// the codings of their content, since some origins have one tag for all of them.
 pub fn same_representation(a: &StoredHead, b: &StoredHead) -> bool {
-    strong_tag(a).zip(strong_tag(b)).is_some_and(|(a, b)| a.equals_strongly(&b))
+    let same_tag = strong_tag(a).zip(strong_tag(b)).is_some_and(|(a, b)| a.equals_strongly(&b));
+    same_tag && a.vary.codings() == b.vary.codings()
+}
+
+/// Whether two strong tags say that two responses are of different states of one representation. Without such tags nobody
+/// knows; and of two codings the tags may differ at any time.
+pub fn different_states(a: &StoredHead, b: &StoredHead) -> bool {
+    let different_tags = strong_tag(a).zip(strong_tag(b)).is_some_and(|(a, b)| !a.equals_strongly(&b));
+    different_tags && a.vary.codings() == b.vary.codings()
 }
 
 /// The fields of the 200 that a completed part makes: those of the answer that completed it, and what only the part has.

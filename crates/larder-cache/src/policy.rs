@@ -9,6 +9,8 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use larder_http::fields::cookie;
 
+pub use crate::cookies::{HarmlessNames, SessionNames};
+
 /// The largest [`jitter_percent`](CachePolicy::jitter_percent): something of a lifetime has to remain.
 pub const JITTER_MAX: u8 = 90;
 
@@ -19,12 +21,16 @@ pub struct CachePolicy {
     pub ttl: Lifetimes,
     /// Lifetimes in place of the origin's, of `no-cache` and of the revalidate directives.
     pub override_ttl: Lifetimes,
-    /// Cookies that mean a session.
-    pub session_cookies: SessionNames,
+    /// The only cookies that mean a session where the application gave no lifetime. Default none: all that are not
+    /// [harmless](Self::harmless_cookies).
+    pub session_cookies: Option<SessionNames>,
+    /// Cookies of requests that say nothing of whose page it is.
+    pub harmless_cookies: HarmlessNames,
     /// Cookies that are part of the cache key, so that their owners have their own stored responses.
     pub keyed_cookies: Vec<String>,
-    /// Let requests with session cookies fill and use responses that live by a configured lifetime, and fill those that
-    /// live by a heuristic one.
+    /// The same for request fields.
+    pub keyed_fields: Vec<HeaderName>,
+    /// Let requests with any cookies fill and use responses that live by a lifetime that the application did not give.
     pub ignore_cookies: bool,
     /// How long after its lifetime a response may stand in for a dead origin. Default 24 h.
     pub stale_if_dead: Duration,
@@ -55,8 +61,10 @@ impl Default for CachePolicy {
         Self {
             ttl: Lifetimes::default(),
             override_ttl: Lifetimes::default(),
-            session_cookies: SessionNames::default(),
+            session_cookies: None,
+            harmless_cookies: HarmlessNames::default(),
             keyed_cookies: Vec::new(),
+            keyed_fields: Vec::new(),
             ignore_cookies: false,
             stale_if_dead: Duration::from_secs(24 * 60 * 60),
             stale_while_revalidate: None,
@@ -84,29 +92,63 @@ impl CachePolicy {
         !self.ignore.authorization && request.contains_key(header::AUTHORIZATION)
     }
 
-    /// Why a request may neither fill nor use a response that lives by a configured lifetime, if it may not.
-    pub(crate) fn personal(&self, request: &HeaderMap) -> Option<Personal> {
-        if self.is_authorized(request) {
-            return Some(Personal::Authorization);
-        }
-        self.has_session(request).then_some(Personal::SessionCookie)
+    /// Why a request may neither fill nor use a response that lives by a lifetime that the application did not give, if it
+    /// may not.
+    pub(crate) fn personal<'a>(&self, request: &'a HeaderMap) -> Option<Personal<'a>> {
+        let credentials = self.credentials(request).map(Personal::Credentials);
+        credentials.or_else(|| self.personal_cookie(request).map(Personal::Cookie))
     }
 
-    /// Whether a request has a session cookie that matters: one that is not part of the cache key.
-    pub(crate) fn has_session(&self, request: &HeaderMap) -> bool {
+    /// A field of the request that carries credentials, and that no other rule makes everybody's.
+    pub fn credentials<'a>(&self, request: &'a HeaderMap) -> Option<&'a HeaderName> {
+        if self.ignore.authorization {
+            return None;
+        }
+        let is_credential = |name: &&HeaderName| CREDENTIALS.contains(&name.as_str());
+        request.keys().filter(is_credential).find(|name| !self.keyed_fields.contains(name))
+    }
+
+    /// The first cookie of a request by which its page may be one person's: one that is neither harmless nor part of the
+    /// cache key, and one of `session_cookies` where the rule has such.
+    pub fn personal_cookie<'a>(&self, request: &'a HeaderMap) -> Option<&'a [u8]> {
+        if self.ignore_cookies || !request.contains_key(header::COOKIE) {
+            return None;
+        }
+        let is_keyed = |name: &[u8]| self.keyed_cookies.iter().any(|keyed| keyed.as_bytes() == name);
+        let counts = |name: &[u8]| match &self.session_cookies {
+            None => !self.harmless_cookies.matches(name),
+            Some(names) => {
+                names.is_named(name) || (!self.harmless_cookies.matches(name) && names.matches(name))
+            }
+        };
+        cookie::pairs(request).map(|(name, _)| name).find(|name| counts(name) && !is_keyed(name))
+    }
+
+    /// Whether a request has credentials, or a cookie that is called like a session: whose answer no file by hand takes the
+    /// place of.
+    pub(crate) fn has_session_by_name(&self, request: &HeaderMap) -> bool {
+        if self.is_authorized(request) {
+            return true;
+        }
         if self.ignore_cookies || !request.contains_key(header::COOKIE) {
             return false;
         }
         let is_keyed = |name: &[u8]| self.keyed_cookies.iter().any(|keyed| keyed.as_bytes() == name);
-        cookie::pairs(request).any(|(name, _)| self.session_cookies.matches(name) && !is_keyed(name))
+        let known = SessionNames::known();
+        let names = self.session_cookies.as_ref().unwrap_or(&known);
+        cookie::pairs(request).any(|(name, _)| names.matches(name) && !is_keyed(name))
     }
 }
 
+/// Request fields that carry credentials. The RFC knows the first; the others count where the application did not say
+/// for how long its response may be shared.
+const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "x-auth-token", "x-access-token"];
+
 /// What makes a request somebody's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Personal {
-    Authorization,
-    SessionCookie,
+pub(crate) enum Personal<'a> {
+    Credentials(&'a HeaderName),
+    Cookie(&'a [u8]),
 }
 
 /// Configured lifetimes.
@@ -132,43 +174,12 @@ impl Lifetimes {
     }
 }
 
-/// Names of cookies that mean a session. All comparisons ignore letter case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionNames {
-    /// Whole names.
-    pub exact: Vec<String>,
-    /// Parts of names; an empty part matches every name.
-    pub containing: Vec<String>,
-}
-
-impl Default for SessionNames {
-    fn default() -> Self {
-        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Self {
-            exact: list(&["PHPSESSID", "JSESSIONID", "ASP.NET_SessionId", "connect.sid", "sid"]),
-            containing: list(&["sess", "auth", "token", "login", "csrf"]),
-        }
-    }
-}
-
-impl SessionNames {
-    /// Whether `name` means a session.
-    pub fn matches(&self, name: &[u8]) -> bool {
-        let contains = |part: &String| {
-            part.is_empty()
-                || name.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
-        };
-        self.exact.iter().any(|exact| name.eq_ignore_ascii_case(exact.as_bytes()))
-            || self.containing.iter().any(contains)
-    }
-}
-
 /// What to do with responses that carry Set-Cookie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SetCookie {
-    /// Store them only with an explicit lifetime of the origin, and those that set a session only where the origin
-    /// also says that they are shared (`public`, `s-maxage`, or a field that is meant for shared caches); never through
-    /// a configured lifetime.
+    /// Keep cookies that may be [somebody's](crate::cookies::own) out of what is stored: where the origin says that the
+    /// response is for all (`public`, `s-maxage`, or a field that is meant for shared caches) it is stored without them,
+    /// else not at all. Other cookies are stored with an explicit lifetime of the origin only.
     #[default]
     Guard,
     /// Store them like all others, cookies included.
@@ -260,18 +271,5 @@ mod tests {
         let named = [206, 200].map(|status| (status, Duration::from_secs(u64::from(status))));
         let parts = Lifetimes { any, by_status: named.to_vec() };
         assert_eq!(parts.for_status(StatusCode::PARTIAL_CONTENT), Some(Duration::from_secs(200)));
-    }
-
-    #[test]
-    fn session_names_ignore_letter_case() {
-        let names = SessionNames::default();
-        for name in
-            ["PHPSESSID", "phpsessid", "JSESSIONID", "connect.sid", "SID", "my_Session", "wp-authx", "xCSRFy"]
-        {
-            assert!(names.matches(name.as_bytes()), "{name}");
-        }
-        for name in ["", "side", "theme", "lang", "_ga", "ses", "connect.sid2"] {
-            assert!(!names.matches(name.as_bytes()), "{name}");
-        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: what is stored, the request, the moment, the rule's settings. Out: use it, use it and refresh it behind, validate
 //! it first, or leave it alone, each with its reason. This is the path of a hit: it allocates nothing and parses nothing
-//! but the request's own Cache-Control, and its cookies where a configured lifetime makes them matter.
+//! but the request's own Cache-Control, and its cookies where a lifetime that the application did not give makes them matter.
 //! A client's wishes (`no-cache`, `max-age`, `min-fresh`) cause one validation, and none where the response was
 //! fetched or validated less than [`WISH_GUARD`] ago or lives by a configured lifetime: no client can make the
 //! origin work for every request. A rule may honour them without that guard, and `max-stale` with them (RFC 9111
@@ -16,6 +16,7 @@ use larder_http::fields::cache_status::Forward;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 
+use crate::freshness::LifetimeSource;
 use crate::head::StoredHead;
 use crate::policy::{CachePolicy, Personal, Wishes};
 use crate::stale::{StaleCause, may_refresh_behind, may_serve_stale};
@@ -60,6 +61,10 @@ pub enum ValidateReason {
     RequestMaxAge,
     /// It is not fresh for as long as the request's `min-fresh`.
     RequestMinFresh,
+    /// It was stored under other rules about cookies.
+    OtherRules,
+    /// An unsafe request has invalidated it.
+    Invalidated,
 }
 
 impl ValidateReason {
@@ -71,13 +76,15 @@ impl ValidateReason {
             Self::RequestNoCache => "request-no-cache",
             Self::RequestMaxAge => "request-max-age",
             Self::RequestMinFresh => "request-min-fresh",
+            Self::OtherRules => "other-rules",
+            Self::Invalidated => "invalidated",
         }
     }
 
     /// The reason in RFC 9211's words.
     pub const fn forward(self) -> Forward {
         match self {
-            Self::Stale | Self::NoCache => Forward::Stale,
+            Self::Stale | Self::NoCache | Self::OtherRules | Self::Invalidated => Forward::Stale,
             Self::RequestNoCache | Self::RequestMaxAge | Self::RequestMinFresh => Forward::Request,
         }
     }
@@ -86,9 +93,9 @@ impl ValidateReason {
 /// Why what is stored is not for this request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnusableReason {
-    /// The request has Authorization, and the response lives by a configured lifetime.
+    /// The request has credentials, and the application did not give the response its lifetime.
     Authorization,
-    /// The request has a session cookie, and the response lives by a configured lifetime.
+    /// The request has a cookie that may mean a session, likewise.
     SessionCookie,
 }
 
@@ -110,13 +117,13 @@ impl UnusableReason {
 /// Decides whether `stored`, which `request` selects, may answer it at `now`.
 pub fn reuse(stored: &StoredHead, request: &RequestHead, now: Now, policy: &CachePolicy) -> Reuse {
     let freshness = &stored.freshness;
-    if freshness.source.is_configured()
-        && let Some(personal) = policy.personal(&request.fields)
+    if !freshness.source.is_explicit()
+        && let Some(reason) = unusable(freshness.source, &request.fields, policy)
     {
-        return Reuse::Unusable(match personal {
-            Personal::Authorization => UnusableReason::Authorization,
-            Personal::SessionCookie => UnusableReason::SessionCookie,
-        });
+        return Reuse::Unusable(reason);
+    }
+    if stored.caution.holds(policy) {
+        return Reuse::Validate(ValidateReason::OtherRules);
     }
     let ttl = freshness.remaining(now);
     if ttl.is_zero() {
@@ -130,6 +137,24 @@ pub fn reuse(stored: &StoredHead, request: &RequestHead, now: Now, policy: &Cach
         Some(reason) => Reuse::Validate(reason),
         None => Reuse::Fresh { age, ttl },
     }
+}
+
+/// Whether the request's client may be somebody to the application, where that did not say how long others may have the
+/// response. A file by hand is the operator's word for all but those who have a session.
+fn unusable(source: LifetimeSource, request: &HeaderMap, policy: &CachePolicy) -> Option<UnusableReason> {
+    if source.is_assumed() {
+        return policy.personal(request).map(|personal| match personal {
+            Personal::Credentials(_) => UnusableReason::Authorization,
+            Personal::Cookie(_) => UnusableReason::SessionCookie,
+        });
+    }
+    if source != LifetimeSource::ByHand || !policy.has_session_by_name(request) {
+        return None;
+    }
+    Some(match policy.is_authorized(request) {
+        true => UnusableReason::Authorization,
+        false => UnusableReason::SessionCookie,
+    })
 }
 
 /// What is stale is used where the response, the rule or the client allows it for a while.

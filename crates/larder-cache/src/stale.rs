@@ -14,9 +14,9 @@ use http::{StatusCode, header};
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 
-use crate::freshness::LifetimeSource;
 use crate::head::{StaleDirectives, StoredHead};
 use crate::policy::CachePolicy;
+use crate::storable::is_shared_with;
 
 /// What keeps a stale response from being validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +80,8 @@ pub enum StaleForbidden {
     TooOld,
     /// The origin answered, with an error, and neither the response nor the rule says `stale-if-error`.
     NotOnError,
+    /// It was stored under other rules about cookies, and the origin has not confirmed it since.
+    OtherRules,
 }
 
 impl StaleForbidden {
@@ -92,6 +94,7 @@ impl StaleForbidden {
             Self::NeverFresh => "stale-never-fresh",
             Self::TooOld => "stale-too-old",
             Self::NotOnError => "stale-not-on-error",
+            Self::OtherRules => "stale-other-rules",
         }
     }
 }
@@ -107,6 +110,9 @@ pub fn may_serve_stale(
     policy: &CachePolicy,
 ) -> Result<StaleReason, StaleForbidden> {
     let (freshness, said) = (&stored.freshness, &stored.stale);
+    if stored.caution.holds(policy) {
+        return Err(StaleForbidden::OtherRules);
+    }
     if freshness.no_cache {
         return Err(StaleForbidden::NoCache);
     }
@@ -158,10 +164,7 @@ pub fn may_stand_in(
 /// Whether a refresh that nobody waits for may be made with this request: not where the answer would be its client's own,
 /// and so nothing to refresh with. Nobody's credentials are used for a request that nobody waits for.
 pub fn may_refresh_with(request: &RequestHead, stored: &StoredHead, policy: &CachePolicy) -> bool {
-    let is_guess = stored.freshness.source == LifetimeSource::Heuristic;
-    let is_own = request.fields.contains_key(header::AUTHORIZATION)
-        || (is_guess && policy.has_session(&request.fields));
-    !is_own
+    !request.fields.contains_key(header::AUTHORIZATION) && is_shared_with(request, &stored.freshness, policy)
 }
 
 /// Whether `stored` is stale at `now`, and may be used all the same while somebody validates it: within its
@@ -169,7 +172,10 @@ pub fn may_refresh_with(request: &RequestHead, stored: &StoredHead, policy: &Cac
 /// the one and the other means it.
 pub fn may_refresh_behind(stored: &StoredHead, now: Now, policy: &CachePolicy) -> bool {
     let (freshness, said) = (&stored.freshness, &stored.stale);
-    let allowed = !freshness.no_cache && !said.must_revalidate && freshness.lifetime > Duration::ZERO;
+    let allowed = !freshness.no_cache
+        && !said.must_revalidate
+        && freshness.lifetime > Duration::ZERO
+        && !stored.caution.holds(policy);
     let within = |window: StaleWindow| !freshness.is_fresh(now) && freshness.staleness(now) < window.length;
     allowed && while_revalidate(said, policy).is_some_and(within)
 }

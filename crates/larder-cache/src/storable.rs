@@ -7,21 +7,21 @@
 //! A 206 is judged like the 200 that it is a part of; where the part lies is [`crate::part`]'s. A response to POST is
 //! kept for later GETs where it says that it is what they would get. Deliberately absent: anything about size.
 
-use std::time::Duration;
+mod set_cookie;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::cache_control::{RequestDirectives, ResponseDirectives};
-use larder_http::fields::cookie;
 use larder_http::message::RequestHead;
 
 use crate::directives::Directives;
-use crate::freshness::{ExchangeTimes, Freshness, LifetimeSource, freshness};
+use crate::freshness::{ExchangeTimes, Freshness, freshness};
 use crate::head::Validators;
 use crate::invalidate::names_own_target;
 use crate::jitter::jittered;
 use crate::part::Part;
 use crate::policy::{CachePolicy, Personal, SetCookie, Wishes};
 use crate::vary::VaryNames;
+use set_cookie::by_set_cookie;
 
 /// May it be stored?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,14 +58,17 @@ pub enum NotStorable {
     /// The request has Authorization, and the origin does not say that its response is shared, or gives it no lifetime
     /// where the rule does.
     Authorization,
-    /// The request has a session cookie, and the response would live by a configured lifetime or a heuristic one.
+    /// The request has a cookie that may mean a session, and the response would live by a configured lifetime or a
+    /// heuristic one.
     SessionCookie,
     /// `Vary: *`
     VaryAny,
     /// Set-Cookie without an explicit lifetime that holds without validation.
     SetCookie,
-    /// Set-Cookie that starts a session, and nothing says that it is shared.
+    /// Set-Cookie that starts a session, by its name or HttpOnly, and nothing says that the response is for all.
     SetSessionCookie,
+    /// Set-Cookie whose value could tell people apart, likewise.
+    SetPersonalCookie,
     /// Set-Cookie, and the rule says that such responses are never stored.
     SetCookieBypass,
     /// `no-cache`, and it cannot be validated: nothing could ever be used.
@@ -94,7 +97,7 @@ impl NotStorable {
     }
 
     /// All reasons, in the order of the enum, so that a counter's place is the variant's.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Method,
         Self::Interim,
         Self::PartialContent,
@@ -110,6 +113,7 @@ impl NotStorable {
         Self::VaryAny,
         Self::SetCookie,
         Self::SetSessionCookie,
+        Self::SetPersonalCookie,
         Self::SetCookieBypass,
         Self::NoCache,
         Self::NoLifetime,
@@ -133,6 +137,7 @@ impl NotStorable {
             Self::VaryAny => "vary-any",
             Self::SetCookie => "set-cookie",
             Self::SetSessionCookie => "set-session-cookie",
+            Self::SetPersonalCookie => "set-personal-cookie",
             Self::SetCookieBypass => "set-cookie-bypass",
             Self::NoCache => "no-cache",
             Self::NoLifetime => "no-lifetime",
@@ -158,6 +163,7 @@ impl NotStorable {
             | Self::VaryAny
             | Self::SetCookie
             | Self::SetSessionCookie
+            | Self::SetPersonalCookie
             | Self::SetCookieBypass
             | Self::NoCache
             | Self::NoLifetime => false,
@@ -173,9 +179,15 @@ pub fn is_personal(request: &RequestHead, policy: &CachePolicy) -> bool {
         || (policy.has_lifetimes() && policy.personal(fields).is_some())
 }
 
-/// Whether a request has a session cookie that is not part of its key: what it brings may not be for others.
-pub fn has_session(request: &RequestHead, policy: &CachePolicy) -> bool {
-    policy.has_session(&request.fields)
+/// Whether a request has a [cookie](CachePolicy::personal_cookie) by which what it brings may not be for others.
+pub fn has_personal_cookie(request: &RequestHead, policy: &CachePolicy) -> bool {
+    policy.personal_cookie(&request.fields).is_some()
+}
+
+/// Whether a response with such a lifetime may be used for `request`: one that larder gave is for those alone who are
+/// nobody in particular to the application.
+pub fn is_shared_with(request: &RequestHead, freshness: &Freshness, policy: &CachePolicy) -> bool {
+    !is_its_clients_alone(&request.fields, freshness, policy)
 }
 
 fn wants_no_store(request: &HeaderMap, policy: &CachePolicy) -> bool {
@@ -310,22 +322,19 @@ fn by_person(
     if policy.is_authorized(request) && !lifts {
         return Some(NotStorable::Authorization);
     }
-    if is_its_clients_alone(request, freshness, policy) {
-        return Some(NotStorable::SessionCookie);
-    }
-    if !freshness.source.is_configured() {
+    if !freshness.source.is_assumed() {
         return None;
     }
     policy.personal(request).map(|personal| match personal {
-        Personal::Authorization => NotStorable::Authorization,
-        Personal::SessionCookie => NotStorable::SessionCookie,
+        Personal::Credentials(_) => NotStorable::Authorization,
+        Personal::Cookie(_) => NotStorable::SessionCookie,
     })
 }
 
-/// Whether a response may well be its client's own page: the request has a session cookie, and that others may see the
-/// page is a guess, since even its lifetime is. What nobody's session brought may still be used by all (RFC 9111 4.2.2).
+/// Whether a response may well be its client's own page: the request has credentials or a cookie that may mean a session,
+/// and that others may see the page is not the application's word, since its lifetime is not.
 pub(crate) fn is_its_clients_alone(request: &HeaderMap, freshness: &Freshness, policy: &CachePolicy) -> bool {
-    freshness.source == LifetimeSource::Heuristic && policy.has_session(request)
+    freshness.source.is_assumed() && policy.personal(request).is_some()
 }
 
 /// The request fields that select the response; `None` where nothing can select it again.
@@ -344,38 +353,6 @@ pub(crate) fn selecting_names(fields: &HeaderMap, policy: &CachePolicy) -> Optio
         starless.append(header::VARY, HeaderValue::from_bytes(&line).ok()?);
     }
     VaryNames::of(&starless)
-}
-
-fn by_set_cookie(
-    fields: &HeaderMap,
-    directives: &Directives,
-    freshness: &Freshness,
-    policy: &CachePolicy,
-) -> Option<NotStorable> {
-    if !fields.contains_key(header::SET_COOKIE) {
-        return None;
-    }
-    match policy.set_cookie {
-        SetCookie::Bypass => return Some(NotStorable::SetCookieBypass),
-        SetCookie::Store | SetCookie::Strip => return None,
-        SetCookie::Guard if policy.ignore.set_cookie => return None,
-        SetCookie::Guard => {}
-    }
-    // What has to be validated each time is not meant for others, however long it calls itself fresh.
-    let explicit =
-        freshness.source.is_explicit() && freshness.lifetime > Duration::ZERO && !freshness.no_cache;
-    if !explicit {
-        return Some(NotStorable::SetCookie);
-    }
-    let starts_session = || {
-        cookie::set_cookies(fields)
-            .any(|cookie| cookie.http_only || policy.session_cookies.matches(cookie.name))
-    };
-    // Left out of what is stored, a cookie hands no session on; but the page may greet whose session it started, so
-    // that only the origin's own lifetime, above, lets all see it.
-    let is_shared =
-        directives.means_shared_caches() || is_left_out(&directives.said, policy, &header::SET_COOKIE);
-    (!is_shared && starts_session()).then_some(NotStorable::SetSessionCookie)
 }
 
 /// Whether a qualified `no-cache` or `private`, or the rule, keeps the field `name` from being stored.

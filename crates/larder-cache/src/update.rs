@@ -4,16 +4,21 @@
 //! In: what is stored, the request that was sent on, the new fields. Out: a new head to store in its place, or the
 //! merged fields for this one answer where a 304 now forbids storing. New fields replace all stored lines of
 //! the same name; what they do not mention stays. The exceptions describe the stored bytes, and those have not
-//! changed: Content-Encoding, Content-Length, Content-Range, and the digests. All rules of storing are asked again, with the stored
+//! changed: Content-Encoding, Content-Length, Content-Range, and the digests. A HEAD that names another coding than the
+//! stored content has is about another form of it, and changes nothing. Cookies that may be somebody's are no news for
+//! others: they never come in, and never end what is stored. All rules of storing are asked again, with the stored
 //! response's private control fields, which no client sees.
 
-use http::{HeaderMap, HeaderName, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::date::{self, DateField};
 use larder_http::fields::etag::EntityTag;
 use larder_http::message::RequestHead;
 
+use crate::coding::Codings;
+use crate::cookies::Relieved;
+use crate::cookies::own::take_cookies;
 use crate::directives::{Directives, strip};
-use crate::freshness::ExchangeTimes;
+use crate::freshness::{ExchangeTimes, Freshness};
 use crate::head::{StoredHead, kept_back};
 use crate::policy::CachePolicy;
 use crate::storable::{NotStorable, Storability, is_its_clients_alone, is_personal, storable_as_get};
@@ -49,28 +54,108 @@ pub fn update(
     times: ExchangeTimes,
     policy: &CachePolicy,
 ) -> Updated {
-    let Some(fields) = renewed(&stored.all_fields(), not_modified, times) else {
+    let before = Before::of(stored, policy);
+    let Some(merged) = renewed(&before.fields, not_modified, times) else {
         return Updated::TooLarge;
     };
-    match storable_as_get(request, stored.status, &fields, times, policy) {
-        Storability::Storable(freshness) => {
-            Updated::Stored(Box::new(StoredHead::new(request, stored.status, fields, freshness, policy)))
+    let head = |fields, freshness| before.head(stored, request, (fields, freshness), policy);
+    let judge = |fields: &HeaderMap| storable_as_get(request, stored.status, fields, times, policy);
+    let reason = match before.with_cookies_of(not_modified, &merged, policy, judge) {
+        (fields, Storability::Storable(freshness)) => {
+            return Updated::Stored(Box::new(head(fields, freshness)));
         }
-        Storability::NotStorable(reason) => {
-            let mut fields = fields;
-            strip(&mut fields, &policy.controls);
-            Updated::NoLongerStorable { fields, reason }
+        (_, Storability::NotStorable(reason)) => reason,
+    };
+    let mut fields = merged;
+    strip(&mut fields, &policy.controls);
+    Updated::NoLongerStorable { fields, reason }
+}
+
+/// What is stored until now, as far as it stays.
+struct Before {
+    /// Without cookies that the rule keeps out of what is stored.
+    fields: HeaderMap,
+    relieved: Relieved,
+}
+
+impl Before {
+    fn of(stored: &StoredHead, policy: &CachePolicy) -> Self {
+        let mut fields = stored.all_fields();
+        let taken = take_cookies(&mut fields, |line| policy.is_own(line));
+        Self { fields, relieved: stored.relieved.clone().and(&taken) }
+    }
+
+    /// `merged`, with such cookies of `newer` as a stored response may carry, and how that is judged. Those that may be
+    /// somebody's never get there; nor do others where the guard would not store the response with them: what one client
+    /// is sent must not end what all others share.
+    fn with_cookies_of(
+        &self,
+        newer: &HeaderMap,
+        merged: &HeaderMap,
+        policy: &CachePolicy,
+        judge: impl Fn(&HeaderMap) -> Storability,
+    ) -> (HeaderMap, Storability) {
+        let with = |cookies: &[&HeaderValue]| {
+            let mut fields = merged.clone();
+            fields.remove(header::SET_COOKIE);
+            fields.extend(cookies.iter().map(|line| (header::SET_COOKIE, (*line).clone())));
+            let judged = judge(&fields);
+            (fields, judged)
+        };
+        let stored: Vec<&HeaderValue> = self.fields.get_all(header::SET_COOKIE).iter().collect();
+        let newer: Vec<&HeaderValue> = newer.get_all(header::SET_COOKIE).iter().collect();
+        if newer.is_empty() || !policy.guards_cookies() {
+            let judged = judge(merged);
+            return (merged.clone(), judged);
         }
+        let shared: Vec<&HeaderValue> = newer.into_iter().filter(|line| !policy.is_own(line)).collect();
+        match with(if shared.is_empty() { &stored } else { &shared }) {
+            (_, Storability::NotStorable(NotStorable::SetCookie)) if !shared.is_empty() => with(&stored),
+            judged => judged,
+        }
+    }
+
+    /// The head of the same response with newer fields.
+    fn head(
+        &self,
+        stored: &StoredHead,
+        request: &RequestHead,
+        (fields, freshness): (HeaderMap, Freshness),
+        policy: &CachePolicy,
+    ) -> StoredHead {
+        let head = StoredHead::new(request, stored.status, fields, freshness, policy);
+        StoredHead {
+            vary: head.vary.renewing(&stored.vary, &request.fields),
+            relieved: self.relieved.clone().and(&head.relieved),
+            ..head
+        }
+        // Which bytes are held is nothing that the origin says.
+        .with_holes(stored.part.as_ref().map(|part| part.holes.clone()).unwrap_or_default())
     }
 }
 
 /// The lines of a 304 that are for the client alone that caused the validation of `stored`: those that the directives in
 /// force after the update keep from being stored. They are the 304's own where it has any, else the stored ones, and
-/// those of the field that decides. [`withheld`](crate::withheld) is the same for a whole response. Empty where the update is
+/// those of the field that decides; and under the guard every cookie that `renewed`, what is stored from now on, does not
+/// carry. [`withheld`](crate::withheld) is the same for a whole response. Empty where the update is
 /// [`TooLarge`](Updated::TooLarge); what is [no longer storable](Updated::NoLongerStorable) has them among its fields.
-pub fn withheld_by_update(stored: &StoredHead, not_modified: &HeaderMap, policy: &CachePolicy) -> HeaderMap {
+pub fn withheld_by_update(
+    stored: &StoredHead,
+    renewed: &StoredHead,
+    not_modified: &HeaderMap,
+    policy: &CachePolicy,
+) -> HeaderMap {
     let after = merged(&stored.all_fields(), not_modified, |_| true).unwrap_or_default();
-    kept_back(&Directives::read(&after, policy).said, not_modified, policy)
+    let mut withheld = kept_back(&Directives::read(&after, policy).said, not_modified, policy);
+    if policy.guards_cookies() && not_modified.contains_key(header::SET_COOKIE) {
+        withheld.remove(header::SET_COOKIE);
+        let carried = |line: &HeaderValue| {
+            renewed.fields.map.get_all(header::SET_COOKIE).iter().any(|carried| carried == line)
+        };
+        let own = not_modified.get_all(header::SET_COOKIE).iter().filter(|line| !carried(line));
+        withheld.extend(own.map(|line| (header::SET_COOKIE, line.clone())));
+    }
+    withheld
 }
 
 /// What a 200 to HEAD makes of a stored response.
@@ -87,7 +172,8 @@ pub enum HeadUpdate {
 /// Updates `stored`, a whole response that `request`, a HEAD, selects and that was answered by 200 with `fields`. What
 /// the HEAD names of ETag and Last-Modified has to be what is stored; a stored response with another status is not what
 /// a GET would get any more. Its Content-Length, which is not kept among a response's fields, is for the caller to
-/// compare with the body. A HEAD that is somebody's own says nothing about what all others get.
+/// compare with the body. A HEAD that is somebody's own says nothing about what all others get, and what it sets is for its
+/// client.
 pub fn update_by_head(
     stored: &StoredHead,
     request: &RequestHead,
@@ -97,21 +183,26 @@ pub fn update_by_head(
 ) -> HeadUpdate {
     let is_own =
         is_personal(request, policy) || is_its_clients_alone(&request.fields, &stored.freshness, policy);
-    if stored.part.is_some() || is_own {
+    // Many servers compress no answer to HEAD, or choose another coding for this request.
+    let is_coded_otherwise = !Codings::of(fields).are_like(stored.vary.codings());
+    if stored.part.is_some() || is_own || is_coded_otherwise {
         return HeadUpdate::Unchanged;
     }
     if stored.status != StatusCode::OK || !is_described_by(stored, fields) {
         return HeadUpdate::Outdated;
     }
-    let Some(fields) = renewed(&stored.all_fields(), fields, times) else {
+    let before = Before::of(stored, policy);
+    let Some(merged) = renewed(&before.fields, fields, times) else {
         return HeadUpdate::Unchanged;
     };
-    match storable_as_get(request, stored.status, &fields, times, policy) {
-        Storability::Storable(freshness) => {
-            HeadUpdate::Updated(Box::new(StoredHead::new(request, stored.status, fields, freshness, policy)))
+    let judge = |fields: &HeaderMap| storable_as_get(request, stored.status, fields, times, policy);
+    match before.with_cookies_of(fields, &merged, policy, judge) {
+        (fields, Storability::Storable(freshness)) => {
+            let head = before.head(stored, request, (fields, freshness), policy);
+            HeadUpdate::Updated(Box::new(head))
         }
-        Storability::NotStorable(reason) if reason.lies_in_request() => HeadUpdate::Unchanged,
-        Storability::NotStorable(_) => HeadUpdate::Outdated,
+        (_, Storability::NotStorable(reason)) if reason.lies_in_request() => HeadUpdate::Unchanged,
+        (_, Storability::NotStorable(_)) => HeadUpdate::Outdated,
     }
 }
 
@@ -175,225 +266,4 @@ pub(crate) fn merged(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::example::{DATE, at_ms, fields, request, stored};
-
-    const STORED: [(&str, &str); 7] = [
-        ("cache-control", "max-age=2"),
-        ("etag", "\"a\""),
-        ("x-a", "1"),
-        ("x-a", "2"),
-        ("content-encoding", "gzip"),
-        ("content-type", "text/plain"),
-        ("date", DATE),
-    ];
-
-    fn updated(asked: &[(&str, &str)], said: &[(&str, &str)]) -> Updated {
-        let policy = CachePolicy::default();
-        let times = ExchangeTimes { request: at_ms(10_000), response: at_ms(10_500) };
-        update(&stored(&[], &STORED, &policy), &request("GET", asked), &fields(said), times, &policy)
-    }
-
-    fn check(said: &[(&str, &str)], name: &str, expected: &[&str]) {
-        match updated(&[], said) {
-            Updated::Stored(head) => {
-                let found: Vec<_> = head.fields.map.get_all(name).iter().collect();
-                assert_eq!(found, expected, "{said:?}");
-            }
-            other => panic!("{other:?}: {said:?}"),
-        }
-    }
-
-    #[test]
-    fn fields_of_the_304_replace_and_all_others_stay() {
-        check(&[], "x-a", &["1", "2"]);
-        check(&[("x-a", "3")], "x-a", &["3"]);
-        check(&[("x-b", "3"), ("x-b", "4")], "x-b", &["3", "4"]);
-        check(&[("content-foo", "3")], "content-foo", &["3"]);
-        check(&[("content-digest", "sha-256=:AA==:")], "content-digest", &["sha-256=:AA==:"]);
-        check(&[("content-type", "text/html")], "content-type", &["text/html"]);
-        check(&[("cache-control", "max-age=9")], "cache-control", &["max-age=9"]);
-    }
-
-    #[test]
-    fn what_describes_the_stored_bytes_stays() {
-        check(&[("content-encoding", "br")], "content-encoding", &["gzip"]);
-        check(&[("content-length", "99")], "content-length", &[]);
-        check(&[("content-range", "bytes 0-1/2")], "content-range", &[]);
-    }
-
-    #[test]
-    fn a_tag_keeps_the_strength_that_it_was_stored_with() {
-        check(&[("etag", "W/\"a\"")], "etag", &["\"a\""]);
-    }
-
-    #[test]
-    fn fields_do_not_add_up_without_end() {
-        let many: Vec<String> = (0..300).map(|n| format!("x-new-{n}")).collect();
-        let said: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "v")).collect();
-        assert!(matches!(updated(&[], &said), Updated::TooLarge));
-        let long = "v".repeat(BYTES_MAX);
-        assert!(matches!(updated(&[], &[("x-long", &long)]), Updated::TooLarge));
-    }
-
-    #[test]
-    fn age_starts_anew() {
-        for said in [&[("cache-control", "max-age=9")][..], &[("cache-control", "max-age=9"), ("age", "4")]] {
-            let Updated::Stored(head) = updated(&[], said) else { panic!("not stored") };
-            let from_304 = if said.len() > 1 { 4_500 } else { 500 };
-            assert_eq!(head.freshness.initial_age.as_millis(), from_304);
-            assert!(head.freshness.is_fresh(at_ms(11_000)));
-            assert!(!head.freshness.is_fresh(at_ms(20_000)));
-            assert!(!head.fields.map.contains_key(header::AGE));
-        }
-        check(&[], "date", &["Sun, 06 Nov 1994 08:49:47 GMT"]);
-        check(&[("date", "Sun, 06 Nov 1994 08:49:46 GMT")], "date", &["Sun, 06 Nov 1994 08:49:46 GMT"]);
-    }
-
-    #[test]
-    fn private_control_fields_are_judged_again_and_never_seen() {
-        let policy = CachePolicy::default();
-        let was = stored(&[], &[("x-accel-expires", "30"), ("etag", "\"a\"")], &policy);
-        let times = ExchangeTimes { request: at_ms(10_000), response: at_ms(10_000) };
-        let updated = |said| update(&was, &request("GET", &[]), &fields(said), times, &policy);
-        let Updated::Stored(head) = updated(&[]) else { panic!("not stored") };
-        assert!(head.freshness.is_fresh(at_ms(39_000)) && !head.freshness.is_fresh(at_ms(41_000)));
-        assert!(!head.fields.map.contains_key("x-accel-expires"));
-        assert_eq!(head.all_fields().get("x-accel-expires"), was.all_fields().get("x-accel-expires"));
-        let Updated::Stored(head) = updated(&[("x-accel-expires", "5")]) else { panic!("not stored") };
-        assert!(!head.freshness.is_fresh(at_ms(16_000)));
-        let Updated::NoLongerStorable { fields, .. } = updated(&[("vary", "*")]) else { panic!("stored") };
-        assert!(!fields.contains_key("x-accel-expires"));
-    }
-
-    #[test]
-    fn a_part_stays_the_part_that_it_is() {
-        let policy = CachePolicy::default();
-        let asked = request("GET", &[("range", "bytes=0-4")]);
-        let said =
-            fields(&[("cache-control", "max-age=2"), ("etag", "\"a\""), ("content-range", "bytes 0-4/10")]);
-        let times = ExchangeTimes { request: at_ms(0), response: at_ms(0) };
-        let found = crate::storable(&asked, StatusCode::PARTIAL_CONTENT, &said, times, &policy);
-        let Storability::Storable(freshness) = found else { panic!("{found:?}") };
-        let head = StoredHead::new(&asked, StatusCode::PARTIAL_CONTENT, said, freshness, &policy);
-        let not_modified = fields(&[("etag", "\"a\""), ("content-range", "bytes 5-9/10")]);
-        match update(&head, &asked, &not_modified, times, &policy) {
-            Updated::Stored(updated) => assert_eq!(updated.part, head.part),
-            other => panic!("{other:?}"),
-        }
-        let by_head = update_by_head(&head, &request("HEAD", &[]), &fields(&[]), times, &policy);
-        assert!(matches!(by_head, HeadUpdate::Unchanged));
-    }
-
-    #[test]
-    fn lines_of_a_304_that_are_not_stored_are_for_its_client() {
-        let policy = CachePolicy::default();
-        let check = |was: &str, said: &[(&str, &str)], expected: &[(&str, &str)]| {
-            let was = stored(&[], &[("cache-control", was), ("etag", "\"a\""), ("x-a", "0")], &policy);
-            assert_eq!(withheld_by_update(&was, &fields(said), &policy), fields(expected), "{said:?}");
-        };
-        let (own, a) = (("set-cookie", "sid=2"), ("x-a", "1"));
-        check("max-age=2", &[own, a], &[]);
-        check("max-age=2, no-cache=\"set-cookie\"", &[own, a], &[own]);
-        check("max-age=2, no-cache=\"x-a\", private=\"set-cookie, x-a\"", &[own, a, own], &[a, own, own]);
-        check("max-age=2, no-cache=\"x-a\"", &[own], &[]);
-        check("max-age=2, no-cache=\"x-a\"", &[a, ("cache-control", "max-age=9")], &[]);
-        check("max-age=2", &[own, a, ("cache-control", "private=x-a")], &[a]);
-        check("max-age=2, private=\"x-a\"", &[own, a, ("cdn-cache-control", "private=set-cookie")], &[own]);
-        let targeted = [("cdn-cache-control", "max-age=2, private=x-a"), ("etag", "\"a\"")];
-        let found = withheld_by_update(
-            &stored(&[], &targeted, &policy),
-            &fields(&[own, a, ("cache-control", "private=\"set-cookie\"")]),
-            &policy,
-        );
-        assert_eq!(found, fields(&[a]));
-        let long = "v".repeat(BYTES_MAX);
-        check("max-age=2, private=\"x-a\"", &[("x-a", &long)], &[]);
-        let strip = CachePolicy { set_cookie: crate::SetCookie::Strip, ..policy };
-        let was = stored(&[], &[("cache-control", "max-age=2, private=\"set-cookie\"")], &strip);
-        assert!(withheld_by_update(&was, &fields(&[own]), &strip).is_empty());
-    }
-
-    #[test]
-    fn all_rules_of_storing_are_asked_again() {
-        let check =
-            |asked: &[(&str, &str)], said: &[(&str, &str)], expected: NotStorable| match updated(asked, said)
-            {
-                Updated::NoLongerStorable { reason, fields } => {
-                    assert_eq!(reason, expected);
-                    assert_eq!(fields.get_all("x-a").iter().count(), 2);
-                }
-                other => panic!("{other:?}: {asked:?} {said:?}"),
-            };
-        check(&[], &[("cache-control", "no-store")], NotStorable::NoStore);
-        check(&[], &[("cache-control", "private")], NotStorable::Private);
-        check(&[], &[("vary", "*")], NotStorable::VaryAny);
-        check(&[], &[("set-cookie", "sid=1")], NotStorable::SetSessionCookie);
-        check(&[("authorization", "x")], &[], NotStorable::Authorization);
-    }
-
-    #[test]
-    fn a_head_updates_what_it_describes_and_ends_what_it_does_not() {
-        const FOR_LONG: &[(&str, &str)] =
-            &[("cache-control", "max-age=9"), ("x-a", "3"), ("content-encoding", "br")];
-        let tagged = [("cache-control", "max-age=2"), ("etag", "\"a\""), ("last-modified", DATE)];
-        let plain = [("cache-control", "max-age=2"), ("content-encoding", "gzip"), ("x-b", "1")];
-        let updated = |was: &[(&str, &str)], asked: &[(&str, &str)], said: &[(&str, &str)]| {
-            let policy = CachePolicy::default();
-            let times = ExchangeTimes { request: at_ms(10_000), response: at_ms(10_500) };
-            let (stored, request) = (stored(&[], was, &policy), request("HEAD", asked));
-            update_by_head(&stored, &request, &fields(said), times, &policy)
-        };
-        let with = |more: &[(&'static str, &'static str)]| [FOR_LONG, more].concat();
-        for (was, said) in [
-            (&plain[..], with(&[])),
-            (&tagged, with(&[])),
-            (&tagged, with(&[("etag", "\"a\"")])),
-            (&tagged, with(&[("etag", "W/\"a\""), ("last-modified", DATE)])),
-            (&tagged, with(&[("last-modified", "Sunday, 06-Nov-94 08:49:37 GMT")])),
-        ] {
-            let HeadUpdate::Updated(head) = updated(was, &[], &said) else { panic!("{was:?} {said:?}") };
-            assert!(head.freshness.is_fresh(at_ms(18_900)) && !head.freshness.is_fresh(at_ms(19_100)));
-            let field = |name| head.fields.map.get(name);
-            assert_eq!(field("x-a"), fields(&said).get("x-a"));
-            for kept in ["x-b", "content-encoding", "etag"] {
-                assert_eq!(field(kept), fields(was).get(kept), "{kept}");
-            }
-        }
-        for (was, said) in [
-            (&plain[..], with(&[("etag", "\"a\"")])),
-            (&plain, with(&[("last-modified", DATE)])),
-            (&tagged, with(&[("etag", "\"b\"")])),
-            (&tagged, with(&[("etag", "\"a\""), ("last-modified", "Sun, 06 Nov 1994 08:49:36 GMT")])),
-            (&tagged, vec![("cache-control", "no-store")]),
-            (&tagged, vec![("cache-control", "private")]),
-        ] {
-            assert!(matches!(updated(was, &[], &said), HeadUpdate::Outdated), "{was:?} {said:?}");
-        }
-        let own = [("authorization", "x")];
-        assert!(matches!(updated(&tagged, &own, FOR_LONG), HeadUpdate::Unchanged));
-        let other_tag = [("etag", "\"b\"")];
-        for own in [("authorization", "x"), ("cache-control", "no-store")] {
-            let found = updated(&tagged, &[own], &other_tag);
-            assert!(matches!(found, HeadUpdate::Unchanged), "nobody ends by it what others get: {own:?}");
-        }
-        let session = [("cookie", "sid=1")];
-        assert!(matches!(updated(&tagged, &session, &other_tag), HeadUpdate::Outdated));
-        let guessed = [("last-modified", "Sat, 05 Nov 1994 08:49:37 GMT"), ("date", DATE)];
-        assert!(matches!(updated(&guessed, &session, &other_tag), HeadUpdate::Unchanged));
-        assert!(matches!(updated(&guessed, &[], &other_tag), HeadUpdate::Outdated));
-        let long = "v".repeat(BYTES_MAX);
-        assert!(matches!(updated(&tagged, &[], &[("x-long", &long)]), HeadUpdate::Unchanged));
-    }
-
-    #[test]
-    fn a_head_ends_what_was_stored_with_another_status() {
-        let policy = CachePolicy::default();
-        let mut gone = stored(&[], &STORED, &policy);
-        gone.status = StatusCode::GONE;
-        let times = ExchangeTimes { request: at_ms(0), response: at_ms(0) };
-        let found = update_by_head(&gone, &request("HEAD", &[]), &fields(&STORED), times, &policy);
-        assert!(matches!(found, HeadUpdate::Outdated));
-    }
-}
+mod tests;

@@ -6,6 +6,8 @@
 //! Values are compared after joining lines and dropping blanks around commas outside of quoted strings. Two fields
 //! are known better: of Accept-Language and Accept-Encoding neither the order of members, nor letter case, nor the
 //! spelling of a weight means anything. Absent matches absent only.
+//! Where Accept-Encoding is all that differs, the content coding decides (`fit`): a response with a registered coding
+//! answers whoever takes that coding and nobody else, also where Vary does not name the field.
 //! As an option, a response that says its Content-Language is also selected by requests that prefer just that language
 //! to all others, whatever else they would take. RFC 9111 4.1 does not go so far: the origin might have more to choose
 //! from than it had then.
@@ -17,8 +19,16 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use larder_http::fields::preference::Preferences;
 use larder_http::fields::vary::Vary;
 
+use crate::coding::{Codings, Taken};
 use crate::head::HeadError;
 use crate::head::written::{Reading, push};
+
+mod fit;
+
+pub use fit::{Fit, Selects};
+
+/// Tells the dictionary that a client has for content codings that need one (RFC 9842 2.2).
+const AVAILABLE_DICTIONARY: HeaderName = HeaderName::from_static("available-dictionary");
 
 /// The request fields that a response names in Vary: sorted, each once, never `*`. Clones share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -33,9 +43,37 @@ impl VaryNames {
         }
     }
 
+    /// The names, and those by which a response with these codings varies whether its Vary says so or not.
+    fn with_codings(self, codings: Codings) -> Self {
+        let own = [header::ACCEPT_ENCODING, AVAILABLE_DICTIONARY];
+        let holds = [codings.has_registered(), codings.needs_dictionary()];
+        let missing = own.into_iter().zip(holds).filter(|(name, holds)| *holds && !self.0.contains(name));
+        let missing: Vec<HeaderName> = missing.map(|(name, _)| name).collect();
+        if missing.is_empty() {
+            return self;
+        }
+        let mut names: Vec<HeaderName> = self.0.iter().cloned().chain(missing).collect();
+        names.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
+        Self(names.into())
+    }
+
     /// The names.
     pub fn names(&self) -> &[HeaderName] {
         &self.0
+    }
+
+    /// Whether two requests may well be given the same response: they have the same values, or differ in an
+    /// Accept-Encoding that takes gzip in both.
+    pub fn may_share(&self, one: &HeaderMap, other: &HeaderMap) -> bool {
+        let value = |request: &HeaderMap, name: &HeaderName| {
+            let mut value = Vec::new();
+            write_value(request, name, |part| value.extend_from_slice(part));
+            value
+        };
+        self.names().iter().all(|name| {
+            let is_alike = || *name == header::ACCEPT_ENCODING && Taken::by(one).is_like(&Taken::by(other));
+            value(one, name) == value(other, name) || is_alike()
+        })
     }
 
     /// Whether the response does not vary.
@@ -72,7 +110,7 @@ impl SecondaryKey {
 
 /// Ends a value. Nothing else that is written contains it.
 const END: &[u8] = &[0];
-/// Stands for a field that the request does not have. No field value contains it.
+/// Stands for a field that the request does not have. No field value contains it, nor 2 and 3.
 const ABSENT: &[u8] = &[1];
 /// Begins the members of a field whose order means nothing, so that no value that could not be read as one equals it.
 const PREFERENCES: &[u8] = &[2];
@@ -165,12 +203,21 @@ pub struct Selecting {
     spelled: Box<[u8]>,
     /// The language of the response, where those who prefer it may have it.
     language: Option<Box<[u8]>>,
+    /// The codings of its content.
+    codings: Codings,
 }
 
 impl Selecting {
-    /// What `request` has for `names`. With `content_language`, the response's own, requests that prefer that language
-    /// select it too, if Accept-Language is among the names and Content-Language is a single tag.
-    pub fn new(names: VaryNames, request: &HeaderMap, content_language: Option<&HeaderValue>) -> Self {
+    /// What `request` has for `names`, and for those that `codings`, the response's own, add. With `content_language`,
+    /// the response's own, requests that prefer that language select it too, if Accept-Language is among the names and
+    /// Content-Language is a single tag.
+    pub fn new(
+        names: VaryNames,
+        request: &HeaderMap,
+        content_language: Option<&HeaderValue>,
+        codings: Codings,
+    ) -> Self {
+        let names = names.with_codings(codings);
         let key = names.secondary(request);
         let language = content_language
             .map(|value| value.as_bytes().trim_ascii())
@@ -181,12 +228,21 @@ impl Selecting {
             spelled.extend_from_slice(spelling(request, name).unwrap_or(PREFERENCES));
             spelled.extend_from_slice(END);
         }
-        Self { names, key, spelled: spelled.into(), language: language.map(Into::into) }
+        Self { names, key, spelled: spelled.into(), language: language.map(Into::into), codings }
     }
 
-    /// Whether `request` has the same values. A response that does not vary is selected by every request.
+    /// Whether `request` selects the response: it has the same values, or where Accept-Encoding is all that differs, the
+    /// codings of the response suit it. A response that does not vary is selected by every request.
+    #[inline]
     pub fn selects(&self, request: &HeaderMap) -> bool {
+        self.fit(request).is_some()
+    }
+
+    /// Whether `request` has the same value for each name but Accept-Encoding; and if so, whether it has for that.
+    /// `None` where another value differs.
+    fn compare(&self, request: &HeaderMap) -> Option<bool> {
         let (mut rest, mut spelled) = (Some(&*self.key.0), &*self.spelled);
+        let mut same_codings = true;
         for name in self.names.names() {
             let before = rest;
             if is_preference(name) {
@@ -199,14 +255,14 @@ impl Selecting {
             }
             write_value(request, name, |part| rest = rest.and_then(|rest| rest.strip_prefix(part)));
             if rest.is_none() {
-                let has_language = self.is_in_preferred_language(request, name);
-                rest = before.filter(|_| has_language).map(|key| first_value(key).1);
+                let is_codings = *name == header::ACCEPT_ENCODING;
+                same_codings &= !is_codings;
+                let passes = is_codings || self.is_in_preferred_language(request, name);
+                rest = before.filter(|_| passes).map(|key| first_value(key).1);
             }
-            if rest.is_none() {
-                return false;
-            }
+            rest?;
         }
-        rest.is_some_and(<[u8]>::is_empty)
+        rest.is_some_and(<[u8]>::is_empty).then_some(same_codings)
     }
 
     /// Whether `name` is Accept-Language, and prefers the language of the response to all others.
@@ -217,6 +273,35 @@ impl Selecting {
         let preferences = preferences(request, name);
         let preferred = preferences.and_then(|preferences| preferences.preferred());
         preferred.is_some_and(|preferred| preferred.eq_ignore_ascii_case(language))
+    }
+
+    /// The same, but for the requests that `before` answers, where that is the same response and `request`, which
+    /// confirmed it, selects it: whoever could use it can use it again.
+    pub(crate) fn renewing(self, before: &Self, request: &HeaderMap) -> Self {
+        let is_same = self.names == before.names && self.codings == before.codings && before.selects(request);
+        match is_same {
+            true => Self { key: before.key.clone(), spelled: before.spelled.clone(), ..self },
+            false => self,
+        }
+    }
+
+    /// Sets Accept-Encoding as the request had it that made the response, where that selects it.
+    pub fn ask_for_codings(&self, request: &mut HeaderMap) {
+        let names = self.names.names().iter().filter(|name| is_preference(name));
+        let mut rest = &*self.spelled;
+        for name in names {
+            let (value, behind) = first_value(rest);
+            rest = behind;
+            match (name, value) {
+                (&header::ACCEPT_ENCODING, ABSENT) => drop(request.remove(name)),
+                (&header::ACCEPT_ENCODING, value) if value != PREFERENCES => {
+                    if let Ok(value) = HeaderValue::from_bytes(value) {
+                        request.insert(name, value);
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// The names.
@@ -251,8 +336,8 @@ impl Selecting {
         push(out, self.language.as_deref().unwrap_or_default());
     }
 
-    /// Reads what [`Self::write`] wrote.
-    pub(crate) fn read(from: &mut Reading<'_>) -> Result<Self, HeadError> {
+    /// Reads what [`Self::write`] wrote, of a response with these codings.
+    pub(crate) fn read(from: &mut Reading<'_>, codings: Codings) -> Result<Self, HeadError> {
         let names = from.block()?.split(|byte| *byte == b',').filter(|name| !name.is_empty());
         let names: Result<Arc<[HeaderName]>, _> = names.map(HeaderName::from_bytes).collect();
         Ok(Self {
@@ -260,6 +345,7 @@ impl Selecting {
             key: SecondaryKey(from.block()?.into()),
             spelled: from.block()?.into(),
             language: Some(from.block()?).filter(|tag| !tag.is_empty()).map(Into::into),
+            codings,
         })
     }
 
@@ -277,26 +363,31 @@ fn first_value(written: &[u8]) -> (&[u8], &[u8]) {
     (value, rest.strip_prefix(END).unwrap_or_default())
 }
 
+/// The members, with their weights in thousandths, of a value that [`write_value`] wrote as preferences.
+fn written_preferences(value: &[u8]) -> Option<impl Iterator<Item = (&[u8], u16)>> {
+    let mut rest = value.strip_prefix(PREFERENCES)?;
+    Some(std::iter::from_fn(move || {
+        let (member, behind) = rest.split_at(rest.iter().position(|byte| *byte == b';')?);
+        let (weight, behind) = behind.split_at_checked(5).unwrap_or((behind, &[]));
+        rest = behind;
+        let digits = weight.get(1..).unwrap_or_default().iter();
+        Some((member, digits.fold(0, |sum, digit| sum * 10 + u16::from(digit.wrapping_sub(b'0') % 10))))
+    }))
+}
+
 /// A value as it was written by [`write_value`], without its end.
 fn value_told(value: &[u8]) -> Option<String> {
     if value == ABSENT {
         return None;
     }
-    let Some(mut rest) = value.strip_prefix(PREFERENCES) else {
+    let Some(members) = written_preferences(value) else {
         return Some(value.escape_ascii().to_string());
     };
-    let mut told = Vec::new();
-    while let Some(end) = rest.iter().position(|byte| *byte == b';') {
-        let (member, behind) = rest.split_at(end);
-        let (weight, behind) = behind.split_at_checked(5).unwrap_or((behind, &[]));
-        rest = behind;
-        let member = member.escape_ascii();
-        told.push(match weight {
-            b";1000" => member.to_string(),
-            weight => format!("{member};q=0.{}", weight.get(2..).unwrap_or_default().escape_ascii()),
-        });
-    }
-    Some(told.join(", "))
+    let told = members.map(|(member, weight)| match weight {
+        1000 => member.escape_ascii().to_string(),
+        weight => format!("{};q=0.{weight:03}", member.escape_ascii()),
+    });
+    Some(told.collect::<Vec<_>>().join(", "))
 }
 
 /// Whether `text` is one language tag, as far as its characters say (RFC 5646 2.1).
@@ -305,190 +396,4 @@ fn is_language(text: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::example::fields;
-
-    fn check(vary: &str, made: &[(&str, &str)], asked: &[(&str, &str)], expected: bool) {
-        let names = VaryNames::of(&fields(&[("vary", vary)])).unwrap();
-        let (made, asked) = (fields(made), fields(asked));
-        let selecting = Selecting::new(names.clone(), &made, None);
-        assert_eq!(selecting.selects(&asked), expected, "vary {vary}: {made:?} {asked:?}");
-        assert_eq!(names.secondary(&made) == names.secondary(&asked), expected, "the keys say the same");
-    }
-
-    #[test]
-    fn values_are_told_in_words() {
-        let names = VaryNames::of(&fields(&[("vary", "accept-language, foo, x-b, x-c")])).unwrap();
-        let made = [("accept-language", "en;q=0.5, DE"), ("foo", "1 ,  2"), ("x-c", "")];
-        let told = Selecting::new(names, &fields(&made), None).told();
-        let told: Vec<_> = told.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect();
-        let expected = [
-            ("accept-language", Some("de, en;q=0.500")),
-            ("foo", Some("1,2")),
-            ("x-b", None),
-            ("x-c", Some("")),
-        ];
-        assert_eq!(told, expected);
-        assert!(Selecting::default().told().is_empty());
-    }
-
-    #[test]
-    fn all_named_fields_must_match_and_absent_matches_absent_only() {
-        check("", &[("foo", "1")], &[("foo", "2")], true);
-        check("foo", &[("foo", "1")], &[("foo", "1"), ("bar", "2")], true);
-        check("foo", &[("foo", "1")], &[("foo", "2")], false);
-        check("foo", &[("foo", "1")], &[], false);
-        check("foo", &[], &[("foo", "1")], false);
-        check("foo", &[], &[("foo", "")], false);
-        check("foo", &[], &[], true);
-        check("foo, bar", &[("foo", "1"), ("bar", "2")], &[("bar", "2"), ("foo", "1")], true);
-        check("foo, bar", &[("foo", "1"), ("bar", "2")], &[("bar", "1"), ("foo", "2")], false);
-        check("foo, bar", &[("foo", "12")], &[("foo", "1"), ("bar", "2")], false);
-        check("foo", &[("foo", "1")], &[("foo", "11")], false);
-        check("foo", &[("foo", "11")], &[("foo", "1")], false);
-        check("foo", &[("foo", "a")], &[("foo", "A")], false);
-    }
-
-    #[test]
-    fn joined_lines_and_blanks_around_commas_do_not_matter() {
-        check("foo", &[("foo", "1, 2")], &[("foo", "1"), ("foo", "2")], true);
-        check("foo", &[("foo", "1 ,\t2")], &[("foo", "1,2")], true);
-        check("foo", &[("foo", "1 2")], &[("foo", "1  2")], false);
-        check("foo", &[("foo", "\"1, 2\"")], &[("foo", "\"1,2\"")], false);
-        check("foo", &[("foo", "\"1\\\", 2\"")], &[("foo", "\"1\\\",2\"")], false);
-        check("foo", &[("foo", "2, 1")], &[("foo", "1, 2")], false);
-        check("foo", &[("foo", "1, 2")], &[("foo", "12")], false);
-    }
-
-    #[test]
-    fn preferences_are_the_same_in_any_order_case_and_spelling() {
-        let languages = |made: &str, asked: &str, expected: bool| {
-            check("accept-language", &[("accept-language", made)], &[("accept-language", asked)], expected);
-        };
-        languages("en, de", "de, en", true);
-        languages("en, de", "EN,De", true);
-        languages("en-GB;q=0.5, de", "de;q=1.000,en-gb ; q=0.50", true);
-        languages("en, de", "en, de;q=0.9", false);
-        languages("en, de", "en", false);
-        languages("en;q=0.9", "en;q=0.90", true);
-        languages("en", "en, en", false);
-        languages("en;q=2, de", "de, en;q=2", false);
-        languages("en;q=2,de", "en;q=2, de", true);
-        languages("en;q=2", "en;Q=2", false);
-        let long = "a".repeat(70);
-        languages(&long, &long.to_uppercase(), true);
-        languages(&long, &"a".repeat(71), false);
-        let many = |reverse: bool| {
-            let mut tags: Vec<String> = (0..40).map(|n| format!("x{n}")).collect();
-            if reverse {
-                tags.reverse();
-            }
-            tags.join(",")
-        };
-        languages(&many(false), &many(false), true);
-        // Too many to be put in order.
-        languages(&many(false), &many(true), false);
-        let codings = |made: &str, asked: &str, expected: bool| {
-            check("accept-encoding", &[("accept-encoding", made)], &[("accept-encoding", asked)], expected);
-        };
-        codings("br, gzip", "X-GZIP, br", true);
-        codings("identity, x-gzip", "gzip, identity", true);
-        codings("gzip;q=0", "gzip", false);
-        codings("", "", true);
-        check("accept-encoding", &[("accept-encoding", "")], &[], false);
-        check(
-            "accept-language",
-            &[("accept-language", "en"), ("accept-language", "de")],
-            &[("accept-language", "de,en")],
-            true,
-        );
-        check("accept", &[("accept", "a/b, c/d")], &[("accept", "c/d, a/b")], false);
-    }
-
-    #[test]
-    fn the_preferred_language_selects_where_that_is_asked_for() {
-        let check =
-            |language: &'static str, made: &[(&str, &str)], asked: &[(&str, &str)], expected: bool| {
-                let names = VaryNames::of(&fields(&[("vary", "accept-language, foo")])).unwrap();
-                let (made, asked) = (fields(made), fields(asked));
-                let language = HeaderValue::from_static(language);
-                let selecting = Selecting::new(names.clone(), &made, Some(&language));
-                assert!(selecting.selects(&made));
-                assert_eq!(selecting.selects(&asked), expected, "{language:?}: {made:?} {asked:?}");
-            };
-        let made = [("accept-language", "en, de"), ("foo", "1")];
-        let asked = |languages| [("accept-language", languages), ("foo", "1")];
-        for (language, languages, expected) in [
-            ("de", "fr;q=0.5, de;q=1.0", true),
-            ("DE", "fr;q=0.5, de", true),
-            (" de ", "de", true),
-            ("de", "fr, de", false),
-            ("de", "fr, de;q=0.9", false),
-            ("de", "de-CH", false),
-            ("de-CH", "de", false),
-            ("de", "*", false),
-            ("*", "*", false),
-            ("de, en", "de", false),
-            ("", "de", false),
-            ("de", "de;q=0", false),
-            ("de", "de;level=1", false),
-            ("fr", "de, en", true),
-        ] {
-            check(language, &made, &asked(languages), expected);
-        }
-        check("de", &made, &[("accept-language", "de"), ("foo", "2")], false);
-        check("de", &made, &[("accept-language", "de")], false);
-        check("de", &made, &[("foo", "1")], false);
-        check("de", &[("foo", "1")], &asked("de"), true);
-        let elsewhere = VaryNames::of(&fields(&[("vary", "foo")])).unwrap();
-        let language = HeaderValue::from_static("de");
-        let selecting = Selecting::new(elsewhere, &fields(&made), Some(&language));
-        assert!(!selecting.selects(&fields(&[("accept-language", "de"), ("foo", "2")])));
-    }
-
-    #[test]
-    fn star_selects_nothing() {
-        assert_eq!(VaryNames::of(&fields(&[("vary", ""), ("vary", "foo, *")])), None);
-    }
-
-    proptest! {
-        #[test]
-        fn selecting_and_keys_agree(
-            made in proptest::collection::vec(("[abc]", "[ab\", \\\\]{0,4}"), 0..4),
-            asked in proptest::collection::vec(("[abc]", "[ab\", \\\\]{0,4}"), 0..4),
-        ) {
-            let map = |lines: &[(String, String)]| {
-                fields(&lines.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect::<Vec<_>>())
-            };
-            let (made, asked) = (map(&made), map(&asked));
-            let names = VaryNames::of(&fields(&[("vary", "a, b")])).unwrap();
-            let selecting = Selecting::new(names.clone(), &made, None);
-            prop_assert!(selecting.selects(&made));
-            prop_assert_eq!(selecting.selects(&asked), names.secondary(&made) == names.secondary(&asked));
-        }
-
-        #[test]
-        fn preferences_and_keys_agree(
-            made in "((en|EN|de|x-gzip|gzip)(;q=(0|0[.]5|0[.]50|1|2))?, ?){0,3}",
-            asked in "((en|EN|de|x-gzip|gzip)(;q=(0|0[.]5|0[.]50|1|2))?, ?){0,3}",
-        ) {
-            let names = VaryNames::of(&fields(&[("vary", "accept-encoding, accept-language")])).unwrap();
-            let map = |value: &str| fields(&[("accept-encoding", value), ("accept-language", value)]);
-            let (made, asked) = (map(made.trim()), map(asked.trim()));
-            let selecting = Selecting::new(names.clone(), &made, None);
-            prop_assert!(selecting.selects(&made));
-            prop_assert_eq!(selecting.selects(&asked), names.secondary(&made) == names.secondary(&asked));
-            for name in names.names() {
-                let read = |fields| Preferences::read(fields, name);
-                if let (Some(a), Some(b)) = (read(&made), read(&asked)) {
-                    let same = VaryNames(Arc::from([name.clone()]));
-                    prop_assert_eq!(a == b, same.secondary(&made) == same.secondary(&asked));
-                }
-            }
-        }
-    }
-}
+mod tests;

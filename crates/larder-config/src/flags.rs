@@ -3,7 +3,11 @@
 //! In: texts as they were typed. Out: nodes in the document, set before anything is checked: a flag is held to what
 //! the key is held to, and an error about it names the flag.
 
+use std::net::{IpAddr, SocketAddr};
+
 use crate::document::{Node, Place, Table, Value};
+use crate::schema::TextSetting as _;
+use crate::value::server::Server;
 
 /// The flags of `larder run` that stand for keys. Empty by default: the file decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +20,8 @@ pub struct Flags {
     pub memory: Option<String>,
     /// `--workers`, for `workers`.
     pub workers: Option<String>,
+    /// `--websocket`, for `websocket` of the one site; there is none to mean in a file.
+    pub websocket: bool,
 }
 
 impl Flags {
@@ -45,12 +51,35 @@ impl Flags {
     }
 }
 
+/// Whether an origin has a name of its own, which is not this machine's.
+fn is_elsewhere(origin: &str) -> bool {
+    match Server::from_text(origin) {
+        Ok(Server::Tcp { host, .. }) => {
+            host != "localhost" && !host.ends_with(".localhost") && host.parse::<IpAddr>().is_err()
+        }
+        Ok(Server::Srv { .. }) => true,
+        Ok(Server::Unix(_)) | Err(_) => false,
+    }
+}
+
+/// Whether nobody elsewhere can ask at this address.
+fn is_loopback(address: &str) -> bool {
+    address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
+}
+
 /// The document of `larder run --origin URL`: one origin, one site for every host.
-pub(crate) fn document_for(origin: &str) -> Table {
+pub(crate) fn document_for(origin: &str, flags: &Flags) -> Table {
     let mut document = Table::empty(Place::Flag("--origin"));
     document.set(&["origins", "app", "servers"], "--origin", Value::Text(origin.to_owned()));
+    if is_elsewhere(origin) && flags.listen.iter().all(|address| is_loopback(address)) {
+        // Who asks a larder on this machine names this machine, and no server elsewhere knows that name.
+        document.set(&["origins", "app", "host"], "--origin", Value::Text("upstream".to_owned()));
+    }
     let mut site = Table::empty(Place::Flag("--origin"));
     site.set(&["origin"], "--origin", Value::Text("app".to_owned()));
+    if flags.websocket {
+        site.set(&["websocket"], "--websocket", Value::Boolean(true));
+    }
     let site = Node { place: Place::Flag("--origin"), value: Value::Table(site) };
     document.set(&["site"], "--origin", Value::List(vec![site]));
     document

@@ -47,8 +47,9 @@ pub use value::address::AdminAddress;
 pub use value::certified::CertifiedName;
 pub use value::cidr::Cidr;
 pub use value::disk_size::DiskSize;
-pub use value::duration::print_duration;
+pub use value::duration::{parse as read_duration, print_duration};
 pub use value::glob::{PathGlob, PathRegex, glob_to_regex};
+pub use value::harmless::HarmlessCookie;
 pub use value::hash_by::HashBy;
 pub use value::host::HostPattern;
 pub use value::lifetimes::Lifetimes;
@@ -63,13 +64,15 @@ pub use value::probe::{ProbeHost, ProbeTarget};
 pub use value::query::QueryChoice;
 pub use value::retry_on::RetryOn;
 pub use value::secret::Secret;
+pub use value::sent_host::SentHost;
 pub use value::server::Server;
-pub use value::session::{SESSION_COOKIES, SessionCookie};
+pub use value::session::SessionCookie;
 pub use value::size::ByteSize;
 pub use value::statuses::StatusRange;
 pub use value::target::TargetField;
 pub use value::words::{
-    Balance, CacheMode, Cookies, Ignored, Layout, LogFormat, Protocol, RequestDirectives, SetCookie,
+    Balance, CacheMode, Cookies, HeadMode, Ignored, Invalidate, Layout, LogFormat, Protocol,
+    RequestDirectives, SetCookie,
 };
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ pub struct Checked {
     pub config: Config,
     /// What is probably not meant, in the order of the file.
     pub warnings: Vec<Problem>,
+    /// What holds and may surprise, though nothing is wrong with it, in the order of the file: for `larder check`.
+    pub notes: Vec<Problem>,
 }
 
 /// Reads and checks a file. Relative paths in it start at its directory.
@@ -98,7 +100,7 @@ pub fn parse_with(text: &str, file_name: &str, base_dir: &Path, flags: &Flags) -
 /// # Errors
 /// Everything that is wrong with the flags; each problem names its flag.
 pub fn accelerate(origin: &str, flags: &Flags) -> Result<Checked, Errors> {
-    let mut document = flags::document_for(origin);
+    let mut document = flags::document_for(origin, flags);
     flags.apply(&mut document);
     check(&document, Reading::new(Source::new("", ""), Path::new("")))
 }
@@ -113,7 +115,7 @@ fn check(document: &Table, mut reading: Reading<'_>) -> Result<Checked, Errors> 
     if config.store(&default_store).is_none() {
         config.stores.push((default_store, Store::default()));
     }
-    Ok(Checked { config, warnings: in_order(reading.warnings) })
+    Ok(Checked { config, warnings: in_order(reading.warnings), notes: in_order(reading.notes) })
 }
 
 fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {

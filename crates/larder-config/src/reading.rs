@@ -49,11 +49,13 @@ pub(crate) struct Reading<'a> {
     pub(crate) base_dir: &'a Path,
     pub(crate) errors: Vec<Problem>,
     pub(crate) warnings: Vec<Problem>,
+    /// What holds and may surprise, where nothing is wrong.
+    pub(crate) notes: Vec<Problem>,
 }
 
 impl<'a> Reading<'a> {
     pub(crate) fn new(source: Source<'a>, base_dir: &'a Path) -> Self {
-        Self { source, base_dir, errors: Vec::new(), warnings: Vec::new() }
+        Self { source, base_dir, errors: Vec::new(), warnings: Vec::new(), notes: Vec::new() }
     }
 
     /// A problem, to be completed and then refused or warned about.

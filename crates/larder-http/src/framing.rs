@@ -2,19 +2,19 @@
 //!
 //! In: the fields of a head, then the bytes that follow it. Out: a [`Framing`], and for chunked content the data
 //! without its framing. Every form on which two parsers could disagree is refused rather than repaired: that is what
-//! request smuggling lives on. Trailers are checked, bounded and dropped; so are chunk extensions.
+//! request smuggling lives on. Trailers are checked, bounded and handed out; chunk extensions are checked, bounded and
+//! dropped.
 //! Sans I/O: [`Chunked`] takes what is in a buffer and says what it found; how bytes get there is not its matter.
 //! Deliberately absent: transfer codings other than `chunked`, and content that ends when the connection does.
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::{HeaderMap, Version};
+
+use crate::trailers;
 
 /// Chunk extensions that one body may carry, in bytes.
 const EXTENSION_BYTES_MAX: usize = 4 * 1024;
-/// Trailers that one body may carry, in bytes and in lines.
-const TRAILER_BYTES_MAX: usize = 8 * 1024;
-const TRAILER_LINES_MAX: usize = 100;
 /// A chunk size of more digits is refused, leading zeros or not.
 const SIZE_DIGITS_MAX: u8 = 16;
 /// No content is longer than this; a larger claim is an attack or a mistake.
@@ -141,6 +141,8 @@ pub struct Chunked {
     extension_bytes: usize,
     trailer_bytes: usize,
     trailer_lines: usize,
+    /// The trailer lines so far, each ended by CRLF.
+    trailers: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +170,7 @@ impl Default for Chunked {
             extension_bytes: 0,
             trailer_bytes: 0,
             trailer_lines: 0,
+            trailers: Vec::new(),
         }
     }
 }
@@ -176,6 +179,21 @@ impl Chunked {
     /// Whether the end was reached.
     pub fn is_done(&self) -> bool {
         self.state == State::Done
+    }
+
+    /// The trailers that may be passed on, once the end was reached.
+    pub fn take_trailers(&mut self) -> Option<HeaderMap> {
+        let lines = std::mem::take(&mut self.trailers);
+        let mut fields = HeaderMap::new();
+        for line in lines.split(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\r")) {
+            // Each line has been held against the grammar byte by byte.
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            let (name, value) = line.split_at(colon);
+            let name = HeaderName::from_bytes(name).ok()?;
+            let value = HeaderValue::from_bytes(value.get(1..).unwrap_or_default().trim_ascii()).ok()?;
+            fields.append(name, value);
+        }
+        trailers::permitted(fields).ok().flatten()
     }
 
     /// Takes framing and at most one run of data from the front of `buffer`.
@@ -235,12 +253,15 @@ impl Chunked {
             (State::Line, b'\r') => Ok(State::LastLf),
             (State::Line, byte) if is_token_byte(byte) => {
                 self.trailer_lines += 1;
-                self.trailer(State::Name)
+                self.trailer(byte, State::Name)
             }
-            (State::Name, b':') => self.trailer(State::Value),
-            (State::Name, byte) if is_token_byte(byte) => self.trailer(State::Name),
-            (State::Value, b'\r') => Ok(State::ValueEnd),
-            (State::Value, byte) if is_field_byte(byte) => self.trailer(State::Value),
+            (State::Name, b':') => self.trailer(byte, State::Value),
+            (State::Name, byte) if is_token_byte(byte) => self.trailer(byte, State::Name),
+            (State::Value, b'\r') => {
+                self.trailers.extend_from_slice(b"\r\n");
+                Ok(State::ValueEnd)
+            }
+            (State::Value, byte) if is_field_byte(byte) => self.trailer(byte, State::Value),
             (State::ValueEnd, b'\n') => Ok(State::Line),
             (State::LastLf, b'\n') => Ok(State::Done),
             (State::Line | State::Name | State::Value | State::ValueEnd | State::LastLf, _) => {
@@ -259,11 +280,12 @@ impl Chunked {
         Ok(State::Extension)
     }
 
-    fn trailer(&mut self, next: State) -> Result<State, FramingError> {
+    fn trailer(&mut self, byte: u8, next: State) -> Result<State, FramingError> {
         self.trailer_bytes += 1;
-        if self.trailer_bytes > TRAILER_BYTES_MAX || self.trailer_lines > TRAILER_LINES_MAX {
+        if self.trailer_bytes > trailers::BYTES_MAX || self.trailer_lines > trailers::LINES_MAX {
             return Err(FramingError::Trailer);
         }
+        self.trailers.push(byte);
         Ok(next)
     }
 }
@@ -431,6 +453,22 @@ mod tests {
     }
 
     #[test]
+    fn trailers_are_had_at_the_end_wherever_the_bytes_were_split() {
+        let input = b"1\r\nx\r\n0\r\nX-A:  b\tc \r\nhost: evil\r\nX-A:\r\n\r\n";
+        for cut in 0..input.len() {
+            let (mut decoder, mut buffer) = (Chunked::default(), BytesMut::new());
+            for piece in [&input[..cut], &input[cut..]] {
+                buffer.extend_from_slice(piece);
+                while let Decoded::Data(_) = decoder.decode(&mut buffer).expect("good chunks") {}
+            }
+            let trailers = decoder.take_trailers().expect("trailers");
+            let lines: Vec<_> = trailers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
+            assert_eq!(lines, [("x-a", b"b\tc".as_slice()), ("x-a", b"")]);
+            assert_eq!(decoder.take_trailers(), None);
+        }
+    }
+
+    #[test]
     fn broken_chunks_are_refused() {
         use FramingError::{ChunkEnd, ChunkExtension, ChunkSize, Trailer};
         for (input, error) in [
@@ -480,9 +518,9 @@ mod tests {
         assert!(decode(&[chunks.as_bytes()]).is_ok());
         let chunks = "1;abcdefg\r\nx\r\n".repeat(513);
         assert_eq!(decode(&[chunks.as_bytes()]), Err(FramingError::ChunkExtension));
-        let long = format!("0\r\nA: {}\r\n\r\n", "b".repeat(TRAILER_BYTES_MAX));
+        let long = format!("0\r\nA: {}\r\n\r\n", "b".repeat(trailers::BYTES_MAX));
         assert_eq!(decode(&[long.as_bytes()]), Err(FramingError::Trailer));
-        let many = format!("0\r\n{}\r\n", "a:\r\n".repeat(TRAILER_LINES_MAX + 1));
+        let many = format!("0\r\n{}\r\n", "a:\r\n".repeat(trailers::LINES_MAX + 1));
         assert_eq!(decode(&[many.as_bytes()]), Err(FramingError::Trailer));
     }
 

@@ -13,3 +13,4 @@ pub mod framing;
 pub mod message;
 pub mod target;
 pub mod time;
+pub mod trailers;

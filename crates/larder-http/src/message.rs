@@ -17,6 +17,7 @@ use crate::body::Body;
 use crate::fields::age;
 use crate::fields::cache_status::{CACHE_STATUS, CacheStatus};
 use crate::target::Target;
+use crate::trailers;
 
 /// How a request came in, as far as the key is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,6 +82,8 @@ pub struct Request {
     /// Set when the client asked to switch to WebSocket (RFC 6455) with a well-formed request; any other
     /// `Upgrade` has been dropped.
     pub websocket: bool,
+    /// What the client says about trailers.
+    pub trailers: trailers::Wish,
     /// Who asks.
     pub peer: Peer,
 }

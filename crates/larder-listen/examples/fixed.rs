@@ -1,6 +1,7 @@
 //! The front door with one fixed answer behind it, on one thread: what a hit costs before there is a cache.
 //!
 //! `cargo run --release -p larder-listen --example fixed -- 127.0.0.1:8080 134`
+#![allow(clippy::disallowed_macros, reason = "an example may panic where nobody reads it")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,8 +11,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_http::body::Body;
 use larder_http::message::{PreparedFields, Request, Response, ResponseHead};
-use larder_listen::{Drain, Interims, Metrics, Service, Settings, accept_loop, bind};
-use tokio::sync::Semaphore;
+use larder_listen::{Drain, Interims, Metrics, Service, Settings, Slots, accept_loop, bind};
 
 #[derive(Clone)]
 struct Fixed {
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         socket,
         Arc::new(ArcSwap::from_pointee(Settings::default())),
         service,
-        Arc::new(Semaphore::new(1000)),
+        Slots::new(1000),
         Arc::new(Metrics::default()),
         Drain::new().signal(),
     ))?;

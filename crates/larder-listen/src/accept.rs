@@ -16,7 +16,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use larder_http::message::Peer;
 use socket2::{Domain, Protocol, Type};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::connection::serve_member;
@@ -25,6 +25,7 @@ use crate::error::ListenError;
 use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::settings::Settings;
+use crate::slots::Slots;
 use crate::socket::{self, Listener, Socket};
 
 /// Connections that may wait to be accepted, as far as the system allows as many.
@@ -35,6 +36,23 @@ const ON_THEIR_WAY: Duration = Duration::from_millis(100);
 /// How long to rest when accepting failed for want of descriptors or memory.
 const REST: Duration = Duration::from_millis(100);
 
+/// An address to open, and what stands beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// Where.
+    pub address: SocketAddr,
+    /// Whether `[::]` takes IPv4 connections as well. Means nothing for another address. Default false.
+    pub takes_ipv4: bool,
+    /// Whether this process listens on the port already, so that the probe would find that. Default false.
+    pub is_beside_ours: bool,
+}
+
+impl From<SocketAddr> for Opening {
+    fn from(address: SocketAddr) -> Self {
+        Self { address, takes_ipv4: false, is_beside_ours: false }
+    }
+}
+
 /// An address with one listening socket for each worker.
 #[derive(Debug)]
 pub struct Bound {
@@ -44,31 +62,48 @@ pub struct Bound {
     pub sockets: Vec<std::net::TcpListener>,
 }
 
-/// Opens `workers` sockets that listen on `address`. Blocks for no longer than the system calls take.
+/// Opens `workers` sockets that listen on `address`: see [`Opening::bind`].
 ///
 /// # Errors
 /// The address is in use, or cannot be bound.
 pub fn bind(address: SocketAddr, workers: usize) -> Result<Bound, ListenError> {
-    let failed = |source: io::Error| match source.kind() {
-        io::ErrorKind::AddrInUse => ListenError::InUse(address),
-        _ => ListenError::Bind { address, source },
-    };
-    let probe = open(address, false).map_err(failed)?;
-    let real = probe.local_addr().map_err(failed)?.as_socket().unwrap_or(address);
-    drop(probe);
-    let sockets = (0..workers).map(|_| open(real, true).map(Into::into)).collect::<io::Result<_>>();
-    Ok(Bound { address: real, sockets: sockets.map_err(failed)? })
+    Opening::from(address).bind(workers)
 }
 
-fn open(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {
+impl Opening {
+    /// Opens `workers` sockets that listen there. Blocks for no longer than the system calls take.
+    ///
+    /// # Errors
+    /// The address is in use, or cannot be bound.
+    pub fn bind(self, workers: usize) -> Result<Bound, ListenError> {
+        let address = self.address;
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => ListenError::InUse(address),
+            _ => ListenError::Bind { address, source },
+        };
+        let real = match self.is_beside_ours {
+            true => address,
+            false => {
+                let probe = open(self, false).map_err(failed)?;
+                probe.local_addr().map_err(failed)?.as_socket().unwrap_or(address)
+            }
+        };
+        let opening = Self { address: real, ..self };
+        let sockets = (0..workers).map(|_| open(opening, true).map(Into::into)).collect::<io::Result<_>>();
+        Ok(Bound { address: real, sockets: sockets.map_err(failed)? })
+    }
+}
+
+fn open(opening: Opening, shared: bool) -> io::Result<socket2::Socket> {
+    let Opening { address, takes_ipv4, .. } = opening;
     let socket =
         socket2::Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     // Without it, a restart would have to wait for the last process's connections to be forgotten.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
     if address.is_ipv6() {
-        // So that 0.0.0.0 and [::] can stand beside each other.
-        socket.set_only_v6(true)?;
+        // Said each time: what holds where it is not said is a setting of the system.
+        socket.set_only_v6(!takes_ipv4)?;
     }
     // Accepted sockets inherit it: no system call per connection.
     socket.set_tcp_nodelay(true)?;
@@ -78,12 +113,9 @@ fn open(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
-/// How many connections may be open at once: the descriptors that this process may have, less `reserve` for origins,
-/// stores, logs and files. At least one.
-pub fn connection_slots(reserve: usize) -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-    limit.saturating_sub(reserve).clamp(1, Semaphore::MAX_PERMITS)
+/// An IPv4 address as one, where an IPv6 socket took the connection.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// Accepts connections and serves each in a task of its own, until the drain starts; then accepts what has already
@@ -100,7 +132,7 @@ pub async fn accept_loop<S: Service>(
     socket: std::net::TcpListener,
     settings: Arc<ArcSwap<Settings>>,
     service: S,
-    slots: Arc<Semaphore>,
+    slots: Arc<Slots>,
     metrics: Arc<Metrics>,
     drain: DrainSignal,
 ) -> io::Result<()> {
@@ -111,12 +143,14 @@ pub async fn accept_loop<S: Service>(
         metrics.accepted.add(1);
         // Only a wildcard address leaves open which of our addresses was dialled.
         let local = if local.ip().is_unspecified() { stream.local_addr().unwrap_or(local) } else { local };
+        let (remote, local) = (canonical(remote), canonical(local));
         let (settings, service) = (settings.load_full(), service.clone());
-        let (metrics, membership) = (metrics.clone(), drain.join());
+        let (metrics, membership, slots) = (metrics.clone(), drain.join(), Arc::clone(&slots));
         // Boxed: the runtime moves what it is given several times, also when it has ended.
         tokio::spawn(Box::pin(async move {
             serve_member(stream, Peer { remote, local }, settings, service, metrics, membership).await;
             drop(slot);
+            slots.refill_spare();
         }));
     };
     loop {
@@ -127,7 +161,8 @@ pub async fn accept_loop<S: Service>(
             Some(Ok((stream, remote))) => start(stream, remote, slot),
             Some(Err(error)) => {
                 metrics.accept_errors.add(1);
-                if !is_of_one_connection(&error) {
+                let is_another_tried = is_want_of_descriptors(&error) && slots.release_spare();
+                if !is_of_one_connection(&error) && !is_another_tried {
                     tokio::time::sleep(REST).await;
                 }
             }
@@ -161,12 +196,12 @@ pub async fn accept_loop<S: Service>(
 }
 
 /// Waits for a free slot; `None` where there will never be one again.
-async fn free_slot(slots: &Arc<Semaphore>, metrics: &Metrics) -> Option<OwnedSemaphorePermit> {
-    if let Ok(slot) = slots.clone().try_acquire_owned() {
+async fn free_slot(slots: &Slots, metrics: &Metrics) -> Option<OwnedSemaphorePermit> {
+    if let Some(slot) = slots.take() {
         return Some(slot);
     }
     metrics.accept_paused.add(1);
-    slots.clone().acquire_owned().await.ok()
+    slots.wait().await
 }
 
 /// The next connection, or `None` once the drain has started.
@@ -179,6 +214,11 @@ async fn next_or_drain(
         Poll::Pending => listener.poll_accept(cx).map(Some),
     })
     .await
+}
+
+fn is_want_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {

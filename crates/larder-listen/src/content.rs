@@ -1,8 +1,8 @@
 //! The content of a response, piece by piece, wherever it is kept.
 //!
 //! In: a [`Body`]. Out: its pieces in order, none of them empty or copied. A stream that breaks, or is not as long
-//! as it said, ends in an error, so that it can never end cleanly on a wire. Trailers are dropped: whoever needs
-//! them cannot rely on a cache either. Where each piece costs a frame, [`Gathered`] puts small ones together.
+//! as it said, ends in an error, so that it can never end cleanly on a wire. Trailers are kept until the end was sent. Where each
+//! piece costs a frame, [`Gathered`] puts small ones together.
 
 use std::fs::File;
 use std::ops::{Deref, Range};
@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
 use larder_http::body::{Body, BodyError, Pieces, Stream};
 
 /// How much of a stream may be gathered before it is written.
-const GATHERED_BYTES: usize = 256 * 1024;
+const GATHERED_BYTES: usize = 128 * 1024;
 
 /// Some content.
 pub(crate) enum Piece {
@@ -79,16 +80,26 @@ const FILE_BYTES_MIN: u64 = 16 * 1024;
 
 /// What is still to come.
 pub(crate) enum Source {
-    Done,
+    /// All of it is on its way, but for these trailers.
+    Done(Option<Box<HeaderMap>>),
     Full(Bytes),
-    Memory { owner: Arc<dyn Pieces>, index: usize, offset: usize, left: u64 },
-    Stream { stream: Stream, left: Option<u64> },
+    Memory {
+        owner: Arc<dyn Pieces>,
+        index: usize,
+        offset: usize,
+        left: u64,
+    },
+    Stream {
+        stream: Stream,
+        left: Option<u64>,
+        trailers: Option<Box<HeaderMap>>,
+    },
 }
 
 impl Source {
     pub(crate) fn new(body: Body) -> Self {
         match body {
-            Body::Empty => Self::Done,
+            Body::Empty => Self::Done(None),
             Body::Full(bytes) => Self::Full(bytes),
             Body::Pieces { owner, range } => {
                 let left = range.end.saturating_sub(range.start);
@@ -104,13 +115,26 @@ impl Source {
                 }
                 Self::Memory { owner, index, offset: usize::try_from(offset).unwrap_or(usize::MAX), left }
             }
-            Body::Stream { length, stream } => Self::Stream { stream, left: length },
+            Body::Stream { length, stream } => Self::Stream { stream, left: length, trailers: None },
         }
     }
 
     /// Whether the end was reached.
     pub(crate) fn is_done(&self) -> bool {
-        matches!(self, Self::Done)
+        matches!(self, Self::Done(_))
+    }
+
+    /// What comes behind the content, once its end was reached.
+    pub(crate) fn take_trailers(&mut self) -> Option<HeaderMap> {
+        match self {
+            Self::Done(trailers) => trailers.take().map(|trailers| *trailers),
+            _ => None,
+        }
+    }
+
+    /// Whether the end was reached and nothing comes behind it.
+    fn has_nothing_left(&self) -> bool {
+        matches!(self, Self::Done(None))
     }
 
     /// All that is left, where the kernel can send it from a file.
@@ -120,7 +144,7 @@ impl Source {
         let before: usize = owner.pieces().iter().take(*index).map(Bytes::len).sum();
         let start = (before + *offset) as u64;
         let filed = Filed { owner: Arc::clone(owner), range: start..start + *left };
-        *self = Self::Done;
+        *self = Self::Done(None);
         Some(filed)
     }
 
@@ -133,14 +157,14 @@ impl Source {
     /// The next piece, or `None` at the end.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyError>>> {
         match self {
-            Self::Done => Poll::Ready(None),
+            Self::Done(_) => Poll::Ready(None),
             Self::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
-                *self = Self::Done;
+                *self = Self::Done(None);
                 Poll::Ready((!bytes.is_empty()).then_some(Ok(Piece::Bytes(bytes))))
             }
             Self::Memory { left: 0, .. } => {
-                *self = Self::Done;
+                *self = Self::Done(None);
                 Poll::Ready(None)
             }
             Self::Memory { owner, index, offset, left } => {
@@ -158,7 +182,7 @@ impl Source {
                         *left -= take as u64;
                         let owner = match *left {
                             // With the last piece it is handed on, and not counted once more.
-                            0 => match std::mem::replace(self, Self::Done) {
+                            0 => match std::mem::replace(self, Self::Done(None)) {
                                 Self::Memory { owner, .. } => owner,
                                 _ => return Poll::Ready(None),
                             },
@@ -168,11 +192,17 @@ impl Source {
                     }
                 }
             }
-            Self::Stream { stream, left } => loop {
+            Self::Stream { stream, left, trailers } => loop {
                 match ready!(stream.as_mut().poll_frame(cx)) {
                     Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                     Some(Ok(frame)) => {
-                        let Ok(bytes) = frame.into_data() else { continue };
+                        let bytes = match frame.into_data() {
+                            Ok(bytes) => bytes,
+                            Err(frame) => {
+                                *trailers = frame.into_trailers().ok().map(Box::new);
+                                continue;
+                            }
+                        };
                         if bytes.is_empty() {
                             continue;
                         }
@@ -188,7 +218,7 @@ impl Source {
                         return Poll::Ready(Some(Err(BodyError::Cut)));
                     }
                     None => {
-                        *self = Self::Done;
+                        *self = Self::Done(trailers.take());
                         return Poll::Ready(None);
                     }
                 }
@@ -216,12 +246,14 @@ impl Gathered {
         Self { source, ahead: None }
     }
 
-    /// Whether the end was reached, or is known to come next.
+    /// Whether the end was reached, or is known to come next, without trailers.
     pub(crate) fn is_done(&self) -> bool {
-        match &self.ahead {
-            Some(next) => next.is_none(),
-            None => self.source.is_done(),
-        }
+        self.ahead.as_ref().is_none_or(Option::is_none) && self.source.has_nothing_left()
+    }
+
+    /// What comes behind the content, once its end was reached.
+    pub(crate) fn take_trailers(&mut self) -> Option<HeaderMap> {
+        self.source.take_trailers()
     }
 
     /// As [`Source::poll_next`], in bytes that have an owner of their own.

@@ -21,16 +21,18 @@ mod http2;
 pub mod metrics;
 mod service;
 mod settings;
+mod slots;
 mod socket;
 mod timer;
 
-pub use accept::{Bound, accept_loop, bind};
+pub use accept::{Bound, Opening, accept_loop, bind};
 pub use connection::serve_connection;
 pub use drain::{Drain, DrainSignal};
 pub use error::{ListenError, Refusal};
 pub use metrics::Metrics;
 pub use service::{Interims, Service};
 pub use settings::{Limits, Settings};
+pub use slots::Slots;
 
 /// What the fuzzers and the differential tests look at; not for use by other crates.
 #[doc(hidden)]

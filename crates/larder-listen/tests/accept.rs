@@ -1,4 +1,5 @@
 //! Sockets: a port in use is seen, workers share an address, slots bound what is open.
+#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -6,11 +7,10 @@ mod support;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use larder_listen::{Drain, ListenError, Metrics, Settings, accept_loop, bind};
+use larder_listen::{Drain, ListenError, Metrics, Opening, Settings, Slots, accept_loop, bind};
 use support::{Door, House, eventually, soon};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 
 #[test]
 fn a_port_in_use_is_seen_although_the_sockets_would_share_it() {
@@ -24,6 +24,25 @@ fn a_port_in_use_is_seen_although_the_sockets_would_share_it() {
     assert!(matches!(nowhere, Err(ListenError::Bind { .. })), "{nowhere:?}");
 }
 
+#[test]
+fn any_address_of_ipv6_takes_ipv4_only_where_that_is_asked_for() {
+    let any = std::net::SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, 0));
+    if bind(any, 1).is_err() {
+        println!("skipped: this machine has no IPv6");
+        return;
+    }
+    for takes_ipv4 in [true, false] {
+        let bound = Opening { takes_ipv4, ..any.into() }.bind(2).unwrap();
+        let port = bound.address.port();
+        assert!(std::net::TcpStream::connect(("::1", port)).is_ok());
+        assert_eq!(std::net::TcpStream::connect(("127.0.0.1", port)).is_ok(), takes_ipv4);
+        // An IPv4 address of its own stands beside it only where it leaves it the port.
+        assert_eq!(bind(std::net::SocketAddr::from(([0, 0, 0, 0], port)), 1).is_ok(), !takes_ipv4);
+        let beside = Opening { is_beside_ours: true, takes_ipv4: !takes_ipv4, address: bound.address };
+        assert!(beside.bind(2).is_ok(), "a reload changes what it takes");
+    }
+}
+
 #[tokio::test]
 async fn no_more_connections_are_open_than_there_are_slots() {
     let mut bound = bind("127.0.0.1:0".parse().unwrap(), 1).unwrap();
@@ -32,7 +51,7 @@ async fn no_more_connections_are_open_than_there_are_slots() {
         bound.sockets.pop().unwrap(),
         Arc::new(ArcSwap::from_pointee(Settings::default())),
         House::default(),
-        Arc::new(Semaphore::new(2)),
+        Slots::new(2),
         metrics.clone(),
         drain.signal(),
     ));

@@ -24,6 +24,7 @@ async fn requests_are_served_in_order_on_one_connection_however_they_arrive() {
         ["GET a.test /a HTTP/1.1", "POST b /later HTTP/1.1", "POST c:81 /c?d HTTP/1.1", "GET d /?q HTTP/1.1"];
     assert_eq!(door.lines(), expected);
     assert!(whole.contains("POST c:81 /c?d HTTP/1.1\nabc"));
+    assert_eq!(door.house.seen.lock()[2].trailers["t"], "x");
     let mut client = door.connect().await;
     for byte in requests.bytes() {
         client.write([byte]).await;

@@ -99,10 +99,14 @@ async fn content_flows_as_it_is_read() {
     }
     let mut trailers = HeaderMap::new();
     trailers.insert("x-trailer", "1".parse().unwrap());
+    trailers.insert("content-length", "1".parse().unwrap());
     stream.send_trailers(trailers).unwrap();
     let (parts, _) = read(response).await.unwrap();
     assert_eq!(parts.status, 200);
-    assert_eq!(door.house.seen.lock()[0].body.as_ref().map(Vec::len), Ok(1_000_000));
+    let seen = door.house.seen.lock()[0].clone();
+    assert_eq!(seen.body.as_ref().map(Vec::len), Ok(1_000_000));
+    assert_eq!(seen.trailers["x-trailer"], "1");
+    assert_eq!(seen.trailers.len(), 1, "content-length is no trailer");
 }
 
 #[tokio::test]

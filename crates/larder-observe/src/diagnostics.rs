@@ -3,20 +3,31 @@
 //! In: a kind and a subject that say which messages are the same thing, and a text. Out: one line each, but the same
 //! thing at most once per ten seconds, with the number of times it was left out; a flood of failures is a handful of
 //! lines. Control characters are escaped and a line's length is bounded, since texts may quote what a peer sent.
-//! Writing is done by a thread of its own behind a bounded queue, so that a stuck stderr never stops a worker.
+//! Writing is done by a thread of its own behind a bounded queue, so that a stuck stderr never stops a worker. A line that
+//! finds no room there, or that stderr does not take, is dropped and counted.
 //! Deliberately absent: verbosity levels and targets. What belongs to one exchange is in the access log.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display, Write as _};
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
 use larder_http::time::{Clock, Now};
 use parking_lot::Mutex;
 
+mod panics;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use writer::{Line, Writer};
+
 use crate::error::ObserveError;
+use crate::exposition::Exposition;
+use crate::family;
 
 /// The same thing is said at most once per this time.
 const EVERY: Duration = Duration::from_secs(10);
@@ -26,6 +37,8 @@ const THINGS_MAX: usize = 1024;
 const QUEUE_LINES: usize = 256;
 /// A message's length in bytes before escaping; the rest is cut.
 const MESSAGE_BYTES_MAX: usize = 2048;
+/// The length in bytes of a text that has a form of its own; the rest is cut at the end of a line.
+const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +61,8 @@ struct Shared {
     clock: Clock,
     lines: Option<SyncSender<Line>>,
     things: Mutex<Things>,
+    /// Messages that were not written, since the start.
+    dropped: Arc<AtomicU64>,
 }
 
 /// What was said lately; the lock is held for a look-up, never while writing.
@@ -62,11 +77,6 @@ struct Things {
 struct Thing {
     said: Now,
     left_out: u64,
-}
-
-enum Line {
-    Text(String),
-    Flush(SyncSender<()>),
 }
 
 impl Diagnostics {
@@ -84,10 +94,12 @@ impl Diagnostics {
     /// No thread could be started.
     pub fn to(clock: Clock, sink: impl Write + Send + 'static) -> Result<Self, ObserveError> {
         let (lines, received) = sync_channel(QUEUE_LINES);
-        let shared = Arc::new(Shared { clock, lines: Some(lines), things: Mutex::default() });
+        let dropped = Arc::new(AtomicU64::new(0));
+        let writer = Writer::new(received, sink, Arc::clone(&dropped));
+        let shared = Arc::new(Shared { clock, lines: Some(lines), things: Mutex::default(), dropped });
         let weak = Arc::downgrade(&shared);
         let body = move || {
-            write_lines(&received, sink, || match weak.upgrade() {
+            writer.run(|| match weak.upgrade() {
                 Some(shared) => shared.overdue(),
                 None => Vec::new(),
             });
@@ -100,7 +112,8 @@ impl Diagnostics {
 
     /// Messages to nowhere, for tests and tools.
     pub fn silent() -> Self {
-        Self { shared: Arc::new(Shared { clock: Clock::default(), lines: None, things: Mutex::default() }) }
+        let (clock, dropped) = (Clock::default(), Arc::default());
+        Self { shared: Arc::new(Shared { clock, lines: None, things: Mutex::default(), dropped }) }
     }
 
     /// News; see [`Diagnostics::say`].
@@ -126,6 +139,37 @@ impl Diagnostics {
             return;
         };
         self.shared.send(line(level, &message, left_out));
+    }
+
+    /// Says `message` each time, however soon it comes again: the answer to what an operator did.
+    pub fn tell(&self, level: Level, message: impl Display) {
+        self.shared.send(line(level, &message, 0));
+    }
+
+    /// Prints a text of larder's own as it is: of several lines, or in a form of its own. What peers or files say in it has
+    /// to be escaped already.
+    pub fn print(&self, text: impl Display) {
+        let mut text = text.to_string();
+        if text.len() > TEXT_BYTES_MAX {
+            let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+            let end = text.get(..end).and_then(|kept| kept.rfind('\n')).unwrap_or(end);
+            text.truncate(end);
+            text.push_str("\n...");
+        }
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        self.shared.send(text);
+    }
+
+    /// Messages that were not written: there was no room in the queue, or stderr failed.
+    pub fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Adds the family of the messages.
+    pub fn expose(&self, out: &mut Exposition) {
+        out.family(&family::MESSAGES_DROPPED).value(&[], self.dropped());
     }
 
     /// Waits for at most `limit` until what was said is written. Blocks the calling thread, so it is for the end of
@@ -191,7 +235,11 @@ impl Shared {
     fn send(&self, line: String) {
         let sent = self.lines.as_ref().is_none_or(|lines| lines.try_send(Line::Text(line)).is_ok());
         if !sent {
-            self.things.lock().surplus += 1;
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            // A panic may be told from within the lock.
+            if let Some(mut things) = self.things.try_lock() {
+                things.surplus += 1;
+            }
         }
     }
 
@@ -210,7 +258,8 @@ impl Shared {
         }
         if things.surplus > 0 {
             let surplus = std::mem::take(&mut things.surplus);
-            lines.push(line(Level::Info, &format_args!("{surplus} other messages were left out"), 0));
+            let messages = if surplus == 1 { "message was" } else { "messages were" };
+            lines.push(line(Level::Info, &format_args!("{surplus} other {messages} left out"), 0));
         }
         things.sweep(now);
         lines
@@ -262,115 +311,5 @@ impl fmt::Write for Bounded {
             }
         }
         Ok(())
-    }
-}
-
-/// Writes until all senders are gone; what cannot be written is lost, there is nowhere to say so.
-fn write_lines(lines: &Receiver<Line>, mut sink: impl Write, overdue: impl Fn() -> Vec<String>) {
-    let mut checked = Instant::now();
-    loop {
-        let next = lines.recv_timeout(EVERY.saturating_sub(checked.elapsed()));
-        if let Ok(Line::Text(text)) = &next {
-            let _ = sink.write_all(text.as_bytes());
-        }
-        if !matches!(next, Ok(Line::Text(_))) || checked.elapsed() >= EVERY {
-            checked = Instant::now();
-            overdue().iter().for_each(|text| drop(sink.write_all(text.as_bytes())));
-        }
-        match next {
-            Ok(Line::Flush(done)) => {
-                let _ = sink.flush();
-                let _ = done.send(());
-            }
-            Err(RecvTimeoutError::Disconnected) => return,
-            Ok(Line::Text(_)) | Err(RecvTimeoutError::Timeout) => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Clone, Default)]
-    struct Sink(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Sink {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    const LIMIT: Duration = Duration::from_secs(10);
-
-    fn said(act: impl FnOnce(&Diagnostics, &Clock)) -> String {
-        let (sink, clock) = (Sink::default(), Clock::default());
-        let diagnostics = Diagnostics::to(clock.clone(), sink.clone()).unwrap();
-        act(&diagnostics, &clock);
-        assert!(diagnostics.flush(LIMIT));
-        let bytes = sink.0.lock().clone();
-        String::from_utf8(bytes).unwrap()
-    }
-
-    #[test]
-    fn levels_are_words_before_the_message() {
-        let text = said(|d, _| {
-            d.info("a", "", "ready");
-            d.warn("b", "", "odd");
-            d.error("c", "", "bad");
-        });
-        assert_eq!(text, "larder: ready\nlarder: warning: odd\nlarder: error: bad\n");
-    }
-
-    #[test]
-    fn the_same_thing_is_said_once_in_ten_seconds_with_a_count() {
-        let text = said(|d, clock| {
-            for _ in 0..1000 {
-                d.warn("origin", "app refused", "app: refused");
-            }
-            d.warn("origin", "app timeout", "app: timeout");
-            clock.advance(EVERY);
-            d.warn("origin", "app refused", "app: refused");
-        });
-        let expected = "larder: warning: app: refused\nlarder: warning: app: timeout\n\
-                        larder: warning: app: refused (999 more since it was last said)\n";
-        assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn what_was_left_out_is_told_even_if_it_never_happens_again() {
-        let text = said(|d, clock| {
-            (0..3).for_each(|_| d.warn("origin", "app", "down"));
-            clock.advance(EVERY);
-        });
-        assert_eq!(text, "larder: warning: down\nlarder: origin: app: 2 more\n");
-    }
-
-    #[test]
-    fn a_flood_of_different_things_is_bounded() {
-        let text = said(|d, _| (0..5000).for_each(|i| d.warn("k", &i.to_string(), "x")));
-        assert!(text.lines().count() <= THINGS_MAX + 1);
-        assert!(text.contains("other messages were left out"), "{text}");
-    }
-
-    #[test]
-    fn a_message_is_one_line_of_bounded_length() {
-        let text =
-            said(|d, _| d.error("k", "", format!("a\nlarder: fake\x1b[2J\u{85}{}", "y".repeat(10_000))));
-        assert_eq!(text.lines().count(), 1);
-        assert!(text.starts_with("larder: error: a\\u{a}larder: fake\\u{1b}[2J\\u{85}yyy"), "{text}");
-        assert!(text.len() < MESSAGE_BYTES_MAX + 100);
-    }
-
-    #[test]
-    fn nothing_is_written_by_the_silent_one() {
-        let silent = Diagnostics::silent();
-        silent.error("k", "", "x");
-        assert!(silent.flush(Duration::ZERO));
     }
 }

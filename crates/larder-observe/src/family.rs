@@ -71,6 +71,9 @@ families! {
     REQUESTS = "larder_requests_total" Counter "requests" ["route", "method", "code_class"]
         "Requests answered, by site, method and class of status code."
         "The rate of traffic and of errors. `route` is the site's name, or its first host; unknown methods are `other`.";
+    REQUESTS_TURNED_AWAY = "larder_requests_turned_away_total" Counter "requests" ["reason"]
+        "Requests that belong to no site, by reason."
+        "`unknown-host` (421), `climbing-path` (400) and `loop` (508): the words of `Cache-Status` and of the log.";
     REQUEST_SECONDS = "larder_request_duration_seconds" Histogram "seconds" ["served"]
         "Time from a request's head to the end of its response."
         "What clients wait for, apart for `hit`, `forwarded` and `local` (static files and errors).";
@@ -98,6 +101,9 @@ families! {
     REFRESHES_PUT_OFF = "larder_refreshes_put_off_total" Counter "fetches" []
         "Fetches that nobody waits for and that did not begin, because too many were under way."
         "When this rises, more goes stale than the origins can bring again: longer lifetimes, or `jitter`, help.";
+    COOKIES_WITHHELD = "larder_cookies_withheld_total" Counter "responses" []
+        "Answers of origins with cookies that may be one person's: what is stored is without them."
+        "Each is a cookie that a client would have shared with all others. `detail=cookies-withheld` in the log tells the URLs.";
     STORED = "larder_stored_total" Counter "responses" ["cache"]
         "Responses stored."
         "The rate of fills.";
@@ -107,6 +113,9 @@ families! {
     NOT_STORED = "larder_not_stored_total" Counter "responses" ["reason"]
         "Responses that were not stored, by reason."
         "Why the hit ratio is not higher: the reasons are those of the log and of `Cache-Status`.";
+    LET_GO = "larder_slow_readers_total" Counter "responses" ["outcome"]
+        "Responses whose client read a large body so slowly that its store let go of it."
+        "`resumed` ones went on from a new fetch of the rest; `cut` ones could not: no strong `ETag`, or an origin that answers no ranges.";
     CACHE_BYTES = "larder_cache_bytes" Gauge "bytes" ["cache", "tier"]
         "Bytes held by a store."
         "Fill level; it includes bytes that an evicted response still holds for its last reader.";
@@ -128,6 +137,9 @@ families! {
     INVALIDATIONS = "larder_invalidations_total" Counter "invalidations" ["kind"]
         "Invalidations, by kind."
         "Writes through larder and purges, each of which costs later hits.";
+    INVALIDATED = "larder_requests_invalidated_total" Counter "requests" []
+        "Requests that asked the origin because an unsafe request had invalidated what is stored for them."
+        "What the writes cost: with `invalidate = \"validate\"` a 304 each where the page did not change.";
     ORIGIN_SECONDS = "larder_origin_request_duration_seconds" Histogram "seconds" ["upstream"]
         "Time from asking an origin to its final response head."
         "The origin's speed as larder sees it; its count is the number of answered fetches.";
@@ -137,9 +149,15 @@ families! {
     LOG_DROPPED = "larder_log_dropped_total" Counter "lines" []
         "Access log lines dropped because the queue was full or the target failed."
         "The log never makes a request wait; when this rises, its disk or pipe is too slow.";
+    MESSAGES_DROPPED = "larder_messages_dropped_total" Counter "messages" []
+        "Messages for standard error that were not written because the queue was full or the target failed."
+        "Messages never make larder wait or end; when this rises, the disk or the pipe behind standard error is stuck.";
     CONFIG_RELOADS = "larder_config_reloads_total" Counter "reloads" ["result"]
         "Configuration reloads, by `ok` or `error`."
         "A rise of `error` means that the file on disk is not what runs.";
+    CONNECTIONS_MAX = "larder_connections_max" Gauge "connections" []
+        "The most client connections at once."
+        "What the file descriptors of the process allow beside stores and origins; beyond it connections wait in the kernel.";
     TASKS = "larder_tasks" Gauge "tasks" ["worker"]
         "Tasks alive on a worker's runtime."
         "A check that none leak: idle, it returns to its base.";

@@ -16,7 +16,8 @@ macro_rules! id {
         pub struct $name(pub(crate) u16);
 
         impl $name {
-            pub(crate) fn index(self) -> usize {
+            /// In the order in which names came.
+            pub fn index(self) -> usize {
                 usize::from(self.0)
             }
         }

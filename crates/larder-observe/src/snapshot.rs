@@ -13,7 +13,9 @@ use crate::family;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::label::{CodeClass, Label, MethodLabel, Served};
 use crate::metrics::Metrics;
-use crate::worker::{ABORTED, BODY_BYTES, BY_HAND, COLLAPSED, FILLS, STORED, WorkerMetrics, request_place};
+use crate::worker::{
+    ABORTED, BODY_BYTES, BY_HAND, COLLAPSED, FILLS, LET_GO, STORED, WorkerMetrics, request_place,
+};
 
 /// How often something with a fixed name happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +88,14 @@ pub struct Snapshot {
     pub refreshes: Vec<Count>,
     /// Requests that would not wait for another's fetch any longer.
     pub went_alone: u64,
+    /// Clients that read a large body so slowly that its store let go of it, by what became of them.
+    pub let_go: Vec<Count>,
+    /// Requests that found something invalidated.
+    pub requests_invalidated: u64,
     /// Fetches that nobody waits for and that did not begin.
     pub refreshes_put_off: u64,
+    /// Answers with cookies for their own client alone, whose stored responses are without them.
+    pub cookies_withheld: u64,
     /// Tasks alive, by worker; 0 where a worker does not tell.
     pub tasks: Vec<usize>,
     /// Reloads that took effect, and those that did not.
@@ -155,7 +163,8 @@ impl Snapshot {
                 OriginSnapshot { name, duration: sum_histograms(cells.iter().map(|c| &c.duration)) }
             });
         let by_reason = |tokens: &'static [&'static str], of: fn(&WorkerMetrics) -> &Cells| {
-            counts(tokens.iter().copied(), sum(workers.iter().map(|w| of(w)), tokens.len()))
+            let all = workers.iter().chain(std::iter::once(&metrics.aside));
+            counts(tokens.iter().copied(), sum(all.map(|w| of(w)), tokens.len()))
         };
         let served = Served::TOKENS.iter().enumerate();
         Self {
@@ -171,8 +180,11 @@ impl Snapshot {
             not_stored: by_reason(vocabulary.not_stored, |w| &w.not_stored),
             invalidations: by_reason(vocabulary.invalidation, |w| &w.invalidations),
             refreshes: by_reason(vocabulary.refresh, |w| &w.refreshes),
+            requests_invalidated: sum(workers.iter().map(|w| &w.requests_invalidated), 1)[0],
             went_alone: sum(workers.iter().map(|w| &w.went_alone), 1)[0],
+            let_go: by_reason(&LET_GO, |w| &w.let_go),
             refreshes_put_off: sum(workers.iter().map(|w| &w.put_off), 1)[0],
+            cookies_withheld: sum(workers.iter().map(|w| &w.cookies_withheld), 1)[0],
             tasks: workers.iter().map(|w| w.tasks.get().map_or(0, |count| count())).collect(),
             reloads: metrics.reloads(),
         }
@@ -189,8 +201,11 @@ impl Snapshot {
         by_reason(&family::NOT_STORED, &self.not_stored);
         by_reason(&family::INVALIDATIONS, &self.invalidations);
         by_reason(&family::REFRESHES, &self.refreshes);
+        by_reason(&family::LET_GO, &self.let_go);
+        out.family(&family::INVALIDATED).value(&[], self.requests_invalidated);
         out.family(&family::COLLAPSE_ALONE).value(&[], self.went_alone);
         out.family(&family::REFRESHES_PUT_OFF).value(&[], self.refreshes_put_off);
+        out.family(&family::COOKIES_WITHHELD).value(&[], self.cookies_withheld);
         self.routes.iter().for_each(|route| route.expose(out));
         self.caches.iter().for_each(|cache| cache.expose(out));
         self.origins.iter().for_each(|origin| origin.expose(out));

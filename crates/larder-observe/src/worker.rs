@@ -48,6 +48,9 @@ pub(crate) struct OriginCells {
 type Slots<T> = Box<[OnceLock<Box<T>>]>;
 type TaskCount = Box<dyn Fn() -> usize + Send + Sync>;
 
+/// What became of clients whose body was let go of.
+pub(crate) const LET_GO: [&str; 2] = ["resumed", "cut"];
+
 /// The counters that one worker writes and everybody may read. Shared by the worker's tasks through an `Arc`.
 pub struct WorkerMetrics {
     vocabulary: Vocabulary,
@@ -60,7 +63,10 @@ pub struct WorkerMetrics {
     pub(crate) invalidations: Cells,
     pub(crate) refreshes: Cells,
     pub(crate) went_alone: Cells,
+    pub(crate) let_go: Cells,
+    pub(crate) requests_invalidated: Cells,
     pub(crate) put_off: Cells,
+    pub(crate) cookies_withheld: Cells,
     pub(crate) tasks: OnceLock<TaskCount>,
 }
 
@@ -86,7 +92,10 @@ impl WorkerMetrics {
             invalidations: Cells::new(vocabulary.invalidation.len()),
             refreshes: Cells::new(vocabulary.refresh.len()),
             went_alone: Cells::new(1),
+            let_go: Cells::new(LET_GO.len()),
+            requests_invalidated: Cells::new(1),
             put_off: Cells::new(1),
+            cookies_withheld: Cells::new(1),
             tasks: OnceLock::new(),
         }
     }
@@ -185,9 +194,24 @@ impl WorkerMetrics {
         self.put_off.add(0, 1);
     }
 
+    /// What is stored is without cookies that the origin set.
+    pub fn cookies_withheld(&self) {
+        self.cookies_withheld.add(0, 1);
+    }
+
     /// A request waited long enough for somebody else's fetch.
     pub fn went_alone(&self) {
         self.went_alone.add(0, 1);
+    }
+
+    /// A client read a large body so slowly that its store let go of it: it went on from a new fetch, or was cut.
+    pub fn let_go(&self, is_resumed: bool) {
+        self.let_go.add(usize::from(!is_resumed), 1);
+    }
+
+    /// A request asked the origin because what is stored for it had been invalidated.
+    pub fn request_invalidated(&self) {
+        self.requests_invalidated.add(0, 1);
     }
 
     /// Something was invalidated.

@@ -3,12 +3,13 @@
 //! In: what an attempt brought. Out: an [`OriginResponse`], whose body or tunnel holds the connection and counts as in
 //! flight until it ends; or why the answer cannot be believed, after which the connection is closed.
 
-use http::response::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::Body as _;
 use hyper::upgrade::Upgraded;
 use larder_http::body::Body;
+use larder_http::fields::content_type;
 use larder_http::message::Tunnel;
+use larder_http::trailers;
 use tokio::time::Instant;
 
 use crate::answer::{self, OriginResponse};
@@ -40,7 +41,7 @@ pub(crate) async fn accept(
     mut in_flight: InFlight,
 ) -> Result<OriginResponse, OriginError> {
     let Reached { mut ticket, answered, timing } = reached;
-    let Answered { lease, response, is_upload_complete } = answered;
+    let Answered { lease, response, is_upload_complete, uploading } = answered;
     let reused = lease.is_reused;
     let (server, tag) = (ticket.endpoint().server().clone(), ticket.endpoint().tag());
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -59,6 +60,7 @@ pub(crate) async fn accept(
             status,
             fields,
             content_length: None,
+            announced: None,
             body: Body::Empty,
             tunnel: Some(tunnel),
             server,
@@ -71,13 +73,14 @@ pub(crate) async fn accept(
     let framing = answer::check(&parts, &asked.method, &settings.head).inspect_err(|_| ticket.failed())?;
     ticket.succeeded();
     in_flight.stay(ticket);
-    let limit = match is_event_stream(&parts) {
+    let limit = match content_type::is_stream(&parts.headers) {
         true => settings.timeouts.event_stream,
         false => settings.timeouts.between_bytes,
     };
+    let announced = trailers::announced(&parts.headers);
     answer::strip(&mut parts.headers);
     let is_reusable = framing.is_reusable && is_upload_complete;
-    let hold = Hold { lease, is_reusable, _in_flight: in_flight };
+    let hold = Hold { lease, is_reusable, uploading, _in_flight: in_flight };
     let body = if incoming.is_end_stream() {
         hold.finish();
         Body::Empty
@@ -89,6 +92,7 @@ pub(crate) async fn accept(
         status: parts.status,
         fields: parts.headers,
         content_length: framing.content_length,
+        announced: announced.filter(|_| !body.is_empty()),
         body,
         tunnel: None,
         server,
@@ -117,12 +121,4 @@ async fn switch(
         .map_err(|_| OriginError::Closed)?;
     answer::strip(&mut parts.headers);
     Ok((parts.status, parts.headers, upgraded))
-}
-
-fn is_event_stream(parts: &Parts) -> bool {
-    parts
-        .headers
-        .get(http::header::CONTENT_TYPE)
-        .and_then(|value| value.as_bytes().split(|b| *b == b';').next())
-        .is_some_and(|media_type| media_type.trim_ascii().eq_ignore_ascii_case(b"text/event-stream"))
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use http::header;
 use http::response::Parts;
-use http::{HeaderMap, Method, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use larder_http::body::Body;
 use larder_http::message::{Interim, Tunnel};
 
@@ -41,6 +41,8 @@ pub struct OriginResponse {
     pub fields: HeaderMap,
     /// What the origin announced, also where no content follows (HEAD, 304).
     pub content_length: Option<u64>,
+    /// The trailers that are announced to come behind the body.
+    pub announced: Option<HeaderValue>,
     /// `Empty`, or a `Stream` with the length from the framing. Never ends cleanly before its framing says so.
     pub body: Body,
     /// Both directions, where WebSocket was asked for and granted.

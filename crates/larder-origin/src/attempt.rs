@@ -15,16 +15,18 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method, Response, StatusCode};
 use larder_http::body::BodyError;
+use larder_http::fields::content_type;
 use larder_http::message::Interim;
 use tokio::time::Instant;
 
 use crate::answer::{self, InterimSink};
 use crate::download::Incoming;
 use crate::error::OriginError;
-use crate::http2;
+use crate::http2::{self, Uploading};
 use crate::lease::{Held, Lease};
 use crate::request::Outgoing;
-use crate::settings::OriginSettings;
+use crate::settings::{OriginSettings, Timeouts};
+use crate::tls;
 use crate::upload::Progress;
 use crate::wire::Trace;
 
@@ -56,6 +58,8 @@ pub(crate) struct Answered {
     pub(crate) lease: Lease,
     pub(crate) response: Response<Incoming>,
     pub(crate) is_upload_complete: bool,
+    /// The rest of the upload, where it goes on beside the response.
+    pub(crate) uploading: Option<Uploading>,
 }
 
 /// Sends `outgoing` over `lease` and waits for the final head, until `total` at most.
@@ -77,11 +81,12 @@ pub(crate) async fn attempt(
 
 async fn over_http1(
     mut lease: Lease,
-    outgoing: Outgoing,
+    mut outgoing: Outgoing,
     interims: Option<&InterimSink>,
     settings: &OriginSettings,
     total: Option<Instant>,
 ) -> Result<Answered, Failed> {
+    outgoing.body.send_unannounced(false);
     // A new connection cannot have gone stale, so only a kept one needs what a second attempt would send.
     let is_reused = lease.is_reused;
     let Some(connection) = lease.http1() else {
@@ -94,9 +99,9 @@ async fn over_http1(
     let progress = outgoing.body.progress();
     let mut request = outgoing.into_request();
     relay_interims(&mut request, interims.cloned(), trace.clone());
+    let limit = first_byte_limit(request.headers(), settings);
 
     let mut answer = pin!(connection.sender.try_send_request(request));
-    let limit = settings.timeouts.first_byte;
     let mut timer = pin!(tokio::time::sleep_until(Late::at(trace.last_write(), limit, total)));
     let outcome = std::future::poll_fn(|cx| {
         if let Poll::Ready(outcome) = answer.as_mut().poll(cx) {
@@ -122,7 +127,12 @@ async fn over_http1(
                 progress.stop();
                 lease.shared().metrics.upload_stopped();
             }
-            Ok(Answered { lease, response: response.map(Incoming::Http1), is_upload_complete })
+            Ok(Answered {
+                lease,
+                response: response.map(Incoming::Http1),
+                is_upload_complete,
+                uploading: None,
+            })
         }
         Err(late) => Err(Failed::new(late.error(&progress), None)),
         Ok(Err(_)) if progress.error().is_some() => {
@@ -147,6 +157,12 @@ async fn over_http1(
 /// Whether sending a request once more cannot do more than asking twice.
 pub(crate) fn is_plain_read(outgoing: &Outgoing) -> bool {
     outgoing.body.is_nothing() && matches!(*outgoing.head.method(), Method::GET | Method::HEAD)
+}
+
+/// How long the head may take: the servers of gRPC send it with the first message, which may be long in coming.
+pub(crate) fn first_byte_limit(request: &HeaderMap, settings: &OriginSettings) -> Duration {
+    let Timeouts { first_byte, event_stream, .. } = settings.timeouts;
+    if content_type::is_grpc(request) { first_byte.max(event_stream) } else { first_byte }
 }
 
 /// Which limit of time passed before the head.
@@ -188,6 +204,8 @@ fn head_error(error: &hyper::Error, trace: &Trace) -> OriginError {
         OriginError::HeadTooLarge
     } else if error.is_parse() || error.is_parse_status() {
         OriginError::BadResponse("malformed head")
+    } else if let Some(alert) = tls::alert_within(error) {
+        OriginError::tls(alert)
     } else {
         OriginError::Closed
     }

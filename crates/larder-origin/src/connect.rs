@@ -185,10 +185,11 @@ impl Dial {
             return Ok((Transport::Clear(socket), protocol == Protocol::Http2));
         };
         let connector = if protocol == Protocol::Http1 { &tls.http1_only } else { &tls.connector };
-        let stream = connector.connect(tls.name.clone(), socket).await.map_err(OriginError::Tls)?;
+        let stream = connector.connect(tls.name.clone(), socket).await.map_err(OriginError::tls)?;
         let chose_http2 = stream.get_ref().1.alpn_protocol() == Some(tls::HTTP2);
         if protocol == Protocol::Http2 && !chose_http2 {
-            return Err(OriginError::Tls(io::Error::other("the server did not choose http/2 (alpn h2)")));
+            let error = io::Error::other(rustls::Error::NoApplicationProtocol);
+            return Err(OriginError::tls(error));
         }
         Ok((Transport::Tls(Box::new(stream)), chose_http2))
     }

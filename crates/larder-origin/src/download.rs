@@ -4,7 +4,7 @@
 //! checked and timed. It ends cleanly only where the framing says so; then, and only then, the connection goes back to
 //! its pool. Dropped early, broken or stalled, it takes the connection with it, of HTTP/2 only the stream.
 //! The clock between two reads runs only while we wait for the origin: a slow reader is not a slow origin. The limit
-//! on the whole exchange runs always. Trailers are dropped.
+//! on the whole exchange runs always. Trailers come last, those that may travel.
 
 use std::error::Error as _;
 use std::future::Future as _;
@@ -16,9 +16,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use larder_http::body::BodyError;
+use larder_http::trailers;
 use tokio::time::{Instant, Sleep};
 
-use crate::http2;
+use crate::http2::{self, Uploading};
 use crate::lease::Lease;
 use crate::metrics::InFlight;
 
@@ -40,9 +41,7 @@ impl HttpBody for Incoming {
             Self::Http1(incoming) => Pin::new(incoming)
                 .poll_frame(cx)
                 .map(|frame| frame.map(|outcome| outcome.map_err(|error| body_error(&error)))),
-            Self::Http2(content) => {
-                content.poll_data(cx).map(|data| data.map(|outcome| outcome.map(Frame::data)))
-            }
+            Self::Http2(content) => content.poll_frame(cx),
         }
     }
 
@@ -66,12 +65,19 @@ pub(crate) struct Hold {
     pub(crate) lease: Lease,
     /// Whether the connection may be used again after a clean end.
     pub(crate) is_reusable: bool,
+    /// What is left of the request goes on until the response has ended.
+    pub(crate) uploading: Option<Uploading>,
     pub(crate) _in_flight: InFlight,
 }
 
 impl Hold {
     /// The message is complete.
     pub(crate) fn finish(self) {
+        let is_left = self.uploading.as_ref().is_some_and(|uploading| !uploading.is_complete());
+        if let Some(slot) = self.lease.slot().filter(|_| is_left) {
+            self.lease.shared().metrics.upload_stopped();
+            slot.leave();
+        }
         // Of a shared connection only the place on it is given back, and that ends whatever became of the stream.
         if self.is_reusable || self.lease.slot().is_some() {
             self.lease.give_back();
@@ -156,11 +162,20 @@ impl HttpBody for Download {
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(self.fail(error)))),
                 Poll::Ready(Some(Ok(frame))) => {
                     self.is_waiting = false;
-                    let Ok(data) = frame.into_data() else { continue };
+                    let frame = match frame.into_data() {
+                        Ok(data) => Frame::data(data),
+                        Err(frame) => match trailers::permitted(frame.into_trailers().unwrap_or_default()) {
+                            Ok(Some(fields)) => Frame::trailers(fields),
+                            Ok(None) => continue,
+                            Err(trailers::TooMany) => {
+                                return Poll::Ready(Some(Err(self.fail(BodyError::TooLarge))));
+                            }
+                        },
+                    };
                     if self.incoming.is_end_stream() {
                         self.finish();
                     }
-                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                    return Poll::Ready(Some(Ok(frame)));
                 }
             }
         }

@@ -8,6 +8,8 @@ use std::io;
 use http::StatusCode;
 use larder_http::body::BodyError;
 
+use crate::tls::TlsFailure;
+
 /// A full queue empties as fast as the origin answers, so soon is as good a guess as any.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
@@ -53,9 +55,9 @@ pub enum OriginError {
     /// The server's name has no address.
     #[error("name not resolved")]
     Dns(#[source] io::Error),
-    /// The TLS handshake failed.
-    #[error("tls handshake failed")]
-    Tls(#[source] io::Error),
+    /// The TLS handshake failed; why, and the error behind it.
+    #[error("tls handshake failed: {}", .0.sentence())]
+    Tls(TlsFailure, #[source] io::Error),
     /// The connection ended before a final head was complete.
     #[error("closed before the response head")]
     Closed,
@@ -95,6 +97,17 @@ impl OriginError {
         "total-timeout",
         "dns",
         "tls",
+        "tls-untrusted",
+        "tls-name",
+        "tls-expired",
+        "tls-not-yet-valid",
+        "tls-certificate",
+        "tls-protocol",
+        "tls-cipher",
+        "tls-alpn",
+        "tls-client-certificate",
+        "tls-refused",
+        "tls-closed",
         "closed",
         "first-byte-timeout",
         "bad-response",
@@ -109,6 +122,11 @@ impl OriginError {
         "bad-request",
     ];
 
+    /// A handshake that failed with `error`.
+    pub(crate) fn tls(error: io::Error) -> Self {
+        Self::Tls(TlsFailure::of(&error), error)
+    }
+
     /// A fixed word for `Cache-Status` detail, the log and metrics.
     pub fn token(&self) -> &'static str {
         match self {
@@ -121,7 +139,7 @@ impl OriginError {
             Self::QueueTimeout => "queue-timeout",
             Self::TotalTimeout => "total-timeout",
             Self::Dns(_) => "dns",
-            Self::Tls(_) => "tls",
+            Self::Tls(why, _) => why.token(),
             Self::Closed => "closed",
             Self::FirstByteTimeout => "first-byte-timeout",
             Self::BadResponse(_) => "bad-response",
@@ -168,7 +186,7 @@ impl OriginError {
             | Self::QueueTimeout
             | Self::TotalTimeout
             | Self::Dns(_)
-            | Self::Tls(_)
+            | Self::Tls(..)
             | Self::Closed
             | Self::FirstByteTimeout => true,
             Self::ConnectionLimit
@@ -252,7 +270,7 @@ mod tests {
             (OriginError::QueueTimeout, 503, true, Larder),
             (OriginError::TotalTimeout, 504, true, Origin),
             (OriginError::Dns(io_error()), 502, true, Origin),
-            (OriginError::Tls(io_error()), 502, true, Origin),
+            (OriginError::tls(io_error()), 502, true, Origin),
             (OriginError::Closed, 502, true, Origin),
             (OriginError::FirstByteTimeout, 504, true, Origin),
             (OriginError::BadResponse("x"), 502, false, Origin),

@@ -17,12 +17,13 @@
 //! **Invariant**: a connection goes back to its pool only after both messages ended where their framing said. In every
 //! other case, cancellation at any await included, it is closed, because that is what dropping it does.
 //!
-//! Deliberately absent: caching, redirects, trailers (dropped in both directions), decoding of content, and hedging.
+//! Deliberately absent: caching, redirects, decoding of content, and hedging.
 
 mod accept;
 mod answer;
 mod attempt;
 mod connect;
+mod connections;
 mod download;
 mod error;
 mod fleet;
@@ -46,6 +47,7 @@ mod upload;
 mod wire;
 
 pub use answer::{InterimSink, OriginResponse, Timing};
+pub use connections::Connections;
 pub use error::{Fault, OriginError, SetupError};
 pub use fleet::{NotATag, ServerReport, ServerState, ServerTag, stable_hash};
 pub use metrics::{Metrics, Shared, Visit};
@@ -54,5 +56,6 @@ pub use progress::Progress;
 pub use request::{Affinity, OriginRequest};
 pub use settings::{
     Balance, ClientCertificate, Ejection, HeadLimits, HealthCheck, InFlightLimit, OriginSettings, Protocol,
-    ResolveSettings, Retry, ServerAddress, ServerSettings, Timeouts, TlsSettings,
+    ResolveSettings, Retry, SentHost, ServerAddress, ServerSettings, Timeouts, TlsSettings,
 };
+pub use tls::TlsFailure;

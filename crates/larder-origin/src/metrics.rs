@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::connections::Connections;
 use crate::error::OriginError;
 use crate::fleet::{Roster, Seat, ServerReport, ServerState, Ticket};
 use crate::health::HealthCounters;
@@ -14,6 +15,16 @@ use crate::room::Room;
 
 /// Takes one metric: name, help text, labels, value.
 pub type Visit<'a> = dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64) + 'a;
+
+/// Failures by reason, in the order of [`OriginError::TOKENS`].
+#[derive(Debug)]
+struct Errors([AtomicU64; OriginError::TOKENS.len()]);
+
+impl Default for Errors {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; OriginError::TOKENS.len()])
+    }
+}
 
 /// Counters and gauges of one origin.
 #[derive(Debug, Default)]
@@ -32,7 +43,7 @@ pub struct Metrics {
     recoveries: AtomicU64,
     uploads_stopped: AtomicU64,
     bodies_broken: AtomicU64,
-    errors: [AtomicU64; OriginError::TOKENS.len()],
+    errors: Errors,
     pub(crate) health: HealthCounters,
     /// Here for its gauges.
     roster: Roster,
@@ -85,7 +96,7 @@ impl Metrics {
         for (name, help, value) in plain {
             f(name, help, &[], value.load(Ordering::Relaxed));
         }
-        for (token, value) in OriginError::TOKENS.iter().zip(&self.errors) {
+        for (token, value) in OriginError::TOKENS.iter().zip(&self.errors.0) {
             f(
                 "larder_origin_errors_total",
                 "Exchanges that ended without a response, by reason.",
@@ -155,7 +166,7 @@ impl Metrics {
 
     pub(crate) fn failed(&self, error: &OriginError) {
         let place = OriginError::TOKENS.iter().position(|token| *token == error.token());
-        if let Some(counter) = place.and_then(|place| self.errors.get(place)) {
+        if let Some(counter) = place.and_then(|place| self.errors.0.get(place)) {
             bump(counter);
         }
     }
@@ -167,12 +178,20 @@ pub struct Shared {
     /// Counters and gauges.
     pub metrics: Metrics,
     pub(crate) room: Room,
+    pub(crate) all: Arc<Connections>,
 }
 
 impl Shared {
     /// Counters at zero.
     pub fn new() -> Arc<Self> {
         Arc::new(Self::default())
+    }
+
+    /// The same for an origin whose connections count among those of others.
+    pub fn among(all: &Arc<Connections>) -> Arc<Self> {
+        let shared = Arc::new(Self { all: Arc::clone(all), ..Self::default() });
+        all.join(&shared);
+        shared
     }
 
     /// Every server's addresses and how each is doing; those that are gone as long as they have requests in flight.
@@ -184,13 +203,17 @@ impl Shared {
         &self.metrics.roster
     }
 
-    /// Counts one more open connection, unless there are `max` already.
-    pub(crate) fn open(self: &Arc<Self>, max: usize) -> Result<OpenConnection, OriginError> {
+    /// Counts one more open connection, unless there are `max` already, or too many of all origins.
+    pub(crate) fn open(self: &Arc<Self>, max: usize) -> Result<OpenConnection, Full> {
+        if !self.all.open() {
+            return Err(Full::All);
+        }
         let max = u64::try_from(max).unwrap_or(u64::MAX);
-        self.metrics
-            .connections_open
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < max).then_some(open + 1))
-            .map_err(|_| OriginError::ConnectionLimit)?;
+        let more = |open| (open < max).then_some(open + 1);
+        if self.metrics.connections_open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            self.all.close();
+            return Err(Full::Origin);
+        }
         bump(&self.metrics.connections_opened);
         Ok(OpenConnection(self.clone()))
     }
@@ -203,6 +226,15 @@ impl Shared {
     }
 }
 
+/// Which cap is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The origin's own.
+    Origin,
+    /// That of all origins.
+    All,
+}
+
 /// Lives in the socket's owner and ends with it.
 #[derive(Debug)]
 pub(crate) struct OpenConnection(Arc<Shared>);
@@ -210,6 +242,7 @@ pub(crate) struct OpenConnection(Arc<Shared>);
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.metrics.connections_open.fetch_sub(1, Ordering::Relaxed);
+        self.0.all.close();
         self.0.room.free();
     }
 }
@@ -254,7 +287,7 @@ mod tests {
     fn gauges_return_to_zero_and_the_cap_holds() {
         let shared = Shared::new();
         let one = shared.open(1).unwrap();
-        assert!(matches!(shared.open(1), Err(OriginError::ConnectionLimit)));
+        assert!(matches!(shared.open(1), Err(Full::Origin)));
         let exchange = shared.begin();
         assert_eq!((shared.metrics.connections_open(), shared.metrics.in_flight()), (1, 1));
         drop((one, exchange));

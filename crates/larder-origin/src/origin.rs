@@ -133,13 +133,15 @@ impl Origin {
             authority,
             fields,
             body,
+            trailers,
             websocket,
             interims,
             affinity,
             peer,
             progress,
         } = request;
-        let mut outgoing = Outgoing::new(method.clone(), &target, &authority, fields, body, websocket)?;
+        let mut outgoing =
+            Outgoing::new(method.clone(), &target, &authority, fields, body, (websocket, &trailers))?;
         let asked = Asked { method, websocket, total };
 
         let queue = &self.shared.roster().queue;
@@ -241,7 +243,7 @@ fn is_covered(retry: Option<&Retry>, error: &OriginError) -> bool {
         OriginError::ConnectRefused
         | OriginError::ConnectTimeout
         | OriginError::ConnectFailed(_)
-        | OriginError::Tls(_)
+        | OriginError::Tls(..)
         | OriginError::Closed => retry.on_error,
         OriginError::FirstByteTimeout => retry.on_timeout,
         _ => false,

@@ -32,6 +32,7 @@ use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
 use crate::lease::Lease;
 use crate::progress::Progress;
 use crate::request::{Affinity, Outgoing};
+use crate::settings::SentHost;
 use crate::tls;
 
 /// Addresses of one server that one request tries to connect to.
@@ -107,6 +108,11 @@ impl Journey<'_> {
             }
             if is_second {
                 lease.shared().metrics.retried();
+            }
+            match &self.fleet.settings().host {
+                SentHost::Client => {}
+                SentHost::Upstream => outgoing.ask_for(&ticket.endpoint().own_name()),
+                SentHost::Name(name) => outgoing.ask_for(name),
             }
             let begun = Instant::now();
             let (error, again, needs_http1) = match self.attempt(lease, outgoing).await {
@@ -232,7 +238,9 @@ impl Journey<'_> {
         match dial.connect_http1(place, self.peer, deadline).await {
             Ok(connection) => Ok(pool.lease(connection)),
             // It serves everybody else well.
-            Err(OriginError::Tls(error)) if self.asked.websocket && tls::speaks_nothing_offered(&error) => {
+            Err(OriginError::Tls(_, error))
+                if self.asked.websocket && tls::speaks_nothing_offered(&error) =>
+            {
                 Err(OriginError::NoWebsocket)
             }
             Err(error) => Err(error),

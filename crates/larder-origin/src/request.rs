@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
 use http::uri::{PathAndQuery, Uri};
-use http::{HeaderMap, Method, Request};
+use http::{HeaderMap, HeaderName, Method, Request};
 use larder_http::authority::Authority;
 use larder_http::body::Body;
 use larder_http::message::Peer;
 use larder_http::target::Target;
+use larder_http::trailers::{self, Wish};
 
 use crate::answer::InterimSink;
 use crate::error::OriginError;
@@ -27,12 +28,14 @@ pub struct OriginRequest {
     pub method: Method,
     /// Goes out byte for byte.
     pub target: Target,
-    /// Becomes Host.
+    /// Becomes Host, where the origin's settings name no other.
     pub authority: Authority,
     /// End-to-end fields, final. What is connection-level or framing all the same is dropped.
     pub fields: HeaderMap,
     /// What is sent along.
     pub body: Body,
+    /// What its client says about trailers.
+    pub trailers: Wish,
     /// Ask to switch to WebSocket; `fields` then holds the `Sec-WebSocket-*` ones.
     pub websocket: bool,
     /// Gets interim responses as they come, 100 and 101 excepted, 16 at most. Called from the connection's task, so
@@ -99,20 +102,39 @@ impl Outgoing {
         authority: &Authority,
         fields: HeaderMap,
         body: Body,
-        websocket: bool,
+        (websocket, wish): (bool, &Wish),
     ) -> Result<Self, OriginError> {
         if method == Method::CONNECT {
             // hyper would take any 2xx for a tunnel.
             return Err(OriginError::BadRequest("method"));
         }
-        let body = Upload::new(body);
+        let mut body = Upload::new(body);
+        let announced = wish.announced.as_deref().filter(|_| body.length().is_none());
+        let names: Vec<HeaderName> = trailers::names(announced).collect();
         let uri = PathAndQuery::from_maybe_shared(target.as_bytes().clone())
             .map(Uri::from)
             .map_err(|_| OriginError::BadRequest("target"))?;
         let host = HeaderValue::from_maybe_shared(authority.as_bytes().clone())
             .map_err(|_| OriginError::BadRequest("authority"))?;
-        let fields = outgoing_fields(host, fields, &method, &body, websocket);
+        let mut fields = outgoing_fields(host, fields, &method, &body, websocket);
+        if let Some(announced) = announced.filter(|_| !names.is_empty()) {
+            fields.insert(header::TRAILER, announced.clone());
+        }
+        body.announce(names);
+        if wish.takes && !websocket {
+            // RFC 9110 10.1.4: TE belongs to the connection, and is named there.
+            fields.insert(header::TE, HeaderValue::from_static("trailers"));
+            fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
+        }
         Ok(Self { head: Head { method, uri, fields }, body })
+    }
+
+    /// Asks for `authority` instead.
+    pub(crate) fn ask_for(&mut self, authority: &Authority) {
+        // Authorities are checked when they are made.
+        if let Ok(host) = HeaderValue::from_maybe_shared(authority.as_bytes().clone()) {
+            self.head.fields.insert(header::HOST, host);
+        }
     }
 
     /// The same once more, where the body allows it.
@@ -201,7 +223,8 @@ mod tests {
         for (name, value) in fields(given).iter() {
             given_map.append(name, value.clone());
         }
-        let outgoing = Outgoing::new(method, &target, &authority, given_map, body, ws).unwrap();
+        let outgoing =
+            Outgoing::new(method, &target, &authority, given_map, body, (ws, &Wish::default())).unwrap();
         let lines: Vec<String> = outgoing
             .head
             .fields

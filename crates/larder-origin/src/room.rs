@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::error::OriginError;
-use crate::metrics::{OpenConnection, Shared};
+use crate::metrics::{Full, OpenConnection, Shared};
 use crate::pool::Pool;
 
 /// All pools of an origin.
@@ -46,7 +46,7 @@ impl Room {
     }
 
     /// Begins to close an unused connection. False where there is none.
-    fn give_up_one(&self) -> bool {
+    pub(crate) fn give_up_one(&self) -> bool {
         let here = thread::current().id();
         let pools: Vec<_> = self.pools.lock().iter().filter_map(Weak::upgrade).collect();
         let mut unused: Vec<_> = pools
@@ -61,7 +61,7 @@ impl Room {
 /// Counts one more open connection to the origin of `shared`, of which there may be `max`.
 ///
 /// # Errors
-/// [`OriginError::ConnectionLimit`], where all are in use or none is closed before `deadline`.
+/// [`OriginError::ConnectionLimit`], where all of the origin's are in use or none is closed before `deadline`.
 ///
 /// # Cancel safety
 /// May be dropped at any time; an unused connection may have been closed for nothing.
@@ -72,14 +72,28 @@ pub(crate) async fn enter(
 ) -> Result<OpenConnection, OriginError> {
     loop {
         let mut freed = pin!(shared.room.freed.notified());
+        let mut freed_of_all = pin!(shared.all.freed.notified());
         // Listens before it looks, so that nothing is missed in between.
         freed.as_mut().enable();
-        match shared.open(max) {
+        freed_of_all.as_mut().enable();
+        let full = match shared.open(max) {
             Ok(open) => return Ok(open),
-            Err(error) if !shared.room.give_up_one() => return Err(error),
-            Err(_) => shared.metrics.gave_up(),
+            Err(full) => full,
+        };
+        if shared.room.give_up_one() {
+            shared.metrics.gave_up();
+        } else if full == Full::Origin {
+            return Err(OriginError::ConnectionLimit);
+        } else {
+            shared.all.give_up_one();
         }
         // Whoever is faster may take the room. Then another one is given up, as long as there is one.
+        let freed = async {
+            match full {
+                Full::Origin => freed.await,
+                Full::All => freed_of_all.await,
+            }
+        };
         tokio::time::timeout_at(deadline, freed).await.map_err(|_| OriginError::ConnectionLimit)?;
     }
 }
@@ -156,5 +170,24 @@ mod tests {
         });
         end.send(()).unwrap();
         there.join().unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_cap_of_all_origins_closes_an_unused_one_of_another_and_waits_for_one_in_use() {
+        let all = Arc::new(crate::Connections::default());
+        all.limit(2);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let [one, two] = [(), ()].map(|()| Shared::among(&all));
+        let [one, two] = [&one, &two].map(|shared| Worker::new(shared, &listener));
+        one.open().await.unwrap().give_back();
+        let second = two.open().await.unwrap();
+        let third = two.open().await.unwrap();
+        assert!(!one.keeps(), "the unused one was given up");
+        let (waiting, ()) = tokio::join!(one.open(), async {
+            tokio::task::yield_now().await;
+            drop(second);
+        });
+        assert!(waiting.is_ok());
+        drop(third);
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! A body that breaks ends in an error, never in an end, so hyper never writes the last chunk. A body that is stopped
 //! (the origin answered before it was complete) becomes silent for ever instead: an error would also cut the answer
-//! that is being read. Trailers are dropped.
+//! that is being read. Trailers go along as far as they may and the framing can carry them: over HTTP/1.1 behind chunks, and
+//! only those that the head announces, because hyper writes no others; over HTTP/2 all of them.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -13,8 +14,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use larder_http::body::{Body, BodyError, Pieces, Stream};
+use larder_http::trailers;
 use parking_lot::Mutex;
 
 /// What is known of an upload from outside hyper. Locked for a few instructions per frame.
@@ -71,6 +74,10 @@ pub(crate) struct Upload {
     source: Source,
     /// Bytes that the framing still promises.
     remaining: Option<u64>,
+    /// The trailers that the head announces.
+    announced: Vec<HeaderName>,
+    /// Whether the others are sent as well.
+    sends_unannounced: bool,
     progress: Arc<Progress>,
 }
 
@@ -86,7 +93,17 @@ impl Upload {
         };
         let progress = Arc::new(Progress::default());
         progress.0.lock().is_complete = matches!(source, Source::Nothing);
-        Self { source, remaining, progress }
+        Self { source, remaining, announced: Vec::new(), sends_unannounced: false, progress }
+    }
+
+    /// The head will announce these trailers.
+    pub(crate) fn announce(&mut self, names: Vec<HeaderName>) {
+        self.announced = names;
+    }
+
+    /// Whether trailers are sent that the head does not announce, which HTTP/2 can.
+    pub(crate) fn send_unannounced(&mut self, does: bool) {
+        self.sends_unannounced = does;
     }
 
     pub(crate) fn progress(&self) -> Arc<Progress> {
@@ -103,7 +120,8 @@ impl Upload {
         };
         let progress = Arc::new(Progress::default());
         progress.0.lock().is_complete = matches!(source, Source::Nothing);
-        Some(Self { source, remaining: self.remaining, progress })
+        let announced = self.announced.clone();
+        Some(Self { source, remaining: self.remaining, announced, sends_unannounced: false, progress })
     }
 
     /// Whether there is nothing to send at all.
@@ -116,8 +134,32 @@ impl Upload {
         self.remaining
     }
 
-    /// The next data, checked against the promised length.
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+    /// The trailers that may be sent.
+    fn sendable(&self, fields: HeaderMap) -> Option<HeaderMap> {
+        let fields = trailers::permitted(fields).ok().flatten()?;
+        if self.sends_unannounced {
+            return Some(fields);
+        }
+        let is_sendable = |name: &HeaderName| self.remaining.is_none() && self.announced.contains(name);
+        let lines = fields.iter().filter(|(name, _)| is_sendable(name));
+        let mut kept = HeaderMap::new();
+        for (name, value) in lines {
+            kept.append(name.clone(), value.clone());
+        }
+        (!kept.is_empty()).then_some(kept)
+    }
+
+    /// The end of the content, with these trailers behind it.
+    fn end_with(&mut self, fields: HeaderMap) -> Option<Result<Frame<Bytes>, BodyError>> {
+        self.source = Source::Nothing;
+        match self.remaining {
+            None | Some(0) => self.sendable(fields).map(|fields| Ok(Frame::trailers(fields))),
+            Some(_) => Some(Err(BodyError::Framing)),
+        }
+    }
+
+    /// The next data, checked against the promised length, or what comes behind it.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let data = match &mut self.source {
             Source::Nothing => None,
             Source::Bytes(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
@@ -130,8 +172,9 @@ impl Upload {
                     Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                         Ok(data) if data.is_empty() => {}
                         Ok(data) => break Some(data),
-                        // Trailers: nothing that a client appends may reach the origin unchecked.
-                        Err(_) => {}
+                        Err(frame) => {
+                            return Poll::Ready(self.end_with(frame.into_trailers().unwrap_or_default()));
+                        }
                     },
                 }
             },
@@ -148,7 +191,17 @@ impl Upload {
                 None => return Poll::Ready(Some(Err(BodyError::Framing))),
             }
         }
-        Poll::Ready(Some(Ok(data)))
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+
+    /// Whether a stream of known length has trailers left behind its last byte.
+    fn has_trailers_left(&self) -> bool {
+        match &self.source {
+            Source::Stream(stream) => {
+                self.sends_unannounced && stream.size_hint().exact() == Some(0) && !stream.is_end_stream()
+            }
+            _ => false,
+        }
     }
 }
 
@@ -181,23 +234,23 @@ impl HttpBody for Upload {
             self.source = Source::Nothing;
             return Poll::Pending;
         }
-        let polled = self.poll_data(cx);
-        let is_last = self.remaining == Some(0);
+        let polled = self.poll_next(cx);
+        let is_last = self.is_end_stream();
         let mut state = self.progress.0.lock();
         state.is_waiting = polled.is_pending();
         match &polled {
             Poll::Pending => state.waker = Some(cx.waker().clone()),
             Poll::Ready(None) => state.is_complete = true,
-            Poll::Ready(Some(Ok(_))) => state.is_complete = is_last,
+            Poll::Ready(Some(Ok(frame))) => state.is_complete = is_last || frame.is_trailers(),
             Poll::Ready(Some(Err(error))) => state.error = Some(*error),
         }
         drop(state);
-        polled.map(|data| data.map(|data| data.map(Frame::data)))
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
         // A stream of unknown length is only over when it says so.
-        self.remaining == Some(0)
+        self.remaining == Some(0) && !self.has_trailers_left()
     }
 
     fn size_hint(&self) -> SizeHint {

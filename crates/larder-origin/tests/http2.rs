@@ -44,6 +44,7 @@ async fn a_request_arrives_as_http2_says_it() {
     {
         plain.fields.append(name, HeaderValue::from_static(value));
     }
+    plain.trailers.takes = true;
     let response = larder.origin.send(plain).await.unwrap();
     assert_eq!((response.status, response.content_length, response.reused), (StatusCode::OK, Some(4), false));
     assert!(response.fields.is_empty());
@@ -61,7 +62,7 @@ async fn a_request_arrives_as_http2_says_it() {
     assert_eq!(
         *seen.lock(),
         [
-            "GET http://app.example/a?b=%2F|x-a: 1|",
+            "GET http://app.example/a?b=%2F|x-a: 1|te: trailers|",
             "POST http://app.example/up|content-length: 0|",
             "POST http://app.example/up|content-length: 3|abc",
             "POST http://app.example/up|abc",
@@ -95,7 +96,7 @@ async fn content_ends_cleanly_only_where_its_framing_says_so() {
             "abc",
         ),
         (
-            "trailers are dropped",
+            "trailers",
             || {
                 let trailers = frame(peer::HEADERS, peer::END_HEADERS | END_STREAM, 1, b"\0\x03x-t\x011");
                 Reply::Send([head(1, 200, FIVE, 0), data(1, "abcde", 0), trailers].concat())
@@ -324,5 +325,129 @@ async fn websocket_is_refused_where_http2_is_spoken_by_prior_knowledge() {
         // The second time there would be a connection.
         assert_eq!(read(larder.origin.send(get("/")).await.unwrap().body).await.0, b"fine");
     }
+    larder.ends_without_leaks().await;
+}
+
+/// A frame of trailers that ends the stream; names and values below 128 bytes.
+fn trailers(stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        for text in [name, value] {
+            block.extend_from_slice(&[u8::try_from(text.len()).unwrap()]);
+            block.extend_from_slice(text.as_bytes());
+        }
+    }
+    // Each a literal without indexing, with a literal name.
+    let mut literal = Vec::new();
+    let mut rest = block.as_slice();
+    while !rest.is_empty() {
+        literal.push(0);
+        for _ in 0..2 {
+            let length = 1 + usize::from(rest[0]);
+            literal.extend_from_slice(&rest[..length]);
+            rest = &rest[length..];
+        }
+    }
+    frame(peer::HEADERS, peer::END_HEADERS | END_STREAM, stream, &literal)
+}
+
+#[tokio::test]
+async fn trailers_come_behind_the_content_without_what_may_not() {
+    let sent = &[("x-sum", "1"), ("set-cookie", "a=b"), ("grpc-status", "0"), ("content-length", "9")];
+    type Case = (&'static str, fn(u32) -> Vec<u8>, &'static str);
+    let cases: &[Case] = &[
+        ("content", |id| [head(id, 200, &[], 0), data(id, "abcde", 0)].concat(), "abcde"),
+        (
+            "a length",
+            |id| [head(id, 200, &[("content-length", "5")], 0), data(id, "abcde", 0)].concat(),
+            "abcde",
+        ),
+        ("no content", |id| head(id, 200, &[], 0), ""),
+    ];
+    for (name, begin, content) in cases {
+        let raw =
+            Raw::start(move |_, stream| Reply::Send([begin(stream), trailers(stream, sent)].concat())).await;
+        let larder = http2(&raw.address);
+        let response = larder.origin.send(get("/")).await.unwrap();
+        let (bytes, came) = scripted::read_all(response.body).await;
+        assert_eq!(bytes, content.as_bytes(), "{name}");
+        let lines: Vec<_> = came.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
+        assert_eq!(lines, [("x-sum", "1"), ("grpc-status", "0")], "{name}");
+        larder.ends_without_leaks().await;
+    }
+}
+
+#[tokio::test]
+async fn more_trailers_than_may_be_cut_the_response() {
+    let raw = Raw::start(|_, stream| {
+        let many: Vec<(&str, &str)> = vec![("a", "b"); 101];
+        Reply::Send([head(stream, 200, &[], 0), data(stream, "abcde", 0), trailers(stream, &many)].concat())
+    })
+    .await;
+    let larder = http2(&raw.address);
+    let response = larder.origin.send(get("/")).await.unwrap();
+    assert_eq!(read(response.body).await, (b"abcde".to_vec(), Err(BodyError::TooLarge)));
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn a_request_and_its_answer_flow_at_the_same_time() {
+    let peer = Peer::start(Manner::default(), |mut stream| async move {
+        let mut answer = stream.begin();
+        let body = stream.request.body_mut();
+        while let Some(Ok(data)) = body.data().await {
+            body.flow_control().release_capacity(data.len()).unwrap();
+            peer::send_all(&mut answer, data, false).await;
+        }
+        let sum = body.trailers().await.unwrap().unwrap_or_default();
+        answer.send_trailers(sum).unwrap();
+    })
+    .await;
+    let larder = http2(&peer.address);
+    let (sender, body) = scripted::frames();
+    let response = larder.origin.send(request(Method::POST, "/", body)).await.unwrap();
+    let Body::Stream { mut stream, .. } = response.body else { panic!("a stream") };
+    use http_body_util::BodyExt as _;
+    for text in ["one", "two", "three"] {
+        sender.send(http_body::Frame::data(Bytes::from_static(text.as_bytes()))).await.unwrap();
+        let frame = tokio::time::timeout(peer::PATIENCE, stream.frame()).await.unwrap().unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), text);
+    }
+    let sum =
+        http::HeaderMap::from_iter([(http::HeaderName::from_static("x-sum"), HeaderValue::from_static("3"))]);
+    sender.send(http_body::Frame::trailers(sum.clone())).await.unwrap();
+    drop(sender);
+    let frame = tokio::time::timeout(peer::PATIENCE, stream.frame()).await.unwrap().unwrap().unwrap();
+    assert_eq!(frame.into_trailers().unwrap(), sum);
+    assert!(stream.frame().await.is_none());
+    drop(stream);
+    assert_eq!(metric(&larder.shared, "larder_origin_uploads_stopped_total"), 0);
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_given_up_or_ends_first_stops_the_upload() {
+    let peer = Peer::start(Manner::default(), |mut stream| async move {
+        let mut answer = stream.begin();
+        if stream.request.uri().path() == "/ends" {
+            answer.send_data(Bytes::from_static(b"enough"), true).unwrap();
+        }
+        let outcome = stream.content().await;
+        stream.stage.note(format!("{:?}", outcome.map_err(|error| error.reason())));
+    })
+    .await;
+    let larder = http2(&peer.address);
+    for target in ["/ends", "/given-up"] {
+        let (sender, body) = scripted::frames();
+        let response = larder.origin.send(request(Method::POST, target, body)).await.unwrap();
+        if target == "/ends" {
+            assert_eq!(read(response.body).await, (b"enough".to_vec(), Ok(())));
+        } else {
+            drop(response);
+        }
+        tokio::time::timeout(peer::PATIENCE, sender.closed()).await.unwrap();
+    }
+    peer.stage.until(|stage| stage.notes().len() == 2).await;
+    assert_eq!(peer.stage.notes(), ["Err(Some(CANCEL))", "Err(Some(CANCEL))"]);
     larder.ends_without_leaks().await;
 }

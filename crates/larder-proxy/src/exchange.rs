@@ -17,7 +17,9 @@ use larder_http::target::Target;
 use larder_http::time::Now;
 use larder_observe::{Ending, Label, LogLine, LogRecord, RouteId, Served, Text, Vocabulary};
 use larder_origin::{Affinity, ServerTag};
+use larder_store::Loss;
 
+use crate::collapse::Verdict;
 use crate::fetch::{self, Hop};
 use crate::key;
 use crate::proxy::{Furnished, Worker};
@@ -27,6 +29,12 @@ use crate::settings::{OriginChoice, RuleSettings};
 
 /// The word for a hit on a plain file that somebody put there, or changed.
 pub(crate) const BY_HAND: &str = "by-hand";
+
+/// The word for cookies that this client alone is sent: what is stored, and all others get, is without them.
+pub(crate) const COOKIES_WITHHELD: &str = "cookies-withheld";
+
+/// The word for a WebSocket handshake on a site without `websocket = true`.
+pub(crate) const UPGRADE_IS_OFF: &str = "websocket-off";
 
 /// An exchange from the moment that its site and rule are known.
 pub(crate) struct Exchange {
@@ -48,6 +56,8 @@ pub(crate) struct Exchange {
     /// How long it waited for somebody else's fetch.
     pub(crate) collapse_wait: Option<Duration>,
     pub(crate) origin_time: Option<Duration>,
+    /// Whether the response that it is sent is stored, where that is known only at the end.
+    pub(crate) verdict: Option<Arc<Verdict>>,
 }
 
 /// A site and a rule of the plan that an exchange began with. Neither is held by a count of references of its own: all
@@ -166,28 +176,36 @@ impl Exchange {
             Outcome::Own => Served::Local,
         };
         let (route, started) = (self.site().settings.route, self.started);
-        (response, Receipt(Some(Account { route, started, served, line })))
+        let not_stored = status.detail.filter(|_| !status.stored && self.verdict.is_some());
+        let known = (status.stored, not_stored);
+        let verdict = self.verdict.clone();
+        (response, Receipt(Some(Account { route, started, served, line, known, verdict })))
     }
 
     /// What a line in the log says of the exchange beside its answer. Filled in where it lies: it is 300 bytes.
     #[inline(always)]
     fn tell<'a>(&'a self, record: &mut LogRecord<'a>) {
-        record.scheme = self.head.scheme;
-        record.version = self.head.version;
         record.collapse_wait = self.collapse_wait;
         record.origin_time = self.origin_time;
-        let target = self.raw_target();
-        record.set_target(target.path().as_bytes(), target.query().map(str::as_bytes));
-        record.set(Text::Method, self.head.method.as_str().as_bytes());
-        record.set(Text::Host, self.head.authority.as_str().as_bytes());
         record.set(Text::Site, self.site().settings.name.as_bytes());
         record.set(Text::Origin, self.origin.as_deref().unwrap_or_default().as_bytes());
-        let fields = &self.head.fields;
-        if !fields.is_empty() {
-            let field = |name| fields.get(name).map_or(&[][..], HeaderValue::as_bytes);
-            record.set(Text::UserAgent, field(USER_AGENT));
-            record.set(Text::Referer, field(REFERER));
-        }
+        tell_head(&self.head, self.raw_target(), record);
+    }
+}
+
+/// What a line in the log says of a request.
+#[inline(always)]
+pub(crate) fn tell_head<'a>(head: &'a RequestHead, target: &'a Target, record: &mut LogRecord<'a>) {
+    record.scheme = head.scheme;
+    record.version = head.version;
+    record.set_target(target.path().as_bytes(), target.query().map(str::as_bytes));
+    record.set(Text::Method, head.method.as_str().as_bytes());
+    record.set(Text::Host, head.authority.as_str().as_bytes());
+    let fields = &head.fields;
+    if !fields.is_empty() {
+        let field = |name| fields.get(name).map_or(&[][..], HeaderValue::as_bytes);
+        record.set(Text::UserAgent, field(USER_AGENT));
+        record.set(Text::Referer, field(REFERER));
     }
 }
 
@@ -195,10 +213,14 @@ impl Exchange {
 pub struct Receipt(pub(crate) Option<Account>);
 
 pub(crate) struct Account {
-    route: RouteId,
-    started: Now,
-    served: Served,
-    line: Option<LogLine>,
+    pub(crate) route: RouteId,
+    pub(crate) started: Now,
+    pub(crate) served: Served,
+    pub(crate) line: Option<LogLine>,
+    /// Whether the response was stored, and why it was not, as far as its head told.
+    pub(crate) known: (bool, Option<&'static str>),
+    /// The same from the end of its body, where it was still arriving.
+    pub(crate) verdict: Option<Arc<Verdict>>,
 }
 
 impl Account {
@@ -207,10 +229,17 @@ impl Account {
         let took = worker.proxy.clock.until(delivery.at, &self.started);
         worker.metrics.delivered(self.route, self.served, took, delivery.body_bytes, delivery.complete);
         let Some(line) = self.line else { return };
-        if let Some(log) = worker.proxy.access_log().as_ref() {
-            let Delivery { body_bytes, complete, .. } = delivery;
-            log.write(worker.index, line, &Ending { body_bytes, complete, request_time: took });
-        }
+        let Delivery { body_bytes, complete, .. } = delivery;
+        let (stored, not_stored) = self.known;
+        let ending = Ending { body_bytes, complete, request_time: took, stored, not_stored };
+        let Some(verdict) = self.verdict else {
+            return worker.proxy.log(worker.index, line, &ending);
+        };
+        let (proxy, index) = (Arc::clone(&worker.proxy), worker.index);
+        verdict.when_settled(move |outcome| {
+            let (stored, not_stored) = (outcome.is_ok(), outcome.err());
+            proxy.log(index, line, &Ending { stored, not_stored, ..ending });
+        });
     }
 }
 
@@ -312,9 +341,61 @@ pub(crate) enum NotStored {
     Incomplete,
     /// Its URL has not been asked for often enough yet.
     MinUses,
+    /// A HEAD caused the fetch, and nobody asked for so much content.
+    Unread,
+    /// What it was written to did not keep up.
+    QueueFull,
+    /// What it was written to failed.
+    Failing,
 }
 
 impl NotStored {
+    /// For what its body was lost.
+    pub(crate) fn of(loss: Loss) -> Self {
+        match loss {
+            Loss::NoRoom => Self::NoRoom,
+            Loss::QueueFull => Self::QueueFull,
+            Loss::Failing => Self::Failing,
+        }
+    }
+
+    /// What a store's operator has to know of it; nothing where it is no store's doing.
+    pub(crate) fn says_of_store(self) -> Option<&'static str> {
+        match self {
+            Self::QueueFull => Some(
+                "what it is written to does not keep up, and nobody waits for that; larder_disk_refused_total counts \
+                 the pieces, and what is there of it is completed by later requests where the origin answers ranges",
+            ),
+            Self::NoRoom => {
+                Some("there is no room for it in the store's memory, or its body is larger than max_object")
+            }
+            Self::Failing => Some("what it is written to failed, or lost some of it"),
+            Self::Rule(_)
+            | Self::Invalidated
+            | Self::Superseded
+            | Self::Incomplete
+            | Self::MinUses
+            | Self::Unread => None,
+        }
+    }
+
+    /// What is told of the last attempt.
+    pub(crate) fn sentence(self) -> &'static str {
+        match self {
+            Self::QueueFull => {
+                "What it was written to did not keep up with the client: it was served, and not stored whole."
+            }
+            Self::NoRoom => "There was no room for it in the store, or it was larger than max_object.",
+            Self::Failing => "What it was written to failed, or lost some of it.",
+            Self::Invalidated => "It was invalidated while it was fetched.",
+            Self::Superseded => "A later one was stored while its body arrived.",
+            Self::Incomplete => "Its body did not come to its end, or nobody was left to read it.",
+            Self::MinUses => "Its URL had not been asked for often enough.",
+            Self::Unread => "A HEAD caused its fetch, and no client asked for so much content.",
+            Self::Rule(_) => "A rule of caching forbade it.",
+        }
+    }
+
     /// The fixed word for Cache-Status, log and metric.
     pub(crate) fn token(self) -> &'static str {
         NotStoredLabel(self).token()
@@ -326,7 +407,7 @@ pub(crate) struct NotStoredLabel(pub(crate) NotStored);
 impl Label for NotStoredLabel {
     const NAME: &'static str = "reason";
     const TOKENS: &'static [&'static str] = &{
-        let mut tokens = ["no-room"; NotStorable::ALL.len() + 5];
+        let mut tokens = ["no-room"; NotStorable::ALL.len() + 8];
         let mut index = 0;
         while index < NotStorable::ALL.len() {
             tokens[index] = NotStorable::ALL[index].token();
@@ -336,6 +417,9 @@ impl Label for NotStoredLabel {
         tokens[index + 2] = "superseded";
         tokens[index + 3] = "incomplete";
         tokens[index + 4] = "min-uses";
+        tokens[index + 5] = "unread";
+        tokens[index + 6] = "queue-full";
+        tokens[index + 7] = "failing";
         tokens
     };
 
@@ -348,6 +432,9 @@ impl Label for NotStoredLabel {
             NotStored::Superseded => rules + 2,
             NotStored::Incomplete => rules + 3,
             NotStored::MinUses => rules + 4,
+            NotStored::Unread => rules + 5,
+            NotStored::QueueFull => rules + 6,
+            NotStored::Failing => rules + 7,
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! The word goes into `Cache-Status` (detail), the log and the metrics; the page says no more than the status does.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use http::StatusCode;
 use larder_http::body::BodyError;
 use larder_origin::OriginError;
@@ -49,4 +51,25 @@ impl Failure {
     pub(crate) const NO_SUCH_FILE: Self = Self::new(StatusCode::NOT_FOUND, "no-such-file");
     /// A site of files alone answers GET and HEAD.
     pub(crate) const METHOD: Self = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method");
+}
+
+/// How often requests were turned away before they had a site and a rule, by word. Rare, so one count for all workers.
+#[derive(Debug, Default)]
+pub(crate) struct TurnedAway([AtomicU64; Self::ALL.len()]);
+
+impl TurnedAway {
+    const ALL: [Failure; 3] = [Failure::UNKNOWN_HOST, Failure::CLIMBING_PATH, Failure::LOOP];
+
+    pub(crate) fn note(&self, detail: &str) {
+        let mut counts = Self::ALL.iter().zip(&self.0);
+        if let Some((_, count)) = counts.find(|(failure, _)| failure.detail == detail) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&'static str, u64)) {
+        for (failure, count) in Self::ALL.iter().zip(&self.0) {
+            visit(failure.detail, count.load(Ordering::Relaxed));
+        }
+    }
 }

@@ -20,6 +20,7 @@ mod forward;
 mod invalidate;
 mod key;
 mod lookup;
+mod losses;
 pub mod objects;
 mod place;
 mod plan;

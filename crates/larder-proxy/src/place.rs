@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
+use larder_http::message::RequestHead;
 use larder_observe::CacheId;
 use larder_store::{CacheKey, Store, StoredResponse};
 
@@ -63,7 +64,10 @@ impl PlaceMatch {
         let statuses: Vec<String> = self.statuses.iter().map(status).collect();
         [
             (!types.is_empty()).then(|| format!("type {}", types.join(" or "))),
-            (self.size_bytes_min > 0).then(|| format!("at least {} bytes", self.size_bytes_min)),
+            (self.size_bytes_min > 0).then(|| match self.size_bytes_min {
+                1 => "at least 1 byte".to_owned(),
+                bytes => format!("at least {bytes} bytes"),
+            }),
             (!statuses.is_empty()).then(|| format!("status {}", statuses.join(" or "))),
         ]
         .into_iter()
@@ -163,6 +167,18 @@ impl RuleSettings {
     /// Takes one response out of whichever store has it.
     pub(crate) fn remove(&self, key: &CacheKey, stored: &Arc<StoredResponse>) {
         self.stores().for_each(|(store, _)| store.remove(key, stored));
+    }
+
+    /// Takes `stored` out, which `request` selects, and whatever else under the key that selects: the same page in other
+    /// codings, which would be found in its place.
+    pub(crate) fn remove_all_for(&self, key: &CacheKey, stored: &Arc<StoredResponse>, request: &RequestHead) {
+        self.remove(key, stored);
+        for (store, _) in self.stores() {
+            let (there, _) = store.responses(key, Duration::ZERO);
+            for other in there.iter().filter(|other| other.head.vary.selects(&request.fields)) {
+                store.remove(key, other);
+            }
+        }
     }
 
     /// Every store that may hold a response for this rule, each once, with its number in the metrics; the rule's own
@@ -289,8 +305,10 @@ mod tests {
             store_from: Default::default(),
             places: places.iter().map(place).collect(),
             refresh_ahead: false,
+            invalidate: Some(Default::default()),
             collapse_wait: None,
             min_uses: 1,
+            fetches_heads: true,
             key: KeySettings::default(),
             debug: false,
             request: FieldEdits::default(),

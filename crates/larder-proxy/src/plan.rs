@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder_origin::OriginSettings;
-use larder_store::Store;
 
 use crate::root::Root;
 use crate::route::Router;
@@ -30,7 +29,6 @@ pub struct Plan {
     /// By site, in the router's order.
     pub(crate) roots: Vec<Option<Root>>,
     pub(crate) origins: Vec<OriginChoice>,
-    pub(crate) stores: Vec<Arc<Store>>,
     pub(crate) trusted: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     pub(crate) orphan_time: Duration,
     pub(crate) hit_for_miss: Duration,
@@ -54,7 +52,6 @@ impl Plan {
             roots: roots.collect::<Result<_, _>>()?,
             router: Router::new(settings.sites)?,
             origins: settings.origins,
-            stores: settings.stores,
             trusted: settings.trusted,
             orphan_time: settings.orphan_time,
             hit_for_miss: settings.hit_for_miss,

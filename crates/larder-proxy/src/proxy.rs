@@ -1,24 +1,30 @@
 //! What lives as long as the process, what each worker has of its own, and the door between listener and house.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use larder_http::message::{Delivery, Peer, Request};
 use larder_http::time::Clock;
 use larder_listen::{Interims, Refusal, Service};
-use larder_observe::{AccessLog, CacheId, Diagnostics, Ending, Format, LogRecord, Metrics, WorkerMetrics};
+use larder_observe::{
+    AccessLog, CacheId, Diagnostics, Ending, Format, LogLine, LogRecord, Metrics, WorkerMetrics,
+};
 use larder_origin::{Origin, SetupError};
 use larder_store::disks::Admit;
-use larder_store::{Near, Store};
+use larder_store::{CacheKey, Near, Store};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::collapse::Flights;
-use crate::exchange::Receipt;
+use crate::exchange::{NotStored, Receipt};
+use crate::failure::TurnedAway;
 use crate::invalidate::{Numbering, durable};
+use crate::losses::{Losses, Lost};
 use crate::plan::Plan;
+use crate::route::Site;
 use crate::serve::Serving;
 use crate::settings::{OriginChoice, ProxySettings};
 use crate::uses::Uses;
@@ -35,14 +41,19 @@ pub struct Proxy {
     pub(crate) clock: Clock,
     pub(crate) flights: Arc<Flights>,
     pub(crate) numbering: Numbering,
+    /// Every store that is in use, be it by requests of a config that is not in force any more.
+    stores: Mutex<Vec<Weak<Store>>>,
     pub(crate) uses: Uses,
+    /// What was not stored lately.
+    pub(crate) losses: Losses,
     /// Fetches under way that nobody waits for.
     pub(crate) refreshes: Arc<AtomicUsize>,
     access_log: ArcSwapOption<AccessLog>,
     /// How the lines of the log look, [`NO_LOG`] without one: all that most exchanges ask.
     log_format: AtomicU8,
-    metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
     diagnostics: Diagnostics,
+    pub(crate) turned_away: TurnedAway,
 }
 
 /// Figures that must come back to where they were when nothing is going on.
@@ -67,13 +78,21 @@ impl Proxy {
             clock,
             flights: Flights::new(ProxySettings::WAITERS_PER_KEY),
             numbering: Numbering::default(),
+            stores: Mutex::default(),
             uses: Uses::default(),
+            losses: Losses::default(),
             refreshes: Arc::default(),
             access_log: ArcSwapOption::empty(),
             log_format: AtomicU8::new(NO_LOG),
             metrics,
             diagnostics,
+            turned_away: TurnedAway::default(),
         })
+    }
+
+    /// How often requests were turned away before they had a site, by the word of `Cache-Status` and the log.
+    pub fn turned_away(&self, visit: impl FnMut(&'static str, u64)) {
+        self.turned_away.for_each(visit);
     }
 
     /// Where finished exchanges are logged from now on.
@@ -96,6 +115,13 @@ impl Proxy {
         self.access_log.load()
     }
 
+    /// Writes a line of the access log, where there is one. From any worker, or none.
+    pub(crate) fn log(&self, worker: usize, line: LogLine, ending: &Ending) {
+        if let Some(log) = self.access_log().as_ref() {
+            log.write(worker, line, ending);
+        }
+    }
+
     /// The name of a store.
     pub(crate) fn store_name(&self, id: CacheId) -> Arc<str> {
         self.metrics.cache_name(id)
@@ -106,17 +132,59 @@ impl Proxy {
         self.diagnostics.warn(error.token(), origin, format_args!("origin {origin}: {error}"));
     }
 
+    /// What became of a response that might be stored under `key`. What a store did not take is said once for each reason.
+    pub(crate) fn note_outcome(&self, store: CacheId, key: &CacheKey, outcome: Result<(), NotStored>) {
+        let Err(why) = outcome else { return self.losses.forget(key.full_hash()) };
+        let is_news = self.losses.note(key.full_hash(), store, Lost { why, at: self.clock.now().wall });
+        if let Some(sentence) = why.says_of_store().filter(|_| is_news) {
+            let (name, url) = (self.store_name(store), key.base().escape_ascii());
+            let what = format_args!("store {name} did not store {url}: {}: {sentence}", why.token());
+            self.diagnostics.warn("not-stored", &format!("{name} {}", why.token()), what);
+        }
+    }
+
+    /// Tells the operator, once per site and config, that clients ask for WebSockets which the site does not pass on.
+    pub(crate) fn complain_of_upgrade(&self, site: &Site) {
+        if site.has_refused_upgrade.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let name = &site.settings.name;
+        self.diagnostics.warn(
+            "websocket-off",
+            name,
+            format_args!(
+                "site {name}: a client asked for a WebSocket, and got an ordinary answer; `websocket = true` in the site passes them on"
+            ),
+        );
+    }
+
     /// Takes over what the disks of these stores remember: the numbers of invalidations, and which groups went. Before
     /// anything is asked of the stores.
     pub fn recover(&self, stores: &[Arc<Store>]) {
-        durable::recover(&self.numbering, stores);
+        let new: Vec<Arc<Store>> = {
+            let mut known = self.stores.lock();
+            known.retain(|store| store.strong_count() > 0);
+            let is_known = |store: &Arc<Store>| {
+                known.iter().any(|other| std::ptr::eq(other.as_ptr(), &raw const **store))
+            };
+            let new: Vec<_> = stores.iter().filter(|store| !is_known(store)).cloned().collect();
+            known.extend(new.iter().map(Arc::downgrade));
+            new
+        };
+        durable::recover(&self.numbering, &new, self.clock.now());
+    }
+
+    /// Every store that an invalidation has to reach.
+    pub(crate) fn stores(&self) -> Vec<Arc<Store>> {
+        self.stores.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Has the disks of these stores tried again that are absent, off the workers; what one knows that is back is taken over before
     /// it is used. To be called every second.
     pub fn try_absent_disks<'a>(self: &Arc<Self>, stores: impl Iterator<Item = &'a Arc<Store>>) {
         let proxy = Arc::clone(self);
-        let admit: Arc<Admit> = Arc::new(move |last, notes| durable::admit(&proxy.numbering, last, notes));
+        let admit: Arc<Admit> =
+            Arc::new(move |last, notes| durable::admit(&proxy.numbering, last, notes, proxy.clock.now()));
         stores.filter_map(|store| store.disks()).for_each(|disks| disks.try_absent(&admit));
     }
 

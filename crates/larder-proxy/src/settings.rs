@@ -59,6 +59,8 @@ pub struct OriginChoice {
     pub hash_by: Option<HashBy>,
     /// The cookie that keeps a client at its server.
     pub sticky: Option<Arc<str>>,
+    /// Whether it is sent Via.
+    pub via: bool,
 }
 
 /// A part of a request.
@@ -124,6 +126,16 @@ pub enum ValueMatch {
     Pattern(String),
 }
 
+/// What an unsafe request does to what it invalidates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Invalidate {
+    /// It is not used again before a validation.
+    #[default]
+    Validate,
+    /// It is removed.
+    Remove,
+}
+
 /// Who named the store of a rule; only to be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreFrom {
@@ -152,12 +164,16 @@ pub struct RuleSettings {
     pub store_from: StoreFrom,
     /// Other stores, for some of them; the first entry that matches decides.
     pub places: Vec<Place>,
+    /// What its unsafe requests do to what they invalidate; `None` is nothing.
+    pub invalidate: Option<Invalidate>,
     /// Whether what is in use is refreshed before its lifetime ends.
     pub refresh_ahead: bool,
     /// How long a request waits for somebody else's fetch before it may ask the origin itself.
     pub collapse_wait: Option<Duration>,
     /// How often a URL has to be asked for before a response to it is stored; 0 and 1 are the first time.
     pub min_uses: u8,
+    /// Whether a HEAD for what is not stored is fetched with GET.
+    pub fetches_heads: bool,
     /// What belongs to the key.
     pub key: KeySettings,
     /// Whether Cache-Status tells the key.

@@ -14,7 +14,9 @@ use larder_http::body::Pieces;
 use larder_http::message::Scheme;
 use smallvec::SmallVec;
 
-use crate::files::{FileFill, FileStamp, FileStore, Look, Meta, Refused, Source, TargetUri, may_hold};
+use crate::files::{
+    FileFill, FileStamp, FileStore, Look, Meta, NotAFile, Refused, Source, TargetUri, may_hold,
+};
 use crate::key::CacheKey;
 use crate::memory::MemoryStore;
 use crate::stored::StoredResponse;
@@ -74,7 +76,9 @@ pub(crate) fn put(
             // Its file goes, and what memory has must not need it; no room was reserved there for what is kept of a file either.
             memory.remove(key, response);
         }
-        if !key.has_more_parts() {
+        // A coding of the content is for those who take it; the plain form stays for all others.
+        let is_beside = why == NotAFile::Encoded && response.head.vary.codings().has_registered();
+        if !key.has_more_parts() && !is_beside {
             files.invalidate(&uri);
         }
         return true;

@@ -103,13 +103,18 @@ impl CacheKey {
         self.hash
     }
 
+    /// The hash of the base that such bytes are.
+    pub fn hash_of_base(base: &[u8]) -> u64 {
+        HASHER.hash_one(base)
+    }
+
     /// Both levels, one after the other.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The hash of both levels.
-    pub(crate) fn full_hash(&self) -> u64 {
+    pub fn full_hash(&self) -> u64 {
         HASHER.hash_one((self.hash, self.variant()))
     }
 }

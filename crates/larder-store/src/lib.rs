@@ -7,7 +7,9 @@
 //! Look-up is a plain call that never waits for anything but a shard's lock, held for the length of a look.
 //! Deliberately absent: any judgement of HTTP. Whether a response may be kept or used is decided in `larder-cache`.
 
+mod backlog;
 pub mod budget;
+pub mod descriptors;
 pub mod disk;
 pub mod disks;
 mod filed;
@@ -17,6 +19,7 @@ pub mod files;
 pub mod fuzzing;
 pub mod growing;
 pub mod key;
+mod lease;
 pub mod listing;
 pub mod memory;
 mod promote;
@@ -26,8 +29,9 @@ pub mod stored;
 pub mod whereabouts;
 
 pub use budget::{Budget, Reservation};
+pub use disk::Note;
 pub use disks::{Disks, Layout};
-pub use growing::{Growing, PushError, Reader};
+pub use growing::{Finished, Growing, Loss, PushError, Reader};
 pub use key::CacheKey;
 pub use memory::{Held, Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
 pub use recall::Recalled;

@@ -271,7 +271,10 @@ impl Store {
             version: Version::HTTP_11,
             fields: HeaderMap::new(),
         };
-        let head = StoredHead::new(&request, StatusCode::OK, fields, freshness, &CachePolicy::default());
+        let mut head = StoredHead::new(&request, StatusCode::OK, fields, freshness, &CachePolicy::default());
+        if let Some(meta) = &listed.meta {
+            head.relieved = meta.relieved.clone().and(&head.relieved);
+        }
         Some(Entry {
             key,
             scheme,

@@ -149,7 +149,13 @@ fn restored(
         Content::Pieces(pieces) => StoredBody::on_disks(memory, *pieces)?,
     };
     let room = memory.reserve(StoredResponse::overhead_bytes(&head, key))?;
-    Some(StoredResponse::new(Arc::new(head), Arc::new(body), loaded.number, room))
+    let stored = StoredResponse::new(Arc::new(head), Arc::new(body), loaded.number, room);
+    if stored.identity() != loaded.identity {
+        // Stored by a version that told responses apart otherwise: what takes its place would not find it.
+        disks.forget(candidate);
+        return None;
+    }
+    Some(stored)
 }
 
 /// Puts it into memory's index, unless it has gone from the disk's meanwhile, or something newer is there.

@@ -15,13 +15,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use larder_cache::StoredHead;
+use larder_cache::{Selects, StoredHead};
 use larder_http::message::Scheme;
 use larder_http::time::{Now, WallTime};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::backlog::Backlog;
 use crate::budget::Reservation;
+use crate::disk::Note;
 use crate::disks::{DiskFill, Disks, DisksUsage};
 use crate::filed;
 use crate::files::{FileFill, FileStore, Look, TargetUri};
@@ -37,6 +39,8 @@ pub struct Store {
     disks: Option<Arc<Disks>>,
     files: Option<Filed>,
     gate: Gate,
+    /// What waits to be written, beyond what the queues have of their own.
+    backlog: Arc<Backlog>,
     /// When memory was last looked through for what is idle (monotonic). Held for the length of a sweep.
     swept: Mutex<Option<Duration>>,
     /// Which shard's uses are told to the disks next.
@@ -74,10 +78,15 @@ impl Store {
         disks: Option<Arc<Disks>>,
         files: Option<Filed>,
     ) -> Arc<Self> {
+        let memory = MemoryStore::new(settings);
+        let backlog = Backlog::of(&memory);
+        disks.iter().for_each(|disks| disks.borrow_from(&backlog));
+        files.iter().for_each(|files| files.store.borrow_from(&backlog));
         Arc::new(Self {
-            memory: MemoryStore::new(settings),
+            memory,
             disks,
             files,
+            backlog,
             gate: Gate::default(),
             swept: Mutex::default(),
             turn: AtomicUsize::new(0),
@@ -96,15 +105,21 @@ impl Store {
         self.files().and_then(look).is_some_and(|look| !matches!(look, Look::Absent))
     }
 
-    /// Whether what was stored at `stored` was stored since this store was opened: numbers of invalidations from before mean
+    /// Whether what was stored at `stored` was stored since this store, and its directory of files, is in use: numbers of invalidations from before mean
     /// nothing where no disk remembers them.
     pub fn is_since_opened(&self, stored: WallTime) -> bool {
-        self.files.as_ref().is_none_or(|files| files.opened <= stored)
+        self.files.as_ref().is_none_or(|files| files.opened.max(files.store.in_use_since()) <= stored)
     }
 
     /// What is in memory.
     pub fn memory(&self) -> &Arc<MemoryStore> {
         &self.memory
+    }
+
+    /// Whether it goes on without a disk, or without its directory of files: it is absent, or left alone because it failed.
+    pub fn is_degraded(&self) -> bool {
+        let disks = self.disks_usage().is_some_and(|usage| usage.0.iter().any(|(_, disk)| disk.is_failing));
+        disks || self.files().is_some_and(|files| files.usage().is_failing)
     }
 
     /// What is behind it.
@@ -129,17 +144,16 @@ impl Store {
         }
     }
 
-    /// How many files it may have open at once, beside those that send hot bodies.
-    pub fn files_max(&self) -> usize {
-        /// Kept open, on their way to a disk, and of the store itself.
-        const PLAIN_FILES: usize = 1024 + 256;
-        let of_disks = self.disks.as_ref().map_or(0, |disks| disks.files_max());
-        of_disks.saturating_add(self.files.as_ref().map_or(0, |_| PLAIN_FILES))
+    /// From now on it may have so many files open, beside those that send hot bodies and those that clients read from.
+    pub fn limit_files(&self, files: usize) {
+        self.disks.iter().for_each(|disks| disks.limit_files(files));
+        self.files.iter().for_each(|filed| filed.store.limit_files(files));
     }
 
     /// Takes over new sizes of what is kept in memory, and evicts down to a lower cap.
     pub fn resize(&self, settings: &MemoryStoreSettings) {
         self.memory.resize(settings);
+        self.backlog.resize(settings.memory);
     }
 
     /// The largest body taken, in bytes; of responses that no plain file can stand for fewer are.
@@ -166,12 +180,12 @@ impl Store {
 
     /// See [`MemoryStore::lookup`].
     #[inline]
-    pub fn lookup(
+    pub fn lookup<S: Selects>(
         &self,
         near: Option<&Near>,
         key: &CacheKey,
         now: Duration,
-        selects: impl Fn(&StoredResponse) -> bool,
+        selects: impl Fn(&StoredResponse) -> S,
     ) -> Lookup {
         self.memory.lookup(near, key, now, selects)
     }
@@ -372,6 +386,31 @@ impl Store {
             files.invalidate(&uri);
         }
         in_memory.max(on_disks)
+    }
+
+    /// Whether something may be stored under the base of `key`, whatever its variant.
+    pub fn has_base(&self, key: &CacheKey) -> bool {
+        // Each is asked: a disk that is absent takes note of it.
+        let on_disks = self.disks.as_ref().is_some_and(|disks| disks.has_base(key));
+        on_disks || self.files.is_some() || self.memory.has_base(key)
+    }
+
+    /// What lies under the base of `key` is not used again before a validation, which is the caller's affair: it compares
+    /// numbers. Here that is written down for the time after a restart.
+    pub fn note_base(&self, key: &CacheKey, note: &Note) {
+        if let Some(disks) = &self.disks {
+            disks.note_base(key, note);
+        }
+        if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_base(key, Scheme::Http)) {
+            files.invalidate(&uri);
+        }
+    }
+
+    /// Writes down a numbered predicate that the caller compares with the numbers of responses.
+    pub fn note(&self, note: &Note) {
+        if let Some(disks) = &self.disks {
+            disks.note(note);
+        }
     }
 
     /// The figures of what is in memory.

@@ -14,13 +14,16 @@ use larder_http::message::{PreparedFields, SharedFields};
 use siphasher::sip::SipHasher13;
 
 use crate::budget::Reservation;
-use crate::disks::DiskPieces;
+use crate::disks::{DiskPieces, Disks};
 use crate::files::{FileContent, FileFill, FileHit, FileReader, FileStamp, FilledBody};
+use crate::lease::{LeasedReader, Leases, large_from};
 use crate::memory::MemoryStore;
 use crate::promote::{Promoting, Worth};
 
+mod judged;
 mod refreshing;
 
+pub use judged::Judged;
 pub use refreshing::{RefreshFailure, Refreshing};
 
 /// What a piece costs beside its bytes: the handle, its shared count, the allocator's rounding.
@@ -53,6 +56,8 @@ pub struct StoredBody {
     promoted_from: Option<Box<DiskPieces>>,
     /// The plain file that it was read of, where it is in memory.
     stamp: Option<Box<FileStamp>>,
+    /// Its readers, where it is large and in memory.
+    leases: Option<Box<Leases>>,
     _room: Option<Reservation>,
 }
 
@@ -80,6 +85,24 @@ impl StoredBody {
             Some(*end)
         });
         Self { ends: ends.collect(), pieces, _room: Some(room), ..Self::empty() }
+    }
+
+    /// The same for a store with a cap of so many bytes: where it is large there, its readers hold it by leases.
+    pub(crate) fn lendable(self, cap: u64) -> Self {
+        let is_large = self.is_in_memory() && self.length() > large_from(cap);
+        Self { leases: is_large.then(Box::default), ..self }
+    }
+
+    /// Its readers, where it is held by leases.
+    #[inline]
+    pub(crate) fn leases(&self) -> Option<&Leases> {
+        self.leases.as_deref()
+    }
+
+    /// Whether whoever reads it may be told to go on elsewhere.
+    #[inline]
+    pub fn may_be_let_go(&self) -> bool {
+        self.leases.is_some()
     }
 
     /// A body that lies on disks; `None` where `memory` has no room for the places of its pieces.
@@ -115,6 +138,11 @@ impl StoredBody {
             Some(Elsewhere::File(_) | Elsewhere::Filled(_)) => None,
             None => self.promoted_from.as_deref(),
         }
+    }
+
+    /// Whether it lies on these disks.
+    pub(crate) fn is_on(&self, disks: &Arc<Disks>) -> bool {
+        self.on_disk().is_some_and(|pieces| Arc::ptr_eq(pieces.disks(), disks))
     }
 
     /// What is known of its reads, where it lies on disks alone.
@@ -169,7 +197,10 @@ impl StoredBody {
     /// Whether it can be read: one on a disk goes with what it lies in, whoever knows of it.
     #[inline]
     pub fn is_there(&self) -> bool {
-        self.is_in_memory() || self.on_disk().is_none_or(DiskPieces::is_there)
+        match self.is_in_memory() {
+            true => self.leases.as_ref().is_none_or(|leases| !leases.is_let_go()),
+            false => self.on_disk().is_none_or(DiskPieces::is_there),
+        }
     }
 
     /// Whether it is not where it was on its disks, although nothing is wrong with it: it went with what it lay in, or was
@@ -186,6 +217,10 @@ impl StoredBody {
         }
         let length = Some(range.end - range.start);
         Some(match &self.elsewhere {
+            None if self.leases.is_some() => {
+                let length = Some(range.end - range.start);
+                Body::Stream { length, stream: Box::pin(LeasedReader::new(self, range)) }
+            }
             None => Body::Pieces { owner: Arc::clone(self) as Arc<dyn Pieces>, range },
             Some(Elsewhere::Disks(on_disks)) => {
                 let is_all = range == (0..on_disks.pieces.length());
@@ -233,7 +268,7 @@ impl StoredBody {
         });
         let pieces = compact(shared_or_copied.collect(), length, store);
         room.shrink_to(length + pieces.len() as u64 * PIECE_OVERHEAD_BYTES);
-        Some(Self::new(pieces, room))
+        Some(Self::new(pieces, room).lendable(store.cap()))
     }
 
     /// The pieces that `range` touches, and what of each lies within it.
@@ -256,6 +291,7 @@ impl StoredBody {
             elsewhere: None,
             promoted_from: None,
             stamp: None,
+            leases: None,
             _room: None,
         }
     }
@@ -333,12 +369,15 @@ pub struct StoredResponse {
     pub took: Duration,
     /// The attempts to refresh it.
     pub refreshing: Refreshing,
+    /// What is known of invalidations that came after `number`.
+    pub judged: Judged,
 }
 
 impl StoredResponse {
     /// A response as it will lie in the index, of which nobody knows how long it took.
     pub fn new(head: Arc<StoredHead>, body: Arc<StoredBody>, number: u64, room: Reservation) -> Self {
-        Self { head, body, number, room, took: Duration::ZERO, refreshing: Refreshing::default() }
+        let (refreshing, judged) = (Refreshing::default(), Judged::default());
+        Self { head, body, number, room, took: Duration::ZERO, refreshing, judged }
     }
 
     /// Whether both are the same response, wherever the body of each lies: it may come into memory while somebody holds the other.
@@ -362,11 +401,7 @@ impl StoredResponse {
 fn identity(head: &StoredHead) -> u64 {
     // Nobody gains by two that come to the same: one takes the place of the other, on disks.
     let mut identity = SipHasher13::new();
-    for name in head.vary.names().names() {
-        identity.write(name.as_str().as_bytes());
-        identity.write_u8(0);
-    }
-    identity.write(head.vary.key().as_bytes());
+    head.vary.identity(|part| identity.write(part));
     if let Some(part) = &head.part {
         identity.write_u64(part.range.start);
         identity.write_u64(part.range.end);

@@ -3,6 +3,7 @@
 //! The cap is on bytes counted; it bounds memory only where the count is about what is allocated. So responses of
 //! several shapes are stored, and what is counted for all of them is compared with what the allocator of this process
 //! was asked for. What it rounds up and loses between blocks is its own; `make bench NAME=memory` shows that.
+#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::System;

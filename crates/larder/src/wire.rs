@@ -8,22 +8,30 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use larder_cache::{CachePolicy, Controls, Ignored, Lifetimes, SessionNames, SetCookie, Wishes};
-use larder_config::{
-    CacheMode, Config, Cookies, PathRegex, RequestDirectives, Resolved, SessionCookie, Settings,
+use larder_cache::{
+    CachePolicy, Controls, HarmlessNames, Ignored, Lifetimes, SessionNames, SetCookie, Wishes,
 };
+use larder_config::{
+    CacheMode, Config, Cookies, HarmlessCookie, PathRegex, RequestDirectives, Resolved, SessionCookie,
+    Settings,
+};
+use larder_http::fields::cookie_names::HARMLESS;
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics};
 use larder_proxy::PlanError;
 use larder_proxy::settings::{
-    FieldEdits, KeySettings, OriginChoice, Place, PlaceMatch, ProxySettings, QueryParts, RuleMatch,
-    RuleSettings, SiteSettings, StoreFrom, TypePattern, ValueMatch,
+    FieldEdits, Invalidate, KeySettings, OriginChoice, Place, PlaceMatch, ProxySettings, QueryParts,
+    RuleMatch, RuleSettings, SiteSettings, StoreFrom, TypePattern, ValueMatch,
 };
 use larder_store::{MemoryStoreSettings, Store};
 
 mod origin;
+mod removed;
 mod store;
 
+use crate::server::descriptors::Shares;
+use removed::{RemovedStores, has_directories, is_same_place};
+pub(crate) use store::unusable_directories;
 use store::{DraftStore, KnownStore, StoreError};
 
 /// Why a checked config cannot be put to work.
@@ -44,9 +52,13 @@ pub enum WireError {
 pub(crate) struct Wiring {
     metrics: Arc<Metrics>,
     stores: Vec<(String, KnownStore)>,
+    /// Stores that a reload has taken out and that may still be open.
+    removed: RemovedStores,
     clock: Clock,
     diagnostics: Diagnostics,
     origins: HashMap<String, KnownOrigin>,
+    /// Of all origins together.
+    connections: Arc<larder_origin::Connections>,
 }
 
 #[derive(Clone)]
@@ -65,7 +77,15 @@ pub(crate) struct Draft {
 
 impl Wiring {
     pub(crate) fn new(metrics: Arc<Metrics>, clock: Clock, diagnostics: Diagnostics) -> Self {
-        Self { metrics, stores: Vec::new(), clock, diagnostics, origins: HashMap::new() }
+        Self {
+            metrics,
+            stores: Vec::new(),
+            removed: RemovedStores::default(),
+            clock,
+            diagnostics,
+            origins: HashMap::new(),
+            connections: Arc::default(),
+        }
     }
 
     /// The settings of a checked config, and what has to be remembered once they are in force. Opens the disks of new
@@ -73,8 +93,12 @@ impl Wiring {
     ///
     /// # Errors
     /// A disk is somebody else's, or too small.
-    pub(crate) fn draft(&self, config: &Config) -> Result<(ProxySettings, Draft), WireError> {
-        let draft = Draft { stores: self.draft_stores(config)?, origins: self.draft_origins(config) };
+    pub(crate) fn draft(
+        &self,
+        config: &Config,
+        shares: &Shares,
+    ) -> Result<(ProxySettings, Draft), WireError> {
+        let draft = Draft { stores: self.draft_stores(config, shares)?, origins: self.draft_origins(config) };
         let names: Vec<&str> = config.origins.iter().map(|(name, _)| name.as_str()).collect();
         let trusted = config.trusted.clone();
         let settings = ProxySettings {
@@ -95,13 +119,15 @@ impl Wiring {
     }
 
     /// Remembers what is in force now, and gives stores their new size.
-    pub(crate) fn commit(&mut self, draft: Draft) {
+    pub(crate) fn commit(&mut self, draft: Draft, shares: &Shares) {
+        self.connections.limit(shares.origins);
         let stores: Vec<_> = draft.stores.into_iter().map(|(name, store)| (name, store.commit())).collect();
-        let is_gone = |name: &String| !stores.iter().any(|(other, _)| other == name);
-        for (_, known) in self.stores.iter().filter(|(name, _)| is_gone(name)) {
-            let store = Arc::clone(&known.store);
-            // It waits for disks, and nobody for it.
-            std::thread::spawn(move || store.close());
+        stores.iter().for_each(|(_, known)| self.removed.forget(&known.store));
+        let is_gone =
+            |known: &KnownStore| !stores.iter().any(|(_, other)| Arc::ptr_eq(&other.store, &known.store));
+        for (_, known) in self.stores.drain(..).filter(|(_, known)| is_gone(known)) {
+            known.store.limit_files(0);
+            self.removed.add(known.config, known.store);
         }
         self.stores = stores;
         self.origins = draft.origins;
@@ -115,6 +141,22 @@ impl Wiring {
 
     fn known(&self, name: &str) -> Option<&KnownStore> {
         self.stores.iter().find(|(other, _)| other == name).map(|(_, store)| store)
+    }
+
+    /// A store that is open in this process and is what `config` means: of a name that `all` has not, or one that a reload has
+    /// taken out.
+    fn still_open(&self, config: &larder_config::Store, all: &Config) -> Option<Arc<Store>> {
+        let is_named = |name: &str| all.stores.iter().any(|(other, _)| other.as_str() == name);
+        let is_it = |name: &str, known: &KnownStore| {
+            !is_named(name) && has_directories(config) && is_same_place(&known.config, config)
+        };
+        let renamed = self.stores.iter().find(|(name, known)| is_it(name, known));
+        renamed.map(|(_, known)| Arc::clone(&known.store)).or_else(|| self.removed.find(config))
+    }
+
+    /// Stores of earlier configs that may still be open.
+    pub(crate) fn removed_stores(&self) -> Vec<Arc<Store>> {
+        self.removed.open()
     }
 
     pub(crate) fn store_named(&self, name: &str) -> Option<&Arc<Store>> {
@@ -133,13 +175,15 @@ impl Wiring {
         origins
     }
 
-    fn draft_stores(&self, config: &Config) -> Result<Vec<(String, DraftStore)>, WireError> {
-        let store = |(name, store): &(larder_config::Name, larder_config::Store)| {
-            let name = name.as_str();
-            let drafted = DraftStore::of(name, store, self.known(name), &self.clock, &self.diagnostics)?;
+    fn draft_stores(&self, config: &Config, shares: &Shares) -> Result<Vec<(String, DraftStore)>, WireError> {
+        let store = |(number, (name, store)): (usize, &(larder_config::Name, larder_config::Store))| {
+            let (name, open_files) = (name.as_str(), shares.of_store(number));
+            let open = self.known(name).map(|known| Arc::clone(&known.store));
+            let open = open.or_else(|| self.still_open(store, config));
+            let drafted = DraftStore::of(name, store, open, &self.clock, &self.diagnostics, open_files)?;
             Ok((name.to_owned(), drafted))
         };
-        config.stores.iter().map(store).collect()
+        config.stores.iter().enumerate().map(store).collect()
     }
 
     fn draft_origins(&self, config: &Config) -> HashMap<String, KnownOrigin> {
@@ -150,8 +194,10 @@ impl Wiring {
             let is_same = |known: &&KnownOrigin| known.config == *config && known.files == files;
             let unchanged = known.filter(is_same).cloned();
             let drafted = unchanged.unwrap_or_else(|| {
-                let shared =
-                    known.map_or_else(larder_origin::Shared::new, |known| Arc::clone(&known.choice.shared));
+                let shared = known.map_or_else(
+                    || larder_origin::Shared::among(&self.connections),
+                    |known| Arc::clone(&known.choice.shared),
+                );
                 let settings = Arc::new(origin::settings(&name, config));
                 let choice = OriginChoice {
                     name: name.as_str().into(),
@@ -160,6 +206,7 @@ impl Wiring {
                     id: self.metrics.origin(&name),
                     hash_by: config.chosen_by().map(origin::hash_by),
                     sticky: config.sticky.as_ref().map(|name| name.as_str().into()),
+                    via: config.via,
                 };
                 KnownOrigin { config: config.clone(), files, choice }
             });
@@ -234,9 +281,15 @@ impl Wiring {
                 fields: resolved.key.fields,
             },
             policy,
+            invalidate: match resolved.invalidate {
+                larder_config::Invalidate::Validate => Some(Invalidate::Validate),
+                larder_config::Invalidate::Remove => Some(Invalidate::Remove),
+                larder_config::Invalidate::Off => None,
+            },
             refresh_ahead: resolved.refresh_ahead,
             collapse_wait: resolved.collapse_wait,
             min_uses: resolved.min_uses,
+            fetches_heads: resolved.head == larder_config::HeadMode::Get,
             debug: resolved.debug,
             request: edits(resolved.request),
             response: edits(resolved.response),
@@ -248,8 +301,10 @@ fn policy(resolved: &Resolved) -> CachePolicy {
     CachePolicy {
         ttl: lifetimes(&resolved.ttl),
         override_ttl: lifetimes(&resolved.override_ttl),
-        session_cookies: session_names(&resolved.session_cookies),
+        session_cookies: resolved.session_cookies.as_deref().map(session_names),
+        harmless_cookies: harmless_names(&resolved.harmless_cookies),
         keyed_cookies: resolved.key.cookies.iter().map(|cookie| cookie.as_str().to_owned()).collect(),
+        keyed_fields: resolved.key.fields.clone(),
         ignore_cookies: resolved.cookies == Cookies::Ignore,
         stale_if_dead: resolved.stale_if_dead,
         stale_while_revalidate: resolved.stale_while_revalidate,
@@ -278,14 +333,23 @@ fn policy(resolved: &Resolved) -> CachePolicy {
 }
 
 fn session_names(cookies: &[SessionCookie]) -> SessionNames {
-    let mut names = SessionNames { exact: Vec::new(), containing: Vec::new() };
+    let mut names = SessionNames::default();
     for cookie in cookies {
         match cookie {
+            SessionCookie::Known => names.built_in = true,
             SessionCookie::Whole(name) => names.exact.push(name.clone()),
             SessionCookie::Part(part) => names.containing.push(part.clone()),
         }
     }
     names
+}
+
+fn harmless_names(cookies: &[HarmlessCookie]) -> HarmlessNames {
+    let patterns = cookies.iter().flat_map(|cookie| match cookie {
+        HarmlessCookie::Known => HARMLESS.to_vec(),
+        HarmlessCookie::Pattern(pattern) => vec![pattern.as_str()],
+    });
+    HarmlessNames::new(patterns)
 }
 
 fn ignored(words: &[larder_config::Ignored]) -> Ignored {

@@ -6,6 +6,7 @@
 //! (`hostile/http1/{request_line,hosts,fields,framing,chunks,connection,limits}.rs`), `slow.rs` and `walks.rs` what takes
 //! time and steps, `poison.rs` and `poison_answers.rs` what a second client is served after an attack.
 //! Deliberately absent: HTTP/2, and answers of hostile origins.
+#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "hostile/http1/chunks.rs"]

@@ -5,6 +5,7 @@
 //! still in step, what exactly the origin received over HTTP/1, and that nothing is left open. Tables hold what one
 //! write can show (`hostile/http2/{pseudo,fields,content,blocks,connection}.rs`), `walks.rs` what takes steps and time.
 //! `HOSTILE=part-of-a-name` runs some of them. Deliberately absent: TLS, and answers of hostile origins.
+#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(unreachable_pub, reason = "the modules of a test target have no outside")]
 

@@ -5,6 +5,7 @@
 //! stored only if it was whole; to leave no byte for the next response and nothing open. `walks.rs` holds what takes
 //! steps: uploads, kept connections, clients that vanish or do not read, ranges, validation.
 //! `HOSTILE=part-of-a-name` runs some of them. Deliberately absent: TLS, and hostile clients.
+#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(unreachable_pub, reason = "the modules of a test target have no outside")]
 

@@ -15,6 +15,7 @@ mod herd;
 mod hit;
 mod http2;
 mod idle;
+mod large;
 mod latency;
 mod load;
 mod machine;
@@ -62,6 +63,7 @@ pub(crate) const NAMES: &[&str] = &[
     "wordpress",
     "files",
     "placement",
+    "large",
     "objects",
     "reclaim",
 ];
@@ -99,6 +101,7 @@ pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
             "herd" => herd::run,
             "files" => files::run,
             "placement" => placement::run,
+            "large" => large::run,
             "objects" => objects::run,
             "reclaim" => reclaim::run,
             _ => wordpress::run,

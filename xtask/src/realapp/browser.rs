@@ -61,7 +61,7 @@ fn end_left_overs(profile: &Path) -> Result<()> {
                 let _ = kill_process(pid, Signal::KILL);
             });
         }
-        super::pause();
+        crate::children::pause();
     }
 }
 

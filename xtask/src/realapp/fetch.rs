@@ -9,9 +9,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Values that MediaWiki makes anew for every request, in the script at the head of each page: the start of each, and
-/// the byte that ends it.
-const MADE_ANEW: &[(&[u8], u8)] = &[(b"\"wgRequestId\":\"", b'"'), (b"\"wgBackendResponseTime\":", b',')];
+/// Values that an application makes anew for every request: what stands before each, and the byte that ends it.
+pub(super) type MadeAnew = [(&'static [u8], u8)];
 
 /// An answer as curl saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +20,8 @@ pub(super) struct Answer {
     pub(super) cache_status: String,
     pub(super) location: String,
     pub(super) content_encoding: String,
+    /// Each line of Set-Cookie.
+    pub(super) set_cookies: Vec<String>,
     pub(super) body: Vec<u8>,
 }
 
@@ -30,12 +31,12 @@ impl Answer {
     }
 
     /// The body without what is made anew for every request.
-    fn lasting(&self) -> Vec<u8> {
-        MADE_ANEW.iter().fold(self.body.clone(), |body, (start, end)| without(&body, start, *end))
+    fn lasting(&self, made_anew: &MadeAnew) -> Vec<u8> {
+        made_anew.iter().fold(self.body.clone(), |body, (start, end)| without(&body, start, *end))
     }
 
-    /// What somebody could tell the two apart by, if anything.
-    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+    /// The first difference between the two, values that are `made_anew` aside.
+    pub(super) fn difference(&self, other: &Self, made_anew: &MadeAnew) -> Option<String> {
         if self.status != other.status {
             return Some(format!("status {}, not {}", other.status, self.status));
         }
@@ -43,7 +44,7 @@ impl Answer {
         if fields(self) != fields(other) {
             return Some(format!("fields {:?}, not {:?}", fields(other), fields(self)));
         }
-        let (mine, theirs) = (self.lasting(), other.lasting());
+        let (mine, theirs) = (self.lasting(made_anew), other.lasting(made_anew));
         if mine == theirs {
             return None;
         }
@@ -74,7 +75,7 @@ fn without(body: &[u8], start: &[u8], end: u8) -> Vec<u8> {
 #[derive(Clone, Copy)]
 pub(super) struct Client {
     pub(super) address: SocketAddr,
-    /// What Host says; the wiki and larder are asked in the same words.
+    /// What Host says; an application and larder are asked in the same words.
     pub(super) host: SocketAddr,
     /// Whether answers may be compressed, as browsers ask for them.
     pub(super) compressed: bool,
@@ -126,6 +127,7 @@ fn read(answer: &[u8]) -> Option<Answer> {
             "cache-status" => read.cache_status = value.to_owned(),
             "location" => read.location = value.to_owned(),
             "content-encoding" => read.content_encoding = value.to_owned(),
+            "set-cookie" => read.set_cookies.push(value.to_owned()),
             _ => {}
         }
     }
@@ -137,6 +139,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    const ANEW: &MadeAnew = &[(b"\"id\":\"", b'"'), (b"\"took\":", b',')];
+
     fn page(body: &str) -> Answer {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Status: larder; hit; ttl=9\r\n\r\n";
         read(format!("{head}{body}").as_bytes()).unwrap()
@@ -144,15 +148,12 @@ mod tests {
 
     #[test]
     fn only_what_is_made_anew_may_differ() {
-        let one = page(r#"<p>{"wgRequestId":"a1","x":1,"wgBackendResponseTime":17,"y":2}"#);
-        let other = page(r#"<p>{"wgRequestId":"b22","x":1,"wgBackendResponseTime":180,"y":2}"#);
-        assert_eq!(one.difference(&other), None);
+        let one = page(r#"<p>{"id":"a1","x":1,"took":17,"y":2}"#);
+        let other = page(r#"<p>{"id":"b22","x":1,"took":180,"y":2}"#);
+        assert_eq!(one.difference(&other, ANEW), None);
         assert!(one.is_hit());
-        assert!(
-            one.difference(&page(r#"<p>{"wgRequestId":"b22","x":2,"wgBackendResponseTime":180,"y":2}"#))
-                .is_some()
-        );
-        assert!(one.difference(&Answer { status: 404, ..one.clone() }).is_some());
-        assert!(one.difference(&Answer { content_type: String::new(), ..one.clone() }).is_some());
+        assert!(one.difference(&page(r#"<p>{"id":"b22","x":2,"took":180,"y":2}"#), ANEW).is_some());
+        assert!(one.difference(&Answer { status: 404, ..one.clone() }, ANEW).is_some());
+        assert!(one.difference(&Answer { content_type: String::new(), ..one.clone() }, ANEW).is_some());
     }
 }

@@ -1,308 +1,90 @@
-//! larder in front of an application that nobody here wrote: MediaWiki from Debian's packages.
+//! larder in front of applications that nobody here wrote, one folder or file for each of them.
 //!
-//! In: the checkout. Out: a table that says what was the same, what was a hit and what the wiki was asked, and a
-//! picture of a page as a browser drew it. Any page that differs from the wiki's own fails the run, and so do a second
-//! origin request for one cold page, an edit that does not show, and a stored page that dies with the wiki.
-//! What is started here ends here; see tests/realapp/README.md.
+//! In: the checkout, and the name of an application or `all`. Out: what the application's own check printed, and one closing
+//! line for each: `realapp NAME: passed`. The run fails where one application fails; the others run all the same.
+//!
+//! An application is a row of [`APPLICATIONS`] and a module with `run(&Stage) -> Result<String>`, which returns the
+//! versions it ran with. Its data (configuration templates, lists of packages with their versions) lies in
+//! tests/realapp/NAME. What the applications share: [`stage`] starts larder, [`fetch`] asks as a client,
+//! [`packages`] installs Debian's packages, [`python`] the Python packages of a `requirements.txt`, [`node`] the packages
+//! of a `package-lock.json`, [`browser`] draws a page. Each run has a scratch folder of its own and free ports, and ends what it started.
 
 mod browser;
+mod express;
 mod fetch;
+mod grpc;
+mod mediawiki;
+mod node;
 mod packages;
-mod wiki;
+mod python;
+mod random;
+mod stage;
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
-use crate::children::{Server, free_port};
 use crate::h2spec::build_larder;
-use fetch::{Answer, Client};
-use wiki::Wiki;
+use stage::Stage;
 
-const READY_MAX: Duration = Duration::from_secs(20);
-/// Apache writes a line of its log when PHP has finished, which may be after the client has its page.
-const LOG_MAX: Duration = Duration::from_secs(10);
-const TARGETS_MIN: usize = 40;
-const CROWD: usize = 50;
-
-struct Larder {
-    admin: SocketAddr,
-    server: Server,
-}
-
-/// Runs it all.
-pub(crate) fn run(root: &Path) -> Result<()> {
-    packages::install(wiki::PACKAGES)?;
-    let program = build_larder(root)?;
-    let scratch = tempfile::tempdir().context("no scratch folder")?;
-    let work = scratch.path();
-    let public = free_port()?;
-    let mut wiki = Wiki::start(root, work, public)?;
-    let mut larder = start_larder(root, &program, work, public, wiki.address)?;
-    let direct = Client { address: wiki.address, host: public, compressed: false };
-    let through = Client { address: public, host: public, compressed: false };
-
-    // The wiki makes some things at the first view: asked twice, it has made them all.
-    let start_page = direct.get("/index.php/Main_Page")?;
-    let mut targets = wiki.targets(&start_page);
-    // One page stays cold, for the crowd.
-    let cold = format!("/index.php/{}", wiki.pages.first().context("no pages")?);
-    targets.retain(|target| *target != cold);
-    ensure!(targets.len() >= TARGETS_MIN, "only {} targets", targets.len());
-    for target in &targets {
-        direct.get(target)?;
-    }
-    let mut rounds = Vec::new();
-    for (compressed, names) in
-        [(false, ["first", "second"]), (true, ["first, compressed", "second, compressed"])]
-    {
-        let own = fetch_all(&Client { compressed, ..direct }, &targets)?;
-        for name in names {
-            rounds.push(Round::run(name, &wiki, &larder, &Client { compressed, ..through }, &targets, &own)?);
-        }
-    }
-    report(&targets, &rounds);
-    ensure!(rounds.iter().all(|round| round.differing.is_empty()), "pages differ from the wiki's own");
-    for round in rounds.iter().filter(|round| round.name.starts_with("second")) {
-        ensure!(round.hits() * 2 > targets.len(), "most of the round `{}` should have been hits", round.name);
-    }
-
-    let crowd = crowd(&wiki, &larder, &through, &cold)?;
-    println!("{CROWD} clients at once on one cold page: {crowd} origin request");
-    ensure!(crowd == 1, "the crowd caused {crowd} origin requests");
-    cookies(&through, &cold)?;
-    edit(&wiki, &through)?;
-
-    let picture = root.join("tests/realapp/screenshot.png");
-    let before = lookups(larder.admin)?;
-    browser::draw(&format!("http://{public}/index.php/Main_Page"), &picture, work)?;
-    let after = lookups(larder.admin)?;
-    let count = |status: &str| after.get(status).unwrap_or(&0) - before.get(status).unwrap_or(&0);
-    let all: u64 = after.keys().map(|status| count(status)).sum();
-    println!(
-        "Chromium drew the start page: {all} requests, {} hits; tests/realapp/screenshot.png",
-        count("hit")
-    );
-
-    wiki.still_runs()?;
-    larder.server.still_runs()?;
-    drop(wiki);
-    without_origin(&through)?;
-    drop(larder);
-    let version = |name| packages::version(name).unwrap_or_default();
-    println!("realapp: passed; mediawiki {}, chromium {}", version("mediawiki"), version("chromium"));
-    Ok(())
-}
-
-fn start_larder(
-    root: &Path,
-    program: &Path,
-    work: &Path,
-    public: SocketAddr,
-    origin: SocketAddr,
-) -> Result<Larder> {
-    let example =
-        fs::read_to_string(root.join("examples/mediawiki.toml")).context("examples/mediawiki.toml")?;
-    let there = "http://127.0.0.1:8082";
-    ensure!(example.contains(there), "examples/mediawiki.toml names another origin than {there}");
-    let config = work.join("larder.toml");
-    fs::write(&config, example.replace(there, &format!("http://{origin}")))?;
-    let admin = free_port()?;
-    let mut command = Command::new(program);
-    command
-        .args(["run", "-c"])
-        .arg(&config)
-        .args(["--listen", &public.to_string(), "--admin", &admin.to_string()])
-        .stdout(Stdio::null());
-    let mut server = Server::start("larder", &mut command)?;
-    server.wait_for(public, READY_MAX)?;
-    Ok(Larder { admin, server })
-}
-
-fn fetch_all(client: &Client, targets: &[String]) -> Result<Vec<Answer>> {
-    targets.iter().map(|target| client.get(target)).collect()
-}
-
-/// Every target once, through larder.
-struct Round {
+/// An application and its check.
+struct Application {
     name: &'static str,
-    answers: Vec<Answer>,
-    differing: Vec<String>,
-    origin_requests: usize,
+    /// Debian packages that it is made of, beside curl.
+    packages: &'static [&'static str],
+    /// Fails where anything is not as it should be. Returns the versions of what it ran.
+    run: fn(&Stage<'_>) -> Result<String>,
 }
 
-impl Round {
-    fn run(
-        name: &'static str,
-        wiki: &Wiki,
-        larder: &Larder,
-        client: &Client,
-        targets: &[String],
-        own: &[Answer],
-    ) -> Result<Self> {
-        let before = settled(wiki, larder)?;
-        let answers = fetch_all(client, targets)?;
-        let compared = targets.iter().zip(own.iter().zip(&answers));
-        let differing = compared
-            .filter_map(|(target, (own, answer))| Some(format!("{target}: {}", own.difference(answer)?)));
-        Ok(Self {
-            name,
-            differing: differing.collect(),
-            origin_requests: settled(wiki, larder)? - before,
-            answers,
-        })
-    }
+const APPLICATIONS: &[Application] = &[
+    Application { name: "mediawiki", packages: mediawiki::PACKAGES, run: mediawiki::run },
+    Application { name: "express", packages: express::PACKAGES, run: express::run },
+    Application { name: "grpc", packages: grpc::PACKAGES, run: grpc::run },
+];
 
-    fn hits(&self) -> usize {
-        self.answers.iter().filter(|answer| answer.is_hit()).count()
-    }
-
-    fn stored(&self) -> usize {
-        self.answers.iter().filter(|answer| answer.cache_status.contains("; stored")).count()
-    }
-
-    fn row(&self) {
-        let (name, all) = (self.name, self.answers.len());
-        println!(
-            "| {name} | {all} | {} | {} | {} | {} | {} |",
-            all - self.differing.len(),
-            self.hits(),
-            self.stored(),
-            all - self.hits() - self.stored(),
-            self.origin_requests
-        );
-    }
+/// What the command line takes: every name, and `all`.
+pub(crate) fn names() -> Vec<&'static str> {
+    ["all"].into_iter().chain(APPLICATIONS.iter().map(|one| one.name)).collect()
 }
 
-fn report(targets: &[String], rounds: &[Round]) {
-    println!("\n| round | URLs | identical | hits | misses, stored | not stored | origin requests |");
-    println!("|---|---|---|---|---|---|---|");
-    rounds.iter().for_each(Round::row);
-    for difference in rounds.iter().flat_map(|round| &round.differing) {
-        println!("differs: {difference}");
+/// Runs the application of this name, or `all` of them.
+///
+/// # Errors
+/// Of each that failed, after the last.
+pub(crate) fn run(root: &Path, name: &str) -> Result<()> {
+    let chosen = || APPLICATIONS.iter().filter(|one| name == "all" || name == one.name);
+    // Before the first of them: what is missing should show now, and not after an hour.
+    packages::install(&["curl"])?;
+    for application in chosen() {
+        packages::install(application.packages)?;
     }
-    // One of each kind of answer, without the seconds that are left.
-    let kind = |answer: &Answer| answer.cache_status.split("; ttl=").next().unwrap_or_default().to_owned();
-    let mut samples = BTreeMap::new();
-    for round in rounds {
-        for (target, answer) in targets.iter().zip(&round.answers) {
-            let sample = (target, round.name, &answer.cache_status);
-            samples.entry((answer.status, kind(answer))).or_insert(sample);
+    let program = build_larder(root)?;
+    let mut failed = Vec::new();
+    for application in chosen() {
+        println!("== {}", application.name);
+        match run_one(application, root, &program) {
+            Ok(versions) => println!("realapp {}: passed; {versions}", application.name),
+            Err(error) => {
+                println!("realapp {}: failed: {error:#}", application.name);
+                failed.push(application.name);
+            }
         }
     }
-    println!();
-    for ((status, _), (target, round, said)) in samples {
-        println!("{status} {target} ({round})\n    Cache-Status: {said}");
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
     }
-    println!();
+    Ok(())
 }
 
-/// Requests from larder in Apache's log, once it has all that larder has sent.
-fn settled(wiki: &Wiki, larder: &Larder) -> Result<usize> {
-    let deadline = Instant::now() + LOG_MAX;
-    let sent = sum(&metrics(larder.admin)?, "larder_origin_requests_total");
-    loop {
-        let logged = wiki.asked(None)?;
-        if logged as u64 >= sent {
-            return Ok(logged);
-        }
-        if Instant::now() > deadline {
-            bail!("larder says that it asked {sent} times, Apache's log has {logged}");
-        }
-        pause();
-    }
-}
-
-/// Many clients at once on one target; returns how often the wiki was asked.
-fn crowd(wiki: &Wiki, larder: &Larder, client: &Client, target: &str) -> Result<usize> {
-    settled(wiki, larder)?;
-    let answers: Vec<Result<Answer>> = std::thread::scope(|scope| {
-        let clients: Vec<_> = (0..CROWD).map(|_| scope.spawn(|| client.get(target))).collect();
-        let joined = clients.into_iter().map(|one| one.join());
-        joined.map(|one| one.unwrap_or_else(|_| bail!("a client panicked"))).collect()
-    });
-    let answers: Vec<Answer> = answers.into_iter().collect::<Result<_>>()?;
-    let same = |answer: &Answer| {
-        answer.status == 200 && answers.first().is_some_and(|first| first.body == answer.body)
+fn run_one(application: &Application, root: &Path, program: &Path) -> Result<String> {
+    let scratch = tempfile::tempdir().context("no scratch folder")?;
+    let stage = Stage {
+        root,
+        data: root.join("tests/realapp").join(application.name),
+        work: scratch.path(),
+        program,
     };
-    ensure!(answers.iter().all(same), "{target}: the crowd saw different pages");
-    settled(wiki, larder)?;
-    wiki.asked(Some(target))
-}
-
-/// A cookie that means nothing shares the page of all; one that means a session does not.
-fn cookies(client: &Client, target: &str) -> Result<()> {
-    let other = client.ask_with(target, "Cookie: _analytics=17")?;
-    ensure!(other.is_hit(), "with another cookie: {}", other.cache_status);
-    let session = client.ask_with(target, "Cookie: wiki_session=0123456789abcdef0123456789abcdef")?;
-    println!("with a cookie of somebody's analytics: {}", other.cache_status);
-    println!("with a session cookie: {}", session.cache_status);
-    ensure!(!session.is_hit(), "a session was answered from what is stored for others");
-    Ok(())
-}
-
-/// An edit through larder shows at once.
-fn edit(wiki: &Wiki, client: &Client) -> Result<()> {
-    let page = wiki.pages.last().context("no pages")?;
-    let target = format!("/index.php/{page}");
-    let before = client.get(&target)?;
-    let text = "Edited through larder.";
-    let saved = wiki.edit(client, page, text)?;
-    ensure!(saved.status == 302, "the edit was answered {}", saved.status);
-    let after = client.get(&target)?;
-    println!("{target} before an edit: {}", before.cache_status);
-    println!("{target} after it: {}", after.cache_status);
-    ensure!(before.is_hit(), "the page was not stored before the edit");
-    ensure!(contains(&after.body, text), "the edit does not show");
-    Ok(())
-}
-
-/// The wiki is gone: what is fresh goes on, what is not says so.
-fn without_origin(client: &Client) -> Result<()> {
-    let fresh = client.get("/index.php/Main_Page")?;
-    let missing = client.get("/index.php/Special:Version")?;
-    println!("Apache stopped: a stored page: {} {}", fresh.status, fresh.cache_status);
-    println!("Apache stopped: a page that is not: {} {}", missing.status, missing.cache_status);
-    ensure!(fresh.status == 200 && fresh.is_hit() && missing.status == 502, "the wiki's end shows");
-    Ok(())
-}
-
-fn contains(body: &[u8], text: &str) -> bool {
-    body.windows(text.len()).any(|window| window == text.as_bytes())
-}
-
-fn metrics(admin: SocketAddr) -> Result<String> {
-    let answer = Client { address: admin, host: admin, compressed: false }.get("/metrics")?;
-    Ok(String::from_utf8_lossy(&answer.body).into_owned())
-}
-
-/// All samples of a family together.
-fn sum(metrics: &str, family: &str) -> u64 {
-    let samples = metrics.lines().filter(|line| line.starts_with(family));
-    samples.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
-}
-
-/// Look-ups by outcome.
-fn lookups(admin: SocketAddr) -> Result<BTreeMap<String, u64>> {
-    let text = metrics(admin)?;
-    let samples = text.lines().filter(|line| line.starts_with("larder_cache_lookups_total{"));
-    Ok(samples
-        .filter_map(|line| {
-            let (labels, value) = line.rsplit_once(' ')?;
-            let (_, status) = labels.split_once("status=\"")?;
-            Some((status.split('"').next()?.to_owned(), value.parse().ok()?))
-        })
-        .collect())
-}
-
-#[expect(clippy::disallowed_methods, reason = "no worker here: a tool that waits for other programs")]
-fn pause() {
-    std::thread::sleep(Duration::from_millis(50));
+    (application.run)(&stage)
 }
 
 #[cfg(test)]
@@ -310,9 +92,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_of_one_family_are_added_up() {
-        let text = "# HELP a_total x\na_total{k=\"1\"} 3\na_total{k=\"2\"} 4\nb_total 9\n";
-        assert_eq!(sum(text, "a_total"), 7);
-        assert_eq!(sum(text, "c_total"), 0);
+    fn every_application_has_a_name_of_its_own_and_a_folder_for_its_data() {
+        let root = crate::checkout();
+        let mut names = names();
+        for application in APPLICATIONS {
+            assert!(root.join("tests/realapp").join(application.name).is_dir(), "{}", application.name);
+        }
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
     }
 }

@@ -223,6 +223,7 @@ fn a_request_with_content_ends_its_connection() {
             head: head("GET", "127.0.0.1", "/healthz"),
             body: content,
             websocket: false,
+            trailers: Default::default(),
             peer: Peer { remote: address, local: address },
         };
         let interims = Interims::default();

@@ -60,6 +60,28 @@ fn cookies_are_stripped_where_the_rule_says_so() {
 }
 
 #[test]
+fn cookies_that_may_be_somebodys_are_not_kept_and_are_for_the_client_that_caused_it() {
+    let cc = "public, max-age=60";
+    let said = [
+        ("cache-control", cc),
+        ("date", DATE),
+        ("set-cookie", "sid=1; HttpOnly"),
+        ("set-cookie", "lang=de"),
+        ("set-cookie", "seen=a1"),
+    ];
+    let policy = CachePolicy::default();
+    assert_eq!(lines(&said), format!("cache-control: {cc}\r\ndate: {DATE}\r\nset-cookie: lang=de\r\n"));
+    assert_eq!(stored(&[], &said, &policy).relieved.names().collect::<Vec<_>>(), ["sid", "seen"]);
+    let own = fields(&[("set-cookie", "sid=1; HttpOnly"), ("set-cookie", "seen=a1")]);
+    assert_eq!(withheld(&fields(&said), &policy), own);
+    let keep = CachePolicy { set_cookie: SetCookie::Store, ..CachePolicy::default() };
+    let kept = stored(&[], &said, &keep);
+    assert!(kept.caution.own_cookies && kept.relieved.is_empty());
+    assert!(withheld(&fields(&said), &keep).is_empty());
+    assert!(!stored(&[], &said[..2], &keep).caution.own_cookies);
+}
+
+#[test]
 fn private_fields_lie_apart_and_targeted_ones_do_not() {
     let said = [
         ("cdn-cache-control", "max-age=60"),
@@ -90,7 +112,7 @@ fn parts_and_groups_are_read_once() {
     let request = request("GET", &[("range", "bytes=4-")]);
     let status = StatusCode::PARTIAL_CONTENT;
     let head = StoredHead::new(&request, status, said, freshness, &CachePolicy::default());
-    assert_eq!(head.part, Some(Part { range: 4..10, complete: Some(10) }));
+    assert_eq!(head.part, Some(Part { range: 4..10, complete: Some(10), holes: Vec::new() }));
     assert_eq!(head.groups.iter().count(), 2);
     assert!(head.fields.map.contains_key(header::CONTENT_RANGE));
 }

@@ -3,7 +3,8 @@
 //! In: a [`StoredHead`]. Out: bytes that say all of it that cannot be read from its fields again: status, freshness, which
 //! requests it answers, what was said about stale use. Times are wall time; read back, they are placed on the monotonic
 //! clock as far as the wall clock has been right since. Where that says that the response comes from the future, it
-//! counts as stale: no jump of a clock makes it fresh.
+//! counts as stale: no jump of a clock makes it fresh. What the version before wrote is read under the rules of this one:
+//! without cookies that may be somebody's, and with [`Caution`] where its lifetime is not the application's.
 //! Bytes come from a disk and may be anything: reading checks each length, and refuses what this version did not write.
 //! Deliberately absent: checksums, which are the store's, and the key, which it compares.
 
@@ -16,17 +17,27 @@ use larder_http::message::{PreparedFields, Scheme};
 use larder_http::time::{Now, WallTime};
 
 use super::{StaleDirectives, StoredHead, Validators};
+use crate::coding::Codings;
+use crate::cookies::own::take_known;
+use crate::cookies::{Caution, Relieved};
 use crate::freshness::{Freshness, LifetimeSource};
 use crate::groups::GroupTags;
 use crate::part::Part;
 use crate::vary::Selecting;
 
-/// Changes with every change of what is written.
-const VERSION: u8 = 1;
+/// Changes with every change of what is written. What the version before wrote is read as well.
+const VERSION: u8 = 2;
+/// It took fewer cookies for a session, stored those of one client for all, and had no names at its end.
+const VERSION_BEFORE: u8 = 1;
 
+/// Bits of one byte; three are free.
 const NO_CACHE: u8 = 1;
 const MUST_REVALIDATE: u8 = 2;
 const S_MAXAGE: u8 = 4;
+/// The holes of a part follow everything else.
+const HOLES: u8 = 128;
+const OLDER_RULES: u8 = 8;
+const OWN_COOKIES: u8 = 16;
 
 /// Stands for a duration that was not said.
 const NONE: u64 = u64::MAX;
@@ -47,13 +58,17 @@ impl StoredHead {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(80 + self.fields.http1.len() + self.vary.memory_bytes());
         let (freshness, stale) = (&self.freshness, &self.stale);
+        let holes = self.part.as_ref().map_or(&[][..], |part| &part.holes);
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
         out.push(VERSION);
         out.push(freshness.source.number());
         out.push(
             flag(freshness.no_cache, NO_CACHE)
                 | flag(stale.must_revalidate, MUST_REVALIDATE)
-                | flag(stale.s_maxage, S_MAXAGE),
+                | flag(stale.s_maxage, S_MAXAGE)
+                | flag(self.caution.older_rules, OLDER_RULES)
+                | flag(self.caution.own_cookies, OWN_COOKIES)
+                | flag(!holes.is_empty(), HOLES),
         );
         out.extend_from_slice(&self.status.as_u16().to_le_bytes());
         let said = |duration: Option<Duration>| duration.map_or(NONE, millis);
@@ -69,13 +84,18 @@ impl StoredHead {
         push(&mut out, &self.fields.http1);
         push(&mut out, &self.controls.as_deref().map(lines).unwrap_or_default());
         self.vary.write(&mut out);
+        push(&mut out, self.relieved.names().collect::<Vec<_>>().join("\n").as_bytes());
+        if !holes.is_empty() {
+            let numbers = holes.iter().flat_map(|hole| [hole.start, hole.end]);
+            push(&mut out, &numbers.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
+        }
         out
     }
 
     /// Reads it again, `now`, for a response of this origin.
     ///
     /// # Errors
-    /// The bytes are not what this version wrote.
+    /// The bytes are not what this version or the one before wrote.
     pub fn from_bytes(
         bytes: &[u8],
         now: Now,
@@ -83,7 +103,7 @@ impl StoredHead {
     ) -> Result<Self, HeadError> {
         let mut from = Reading(bytes);
         let [version, source, flags] = *from.array()?;
-        if version != VERSION {
+        if version != VERSION && version != VERSION_BEFORE {
             return Err(HeadError::Version(version));
         }
         let status = StatusCode::from_u16(u16::from_le_bytes(*from.array()?));
@@ -93,9 +113,14 @@ impl StoredHead {
         let [while_revalidate, if_error] =
             [from.number()?, from.number()?].map(|ms| (ms != NONE).then_some(Duration::from_millis(ms)));
         // Copied: a slice would keep all that was read with them.
-        let fields = read_lines(&Bytes::copy_from_slice(from.block()?))?;
+        let mut fields = read_lines(&Bytes::copy_from_slice(from.block()?))?;
         let controls = read_lines(&Bytes::copy_from_slice(from.block()?))?;
-        let vary = Selecting::read(&mut from)?;
+        let vary = Selecting::read(&mut from, Codings::of(&fields.map))?;
+        let relieved = match version {
+            VERSION_BEFORE => relieve(&mut fields)?,
+            _ => read_names(from.block()?),
+        };
+        let holes = if flags & HOLES == 0 { None } else { Some(read_holes(from.block()?)?) };
         if !from.0.is_empty() {
             return Err(HeadError::Malformed);
         }
@@ -104,20 +129,31 @@ impl StoredHead {
             Some(received) => (received, lifetime),
             None => (now, Duration::ZERO),
         };
+        let mut part = (status == StatusCode::PARTIAL_CONTENT).then(|| Part::of(&fields.map)).flatten();
+        if let Some(holes) = holes {
+            let part = part.as_mut().ok_or(HeadError::Malformed)?;
+            let bounds = || std::iter::once(part.range.start).chain(holes.iter().map(|hole| hole.end));
+            let are_within =
+                bounds().zip(&holes).all(|(before, hole)| before < hole.start && hole.start < hole.end)
+                    && holes.last().is_some_and(|last| last.end < part.range.end);
+            if !are_within {
+                return Err(HeadError::Malformed);
+            }
+            part.holes = holes;
+        }
         let is = |bit: u8| flags & bit != 0;
+        let source = LifetimeSource::of_number(source).ok_or(HeadError::Malformed)?;
+        let caution = Caution {
+            older_rules: is(OLDER_RULES) || (version == VERSION_BEFORE && source.is_assumed()),
+            own_cookies: is(OWN_COOKIES),
+        };
         let groups = match controls.map.is_empty() {
             true => GroupTags::of(scheme, authority, &fields.map),
             false => GroupTags::of(scheme, authority, &joined(&fields.map, &controls.map)),
         };
         Ok(Self {
             status,
-            freshness: Freshness {
-                lifetime,
-                source: LifetimeSource::of_number(source).ok_or(HeadError::Malformed)?,
-                initial_age,
-                received,
-                no_cache: is(NO_CACHE),
-            },
+            freshness: Freshness { lifetime, source, initial_age, received, no_cache: is(NO_CACHE) },
             vary,
             validators: Validators::of(status, &fields.map, received.wall),
             stale: StaleDirectives {
@@ -126,12 +162,39 @@ impl StoredHead {
                 while_revalidate,
                 if_error,
             },
-            part: (status == StatusCode::PARTIAL_CONTENT).then(|| Part::of(&fields.map)).flatten(),
+            part,
             groups,
             controls: (!controls.map.is_empty()).then(|| Box::new(controls.map)),
+            relieved,
+            caution,
             fields: std::sync::Arc::new(fields),
         })
     }
+}
+
+fn read_holes(block: &[u8]) -> Result<Vec<std::ops::Range<u64>>, HeadError> {
+    let mut from = Reading(block);
+    let mut holes = Vec::with_capacity(block.len() / 16);
+    while !from.0.is_empty() {
+        holes.push(from.number()?..from.number()?);
+    }
+    Ok(holes)
+}
+
+/// Takes the cookies out that the version before stored for all, and that may be somebody's.
+fn relieve(fields: &mut PreparedFields) -> Result<Relieved, HeadError> {
+    let mut left = fields.map.clone();
+    let relieved = take_known(&mut left);
+    if !relieved.is_empty() {
+        *fields = read_lines(&Bytes::from(lines(&left)))?;
+    }
+    Ok(relieved)
+}
+
+fn read_names(block: &[u8]) -> Relieved {
+    let mut names = Relieved::default();
+    block.split(|byte| *byte == b'\n').filter(|name| !name.is_empty()).for_each(|name| names.note(name));
+    names
 }
 
 fn joined(fields: &HeaderMap, controls: &HeaderMap) -> HeaderMap {

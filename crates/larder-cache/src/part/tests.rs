@@ -1,5 +1,8 @@
 //! Parts: which slice answers what, what is missing, what joins.
 
+#![allow(clippy::unwrap_used)]
+#![allow(clippy::single_range_in_vec_init, reason = "gaps are a list of ranges, often of one")]
+
 use proptest::prelude::*;
 
 use super::*;
@@ -10,7 +13,7 @@ use RangeSpec::{Between, From, Suffix};
 type Lines<'a> = &'a [(&'a str, &'a str)];
 
 fn part(range: Range<u64>, complete: Option<u64>) -> Part {
-    Part { range, complete }
+    Part { range, complete, holes: Vec::new() }
 }
 
 fn head(said: Lines<'_>) -> StoredHead {
@@ -120,17 +123,47 @@ fn a_request_is_answered_from_a_part_that_is_enough() {
 }
 
 #[test]
-fn what_is_missing_at_one_end_is_a_gap() {
-    let gap = |missing: Range<u64>, open| Some(Gap { missing, open, complete: 10 });
+fn what_is_missing_is_known_where_what_is_held_is_sound() {
+    let gap = |missing: &[Range<u64>]| Some(Gap { missing: missing.to_vec(), complete: 10 });
+    let holes = |holes: &[Range<u64>]| Part { holes: holes.to_vec(), ..part(1..9, Some(10)) };
     for (part, held, expected) in [
-        (part(0..5, Some(10)), 5, gap(5..10, true)),
-        (part(4..10, Some(10)), 6, gap(0..4, false)),
+        (part(0..5, Some(10)), 5, gap(&[5..10])),
+        (part(4..10, Some(10)), 6, gap(&[0..4])),
         (part(4..10, Some(10)), 5, None),
         (part(0..10, Some(10)), 10, None),
-        (part(2..8, Some(10)), 6, None),
+        (part(2..8, Some(10)), 6, gap(&[0..2, 8..10])),
         (part(0..5, None), 5, None),
+        (holes(&[2..3, 5..7]), 5, gap(&[0..1, 2..3, 5..7, 9..10])),
+        (holes(&[2..3, 5..7]), 8, None),
     ] {
         assert_eq!(part.gap(held), expected, "{part:?} {held}");
+    }
+    let ends = |missing: &[Range<u64>]| gap(missing).unwrap().at_one_end().cloned();
+    assert_eq!((ends(&[5..10]), ends(&[0..4])), (Some(5..10), Some(0..4)));
+    assert_eq!((ends(&[5..9]), ends(&[0..4, 5..10])), (None, None));
+}
+
+#[test]
+fn of_a_part_with_holes_each_run_answers_what_lies_within_it() {
+    let runs = [2..4, 6..7, 8..12];
+    let part = Part::of_runs(&runs, 12).unwrap();
+    assert_eq!((&part.range, &part.holes[..]), (&(2..12), &[4..6, 7..8][..]));
+    assert!(part.runs().eq(runs));
+    check(&part, 7, Between(2, 3), Some((0..2, 2..4)));
+    check(&part, 7, Between(6, 6), Some((2..3, 6..7)));
+    check(&part, 7, Between(9, 10), Some((4..6, 9..11)));
+    check(&part, 7, From(8), Some((3..7, 8..12)));
+    check(&part, 7, Suffix(2), Some((5..7, 10..12)));
+    check(&part, 7, Between(3, 4), None);
+    check(&part, 7, Between(4, 5), None);
+    check(&part, 7, Between(0, 11), None);
+    check(&part, 6, Between(2, 3), None);
+    assert_eq!(part.joins(&Part::of_runs(&[4..6], 12).unwrap()), None);
+    for (runs, is_held) in [(&[2..3, 9..12][..], true), (&[2..4, 6..7][..], true), (&[3..7][..], false)] {
+        assert_eq!(part.contains(&Part::of_runs(runs, 12).unwrap()), is_held, "{runs:?}");
+    }
+    for odd in [&[][..], &[3..3][..], &[2..4, 4..5][..], &[5..6, 2..3][..], &[2..13][..]] {
+        assert_eq!(Part::of_runs(odd, 12), None, "{odd:?}");
     }
 }
 
@@ -140,7 +173,7 @@ fn a_gap_is_asked_for_under_the_strong_tag() {
         let mut out = fields(&[("range", "bytes=0-0"), ("if-range", "\"of the client\"")]);
         let gap = part.gap(part.length());
         assert!(gap.is_some_and(|gap| {
-            gap.request_fields(&head(said), &mut out);
+            gap.request_fields(0, &head(said), &mut out);
             true
         }));
         assert_eq!(out, fields(expected), "{part:?} {said:?}");
@@ -156,9 +189,9 @@ fn a_gap_is_asked_for_under_the_strong_tag() {
 #[test]
 fn only_the_very_gap_under_the_same_strong_tag_fills_it() {
     let check = |stored: &str, range: &str, tag: &str, expected: bool| {
-        let gap = Gap { missing: 5..10, open: true, complete: 10 };
+        let gap = Gap { missing: vec![5..10], complete: 10 };
         let said = fields(&[("content-range", range), ("etag", tag)]);
-        assert_eq!(gap.filled_by(&head(&[("etag", stored)]), &said), expected, "{stored} {range} {tag}");
+        assert_eq!(gap.filled_by(0, &head(&[("etag", stored)]), &said), expected, "{stored} {range} {tag}");
     };
     check("\"a\"", "bytes 5-9/10", "\"a\"", true);
     check("\"a\"", "bytes 5-9/10", "\"b\"", false);
@@ -169,8 +202,8 @@ fn only_the_very_gap_under_the_same_strong_tag_fills_it() {
     check("\"a\"", "bytes 5-9/11", "\"a\"", false);
     check("\"a\"", "bytes 5-9/*", "\"a\"", false);
     check("\"a\"", "bytes */10", "\"a\"", false);
-    let gap = Gap { missing: 5..10, open: true, complete: 10 };
-    assert!(!gap.filled_by(&head(&[]), &fields(&[("content-range", "bytes 5-9/10")])));
+    let gap = Gap { missing: vec![5..10], complete: 10 };
+    assert!(!gap.filled_by(0, &head(&[]), &fields(&[("content-range", "bytes 5-9/10")])));
     assert!(same_representation(&head(&[("etag", "\"a\"")]), &head(&[("etag", "\"a\"")])));
     assert!(!same_representation(&head(&[("etag", "W/\"a\"")]), &head(&[("etag", "W/\"a\"")])));
     assert!(!same_representation(&head(&[]), &head(&[])));
@@ -270,9 +303,15 @@ proptest! {
     #[test]
     fn a_part_and_its_gap_are_the_whole(part in any_part()) {
         if let Some(gap) = part.gap(part.length()) {
-            let rest = Part { range: gap.missing, complete: Some(gap.complete) };
-            prop_assert_eq!(part.joins(&rest).map(|whole| whole.range), Some(0..gap.complete));
-            prop_assert_eq!(part.length() + rest.length(), gap.complete);
+            let mut whole = part.clone();
+            for range in &gap.missing {
+                let rest = Part { range: range.clone(), complete: Some(gap.complete), holes: Vec::new() };
+                prop_assert!(!rest.range.is_empty());
+                whole = whole.joins(&rest).unwrap();
+            }
+            prop_assert_eq!(whole.range, 0..gap.complete);
+            let missing: u64 = gap.missing.iter().map(|range| range.end - range.start).sum();
+            prop_assert_eq!(part.length() + missing, gap.complete);
         }
     }
 }

@@ -143,10 +143,35 @@ fn configured_lifetimes_hear_no_wish_and_are_not_for_persons() {
     let stored = stored(&[], &[("age", "100")], &policy);
     let found = |asked: Lines<'_>, ms| reuse(&stored, &request("GET", asked), at_ms(ms), &policy);
     let fresh = Reuse::Fresh { age: Duration::from_secs(103), ttl: Duration::from_secs(4) };
-    assert_eq!(found(&[("cache-control", "no-cache"), ("cookie", "theme=1")], 3_000), fresh);
+    assert_eq!(found(&[("cache-control", "no-cache"), ("cookie", "_ga=1; _gid=2")], 3_000), fresh);
+    assert_eq!(found(&[("cookie", "_ga=1; theme=1")], 3_000), Reuse::Unusable(UnusableReason::SessionCookie));
+    for name in ["x-api-key", "x-auth-token", "x-access-token"] {
+        assert_eq!(found(&[(name, "1")], 3_000), Reuse::Unusable(UnusableReason::Authorization), "{name}");
+    }
     assert_eq!(found(&[("cookie", "sid=1")], 3_000), Reuse::Unusable(UnusableReason::SessionCookie));
     assert_eq!(found(&[("authorization", "x")], 9_000), Reuse::Unusable(UnusableReason::Authorization));
     assert_eq!(found(&[], 7_000), Reuse::Validate(ValidateReason::Stale));
+}
+
+#[test]
+fn what_is_only_guessed_is_for_strangers_too_and_what_the_origin_says_is_for_all() {
+    let policy = CachePolicy::default();
+    let guessed = stored(&[], &[("last-modified", "Fri, 04 Nov 1994 08:49:37 GMT")], &policy);
+    let explicit = stored(&[], &[("cache-control", "max-age=60")], &policy);
+    for (asked, reason) in [
+        (&[][..], None),
+        (&[("cookie", "_fbp=1; OptanonConsent=2")], None),
+        (&[("cookie", "_fbp=1; x=2")], Some(UnusableReason::SessionCookie)),
+        (&[("authorization", "x")], Some(UnusableReason::Authorization)),
+        (&[("x-auth-token", "x")], Some(UnusableReason::Authorization)),
+    ] {
+        let found = |stored| reuse(stored, &request("GET", asked), at_ms(1_000), &policy);
+        match reason {
+            Some(reason) => assert_eq!(found(&guessed), Reuse::Unusable(reason), "{asked:?}"),
+            None => assert!(matches!(found(&guessed), Reuse::Fresh { .. }), "{asked:?}"),
+        }
+        assert!(matches!(found(&explicit), Reuse::Fresh { .. }), "{asked:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::example::{at_ms, request, stored};
+use crate::freshness::LifetimeSource;
 use crate::policy::Lifetimes;
 
 fn check(cc: &str, seconds: u64, expected: Result<StaleReason, StaleForbidden>) {
@@ -256,8 +257,10 @@ fn nobodys_own_request_refreshes_for_others() {
     assert_eq!(guessed.freshness.source, LifetimeSource::Heuristic);
     for (asked, of_explicit, of_guessed) in [
         (&[][..], true, true),
-        (&[("cookie", "theme=dark")], true, true),
+        (&[("cookie", "_ga=GA1.1.1")], true, true),
+        (&[("cookie", "theme=dark")], true, false),
         (&[("cookie", "sid=1")], true, false),
+        (&[("x-api-key", "1")], true, false),
         (&[("authorization", "x")], false, false),
     ] {
         let request = request("GET", asked);

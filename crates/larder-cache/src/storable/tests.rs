@@ -1,5 +1,7 @@
 //! The rules of storing, one table each.
 
+use std::time::Duration;
+
 use super::*;
 use crate::example::{DATE, at_once, fields, request};
 use crate::freshness::LifetimeSource;
@@ -224,12 +226,13 @@ fn a_session_fills_nothing_that_lives_by_a_guess() {
     let (modified, date) = (("last-modified", DAY_BEFORE), ("date", DATE));
     for said in [&[modified, date][..], &[modified, date, ("cache-control", "public")]] {
         check(&[], 200, said, None);
-        check(&[("cookie", "theme=dark")], 200, said, None);
+        check(&[("cookie", "_ga=1")], 200, said, None);
+        check(&[("cookie", "_ga=1; theme=dark")], 200, said, Some(NotStorable::SessionCookie));
         check(session, 200, said, Some(NotStorable::SessionCookie));
         let both = &[("cookie", "PHPSESSID=1"), ("authorization", "x")];
-        let forbidden = if said.len() > 2 { NotStorable::SessionCookie } else { NotStorable::Authorization };
-        check(both, 200, said, Some(forbidden));
-        let keyed = CachePolicy { keyed_cookies: vec!["PHPSESSID".to_owned()], ..CachePolicy::default() };
+        check(both, 200, said, Some(NotStorable::Authorization));
+        let names = vec!["a".to_owned(), "PHPSESSID".to_owned()];
+        let keyed = CachePolicy { keyed_cookies: names, ..CachePolicy::default() };
         check_under(&keyed, session, 200, said, None);
         check_under(&CachePolicy { ignore_cookies: true, ..keyed }, session, 200, said, None);
     }
@@ -285,6 +288,8 @@ fn set_cookie_needs_explicit_freshness_and_a_session_needs_more() {
     );
     check(&[], 200, &[FRESH, session], Some(NotStorable::SetSessionCookie));
     check(&[], 200, &[FRESH, plain, hidden], Some(NotStorable::SetSessionCookie));
+    check(&[], 200, &[FRESH, plain, ("set-cookie", "a=b7")], Some(NotStorable::SetPersonalCookie));
+    check(&[], 200, &[FRESH, shared, ("set-cookie", "a=b7")], None);
     check(&[], 200, &[FRESH, shared, session, hidden], None);
     check(&[], 200, &[("cache-control", "s-maxage=60"), session], None);
     check(&[], 200, &[("cache-control", "max-age=60, no-cache=\"Set-Cookie\""), session], None);
@@ -314,7 +319,10 @@ fn a_field_for_shared_caches_says_that_a_session_is_shared() {
     check(&[], 200, &[accel, ("cache-control", "s-maxage=9"), session], None);
     let broken = [accel, ("cache-control", "s-maxage=x"), session];
     check(&[], 200, &broken, Some(NotStorable::SetSessionCookie));
-    check(&[], 200, &[("cdn-cache-control", "max-age=0"), session], Some(NotStorable::SetCookie));
+    check(&[], 200, &[("cdn-cache-control", "max-age=0"), session], Some(NotStorable::NoLifetime));
+    check(&[], 200, &[("cdn-cache-control", "max-age=0"), session, ("etag", "\"a\"")], None);
+    let plain = ("set-cookie", "lang=de");
+    check(&[], 200, &[("cdn-cache-control", "max-age=0"), session, plain], Some(NotStorable::SetCookie));
     check(&[], 200, &[FRESH, ("cdn-cache-control", "&"), session], Some(NotStorable::SetSessionCookie));
 }
 
@@ -401,7 +409,12 @@ fn configured_lifetimes_lift_nothing_and_are_not_for_persons() {
         CachePolicy { override_ttl: lifetimes(), ..CachePolicy::default() },
     ] {
         check_under(&policy, &[], 200, &[], None);
-        check_under(&policy, &[("cookie", "theme=dark")], 200, &[], None);
+        check_under(&policy, &[("cookie", "_ga=1; CookieConsent=x")], 200, &[], None);
+        check_under(&policy, &[("cookie", "theme=dark")], 200, &[], Some(NotStorable::SessionCookie));
+        check_under(&policy, &[("x-api-key", "1")], 200, &[], Some(NotStorable::Authorization));
+        let by_key =
+            CachePolicy { keyed_fields: vec![HeaderName::from_static("x-api-key")], ..policy.clone() };
+        check_under(&by_key, &[("x-api-key", "1")], 200, &[], None);
         check_under(&policy, session, 200, &[], Some(NotStorable::SessionCookie));
         check_under(&policy, authorized, 200, &[], Some(NotStorable::Authorization));
         check_under(
@@ -412,10 +425,15 @@ fn configured_lifetimes_lift_nothing_and_are_not_for_persons() {
             Some(NotStorable::Authorization),
         );
         check_under(&policy, &[], 200, &[("set-cookie", "a=b")], Some(NotStorable::SetCookie));
+        check_under(&policy, &[], 200, &[("set-cookie", "sid=1")], Some(NotStorable::SetCookie));
+        let public = ("cache-control", "public");
+        check_under(&policy, &[], 200, &[public, ("set-cookie", "a=b")], Some(NotStorable::SetCookie));
+        check_under(&policy, &[], 200, &[public, ("set-cookie", "sid=1")], None);
         check_under(&policy, &[], 200, &[("cache-control", "private")], Some(NotStorable::Private));
         check_under(&policy, &[], 200, &[("cache-control", "no-store")], Some(NotStorable::NoStore));
         check_under(&policy, &[], 200, &[("vary", "*")], Some(NotStorable::VaryAny));
-        let keyed = CachePolicy { keyed_cookies: vec!["my_session".to_owned()], ..policy.clone() };
+        let keyed =
+            CachePolicy { keyed_cookies: vec!["a".to_owned(), "my_session".to_owned()], ..policy.clone() };
         check_under(&keyed, session, 200, &[], None);
         let ignoring = CachePolicy { ignore_cookies: true, ..policy };
         check_under(&ignoring, session, 200, &[], None);

@@ -16,6 +16,9 @@ use crate::document::{Node, Table, Value};
 use crate::reading::{At, Reading, declared};
 use crate::sections::config::Config;
 
+/// Stands, in a list with built-in values, for those.
+pub(crate) const DEFAULT: &str = "default";
+
 /// A value of the config.
 pub(crate) trait Setting: Sized {
     /// Part of a list: a table in the place of the list gets another hint than a value.

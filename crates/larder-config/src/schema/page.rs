@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crate::schema::{Fallback, Key, SectionDoc, Shape, Text, all_sections};
 use crate::sections::key::TRACKING_PARAMETERS;
-use crate::value::session::SESSION_COOKIES;
+use larder_http::fields::cookie_names;
 
 const HEAD: &str = "\
 # The config file
@@ -35,12 +35,28 @@ pub fn reference_markdown() -> String {
     }
     for (heading, names) in [
         ("What `query = \"no-tracking\"` leaves out", TRACKING_PARAMETERS),
-        ("What `session_cookies` is by default", SESSION_COOKIES),
+        ("What `\"default\"` is in `harmless_cookies`", cookie_names::HARMLESS),
     ] {
         let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
         let _ = write!(page, "\n### {heading}\n\n{}.\n", names.join(", "));
     }
+    page.push_str(&known_sessions());
     page
+}
+
+/// The names that mean a session, each kind as it is compared.
+fn known_sessions() -> String {
+    let list = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    format!(
+        "\n### What `\"default\"` is in `session_cookies`\n\nLetter case does not matter.\n\n\
+         - Whole names: {}.\n- Text anywhere in a name: {}.\n\
+         - A whole part of a name, between its ends, `-`, `_`, `.` and capital letters: {}.\n\
+         - Names of applications: {}, and 32 hexadecimal digits (Joomla).\n",
+        list(cookie_names::SESSION_NAMES),
+        list(cookie_names::SESSION_TEXTS),
+        list(cookie_names::SESSION_PARTS),
+        list(cookie_names::SESSION_APPLICATIONS),
+    )
 }
 
 fn write_section(page: &mut String, section: &SectionDoc, texts: &mut Vec<Text>) {

@@ -22,7 +22,8 @@ use crate::value::secret::Secret;
 section! {
     /// The whole config. Keys at the top of the file stand before the first table.
     pub struct Config in "the top of the file" {
-        /// Where clients connect: HTTP/1 and, by prior knowledge, HTTP/2.
+        /// Where clients connect: HTTP/1 and, by prior knowledge, HTTP/2. `[::]:80` takes IPv4 as well; beside an IPv4 address
+        /// with the same port, such as `0.0.0.0:80`, it takes IPv6 alone.
         listen: Vec<SocketAddr> = ["127.0.0.1:8080"],
             why "An accelerator that is tried out is not meant to be open to the network.";
         /// Where `/healthz`, `/metrics` and `/stats` are; `false` turns it off.
@@ -68,6 +69,7 @@ impl Consistent for Config {
         checks::directories::check(table, reading);
         checks::hosts::check(table, reading);
         checks::keys::check(self, table, reading);
+        checks::cookies::note(self, table, reading);
     }
 }
 

@@ -16,6 +16,7 @@ use crate::value::hash_by::HashBy;
 use crate::value::name::CookieName;
 use crate::value::name_server::NameServer;
 use crate::value::path::ExistingFile;
+use crate::value::sent_host::SentHost;
 use crate::value::words::{Balance, Protocol};
 
 section! {
@@ -69,12 +70,20 @@ section! {
         resolve_every: Duration = "30s", in "1s" ..= "24h", why "What most names of moving servers are given.";
         /// Name servers to ask in place of the system's.
         name_servers: Vec<NameServer> = ("the system's"), why "The system knows the names of its network.";
+        /// Which Host the servers are asked with. `"client"`: what the client asked for; `"upstream"`: the name of the server as
+        /// `servers` has it, as nginx does it; or the host that is given. `X-Forwarded-Host` is the client's in each case, and so is
+        /// the host in the cache key.
+        host: SentHost = "client", why "Applications make links from it, and serve several sites by it.";
         /// What to speak. `"h2"` is HTTP/2, in clear text by prior knowledge; `"auto"` is what an `https` server chooses, and
         /// HTTP/1.1 in clear text.
         protocol: Protocol = "http/1.1", why "Every server knows it, and a connection each keeps slow answers from each other.";
         /// Begin each connection with the client's address (PROXY protocol, version 2). Such a connection serves one request.
         proxy_protocol: bool = false, why "A server that does not expect it takes it for garbage.";
-        /// Trust these certificate authorities (PEM) in place of the system's, for `https` servers.
+        /// Send a Via field. Without one this origin cannot tell that a proxy asks, not even one in front of larder, and a
+        /// loop that leads through it is not noticed.
+        via: bool = true, why "HTTP asks it of proxies (RFC 9110 7.6.3). nginx compresses nothing behind a Via, unless `gzip_proxied` says otherwise.";
+        /// Trust the certificates in this file (PEM) in place of the system's authorities, for `https` servers. An authority vouches
+        /// for what it has signed; any other certificate for itself alone, so that a server's own certificate is pinned.
         ca_file: Option<ExistingFile>, why "The system's authorities are right for public names.";
         /// The certificate chain (PEM) that larder shows to `https` servers that want one; with `client_key`.
         client_cert: Option<ExistingFile>, why "Few servers ask for one.";

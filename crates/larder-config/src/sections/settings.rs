@@ -11,12 +11,13 @@ use crate::sections::key::KeySettings;
 use crate::sections::origin::item;
 use crate::sections::place::{Place, check_order};
 use crate::sections::store::DEFAULT_STORE;
+use crate::value::harmless::HarmlessCookie;
 use crate::value::lifetimes::Lifetimes;
 use crate::value::name::Name;
 use crate::value::percent::Percent;
 use crate::value::session::SessionCookie;
 use crate::value::target::TargetField;
-use crate::value::words::{CacheMode, Cookies, Ignored, RequestDirectives, SetCookie};
+use crate::value::words::{CacheMode, Cookies, HeadMode, Ignored, Invalidate, RequestDirectives, SetCookie};
 use http::HeaderName;
 
 section! {
@@ -51,6 +52,10 @@ section! {
         collapse_wait: Option<Duration> = ("none"), in "0s" ..= "10m", why "A second request seldom is faster than the first. It helps where single answers hang.";
         /// How often a URL has to be asked for lately before its response is stored.
         min_uses: Option<u8> = ("`1`"), in 1 ..= 200, why "Everything may be asked for again. More keeps what is asked for once out of a store that is too small.";
+        /// How a HEAD goes to the origin where nothing is stored for its URL. `"get"` fetches with GET and stores the answer;
+        /// the fetch ends at 16 MiB if nobody has asked for the content by then, and at once where Content-Length says more.
+        /// `"pass"` sends the HEAD, and stores nothing. Where something stale is stored the HEAD is sent as it is.
+        head: Option<HeadMode> = ("`\"get\"`"), why "Link checkers and players ask with HEAD for what is fetched next; other caches do the same.";
         /// Targeted fields (RFC 9213), the most specific first. The first one that can be read replaces Cache-Control
         /// and Expires wholly, even their `no-store`; it is passed on. `[]` is none.
         targets: Option<Vec<TargetField>> = ("`[\"CDN-Cache-Control\"]`"), why "An origin that sends it means caches like this one. A name of larder's own, such as `Larder-Cache-Control`, goes before it.";
@@ -62,6 +67,11 @@ section! {
         x_accel_expires: Option<bool> = ("`true`"), why "Applications that were written for nginx send it.";
         /// Understand X-Reverse-Proxy-TTL (seconds), likewise, where there is no X-Accel-Expires.
         x_reverse_proxy_ttl: Option<bool> = ("`true`"), why "Symfony applications with FOSHttpCache send it.";
+        /// What a successful unsafe request (POST, PUT, DELETE, a method that larder does not know) that this rule takes does
+        /// to what is stored for the URLs and cache groups that it invalidates. `"validate"`: a stored response is not used
+        /// again before a validation, but it remains as validator and stands in for an origin that is dead or fails.
+        /// `"remove"`: it is removed. `"off"`: nothing happens to it.
+        invalidate: Option<Invalidate> = ("`\"validate\"`"), why "A page is never older than the last change, and a stranger who sends many POSTs does not empty the cache.";
         /// Which directives in a request's Cache-Control are heard. `"guarded"`: `no-cache`, `max-age` and `min-fresh`
         /// cause one validation, and none where the response came or was validated less than a second ago or lives by
         /// `ttl` or `override_ttl`; `no-store` and `only-if-cached` hold. `"honour"`: each time, without that second, and
@@ -71,17 +81,25 @@ section! {
         /// with Authorization is its client's own, the guard for Set-Cookie. Each word lifts one rule and nothing else.
         /// It is warned about.
         ignore: Option<Vec<Ignored>> = ("`[]`"), why "Each of them keeps one visitor's page from another. Better teach the origin.";
-        /// What becomes of a response that sets cookies. `"guard"` stores it only with a lifetime that the origin gave,
-        /// and one with an HttpOnly cookie or a session cookie only under `public`, `s-maxage`, a targeted field or
-        /// Surrogate-Control; never through `ttl` or `override_ttl`. `"store"` stores it like any other, and everybody
-        /// is sent its cookies; `"strip"` stores it without them, and nobody is; `"bypass"` never stores it.
-        set_cookie: Option<SetCookie> = ("`\"guard\"`"), why "It stores what RFC 9111 says, but for a session that the origin shares by mistake.";
-        /// What cookies mean where `ttl` or `override_ttl` decides. With `"respect"`, a request with Authorization, or
-        /// with a session cookie that is not in the key, neither fills nor uses such a response; with `"ignore"`,
-        /// cookies mean nothing.
+        /// What becomes of a response that sets cookies. `"guard"` never stores a cookie that may be one person's: one with
+        /// HttpOnly, with a name of a session or a person, or with a value that could tell people apart (12 characters, 3
+        /// digits, or letters and digits). A response with `public`, `s-maxage`, a targeted field or Surrogate-Control is
+        /// stored without such cookies, and the client whose request fetched it gets them; any other is not stored. Other
+        /// cookies are stored where the origin gave the lifetime. `"store"` stores the response like any other, and every
+        /// client is sent its cookies, about which `larder check` warns; `"strip"` stores it without them, and no client is
+        /// sent them; `"bypass"` never stores it.
+        set_cookie: Option<SetCookie> = ("`\"guard\"`"), why "Applications set session cookies on responses that they call public. Sharing such a cookie gives one visitor's login to all.";
+        /// What cookies of a request mean where the application did not give the lifetime: under `ttl`, `override_ttl` and a
+        /// lifetime guessed from Last-Modified. With `"respect"`, a request with any cookie that is neither in
+        /// `harmless_cookies` nor in the key neither fills nor uses such a response; with `"ignore"`, cookies mean nothing.
+        /// Authorization, X-Api-Key, X-Auth-Token and X-Access-Token keep a request from it in both.
         cookies: Option<Cookies> = ("`\"respect\"`"), why "A page made for one visitor must not reach another.";
-        /// The cookies that mean a session, for `cookies` and `set_cookie`. `[]` is none.
-        session_cookies: Option<Vec<SessionCookie>> = ("the list below"), why "Well-known names, and words that are in most others.";
+        /// Cookies of requests that mean nothing under `cookies = "respect"`. `"default"` stands for the names below.
+        harmless_cookies: Option<Vec<HarmlessCookie>> = ("`[\"default\"]`: the names below"), why "Cookies of analytics, advertising and consent, by which no application makes its pages. Any other cookie may be a login.";
+        /// The only cookies that mean a session under `cookies = "respect"`; all others mean nothing then. `[]` is none.
+        /// `"default"` stands for the names below. What it names is never stored by `set_cookie = "guard"` either, and it
+        /// never lifts that.
+        session_cookies: Option<Vec<SessionCookie>> = ("none: every cookie that is not harmless"), why "Names of logins are too many to know. Where all cookies of an application are known, its logins can be named.";
         /// Let a response that varies by Accept-Language also answer requests that like its Content-Language best of all,
         /// whatever else they would take.
         language_selection: Option<bool> = ("`false`"), why "RFC 9111 wants the same preferences: the origin might have something better for the others.";
@@ -146,6 +164,8 @@ pub struct Resolved {
     pub collapse_wait: Option<Duration>,
     /// See [`Settings::min_uses`]; at least 1.
     pub min_uses: u8,
+    /// See [`Settings::head`].
+    pub head: HeadMode,
     /// See [`Settings::targets`].
     pub targets: Vec<TargetField>,
     /// See [`Settings::surrogate_control`].
@@ -154,6 +174,8 @@ pub struct Resolved {
     pub x_accel_expires: bool,
     /// See [`Settings::x_reverse_proxy_ttl`].
     pub x_reverse_proxy_ttl: bool,
+    /// See [`Settings::invalidate`].
+    pub invalidate: Invalidate,
     /// See [`Settings::request_directives`].
     pub request_directives: RequestDirectives,
     /// See [`Settings::ignore`].
@@ -162,8 +184,10 @@ pub struct Resolved {
     pub set_cookie: SetCookie,
     /// See [`Settings::cookies`].
     pub cookies: Cookies,
+    /// See [`Settings::harmless_cookies`].
+    pub harmless_cookies: Vec<HarmlessCookie>,
     /// See [`Settings::session_cookies`].
-    pub session_cookies: Vec<SessionCookie>,
+    pub session_cookies: Option<Vec<SessionCookie>>,
     /// See [`Settings::language_selection`].
     pub language_selection: bool,
     /// See [`Settings::store`]. It is declared in a checked config.
@@ -207,16 +231,19 @@ impl Settings {
             jitter: first(layers, |layer| &layer.jitter).unwrap_or_default(),
             collapse_wait: some_time(first(layers, |layer| &layer.collapse_wait)),
             min_uses: first(layers, |layer| &layer.min_uses).unwrap_or(1),
+            head: first(layers, |layer| &layer.head).unwrap_or_default(),
             targets: first(layers, |layer| &layer.targets).unwrap_or_else(TargetField::defaults),
             surrogate_control: first(layers, |layer| &layer.surrogate_control).unwrap_or(true),
             x_accel_expires: first(layers, |layer| &layer.x_accel_expires).unwrap_or(true),
             x_reverse_proxy_ttl: first(layers, |layer| &layer.x_reverse_proxy_ttl).unwrap_or(true),
+            invalidate: first(layers, |layer| &layer.invalidate).unwrap_or_default(),
             request_directives: first(layers, |layer| &layer.request_directives).unwrap_or_default(),
             ignore: first(layers, |layer| &layer.ignore).unwrap_or_default(),
             set_cookie: first(layers, |layer| &layer.set_cookie).unwrap_or_default(),
             cookies: first(layers, |layer| &layer.cookies).unwrap_or_default(),
-            session_cookies: first(layers, |layer| &layer.session_cookies)
-                .unwrap_or_else(SessionCookie::defaults),
+            harmless_cookies: first(layers, |layer| &layer.harmless_cookies)
+                .unwrap_or_else(|| vec![HarmlessCookie::Known]),
+            session_cookies: first(layers, |layer| &layer.session_cookies),
             language_selection: first(layers, |layer| &layer.language_selection).unwrap_or_default(),
             store: first(layers, |layer| &layer.store).unwrap_or_else(|| Name::declared(DEFAULT_STORE)),
             store_from,
@@ -269,12 +296,18 @@ impl Consistent for Settings {
                 let problem = reading.problem(&place, &item(&here, index), said);
                 reading.warn(problem.hint(word.risk()));
             }
+            if let Some(node) = table.get("set_cookie").filter(|_| self.set_cookie == Some(SetCookie::Store))
+            {
+                let said = "cookies that one client is sent are stored here, and given to all others";
+                let problem = reading.problem(&node.place, &At::Key(at, "set_cookie"), said);
+                reading.warn(problem.hint(Ignored::SetCookie.risk()));
+            }
         }
     }
 }
 
 /// Keys that say nothing where nothing is looked up or stored.
-const UNUSED_WHERE_OFF: [&str; 19] = [
+const UNUSED_WHERE_OFF: [&str; 21] = [
     "ttl",
     "override_ttl",
     "stale_if_dead",
@@ -284,11 +317,13 @@ const UNUSED_WHERE_OFF: [&str; 19] = [
     "jitter",
     "collapse_wait",
     "min_uses",
+    "head",
     "targets",
     "request_directives",
     "ignore",
     "set_cookie",
     "cookies",
+    "harmless_cookies",
     "session_cookies",
     "language_selection",
     "place",

@@ -1,5 +1,6 @@
 //! A site: its hosts, where its responses come from, and its rules.
 
+use crate::checks;
 use crate::document::{Table, Value};
 use crate::reading::{At, Reading, tables};
 use crate::schema::Consistent;
@@ -18,7 +19,8 @@ section! {
             why "A single site needs no names. At most one site leaves them out.";
         /// The name of its origin.
         origin: Option<Name>, why "Required, unless `root` is all there is.";
-        /// A directory whose files are served first, as they lie there; hidden files never.
+        /// A directory whose files are served first, as they lie there; hidden files never. A directory that takes its place is
+        /// used within a second.
         root: Option<Directory>, why "Most sites come from an application alone.";
         /// Pass WebSocket handshakes to the origin.
         websocket: bool = false, why "A tunnel is beyond what a cache can check, so it is asked for.";
@@ -48,6 +50,9 @@ impl Consistent for Site {
             reading.warn(problem.hint("the site has no origin to pass handshakes to"));
         }
         let rules = tables(table, "rule");
+        if self.rules.len() == rules.len() {
+            checks::patterns::check(&self.rules, table, at, reading);
+        }
         if self.rules.len() == rules.len()
             && let Some(all) = self.rules.iter().position(Rule::matches_all)
         {

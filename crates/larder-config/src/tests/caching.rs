@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::errors::check_rule;
 use super::*;
-use crate::{Ignored, RequestDirectives, SessionCookie, SetCookie, Settings};
+use crate::{HarmlessCookie, Ignored, RequestDirectives, SessionCookie, SetCookie, Settings};
 
 #[test]
 fn what_is_said_about_caching_resolves_key_by_key_and_lists_are_taken_whole() {
@@ -19,7 +19,8 @@ servers = "http://127.0.0.1:3000"
 [[site]]
 origin = "app"
 set_cookie = "strip"
-session_cookies = ["sid", "*sess*", "wp_*"]
+session_cookies = ["default", "sid", "*sess*", "wp_*"]
+harmless_cookies = ["theme", "default"]
 ignore = ["vary", "no-store"]
 [[site.rule]]
 path = "/a"
@@ -41,14 +42,15 @@ stale_if_dead = "0s"
     let otherwise = Settings::resolve(None, &site.settings, &config.defaults);
     assert_eq!(names(&otherwise), ["larder-cache-control", "cdn-cache-control"]);
     assert_eq!(otherwise.ignore, [Ignored::Vary, Ignored::NoStore]);
-    assert_eq!(
-        otherwise.session_cookies,
-        [
-            SessionCookie::Whole("sid".to_owned()),
-            SessionCookie::Part("sess".to_owned()),
-            SessionCookie::Part("wp_".to_owned())
-        ]
-    );
+    let sessions = [
+        SessionCookie::Known,
+        SessionCookie::Whole("sid".to_owned()),
+        SessionCookie::Part("sess".to_owned()),
+        SessionCookie::Part("wp_".to_owned()),
+    ];
+    assert_eq!(otherwise.session_cookies.as_deref(), Some(&sessions[..]));
+    let harmless = [HarmlessCookie::Pattern("theme".to_owned()), HarmlessCookie::Known];
+    assert_eq!(otherwise.harmless_cookies, harmless);
     assert_eq!((otherwise.set_cookie, otherwise.debug), (SetCookie::Strip, true));
     assert_eq!(otherwise.stale_if_dead, Duration::from_secs(3600));
     assert_eq!(
@@ -58,7 +60,7 @@ stale_if_dead = "0s"
     assert_eq!(otherwise.request_directives, RequestDirectives::Guarded);
     let own = Settings::resolve(Some(&site.rules[0].settings), &site.settings, &config.defaults);
     assert!(own.targets.is_empty() && own.ignore.is_empty() && own.language_selection);
-    assert_eq!(own.session_cookies, [SessionCookie::Whole("id".to_owned())]);
+    assert_eq!(own.session_cookies.as_deref(), Some(&[SessionCookie::Whole("id".to_owned())][..]));
     assert_eq!((own.set_cookie, own.request_directives), (SetCookie::Strip, RequestDirectives::Honour));
     assert_eq!(own.stale_if_dead, Duration::ZERO);
     assert_eq!([own.surrogate_control, own.x_accel_expires, own.x_reverse_proxy_ttl], [false, false, false]);
@@ -132,9 +134,16 @@ fn bounds_of_refreshing_are_said() {
 
 #[test]
 fn nothing_about_refreshing_is_used_where_the_cache_is_off() {
-    let keys =
-        ["stale_while_revalidate", "stale_if_error", "refresh_ahead", "jitter", "collapse_wait", "min_uses"];
-    let values = ["\"1s\"", "\"1s\"", "true", "\"1%\"", "\"1s\"", "2"];
+    let keys = [
+        "stale_while_revalidate",
+        "stale_if_error",
+        "refresh_ahead",
+        "jitter",
+        "collapse_wait",
+        "min_uses",
+        "head",
+    ];
+    let values = ["\"1s\"", "\"1s\"", "true", "\"1%\"", "\"1s\"", "2", "\"pass\""];
     for (key, value) in keys.iter().zip(values) {
         let checked =
             good(&format!("{SITE}[[site.rule]]\npath = \"/a\"\ncache = \"off\"\n{key} = {value}\n"));
@@ -207,5 +216,82 @@ fn each_rule_that_is_ignored_is_warned_about_where_it_is() {
          larder.toml:10:51: site[0].rule[0].ignore[3]: the rule for \"set-cookie\" does not hold here\n  hint: a cookie \
          that starts a session may be given to others, who are then in it together\n\
          larder.toml:13:10: site[0].rule[1].ignore: it is not used\n  hint: `cache` is \"off\" here"
+    );
+}
+
+#[test]
+fn each_place_with_a_ttl_says_which_cookies_keep_a_request_from_it() {
+    let checked = good(
+        r#"[defaults]
+ttl = "1s"
+[origins.app]
+servers = "http://127.0.0.1:3000"
+[[site]]
+origin = "app"
+[[site.rule]]
+path = "/a"
+key = { cookies = ["theme"] }
+[[site.rule]]
+path = "/b"
+ttl = "5s"
+cookies = "ignore"
+[[site.rule]]
+path = "/c"
+override_ttl = { 404 = "5s" }
+session_cookies = ["default", "wiki*", "sid"]
+harmless_cookies = []
+[[site.rule]]
+path = "/d"
+ttl = "5s"
+request = { remove = ["Cookie"] }
+[[site.rule]]
+path = "/e"
+cache = "off"
+[[site.rule]]
+path = "/f"
+ttl = "5s"
+harmless_cookies = ["default", "lang", "a", "b", "c", "d", "e"]
+"#,
+    );
+    let notes: Vec<_> = checked.notes.iter().map(ToString::to_string).collect();
+    let every = "every cookie keeps a request from it, but those of analytics, advertising and consent";
+    let expected = [
+        format!("larder.toml:2:7: defaults.ttl: {every}; \"theme\", in the key, make copies of their own"),
+        "larder.toml:2:7: defaults.ttl: of all cookies only those that larder knows as sessions, \"*wiki*\", \"sid\" \
+         keep a request from it"
+            .to_owned(),
+        format!("larder.toml:2:7: defaults.ttl: {every}"),
+        "larder.toml:12:7: site[0].rule[1].ttl: no cookie keeps a request from it: `cookies` is \"ignore\"".to_owned(),
+        "larder.toml:16:16: site[0].rule[2].override_ttl: of all cookies only those that larder knows as sessions, \
+         \"*wiki*\", \"sid\" keep a request from it"
+            .to_owned(),
+        "larder.toml:21:7: site[0].rule[3].ttl: no cookie keeps a request from it: `request` removes them".to_owned(),
+        format!("larder.toml:28:7: site[0].rule[5].ttl: {every}, \"lang\", \"a\", \"b\", \"c\", \"d\" and 1 more"),
+    ];
+    assert_eq!(notes, expected);
+    assert_eq!(checked.warnings, []);
+}
+
+#[test]
+fn storing_cookies_for_all_is_warned_about() {
+    let warned = good(
+        r#"[origins.app]
+servers = "http://127.0.0.1:3000"
+[[site]]
+origin = "app"
+set_cookie = "store"
+[[site.rule]]
+path = "/a"
+set_cookie = "strip"
+"#,
+    )
+    .warnings;
+    let said: Vec<_> = warned.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "larder.toml:5:14: site[0].set_cookie: cookies that one client is sent are stored here, and given to all others\n  \
+          hint: a cookie that starts a session may be given to others, who are then in it together"
+        ]
     );
 }

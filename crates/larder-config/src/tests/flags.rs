@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::schema::TextSetting;
-use crate::{AdminAddress, ByteSize, Errors, Flags, Name, accelerate, parse_with};
+use crate::{AdminAddress, ByteSize, Errors, Flags, Name, SentHost, accelerate, parse_with};
 
 fn flags(listen: &[&str], admin: Option<&str>, memory: Option<&str>, workers: Option<&str>) -> Flags {
     Flags {
@@ -10,6 +10,7 @@ fn flags(listen: &[&str], admin: Option<&str>, memory: Option<&str>, workers: Op
         admin: admin.map(str::to_owned),
         memory: memory.map(str::to_owned),
         workers: workers.map(str::to_owned),
+        websocket: false,
     }
 }
 
@@ -28,6 +29,34 @@ fn an_origin_alone_is_a_whole_config() {
     assert_eq!(origin.servers[0].to_string(), "https://app.example:443");
     let store = config.store(&Name::from_text("default").unwrap()).unwrap();
     assert_eq!((store.memory, store.max_object_bytes()), (ByteSize(256 << 20), 64 << 20));
+}
+
+#[test]
+fn an_origin_elsewhere_is_asked_by_its_own_name_where_only_this_machine_can_ask() {
+    for (origin, listen, expected) in [
+        ("https://app.example", &[][..], SentHost::Upstream),
+        ("http://app.example:3000", &["127.0.0.1:80", "[::1]:80"], SentHost::Upstream),
+        ("https+srv://_web._tcp.app.example", &[], SentHost::Upstream),
+        // Somebody asks by a name that the application may know.
+        ("https://app.example", &["0.0.0.0:80"], SentHost::Client),
+        ("https://app.example", &["127.0.0.1:80", "192.0.2.1:80"], SentHost::Client),
+        // It is this machine's.
+        ("http://localhost:3000", &[], SentHost::Client),
+        ("http://127.0.0.1:3000", &[], SentHost::Client),
+        ("unix:/run/app.sock", &[], SentHost::Client),
+    ] {
+        let config = accelerate(origin, &flags(listen, None, None, None)).unwrap().config;
+        assert_eq!(config.origins[0].1.host, expected, "{origin} {listen:?}");
+    }
+}
+
+#[test]
+fn websockets_are_passed_on_where_the_flag_says_so() {
+    for websocket in [false, true] {
+        let flags = Flags { websocket, ..Flags::default() };
+        let config = accelerate("http://127.0.0.1:3000", &flags).unwrap().config;
+        assert_eq!(config.sites[0].websocket, websocket);
+    }
 }
 
 #[test]
@@ -57,7 +86,7 @@ fn errors_of_flags_name_the_flag() {
             &flags(&["8080"], Some("0.0.0.0:1"), Some("1M"), Some("x"))
         )),
         "--listen: found \"8080\", expected an address such as \"127.0.0.1:8080\", \"[::1]:8080\", \"0.0.0.0:80\"\n  \
-         hint: \"127.0.0.1:8080\" for this machine only, \"0.0.0.0:8080\" for every IPv4 interface\n\
+         hint: \"127.0.0.1:8080\" for this machine only, \"0.0.0.0:8080\" for every IPv4 address of it, \"[::]:8080\" for IPv4 and IPv6\n\
          --workers: found \"x\", expected a whole number\n\
          --origin: found \"127.0.0.1:3000\", expected a server such as \"http://127.0.0.1:3000\", \
          \"https://app.example\", \"unix:/run/app.sock\"\n  hint: did you mean \"http://127.0.0.1:3000\"?\n\

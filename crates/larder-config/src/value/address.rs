@@ -22,7 +22,8 @@ impl TextSetting for SocketAddr {
             let port = text.strip_prefix(':').unwrap_or(text);
             if port.parse::<u16>().is_ok() {
                 return Some(format!(
-                    "\"127.0.0.1:{port}\" for this machine only, \"0.0.0.0:{port}\" for every IPv4 interface"
+                    "\"127.0.0.1:{port}\" for this machine only, \"0.0.0.0:{port}\" for every IPv4 address of it, \
+                     \"[::]:{port}\" for IPv4 and IPv6"
                 ));
             }
             let port = text.strip_prefix("localhost:")?.parse::<u16>().ok()?;

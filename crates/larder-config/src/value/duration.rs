@@ -19,11 +19,11 @@ pub(crate) const TEXT: Text = Text {
     pattern: Some("^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$"),
 };
 
-/// Reads a duration.
+/// Reads a duration as it is written in the config.
 ///
 /// # Errors
 /// A hint, where there is one.
-pub(crate) fn parse(text: &str) -> Result<Duration, Option<String>> {
+pub fn parse(text: &str) -> Result<Duration, Option<String>> {
     let mut rest = text;
     let mut total_ms = 0u64;
     let mut smallest = u64::MAX;

@@ -11,7 +11,8 @@ use crate::schema::{Setting, Shape, Text};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory(pub PathBuf);
 
-/// A directory that existed when the config was checked, or that can be made: the one above it existed.
+/// A directory, which may be anything when the config is checked: what is wrong with it ends no start, and whoever opens the
+/// store says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreDirectory(pub(crate) PathBuf);
 
@@ -40,8 +41,9 @@ const DIRECTORY: Text = Text {
 pub(crate) const STORE_DIRECTORY: Text = Text {
     noun: "a directory of its own",
     examples: r#""/var/cache/larder", "/mnt/d1/larder""#,
-    about: "It is made where it does not exist; the directory above it has to exist. A relative path starts at the directory \
-            of the config file.",
+    about: "It is made where it does not exist, if the directory above it exists. larder starts without one that cannot be \
+            used, and tries it again; `larder check` says what is wrong with it. A relative path starts at the directory of the \
+            config file.",
     pattern: None,
 };
 
@@ -109,19 +111,7 @@ impl Setting for StoreDirectory {
     }
 
     fn read(node: &Node, at: &At<'_>, reading: &mut Reading<'_>) -> Option<Self> {
-        let path = path(node, at, reading, STORE_DIRECTORY)?;
-        if !path.is_dir() {
-            let above = path.parent().unwrap_or(Path::new("/"));
-            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-            existing(node, at, reading, above, "a name in a directory that exists", above.is_dir())?;
-            let is_free = path.symlink_metadata().is_err();
-            if !is_free {
-                let hint = Some(format!("{} is something else", path.display()));
-                reading.refuse_value(node, at, "a directory, or a name for one", hint);
-                return None;
-            }
-        }
-        Some(Self(path))
+        path(node, at, reading, STORE_DIRECTORY).map(Self)
     }
 }
 

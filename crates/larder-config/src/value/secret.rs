@@ -43,7 +43,10 @@ impl Setting for Secret {
                 if fits {
                     return Some(Self(text.clone()));
                 }
-                format!("a text of {} bytes", text.len())
+                match text.len() {
+                    1 => "a text of 1 byte".to_owned(),
+                    bytes => format!("a text of {bytes} bytes"),
+                }
             }
             _ => "something else".to_owned(),
         };

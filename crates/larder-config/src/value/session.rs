@@ -2,39 +2,20 @@
 //!
 //! Letter case is ignored, since applications differ in it and a session that is missed shows one visitor's page to
 //! another. For the same reason a `*` at one end is as good as one at both: the part is found anywhere in a name.
+//! `"default"` stands for the names that larder knows ([`larder_http::fields::cookie_names`]).
 
-use crate::schema::{Text, TextSetting};
+use crate::schema::{DEFAULT, Text, TextSetting};
 use crate::value::name::is_cookie_name;
-
-/// Names that mean a session unless the config says otherwise: those of the servers and frameworks that most
-/// applications run on, and the words that the others' names are made of.
-pub const SESSION_COOKIES: &[&str] = &[
-    "PHPSESSID",
-    "JSESSIONID",
-    "ASP.NET_SessionId",
-    "connect.sid",
-    "sid",
-    "*sess*",
-    "*auth*",
-    "*token*",
-    "*login*",
-    "*csrf*",
-];
 
 /// Cookies that mean a session, by name. Letter case does not matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionCookie {
+    /// The names that larder knows.
+    Known,
     /// The whole name.
     Whole(String),
     /// A part of the name; an empty one is part of every name.
     Part(String),
-}
-
-impl SessionCookie {
-    /// [`SESSION_COOKIES`], read.
-    pub(crate) fn defaults() -> Vec<Self> {
-        SESSION_COOKIES.iter().filter_map(|name| Self::from_text(name).ok()).collect()
-    }
 }
 
 impl TextSetting for SessionCookie {
@@ -42,11 +23,15 @@ impl TextSetting for SessionCookie {
         noun: "a session cookie's name",
         examples: r#""PHPSESSID", "*sess*""#,
         about: "Letters, digits and ``!#$%&'+-.^_`|~``. Letter case does not matter. A `*` at one end or both makes it a \
-                part, which may stand anywhere in a name; `\"*\"` alone is every cookie.",
+                part, which may stand anywhere in a name; `\"*\"` alone is every cookie. `\"default\"` stands for the \
+                names that larder knows.",
         pattern: Some(r"^(\*|\*?[!#$%&'+.^_`|~0-9A-Za-z-]+\*?)$"),
     };
 
     fn from_text(text: &str) -> Result<Self, Option<String>> {
+        if text == DEFAULT {
+            return Ok(Self::Known);
+        }
         if text == "*" {
             return Ok(Self::Part(String::new()));
         }
@@ -84,13 +69,10 @@ mod tests {
             ("a*b", None),
             ("a b", None),
             ("a=b", None),
+            ("default", Some(SessionCookie::Known)),
+            ("*default", Some(part("default"))),
         ] {
             assert_eq!(SessionCookie::from_text(text).ok(), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn every_default_is_a_name() {
-        assert_eq!(SessionCookie::defaults().len(), SESSION_COOKIES.len());
     }
 }

@@ -5,7 +5,7 @@
 
 use http::HeaderName;
 
-use crate::schema::{Text, TextSetting};
+use crate::schema::{DEFAULT, Text, TextSetting};
 
 /// The name of a targeted field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,11 @@ impl TargetField {
 
     /// The one that is read unless the config says otherwise: `CDN-Cache-Control`.
     pub(crate) fn defaults() -> Vec<Self> {
-        vec![Self(HeaderName::from_static("cdn-cache-control"))]
+        vec![Self::built_in()]
+    }
+
+    fn built_in() -> Self {
+        Self(HeaderName::from_static("cdn-cache-control"))
     }
 }
 
@@ -58,11 +62,14 @@ impl TextSetting for TargetField {
         noun: "a targeted field's name",
         examples: r#""CDN-Cache-Control", "Larder-Cache-Control""#,
         about: "Letter case does not matter. Fields that mean something else (Cache-Control itself, Set-Cookie, Vary and \
-                their kind) are refused.",
+                their kind) are refused. `\"default\"` stands for CDN-Cache-Control.",
         pattern: HeaderName::TEXT.pattern,
     };
 
     fn from_text(text: &str) -> Result<Self, Option<String>> {
+        if text == DEFAULT {
+            return Ok(Self::built_in());
+        }
         let name = HeaderName::from_text(text)?;
         let hint = match name.as_str() {
             "cache-control" => "it is what a targeted field replaces, and is read anyway",
@@ -87,6 +94,7 @@ mod tests {
         for name in ["CDN-Cache-Control", "larder-cache-control", "Edge-Policy"] {
             assert!(TargetField::from_text(name).is_ok(), "{name}");
         }
+        assert_eq!(TargetField::from_text("default"), Ok(TargetField::built_in()));
         for name in [
             "Cache-Control",
             "Surrogate-Control",

@@ -58,10 +58,10 @@ words! {
 }
 
 words! {
-    /// What cookies mean where `ttl` or `override_ttl` decides.
+    /// What cookies mean where the application did not give the lifetime.
     #[derive(Default)]
     pub enum Cookies {
-        /// A request with a session cookie that is not in the key neither fills nor uses such a response.
+        /// A request with a cookie that is neither harmless nor in the key neither fills nor uses such a response.
         #[default]
         Respect = "respect",
         /// Cookies mean nothing to the cache.
@@ -73,8 +73,8 @@ words! {
     /// What becomes of a response that sets cookies.
     #[derive(Default)]
     pub enum SetCookie {
-        /// Stored only with a lifetime that the origin gave, and one that starts a session only where the origin also
-        /// says that it is shared.
+        /// Stored without cookies that may be somebody's where the origin says that it is for all, else not at all; other
+        /// cookies with a lifetime that the origin gave.
         #[default]
         Guard = "guard",
         /// Stored like any other, cookies included.
@@ -83,6 +83,18 @@ words! {
         Strip = "strip",
         /// Never stored.
         Bypass = "bypass",
+    }
+}
+
+words! {
+    /// How a HEAD goes to the origin where nothing is stored for its URL.
+    #[derive(Default)]
+    pub enum HeadMode {
+        /// As GET, whose answer is stored.
+        #[default]
+        Get = "get",
+        /// As it is.
+        Pass = "pass",
     }
 }
 
@@ -97,6 +109,20 @@ words! {
         Honour = "honour",
         /// None of them.
         Ignore = "ignore",
+    }
+}
+
+words! {
+    /// What an unsafe request does to what is stored for the URLs that it invalidates.
+    #[derive(Default)]
+    pub enum Invalidate {
+        /// It is not used again before a validation.
+        #[default]
+        Validate = "validate",
+        /// It is removed.
+        Remove = "remove",
+        /// Nothing.
+        Off = "off",
     }
 }
 

@@ -43,17 +43,25 @@ pub fn take(request: &mut HeaderMap, name: &[u8]) -> Option<Vec<u8>> {
 pub struct SetCookie<'a> {
     /// As sent; may be empty.
     pub name: &'a [u8],
+    /// As sent, quotes included.
+    pub value: &'a [u8],
     /// Whether scripts are kept from it, as is usual for sessions.
     pub http_only: bool,
 }
 
 /// The cookies that a response sets.
 pub fn set_cookies(response: &HeaderMap) -> impl Iterator<Item = SetCookie<'_>> {
-    response.get_all(header::SET_COOKIE).iter().map(|line| {
-        let mut parts = line.as_bytes().split(|b| *b == b';').map(<[u8]>::trim_ascii).map(split);
-        let (name, _) = parts.next().unwrap_or_default();
-        SetCookie { name, http_only: parts.any(|(attribute, _)| attribute.eq_ignore_ascii_case(b"httponly")) }
-    })
+    response.get_all(header::SET_COOKIE).iter().map(|line| SetCookie::of(line.as_bytes()))
+}
+
+impl<'a> SetCookie<'a> {
+    /// What one line sets.
+    pub fn of(line: &'a [u8]) -> Self {
+        let mut parts = line.split(|b| *b == b';').map(<[u8]>::trim_ascii).map(split);
+        let (name, value) = parts.next().unwrap_or_default();
+        let http_only = parts.any(|(attribute, _)| attribute.eq_ignore_ascii_case(b"httponly"));
+        Self { name, value, http_only }
+    }
 }
 
 fn split(pair: &[u8]) -> (&[u8], &[u8]) {
@@ -103,17 +111,17 @@ mod tests {
 
     #[test]
     fn http_only_is_an_attribute_and_not_a_value() {
-        for (line, name, http_only) in [
-            ("sid=1; Path=/; HTTPONLY", "sid", true),
-            ("sid=1;httponly=yes", "sid", true),
-            ("sid=httponly; Path=httponly", "sid", false),
-            ("httponly", "httponly", false),
-            ("", "", false),
-            (" spaced = 1", "spaced", false),
+        for (line, name, value, http_only) in [
+            ("sid=1; Path=/; HTTPONLY", "sid", "1", true),
+            ("sid=1;httponly=yes", "sid", "1", true),
+            ("sid=httponly; Path=httponly", "sid", "httponly", false),
+            ("httponly", "httponly", "", false),
+            ("", "", "", false),
+            (" spaced = \"1 2\"", "spaced", "\"1 2\"", false),
         ] {
             let mut fields = HeaderMap::new();
             fields.append(header::SET_COOKIE, HeaderValue::from_static(line));
-            let expected = SetCookie { name: name.as_bytes(), http_only };
+            let expected = SetCookie { name: name.as_bytes(), value: value.as_bytes(), http_only };
             assert_eq!(set_cookies(&fields).collect::<Vec<_>>(), [expected], "{line:?}");
         }
     }

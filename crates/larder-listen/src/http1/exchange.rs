@@ -13,6 +13,7 @@ use http::{HeaderMap, Method, StatusCode, Version};
 use larder_http::body::{Body, BodyError};
 use larder_http::framing::{Decoded, Framing};
 use larder_http::message::{Request, Response, ResponseHead, Tunnel};
+use larder_http::trailers::Wish;
 use tokio::time::Instant;
 
 use super::head::Parsed;
@@ -48,6 +49,8 @@ struct Asked {
     is_head: bool,
     may_persist: bool,
     websocket: bool,
+    /// Whether it takes trailers behind its answer.
+    takes_trailers: bool,
     /// Whether no content came with it.
     is_bare: bool,
     /// How many interim responses it may have.
@@ -144,7 +147,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
     fn receive(&mut self, extent: &Range<usize>) -> Result<(Request, Asked, Incoming), Refusal> {
         let around = self.around;
         let limits = &around.settings.limits;
-        let Parsed { head, framing, options, expects_continue, websocket } = self.parse(extent)?;
+        let Parsed { head, framing, options, expects_continue, websocket, announced } = self.parse(extent)?;
         if let (Framing::Length(length), Some(most)) = (framing, limits.body_bytes_max)
             && length > most
         {
@@ -155,12 +158,14 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
             is_head: head.method == Method::HEAD,
             may_persist: !options.close && (head.version == Version::HTTP_11 || options.keep_alive),
             websocket,
+            takes_trailers: options.te_trailers,
             is_bare: matches!(framing, Framing::None),
             interims: if head.version == Version::HTTP_11 { limits.interims_max } else { 0 },
         };
         let (incoming, body) = Incoming::new(framing, expects_continue);
         around.metrics.requests_http1.add(1);
-        Ok((Request { head, body, websocket, peer: around.peer }, asked, incoming))
+        let trailers = Wish { takes: options.te_trailers, announced };
+        Ok((Request { head, body, websocket, trailers, peer: around.peer }, asked, incoming))
     }
 
     /// Everything that goes on while the service works: ready when content moved, or the call is in vain.
@@ -405,13 +410,19 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
             !sends_content || head.field(&CONTENT_LENGTH).is_none(),
             "framing is the listener's affair"
         );
+        if matches!(body, Body::Stream { .. }) {
+            respond::settle_announcement(&mut head, delimited, asked.takes_trailers);
+        }
         let clock = &self.around.settings.clock;
         self.out.inline(|out| respond::write_head(out, &head, delimited, persistence, clock));
         drop(head);
         // What is not sent is let go of before anything waits.
         let body = if sends_content { body } else { Body::Empty };
         self.report = Some(report);
-        Begun::Content { content: Content::new(body, delimited, T::SENDS_FILES), must_close }
+        Begun::Content {
+            content: Content::new(body, delimited, T::SENDS_FILES, asked.takes_trailers),
+            must_close,
+        }
     }
 
     async fn open_tunnel(&mut self, switching: Switching<'a, S>) -> Next {

@@ -18,6 +18,7 @@ use larder_http::connection::{self, ConnectionOptions};
 use larder_http::framing::{self, Framing};
 use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::{self, Target};
+use larder_http::trailers;
 use smallvec::SmallVec;
 
 use crate::error::Refusal;
@@ -144,6 +145,8 @@ pub struct Parsed {
     pub expects_continue: bool,
     /// Whether it is a well-formed opening of a WebSocket (RFC 6455 4.1).
     pub websocket: bool,
+    /// Trailers that are announced to come behind the content.
+    pub announced: Option<Box<HeaderValue>>,
 }
 
 /// Types the head that `scan` found at `extent` of `buffer`, whose first byte is the scan's. `known` is the host that this
@@ -199,6 +202,8 @@ pub fn parse(
     let host = host.map(|host| authority_of(host, scheme, known)).transpose()?;
     let (authority, target) = whom_and_what(&method, raw_target, host, version, scheme, local)?;
     let expects_continue = is_expecting && take_expectation(&mut fields, version)?;
+    let has_content = !matches!(framing, Framing::None | Framing::Length(_));
+    let announced = if has_content { trailers::announced(&fields).map(Box::new) } else { None };
     let options = connection::strip(&mut fields);
     let websocket = options.upgrade
         && options.websocket
@@ -213,6 +218,7 @@ pub fn parse(
         options,
         expects_continue,
         websocket,
+        announced,
     })
 }
 

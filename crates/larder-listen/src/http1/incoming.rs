@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use larder_http::body::{Body, BodyError};
 use larder_http::framing::{Chunked, Decoded, Framing, FramingError};
@@ -136,6 +137,10 @@ impl Incoming {
             Left::Chunked(decoder) => {
                 let decoded = decoder.decode(buffer)?;
                 if decoded == Decoded::End {
+                    let trailers = decoder.take_trailers();
+                    if let Some(writer) = self.pipe.as_ref().filter(|_| trailers.is_some()) {
+                        writer.0.lock().trailers = trailers;
+                    }
                     self.left = Left::Nothing;
                 }
                 decoded
@@ -187,6 +192,8 @@ impl Incoming {
 #[derive(Debug, Default)]
 struct Slot {
     frame: Option<Result<Bytes, BodyError>>,
+    /// What the reader gets behind the last of the content.
+    trailers: Option<HeaderMap>,
     ended: bool,
     wanted: bool,
     reader_gone: bool,
@@ -266,7 +273,7 @@ impl http_body::Body for Reader {
                 return Poll::Ready(Some(frame.map(Frame::data)));
             }
             if slot.ended {
-                return Poll::Ready(None);
+                return Poll::Ready(slot.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
             }
             slot.wanted = true;
             slot.reader = Some(cx.waker().clone());
@@ -280,7 +287,7 @@ impl http_body::Body for Reader {
 
     fn is_end_stream(&self) -> bool {
         let slot = self.pipe.lock();
-        slot.ended && slot.frame.is_none()
+        slot.ended && slot.frame.is_none() && slot.trailers.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {

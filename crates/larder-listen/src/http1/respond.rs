@@ -4,7 +4,7 @@
 
 use std::task::{Context, Poll};
 
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, TRAILER};
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use larder_http::body::{Body, BodyError};
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
@@ -145,11 +145,13 @@ pub(super) struct Content {
     source: Source,
     is_chunked: bool,
     sends_files: bool,
+    sends_trailers: bool,
 }
 
 impl Content {
-    pub(super) fn new(body: Body, delimited: Delimited, sends_files: bool) -> Self {
-        Self { source: Source::new(body), is_chunked: delimited == Delimited::Chunked, sends_files }
+    pub(super) fn new(body: Body, delimited: Delimited, sends_files: bool, takes_trailers: bool) -> Self {
+        let is_chunked = delimited == Delimited::Chunked;
+        Self { source: Source::new(body), is_chunked, sends_files, sends_trailers: takes_trailers }
     }
 
     /// Whether everything is queued.
@@ -187,11 +189,29 @@ impl Content {
                         out.inline(|o| o.extend_from_slice(b"\r\n"));
                     }
                 }
-                Poll::Ready(None) if self.is_chunked => out.inline(|o| o.extend_from_slice(b"0\r\n\r\n")),
+                Poll::Ready(None) if self.is_chunked => {
+                    let trailers = self.source.take_trailers().filter(|_| self.sends_trailers);
+                    out.inline(|o| write_last_chunk(o, trailers.as_ref()));
+                }
                 Poll::Ready(None) => {}
             }
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+fn write_last_chunk(out: &mut Vec<u8>, trailers: Option<&HeaderMap>) {
+    out.extend_from_slice(b"0\r\n");
+    if let Some(trailers) = trailers {
+        write_http1_fields(trailers, out);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Takes the announcement of trailers out of a head that will have none.
+pub(super) fn settle_announcement(head: &mut ResponseHead, delimited: Delimited, takes_trailers: bool) {
+    if !(takes_trailers && delimited == Delimited::Chunked) {
+        head.fields.remove(TRAILER);
     }
 }
 

@@ -7,16 +7,17 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
 use http_body::{Frame, SizeHint};
 use larder_http::body::BodyError;
+use larder_http::framing::FramingError;
+use larder_http::trailers;
 use parking_lot::Mutex;
 
 use crate::error::Refusal;
-use crate::settings::Limits;
 use crate::timer::{Pace, Timer};
 
 /// Between the reader of a stream's content and the stream's own task.
@@ -83,6 +84,8 @@ pub(super) struct Content {
     bytes_max: u64,
     pace: Pace,
     timer: Timer,
+    /// All data has been handed over, and only trailers may follow.
+    at_trailers: bool,
     ended: bool,
 }
 
@@ -92,7 +95,7 @@ impl Content {
         side: Side,
         length: Option<u64>,
         awaits_continue: bool,
-        limits: &Limits,
+        (pace, bytes_max): (Pace, Option<u64>),
     ) -> Self {
         Self {
             receive,
@@ -101,10 +104,28 @@ impl Content {
             left: length,
             last: None,
             received: 0,
-            bytes_max: limits.body_bytes_max.unwrap_or(u64::MAX),
-            pace: Pace::new(limits.body_idle, limits.rate_window, limits.rate_min),
+            bytes_max: bytes_max.unwrap_or(u64::MAX),
+            pace,
             timer: Timer::default(),
+            at_trailers: false,
             ended: false,
+        }
+    }
+
+    /// What the stream ends with, behind its content.
+    fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match ready!(self.receive.poll_trailers(cx)) {
+            Ok(fields) => match trailers::permitted(fields.unwrap_or_default()) {
+                Ok(fields) => {
+                    self.ended = true;
+                    Poll::Ready(fields.map(|fields| Ok(Frame::trailers(fields))))
+                }
+                Err(trailers::TooMany) => {
+                    let refusal = Refusal::Framing(FramingError::Trailer);
+                    self.fail(BodyError::Framing, Some(refusal))
+                }
+            },
+            Err(_) => self.fail(BodyError::Cut, None),
         }
     }
 
@@ -136,6 +157,9 @@ impl http_body::Body for Content {
         if std::mem::take(&mut this.awaits_continue) {
             this.side.tell(|state| state.wants_continue = true);
         }
+        if this.at_trailers {
+            return this.poll_trailers(cx);
+        }
         loop {
             match this.receive.poll_data(cx) {
                 Poll::Ready(Some(Ok(bytes))) => {
@@ -162,9 +186,14 @@ impl http_body::Body for Content {
                 // A reset, or content that is not as long as it said. The stream's task sees the reset itself.
                 Poll::Ready(Some(Err(_))) => return this.fail(BodyError::Cut, None),
                 Poll::Ready(None) => {
-                    this.ended = true;
-                    let last = this.last.take();
-                    return Poll::Ready(last.map(|bytes| Ok(Frame::data(bytes))));
+                    this.at_trailers = true;
+                    return match this.last.take() {
+                        Some(bytes) => {
+                            this.left = Some(0);
+                            Poll::Ready(Some(Ok(Frame::data(bytes))))
+                        }
+                        None => this.poll_trailers(cx),
+                    };
                 }
                 Poll::Pending => {
                     return match this.pace.poll_stalled(cx, &mut this.timer) {

@@ -16,6 +16,7 @@ use larder_http::connection;
 use larder_http::framing::{FramingError, parse_length};
 use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
+use larder_http::trailers::{self, Wish};
 
 use crate::error::Refusal;
 use crate::settings::Limits;
@@ -26,6 +27,7 @@ pub(super) struct Parsed {
     pub(super) head: RequestHead,
     pub(super) length: Option<u64>,
     pub(super) expects_continue: bool,
+    pub(super) trailers: Wish,
 }
 
 /// Types `parts`.
@@ -54,9 +56,11 @@ pub(super) fn parse(parts: Parts, scheme: Scheme, limits: &Limits) -> Result<Par
     let length = take_length(&mut fields)?;
     let expects_continue = take_expectation(&mut fields)?;
     join_cookies(&mut fields);
-    connection::strip(&mut fields);
+    let announced = trailers::announced(&fields).map(Box::new);
+    let options = connection::strip(&mut fields);
+    let trailers = Wish { takes: options.te_trailers, announced };
     let head = RequestHead { method, scheme, authority, target, version: Version::HTTP_2, fields };
-    Ok(Parsed { head, length, expects_continue })
+    Ok(Parsed { head, length, expects_continue, trailers })
 }
 
 fn check_limits(fields: &HeaderMap, limits: &Limits) -> Result<(), Refusal> {

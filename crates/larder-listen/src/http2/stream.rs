@@ -14,7 +14,8 @@ use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderValu
 use http::{HeaderMap, Method, StatusCode, Version};
 use larder_http::body::Body;
 use larder_http::fields::cache_status::CACHE_STATUS;
-use larder_http::message::{Request, Response, ResponseHead};
+use larder_http::fields::content_type;
+use larder_http::message::{Request, RequestHead, Response, ResponseHead};
 
 use super::content::{Content, Side, Told};
 use super::head::{self, Parsed};
@@ -25,6 +26,7 @@ use crate::delivery::Report;
 use crate::error::Refusal;
 use crate::http1::respond::{refusal_cache_status, refusal_text};
 use crate::service::{Interims, Service};
+use crate::settings::Limits;
 use crate::timer::{Pace, Timer};
 
 /// How much content is handed to `h2` at once.
@@ -53,10 +55,11 @@ pub(super) async fn serve<S: Service>(
 ) -> End {
     let limits = &around.settings.limits;
     let (parts, receive) = request.into_parts();
-    let Parsed { head, length, expects_continue } = match head::parse(parts, around.settings.scheme, limits) {
-        Ok(parsed) => parsed,
-        Err(refusal) => return refuse(respond, around, refusal),
-    };
+    let Parsed { head, length, expects_continue, trailers } =
+        match head::parse(parts, around.settings.scheme, limits) {
+            Ok(parsed) => parsed,
+            Err(refusal) => return refuse(respond, around, refusal),
+        };
     if length.zip(limits.body_bytes_max).is_some_and(|(length, most)| length > most) {
         return refuse(respond, around, Refusal::BodyTooLarge);
     }
@@ -67,13 +70,15 @@ pub(super) async fn serve<S: Service>(
         // Nothing, with an end that is still to come, is content of a length that is not known: a length of 0 would
         // tell the origin of an end that this client may yet break.
         let length = length.filter(|length| *length > 0);
-        let content = Content::new(receive, side.clone(), length, expects_continue, limits);
+        let pace = pace_of(&head, limits);
+        let content =
+            Content::new(receive, side.clone(), length, expects_continue, (pace, limits.body_bytes_max));
         Body::Stream { length, stream: Box::pin(content) }
     };
     let is_head = head.method == Method::HEAD;
     let mut interims = Interims::default();
     interims.begin(limits.interims_max);
-    let request = Request { head, body, websocket: false, peer: around.peer };
+    let request = Request { head, body, websocket: false, trailers, peer: around.peer };
     let called = {
         let mut call = around.service.call(request, &interims);
         poll_fn(|cx| {
@@ -104,6 +109,14 @@ pub(super) async fn serve<S: Service>(
             around.metrics.client_gone.add(1);
             End::Reset
         }
+    }
+}
+
+/// The least that a client must send of its content. A call of gRPC may pause for as long as a tunnel.
+fn pace_of(head: &RequestHead, limits: &Limits) -> Pace {
+    match content_type::is_grpc(&head.fields) {
+        true => Pace::new(limits.tunnel_idle, limits.tunnel_idle, 0),
+        false => Pace::new(limits.body_idle, limits.rate_window, limits.rate_min),
     }
 }
 
@@ -220,7 +233,10 @@ async fn answer<S: Service>(
         match next {
             None => return End::Reset,
             Some(None) => {
-                report.complete = stream.send_data(Bytes::new(), true).is_ok();
+                report.complete = match source.take_trailers() {
+                    Some(trailers) => stream.send_trailers(trailers).is_ok(),
+                    None => stream.send_data(Bytes::new(), true).is_ok(),
+                };
                 return End::Finished;
             }
             Some(Some(Err(_))) => {

@@ -14,11 +14,10 @@ use http::{HeaderMap, StatusCode};
 use http_body::Frame;
 use larder_http::body::{Body, BodyError};
 use larder_http::message::{Delivery, Interim, PreparedFields, Request, Response, ResponseHead, Tunnel};
-use larder_listen::{Drain, Interims, Metrics, Service, Settings, accept_loop, bind};
+use larder_listen::{Drain, Interims, Metrics, Service, Settings, Slots, accept_loop, bind};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 
 /// What reached the service.
 #[derive(Clone, Debug)]
@@ -26,6 +25,7 @@ pub struct Seen {
     pub line: String,
     pub fields: HeaderMap,
     pub body: Result<Vec<u8>, BodyError>,
+    pub trailers: HeaderMap,
 }
 
 #[derive(Clone, Default)]
@@ -68,8 +68,10 @@ impl House {
         let path = head.target.path().to_owned();
         let line = format!("{} {} {} {:?}", head.method, head.authority, head.target, head.version);
         let websocket = request.websocket;
-        let body = if path == "/ignore" { Ok(Vec::new()) } else { read_all(request.body).await };
-        self.seen.lock().push(Seen { line: line.clone(), fields: head.fields, body: body.clone() });
+        let mut trailers = HeaderMap::new();
+        let body =
+            if path == "/ignore" { Ok(Vec::new()) } else { read_all(request.body, &mut trailers).await };
+        self.seen.lock().push(Seen { line: line.clone(), fields: head.fields, body: body.clone(), trailers });
         match path.as_str() {
             "/never" => std::future::pending().await,
             "/later" => {
@@ -136,13 +138,16 @@ impl House {
     }
 }
 
-pub async fn read_all(body: Body) -> Result<Vec<u8>, BodyError> {
+async fn read_all(body: Body, trailers: &mut HeaderMap) -> Result<Vec<u8>, BodyError> {
     let Body::Stream { mut stream, .. } = body else {
         return Ok(Vec::new());
     };
     let mut all = Vec::new();
     while let Some(frame) = std::future::poll_fn(|cx| stream.as_mut().poll_frame(cx)).await {
-        all.extend_from_slice(&frame?.into_data().unwrap());
+        match frame?.into_data() {
+            Ok(data) => all.extend_from_slice(&data),
+            Err(frame) => *trailers = frame.into_trailers().unwrap(),
+        }
     }
     Ok(all)
 }
@@ -201,7 +206,7 @@ impl Door {
             bound.sockets.pop().unwrap(),
             Arc::new(arc_swap::ArcSwap::from_pointee(settings)),
             house.clone(),
-            Arc::new(Semaphore::new(100)),
+            Slots::new(100),
             metrics.clone(),
             drain.signal(),
         ));

@@ -110,6 +110,14 @@ fields! {
         "larder.request_time", "number, seconds", "From the request's head to the end of the response." => |e, s| {
             s.seconds(Some(e.request_time))
         };
+        "larder.cache.stored", "boolean", "Whether the response was stored, as of the end of its body." => |e, s| {
+            if e.stored { usual!(s, "true") } else { usual!(s, "false") }
+        };
+        "larder.cache.not_stored", "string", "Why not, where its body was to be stored: `queue-full`, `no-room`, `incomplete` ..." => |e, s| {
+            if let Some(why) = e.not_stored {
+                s.word(why);
+            }
+        };
     }
 
     /// Appends the members behind them.
@@ -128,12 +136,6 @@ fields! {
         "larder.cache.detail", "string", "The token of Cache-Status's `detail`." => |r, s| {
             if let Some(detail) = r.cache_status.map_or(r.refusal, |said| said.detail) {
                 s.word(detail);
-            }
-        };
-        "larder.cache.stored", "boolean", "Whether the response was stored." => |r, s| {
-            match r.cache_status {
-                Some(said) if said.stored => usual!(s, "true"),
-                _ => usual!(s, "false"),
             }
         };
         "larder.cache.collapsed", "boolean", "Whether the request joined another's fetch." => |r, s| {

@@ -43,6 +43,10 @@ pub struct Ending {
     pub complete: bool,
     /// From the request's head to the end of the response.
     pub request_time: Duration,
+    /// Whether the response is stored, as of the end of its body, which may come after that of the exchange.
+    pub stored: bool,
+    /// Why it is not, where its body might have been.
+    pub not_stored: Option<&'static str>,
 }
 
 impl LogLine {

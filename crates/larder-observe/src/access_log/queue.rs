@@ -251,7 +251,13 @@ mod tests {
 
     use super::*;
 
-    const ENDING: &Ending = &Ending { body_bytes: 0, complete: true, request_time: Duration::ZERO };
+    const ENDING: &Ending = &Ending {
+        body_bytes: 0,
+        complete: true,
+        request_time: Duration::ZERO,
+        stored: false,
+        not_stored: None,
+    };
 
     fn queue() -> (Queue, LogLine) {
         (Queue::new(1, 0, Format::Combined), line(Format::Combined))

@@ -13,9 +13,15 @@ use super::*;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-const ENDED: Ending = Ending { body_bytes: 0, complete: false, request_time: Duration::ZERO };
-const ENDED_WELL: Ending =
-    Ending { body_bytes: 57_000, complete: true, request_time: Duration::from_micros(180_250) };
+const ENDED: Ending =
+    Ending { body_bytes: 0, complete: false, request_time: Duration::ZERO, stored: false, not_stored: None };
+const ENDED_WELL: Ending = Ending {
+    body_bytes: 57_000,
+    complete: true,
+    request_time: Duration::from_micros(180_250),
+    stored: true,
+    not_stored: None,
+};
 
 const SAID: CacheStatus = CacheStatus {
     outcome: Outcome::Forwarded(Forward::UriMiss),
@@ -72,10 +78,10 @@ fn a_full_record_has_every_field_in_order() {
         r#"{"time":"2000-02-29T00:00:00.250Z","client.address":"192.0.2.1","http.request.method":"GET","#,
         r#""url.scheme":"http","server.address":"example.com","url.path":"/a","url.query":"b=1","#,
         r#""network.protocol.version":"2.0","http.response.status_code":200,"http.response.body.size":57000,"#,
-        r#""larder.complete":true,"larder.request_time":0.180250,"larder.site":"shop","#,
+        r#""larder.complete":true,"larder.request_time":0.180250,"larder.cache.stored":true,"larder.site":"shop","#,
         r#""larder.cache.status":"uri-miss","larder.cache.status_field":"larder; fwd=uri-miss; fwd-status=304; "#,
         r#"stored; collapsed; detail=connect-timeout","larder.cache.detail":"connect-timeout","#,
-        r#""larder.cache.stored":true,"larder.cache.collapsed":true,"#,
+        r#""larder.cache.collapsed":true,"#,
         r#""larder.cache.collapse_wait":0.003000,"larder.origin.name":"app","larder.origin.status_code":304,"#,
         r#""larder.origin.time":0.179000,"user_agent.original":"curl/8 \"x\"","#,
         r#""http.request.header.referer":"http://example.com/"}"#,

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use larder_http::authority::Authority;
 use tokio::time::Instant;
 
 use super::balance::Candidate;
@@ -93,6 +94,11 @@ impl Endpoint {
 
     pub(crate) fn place(&self) -> &Place {
         &self.parts.place
+    }
+
+    /// What it is called in the field Host where nothing else says.
+    pub(crate) fn own_name(&self) -> Authority {
+        self.server().own_name(self.host())
     }
 
     pub(crate) fn host(&self) -> &str {

@@ -315,7 +315,7 @@ impl Fleet {
             let since = (!is_first).then_some(now);
             server.put(targets, &self.settings, &self.shared, since).map_err(|error| match error {
                 SetupError::ServerName(_) => OriginError::Dns(io::ErrorKind::InvalidData.into()),
-                other => OriginError::Tls(io::Error::other(other)),
+                other => OriginError::tls(io::Error::other(other)),
             })
         });
         let gone = match put {

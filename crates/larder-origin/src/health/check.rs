@@ -9,12 +9,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use larder_http::authority::Authority;
 use larder_http::body::Body;
-use larder_http::message::Scheme;
+use larder_http::trailers::Wish;
 use tokio::time::Instant;
 
 use super::streak::Verdict;
@@ -26,7 +25,7 @@ use crate::place::Place;
 use crate::pool::Pool;
 use crate::reach::is_our_own;
 use crate::request::Outgoing;
-use crate::settings::{HealthCheck, OriginSettings, ServerAddress};
+use crate::settings::{HealthCheck, OriginSettings};
 
 /// Whom the server's log names.
 const AGENT: HeaderValue = HeaderValue::from_static("larder-health-check");
@@ -48,7 +47,8 @@ pub(super) async fn check(
     let pool = Pool::new(0, Duration::ZERO, shared.clone());
     let asking = async {
         let fields = HeaderMap::from_iter([(USER_AGENT, AGENT)]);
-        let outgoing = Outgoing::new(Method::GET, &health.path, host, fields, Body::Empty, false)?;
+        let outgoing =
+            Outgoing::new(Method::GET, &health.path, host, fields, Body::Empty, (false, &Wish::default()))?;
         let lease = pool.open(dial, place, None, deadline, None).await?;
         let answered =
             attempt(lease, outgoing, None, settings, Some(deadline)).await.map_err(|failed| failed.error)?;
@@ -67,49 +67,14 @@ fn verdict(outcome: Result<StatusCode, OriginError>, health: &HealthCheck) -> Ve
     }
 }
 
-/// What a server is called where the settings do not say: its host and port; the domain of a service; a Unix socket is
-/// on this machine.
-pub(super) fn own_name(address: &ServerAddress, tls_host: &str) -> Authority {
-    let text = match address {
-        ServerAddress::Http { host, port } | ServerAddress::Https { host, port } => {
-            match host.contains(':') {
-                true => format!("[{host}]:{port}"),
-                false => format!("{host}:{port}"),
-            }
-        }
-        // The service's domain.
-        ServerAddress::Srv { .. } => tls_host.to_owned(),
-        ServerAddress::Unix(_) => String::new(),
-    };
-    // Under its scheme an authority leaves out the usual port.
-    let scheme = if address.is_tls() { Scheme::Https } else { Scheme::Http };
-    let localhost = || Authority::parse(Bytes::from_static(b"localhost"), scheme);
-    Authority::parse(Bytes::from(text), scheme).or_else(|_| localhost()).expect("localhost is a host")
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use bytes::Bytes;
     use larder_http::target::Target;
     use rustix::io::Errno;
 
     use super::*;
-
-    #[test]
-    fn a_server_is_called_by_its_own_name() {
-        for (address, expected) in [
-            ("http://app.example", "app.example"),
-            ("http://app.example:3000", "app.example:3000"),
-            ("https://app.example", "app.example"),
-            ("https://app.example:80", "app.example:80"),
-            ("http://[::1]:3000", "[::1]:3000"),
-            ("https+srv://_web._tcp.app.example", "app.example"),
-            ("unix:/run/app.sock", "localhost"),
-        ] {
-            let address = ServerAddress::parse(address).unwrap();
-            assert_eq!(own_name(&address, "app.example").as_str(), expected);
-        }
-    }
 
     #[test]
     fn a_status_in_any_of_the_ranges_is_good_and_what_larder_lacks_says_nothing() {

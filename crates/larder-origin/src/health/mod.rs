@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use self::streak::{Streak, Verdict};
 use crate::fleet::{Endpoint, Members};
 use crate::metrics::{Shared, Visit};
-use crate::settings::{HealthCheck, OriginSettings};
+use crate::settings::{HealthCheck, OriginSettings, SentHost};
 
 /// The longest time between two checks while no server has ever been healthy.
 const STARTING_INTERVAL: Duration = Duration::from_secs(1);
@@ -144,7 +144,11 @@ async fn keep_asking(
     settings: Arc<OriginSettings>,
     shared: Arc<Shared>,
 ) {
-    let host = health.host.clone().unwrap_or_else(|| check::own_name(endpoint.server(), endpoint.host()));
+    let of_requests = match &settings.host {
+        SentHost::Name(name) => Some(name.clone()),
+        SentHost::Client | SentHost::Upstream => None,
+    };
+    let host = health.host.clone().or(of_requests).unwrap_or_else(|| endpoint.own_name());
     let counters = &shared.metrics.health;
     let mut streak = Streak::new(endpoint.checks(), health.healthy, health.unhealthy);
     let mut rhythm = Rhythm::new(health.every);

@@ -2,15 +2,16 @@
 //!
 //! `h2` holds DATA against Content-Length and resets a stream that has more or less of it (RFC 9113 8.1.1). The last
 //! bytes of an announced length still wait here for the end of the stream, so that content that goes on behind its
-//! length was never seen whole by anybody. The window opens again as the reader reads. Trailers are dropped, and
+//! length was never seen whole by anybody. The window opens again as the reader reads. Trailers come last, and
 //! dropping this before the end resets the stream.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
+use http_body::Frame;
 use larder_http::body::BodyError;
 
 pub(crate) struct Content {
@@ -20,17 +21,19 @@ pub(crate) struct Content {
     left: Option<u64>,
     /// The last bytes of the announced length, while the stream has not ended.
     last: Option<Bytes>,
+    /// All data has been handed over, and only trailers may follow.
+    at_trailers: bool,
 }
 
 impl Content {
     /// Content under a head with `fields`; none of it where the head says so by its nature (HEAD, 204, 304).
     pub(super) fn new(receive: RecvStream, fields: &HeaderMap, may_have_content: bool) -> Self {
         if !may_have_content || receive.is_end_stream() {
-            return Self { receive: None, left: Some(0), last: None };
+            return Self { receive: None, left: Some(0), last: None, at_trailers: false };
         }
         // `h2` has compared several and refused what is no number; the checks of the head come on top.
         let left = fields.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        Self { receive: Some(receive), left, last: None }
+        Self { receive: Some(receive), left, last: None, at_trailers: false }
     }
 
     /// What is still to come, where it is known.
@@ -42,12 +45,23 @@ impl Content {
         self.last.is_none() && self.receive.as_ref().is_none_or(RecvStream::is_end_stream)
     }
 
-    /// The next bytes; `None` only where the stream ended as its framing promised.
-    pub(crate) fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+    /// The next bytes, or the trailers behind them; `None` only where the stream ended as its framing promised.
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         loop {
             let Some(receive) = &mut self.receive else {
                 return Poll::Ready(None);
             };
+            if self.at_trailers {
+                let trailers = ready!(receive.poll_trailers(cx));
+                self.receive = None;
+                return Poll::Ready(match trailers {
+                    Ok(fields) => fields.map(|fields| Ok(Frame::trailers(fields))),
+                    Err(error) => Some(Err(body_error(&error))),
+                });
+            }
             match receive.poll_data(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Some(Ok(bytes))) => {
@@ -60,7 +74,7 @@ impl Content {
                         self.last = Some(bytes);
                         continue;
                     }
-                    return Poll::Ready(Some(Ok(self.hand_over(bytes))));
+                    return Poll::Ready(Some(Ok(Frame::data(self.hand_over(bytes)))));
                 }
                 Poll::Ready(Some(Err(error))) => {
                     self.receive = None;
@@ -68,9 +82,10 @@ impl Content {
                     return Poll::Ready(Some(Err(body_error(&error))));
                 }
                 Poll::Ready(None) => {
-                    self.receive = None;
-                    let last = self.last.take();
-                    return Poll::Ready(last.map(|bytes| Ok(self.hand_over(bytes))));
+                    self.at_trailers = true;
+                    if let Some(last) = self.last.take() {
+                        return Poll::Ready(Some(Ok(Frame::data(self.hand_over(last)))));
+                    }
                 }
             }
         }

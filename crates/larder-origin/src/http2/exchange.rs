@@ -17,15 +17,16 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::sending::Sending;
+use super::sending::{Sending, Uploading};
 use super::{Content, LAST_STREAM_ID, head};
 use crate::answer::InterimSink;
-use crate::attempt::{Answered, Failed, Interims, Late, TOO_MANY_INTERIMS, is_plain_read};
+use crate::attempt::{Answered, Failed, Interims, Late, TOO_MANY_INTERIMS, first_byte_limit, is_plain_read};
 use crate::download::Incoming;
 use crate::error::OriginError;
 use crate::lease::Lease;
 use crate::request::Outgoing;
 use crate::settings::OriginSettings;
+use crate::tls;
 use crate::upload::Upload;
 
 /// What a client's streams begin with (RFC 9113 5.1.1).
@@ -52,7 +53,8 @@ pub(crate) async fn exchange(
     };
     let connection = slot.connection.clone();
     let is_plain_read = is_plain_read(&outgoing);
-    let (parts, upload) = outgoing.into_request().into_parts();
+    let (parts, mut upload) = outgoing.into_request().into_parts();
+    upload.send_unannounced(true);
     let head = match head::translate(&parts, connection.scheme) {
         Ok(head) => head,
         Err(error) => {
@@ -81,7 +83,7 @@ pub(crate) async fn exchange(
     let mut sending = Sending::new(stream, upload);
     let mut is_sending = !sending.is_complete();
     let interims = Interims::new(interims.cloned());
-    let limit = settings.timeouts.first_byte;
+    let limit = first_byte_limit(&parts.headers, settings);
     let mut timer = pin!(sleep_until(Late::at(sending.last_write(), limit, total)));
     let outcome = poll_fn(|cx| {
         if let Poll::Ready(outcome) = poll_head(cx, &mut answer, &interims, settings) {
@@ -99,19 +101,29 @@ pub(crate) async fn exchange(
     match outcome {
         Outcome::Head(response) => {
             let is_upload_complete = sending.is_complete();
-            if !is_upload_complete {
-                progress.stop();
-                sending.stop();
-                lease.shared().metrics.upload_stopped();
-            }
             let (head, receive) = response.into_parts();
             let may_have_content = may_have_content(head.status);
-            if !is_upload_complete || (!may_have_content && !receive.is_end_stream()) {
+            // Both directions may go on side by side, as they do in gRPC. A failure, or an answer that has ended, needs no
+            // more of the request.
+            let goes_on =
+                is_sending && may_have_content && head.status.is_success() && !receive.is_end_stream();
+            let uploading = if goes_on {
+                Some(Uploading::start(sending, progress))
+            } else {
+                if !is_upload_complete {
+                    progress.stop();
+                    sending.stop();
+                    lease.shared().metrics.upload_stopped();
+                }
+                None
+            };
+            if (!is_upload_complete && uploading.is_none()) || (!may_have_content && !receive.is_end_stream())
+            {
                 slot.leave();
             }
             let content = Content::new(receive, &head.headers, may_have_content);
             let response = Response::from_parts(head, Incoming::Http2(content));
-            Ok(Answered { lease, response, is_upload_complete })
+            Ok(Answered { lease, response, is_upload_complete, uploading })
         }
         Outcome::Refused(error) => Err(Failed::new(error, None)),
         Outcome::Late(late) => {
@@ -144,7 +156,7 @@ pub(crate) async fn exchange(
             let error = match progress.error() {
                 Some(error) => OriginError::ClientBody(error),
                 None if is_broken => OriginError::BadResponse("malformed http/2 message"),
-                None => OriginError::Closed,
+                None => tls::alert_within(&error).map_or(OriginError::Closed, OriginError::tls),
             };
             let again = match error {
                 OriginError::Closed if may_repeat => untouched,

@@ -1,7 +1,7 @@
 //! The head of a request as HTTP/2 says it (RFC 9113 8.2, 8.3), made from the one that HTTP/1.1 would have got.
 //!
-//! Host becomes `:authority`; framing and connection-level fields are left out, TE with them. Everything else is the
-//! same, so that an origin sees the same request by either protocol.
+//! Host becomes `:authority`; framing and connection-level fields are left out, but for `te: trailers`, the one
+//! that HTTP/2 knows. Everything else is the same, so that an origin sees the same request by either protocol.
 
 use http::header::{self, HeaderName};
 use http::request::Parts;
@@ -12,12 +12,11 @@ use larder_http::message::Scheme;
 use crate::error::OriginError;
 
 /// Fields that HTTP/2 has no place for.
-const LEFT_OUT: [HeaderName; 7] = [
+const LEFT_OUT: [HeaderName; 6] = [
     header::HOST,
     header::CONNECTION,
     header::TRANSFER_ENCODING,
     header::UPGRADE,
-    header::TE,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
 ];
@@ -46,7 +45,7 @@ pub(super) fn translate(given: &Parts, scheme: Scheme) -> Result<Request<()>, Or
 
     let mut fields = HeaderMap::with_capacity(given.headers.len());
     for (name, value) in &given.headers {
-        if !LEFT_OUT.contains(name) {
+        if !LEFT_OUT.contains(name) && (*name != header::TE || value == "trailers") {
             fields.append(name.clone(), value.clone());
         }
     }
@@ -101,11 +100,12 @@ mod tests {
                 ("x-a", "1"),
                 ("transfer-encoding", "chunked"),
                 ("te", "trailers"),
+                ("te", "gzip"),
                 ("keep-alive", "1"),
                 ("content-length", "3"),
                 ("x-a", "2"),
             ],
-            Ok("https a.test /|x-a: 1|x-a: 2|content-length: 3"),
+            Ok("https a.test /|x-a: 1|x-a: 2|te: trailers|content-length: 3"),
         );
         check("/", &[("host", "[::1]:8080")], Ok("https [::1]:8080 /"));
         check("/", &[], Err("authority"));

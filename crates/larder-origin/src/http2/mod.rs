@@ -43,6 +43,7 @@ use crate::wire::{Trace, WeakSocket, Wire};
 
 pub(crate) use content::Content;
 pub(crate) use exchange::exchange;
+pub(crate) use sending::Uploading;
 
 /// Streams at once on a connection, however many the peer would take.
 const STREAMS_MAX: usize = 100;

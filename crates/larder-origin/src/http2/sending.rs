@@ -3,7 +3,9 @@
 //! No more than the windows allow is ever handed to `h2`. Content that breaks resets the stream: an end would make it
 //! whole in the origin's eyes.
 
+use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -11,10 +13,30 @@ use h2::{Reason, SendStream};
 use http_body::Body as _;
 use tokio::time::Instant;
 
-use crate::upload::Upload;
+use crate::pool::AbortOnDrop;
+use crate::upload::{Progress, Upload};
 
 /// How much is handed to `h2` at once.
 const PIECE_BYTES: usize = 32 * 1024;
+
+/// An upload that goes on beside the response. Dropped, it stops, and with it the stream where its content has not ended.
+pub(crate) struct Uploading {
+    task: AbortOnDrop,
+    progress: Arc<Progress>,
+}
+
+impl Uploading {
+    /// Sends the rest. A task of its own, because a reader that pauses the response must not pause the request.
+    pub(super) fn start(mut sending: Sending, progress: Arc<Progress>) -> Self {
+        let task = tokio::spawn(async move { poll_fn(|cx| sending.poll(cx)).await });
+        Self { task: AbortOnDrop(task.abort_handle()), progress }
+    }
+
+    /// Whether all of it was sent.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.task.0.is_finished() && self.progress.is_complete()
+    }
+}
 
 /// What is being sent.
 pub(super) struct Sending {
@@ -84,7 +106,15 @@ impl Sending {
             self.is_begun |= polled.is_ready();
             match polled {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(Ok(frame))) => self.piece = frame.into_data().unwrap_or_default(),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => self.piece = data,
+                    Err(frame) => {
+                        self.upload = None;
+                        let trailers = frame.into_trailers().unwrap_or_default();
+                        self.is_complete = self.stream.send_trailers(trailers).is_ok();
+                        return Poll::Ready(());
+                    }
+                },
                 Poll::Ready(Some(Err(_))) => {
                     self.upload = None;
                     self.stream.send_reset(Reason::CANCEL);

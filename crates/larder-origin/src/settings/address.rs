@@ -9,6 +9,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use larder_http::authority::Authority;
+
 use crate::place::Place;
 
 /// Where a server of an origin listens.
@@ -87,6 +90,24 @@ impl ServerAddress {
     /// Whether it is spoken to in TLS.
     pub(crate) fn is_tls(&self) -> bool {
         matches!(self, Self::Https { .. } | Self::Srv { tls: true, .. })
+    }
+
+    /// What it is called in the field Host where nothing else says: its host and port; the domain of a service, which is
+    /// its name in TLS; a Unix socket is on this machine.
+    pub(crate) fn own_name(&self, tls_host: &str) -> Authority {
+        use larder_http::message::Scheme;
+        let text = match self {
+            Self::Http { host, port } | Self::Https { host, port } => match host.contains(':') {
+                true => format!("[{host}]:{port}"),
+                false => format!("{host}:{port}"),
+            },
+            Self::Srv { .. } => tls_host.to_owned(),
+            Self::Unix(_) => String::new(),
+        };
+        // Under its scheme an authority leaves out the usual port.
+        let scheme = if self.is_tls() { Scheme::Https } else { Scheme::Http };
+        let localhost = || Authority::parse(Bytes::from_static(b"localhost"), scheme);
+        Authority::parse(Bytes::from(text), scheme).or_else(|_| localhost()).expect("localhost is a host")
     }
 
     /// Where it is reached, where that needs no look-up.
@@ -170,6 +191,22 @@ impl fmt::Display for ServerAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_called_by_its_own_name() {
+        for (address, expected) in [
+            ("http://app.example", "app.example"),
+            ("http://app.example:3000", "app.example:3000"),
+            ("https://app.example", "app.example"),
+            ("https://app.example:80", "app.example:80"),
+            ("http://[::1]:3000", "[::1]:3000"),
+            ("https+srv://_web._tcp.app.example", "app.example"),
+            ("unix:/run/app.sock", "localhost"),
+        ] {
+            let address = ServerAddress::parse(address).expect("an address");
+            assert_eq!(address.own_name("app.example").as_str(), expected);
+        }
+    }
 
     #[test]
     fn addresses_are_read_strictly_and_print_in_one_form() {

@@ -16,6 +16,8 @@ pub use address::ServerAddress;
 pub use failure::{Ejection, HealthCheck, Retry};
 pub use limits::{HeadLimits, InFlightLimit, Timeouts};
 
+use larder_http::authority::Authority;
+
 use crate::error::SetupError;
 use limits::TIME_MAX;
 
@@ -42,6 +44,8 @@ pub struct OriginSettings {
     pub head: HeadLimits,
     /// For servers spoken to in TLS.
     pub tls: TlsSettings,
+    /// Which Host is sent.
+    pub host: SentHost,
     /// Which version of HTTP is spoken.
     pub protocol: Protocol,
     /// Whether every connection begins with a PROXY header, version 2, that names the client. Such a connection
@@ -74,6 +78,7 @@ impl OriginSettings {
             max_connections: 8192,
             head: HeadLimits::default(),
             tls: TlsSettings::default(),
+            host: SentHost::Client,
             protocol: Protocol::Http1,
             proxy_protocol: false,
             in_flight: InFlightLimit::default(),
@@ -108,6 +113,18 @@ impl OriginSettings {
             _ => Ok(()),
         }
     }
+}
+
+/// The value of Host, or `:authority`, in requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SentHost {
+    /// What the client asked for.
+    #[default]
+    Client,
+    /// The name of the server that is asked, with its port where that is not the usual one.
+    Upstream,
+    /// This one.
+    Name(Authority),
 }
 
 /// One server of an origin. All addresses of its name get its weight each.

@@ -382,6 +382,7 @@ pub fn request(method: Method, target: &'static str, body: Body) -> OriginReques
         authority: Authority::parse(Bytes::from_static(b"app.example"), Scheme::Http).unwrap(),
         fields: HeaderMap::new(),
         body,
+        trailers: Default::default(),
         websocket: false,
         interims: None,
         affinity: Affinity::default(),
@@ -405,7 +406,7 @@ pub async fn read(body: Body) -> (Vec<u8>, Result<(), BodyError>) {
     let reading = async {
         while let Some(frame) = stream.frame().await {
             match frame {
-                Ok(frame) => bytes.extend_from_slice(&frame.into_data().expect("only data")),
+                Ok(frame) => bytes.extend_from_slice(&frame.into_data().unwrap_or_default()),
                 Err(error) => return Err(error),
             }
         }
@@ -413,6 +414,35 @@ pub async fn read(body: Body) -> (Vec<u8>, Result<(), BodyError>) {
     };
     let outcome = tokio::time::timeout(PATIENCE, reading).await.expect("the body ends");
     (bytes, outcome)
+}
+
+/// Reads a body that ends well, and what comes behind its data.
+pub async fn read_all(body: Body) -> (Vec<u8>, HeaderMap) {
+    let Body::Stream { stream, .. } = body else { panic!("not a stream: {body:?}") };
+    let collected = tokio::time::timeout(PATIENCE, stream.collect()).await.expect("the body ends");
+    let collected = collected.expect("it ends well");
+    let trailers = collected.trailers().cloned().unwrap_or_default();
+    (collected.to_bytes().to_vec(), trailers)
+}
+
+/// A body whose frames, trailers among them, the test sends when it likes. Dropping the sender ends it.
+pub fn frames() -> (mpsc::Sender<Frame<Bytes>>, Body) {
+    let (sender, receiver) = mpsc::channel(64);
+    (sender, Body::Stream { length: None, stream: Box::pin(Frames(receiver)) })
+}
+
+struct Frames(mpsc::Receiver<Frame<Bytes>>);
+
+impl HttpBody for Frames {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        self.0.poll_recv(cx).map(|frame| frame.map(Ok))
+    }
 }
 
 /// A body whose pieces the test sends when it likes. Dropping the sender ends it.

@@ -13,6 +13,9 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
+/// What is special about a server's certificate.
+pub type Wish = fn(&mut CertificateParams);
+
 /// An authority, and the certificates that it signed for a server and a client. Its files end with it.
 pub struct Trust {
     files: tempfile::TempDir,
@@ -29,6 +32,25 @@ impl Trust {
 
     /// For a server called `name`.
     pub fn of(name: &str) -> Self {
+        Self::with(name, |_| ())
+    }
+
+    /// A server called `localhost` that signed its own certificate, as an authority would, so that `server.pem` is all there
+    /// is to trust.
+    pub fn self_signed() -> Self {
+        let mut trust = Self::new();
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        std::fs::write(trust.files.path().join("server.pem"), certificate.pem()).unwrap();
+        trust.certificate = certificate.der().clone();
+        trust.key = PrivatePkcs8KeyDer::from(key.serialize_der()).into();
+        trust
+    }
+
+    /// For a server called `name` whose certificate is as `wish` has it.
+    pub fn with(name: &str, wish: Wish) -> Self {
         let mut authority = CertificateParams::default();
         authority.distinguished_name.push(DnType::CommonName, "larder test authority");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -38,7 +60,8 @@ impl Trust {
         let issuer = Issuer::from_params(&authority, &authority_key);
         let signed = |name: &str| {
             let key = KeyPair::generate().unwrap();
-            let params = CertificateParams::new([name.to_owned()]).unwrap();
+            let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+            wish(&mut params);
             (params.signed_by(&key, &issuer).unwrap(), key)
         };
         let (server, key) = signed(name);
@@ -58,6 +81,23 @@ impl Trust {
             files,
             authority: ca.der().clone(),
             certificate: server.der().clone(),
+            key: PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
+        }
+    }
+
+    /// A server called `localhost` whose certificate this server's key signed.
+    pub fn signed_by_the_server(&self) -> Self {
+        let own = std::fs::read_to_string(self.file("server.key")).unwrap();
+        let issuer_key = KeyPair::from_pem(&own).unwrap();
+        // All of them go by the same name here.
+        let issuer = Issuer::new(CertificateParams::default(), issuer_key);
+        let key = KeyPair::generate().unwrap();
+        let signed =
+            CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+        Self {
+            files: tempfile::tempdir().unwrap(),
+            authority: self.authority.clone(),
+            certificate: signed.der().clone(),
             key: PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
         }
     }

@@ -5,8 +5,9 @@
 //! nobody.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use http::header::SET_COOKIE;
 use http::{Method, StatusCode};
 use larder_cache::{StoredHead, VaryNames};
 use larder_http::message::{Interim, RequestHead};
@@ -14,6 +15,7 @@ use larder_http::time::Now;
 use larder_store::{CacheKey, Growing, StoredResponse};
 use tokio::sync::watch;
 
+use super::verdict::Verdict;
 use super::{Flights, Trip, range_of};
 use crate::failure::Failure;
 
@@ -27,6 +29,8 @@ pub(crate) struct Landing {
     pub(crate) body: Arc<Growing>,
     /// Why it will not be in the index once it is whole, where that is known already.
     pub(crate) not_stored: Option<&'static str>,
+    /// Whether it is, known when its body has ended.
+    pub(crate) verdict: Arc<Verdict>,
     /// What the origin answered: 206 where that completed what was there.
     pub(crate) forward_status: StatusCode,
     /// The last invalidation before the fetch began.
@@ -78,8 +82,12 @@ pub(crate) struct Flight {
     /// The last invalidation before it began.
     pub(super) number: u64,
     pub(super) invalidated: AtomicBool,
+    /// The first invalidation since its start after which what it brings has to be validated; zero for none.
+    outdated: AtomicU64,
     /// Nobody new may join: its body passes, or it is of no use to others.
     closed: AtomicBool,
+    /// Somebody who joined wants more than the head.
+    is_wanted: AtomicBool,
     pub(super) waiters: AtomicUsize,
     view: watch::Receiver<View>,
 }
@@ -94,7 +102,9 @@ impl Flight {
             expected: trip.expected,
             number: trip.number,
             invalidated: AtomicBool::new(false),
+            outdated: AtomicU64::new(0),
             closed: AtomicBool::new(!shared),
+            is_wanted: AtomicBool::new(trip.wants_content),
             waiters: AtomicUsize::new(0),
             view,
         };
@@ -104,10 +114,27 @@ impl Flight {
     /// Whether a request may follow. A HEAD may follow a GET, and a range the whole; not the other way round. `usable`
     /// says whether a response that has landed may answer it now.
     pub(super) fn takes(&self, trip: &Trip<'_>, usable: impl FnOnce(&Landing) -> bool) -> bool {
-        if self.invalidated.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
+        if !self.is_for(trip) || self.is_outdated_for(trip) {
             return false;
         }
-        if self.key != *trip.key || self.rule != trip.rule {
+        if let Phase::Landed(landing) = &self.view.borrow().phase {
+            return landing.head.vary.selects(&trip.request.fields) && usable(landing);
+        }
+        self.is_expected_by(trip)
+    }
+
+    /// Whether a request that may not follow, because something was invalidated between this fetch's start and its own arrival,
+    /// has to wait for its end all the same before it asks: one after the other, however often that happens.
+    pub(super) fn precedes(&self, trip: &Trip<'_>) -> bool {
+        self.is_for(trip)
+            && self.is_outdated_for(trip)
+            && matches!(self.view.borrow().phase, Phase::Flying)
+            && self.is_expected_by(trip)
+    }
+
+    /// Whether it is for the same as a request, and not for its leader alone.
+    fn is_for(&self, trip: &Trip<'_>) -> bool {
+        if self.invalidated.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
             return false;
         }
         let request = trip.request;
@@ -115,15 +142,35 @@ impl Flight {
             || (self.request.method == Method::GET && request.method == Method::HEAD);
         let own_range = range_of(&self.request);
         let same_range = own_range.0.is_none() || own_range == range_of(request);
-        if !same_method || !same_range {
-            return false;
+        self.key == *trip.key && self.rule == trip.rule && same_method && same_range
+    }
+
+    /// Whether something was invalidated after it began and before the request came.
+    fn is_outdated_for(&self, trip: &Trip<'_>) -> bool {
+        let outdated = self.outdated.load(Ordering::Acquire);
+        outdated != 0 && outdated <= trip.arrived
+    }
+
+    /// Whether what it brings will answer a request, as far as it is known on what responses vary.
+    fn is_expected_by(&self, trip: &Trip<'_>) -> bool {
+        let may_share = |names: &VaryNames| names.may_share(&self.request.fields, &trip.request.fields);
+        self.expected.as_ref().is_none_or(may_share)
+    }
+
+    /// Notes that a request joins which wants the content; false where the flight has been closed meanwhile. In one order
+    /// with [`FlightGuard::gives_up_unread`]: at least one of the two sees the other.
+    pub(super) fn is_joined(&self, trip: &Trip<'_>) -> bool {
+        if !trip.wants_content {
+            return true;
         }
-        if let Phase::Landed(landing) = &self.view.borrow().phase {
-            return landing.head.vary.selects(&request.fields) && usable(landing);
-        }
-        let secondary =
-            |names: &VaryNames| names.secondary(&self.request.fields) == names.secondary(&request.fields);
-        self.expected.as_ref().is_none_or(secondary)
+        self.is_wanted.store(true, Ordering::SeqCst);
+        !self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Takes note that an invalidation concerns what it brings.
+    pub(super) fn outdate(&self, number: u64) {
+        let first = |noted: u64| (noted == 0 || number < noted).then_some(number);
+        let _ = self.outdated.fetch_update(Ordering::AcqRel, Ordering::Acquire, first);
     }
 }
 
@@ -188,6 +235,11 @@ impl FlightGuard {
         self.number
     }
 
+    /// The first invalidation since its start after which what it brings has to be validated before anybody else uses it.
+    pub(crate) fn outdated(&self) -> Option<u64> {
+        Some(self.flight.outdated.load(Ordering::Acquire)).filter(|number| *number != 0)
+    }
+
     /// What the flight brings is not concerned by invalidation `number` either: it was caused by its own request.
     pub(crate) fn is_newer_than(&mut self, number: u64) {
         self.number = self.number.max(number);
@@ -203,10 +255,23 @@ impl FlightGuard {
         self.flight.waiters.load(Ordering::Relaxed)
     }
 
-    /// Where interim responses go. Holds nothing: it falls silent when the flight ends.
+    /// Whether only requests for the head have caused and joined it. If so, nobody new joins.
+    pub(crate) fn gives_up_unread(&self) -> bool {
+        if self.flight.is_wanted.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.flight.closed.store(true, Ordering::SeqCst);
+        !self.flight.is_wanted.load(Ordering::SeqCst)
+    }
+
+    /// Where interim responses go. Holds nothing: it falls silent when the flight ends. What others hear too sets no
+    /// cookies.
     pub(crate) fn interim_sink(&self) -> impl Fn(Interim) + Send + Sync + 'static {
-        let sender = Arc::downgrade(&self.sender);
-        move |interim| {
+        let (sender, shared) = (Arc::downgrade(&self.sender), self.shared);
+        move |mut interim| {
+            if shared {
+                interim.fields.remove(SET_COOKIE);
+            }
             if let Some(sender) = sender.upgrade() {
                 sender.send_if_modified(|view| {
                     let room = view.interims.len() < INTERIMS_MAX;

@@ -17,6 +17,7 @@
 //! see whether a fetch ended just now), never the other way round.
 
 mod flight;
+mod verdict;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,6 +34,7 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 
 pub(crate) use flight::{Event, Flight, FlightGuard, Follower, Landing, Phase};
+pub(crate) use verdict::Verdict;
 
 const SHARDS: usize = 64;
 
@@ -61,8 +63,12 @@ pub(crate) struct Trip<'a> {
     pub(crate) request: &'a Arc<RequestHead>,
     /// The Vary of responses under this key, as far as it is known.
     pub(crate) expected: Option<VaryNames>,
+    /// Whether somebody waits for more than the head.
+    pub(crate) wants_content: bool,
     /// The last invalidation before.
     pub(crate) number: u64,
+    /// The same when the request came: what was fetched after that is new enough for it.
+    pub(crate) arrived: u64,
     /// When it was found that the origin has to be asked.
     pub(crate) begun: Now,
 }
@@ -73,6 +79,8 @@ pub(crate) enum Seat {
     Lead(FlightGuard, Follower),
     /// Somebody does: wait.
     Follow(Follower),
+    /// Somebody does, and began before something was invalidated: wait for that to end, then look again.
+    After(Follower),
     /// Something was stored just now: look again.
     LookAgain,
     /// Too many wait already.
@@ -100,12 +108,16 @@ impl Flights {
     ) -> Seat {
         let hash = trip.key.hash();
         let mut shard = self.shard(hash).lock();
-        let mut flights = shard.get(&hash).into_iter().flatten();
-        if let Some(flight) = flights.find(|flight| flight.takes(&trip, &usable)) {
+        let flights = || shard.get(&hash).into_iter().flatten();
+        let takes = |flight: &&Arc<Flight>| flight.takes(&trip, &usable) && flight.is_joined(&trip);
+        let followed = flights().find(takes).map(|flight| (flight, true));
+        let awaited = || flights().find(|flight| flight.precedes(&trip)).map(|flight| (flight, false));
+        if let Some((flight, may_follow)) = followed.or_else(awaited) {
             if flight.waiters.load(Ordering::Relaxed) >= self.waiters_per_key {
                 return Seat::Full;
             }
-            return Seat::Follow(Follower::new(flight));
+            let follower = Follower::new(flight);
+            return if may_follow { Seat::Follow(follower) } else { Seat::After(follower) };
         }
         if !unchanged() {
             return Seat::LookAgain;
@@ -155,11 +167,38 @@ impl Flights {
     /// keeps later requests from joining it.
     /// The flight of the request that causes it is left alone.
     pub(crate) fn invalidate(&self, key: &CacheKey, number: u64, cause: Option<&FlightGuard>) {
+        let before = |flight: &Flight| flight.number < number;
+        self.each_of_base(key, cause, |flight| {
+            if before(flight) {
+                flight.invalidated.store(true, Ordering::Release);
+            }
+        });
+    }
+
+    /// The same where what they bring is stored, and validated before it is used: only who came before invalidation `number`
+    /// joins them, and who comes later waits until they are over.
+    pub(crate) fn outdate(&self, key: &CacheKey, number: u64, cause: Option<&FlightGuard>) {
+        let before = |flight: &Flight| flight.number < number;
+        self.each_of_base(key, cause, |flight| {
+            if before(flight) {
+                flight.outdate(number);
+            }
+        });
+    }
+
+    /// Whether there is any for the base of `key`, but for the one of the request that asks.
+    pub(crate) fn any_of_base(&self, key: &CacheKey, cause: Option<&FlightGuard>) -> bool {
+        let mut any = false;
+        self.each_of_base(key, cause, |_| any = true);
+        any
+    }
+
+    fn each_of_base(&self, key: &CacheKey, cause: Option<&FlightGuard>, mut tell: impl FnMut(&Flight)) {
         let shard = self.shard(key.hash()).lock();
         for flight in shard.get(&key.hash()).into_iter().flatten() {
             let is_cause = cause.is_some_and(|cause| cause.is_of(flight));
-            if flight.key.base() == key.base() && flight.number < number && !is_cause {
-                flight.invalidated.store(true, Ordering::Release);
+            if flight.key.base() == key.base() && !is_cause {
+                tell(flight);
             }
         }
     }

@@ -95,14 +95,18 @@ pub struct Route {
     pub cache: bool,
     /// The origin's name; null for a site of files alone.
     pub origin: Option<String>,
+    /// Which Host the origin is asked with: `client`, `upstream`, or a name; null for a site of files alone.
+    pub host: Option<String>,
     /// Where the origin is reached, and how each of its servers is doing; empty where nothing is known yet.
     pub servers: Vec<Server>,
-    /// Whether what is in use is refreshed before its lifetime ends.
+    /// Whether what is in use will be refreshed before its lifetime ends.
     pub refresh_ahead: bool,
     /// How long a request waits for another's fetch before it may go alone; null for as long as the fetch may take.
     pub collapse_wait_seconds: Option<f64>,
     /// How often a URL has to be asked for before its response is stored.
     pub min_uses: u32,
+    /// What becomes of a WebSocket handshake, where the request is one.
+    pub websocket: Option<Reason>,
 }
 
 /// A server of the origin, at one of its addresses.
@@ -171,8 +175,11 @@ pub struct Stored {
 pub struct StoredResponse {
     /// Whether the request's fields select it.
     pub selected: bool,
-    /// Whether one of its cache groups was invalidated, so that it is as good as gone.
+    /// Whether an unsafe request has invalidated it, or one of its cache groups: it is not used again before a validation.
     pub invalidated: bool,
+    /// Whether it is not even used for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
     /// Its status.
     pub status: u16,
     /// The length of its content.
@@ -187,6 +194,10 @@ pub struct StoredResponse {
     pub part: Option<Part>,
     /// Which request fields it varies by.
     pub vary: Vec<VaryField>,
+    /// The codings of its content; null where it has none. Only requests that take them select it.
+    pub content_encoding: Option<String>,
+    /// That it has no coding although the request, which selects it, takes one and its content would shrink; else null.
+    pub uncompressed: Option<Reason>,
     /// Its entity tag.
     pub etag: Option<String>,
     /// Its Last-Modified.
@@ -195,6 +206,12 @@ pub struct StoredResponse {
     pub freshness: Freshness,
     /// The cache groups it is in.
     pub groups: Vec<String>,
+    /// The cookies that it sets, by name.
+    #[serde(default)]
+    pub cookies: Vec<String>,
+    /// Cookies that it came with and that were not stored, by name.
+    #[serde(default)]
+    pub cookies_withheld: Vec<String>,
 }
 
 /// A part of a representation.
@@ -292,6 +309,8 @@ pub struct Decision {
     pub stale_use: Vec<StaleUse>,
     /// In how many seconds a use begins to refresh it ahead of its end, 0 for at once; null where none does.
     pub refresh_ahead_seconds: Option<f64>,
+    /// Why the last response for this was not stored, where it might have been; null where nothing is known of that.
+    pub last_time: Option<Reason>,
     /// How often the URL has been asked for lately, this request included; null where the rule does not ask for that, or
     /// something is stored.
     pub uses: Option<u32>,
@@ -336,6 +355,8 @@ pub struct OriginAnswer {
     pub seconds: Option<f64>,
     /// The fields that matter to caching.
     pub fields: Vec<Field>,
+    /// That its content has no coding although the request takes one and it would shrink; else null.
+    pub uncompressed: Option<Reason>,
     /// Whether it would be stored.
     pub judgement: Option<Judgement>,
 }
@@ -357,4 +378,7 @@ pub struct Judgement {
     pub freshness: Freshness,
     /// The request fields that it varies by; `*` where nothing selects it again.
     pub vary: Vec<String>,
+    /// Cookies that may be one person's, by name: they would not be stored, and go to the client of the fetch alone.
+    #[serde(default)]
+    pub cookies_withheld: Vec<String>,
 }

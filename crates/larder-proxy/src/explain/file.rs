@@ -14,9 +14,8 @@ use crate::lookup::{Found, Sought};
 impl Walk<'_> {
     /// What a request would find, in plain files as well.
     pub(super) async fn find(&self, key: &CacheKey) -> Found {
-        let groups = self.worker.proxy.numbering.groups();
-        let holds = |stored: &StoredResponse| groups.hold(&stored.head.groups, stored.number);
-        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), holds };
+        let validity = |stored: &StoredResponse| self.worker.proxy.numbering.validity(key, stored);
+        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), validity };
         let found = sought.look_up(self.now);
         let has_files = || self.settings.stores().any(|(store, _)| store.files().is_some());
         match &found {
@@ -33,7 +32,7 @@ impl Walk<'_> {
         let status =
             CacheStatus { ttl_seconds: Some(ttl), detail: Some(BY_HAND), ..CacheStatus::new(Outcome::Hit) };
         let sentence =
-            "A file that somebody put there, or changed, is the answer for as long as it lies there.";
+            "A file that was put there or changed by hand will be the answer for as long as it lies there.";
         self.settled(Verdict::Hit, Reason::new(BY_HAND, sentence, CONFIGURATION), status)
     }
 }

@@ -8,6 +8,8 @@
 //! The request counts as one of a client that is not trusted. Deliberately absent: any text beyond single sentences;
 //! layout is the command line's.
 
+mod compression;
+mod cookies;
 mod explanation;
 mod file;
 mod origin;
@@ -23,12 +25,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
-use larder_cache::{Offered, Reuse, StaleReason, StoredHead};
+use larder_cache::{Offered, Reuse, StaleReason, StoredHead, ValidateReason, Validity};
 use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use smallvec::SmallVec;
 
+use crate::exchange::UPGRADE_IS_OFF;
 use crate::failure::Failure;
 use crate::lookup::{Ask, Found, Sought};
 use crate::plan::Plan;
@@ -68,6 +71,8 @@ struct Outlook {
     marked: bool,
     /// Its URL was asked for too seldom for what comes to be stored.
     seldom: bool,
+    /// A HEAD that is fetched with GET.
+    as_get: bool,
 }
 
 impl Worker {
@@ -93,7 +98,8 @@ impl Worker {
         let (index, site) = plan.router.site(head.authority.host()).ok_or_else(|| unknown(head))?;
         let settings = site.settings_for(head).map_err(|_| ExplainError::ClimbingPath)?;
         let raw_target = head.target.clone();
-        let route = route::told(&plan, site, settings, head);
+        let mut route = route::told(&plan, site, settings, head);
+        route.websocket = question.websocket.then(|| route::websocket(site));
         let dropped_fields =
             before.keys().filter(|name| !head.fields.contains_key(*name)).map(ToString::to_string).collect();
         settings.request.apply(&mut head.fields);
@@ -116,10 +122,11 @@ impl Worker {
         walk.recall(&key).await;
         let found = walk.find(&key).await;
         let under = Under::look(&walk, &key).await;
-        let outlook = walk.look_up(&key, &under, found);
+        let mut outlook = walk.look_up(&key, &under, found);
+        outlook.decision.last_time = walk.last_time(&key);
         let told = route::key_told(&walk, &raw_target);
         let answer = match outlook.needs_origin {
-            true => walk.ask_origin(outlook.marked, outlook.seldom).await,
+            true => walk.ask_origin(&outlook).await,
             false => None,
         };
         let stored = under.told(&walk);
@@ -137,8 +144,10 @@ impl Walk<'_> {
         let head = self.head();
         if let Some(Some(root)) = self.plan.roots.get(site) {
             let (token, sentence) = match root.find(head).await {
-                File::File(_) => ("static-file", "A file below the site's root answers it."),
-                File::Directory(_) => ("static-directory", "It is redirected to the directory's own path."),
+                File::File(_) => ("static-file", "A file below the site's root will answer it."),
+                File::Directory(_) => {
+                    ("static-directory", "It will be redirected to the directory's own path.")
+                }
                 File::Nothing => ("", ""),
             };
             if !token.is_empty() {
@@ -160,14 +169,25 @@ impl Walk<'_> {
             let reason = Reason::new(failure.detail, sentence, CONFIGURATION);
             return Some(self.settled(Verdict::Refuse, reason, status));
         }
+        if self.question.websocket && self.site.settings.websocket && self.settings.cache {
+            let sentence =
+                "It is a WebSocket handshake: it will go to the origin, and nothing will be stored.";
+            let reason = Reason::new("upgrade", sentence, "RFC 6455 4.1, RFC 9211 2.2");
+            let status = CacheStatus {
+                detail: Some("upgrade"),
+                ..CacheStatus::new(Outcome::Forwarded(Forward::Bypass))
+            };
+            return Some(self.settled(Verdict::Pass, reason, status));
+        }
         let forward = self.settings.passes_by(&head.method)?;
         let (sentence, section) = match forward {
             Forward::Method => (
-                format!("{} is never answered from what is stored: it goes to the origin.", head.method),
+                format!("{} is never answered from what is stored: it will go to the origin.", head.method),
                 "RFC 9111 4, RFC 9211 2.2",
             ),
             _ => (
-                "The rule says cache = \"off\": it goes to the origin, and nothing is stored.".to_owned(),
+                "The rule says cache = \"off\": it will go to the origin, and nothing will be stored."
+                    .to_owned(),
                 "configuration, RFC 9211 2.2",
             ),
         };
@@ -181,11 +201,18 @@ impl Walk<'_> {
 
     /// What a request would bring from a disk into memory is brought, so that it can be told of.
     async fn recall(&self, key: &larder_store::CacheKey) {
-        let holds = |_: &larder_store::StoredResponse| true;
-        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), holds };
+        let validity = |_: &larder_store::StoredResponse| Validity::Good;
+        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), validity };
         if matches!(sought.look_up(self.now), Found::Ask(ask) if ask.may_recall) {
             sought.recall(self.now).await;
         }
+    }
+
+    /// Why the last response under the key was not stored.
+    fn last_time(&self, key: &larder_store::CacheKey) -> Option<Reason> {
+        let losses = &self.worker.proxy.losses;
+        let why = losses.of(key.full_hash()).or_else(|| losses.of(key.of_parts().full_hash()))?.why;
+        Some(Reason::new(why.token(), why.sentence(), CONFIGURATION))
     }
 
     /// What the look-up says, in words.
@@ -205,8 +232,8 @@ impl Walk<'_> {
                 let reason = Reason::new(detail, sentence, "RFC 9111 5.2.1.7");
                 self.settled(Verdict::Refuse, reason, status)
             }
-            Found::Ask(ask) => match stale::standing_in(self, &ask) {
-                Some((stored, reason)) => self.refreshed(&stored.head, reason),
+            Found::Ask(ask) => match stale::standing_in(self, key, &ask) {
+                Some((head, reason)) => self.refreshed(&head, reason),
                 None => self.asking(key, ask, under),
             },
         }
@@ -226,7 +253,9 @@ impl Walk<'_> {
     fn hit(&self, stored: &larder_store::StoredResponse, is_stale: bool) -> Outlook {
         let (stored, took) = (&stored.head, stored.took);
         let sentence = match (is_stale, stored.part.is_some()) {
-            (true, _) => "What is stored is stale, and the request's max-stale takes it as it is.",
+            (true, _) => {
+                "What is stored is stale, and will be used as it is: the request's max-stale allows it."
+            }
             (false, true) => "A stored part holds all that is asked, and it is fresh.",
             (false, false) => "What is stored is fresh.",
         };
@@ -242,7 +271,8 @@ impl Walk<'_> {
     }
 
     fn asking(&self, key: &larder_store::CacheKey, ask: Ask, under: &Under) -> Outlook {
-        let status = CacheStatus::new(Outcome::Forwarded(ask.forward));
+        let detail = ask.invalidated.then_some(ValidateReason::Invalidated.token());
+        let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(ask.forward)) };
         let personal = larder_cache::is_personal(self.head(), &self.settings.policy);
         let (verdict, reason) = self.why_ask(&ask, under);
         let mut outlook = self.settled(verdict, reason, status);
@@ -254,15 +284,24 @@ impl Walk<'_> {
             outlook.decision.uses = Some(u32::from(uses));
             outlook.seldom = uses < self.settings.min_uses;
         }
-        let others: SmallVec<[&StoredHead; 4]> = ask.others.iter().map(|other| &*other.head).collect();
+        let goes_alone = outlook.decision.alone || outlook.seldom;
+        if !goes_alone && ask.fetches_with_get(self.head(), self.settings) {
+            outlook.as_get = true;
+            outlook.decision.reason.sentence += " The HEAD is fetched with GET, and what comes is stored.";
+        }
+        let others = ask.others_offered(&self.head().fields);
+        let others: SmallVec<[&StoredHead; 4]> = others.iter().map(|other| &*other.head).collect();
         match (&ask.part, &ask.selected) {
             (Some((part, gap)), _) => {
                 let mut fields = HeaderMap::new();
-                gap.request_fields(&part.head, &mut fields);
+                gap.request_fields(0, &part.head, &mut fields);
                 outlook.decision.conditions = fields_of(&fields);
                 outlook
             }
-            (None, Some(selected)) => self.with_stored(outlook, &selected.head, &others),
+            (None, Some(selected)) => {
+                let head = self.worker.proxy.numbering.head_of(key, selected);
+                self.with_stored(outlook, head.as_deref().unwrap_or(&selected.head), &others)
+            }
             (None, None) => {
                 outlook.decision.conditions = conditions(Offered { selected: None, others: &others });
                 outlook
@@ -273,25 +312,36 @@ impl Walk<'_> {
     fn why_ask(&self, ask: &Ask, under: &Under) -> (Verdict, Reason) {
         let policy = &self.settings.policy;
         let judged = |stored: &StoredHead| larder_cache::reuse(stored, self.head(), self.now, policy);
-        if let Some(Reuse::Validate(reason)) = ask.selected.as_ref().map(|stored| judged(&stored.head)) {
+        let invalidated = || Reuse::Validate(ValidateReason::Invalidated);
+        let of_selected = ask.selected.as_ref().map(|stored| judged(&stored.head));
+        if let Some(Reuse::Validate(reason)) =
+            of_selected.map(|of| if ask.invalidated { invalidated() } else { of })
+        {
             let reason = Reason::new(reason.token(), reason.sentence(), reason.section());
             return (Verdict::Validate, reason);
         }
         if ask.part.is_some() {
-            let sentence = "Of what is asked only a part is stored; the rest of it is asked for.";
+            let sentence = "Of what is asked only a part is stored; the origin will be asked for the rest.";
             return (Verdict::Complete, Reason::new(ask.forward.token(), sentence, "RFC 9111 3.4"));
         }
         if ask.marked {
             let sentence =
-                "Lately nothing that could be shared came for this key: it goes alone, as it came.";
+                "The last answer for this key could not be shared: the request will go alone, and unchanged.";
             return (Verdict::Fetch, Reason::new("hit-for-miss", sentence, "RFC 9211 2.2"));
         }
+        let lacks_its_coding =
+            |ask: &Ask| ask.others.iter().any(|other| other.head.vary.lacks_its_coding(&self.head().fields));
         if let Some(Reuse::Unusable(reason)) = under.selected().map(|stored| judged(&stored.head)) {
-            let reason = Reason::new(reason.token(), reason.sentence(), reason.section());
-            return (Verdict::Fetch, reason);
+            let named = cookies::deciding(self.head(), policy);
+            let sentence = cookies::because(reason.sentence(), named);
+            return (Verdict::Fetch, Reason::new(reason.token(), sentence, reason.section()));
         }
         let (sentence, section) = match ask.forward {
             Forward::UriMiss => ("Nothing is stored under this URL.", "RFC 9111 4"),
+            Forward::VaryMiss if lacks_its_coding(ask) => (
+                "What is stored under this key has a content coding that the request does not take, or lacks one that it takes.",
+                "RFC 9110 12.5.3",
+            ),
             Forward::VaryMiss => (
                 "What is stored under this key was made for other values of the fields that it varies by.",
                 "RFC 9111 4.1",
@@ -328,9 +378,10 @@ impl Walk<'_> {
             conditions: Vec::new(),
             stale_use: Vec::new(),
             refresh_ahead_seconds: None,
+            last_time: None,
             uses: None,
         };
-        Outlook { decision, status, needs_origin: false, marked: false, seldom: false }
+        Outlook { decision, status, needs_origin: false, marked: false, seldom: false, as_get: false }
     }
 
     /// Puts everything together.
@@ -348,6 +399,9 @@ impl Walk<'_> {
             status = CacheStatus { outcome: status.outcome, ..said };
             answer
         });
+        if self.question.websocket && !self.site.settings.websocket {
+            status.detail = Some(UPGRADE_IS_OFF);
+        }
         let line = match self.settings.debug && key.is_some() {
             true => status.value_with_key(&key::text(self.head(), &self.settings.key)),
             false => status.value(),

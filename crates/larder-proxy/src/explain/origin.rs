@@ -17,11 +17,13 @@ use larder_http::message::{Peer, RequestHead};
 use larder_origin::{Affinity, Origin, OriginResponse};
 use tokio::time::Instant;
 
+use super::cookies;
 use super::stored::freshness;
 use super::{
-    CONFIGURATION, Field, Freshness, Judgement, OriginAnswer, Reason, Walk, outgoing, printable, seconds,
+    CONFIGURATION, Field, Freshness, Judgement, OriginAnswer, Outlook, Reason, Walk, outgoing, printable,
+    seconds,
 };
-use crate::exchange::NotStored;
+use crate::exchange::{COOKIES_WITHHELD, NotStored};
 use crate::fetch::{self, Hop};
 use crate::forward;
 
@@ -30,13 +32,15 @@ use crate::forward;
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// Response fields that caching looks at; others are not told.
-const TOLD: [&str; 15] = [
+const TOLD: [&str; 17] = [
     "age",
     "cache-control",
     "cache-groups",
     "cdn-cache-control",
+    "content-encoding",
     "content-language",
     "content-range",
+    "content-type",
     "date",
     "etag",
     "expires",
@@ -50,7 +54,7 @@ const TOLD: [&str; 15] = [
 
 impl Walk<'_> {
     /// Asks, and judges as the answer to a fetch is judged. With the answer, what Cache-Status says of it.
-    pub(super) async fn ask_origin(&self, marked: bool, seldom: bool) -> Option<(OriginAnswer, CacheStatus)> {
+    pub(super) async fn ask_origin(&self, outlook: &Outlook) -> Option<(OriginAnswer, CacheStatus)> {
         let choice = self.site.settings.origin.and_then(|origin| self.plan.origins.get(origin))?;
         let mut told = OriginAnswer {
             origin: choice.name.to_string(),
@@ -59,6 +63,7 @@ impl Walk<'_> {
             status: None,
             seconds: None,
             fields: Vec::new(),
+            uncompressed: None,
             judgement: None,
         };
         let mut status = CacheStatus::new(Outcome::Own);
@@ -71,13 +76,23 @@ impl Walk<'_> {
             told.not_asked = Some(why.to_owned());
             return Some((told, status));
         }
-        let request = outgoing(head, marked);
+        let via = choice.via;
+        let mut request = outgoing(head, outlook.marked);
+        if outlook.as_get {
+            request.method = Method::GET;
+        }
         let clock = &self.worker.proxy.clock;
         let (begun, wanted) = (Instant::now(), clock.now());
         let answered = match Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.shared)) {
             Ok(origin) => {
                 let remote = SocketAddr::new(IpAddr::V4(CLIENT), 0);
-                let hop = Hop { peer: Peer { remote, local: remote }, is_waiting: false, trusted: false };
+                let hop = Hop {
+                    peer: Peer { remote, local: remote },
+                    is_waiting: false,
+                    trusted: false,
+                    takes_trailers: false,
+                    via,
+                };
                 let affinity = Affinity::default();
                 origin
                     .send(fetch::outgoing(&request, Body::Empty, false, (hop, affinity), None))
@@ -95,7 +110,9 @@ impl Walk<'_> {
                 told.status = Some(answer.status.as_u16());
                 told.seconds = Some(seconds(times.delay()));
                 told.fields = self.fields_told(&answer.fields);
-                told.judgement = Some(self.judge(&request, &answer, (times, seldom), &mut status));
+                let announced = answer.body.length().or(answer.content_length);
+                told.uncompressed = self.uncompressed((answer.status, &answer.fields, announced));
+                told.judgement = Some(self.judge(&request, &answer, (times, outlook.seldom), &mut status));
             }
             Err((token, sentence)) => {
                 status.detail = Some(token);
@@ -130,6 +147,7 @@ impl Walk<'_> {
         match judged {
             Storability::Storable(found) => {
                 let head = StoredHead::new(request, answer.status, fields.clone(), found, policy);
+                let cookies_withheld: Vec<String> = head.relieved.names().map(str::to_owned).collect();
                 let (store, place) = self.destination((answer.status, fields, announced), &head);
                 let is_too_large = announced > Some(store.max_object_for(&self.key(), &head));
                 let passing = self.passing(is_too_large, seldom);
@@ -147,26 +165,40 @@ impl Walk<'_> {
                         place: None,
                         freshness,
                         vary,
+                        cookies_withheld,
                     };
                 }
                 status.stored = true;
+                status.detail = (!cookies_withheld.is_empty()).then_some(COOKIES_WITHHELD);
                 let sentence = match shared {
-                    true => "It is stored, and shared with all who ask for the same meanwhile.",
-                    false => "It is stored to be validated; each request asks the origin.",
+                    true => "It will be stored, and shared with all who ask for the same meanwhile.",
+                    false => "It will be stored to be validated; each request will ask the origin.",
                 };
                 let reason = Reason::new("stored", sentence, "RFC 9111 3");
-                Judgement { stored: true, shared, reason, help: None, place: Some(place), freshness, vary }
+                Judgement {
+                    stored: true,
+                    shared,
+                    reason,
+                    help: None,
+                    place: Some(place),
+                    freshness,
+                    vary,
+                    cookies_withheld,
+                }
             }
             Storability::NotStorable(reason) => {
                 status.detail = Some(reason.token());
+                let sentence =
+                    cookies::because(reason.sentence(), cookies::named(reason, request, fields, policy));
                 Judgement {
                     stored: false,
                     shared: false,
-                    reason: Reason::new(reason.token(), reason.sentence(), reason.section()),
+                    reason: Reason::new(reason.token(), sentence, reason.section()),
                     help: help(reason).map(str::to_owned),
                     place: None,
                     freshness: self.lifetime_of_nothing(fields, told, times),
                     vary,
+                    cookies_withheld: Vec::new(),
                 }
             }
         }
@@ -180,7 +212,7 @@ impl Walk<'_> {
             return Some((NotStored::MinUses, sentence, "Ask again, or set a smaller min_uses.".to_owned()));
         }
         is_too_large.then(|| {
-            let sentence = "It is larger than its store takes: it is sent through a window.";
+            let sentence = "It is larger than its store takes: it will be sent through a window.";
             let help = "A larger max_object, or more memory, for the store.";
             (NotStored::NoRoom, sentence.to_owned(), help.to_owned())
         })
@@ -229,7 +261,8 @@ const fn help(reason: NotStorable) -> Option<&'static str> {
             Some("Say public, s-maxage or must-revalidate, if it is the same for all who may see it.")
         }
         NotStorable::SessionCookie => Some(
-            "Let the app say max-age, put the cookie into the key, or say cookies = \"ignore\" for these paths.",
+            "Let the app say max-age; or name the cookie in harmless_cookies, put it into the key, or say cookies = \
+             \"ignore\" for these paths.",
         ),
         NotStorable::VaryAny => Some(
             "Name in Vary the request fields that matter, and none that a proxy writes, such as X-Forwarded-For.",
@@ -237,8 +270,9 @@ const fn help(reason: NotStorable) -> Option<&'static str> {
         NotStorable::SetCookie => Some(
             "Set the cookie elsewhere, or say max-age if all may have it; set_cookie = \"strip\" takes it out.",
         ),
-        NotStorable::SetSessionCookie => Some(
-            "Set the cookie elsewhere; set_cookie = \"strip\" takes it out, public or s-maxage says that all may have it.",
+        NotStorable::SetSessionCookie | NotStorable::SetPersonalCookie => Some(
+            "Set the cookie elsewhere, or say public or s-maxage if the page is the same for all: it is stored without \
+             the cookie then, as under set_cookie = \"strip\".",
         ),
         NotStorable::SetCookieBypass => Some("Set another set_cookie for these paths."),
         NotStorable::NoCache => Some("Add an ETag or Last-Modified, so that it can be validated."),

@@ -54,6 +54,8 @@ pub struct Question {
     pub(super) head: RequestHead,
     pub(super) content: Bytes,
     pub(super) offline: bool,
+    /// It asks for a WebSocket.
+    pub(super) websocket: bool,
 }
 
 impl Question {
@@ -87,7 +89,9 @@ impl Question {
         }
         let host = map.remove(HOST).map_or(authority, |host| Bytes::copy_from_slice(host.as_bytes()));
         map.remove(CONTENT_LENGTH);
-        connection::strip(&mut map);
+        let options = connection::strip(&mut map);
+        // `Connection: upgrade` need not be typed: nothing else could be meant.
+        let websocket = options.websocket && method == Method::GET;
         let head = RequestHead {
             method,
             scheme,
@@ -96,7 +100,7 @@ impl Question {
             version: Version::HTTP_11,
             fields: map,
         };
-        Ok(Self { head, content, offline })
+        Ok(Self { head, content, offline, websocket })
     }
 }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use larder_http::message::RequestHead;
 use larder_http::target::Target;
-use larder_origin::ServerReport;
+use larder_origin::{SentHost, ServerReport};
 
-use super::{Key, KeyPart, PassedOver, Route, Server, Walk, seconds};
+use super::{CONFIGURATION, Key, KeyPart, PassedOver, Reason, Route, Server, Walk, seconds};
+use crate::exchange::UPGRADE_IS_OFF;
 use crate::key;
 use crate::plan::Plan;
 use crate::route::Site;
@@ -42,10 +43,32 @@ pub(super) fn told(plan: &Plan, site: &Site, settings: &Arc<RuleSettings>, head:
         rules: rules.len(),
         cache: settings.cache,
         origin: origin.map(|choice| choice.name.to_string()),
+        host: origin.map(|choice| match &choice.settings.host {
+            SentHost::Client => "client".to_owned(),
+            SentHost::Upstream => "upstream".to_owned(),
+            SentHost::Name(name) => name.to_string(),
+        }),
         servers: origin.map(|choice| choice.shared.servers()).into_iter().flatten().map(server).collect(),
         refresh_ahead: settings.refresh_ahead,
         collapse_wait_seconds: settings.collapse_wait.map(seconds),
         min_uses: u32::from(settings.min_uses).max(1),
+        websocket: None,
+    }
+}
+
+/// What becomes of a WebSocket handshake at a site.
+pub(super) fn websocket(site: &Site) -> Reason {
+    match site.settings.websocket {
+        true => Reason::new(
+            "upgrade",
+            "It will be passed on; after a 101 the bytes will go through as they are.",
+            CONFIGURATION,
+        ),
+        false => Reason::new(
+            UPGRADE_IS_OFF,
+            "The site passes none on, so it will be an ordinary request: websocket = true in the site changes that.",
+            CONFIGURATION,
+        ),
     }
 }
 

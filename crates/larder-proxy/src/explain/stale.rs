@@ -1,6 +1,7 @@
 //! What may be done with a stored response past its lifetime, for how long, and who says so; and when it is refreshed
 //! before.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use larder_cache::stale::{REFRESH_PAUSE, while_revalidate, window};
@@ -9,6 +10,7 @@ use larder_cache::{
     may_refresh_behind, may_serve_stale,
 };
 use larder_http::time::Now;
+use larder_store::CacheKey;
 
 use super::{Reason, StaleUse, Walk, Window, seconds};
 use crate::lookup::Ask;
@@ -73,16 +75,18 @@ fn told(window: StaleWindow, directive: &str, key: &str) -> Window {
 /// what ground. Nothing where this request would go itself, because no refresh can be made with it.
 pub(super) fn standing_in<'a>(
     walk: &Walk<'_>,
+    key: &CacheKey,
     ask: &'a Ask,
-) -> Option<(&'a larder_store::StoredResponse, StaleReason)> {
+) -> Option<(Cow<'a, StoredHead>, StaleReason)> {
     let (furnished, policy) = (walk.worker.furnished.load(), &walk.settings.policy);
     let of_site = walk.site.settings.origin;
-    let (stored, ground) =
-        ask.standing_in(walk.now, policy, || of_site.is_some_and(|origin| furnished.is_down(origin)))?;
+    let head = walk.worker.proxy.numbering.head_of(key, ask.selected.as_ref()?)?;
+    let is_down = || of_site.is_some_and(|origin| furnished.is_down(origin));
+    let (stored, ground) = ask.standing_in(&head, (walk.now, policy), is_down)?;
     let asks_itself = !larder_cache::may_refresh_with(walk.head(), &stored.head, policy)
         && of_site.is_some_and(|origin| furnished.has_prospect(origin))
         && stored.refreshing.is_due(walk.now.monotonic, REFRESH_PAUSE);
-    (!asks_itself).then_some((&**stored, ground))
+    (!asks_itself).then_some((head, ground))
 }
 
 /// How long it takes until a use begins to refresh a fresh response that took `took` to come; zero where it is time.

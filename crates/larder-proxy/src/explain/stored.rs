@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use larder_cache::explain::{LifetimeCandidate, lifetimes, shortened_from};
-use larder_cache::{CachePolicy, ExchangeTimes, LifetimeSource, StoredHead};
+use larder_cache::{CachePolicy, ExchangeTimes, LifetimeSource, StoredHead, Validity};
 use larder_http::fields::cache_groups;
 use larder_http::time::Now;
 use larder_observe::CacheId;
@@ -32,20 +32,19 @@ struct Lying {
     places: Vec<String>,
     held_back: Option<Reason>,
     selected: bool,
-    holds: bool,
+    validity: Validity,
 }
 
 impl Lying {
     fn of(
         walk: &Walk<'_>,
-        response: Arc<larder_store::StoredResponse>,
+        (key, response): (&CacheKey, Arc<larder_store::StoredResponse>),
         (store, places, held_back): (CacheId, Vec<String>, Option<Reason>),
     ) -> Self {
-        let groups = walk.worker.proxy.numbering.groups();
         Self {
             selected: response.head.vary.selects(&walk.head().fields)
                 && respond::has_what_is_asked(walk.head(), &response, walk.now.wall),
-            holds: groups.hold(&response.head.groups, response.number),
+            validity: walk.worker.proxy.numbering.validity(key, &response),
             response,
             store,
             places,
@@ -62,24 +61,36 @@ impl Under {
             hit_for_miss |= is_marked;
             if let Some((response, path)) = file_of(walk.settings, store, walk.head(), walk.now).await {
                 let path = visible(path.as_os_str().as_bytes());
-                whole.push(Lying::of(walk, response, (id, vec![path], None)));
+                whole.push(Lying::of(walk, (key, response), (id, vec![path], None)));
             }
             let of_parts = key.of_parts();
             let (own_parts, _) = store.responses(&of_parts, walk.now.monotonic);
             for (found, key, into) in [(own, key, &mut whole), (own_parts, &of_parts, &mut parts)] {
                 into.extend(found.into_iter().map(|response| {
                     let (places, held_back) = walk.lies_in(store, key, &response);
-                    Lying::of(walk, response, (id, places, held_back))
+                    Lying::of(walk, (key, response), (id, places, held_back))
                 }));
             }
         }
+        // The one that is used before the others; of those that fit alike, and of all others, the newest.
+        let fit = |lying: &Lying| {
+            let head = &lying.response.head;
+            let fit = head
+                .vary
+                .fit(&walk.head().fields)
+                .filter(|_| lying.selected && lying.validity != Validity::Gone)?;
+            Some(fit.where_fresh(head.freshness.is_fresh(walk.now)))
+        };
+        whole.sort_by_key(|lying| std::cmp::Reverse(fit(lying)));
         whole.append(&mut parts);
         Self { responses: whole, hit_for_miss }
     }
 
-    /// The newest whole response that the request selects.
+    /// The whole response that the request selects, and that fits it best.
     pub(super) fn selected(&self) -> Option<&larder_store::StoredResponse> {
-        let is_ours = |lying: &&Lying| lying.selected && lying.holds && lying.response.head.part.is_none();
+        let is_ours = |lying: &&Lying| {
+            lying.selected && lying.validity != Validity::Gone && lying.response.head.part.is_none()
+        };
         self.responses.iter().find(is_ours).map(|lying| &*lying.response)
     }
 
@@ -89,7 +100,8 @@ impl Under {
             let head = &lying.response.head;
             StoredResponse {
                 selected: lying.selected,
-                invalidated: !lying.holds,
+                invalidated: lying.validity != Validity::Good,
+                gone: lying.validity == Validity::Gone,
                 status: head.status.as_u16(),
                 body_bytes: lying.response.body.length(),
                 store: walk.store_name(lying.store),
@@ -101,6 +113,10 @@ impl Under {
                     complete: part.complete,
                 }),
                 vary: vary(head, &walk.head().fields),
+                content_encoding: content_encoding(head),
+                uncompressed: walk
+                    .uncompressed((head.status, &head.fields.map, Some(lying.response.body.length())))
+                    .filter(|_| lying.selected),
                 etag: head.validators.etag.as_ref().map(printable),
                 last_modified: head.validators.last_modified.as_ref().map(|(value, _)| printable(value)),
                 freshness: Freshness {
@@ -108,6 +124,8 @@ impl Under {
                     ..freshness(&head.freshness, lifetimes_of(head, policy), walk.now, policy)
                 },
                 groups: cache_groups::groups(&head.fields.map),
+                cookies: larder_cache::cookies_of(&head.fields.map),
+                cookies_withheld: head.relieved.names().map(str::to_owned).collect(),
             }
         };
         Stored {
@@ -116,6 +134,13 @@ impl Under {
             hit_for_miss: self.hit_for_miss,
         }
     }
+}
+
+/// The codings of its content, as they were sent.
+fn content_encoding(head: &StoredHead) -> Option<String> {
+    let lines: Vec<String> =
+        head.fields.map.get_all(http::header::CONTENT_ENCODING).iter().map(printable).collect();
+    (!lines.is_empty()).then(|| lines.join(", "))
 }
 
 /// The fields that a response varies by, what it was made for, and what the request has.

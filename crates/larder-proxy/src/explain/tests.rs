@@ -33,8 +33,10 @@ fn rule(store: &Arc<Store>, cache: bool, key: KeySettings) -> Arc<RuleSettings> 
         store_from: Default::default(),
         places: Vec::new(),
         refresh_ahead: false,
+        invalidate: Some(Default::default()),
         collapse_wait: None,
         min_uses: 1,
+        fetches_heads: true,
         key,
         debug: false,
         request: FieldEdits::default(),
@@ -58,6 +60,7 @@ fn fast(store: &Arc<Store>) -> Arc<RuleSettings> {
         refresh_ahead: true,
         collapse_wait: Some(Duration::from_millis(1500)),
         min_uses: 3,
+        fetches_heads: true,
         ..plain
     })
 }
@@ -97,6 +100,7 @@ impl House {
             id: OriginId::default(),
             hash_by: None,
             sticky: None,
+            via: true,
         };
         let plan = Plan::new(ProxySettings {
             sites: vec![site],
@@ -189,6 +193,38 @@ async fn each_way_that_a_request_can_go_is_told_by_its_own_reason() {
         assert_eq!((verdict, token, line.as_str()), expected, "{method} {target} {fields:?}");
         assert!(!told.decision.reason.sentence.is_empty() && !told.decision.reason.section.is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_head_that_is_fetched_with_get_is_told() {
+    let house = House::new();
+    house.keep("/stale", &[], &[("cache-control", "max-age=0"), ("etag", "\"a\"")]);
+    let says_get = async |target: &str, fields: &[(&str, &str)]| {
+        let told = house.explain("HEAD", target, fields).await;
+        told.decision.reason.sentence.contains("fetched with GET")
+    };
+    assert!(says_get("/none", &[]).await);
+    assert!(!says_get("/stale", &[]).await, "what is stale is asked after with HEAD");
+    assert!(!says_get("/none", &[("authorization", "x")]).await, "it is for one client alone");
+}
+
+#[tokio::test]
+async fn a_coding_that_the_request_does_not_take_is_told() {
+    let house = House::new();
+    let gzip = [("cache-control", "max-age=100"), ("content-encoding", "gzip"), ("etag", "\"a\"")];
+    house.keep("/a", &[("accept-encoding", "gzip")], &gzip);
+    let told = house.explain("GET", "/a", &[]).await;
+    assert_eq!(verdict(&told).0, Verdict::Fetch);
+    assert_eq!(told.decision.reason.section, "RFC 9110 12.5.3");
+    assert!(told.decision.conditions.is_empty(), "its tag is not offered: {:?}", told.decision.conditions);
+    let [stored] = &told.stored.responses[..] else { panic!("{:?}", told.stored) };
+    assert_eq!((stored.selected, stored.content_encoding.as_deref()), (false, Some("gzip")));
+    assert_eq!(stored.vary[0].name, "accept-encoding");
+    house.keep("/a", &[], &[("cache-control", "max-age=100")]);
+    let told = house.explain("GET", "/a", &[("accept-encoding", "br, gzip;q=0.1")]).await;
+    assert_eq!(verdict(&told).0, Verdict::Hit);
+    let [chosen, other] = &told.stored.responses[..] else { panic!("{:?}", told.stored) };
+    assert_eq!((chosen.content_encoding.as_deref(), other.content_encoding.as_deref()), (Some("gzip"), None));
 }
 
 #[tokio::test]

@@ -131,10 +131,13 @@ fn held_back(why: HeldBack) -> Reason {
     let sentence = match why {
         HeldBack::NotAFile(why) => return Reason::new(why.token(), no_file(why), CONFIGURATION),
         HeldBack::Files(files::Refused::Counting) => {
-            "The files of the store are being counted: until then none is written, and it is not stored."
+            "The files of the store are being counted: until then none will be written, and it will not be stored."
+        }
+        HeldBack::Files(files::Refused::Absent) => {
+            "The directory of the files is not there, or cannot be used: no file is written, and it is not stored."
         }
         HeldBack::Files(_) => {
-            "The file system has failed a moment ago: no file is written, and it is not stored."
+            "The file system failed a moment ago: no file will be written, and it will not be stored."
         }
         HeldBack::Disks(disk::Refused::NoRoom) => "The disk has no room: it stays in memory.",
         HeldBack::Disks(_) => "The disk has failed and is left alone for a while: it stays in memory.",

@@ -15,6 +15,7 @@ use larder_http::body::Body;
 use larder_http::fields::date;
 use larder_http::message::{Peer, RequestHead};
 use larder_http::time::Now;
+use larder_http::trailers::Wish;
 use larder_origin::{Affinity, InterimSink, OriginRequest};
 
 pub(crate) use affinity::hash;
@@ -38,6 +39,10 @@ pub(crate) struct Hop {
     pub(crate) is_waiting: bool,
     /// The client is a proxy that is believed: its list of addresses is continued.
     pub(crate) trusted: bool,
+    /// It takes trailers.
+    pub(crate) takes_trailers: bool,
+    /// Whether the origin is told of the proxies on the way.
+    pub(crate) via: bool,
 }
 
 /// The request for a fetch that many may share: without conditions, which are answered from what arrives, and without
@@ -87,13 +92,17 @@ pub(crate) fn outgoing(
     let mut fields = head.fields.clone();
     fields.remove(HOST);
     forward_client(&mut fields, head, hop);
-    append_via(&mut fields, head.version);
+    match hop.via {
+        true => append_via(&mut fields, head.version),
+        false => drop(fields.remove(VIA)),
+    }
     OriginRequest {
         method: head.method.clone(),
         target: head.target.clone(),
         authority: head.authority.clone(),
         fields,
         body,
+        trailers: Wish { takes: hop.takes_trailers, announced: None },
         websocket,
         interims,
         affinity,
@@ -161,12 +170,16 @@ mod tests {
     use super::*;
 
     fn sent(head: &RequestHead, trusted: bool) -> HeaderMap {
+        sent_via(head, trusted, true)
+    }
+
+    fn sent_via(head: &RequestHead, trusted: bool, via: bool) -> HeaderMap {
         let peer = Peer { remote: "192.0.2.7:1".parse().unwrap(), local: "192.0.2.8:80".parse().unwrap() };
         outgoing(
             head,
             Body::Empty,
             false,
-            (Hop { peer, is_waiting: true, trusted }, Affinity::default()),
+            (Hop { peer, is_waiting: true, trusted, takes_trailers: false, via }, Affinity::default()),
             None,
         )
         .fields
@@ -187,6 +200,18 @@ mod tests {
             fields.get_all(X_FORWARDED_FOR).iter().collect::<Vec<_>>(),
             ["198.51.100.1, 198.51.100.2, 192.0.2.7"]
         );
+    }
+
+    #[test]
+    fn via_names_the_proxies_on_the_way_or_is_left_out() {
+        let mut head = crate::testing::request("/");
+        head.fields.insert(VIA, HeaderValue::from_static("1.1 front"));
+        let lines = |fields: HeaderMap| {
+            let lines = fields.get_all(VIA).iter().map(|line| line.to_str().unwrap().to_owned());
+            lines.collect::<Vec<_>>()
+        };
+        assert_eq!(lines(sent_via(&head, false, true)), ["1.1 front", "1.1 larder"]);
+        assert!(lines(sent_via(&head, false, false)).is_empty());
     }
 
     #[test]

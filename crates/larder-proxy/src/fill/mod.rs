@@ -1,21 +1,24 @@
 //! From the origin's stream into a growing body.
 //!
-//! In: a stream and a [`Growing`] that has room. Out: the whole body, or nothing when it broke, outgrew its room, or
-//! nobody was left. While everything is kept this runs at the origin's pace, clients or none; once it passes through a
-//! window, the slowest reader sets the pace. A part that is stored already goes in front or behind ([`mod@completed`]).
+//! In: a stream and a [`Growing`] that has room. Out: the whole body, what disks kept up with of it, or nothing when it broke,
+//! outgrew its room, or nobody was left. While it is kept this runs at the origin's pace, clients or none, or at that of a disk
+//! as long as no reader is short of bytes; once it passes through a window, the slowest reader sets the pace. Trailers go to the
+//! readers of what passes; what is kept has none. A part that is stored already goes in front or behind ([`mod@completed`]), or lies on disks and is filled up there ([`mod@rest`]).
 
 mod completed;
+mod rest;
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::poll_immediate;
+use http::HeaderMap;
 use larder_http::body::{Body, BodyError, Stream};
-use larder_store::{Growing, PushError, StoredBody};
+use larder_store::{Finished, Growing, PushError};
 
 pub(crate) use completed::completed;
+pub(crate) use rest::{AskAgain, Rest, without};
 
 /// How often a fill that waits for the origin looks whether anybody is left.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -28,47 +31,78 @@ const YIELD_AFTER_BYTES: usize = 512 * 1024;
 pub(crate) enum Filled {
     /// All of it was kept and committed.
     Kept,
+    /// Some of it was kept and committed.
+    InPart,
     /// It went by; nothing is kept.
     Passed,
     /// The origin's body broke; readers have been cut.
     Broken(BodyError),
     /// Nobody was left for too long, or nobody at all while passing.
     Abandoned,
+    /// It was given up, because nobody has ever wanted so much of it.
+    Unread,
 }
 
 /// What a fill has to know and to tell.
-pub(crate) struct Around<W, P> {
+pub(crate) struct Around<W, P, G> {
     /// Clients that are about to read.
     pub(crate) waiters: W,
     /// Called when nobody new may join any more.
     pub(crate) passing: P,
+    /// Whether it ends here, after so many bytes: nobody has asked for them.
+    pub(crate) gives_up: G,
     /// How long it goes on with neither readers nor waiters.
     pub(crate) orphan_time: Duration,
 }
 
-/// Fills `growing` from `body`. `commit` gets the whole body, where all of it was kept, before any reader sees its end.
+/// Whether anybody is left, looked at now and then.
+struct Looking {
+    looked: Instant,
+    orphan_since: Option<Instant>,
+}
+
+impl Looking {
+    /// Whether the fill is to be given up: nobody has been there for `orphan_time`, or nobody is there for whom alone it flows.
+    fn is_abandoned<W: Fn() -> usize, P, G>(&mut self, growing: &Growing, around: &Around<W, P, G>) -> bool {
+        self.looked = Instant::now();
+        if growing.readers() + (around.waiters)() > 0 {
+            self.orphan_since = None;
+            return false;
+        }
+        // Whatever passes is for its readers alone, also while the origin says nothing.
+        !growing.may_keep_more()
+            || self.orphan_since.get_or_insert(self.looked).elapsed() >= around.orphan_time
+    }
+
+    fn is_due(&self) -> bool {
+        self.looked.elapsed() >= LOOK_EVERY
+    }
+}
+
+/// Fills `growing` from `body`. `commit` gets the body, or what was kept of it, before any reader sees its end.
 ///
 /// # Cancel safety
 /// Dropping it leaves the readers waiting: the caller aborts `growing` then.
-pub(crate) async fn fill<W: Fn() -> usize, P: Fn()>(
+pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
     growing: &Growing,
     body: Body,
-    around: Around<W, P>,
-    commit: impl FnOnce(&Arc<StoredBody>),
+    around: Around<W, P, G>,
+    commit: impl FnOnce(&Finished),
 ) -> Filled {
     let mut stream = match body {
         Body::Stream { stream, .. } => stream,
-        Body::Full(bytes) => return finished(growing, Some(bytes), commit).await,
-        Body::Empty | Body::Pieces { .. } => return finished(growing, None, commit).await,
+        Body::Full(bytes) => return finished(growing, (Some(bytes), None), commit).await,
+        Body::Empty | Body::Pieces { .. } => return finished(growing, (None, None), commit).await,
     };
-    let mut orphan_since = None;
+    let mut arrived = 0;
+    let mut looking = Looking { looked: Instant::now(), orphan_since: None };
     // What is in memory already comes without ever waiting: others on this worker get their turn all the same.
     let mut unyielding_bytes = 0;
     // Bytes wait here until it is known whether they are the last ones, as far as that is known without waiting.
-    let mut held = None;
+    let (mut held, mut trailers) = (None, None);
     loop {
         let next = match held.take() {
-            Some(bytes) => match poll_immediate(next_data(&mut stream)).await {
+            Some(bytes) => match poll_immediate(next_data(&mut stream, &mut trailers)).await {
                 Some(next) => {
                     held = Some(bytes);
                     next
@@ -81,13 +115,8 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn()>(
                 }
             },
             None => {
-                let next = tokio::time::timeout(LOOK_EVERY, next_data(&mut stream)).await;
-                if growing.readers() + (around.waiters)() > 0 {
-                    orphan_since = None;
-                } else if !growing.is_keeping()
-                    || orphan_since.get_or_insert_with(Instant::now).elapsed() >= around.orphan_time
-                {
-                    // Whatever passes is for its readers alone, also while the origin says nothing.
+                let next = tokio::time::timeout(LOOK_EVERY, next_data(&mut stream, &mut trailers)).await;
+                if looking.is_abandoned(growing, &around) {
                     return abandoned(growing);
                 }
                 match next {
@@ -98,6 +127,11 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn()>(
         };
         match next {
             Some(Ok(bytes)) => {
+                arrived += bytes.len() as u64;
+                if (around.gives_up)(arrived) {
+                    growing.abort(BodyError::Lost);
+                    return Filled::Unread;
+                }
                 unyielding_bytes += bytes.len();
                 if unyielding_bytes >= YIELD_AFTER_BYTES {
                     unyielding_bytes = 0;
@@ -106,6 +140,10 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn()>(
                 if let Some(before) = held.replace(bytes)
                     && publish(growing, before, &around).await.is_err()
                 {
+                    return abandoned(growing);
+                }
+                // A disk that is slower than the origin may set the pace: then this goes on for long without ever being idle.
+                if looking.is_due() && looking.is_abandoned(growing, &around) {
                     return abandoned(growing);
                 }
             }
@@ -117,19 +155,21 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn()>(
                 growing.abort(error);
                 return Filled::Broken(error);
             }
-            None => return finished(growing, held, commit).await,
+            None => return finished(growing, (held, trailers), commit).await,
         }
     }
 }
 
-async fn publish<W: Fn() -> usize, P: Fn()>(
+async fn publish<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
     growing: &Growing,
     bytes: Bytes,
-    around: &Around<W, P>,
+    around: &Around<W, P, G>,
 ) -> Result<(), PushError> {
     if !growing.is_keeping() {
         (around.passing)();
-        let_waiters_in(growing, &around.waiters).await;
+        if !growing.may_keep_more() {
+            let_waiters_in(growing, &around.waiters).await;
+        }
     }
     growing.push(bytes).await
 }
@@ -145,10 +185,15 @@ async fn let_waiters_in(growing: &Growing, waiters: &impl Fn() -> usize) {
     }
 }
 
-async fn finished(growing: &Growing, last: Option<Bytes>, commit: impl FnOnce(&Arc<StoredBody>)) -> Filled {
-    match growing.finish(last, commit).await {
-        Ok(Some(_)) => Filled::Kept,
-        Ok(None) => Filled::Passed,
+async fn finished(
+    growing: &Growing,
+    (last, trailers): (Option<Bytes>, Option<HeaderMap>),
+    commit: impl FnOnce(&Finished),
+) -> Filled {
+    match growing.end(last, trailers, commit).await {
+        Ok(Finished::Whole(_)) => Filled::Kept,
+        Ok(Finished::Part { .. }) => Filled::InPart,
+        Ok(Finished::Passed) => Filled::Passed,
         Err(PushError::NoReaders) => abandoned(growing),
     }
 }
@@ -158,13 +203,19 @@ fn abandoned(growing: &Growing) -> Filled {
     Filled::Abandoned
 }
 
-/// The next data; trailers are dropped.
-async fn next_data(stream: &mut Stream) -> Option<Result<Bytes, BodyError>> {
+/// The next data; `trailers` gets what comes behind the last.
+///
+/// # Cancel safety
+/// Nothing is lost.
+async fn next_data(
+    stream: &mut Stream,
+    trailers: &mut Option<HeaderMap>,
+) -> Option<Result<Bytes, BodyError>> {
     loop {
         let frame = std::future::poll_fn(|cx| Pin::as_mut(stream).poll_frame(cx)).await?;
         match frame.map(http_body::Frame::into_data) {
             Ok(Ok(data)) => return Some(Ok(data)),
-            Ok(Err(_trailers)) => {}
+            Ok(Err(frame)) => *trailers = frame.into_trailers().ok(),
             Err(error) => return Some(Err(error)),
         }
     }

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use http::header::SET_COOKIE;
 use http::{HeaderMap, Method, StatusCode};
 use larder_cache::part::{PartAnswer, answer_part};
 use larder_cache::{ExchangeTimes, Freshness, HeadUpdate, StoredHead, Updated};
@@ -40,7 +41,9 @@ pub(super) fn confirm(
                 }
                 // The origin chose a variant that is there for other requests: it stays there for them.
                 (true, false) => {
-                    let replaces = |old: &StoredResponse| old.head.vary.selects(&request.fields);
+                    let own = Arc::clone(&renewed);
+                    let replaces =
+                        |old: &StoredResponse| own.head.vary.replaces(&old.head.vary, &request.fields);
                     store.insert(&key, Arc::clone(&renewed), replaces, || guard.is_valid());
                 }
                 (false, true) => job.settings.remove(&key, stored),
@@ -53,14 +56,18 @@ pub(super) fn confirm(
                 true => Phase::Confirmed(Arc::clone(&renewed)),
                 false => Phase::Unshared,
             };
-            let own = larder_cache::withheld_by_update(&stored.head, &answer.fields, &job.settings.policy);
+            let policy = &job.settings.policy;
+            let own = larder_cache::withheld_by_update(&stored.head, &renewed.head, &answer.fields, policy);
+            if own.contains_key(SET_COOKIE) {
+                worker.metrics.cookies_withheld();
+            }
             let _ = job.leader.send(Share::Confirmed { stored: renewed, own });
             guard.tell(phase);
         }
         Updated::NoLongerStorable { fields, reason } => {
             worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
             if selected && !reason.lies_in_request() {
-                job.settings.remove(&key, stored);
+                job.settings.remove_all_for(&key, stored, request);
             }
             match once_more(stored, request, fields, answer) {
                 Some(answer) => {

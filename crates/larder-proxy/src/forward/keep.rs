@@ -5,11 +5,13 @@
 //! invalidation came meanwhile. Parts join where a strong validator says that they are of one representation (RFC 9111
 //! 3.4); parts that together are everything become the whole.
 
+use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use larder_cache::StoredHead;
-use larder_cache::part::{Part, same_representation, whole_fields};
+use larder_cache::part::{Part, different_states, same_representation, whole_fields};
+use larder_cache::{StoredHead, Validity};
 use larder_http::fields::content_range::ContentRange;
 use larder_observe::CacheId;
 use larder_store::{CacheKey, Reservation, Store, StoredBody, StoredResponse};
@@ -34,7 +36,12 @@ type Entry = (Arc<StoredHead>, Arc<StoredBody>, Reservation);
 
 impl Keeper<'_> {
     /// Keeps a response whose body is whole.
-    pub(super) fn keep(&self, head: Arc<StoredHead>, body: Arc<StoredBody>, room: Reservation) {
+    pub(super) fn keep(
+        &self,
+        head: Arc<StoredHead>,
+        body: Arc<StoredBody>,
+        room: Reservation,
+    ) -> Result<(), NotStored> {
         let kept = match &head.part {
             None => self.keep_whole(head, body, room),
             Some(part) if body.length() > part.range.end - part.range.start => Err(NotStored::Incomplete),
@@ -44,10 +51,16 @@ impl Keeper<'_> {
             Ok(()) => self.worker.metrics.stored(self.store_id),
             Err(reason) => self.worker.metrics.not_stored(&NotStoredLabel(reason)),
         }
+        kept
     }
 
     fn is_selected(&self, response: &StoredResponse) -> bool {
         response.head.vary.selects(&self.guard.request().fields)
+    }
+
+    /// Whether `newer` takes the place of what is stored.
+    fn is_replaced(&self, response: &StoredResponse, newer: &StoredHead) -> bool {
+        newer.vary.replaces(&response.head.vary, &self.guard.request().fields)
     }
 
     fn keep_whole(
@@ -56,10 +69,11 @@ impl Keeper<'_> {
         body: Arc<StoredBody>,
         room: Reservation,
     ) -> Result<(), NotStored> {
+        let whole = Arc::clone(&head);
         self.insert(self.guard.key(), (head, body, room), |_| true)?;
         // Parts of what is there whole are of no more use.
         for (store, _) in self.settings.stores() {
-            store.discard(&self.guard.key().of_parts(), |part| self.is_selected(part));
+            store.discard(&self.guard.key().of_parts(), |part| self.is_replaced(part, &whole));
         }
         Ok(())
     }
@@ -69,11 +83,11 @@ impl Keeper<'_> {
             return Err(NotStored::Invalidated);
         }
         let key = self.guard.key().of_parts();
-        let (received, groups) = (part.0.freshness.received.monotonic, self.worker.proxy.numbering.groups());
+        let (received, numbering) = (part.0.freshness.received.monotonic, &self.worker.proxy.numbering);
         let (there, _) = self.store.responses(&key, received);
-        let holds = |other: &StoredResponse| groups.hold(&other.head.groups, other.number);
+        let is_good = |other: &StoredResponse| numbering.validity(&key, other) == Validity::Good;
         let mut joined = part;
-        for other in there.iter().filter(|other| self.is_selected(other) && holds(other)) {
+        for other in there.iter().filter(|other| self.is_selected(other) && is_good(other)) {
             if let Some(both) = self.join(&joined, other) {
                 joined = both;
             }
@@ -84,17 +98,49 @@ impl Keeper<'_> {
         let head = Arc::clone(&joined.0);
         // What is surely of something else goes, and what is contained in what is kept now.
         self.insert(&key, joined, |other| {
-            are_different(&other.head, &head) || contains(head.part.as_ref(), other.head.part.as_ref())
+            different_states(&other.head, &head) || contains(head.part.as_ref(), other.head.part.as_ref())
         })?;
-        // A whole response of another representation is outdated by what is known now.
+        self.end_different(&head);
+        Ok(())
+    }
+
+    /// A whole response of another representation is outdated by what is known now.
+    fn end_different(&self, head: &StoredHead) {
+        let received = head.freshness.received.monotonic;
         for (store, _) in self.settings.stores() {
             store.discard(self.guard.key(), |whole| {
                 self.is_selected(whole)
-                    && are_different(&whole.head, &head)
+                    && different_states(&whole.head, head)
                     && whole.head.freshness.received.monotonic <= received
             });
         }
-        Ok(())
+    }
+
+    /// Keeps what disks kept up with of a response: a part, with a gap for each time that they did not. `body` has these runs of
+    /// it, one behind the other.
+    pub(super) fn keep_runs(
+        &self,
+        head: &StoredHead,
+        body: &Arc<StoredBody>,
+        (runs, complete): (&[Range<u64>], u64),
+    ) {
+        let Some(part) = Part::of_runs(runs, complete) else { return };
+        let mut fields = head.all_fields();
+        let said = ContentRange::Bytes { range: part.range, complete: part.complete };
+        fields.insert(http::header::CONTENT_RANGE, said.format());
+        // It was judged as the whole, which the request asked for; a part lives as long.
+        let (request, policy) = (self.guard.request(), &self.settings.policy);
+        let freshness = head.freshness;
+        let head = StoredHead::new(request, StatusCode::PARTIAL_CONTENT, fields, freshness, policy);
+        let head = Arc::new(head.with_holes(part.holes));
+        let key = self.guard.key().of_parts();
+        let Some(room) = self.store.reserve(StoredResponse::overhead_bytes(&head, &key)) else { return };
+        let outdates = |other: &StoredResponse| {
+            different_states(&other.head, &head) || contains(head.part.as_ref(), other.head.part.as_ref())
+        };
+        if self.insert(&key, (Arc::clone(&head), Arc::clone(body), room), outdates).is_ok() {
+            self.end_different(&head);
+        }
     }
 
     /// What a part is that lacks nothing: the whole.
@@ -119,6 +165,8 @@ impl Keeper<'_> {
         let (request, policy) = (self.guard.request(), &self.settings.policy);
         let freshness = larder_cache::rejudge(request, status, &fields, &before.freshness, policy)?;
         let head = StoredHead::new(request, status, fields, freshness, policy);
+        let relieved = before.relieved.clone().and(&head.relieved);
+        let head = StoredHead { relieved, ..head };
         let overhead = StoredResponse::overhead_bytes(&head, &self.guard.place_of(&head));
         let room = self.store.reserve(overhead)?;
         Some((Arc::new(head), room))
@@ -164,9 +212,18 @@ impl Keeper<'_> {
             took: self.worker.proxy.clock.now().since(&guard.begun()),
             ..StoredResponse::new(head, body, guard.number(), room)
         };
-        let replaces = |old: &StoredResponse| self.is_selected(old) && outdates(old);
+        // What was fetched after something was invalidated is newer, whenever this one came.
+        let is_overtaken = Cell::new(false);
         let response = Arc::new(response);
-        match self.store.insert(key, Arc::clone(&response), replaces, || guard.is_valid()) {
+        let replaces = |old: &StoredResponse| {
+            let goes = self.is_replaced(old, &response.head) && outdates(old);
+            if goes && guard.outdated().is_some_and(|number| old.number >= number) {
+                is_overtaken.set(true);
+            }
+            goes
+        };
+        let valid = || guard.is_valid() && !is_overtaken.get();
+        match self.store.insert(key, Arc::clone(&response), replaces, valid) {
             true => {
                 // What the rule's other stores have in its place went there before it was what it is now; unless it was
                 // received later, as within one store.
@@ -194,17 +251,6 @@ impl Keeper<'_> {
     }
 }
 
-/// Whether two strong tags say that they are not of one representation. Without such tags nobody knows, and each part
-/// lives as long as it is fresh.
-fn are_different(a: &StoredHead, b: &StoredHead) -> bool {
-    same_representation(a, a) && same_representation(b, b) && !same_representation(a, b)
-}
-
 fn contains(outer: Option<&Part>, inner: Option<&Part>) -> bool {
-    match (outer, inner) {
-        (Some(outer), Some(inner)) => {
-            outer.range.start <= inner.range.start && inner.range.end <= outer.range.end
-        }
-        _ => false,
-    }
+    outer.zip(inner).is_some_and(|(outer, inner)| outer.contains(inner))
 }

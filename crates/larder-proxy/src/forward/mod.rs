@@ -7,10 +7,12 @@
 //! What comes back is confirmed (304, and 200 to HEAD: [`mod@confirm`]) or received ([`mod@receive`]), and in the end kept
 //! ([`mod@keep`]).
 
+mod complete;
 mod confirm;
 mod keep;
 mod receive;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +20,10 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use larder_cache::part::Gap;
 use larder_cache::{Confirmed, ExchangeTimes, Freshness, NotStorable, Offered, StaleCause, StoredHead};
+use larder_http::fields::content_type;
 use larder_http::message::RequestHead;
 use larder_origin::{Affinity, OriginRequest, OriginResponse, Progress};
-use larder_store::{Reader, RefreshFailure, StoredResponse};
+use larder_store::{CacheKey, Reader, RefreshFailure, StoredResponse};
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -30,6 +33,7 @@ use crate::failure::Failure;
 use crate::fetch::{self, Hop};
 use crate::proxy::{Furnished, Worker};
 use crate::settings::RuleSettings;
+use complete::is_same_whole;
 use confirm::{confirm, update_by_head};
 use receive::pass;
 pub(crate) use receive::{judge, receive};
@@ -49,6 +53,8 @@ pub(crate) struct Job {
     pub(crate) content: Bytes,
     /// What the origin may confirm.
     pub(crate) offered: Candidates,
+    /// What was stored for the request: what it brings takes its place, or ends it.
+    pub(crate) before: Option<Arc<StoredResponse>>,
     /// The URL has not been asked for often enough for its response to be stored.
     pub(crate) seldom: bool,
     /// A stored part, and what of the whole is asked for: only the rest.
@@ -118,6 +124,8 @@ pub(crate) struct Flown {
 pub(crate) enum Kept {
     /// Nothing, for this reason.
     Nothing(NotStorable),
+    /// Nothing: it is larger than what is fetched for a HEAD alone.
+    Unread,
     /// An answer to HEAD brought a stored response up to date.
     Updated(Freshness),
 }
@@ -160,7 +168,7 @@ pub(crate) async fn ask(
 pub(crate) type Acted<S> = Result<(OriginResponse, ExchangeTimes, S), Failure>;
 
 /// An unsafe request: a task of its own once it is sent, because its answer says what has to go from the cache, whether
-/// its client is still there to hear it or not. One that still queues ends with its client, and an upload that is cut
+/// its client is still there to hear it or not. One that still queues ends with its client, a call of gRPC always does, and an upload that is cut
 /// ends it, as everywhere. `settle` is called once with what the origin answered, or with nothing where it may have acted
 /// and did not say.
 pub(crate) fn act<S: Send + 'static>(
@@ -172,19 +180,26 @@ pub(crate) fn act<S: Send + 'static>(
 ) -> oneshot::Receiver<Acted<S>> {
     let (mut give, take) = oneshot::channel();
     let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
+    // A call that its client gives up is to be given up by the server: the reset is a message of the protocol.
+    let ends_with_client = content_type::is_grpc(&request.fields);
     let progress = Progress::new();
     let request = OriginRequest { progress: Some(Arc::clone(&progress)), ..request };
     tokio::spawn(async move {
-        let left_in_the_queue = async {
+        let left = async {
             tokio::select! {
                 () = give.closed() => {}
-                () = progress.seated() => std::future::pending().await,
+                () = progress.seated(), if !ends_with_client => std::future::pending().await,
             }
         };
         let asked = tokio::select! {
             asked = ask(&worker, &furnished, origin, request) => asked,
-            // Nothing of it was sent, so nothing came of it; and perhaps its client asks again.
-            () = left_in_the_queue => return,
+            () = left => {
+                // Where nothing of it was sent, nothing came of it; and perhaps its client asks again.
+                if progress.is_written() {
+                    settle(None);
+                }
+                return;
+            }
         };
         let acted = match asked {
             Ok((answer, times)) => {
@@ -235,8 +250,21 @@ pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
             }
         };
         if let Some((part, gap)) = job.completing.take() {
+            let lies_on_disks = !part.body.is_in_memory();
             match answer.status {
-                StatusCode::PARTIAL_CONTENT if fills(&gap, &part, &answer) => {
+                status
+                    if lies_on_disks
+                        && (fills(&gap, &part, &answer) || is_same_whole(&part, &gap, &answer)) =>
+                {
+                    match complete::seed(&job, &guard, (&part, gap), answer, times) {
+                        Some(seeded) => {
+                            return receive::receive_gaps(job, guard, &part, (status, seeded), times).await;
+                        }
+                        // It went meanwhile, or the whole is not to be stored: once more, for all of it.
+                        None => continue,
+                    }
+                }
+                StatusCode::PARTIAL_CONTENT if !lies_on_disks && fills(&gap, &part, &answer) => {
                     return receive::receive_rest(job, guard, (&part, &gap), answer, times).await;
                 }
                 // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
@@ -251,7 +279,7 @@ pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
             stored.refreshing.recovered();
         }
         if answer.status != StatusCode::NOT_MODIFIED {
-            if let Some(stored) = stand_in(&job, stood.as_ref(), answer.status) {
+            if let Some(stored) = stand_in(&job, (guard.key(), stood.as_ref()), answer.status) {
                 note_failure(&job, stood.as_ref(), RefreshFailure::Error);
                 let _ = job.leader.send(Share::StandIn(Arc::clone(&stored), answer.status));
                 return guard.tell(Phase::StandIn(stored, answer.status));
@@ -295,28 +323,32 @@ fn request(job: &Job, guard: &FlightGuard) -> OriginRequest {
     let mut request =
         fetch::outgoing(head, job.content.clone().into(), false, (job.hop, job.affinity), Some(sink));
     match &job.completing {
-        Some((part, gap)) => gap.request_fields(&part.head, &mut request.fields),
+        Some((part, gap)) => gap.request_fields(0, &part.head, &mut request.fields),
         None => job.offered.offered(|offered| larder_cache::conditional_fields(offered, &mut request.fields)),
     }
     request
 }
 
-/// Whether an answer is the rest of a part, as far as its head tells.
+/// Whether an answer is the rest of a part, or the first of what is missing, as far as its head tells.
 fn fills(gap: &Gap, part: &StoredResponse, answer: &OriginResponse) -> bool {
     let announced = answer.body.length().or(answer.content_length);
-    let fits = announced.is_none_or(|length| length == gap.missing.end - gap.missing.start);
-    fits && gap.filled_by(&part.head, &answer.fields)
+    let length = gap.missing.first().map(|missing| missing.end - missing.start);
+    let fits = announced.is_none_or(|announced| Some(announced) == length);
+    answer.status == StatusCode::PARTIAL_CONTENT && fits && gap.filled_by(0, &part.head, &answer.fields)
 }
 
 /// The stored response that may stand in for an error of the origin (RFC 5861 4).
 fn stand_in(
     job: &Job,
-    stored: Option<&Arc<StoredResponse>>,
+    (key, stored): (&CacheKey, Option<&Arc<StoredResponse>>),
     status: StatusCode,
 ) -> Option<Arc<StoredResponse>> {
     let (cause, stored) = (StaleCause::of_status(status)?, stored?);
-    let now = job.worker.proxy.clock.now();
-    let allowed = larder_cache::may_serve_stale(&stored.head, now, cause, &job.settings.policy);
+    let proxy = &job.worker.proxy;
+    // What was removed meanwhile is still for those who came before that.
+    let head = proxy.numbering.head_of(key, stored).unwrap_or(Cow::Borrowed(&*stored.head));
+    let now = proxy.clock.now();
+    let allowed = larder_cache::may_serve_stale(&head, now, cause, &job.settings.policy);
     allowed.is_ok().then(|| Arc::clone(stored))
 }
 

@@ -4,25 +4,29 @@
 //! its end. A 206 is judged and shared like a 200; it is what it says, a part, and lies apart from whole responses.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use http::header::{AGE, AUTHORIZATION};
+use http::header::{AGE, AUTHORIZATION, SET_COOKIE};
 use http::{Method, StatusCode};
-use larder_cache::part::{Gap, Part, whole_fields};
+use larder_cache::part::{Gap, Part, same_representation, whole_fields};
 use larder_cache::{CachePolicy, ExchangeTimes, NotStorable, Storability, StoredHead, directives};
 use larder_http::body::BodyError;
 use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
-use larder_store::{Growing, StoredBody, StoredResponse};
+use larder_store::{CacheKey, Finished, Growing, StoredResponse};
 use tokio::sync::oneshot;
 
 use super::keep::Keeper;
 use super::{Flown, Job, Kept, Share};
-use crate::collapse::{FlightGuard, Landing, Phase};
+use crate::collapse::{FlightGuard, Landing, Phase, Verdict};
 use crate::exchange::{NotStored, NotStoredLabel};
 use crate::fetch;
 use crate::fill::{Around, Filled, completed, fill};
 use crate::proxy::{Furnished, Worker};
 use crate::settings::RuleSettings;
+
+/// So many bytes are fetched for a HEAD, if nobody asks for the content.
+const UNREAD_BYTES_MAX: u64 = 16 << 20;
 
 /// The answer is for the leader alone. Followers go alone as well, or, where only the leader's request is why, the next
 /// of them leads.
@@ -50,7 +54,7 @@ fn is_leaders_own(kept: Kept) -> bool {
 /// Judges an answer and lets it land.
 pub(crate) async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: ExchangeTimes) {
     let forward_status = answer.status;
-    let _ = land(job, guard, forward_status, answer, times).await;
+    let _ = land(job, guard, forward_status, (answer, None), times).await;
 }
 
 /// The rest of what is stored in part: with that part it is the whole, as if the origin had sent it (RFC 9111 3.4).
@@ -61,19 +65,38 @@ pub(super) async fn receive_rest(
     answer: OriginResponse,
     times: ExchangeTimes,
 ) {
+    let Some(missing) = gap.at_one_end() else { return };
     let OriginResponse { status: forward_status, fields, body, .. } = answer;
     let answer = OriginResponse {
         status: StatusCode::OK,
         fields: whole_fields(&part.head.all_fields(), &fields),
-        body: completed(Arc::clone(&part.body), &gap.missing, gap.complete, body),
+        body: completed(Arc::clone(&part.body), missing, gap.complete, body),
         content_length: Some(gap.complete),
         ..answer
     };
     let (settings, key) = (Arc::clone(&job.settings), guard.key().of_parts());
-    if let Some(Filled::Broken(BodyError::Framing)) = land(job, guard, forward_status, answer, times).await {
-        // It was not what it said: the next request shall not be completed from it again.
+    let filled = land(job, guard, forward_status, (answer, None), times).await;
+    end_misfit(&settings, &key, part, filled);
+}
+
+/// The gaps of what lies on disks, where it is filled up.
+pub(super) async fn receive_gaps(
+    job: Job,
+    guard: FlightGuard,
+    part: &StoredResponse,
+    (forward_status, (growing, answer)): (StatusCode, (Arc<Growing>, OriginResponse)),
+    times: ExchangeTimes,
+) {
+    let (settings, key) = (Arc::clone(&job.settings), guard.key().of_parts());
+    let filled = land(job, guard, forward_status, (answer, Some(growing)), times).await;
+    end_misfit(&settings, &key, part, filled);
+}
+
+/// A part that was not what it said: the next request shall not be completed from it again.
+fn end_misfit(settings: &RuleSettings, key: &CacheKey, part: &StoredResponse, filled: Option<Filled>) {
+    if let Some(Filled::Broken(BodyError::Framing)) = filled {
         for (store, _) in settings.stores() {
-            store.discard(&key, |other| Arc::ptr_eq(&other.body, &part.body));
+            store.discard(key, |other| Arc::ptr_eq(&other.body, &part.body));
         }
     }
 }
@@ -101,7 +124,7 @@ async fn land(
     job: Job,
     guard: FlightGuard,
     forward_status: StatusCode,
-    answer: OriginResponse,
+    (answer, seeded): (OriginResponse, Option<Arc<Growing>>),
     times: ExchangeTimes,
 ) -> Option<Filled> {
     let freshness = match judge(guard.request(), &answer, times, &job.settings.policy) {
@@ -109,7 +132,9 @@ async fn land(
         Storability::NotStorable(reason) => {
             job.worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
             let kept = Kept::Nothing(reason);
-            end_outdated(&job, &guard, answer.status, reason);
+            if reason.outdates(answer.status) {
+                end_before((&job.settings, job.before.as_ref()), &guard, None);
+            }
             if guard.is_shared() && !is_leaders_own(kept) {
                 mark(&job.worker, &job.furnished, &job.settings, &guard);
             }
@@ -117,13 +142,21 @@ async fn land(
             return None;
         }
     };
-    let Job { worker, furnished, settings, orphan_time, leader, seldom, .. } = job;
+    if answer.body.length().or(answer.content_length) > Some(UNREAD_BYTES_MAX) && guard.gives_up_unread() {
+        job.worker.metrics.not_stored(&NotStoredLabel(NotStored::Unread));
+        pass((job.leader, &job.settings), &guard, (forward_status, answer), times, Kept::Unread);
+        return None;
+    }
+    let Job { worker, furnished, settings, orphan_time, leader, seldom, before, .. } = job;
     let shareable = freshness.is_shareable();
     if !shareable && guard.is_shared() {
         mark(&worker, &furnished, &settings, &guard);
     }
     let OriginResponse { status, fields, body, content_length, .. } = answer;
     let mut own = larder_cache::withheld(&fields, &settings.policy);
+    if own.contains_key(SET_COOKIE) {
+        worker.metrics.cookies_withheld();
+    }
     own.extend(fields.get(AGE).map(|age| (AGE, age.clone())));
     let declared = body.length().or(content_length);
     let (store, store_id) = settings.place_for(status, &fields, declared);
@@ -131,11 +164,18 @@ async fn land(
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
     let room = if seldom { None } else { store.reserve(overhead) };
-    let growing = room.is_some().then(|| Growing::keep_as(store, &key, &head, declared)).flatten();
-    let passing = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
-    let not_stored = growing.is_none().then_some(passing.token());
+    let growing = room.is_some().then(|| Growing::keep_as(store, &key, &head, declared));
+    let unkept = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
+    // What goes on from a part needs that for its readers, whether it is kept in the end or not.
+    let growing = seeded.or_else(|| growing.flatten());
+    let not_stored = (growing.is_none() || room.is_none()).then_some(unkept.token());
+    if not_stored.is_some() && !seldom {
+        end_before((&settings, before.as_ref()), &guard, Some(&head));
+    }
     let growing = growing.unwrap_or_else(|| Growing::pass(store, &key, declared));
+    let verdict = Arc::<Verdict>::default();
     let landing = Arc::new(Landing {
+        verdict: Arc::clone(&verdict),
         head: Arc::clone(&head),
         body: Arc::clone(&growing),
         not_stored,
@@ -154,34 +194,66 @@ async fn land(
         guard.tell(Phase::Unshared);
     }
     let _cut = AbortOnDrop(&growing);
-    let around = Around { waiters: || guard.waiters(), passing: || guard.close(), orphan_time };
-    let commit = |body: &Arc<StoredBody>| {
-        if let Some(room) = room {
-            let keeper = Keeper { worker: &worker, settings: &settings, guard: &guard, store, store_id };
-            keeper.keep(head, Arc::clone(body), room);
+    let has_outgrown = AtomicBool::new(not_stored.is_some());
+    let outgrows = || {
+        if !has_outgrown.swap(true, Ordering::Relaxed) {
+            end_before((&settings, before.as_ref()), &guard, Some(&head));
+        }
+    };
+    let passing = || {
+        guard.close();
+        outgrows();
+    };
+    let gives_up = |arrived| arrived > UNREAD_BYTES_MAX && guard.gives_up_unread();
+    let around = Around { waiters: || guard.waiters(), passing, gives_up, orphan_time };
+    let settled = |outcome: Result<(), NotStored>| {
+        verdict.settle(outcome.map_err(NotStored::token));
+        worker.proxy.note_outcome(store_id, &key, outcome);
+    };
+    let commit = |finished: &Finished| {
+        let Some(room) = room else { return };
+        let keeper = Keeper { worker: &worker, settings: &settings, guard: &guard, store, store_id };
+        match finished {
+            Finished::Whole(body) => settled(keeper.keep(Arc::clone(&head), Arc::clone(body), room)),
+            Finished::Part { body, runs, complete } => keeper.keep_runs(&head, body, (runs, *complete)),
+            Finished::Passed => {}
         }
     };
     let filled = fill(&growing, body, around, commit).await;
+    // With its last bytes, perhaps, and with nobody there to read them.
+    if !matches!(filled, Filled::Kept | Filled::Broken(_)) && !growing.is_keeping() {
+        outgrows();
+    }
     let lost = match filled {
         Filled::Kept => None,
-        Filled::Passed => Some(passing),
+        Filled::Unread => Some(NotStored::Unread),
+        Filled::InPart | Filled::Passed => Some(growing.loss().map_or(unkept, NotStored::of)),
         Filled::Broken(_) | Filled::Abandoned if seldom => Some(NotStored::MinUses),
         Filled::Broken(_) | Filled::Abandoned => Some(NotStored::Incomplete),
     };
     if let Some(reason) = lost {
         worker.metrics.not_stored(&NotStoredLabel(reason));
+        settled(Err(reason));
     }
     Some(filled)
 }
 
-/// What the origin says now is not to be stored, and what is stored is not what it says any more. What a visitor with a
-/// session, or with credentials, is told is no news about what the others get.
-fn end_outdated(job: &Job, guard: &FlightGuard, status: StatusCode, reason: NotStorable) {
-    let (request, policy) = (guard.request(), &job.settings.policy);
-    let is_own = request.fields.contains_key(AUTHORIZATION) || larder_cache::has_session(request, policy);
-    let is_news = reason.outdates(status) && guard.is_valid() && !is_own;
-    if let Some(stored) = job.offered.selected.as_ref().filter(|_| is_news) {
-        job.settings.remove(&guard.place_of(&stored.head), stored);
+/// What the origin says now cannot be kept, and what is stored is not what it says any more. What a visitor with a
+/// session, or with credentials, is told is no news about what the others get; nor is a part of the same representation.
+fn end_before(
+    (settings, before): (&RuleSettings, Option<&Arc<StoredResponse>>),
+    guard: &FlightGuard,
+    now: Option<&StoredHead>,
+) {
+    let request = guard.request();
+    let is_own = request.fields.contains_key(AUTHORIZATION)
+        || larder_cache::has_personal_cookie(request, &settings.policy)
+        || !guard.is_valid();
+    let is_more_of = |stored: &StoredResponse| {
+        now.is_some_and(|now| now.part.is_some() && same_representation(&stored.head, now))
+    };
+    if let Some(stored) = before.filter(|stored| !is_own && !is_more_of(stored)) {
+        settings.remove_all_for(&guard.place_of(&stored.head), stored, request);
     }
 }
 

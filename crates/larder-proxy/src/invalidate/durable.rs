@@ -1,55 +1,97 @@
 //! Invalidations that hold after a restart, where stores do.
 //!
-//! In: numbers and groups. Out: notes in the journals of the stores' disks, and at the next start the same again. What names
-//! a URL is each store's own affair, which knows what it has; a group is a predicate (RFC 9875), so its note says
-//! scheme, authority and name: tags are the process's own. The counter goes on above every number that a disk knows.
-//! A group whose note would be longer than a journal takes, or that cannot be read again, stands for all groups: too much is
-//! fetched again then.
+//! In: numbers, URLs and groups. Out: notes in the journals of the stores, and at the next start the same again. What is
+//! removed under a URL is each store's own affair, which knows what it has; what has to be validated, and a group
+//! (RFC 9875), is a predicate. So its note says the URL's base, or scheme, authority and name: hashes and tags are the process's
+//! own. The counter goes on above every number that a store knows.
+//! A note that is too long, or that cannot be read again, stands for more than it named: too much is asked of the origin
+//! then.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use larder_cache::groups::{GroupTag, GroupTags};
+use larder_cache::groups::GroupTag;
 use larder_http::authority::Authority;
 use larder_http::fields::cache_groups;
 use larder_http::message::{RequestHead, Scheme};
-use larder_store::Store;
+use larder_http::time::{Now, WallTime};
+use larder_store::{CacheKey, Note, Store};
 
-use super::Numbering;
+use super::{How, Numbering};
 
-/// The longest note, in bytes.
-const NOTE_BYTES_MAX: usize = 1024;
-
-/// Begins a note of one group.
+/// Begins a note of one group that was removed.
 const GROUP: u8 = b'g';
-/// Stands for all groups.
-const ALL_GROUPS: &[u8] = b"G";
+/// Begins a note of one group that has to be validated.
+const GROUP_INVALID: u8 = b'v';
+/// Begins a note of one base that has to be validated.
+const BASE_INVALID: u8 = b'u';
+
+/// The note of what lies under a base and has to be validated.
+pub(super) fn of_base(base: &[u8], number: u64, at: WallTime) -> Note {
+    Note { number, moment: at.0, what: [&[BASE_INVALID], base].concat() }
+}
 
 /// Notes that the groups which an answer to `head` names in `fields` were invalidated under `number`.
-pub(crate) fn note_groups(stores: &[Arc<Store>], head: &RequestHead, fields: &http::HeaderMap, number: u64) {
-    let on_disks = || stores.iter().filter_map(|store| store.disks());
-    if on_disks().next().is_none() {
-        return;
-    }
+pub(crate) fn note_groups(
+    stores: &[Arc<Store>],
+    (head, fields): (&RequestHead, &http::HeaderMap),
+    (number, how, now): (u64, How, Now),
+) {
     for group in cache_groups::invalidated(fields) {
-        let note = note(head.scheme, &head.authority, &group);
-        on_disks().for_each(|disks| disks.note(number, &note));
+        let note = of_group((head.scheme, &head.authority, &group), number, how, now.wall);
+        stores.iter().for_each(|store| store.note(&note));
     }
 }
 
-fn note(scheme: Scheme, authority: &Authority, group: &str) -> Vec<u8> {
-    let mut note = vec![GROUP];
-    for part in [scheme.as_str(), authority.as_str(), group] {
-        note.extend_from_slice(part.as_bytes());
+fn of_group(group: (Scheme, &Authority, &str), number: u64, how: How, at: WallTime) -> Note {
+    let (kind, moment) = match how {
+        How::Remove => (GROUP, 0),
+        How::Validate(_) => (GROUP_INVALID, at.0),
+    };
+    let (scheme, authority, name) = group;
+    let mut what = vec![kind];
+    for part in [scheme.as_str(), authority.as_str(), name] {
+        what.extend_from_slice(part.as_bytes());
         // No part contains it: a group's name is a string of printable characters (RFC 8941 3.3.3).
-        note.push(0);
+        what.push(0);
     }
-    if note.len() <= NOTE_BYTES_MAX { note } else { ALL_GROUPS.to_vec() }
+    Note { number, moment, what }
 }
 
-/// The group of a note; `None` where it stands for all of them.
-fn group(note: &[u8]) -> Option<GroupTag> {
-    let mut parts = note.strip_prefix(&[GROUP])?.split(|byte| *byte == 0);
+/// What a note names.
+#[derive(Debug, PartialEq, Eq)]
+enum Named {
+    /// What has this hash, in this way.
+    One(u64, Mode),
+    /// Every group.
+    AllGroups,
+    /// Everything.
+    All,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Mode {
+    Validate,
+    Remove,
+}
+
+fn named(what: &[u8]) -> Named {
+    match what.split_first() {
+        Some((&BASE_INVALID, base)) => Named::One(CacheKey::hash_of_base(base), Mode::Validate),
+        Some((&GROUP, group)) => {
+            tag(group).map_or(Named::AllGroups, |tag| Named::One(tag.hash(), Mode::Remove))
+        }
+        Some((&GROUP_INVALID, group)) => {
+            tag(group).map_or(Named::AllGroups, |tag| Named::One(tag.hash(), Mode::Validate))
+        }
+        // As it was written once for a group whose name was too long.
+        Some((b'G', [])) => Named::AllGroups,
+        _ => Named::All,
+    }
+}
+
+fn tag(group: &[u8]) -> Option<GroupTag> {
+    let mut parts = group.split(|byte| *byte == 0);
     let scheme = match parts.next()? {
         b"http" => Scheme::Http,
         b"https" => Scheme::Https,
@@ -62,43 +104,50 @@ fn group(note: &[u8]) -> Option<GroupTag> {
 
 /// Takes over what the disks of new stores know: numbers go on above theirs, and their notes hold. Plain files outlive the
 /// process too, with the number zero, and remember nothing: where no disk does, whatever of them is in a group is given up.
-pub(crate) fn recover(numbering: &Numbering, stores: &[Arc<Store>]) {
+pub(crate) fn recover(numbering: &Numbering, stores: &[Arc<Store>], now: Now) {
     let has_files = stores.iter().any(|store| store.files().is_some());
     if has_files && stores.iter().all(|store| store.disks().is_none()) {
         numbering.continue_after(1);
-        numbering.groups().note_all(1);
+        numbering.restore_all_groups(1);
     }
     for disks in stores.iter().filter_map(|store| store.disks()) {
         // Disks that are there at once hold what they hold whatever has happened in other stores.
         let _ = numbering.continue_after(disks.last_number());
-        take_over(numbering, disks.notes());
+        take_over(numbering, disks.notes(), now);
     }
 }
 
 /// The same for a disk that was absent until now, of which `last` is the highest number: a number above all that it knows.
 /// `None` where something was invalidated since larder started, of which it has not heard: it may hold just that, under a number
 /// that is higher by chance.
-pub(crate) fn admit(numbering: &Numbering, last: u64, notes: Vec<(u64, Vec<u8>)>) -> Option<u64> {
+pub(crate) fn admit(numbering: &Numbering, last: u64, notes: Vec<Note>, now: Now) -> Option<u64> {
     let number = numbering.continue_after(last.saturating_add(1))?;
-    take_over(numbering, notes);
+    take_over(numbering, notes, now);
     Some(number)
 }
 
-fn take_over(numbering: &Numbering, notes: Vec<(u64, Vec<u8>)>) {
-    for (number, note) in notes {
-        match group(&note) {
-            Some(tag) => {
-                numbering.groups().note(&GroupTags::from_iter([tag]), number, (&GroupTags::default(), 0));
-            }
-            None => numbering.groups().note_all(number),
+fn take_over(numbering: &Numbering, notes: Vec<Note>, now: Now) {
+    for Note { number, moment, what } in notes {
+        // Ahead of the clock, or before there were moments: nobody knows how long ago that was.
+        let at = Some(moment).filter(|moment| *moment > 0).and_then(|moment| now.at_wall(WallTime(moment)));
+        let since = at.map(|at| at.monotonic);
+        match named(&what) {
+            Named::One(hash, Mode::Validate) => numbering.restore(hash, How::Validate(since), number),
+            Named::One(hash, Mode::Remove) => numbering.restore(hash, How::Remove, number),
+            Named::AllGroups => numbering.restore_all_groups(number),
+            Named::All => numbering.restore_all(number),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use http::{HeaderMap, HeaderValue};
-    use larder_http::time::WallTime;
+    use larder_cache::Validity;
+    use larder_cache::groups::GroupTags;
+    use larder_http::time::Clock;
     use larder_store::MemoryStoreSettings;
     use larder_store::files::{FileStore, FilesSettings};
 
@@ -117,50 +166,76 @@ mod tests {
         )]);
         let tags = GroupTags::of(head.scheme, &head.authority, &fields);
         let memory = Numbering::default();
-        recover(&memory, &[Store::in_memory(&settings)]);
-        assert!(memory.groups().hold(&tags, 0));
+        let now = Clock::default().now();
+        recover(&memory, &[Store::in_memory(&settings)], now);
+        assert_eq!(memory.of_groups(&tags, 0), Validity::Good);
         let numbering = Numbering::default();
-        recover(&numbering, &[Store::in_memory(&settings), Arc::clone(&of_files)]);
-        assert!(!numbering.groups().hold(&tags, 0), "nobody knows what went");
-        assert!(
-            numbering.groups().hold(&GroupTags::default(), 0),
-            "what is in no group is as good as before"
-        );
-        assert!(numbering.groups().hold(&tags, numbering.current()), "what is fetched from now on is new");
+        recover(&numbering, &[Store::in_memory(&settings), Arc::clone(&of_files)], now);
+        assert_eq!(numbering.of_groups(&tags, 0), Validity::Gone, "nobody knows what went");
+        let of_none = numbering.of_groups(&GroupTags::default(), 0);
+        assert_eq!(of_none, Validity::Good, "what is in no group is as good as before");
+        let of_new = numbering.of_groups(&tags, numbering.current());
+        assert_eq!(of_new, Validity::Good, "what is fetched from now on is new");
         of_files.close();
         std::fs::remove_dir_all(&folder).expect("its own folder");
     }
 
+    const HOUR: u64 = 3_600_000;
+
     #[test]
-    fn a_group_comes_back_from_its_note_and_nothing_else_does() {
-        let head = crate::testing::request("/");
-        let (scheme, authority) = (head.scheme, &head.authority);
-        let written = note(scheme, authority, "a b");
-        assert_eq!(group(&written), Some(GroupTag::named(scheme, authority, "a b")));
-        assert_ne!(group(&written), Some(GroupTag::named(scheme, authority, "a")));
-        for odd in [&b"G"[..], b"", b"g", b"ghttp\0", b"gftp\0a\0b\0", b"ghttp\0a b\0c\0"] {
-            assert_eq!(group(odd), None, "{}", odd.escape_ascii());
+    fn what_was_noted_comes_back_with_its_moment() {
+        let (head, now) = (crate::testing::request("/"), Clock::default().now());
+        let group = (head.scheme, &head.authority, "a b");
+        let an_hour_ago = WallTime(now.wall.0 - HOUR);
+        let removed = of_group(group, 3, How::Remove, an_hour_ago);
+        let invalidated = of_group(group, 4, How::Validate(None), an_hour_ago);
+        let numbering = Numbering::default();
+        take_over(&numbering, vec![removed, invalidated, of_base(b"example.org/a", 5, an_hour_ago)], now);
+        let tags = GroupTags::from_iter([GroupTag::named(head.scheme, &head.authority, "a b")]);
+        let since = now.monotonic.saturating_sub(Duration::from_millis(HOUR)).as_millis();
+        let since = u64::try_from(since).ok().map(Duration::from_millis);
+        let invalid = Validity::Invalid { since };
+        let of_groups = [2, 3, 4].map(|number| numbering.of_groups(&tags, number));
+        assert_eq!(of_groups, [Validity::Gone, invalid, Validity::Good]);
+        let (key, none) = (CacheKey::new("example.org", "/a"), GroupTags::default());
+        assert_eq!(numbering.validity_of(&key, &none, 4), invalid);
+        assert_eq!(numbering.validity_of(&key, &none, 5), Validity::Good);
+        assert_eq!(numbering.validity_of(&CacheKey::new("example.org", "/b"), &none, 0), Validity::Good);
+    }
+
+    #[test]
+    fn a_moment_ahead_of_the_clock_is_not_known() {
+        let now = Clock::default().now();
+        for moment in [0, now.wall.0 + HOUR] {
+            let numbering = Numbering::default();
+            take_over(&numbering, vec![of_base(b"a/", 5, WallTime(moment))], now);
+            let validity = numbering.validity_of(&CacheKey::new("a", "/"), &GroupTags::default(), 0);
+            assert_eq!(validity, Validity::Invalid { since: None }, "{moment}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_stands_for_more() {
+        for group in [&b"G"[..], b"g", b"ghttp\0", b"vftp\0a\0b\0", b"ghttp\0a b\0c\0"] {
+            assert_eq!(named(group), Named::AllGroups, "{}", group.escape_ascii());
+        }
+        for other in [&b""[..], b"x", b"Gg", b"\0"] {
+            assert_eq!(named(other), Named::All, "{}", other.escape_ascii());
         }
     }
 
     #[test]
     fn a_disk_that_was_absent_is_believed_as_long_as_nothing_was_invalidated() {
-        let head = crate::testing::request("/");
-        let (scheme, authority) = (head.scheme, &head.authority);
+        let (head, now) = (crate::testing::request("/"), Clock::default().now());
         let numbering = Numbering::default();
-        let noted = vec![(41, note(scheme, authority, "a"))];
-        assert_eq!(admit(&numbering, 41, noted), Some(42));
-        let tags = GroupTags::from_iter([GroupTag::named(scheme, authority, "a")]);
-        assert!(!numbering.groups().hold(&tags, 40) && numbering.groups().hold(&tags, 41));
+        let noted = vec![of_group((head.scheme, &head.authority, "a"), 41, How::Remove, now.wall)];
+        assert_eq!(admit(&numbering, 41, noted, now), Some(42));
+        let tags = GroupTags::from_iter([GroupTag::named(head.scheme, &head.authority, "a")]);
+        assert_eq!([40, 41].map(|n| numbering.of_groups(&tags, n)), [Validity::Gone, Validity::Good]);
         // Two of them, one after the other.
-        assert_eq!(admit(&numbering, 12, Vec::new()), Some(42));
-        assert!(numbering.invalidate_groups(&tags, &GroupTags::default(), 0).is_some());
-        assert_eq!(admit(&numbering, 99, Vec::new()), None);
-    }
-
-    #[test]
-    fn a_name_too_long_for_a_note_stands_for_all() {
-        let head = crate::testing::request("/");
-        assert_eq!(note(head.scheme, &head.authority, &"x".repeat(NOTE_BYTES_MAX)), ALL_GROUPS);
+        assert_eq!(admit(&numbering, 12, Vec::new(), now), Some(42));
+        let how = How::Validate(None);
+        assert_eq!(numbering.invalidate_groups((&tags, how), &GroupTags::default(), 0), (43, true));
+        assert_eq!(admit(&numbering, 99, Vec::new(), now), None);
     }
 }

@@ -1,20 +1,27 @@
-//! What a successful unsafe request takes out of the cache (RFC 9111 4.4).
+//! What a successful unsafe request, or a purge, means for what is stored (RFC 9111 4.4, RFC 9875).
 //!
-//! Every invalidation has a number from one counter. A fetch notes the counter when it begins; an invalidation with a
-//! higher number forbids it to store its result, and nobody who arrives later joins it. The order here is what makes
-//! that hold: first the number, then the fetches in flight, then the index. Groups (RFC 9875) are in [`groups`].
+//! Every invalidation has a number from one counter. A fetch notes the counter when it begins, and what it brings
+//! carries that number. An invalidation that removes forbids every fetch with a lower number to store its result, and
+//! takes out what lies in the stores: first the number, then the fetches in flight, then the index. One that wants a
+//! validation is entered in a [`table`] and touches nothing: a response is compared with it when it is found, wherever
+//! it lies, and fetches under way are compared when they are over.
 
 pub(crate) mod durable;
-mod groups;
+mod table;
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use larder_cache::groups::GroupTags;
+use larder_cache::{StoredHead, Validity};
 use larder_http::target::Target;
-use larder_store::{CacheKey, Store};
+use larder_http::time::Now;
+use larder_store::{CacheKey, Store, StoredResponse};
 use parking_lot::Mutex;
 
-pub(crate) use groups::GroupInvalidations;
+pub(crate) use table::How;
+use table::Table;
 
 /// The counter, and what was invalidated without being looked for.
 #[derive(Debug, Default)]
@@ -22,7 +29,9 @@ pub(crate) struct Numbering {
     last: AtomicU64,
     /// What `last` is for as long as nothing was invalidated since larder started. Held while numbers are taken over.
     begun: Mutex<u64>,
-    groups: GroupInvalidations,
+    table: Table,
+    /// Responses with smaller numbers that are in any group are gone.
+    all_groups: AtomicU64,
 }
 
 impl Numbering {
@@ -53,55 +62,151 @@ impl Numbering {
         }
     }
 
-    /// Which groups went when.
-    pub(crate) fn groups(&self) -> &GroupInvalidations {
-        &self.groups
+    /// What invalidations have left of a stored response that lies under `key`.
+    #[inline]
+    pub(crate) fn validity(&self, key: &CacheKey, stored: &StoredResponse) -> Validity {
+        let latest = self.table.latest(key.hash());
+        let is_good = latest <= stored.number || stored.judged.is_good_at(latest);
+        match is_good && stored.head.groups.is_empty() {
+            true => Validity::Good,
+            false => self.look_closer(key, stored),
+        }
     }
 
-    /// Invalidates every stored response that is in one of these groups, and gives the number of that; `None` where a
-    /// response in the groups `own`, fetched after `since`, was invalidated already.
-    pub(crate) fn invalidate_groups(&self, tags: &GroupTags, own: &GroupTags, since: u64) -> Option<u64> {
-        if tags.is_empty() {
-            return self.groups.hold(own, since).then_some(since);
+    #[cold]
+    fn look_closer(&self, key: &CacheKey, stored: &StoredResponse) -> Validity {
+        let (of_base, latest) = self.table.validity(key.hash(), stored.number);
+        if of_base == Validity::Good {
+            stored.judged.note_good_at(latest);
         }
-        let number = self.next();
-        self.groups.note(tags, number, (own, since)).then_some(number)
+        match of_base.and(self.of_groups(&stored.head.groups, stored.number)) {
+            Validity::Invalid { since: Some(since) } => {
+                Validity::Invalid { since: Some(stored.judged.note_invalid(since)) }
+            }
+            other => other,
+        }
+    }
+
+    /// The same of what is not, or not yet, in an index: a response to a request for `key`, fetched after `number`.
+    pub(crate) fn validity_of(&self, key: &CacheKey, groups: &GroupTags, number: u64) -> Validity {
+        self.table.validity(key.hash(), number).0.and(self.of_groups(groups, number))
+    }
+
+    /// Whether nothing concerns what was fetched after `number`, as [`Self::validity_of`] has it.
+    pub(crate) fn is_good(&self, key: &CacheKey, head: &StoredHead, number: u64) -> bool {
+        self.validity_of(key, &head.groups, number) == Validity::Good
+    }
+
+    fn of_groups(&self, groups: &GroupTags, number: u64) -> Validity {
+        if groups.is_empty() {
+            return Validity::Good;
+        }
+        if number < self.all_groups.load(Ordering::Acquire) {
+            return Validity::Gone;
+        }
+        let touched =
+            groups.iter().map(|group| group.hash()).filter(|hash| self.table.latest(*hash) > number);
+        let judged = touched.map(|hash| self.table.validity(hash, number).0);
+        judged.fold(Validity::Good, Validity::and)
+    }
+
+    /// The head of a stored response, as it counts where an origin fails: an invalidation has ended its lifetime. `None` where
+    /// nothing of it may be used.
+    pub(crate) fn head_of<'a>(
+        &self,
+        key: &CacheKey,
+        stored: &'a StoredResponse,
+    ) -> Option<Cow<'a, StoredHead>> {
+        match self.validity(key, stored) {
+            Validity::Good => Some(Cow::Borrowed(&*stored.head)),
+            Validity::Invalid { since } => Some(Cow::Owned(stored.head.invalidated(since))),
+            Validity::Gone => None,
+        }
+    }
+
+    /// Invalidates every stored response that is in one of these groups. Gives the number of that, and whether a response in
+    /// the groups `own`, fetched after `since`, was good until then.
+    pub(crate) fn invalidate_groups(
+        &self,
+        (tags, how): (&GroupTags, How),
+        own: &GroupTags,
+        since: u64,
+    ) -> (u64, bool) {
+        let was_good = self.of_groups(own, since) == Validity::Good;
+        let numbers = tags.iter().map(|tag| self.table.note(tag.hash(), how, || self.next()));
+        (numbers.fold(since, u64::max), was_good)
+    }
+
+    /// Enters what a journal says of an earlier run, or of another disk.
+    fn restore(&self, hash: u64, how: How, number: u64) {
+        self.table.note(hash, how, || number);
+    }
+
+    /// Nothing with a smaller number is proven to be good.
+    fn restore_all(&self, number: u64) {
+        self.table.note_all(number);
+    }
+
+    /// Nothing with a smaller number that is in any group is good.
+    fn restore_all_groups(&self, number: u64) {
+        self.all_groups.fetch_max(number, Ordering::AcqRel);
     }
 }
 
-/// Drops everything stored under `targets` at `authority`; `ground` keeps the flights for a base from storing.
-/// Returns how many stored responses went.
-pub(crate) fn invalidate<'a>(
+/// What an invalidation of URLs meets beside stores: fetches under way.
+pub(crate) struct UnderWay<'a> {
+    /// Whether there is one for the base of a key.
+    pub(crate) any: &'a (dyn Fn(&CacheKey) -> bool + Sync),
+    /// Tells those for the base of a key that an invalidation with this number concerns them.
+    pub(crate) tell: &'a (dyn Fn(&CacheKey, u64, How) + Sync),
+}
+
+/// What an invalidation came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Invalidated {
+    /// Stored responses that were removed.
+    pub(crate) removed: u64,
+    /// The highest number that it took; zero where there was nothing to number.
+    pub(crate) number: u64,
+}
+
+/// Invalidates everything under `targets` at `authority`. What is to be removed is gone afterwards, out of all
+/// stores; what is to be validated is not used again before that.
+pub(crate) fn invalidate(
     numbering: &Numbering,
-    stores: impl Iterator<Item = &'a Store> + Clone,
-    authority: &str,
-    targets: &[Target],
-    ground: impl Fn(&CacheKey, u64),
-) -> u64 {
-    let mut gone = 0;
+    stores: &[Arc<Store>],
+    (authority, targets): (&str, &[Target]),
+    (how, now): (How, Now),
+    under_way: &UnderWay<'_>,
+) -> Invalidated {
+    let mut done = Invalidated::default();
     for target in targets {
         let key = CacheKey::new(authority, target.as_str());
-        let number = numbering.next();
-        ground(&key, number);
-        gone += stores.clone().map(|store| store.invalidate(&key, number)).sum::<u64>();
+        match how {
+            How::Remove => {
+                let number = numbering.next();
+                (under_way.tell)(&key, number, how);
+                done.removed += stores.iter().map(|store| store.invalidate(&key, number)).sum::<u64>();
+                done.number = done.number.max(number);
+            }
+            How::Validate(_) => {
+                // Fetches first: one that ends in between is found in its store.
+                let is_there = (under_way.any)(&key);
+                let is_there =
+                    stores.iter().fold(is_there, |is_there, store| store.has_base(&key) || is_there);
+                if !is_there {
+                    continue;
+                }
+                let number = numbering.table.note(key.hash(), how, || numbering.next());
+                (under_way.tell)(&key, number, how);
+                let note = durable::of_base(key.base(), number, now.wall);
+                stores.iter().for_each(|store| store.note_base(&key, &note));
+                done.number = done.number.max(number);
+            }
+        }
     }
-    gone
+    done
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_go_on_above_those_of_disks_and_an_invalidation_before_that_is_noticed() {
-        let numbering = Numbering::default();
-        assert_eq!(numbering.continue_after(7), Some(7));
-        assert_eq!(numbering.continue_after(3), Some(7));
-        assert_eq!(numbering.continue_after(9), Some(9));
-        assert_eq!(numbering.next(), 10);
-        assert_eq!(numbering.continue_after(5), None);
-        assert_eq!(numbering.current(), 10);
-        assert_eq!(numbering.continue_after(20), None, "never again in this run");
-        assert_eq!(numbering.next(), 21);
-    }
-}
+mod tests;

@@ -37,7 +37,8 @@ pub(crate) fn describe(head: &RequestHead, settings: &KeySettings) -> Vec<Part> 
 pub(crate) fn describe_content(fields: &HeaderMap, content: &[u8]) -> Vec<Part> {
     let digest = ring::digest::digest(&ring::digest::SHA256, content);
     let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut parts = vec![("content".to_owned(), Some(format!("sha-256 {hex}, {} bytes", content.len())))];
+    let length = if content.len() == 1 { "1 byte".to_owned() } else { format!("{} bytes", content.len()) };
+    let mut parts = vec![("content".to_owned(), Some(format!("sha-256 {hex}, {length}")))];
     for name in [CONTENT_TYPE, CONTENT_ENCODING] {
         push_field(&mut parts, fields, &name);
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use larder_cache::{Freshness, StoredHead};
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
@@ -40,7 +40,7 @@ fn may_answer(rule: &RuleSettings, request: &RequestHead) -> bool {
 /// Asks the file system, without waiting.
 pub(super) fn look(rule: &RuleSettings, store: &Store, request: &RequestHead, now: Now) -> Filed {
     let Some(files) = store.files().filter(|_| may_answer(rule, request)) else { return Filed::Absent };
-    match files.look(&TargetUri::of(request)) {
+    match files.look_to_send(&TargetUri::of(request)) {
         Look::Found(hit) => filed(rule, store, request, &hit, now),
         Look::Absent => Filed::Absent,
         Look::WouldBlock => Filed::WouldWait,
@@ -93,7 +93,7 @@ fn filed(rule: &RuleSettings, store: &Store, request: &RequestHead, hit: &Arc<Fi
             }
             Source::ByHand(_) => (0, Duration::ZERO, freshness_by_hand(now)),
         };
-        let head = head(rule, request, hit.fields().clone(), freshness);
+        let head = head(rule, request, hit, freshness);
         StoredResponse { took, ..StoredResponse::new(Arc::new(head), Arc::new(body), number, room) }
     };
     let stored = hit.stored(stored);
@@ -103,8 +103,13 @@ fn filed(rule: &RuleSettings, store: &Store, request: &RequestHead, hit: &Arc<Fi
     }
 }
 
-fn head(rule: &RuleSettings, request: &RequestHead, fields: HeaderMap, freshness: Freshness) -> StoredHead {
-    let head = StoredHead::new(request, StatusCode::OK, fields, freshness, &rule.policy);
+fn head(rule: &RuleSettings, request: &RequestHead, hit: &FileHit, freshness: Freshness) -> StoredHead {
+    let head = StoredHead::new(request, StatusCode::OK, hit.fields().clone(), freshness, &rule.policy);
+    let (mut caution, mut relieved) = (head.caution, head.relieved);
+    if let Source::Stored(meta) = hit.source() {
+        caution.older_rules = meta.older && freshness.source.is_assumed();
+        relieved = meta.relieved.clone().and(&relieved);
+    }
     // A file is the same for everybody: what varies by more than the coding of plain content is not stored as one.
-    StoredHead { vary: Default::default(), ..head }
+    StoredHead { vary: Default::default(), caution, relieved, ..head }
 }

@@ -9,14 +9,17 @@ mod file;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
+use http::{HeaderMap, Method};
 use larder_cache::part::{Gap, answer_part};
 use larder_cache::stale::FAILURE_MEMORY;
-use larder_cache::{CachePolicy, Reuse, StaleCause, StaleReason, VaryNames};
+use larder_cache::{
+    CachePolicy, Reuse, StaleCause, StaleReason, StoredHead, ValidateReason, Validity, VaryNames,
+};
 use larder_http::fields::cache_status::Forward;
 use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
+use larder_store::growing::are_whole_pieces;
 use larder_store::{CacheKey, Held, Lookup, Near, Recalled, RefreshFailure, Store, StoredResponse};
 use smallvec::SmallVec;
 
@@ -47,11 +50,11 @@ impl Found {
         }
     }
 
-    /// What may be used at once.
-    pub(crate) fn usable(&self) -> Option<&Arc<StoredResponse>> {
+    /// What may be used at once, or could be, had nothing invalidated it.
+    fn usable(&self) -> Option<&Arc<StoredResponse>> {
         match self {
             Self::Fresh { stored, .. } | Self::Refresh { stored, .. } => Some(stored),
-            Self::Ask(_) => None,
+            Self::Ask(ask) => ask.selected.as_ref().filter(|_| ask.invalidated),
         }
     }
 }
@@ -62,12 +65,15 @@ pub(crate) struct Ask {
     pub(crate) forward: Forward,
     /// The response that would be used, were it fresh.
     pub(crate) selected: Option<Arc<StoredResponse>>,
-    /// Responses of other requests to the same key; the origin may confirm one of them.
+    /// Responses of other requests to the same key; the origin may confirm one of those that
+    /// [suit](Self::others_offered) this one.
     pub(crate) others: SmallVec<[Arc<StoredResponse>; 4]>,
     /// A part of what is asked, and what of it is missing.
     pub(crate) part: Option<(Arc<StoredResponse>, Gap)>,
     /// Queueing is no use: what comes is for this client alone.
     pub(crate) alone: bool,
+    /// The selected response is asked about because something has invalidated it.
+    pub(crate) invalidated: bool,
     /// There is a mark: lately nothing that could be shared came for this key.
     pub(crate) marked: bool,
     /// A disk may have what memory has not.
@@ -82,6 +88,7 @@ impl Ask {
             others: SmallVec::new(),
             part: None,
             alone: false,
+            invalidated: false,
             marked: false,
             may_recall: false,
         }
@@ -113,6 +120,18 @@ impl Ask {
         Found::Ask(best)
     }
 
+    /// Whether a HEAD that nobody else's reasons keep to itself is fetched with GET: nothing is stored for its URL. Where
+    /// something else is, the HEAD says what has become of that at less cost.
+    pub(crate) fn fetches_with_get(&self, request: &RequestHead, rule: &RuleSettings) -> bool {
+        let is_nothing_there = self.forward == Forward::UriMiss && !self.marked;
+        request.method == Method::HEAD && rule.fetches_heads && is_nothing_there
+    }
+
+    /// Those of the others whose validators may be offered: the codings of their content suit the request.
+    pub(crate) fn others_offered(&self, request: &HeaderMap) -> SmallVec<[Arc<StoredResponse>; 4]> {
+        self.others.iter().filter(|other| other.head.vary.suits(request)).cloned().collect()
+    }
+
     /// The Vary of what is stored under the key, as far as it is known.
     pub(crate) fn expected(&self) -> Option<VaryNames> {
         let part = self.part.as_ref().map(|(part, _)| part);
@@ -122,14 +141,15 @@ impl Ask {
 
     /// On what ground the selected response is used without asking the origin: it has failed a moment ago, or is known to
     /// be down, and nothing forbids stale use in its place. Nobody waits for an origin to fail once more.
+    /// `head` is that of the selected response, as invalidations have left it.
     pub(crate) fn standing_in(
         &self,
-        now: Now,
-        policy: &CachePolicy,
+        head: &StoredHead,
+        (now, policy): (Now, &CachePolicy),
         is_origin_down: impl FnOnce() -> bool,
     ) -> Option<(&Arc<StoredResponse>, StaleReason)> {
         let stored = self.selected.as_ref().filter(|_| self.forward == Forward::Stale)?;
-        let may = |cause| larder_cache::may_stand_in(&stored.head, now, cause, policy);
+        let may = |cause| larder_cache::may_stand_in(head, now, cause, policy);
         let failed = match stored.refreshing.failure(now.monotonic, FAILURE_MEMORY) {
             Some(RefreshFailure::Error) => may(StaleCause::OriginError),
             Some(RefreshFailure::Dead) => may(StaleCause::OriginDead),
@@ -167,18 +187,18 @@ fn is_one(one: &Arc<StoredResponse>, other: &Arc<StoredResponse>) -> bool {
 }
 
 /// What to look for, and where.
-pub(crate) struct Sought<'a, H> {
+pub(crate) struct Sought<'a, V> {
     /// Whose stores, and by whose policy.
     pub(crate) rule: &'a RuleSettings,
     /// The handles of the worker that looks; `None` for a look that is no use.
     pub(crate) near: Option<&'a Near>,
     pub(crate) key: &'a CacheKey,
     pub(crate) request: &'a RequestHead,
-    /// Whether nothing has invalidated a response that is still in the index.
-    pub(crate) holds: H,
+    /// What invalidations have left of a response that is still in the index.
+    pub(crate) validity: V,
 }
 
-impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
+impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
     /// Looks: in the rule's own store, and where it may place responses elsewhere, there too.
     #[inline]
     pub(crate) fn look_up(&self, now: Now) -> Found {
@@ -199,15 +219,17 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
     }
 
     /// What a person put there goes before everything; a file that larder wrote, before what is in memory, unless that is
-    /// newer and on its way to be one.
+    /// newer and on its way to be one, or has a coding that the request takes: a file is the plain form, for everybody.
     fn look_up_beside_files(&self, store: &Store, filed: Filed, now: Now) -> Found {
         let (stored, would_wait) = match filed {
             Filed::ByHand(stored) => return self.judge(Held::Shared(stored), now),
-            Filed::Found(stored) if (self.holds)(&stored) => (Some(stored), false),
-            Filed::Found(gone) => {
-                store.forget(self.key, &gone);
-                (None, false)
-            }
+            Filed::Found(stored) => match (self.validity)(&stored) {
+                Validity::Gone => {
+                    store.forget(self.key, &stored);
+                    (None, false)
+                }
+                Validity::Good | Validity::Invalid { .. } => (Some(stored), false),
+            },
             Filed::Absent => (None, false),
             Filed::WouldWait => (None, true),
         };
@@ -215,8 +237,12 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
         // By the wall clock, which is what a file knows: within a millisecond what is in memory is the newer.
         let received = |stored: &StoredResponse| stored.head.freshness.received.wall;
         match (stored, in_memory) {
-            (Some(file), found) if found.usable().is_none_or(|newer| received(newer) < received(&file)) => {
-                self.judge(Held::Shared(file), now)
+            (Some(file), found)
+                if found.usable().is_none_or(|newer| {
+                    received(newer) < received(&file) && !newer.head.vary.codings().has_registered()
+                }) =>
+            {
+                self.judge_by_validity(Held::Shared(file), now)
             }
             (_, Found::Ask(ask)) => Found::Ask(Ask { may_recall: ask.may_recall || would_wait, ..ask }),
             (_, found) => found,
@@ -224,16 +250,22 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
     }
 
     fn look_up_in_memory(&self, store: &Store, now: Now) -> Found {
-        let selects = |response: &StoredResponse| response.head.vary.selects(&self.request.fields);
+        let selects = |response: &StoredResponse| {
+            let fit = response.head.vary.fit(&self.request.fields)?;
+            Some(fit.where_fresh(response.head.freshness.is_fresh(now)))
+        };
         for _ in 0..GONE_MAX {
             let ask = match store.lookup(self.near, self.key, now.monotonic, selects) {
-                Lookup::Selected(stored) if (self.holds)(&stored) && stored.body.is_there() => {
-                    return self.judge(stored, now);
-                }
-                Lookup::Selected(gone) => {
-                    store.remove_unusable(self.key, &gone);
-                    continue;
-                }
+                Lookup::Selected(stored) => match (self.validity)(&stored) {
+                    Validity::Good if stored.body.is_there() => return self.judge(stored, now),
+                    Validity::Invalid { .. } if stored.body.is_there() => {
+                        return self.judge_invalid(stored, now);
+                    }
+                    _ => {
+                        store.remove_unusable(self.key, &stored);
+                        continue;
+                    }
+                },
                 Lookup::HitForMiss => {
                     // A mark keeps nobody from what is there already.
                     return match self.look_for_parts(store, Ask::new(Forward::UriMiss), now) {
@@ -246,7 +278,7 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
                 Lookup::Absent => Ask::new(Forward::UriMiss),
                 Lookup::OtherVariant => Ask::new(Forward::Miss),
                 Lookup::VaryMiss(mut others) => {
-                    others.retain(|other| (self.holds)(other));
+                    others.retain(|other| (self.validity)(other) != Validity::Gone);
                     Ask { others, ..Ask::new(Forward::VaryMiss) }
                 }
             };
@@ -281,13 +313,33 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
 
     async fn recall_from(&self, store: &Store, now: Now) -> Recalled {
         let selects = |response: &StoredResponse| {
-            response.head.vary.selects(&self.request.fields) && (self.holds)(response)
+            response.head.vary.selects(&self.request.fields) && (self.validity)(response) != Validity::Gone
         };
         let whole = store.recall(self.key, false, now, selects).await;
         if whole != Recalled::Nothing || self.request.method != Method::GET {
             return whole;
         }
         store.recall(&self.key.of_parts(), true, now, selects).await
+    }
+
+    fn judge_by_validity(&self, stored: Held, now: Now) -> Found {
+        match (self.validity)(&stored) {
+            Validity::Good => self.judge(stored, now),
+            Validity::Invalid { .. } | Validity::Gone => self.judge_invalid(stored, now),
+        }
+    }
+
+    /// What was invalidated is not used before the origin has been asked, be it fresh or within a window.
+    fn judge_invalid(&self, stored: Held, now: Now) -> Found {
+        match self.judge(stored.clone(), now) {
+            Found::Ask(ask) if ask.selected.is_none() => Found::Ask(ask),
+            _ => {
+                let forward = ValidateReason::Invalidated.forward();
+                let alone = !stored.head.freshness.is_shareable();
+                let selected = Some(Arc::clone(&stored));
+                Found::Ask(Ask { selected, alone, invalidated: true, ..Ask::new(forward) })
+            }
+        }
     }
 
     fn judge(&self, stored: Held, now: Now) -> Found {
@@ -308,18 +360,23 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
         if self.request.method != Method::GET {
             return Found::Ask(ask);
         }
-        let is_ours =
-            |part: &StoredResponse| part.head.vary.selects(&self.request.fields) && (self.holds)(part);
+        let is_ours = |part: &StoredResponse| {
+            part.head.vary.selects(&self.request.fields) && (self.validity)(part) != Validity::Gone
+        };
         let answers = |stored: &StoredResponse| {
             let answer = |part| answer_part(self.request, &stored.head, part, stored.body.length(), now.wall);
             is_ours(stored) && stored.head.part.as_ref().and_then(answer).is_some()
         };
         let others = match store.lookup(None, &self.key.of_parts(), now.monotonic, answers) {
-            Lookup::Selected(part) => return self.judge(part, now),
+            Lookup::Selected(part) => return self.judge_by_validity(part, now),
             Lookup::VaryMiss(others) => others,
             Lookup::HitForMiss | Lookup::OtherVariant | Lookup::Absent => return Found::Ask(ask),
         };
+        // Of one that was invalidated nobody knows what the rest belongs to.
         let is_fresh = |stored: &Arc<StoredResponse>| {
+            if (self.validity)(stored) != Validity::Good {
+                return false;
+            }
             let reuse = larder_cache::reuse(&stored.head, self.request, now, &self.rule.policy);
             matches!(reuse, Reuse::Fresh { .. })
         };
@@ -332,12 +389,24 @@ impl<H: Fn(&StoredResponse) -> bool> Sought<'_, H> {
         let whole = range == RangeField::Absent || range.is_everything();
         let with_gap = |stored: Arc<StoredResponse>| {
             let gap = stored.head.part.as_ref()?.gap(stored.body.length())?;
-            // What is put together with the rest is read from memory.
-            stored.body.is_in_memory().then_some((stored, gap))
+            // What is in memory is put together with the rest as it is sent; what lies on disks is filled up there.
+            let can_be_completed = match stored.body.is_in_memory() {
+                true => gap.at_one_end().is_some(),
+                false => can_be_filled_up(&stored),
+            };
+            can_be_completed.then_some((stored, gap))
         };
-        let part = whole.then(|| parts.find_map(with_gap)).flatten();
+        let most = |(part, _): &(Arc<StoredResponse>, Gap)| part.body.length();
+        let part = whole.then(|| parts.filter_map(with_gap).max_by_key(most)).flatten();
         Found::Ask(Ask { forward: Forward::Partial, part, ..ask })
     }
+}
+
+/// Whether a part that lies on disks can be filled up there.
+fn can_be_filled_up(stored: &StoredResponse) -> bool {
+    let Some(part) = &stored.head.part else { return false };
+    let are_whole_pieces = part.complete.is_some_and(|complete| are_whole_pieces(part.runs(), complete));
+    are_whole_pieces && stored.body.is_there()
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use larder_store::listing::{Cursor, Entry};
 use larder_store::{CacheKey, Store};
 
 use crate::exchange::InvalidationKind;
-use crate::invalidate;
+use crate::invalidate::{self, How, UnderWay};
 use crate::key;
 use crate::proxy::{Proxy, Worker};
 pub use told::{Object, Objects, Purged, StoredObject, Varying};
@@ -53,7 +53,7 @@ pub enum ObjectsError {
     #[error("nothing is stored under {0}")]
     NotStored(String),
     /// Fewer responses are stored there.
-    #[error("under {url} lie {stored} responses, so there is no number {number}")]
+    #[error("{} stored under {url}, so there is no number {number}", responses(*stored as u64))]
     NoSuchResponse {
         /// The URL.
         url: String,
@@ -66,7 +66,7 @@ pub enum ObjectsError {
     #[error("what is stored under {0} cannot be read any more")]
     Unreadable(String),
     /// It is gone, and may come back after a crash.
-    #[error("{gone} responses are gone, but a disk did not confirm that, so they may come back: ask again")]
+    #[error("{} gone, but a disk did not confirm that and may bring it back: ask again", responses(*gone))]
     NotDurable {
         /// How many responses went.
         gone: u64,
@@ -77,6 +77,14 @@ pub enum ObjectsError {
     /// The thread that looked is lost.
     #[error("the look was lost")]
     Lost,
+}
+
+/// So many responses, with the verb that goes with them.
+fn responses(count: u64) -> String {
+    match count {
+        1 => "1 response is".to_owned(),
+        count => format!("{count} responses are"),
+    }
 }
 
 impl ObjectsError {
@@ -97,7 +105,7 @@ impl ObjectsError {
 /// Which page of a listing.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// What URLs begin with: `http://host/path`, `host/path`, or a host alone; empty for all.
+    /// What URLs begin with: `http://host/path`, `host/path`, or a host alone; empty for all. A `*` may follow.
     pub prefix: String,
     /// Where the page before ended.
     pub cursor: Option<String>,
@@ -126,7 +134,7 @@ impl Url {
     }
 }
 
-/// What URLs begin with.
+/// What URLs begin with. A host alone is meant as a whole; with `*` behind it, it is what hosts begin with.
 struct Prefix {
     scheme: Option<Scheme>,
     base: Vec<u8>,
@@ -141,9 +149,10 @@ impl Prefix {
             front.eq_ignore_ascii_case(name).then_some((scheme, rest))
         });
         let (scheme, rest) = named.map_or((None, text), |(scheme, rest)| (Some(scheme), rest));
+        let (rest, is_open) = rest.strip_suffix('*').map_or((rest, false), |rest| (rest, true));
         let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let base = [host.to_ascii_lowercase().as_bytes(), path.as_bytes()].concat();
-        Self { scheme, is_host: path.is_empty() && !host.is_empty(), base }
+        Self { scheme, is_host: path.is_empty() && !host.is_empty() && !is_open, base }
     }
 
     fn is_of(&self, base: &[u8]) -> bool {
@@ -208,19 +217,22 @@ impl Worker {
     /// Dropped, it has gone, and whether that is durable nobody knows.
     pub async fn purge(&self, url: &str) -> Result<Purged, ObjectsError> {
         let parsed = Url::parse(url)?;
-        let plan = Arc::clone(&self.furnished.load().plan);
         let flights = &self.proxy.flights;
-        let stores = plan.stores.iter().map(|store| &**store);
-        let ground = |key: &_, number| flights.invalidate(key, number, None);
+        let stores = self.proxy.stores();
+        let under_way =
+            UnderWay { any: &|_| true, tell: &|key: &_, number, _| flights.invalidate(key, number, None) };
         let authority = parsed.authority.as_str();
         let forms = Arc::new(self.forms(&parsed));
-        let filed = files::Filed::of(&plan.stores, authority, &forms);
+        let filed = files::Filed::of(&stores, authority, &forms);
         let files = filed.count().await;
-        let gone = invalidate::invalidate(&self.proxy.numbering, stores, authority, &forms, ground) + files;
-        self.metrics.invalidated(&InvalidationKind::Purge);
+        let (numbering, how) = (&self.proxy.numbering, (How::Remove, self.proxy.clock.now()));
+        let done = invalidate::invalidate(numbering, &stores, (authority, &forms), how, &under_way);
+        let gone = done.removed + files;
+        // On the admin's thread, which counts in cells of its own.
+        self.proxy.metrics.aside().invalidated(&InvalidationKind::Purge);
         let synced = async {
             let mut first = filed.remove().await;
-            for disks in plan.stores.iter().filter_map(|store| store.disks()) {
+            for disks in stores.iter().filter_map(|store| store.disks()) {
                 let synced = disks.sync().await.map_err(Into::into);
                 first = first.and(synced);
             }

@@ -25,7 +25,13 @@ impl House {
         let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
         let settings = MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 };
         let path = folder.path().join("d1");
-        let disk = Disk::open(DiskSettings { path, size: DiskSize::Bytes(64 << 20), idle: None }).unwrap();
+        let disk = Disk::open(DiskSettings {
+            path,
+            size: DiskSize::Bytes(64 << 20),
+            idle: None,
+            files: Default::default(),
+        })
+        .unwrap();
         let disks = Disks::new(Layout::Single, vec![disk], 1 << 20);
         let memory = Store::in_memory(&settings);
         let with_disk = Store::new(&settings, Some(disks));
@@ -42,8 +48,10 @@ impl House {
             store_from: Default::default(),
             places: Vec::new(),
             refresh_ahead: false,
+            invalidate: Some(Default::default()),
             collapse_wait: None,
             min_uses: 1,
+            fetches_heads: true,
             key,
             debug: false,
             request: FieldEdits::default(),
@@ -70,6 +78,7 @@ impl House {
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
         let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
+        proxy.recover(&[Arc::clone(&memory), Arc::clone(&with_disk)]);
         let worker = Arc::new(proxy.worker(0, plan.unwrap()).unwrap());
         let stores = vec![("memory".to_owned(), memory), ("disk".to_owned(), with_disk)];
         Self { worker, stores, clock, _folder: folder }
@@ -173,6 +182,11 @@ fn a_prefix_is_a_host_or_the_beginning_of_a_url() {
         ("http://a.test/X", "a.test/x", false),
         ("http://", "a.test/x", true),
         ("/x", "a.test/x", false),
+        ("*", "a.test/x", true),
+        ("a.tes*", "a.test/x", true),
+        ("a.test*", "a.test.example/x", true),
+        ("http://a.test/*", "a.test/x", true),
+        ("a.test/x*", "a.test/y", false),
     ] {
         assert_eq!(Prefix::parse(prefix).is_of(base.as_bytes()), is_of, "{prefix} {base}");
     }

@@ -4,6 +4,7 @@
 //! empty. Nothing in them can steer a terminal: what came over the network is escaped.
 
 use http::header::CONTENT_TYPE;
+use larder_cache::Validity;
 use larder_http::fields::date;
 use larder_http::time::Now;
 use larder_store::listing::Entry;
@@ -76,8 +77,17 @@ pub struct StoredObject {
     pub variant: Vec<Option<String>>,
     /// The fields that it varies by.
     pub vary: Vec<Varying>,
-    /// Whether one of its cache groups was invalidated: it is stored still, and never used again.
+    /// Whether an unsafe request has invalidated it, or one of its cache groups: it is not used again before a validation.
     pub invalidated: bool,
+    /// The cookies that it sets, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cookies: Vec<String>,
+    /// Cookies that it came with and that were not stored, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cookies_withheld: Vec<String>,
+    /// Whether it is not even used for that: it is stored still, and never used again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
     /// Its fields; empty in a listing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
@@ -100,12 +110,17 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> Sto
     let file = entry.file.as_ref().map(|_| "files".to_owned());
     let varying = |(name, value): (http::HeaderName, _)| Varying { name: name.to_string(), value };
     let target = printable(entry.target());
+    let is_by_hand = entry.file.as_ref().is_some_and(|file| file.is_by_hand);
+    let validity = match is_by_hand {
+        true => Validity::Good,
+        false => proxy.numbering.validity_of(&entry.key, &head.groups, entry.number),
+    };
     StoredObject {
         url: format!("{}://{}{target}", entry.scheme.as_str(), entry.authority.as_str()),
         store: store.to_owned(),
         places: memory.into_iter().chain(disks).chain(file).collect(),
         file: entry.file.as_ref().map(|file| printable(file.path.as_os_str().as_encoded_bytes())),
-        by_hand: entry.file.as_ref().is_some_and(|file| file.is_by_hand),
+        by_hand: is_by_hand,
         status: head.status.as_u16(),
         content_type: head.fields.map.get(CONTENT_TYPE).map(|value| printable(value.as_bytes())),
         body_bytes: entry.body_bytes,
@@ -119,7 +134,10 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> Sto
         stored_at: printable(date::format(head.freshness.received.wall).as_bytes()),
         variant: key::values(entry.key.variant()).unwrap_or_default(),
         vary: head.vary.told().into_iter().map(varying).collect(),
-        invalidated: !proxy.numbering.groups().hold(&head.groups, entry.number),
+        invalidated: validity != Validity::Good,
+        gone: validity == Validity::Gone,
+        cookies: larder_cache::cookies_of(&head.fields.map),
+        cookies_withheld: head.relieved.names().map(str::to_owned).collect(),
         fields: Vec::new(),
     }
 }

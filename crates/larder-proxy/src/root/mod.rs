@@ -4,23 +4,67 @@
 //! Names resolve beneath the root only: the kernel is asked to refuse anything that would leave it (`openat2` with
 //! `RESOLVE_BENEATH`), whatever `..`, symbolic links or races are tried. Names that begin with a dot are hidden.
 //! No read blocks a worker: what the kernel's name cache can answer is asked inline (`RESOLVE_CACHED`), the rest goes to
-//! the pool for blocking calls. Deliberately absent: listings of directories.
+//! the pool for blocking calls.
+//! The directory is the one that the path leads to, at most [`LOOK_EVERY`] ago: a deployment may rename it, switch a link, or
+//! remove and build it anew. The first request after that time looks, on the pool where it is anyway; none waits for the look
+//! of another. While the path leads nowhere there are no files. Deliberately absent: listings of directories.
 
 mod file;
 mod open;
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
 use http::{HeaderMap, Method};
 use larder_http::message::RequestHead;
 
 pub(crate) use file::StaticFile;
 
-/// A document root, opened once.
+/// How long a directory is used before it is looked again where its path leads.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// A document root.
 pub(crate) struct Root {
-    directory: Arc<OwnedFd>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: PathBuf,
+    /// What the path led to; nothing while it leads nowhere.
+    directory: ArcSwapOption<OwnedFd>,
+    opened: Instant,
+    /// When the next look is due, in milliseconds since `opened`.
+    next_look: AtomicU64,
+}
+
+impl Shared {
+    /// Whether a look is due; says so to one of those who ask.
+    fn is_due(&self) -> bool {
+        let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let due = self.next_look.load(Ordering::Relaxed);
+        let next = now.saturating_add(LOOK_EVERY.as_millis() as u64);
+        now >= due && self.next_look.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Looks where the path leads. Blocks; runs on the pool.
+    fn look_again(&self) {
+        match open::directory(&self.path) {
+            Ok(there) => {
+                let before = self.directory.load();
+                let is_same = before.as_ref().is_some_and(|before| open::is_same(before, &there));
+                if !is_same {
+                    self.directory.store(Some(Arc::new(there)));
+                }
+            }
+            Err(error) if open::is_gone(&error) => self.directory.store(None),
+            // Of another reason than the directory, no descriptor left for instance: it is used as long as it can be.
+            Err(_) => {}
+        }
+    }
 }
 
 /// What the root has for a request.
@@ -37,7 +81,10 @@ impl Root {
     /// # Errors
     /// Not there, not a directory, or not permitted.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
-        Ok(Self { directory: Arc::new(open::directory(path)?) })
+        let directory = ArcSwapOption::from_pointee(open::directory(path)?);
+        let next_look = AtomicU64::new(LOOK_EVERY.as_millis() as u64);
+        let (path, opened) = (path.to_owned(), Instant::now());
+        Ok(Self { shared: Arc::new(Shared { path, directory, opened, next_look }) })
     }
 
     /// Looks for a file. Errors of the file system mean that there is none: the origin may know better.
@@ -51,12 +98,21 @@ impl Root {
         let Some(name) = file_name(&path) else {
             return Found::Nothing;
         };
-        if open::is_surely_absent(&self.directory, &name) {
+        let is_due = self.shared.is_due();
+        let is_absent = |directory: &Arc<OwnedFd>| open::is_surely_absent(directory, &name);
+        if !is_due && self.shared.directory.load().as_ref().is_none_or(is_absent) {
             return Found::Nothing;
         }
-        let directory = Arc::clone(&self.directory);
+        let shared = Arc::clone(&self.shared);
         let with_slash = path.ends_with('/');
-        let opened = tokio::task::spawn_blocking(move || open::open(&directory, &name, with_slash)).await;
+        let open = move || {
+            if is_due {
+                shared.look_again();
+            }
+            let directory = shared.directory.load_full().ok_or(std::io::ErrorKind::NotFound)?;
+            open::open(&directory, &name, with_slash)
+        };
+        let opened = tokio::task::spawn_blocking(open).await;
         match opened {
             Ok(Ok(open::Opened::File(file))) => Found::File(file),
             Ok(Ok(open::Opened::Directory)) => {
@@ -108,6 +164,64 @@ mod tests {
         let parsed = Target::parse(bytes::Bytes::from_static(target.as_bytes())).unwrap();
         let found = parsed.canonical_path().ok().and_then(|path| file_name(&path));
         assert_eq!(found.as_deref(), name.map(str::as_bytes), "{target}");
+    }
+
+    /// What a root has for a target, as soon as it is that: a path is looked at again after a while.
+    async fn comes_to(root: &Root, target: &'static str, wanted: Option<&str>) {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let found = match root.find(&crate::testing::request(target)).await {
+                Found::File(file) => match file.body(0..file.size()) {
+                    larder_http::body::Body::Full(bytes) => Some(bytes),
+                    _ => None,
+                },
+                Found::Directory(_) | Found::Nothing => None,
+            };
+            if found.as_deref() == wanted.map(str::as_bytes) {
+                return;
+            }
+            assert!(Instant::now() < until, "{target} stays {found:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_root_is_the_directory_that_its_path_leads_to_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let release = |name: &str| {
+            let release = folder.path().join(name);
+            std::fs::create_dir(&release).unwrap();
+            std::fs::write(release.join("a"), name).unwrap();
+            release
+        };
+        let path = folder.path().join("dist");
+        let (one, two) = (release("one"), release("two"));
+        // A link that is switched.
+        std::os::unix::fs::symlink(&one, &path).unwrap();
+        let root = Root::open(&path).unwrap();
+        comes_to(&root, "/a", Some("one")).await;
+        let next = folder.path().join("next");
+        std::os::unix::fs::symlink(&two, &next).unwrap();
+        std::fs::rename(&next, &path).unwrap();
+        comes_to(&root, "/a", Some("two")).await;
+        // Gone for a while; then another directory, which was built elsewhere.
+        std::fs::remove_file(&path).unwrap();
+        comes_to(&root, "/a", None).await;
+        let three = release("three");
+        std::fs::rename(&three, &path).unwrap();
+        comes_to(&root, "/a", Some("three")).await;
+        // Renamed away with its content still there, and removed and made anew in one go.
+        std::fs::rename(&path, folder.path().join("old")).unwrap();
+        release("dist");
+        comes_to(&root, "/a", Some("dist")).await;
+        std::fs::remove_dir_all(&path).unwrap();
+        release("dist");
+        std::fs::write(path.join("a"), "anew").unwrap();
+        comes_to(&root, "/a", Some("anew")).await;
+        // Nothing outside of it is ever reached.
+        std::fs::write(folder.path().join("secret"), "secret").unwrap();
+        std::os::unix::fs::symlink("../secret", path.join("b")).unwrap();
+        comes_to(&root, "/b", None).await;
     }
 
     #[test]

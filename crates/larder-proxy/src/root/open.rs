@@ -28,6 +28,19 @@ pub(super) fn directory(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
+/// Whether two descriptors are of one directory.
+pub(super) fn is_same(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let identity = |directory| fstat(directory).map(|status| (status.st_dev, status.st_ino));
+    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Whether an error says that a path leads to no directory that may be read.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let codes = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::ACCESS, Errno::NAMETOOLONG];
+    Errno::from_io_error(error).is_some_and(|error| codes.contains(&error))
+}
+
 /// Whether the kernel's name cache alone says that there is no such name. Never waits for a disk.
 pub(super) fn is_surely_absent(root: &OwnedFd, name: &[u8]) -> bool {
     if name.is_empty() {

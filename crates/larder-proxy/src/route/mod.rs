@@ -11,6 +11,7 @@ mod matcher;
 mod paths;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use larder_http::message::RequestHead;
 use larder_http::target::{ClimbsAboveRoot, Target};
@@ -32,6 +33,8 @@ pub(crate) struct Site {
     rules: RuleTable,
     /// What each rule decides, and last what holds where none matches.
     decided: Box<[Arc<RuleSettings>]>,
+    /// Whether a WebSocket was asked for that this site does not pass on.
+    pub(crate) has_refused_upgrade: AtomicBool,
 }
 
 impl Router {
@@ -44,7 +47,8 @@ impl Router {
         let sites = sites.into_iter().map(|settings| {
             let rules = RuleTable::new(settings.rules.iter().map(|(rule, _)| rule))?;
             let decided = settings.rules.iter().map(|(_, decided)| decided).chain([&settings.otherwise]);
-            Ok(Arc::new(Site { decided: decided.cloned().collect(), settings, rules }))
+            let decided = decided.cloned().collect();
+            Ok(Arc::new(Site { decided, settings, rules, has_refused_upgrade: AtomicBool::new(false) }))
         });
         Ok(Self { hosts, sites: sites.collect::<Result<_, _>>()? })
     }

@@ -5,9 +5,11 @@
 //! alone or gives up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use larder_cache::StaleReason;
+use http::Method;
+use larder_cache::{StaleReason, ValidateReason, Validity};
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::time::Now;
 use larder_listen::Interims;
@@ -15,11 +17,12 @@ use larder_store::{CacheKey, Held, Near, StoredResponse};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::landed::{Landed, Told, is_usable, land, wait};
-use super::{refresh, reply};
+use super::landed::{Landed, Told, Wish, is_usable, land, outlast, wait};
+use super::{refresh, reply, resume};
 use crate::collapse::{Landing, Seat, Trip};
 use crate::exchange::{BY_HAND, Exchange, RefreshKind, Reply};
 use crate::failure::Failure;
+use crate::fetch::Hop;
 use crate::forward::{self, Candidates, Job, Share};
 use crate::lookup::{Ask, Found, Sought};
 use crate::proxy::{Furnished, Worker};
@@ -56,10 +59,14 @@ impl Quest<'_> {
             furnished: Arc::clone(self.furnished),
             settings: Arc::clone(exchange.settings()),
             origin: self.origin,
-            hop: exchange.hop,
+            hop: Hop {
+                via: self.furnished.choice(self.origin).is_none_or(|choice| choice.via),
+                ..exchange.hop
+            },
             affinity: exchange.affinity(self.furnished.choice(self.origin), false),
             orphan_time: self.furnished.plan.orphan_time,
             content: self.content.clone(),
+            before: offered.selected.clone(),
             offered,
             seldom: false,
             completing: None,
@@ -73,6 +80,8 @@ pub(super) struct Looked {
     key: CacheKey,
     ask: Ask,
     now: Now,
+    /// The last invalidation then.
+    arrived: u64,
 }
 
 /// Looks, without waiting for anything. What is stored is the answer wherever it may be.
@@ -80,34 +89,56 @@ pub(super) struct Looked {
 #[inline(always)]
 pub(super) fn look(quest: &Quest<'_>, exchange: &Exchange, now: Now) -> Result<Reply, Box<Looked>> {
     let key = key::key(&exchange.head, &exchange.settings().key, &quest.content);
-    match use_stored(quest, exchange, &key, now) {
+    match use_stored(quest, exchange, &key, None, now) {
         Ok(reply) => Ok(reply),
-        Err(ask) => Err(Box::new(Looked { key, ask, now })),
+        Err(ask) => {
+            let arrived = quest.worker.proxy.numbering.current();
+            Err(Box::new(Looked { key, ask, now, arrived }))
+        }
     }
 }
 
 /// What the index has. With `near` it may come by a handle of the worker's own; without, it is a look under a lock that others
-/// wait for, or one that is no use.
-fn find(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, near: Option<&Near>, now: Now) -> Found {
-    sought(quest, exchange, key, near).look_up(now)
+/// wait for, or one that is no use. Of a request that `arrived` a while ago, what was fetched since is new enough for it.
+#[inline(always)]
+fn find(
+    quest: &Quest<'_>,
+    exchange: &Exchange,
+    key: &CacheKey,
+    (near, arrived): (Option<&Near>, Option<u64>),
+    now: Now,
+) -> Found {
+    sought(quest, exchange, key, (near, arrived)).look_up(now)
 }
 
+#[inline(always)]
 fn sought<'a>(
     quest: &'a Quest<'_>,
     exchange: &'a Exchange,
     key: &'a CacheKey,
-    near: Option<&'a Near>,
-) -> Sought<'a, impl Fn(&StoredResponse) -> bool> {
-    let groups = quest.worker.proxy.numbering.groups();
-    let holds = |stored: &StoredResponse| groups.hold(&stored.head.groups, stored.number);
-    Sought { rule: exchange.settings(), near, key, request: &exchange.head, holds }
+    (near, arrived): (Option<&'a Near>, Option<u64>),
+) -> Sought<'a, impl Fn(&StoredResponse) -> Validity> {
+    let numbering = &quest.worker.proxy.numbering;
+    let is_newer = move |stored: &StoredResponse| arrived.is_some_and(|arrived| stored.number >= arrived);
+    let validity = move |stored: &StoredResponse| match numbering.validity(key, stored) {
+        Validity::Invalid { .. } if is_newer(stored) => Validity::Good,
+        validity => validity,
+    };
+    Sought { rule: exchange.settings(), near, key, request: &exchange.head, validity }
 }
 
 /// The answer from what is stored, fresh or standing in, with a refresh behind it where one is due. Fails with what there
 /// is to ask the origin.
 #[inline(always)]
-fn use_stored(quest: &Quest<'_>, exchange: &Exchange, key: &CacheKey, now: Now) -> Result<Reply, Ask> {
-    use_found(quest, exchange, key, now, find(quest, exchange, key, Some(&quest.worker.near), now))
+fn use_stored(
+    quest: &Quest<'_>,
+    exchange: &Exchange,
+    key: &CacheKey,
+    arrived: Option<u64>,
+    now: Now,
+) -> Result<Reply, Ask> {
+    let found = find(quest, exchange, key, (Some(&quest.worker.near), arrived), now);
+    use_found(quest, exchange, key, (now, arrived), found)
 }
 
 /// The same from what a look has found.
@@ -116,10 +147,10 @@ fn use_found(
     quest: &Quest<'_>,
     exchange: &Exchange,
     key: &CacheKey,
-    now: Now,
+    (now, arrived): (Now, Option<u64>),
     found: Found,
 ) -> Result<Reply, Ask> {
-    let find_again = || find(quest, exchange, key, None, quest.worker.proxy.clock.now());
+    let find_again = || find(quest, exchange, key, (None, arrived), quest.worker.proxy.clock.now());
     let refresh = |stored: &Arc<StoredResponse>, kind| {
         refresh::refresh(quest, exchange, key, (stored, kind), || find_again().has(stored));
     };
@@ -135,12 +166,12 @@ fn use_found(
             }
             let stale = ttl.is_zero().then_some(StaleReason::MaxStale.token());
             let status = hit(&stored, stale.or(stored.body.is_by_hand().then_some(BY_HAND)));
-            return reply::from_stored(exchange, stored, age, now, status).ok_or_else(Ask::gone);
+            return from_stored(quest, exchange, stored, age, now, status).ok_or_else(Ask::gone);
         }
         Found::Refresh { stored, age } => {
             refresh(&stored, RefreshKind::Behind);
             let status = hit(&stored, Some(StaleReason::WhileRevalidate.token()));
-            return reply::from_stored(exchange, stored, age, now, status).ok_or_else(Ask::gone);
+            return from_stored(quest, exchange, stored, age, now, status).ok_or_else(Ask::gone);
         }
         Found::Ask(ask) => ask,
     };
@@ -148,14 +179,33 @@ fn use_found(
     if !ask.may_recall && larder_cache::only_if_cached(&exchange.head, &exchange.settings().policy) {
         return Ok(reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED));
     }
-    let Some((stored, reason)) = refresh::standing_in(quest, exchange, &ask, now) else {
+    let Some((stored, head, reason)) = refresh::standing_in(quest, exchange, (key, &ask), now) else {
         return Err(ask);
     };
+    let ttl_seconds = Some(head.freshness.ttl_seconds(now));
     let unchanged = || matches!(find_again(), Found::Ask(again) if again.is_same(&ask));
     refresh::refresh(quest, exchange, key, (stored, RefreshKind::Down), unchanged);
     let age = stored.head.freshness.age(now);
-    let status = hit(stored, Some(reason.token()));
-    reply::from_stored(exchange, Held::Shared(Arc::clone(stored)), age, now, status).ok_or_else(Ask::gone)
+    let status = CacheStatus { ttl_seconds, ..hit(stored, Some(reason.token())) };
+    from_stored(quest, exchange, Held::Shared(Arc::clone(stored)), age, now, status).ok_or_else(Ask::gone)
+}
+
+/// The same as [`reply::from_stored`], for a client that may read so slowly that the store lets go of the body.
+#[inline(always)]
+pub(super) fn from_stored(
+    quest: &Quest<'_>,
+    exchange: &Exchange,
+    stored: Held,
+    age: Duration,
+    now: Now,
+    status: CacheStatus,
+) -> Option<Reply> {
+    if !stored.body.may_be_let_go() {
+        return reply::from_stored(exchange, stored, age, now, status);
+    }
+    let head = Arc::clone(&stored.head);
+    let Reply { response, status } = reply::from_stored(exchange, stored, age, now, status)?;
+    Some(Reply { response: resume::resumable(quest, exchange, &head, response), status })
 }
 
 /// Looks, where that has not been done, and where it is not enough, asks the origin once for all who wait.
@@ -174,10 +224,10 @@ pub(super) async fn cached(
             Err(looked) => *looked,
         },
     };
-    let Looked { key, ask, now } = looked;
+    let Looked { key, ask, now, arrived } = looked;
     let mut first = Some((ask, now));
     let settings = Arc::clone(exchange.settings());
-    let groups = worker.proxy.numbering.groups();
+    let numbering = &worker.proxy.numbering;
     let mut alone = larder_cache::is_personal(&exchange.head, &settings.policy);
     let (mut looks, mut lost) = (0, 0);
     let (mut impatient, mut went_alone) = (false, false);
@@ -188,7 +238,7 @@ pub(super) async fn cached(
             Some(first) => first,
             None => {
                 let now = worker.proxy.clock.now();
-                match use_stored(&quest, exchange, &key, now) {
+                match use_stored(&quest, exchange, &key, Some(arrived), now) {
                     Ok(reply) => return reply,
                     Err(ask) => (ask, now),
                 }
@@ -196,8 +246,9 @@ pub(super) async fn cached(
         };
         // Once per request: what was not found on the disks then is not there.
         let may_recall = ask.may_recall && !std::mem::replace(&mut recalled, true);
-        if may_recall && let Some(found) = sought(&quest, exchange, &key, None).recall(now).await {
-            match use_found(&quest, exchange, &key, now, found) {
+        let aside = (None, Some(arrived));
+        if may_recall && let Some(found) = sought(&quest, exchange, &key, aside).recall(now).await {
+            match use_found(&quest, exchange, &key, (now, Some(arrived)), found) {
                 Ok(reply) => return reply,
                 Err(other) => ask = other,
             }
@@ -209,16 +260,22 @@ pub(super) async fn cached(
         looks += 1;
         alone |= ask.alone || looks > LOOKS_MAX;
         // Under a mark the client's conditions and range are the origin's to answer.
-        let head = match ask.marked {
+        let mut head = match ask.marked {
             true => exchange.head.clone(),
             false => fetch::for_everyone(&exchange.head),
         };
+        // What is for this client alone, or not to be stored yet, costs the origin no content.
+        if !alone && !seldom && ask.fetches_with_get(&exchange.head, &settings) {
+            head.method = Method::GET;
+        }
         let trip = Trip {
             key: &key,
             rule: Arc::as_ptr(&settings).addr(),
             request: &Arc::new(head),
             expected: ask.expected(),
-            number: worker.proxy.numbering.current(),
+            wants_content: exchange.head.method != Method::HEAD,
+            number: numbering.current(),
+            arrived,
             begun: now,
         };
         let flights = &worker.proxy.flights;
@@ -231,9 +288,11 @@ pub(super) async fn cached(
             Seat::Lead(guard, follower)
         } else {
             let usable = |landing: &Landing| {
-                groups.hold(&landing.head.groups, landing.number) && is_usable(exchange, &landing.head, now)
+                let is_new = landing.number >= arrived;
+                (is_new || numbering.is_good(&key, &landing.head, landing.number))
+                    && is_usable(exchange, &landing.head, now)
             };
-            let unchanged = || match find(&quest, exchange, &key, None, worker.proxy.clock.now()) {
+            let unchanged = || match find(&quest, exchange, &key, aside, worker.proxy.clock.now()) {
                 Found::Fresh { .. } | Found::Refresh { .. } => false,
                 Found::Ask(again) => again.is_same(&ask),
             };
@@ -242,7 +301,8 @@ pub(super) async fn cached(
         let (follower, share) = match seat {
             Seat::Lead(guard, follower) => {
                 let (give, take) = oneshot::channel();
-                let offered = Candidates { selected: ask.selected.clone(), others: ask.others.clone() };
+                let others = ask.others_offered(&exchange.head.fields);
+                let offered = Candidates { selected: ask.selected.clone(), others };
                 let job = quest.job(exchange, offered, give);
                 let affinity = exchange.affinity(furnished.choice(quest.origin), true);
                 let job = Job { completing: ask.part.clone(), seldom, affinity, ..job };
@@ -251,6 +311,21 @@ pub(super) async fn cached(
                 (follower, Some(take))
             }
             Seat::Follow(follower) => (follower, None),
+            Seat::After(follower) => {
+                let waited = exchange.collapse_wait.unwrap_or_default();
+                let patience = settings.collapse_wait.map(|patience| patience.saturating_sub(waited));
+                let patience =
+                    patience.map(|patience| (patience, || flights.turn_alone(&key, Instant::now())));
+                let is_over = outlast(follower, patience).await;
+                let waited = worker.proxy.clock.now().since(&now);
+                exchange.collapse_wait = Some(exchange.collapse_wait.unwrap_or_default() + waited);
+                if !is_over {
+                    (alone, impatient) = (true, true);
+                }
+                // Whoever began before this request came is waited for once.
+                looks -= 1;
+                continue;
+            }
             Seat::LookAgain => continue,
             Seat::Full => return reply::failed(Outcome::Forwarded(ask.forward), Failure::WAITERS_FULL),
         };
@@ -268,9 +343,15 @@ pub(super) async fn cached(
             (alone, impatient) = (true, true);
             continue;
         }
-        match land(&quest, exchange, &ask, told, collapsed) {
+        let wish = Wish { key: &key, ask: &ask, arrived };
+        match land(&quest, exchange, &wish, told, collapsed) {
             Landed::Reply(mut reply) => {
-                reply.status.detail = reply.status.detail.or(went_alone.then_some(COLLAPSE_WAIT));
+                let why = ask.invalidated.then_some(ValidateReason::Invalidated.token());
+                let detail = &mut reply.status.detail;
+                *detail = detail.or(went_alone.then_some(COLLAPSE_WAIT)).or(why);
+                if ask.invalidated {
+                    worker.metrics.request_invalidated();
+                }
                 return *reply;
             }
             Landed::GoAlone => alone = true,

@@ -3,23 +3,25 @@
 //! In: the flight, and what the request would be content with. Out: a reply, or that it has to look again, go alone, or count
 //! one more lost fetch. A follower takes what somebody else's request brought only where it may use that as it is.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{AGE, CACHE_CONTROL};
+use http::header::{AGE, CACHE_CONTROL, SET_COOKIE};
 use http::{HeaderMap, StatusCode};
 use larder_cache::{StaleCause, StaleReason, StoredHead};
 use larder_http::fields::age;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::time::Now;
 use larder_listen::Interims;
-use larder_store::Held;
+use larder_store::{CacheKey, Held};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::cached::Quest;
-use super::reply;
+use super::cached::{Quest, from_stored};
+use super::{reply, resume};
 use crate::collapse::{Event, Follower};
-use crate::exchange::{Exchange, Reply};
+use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
 use crate::failure::Failure;
 use crate::forward::Share;
 use crate::lookup::Ask;
@@ -73,6 +75,23 @@ pub(super) async fn wait(
     }
 }
 
+/// Waits until a flight is over that began before something was invalidated; false where it takes longer than `patience`, and
+/// then until it is this client's turn.
+pub(super) async fn outlast(
+    follower: Follower,
+    patience: Option<(Duration, impl FnOnce() -> Instant)>,
+) -> bool {
+    !matches!(wait(follower, None, &Interims::default(), patience).await, Told::TooLate)
+}
+
+/// What a request has looked for.
+pub(super) struct Wish<'a> {
+    pub(super) key: &'a CacheKey,
+    pub(super) ask: &'a Ask,
+    /// The last invalidation when it came: what was fetched after that is new enough for it.
+    pub(super) arrived: u64,
+}
+
 /// What comes of what was told.
 pub(super) enum Landed {
     Reply(Box<Reply>),
@@ -85,22 +104,25 @@ pub(super) enum Landed {
 pub(super) fn land(
     quest: &Quest<'_>,
     exchange: &mut Exchange,
-    ask: &Ask,
+    wish: &Wish<'_>,
     told: Told,
     collapsed: bool,
 ) -> Landed {
     let (worker, furnished) = (quest.worker, quest.furnished);
+    let ask = wish.ask;
     let now = worker.proxy.clock.now();
     let mut status = CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(ask.forward)) };
     let reply = match told {
         Told::Unshared => return Landed::GoAlone,
-        // It was the leader's session: with one of its own, a request cannot lead for others either.
-        Told::NotForOthers if larder_cache::has_session(&exchange.head, &exchange.settings().policy) => {
+        // It was the leader's cookie: with one of its own, a request cannot lead for others either.
+        Told::NotForOthers
+            if larder_cache::has_personal_cookie(&exchange.head, &exchange.settings().policy) =>
+        {
             return Landed::GoAlone;
         }
         Told::NotForOthers => return Landed::LookAgain,
         Told::Lost | Told::TooLate => return Landed::Lost,
-        Told::Failed(failure) => reply::stale_or_failed(worker, exchange, ask, failure, status),
+        Told::Failed(failure) => reply::stale_or_failed(worker, exchange, (wish.key, ask), failure, status),
         Told::Share(Share::Passed(flown)) => {
             exchange.origin_time = Some(flown.delay);
             let met = flown.answer.tag;
@@ -112,25 +134,35 @@ pub(super) fn land(
             // A 304 may bring fields that a condition of the client does not hold for any more: then it wants the
             // whole, which a part is not.
             let is_enough = respond::has_what_is_asked(&exchange.head, &stored, now.wall);
-            if !is_enough || collapsed && !is_for(worker, exchange, (&stored.head, stored.number), now) {
+            if !is_enough || collapsed && !is_for(worker, exchange, wish, (&stored.head, stored.number), now)
+            {
                 return Landed::LookAgain;
             }
             status.forward_status = Some(StatusCode::NOT_MODIFIED);
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             let age = stored.head.freshness.age(now);
-            let reply = reply::from_stored(exchange, Held::Shared(stored), age, now, status);
+            let reply = from_stored(quest, exchange, Held::Shared(stored), age, now, status);
             let Some(mut reply) = reply else { return Landed::LookAgain };
+            if own.contains_key(SET_COOKIE) {
+                reply.status.detail = Some(COOKIES_WITHHELD);
+            }
             // The age is ours to tell, also where the origin withholds its own from others.
             own.remove(AGE);
             reply.response.head.fields.extend(own);
             reply
         }
         Told::Share(Share::StandIn(stored, error)) => {
-            let (head, cause) = (&stored.head, StaleCause::OriginError);
-            let allowed = larder_cache::may_serve_stale(head, now, cause, &exchange.settings().policy);
+            // What was removed meanwhile is for those who came before that.
+            let head = match worker.proxy.numbering.head_of(wish.key, &stored) {
+                Some(head) => head,
+                None if collapsed => return Landed::LookAgain,
+                None => Cow::Borrowed(&*stored.head),
+            };
+            let cause = StaleCause::OriginError;
+            let allowed = larder_cache::may_serve_stale(&head, now, cause, &exchange.settings().policy);
             let is_ours = || {
-                head.vary.selects(&exchange.head.fields)
-                    && worker.proxy.numbering.groups().hold(&head.groups, stored.number)
+                larder_cache::is_shared_with(&exchange.head, &head.freshness, &exchange.settings().policy)
+                    && head.vary.selects(&exchange.head.fields)
                     && respond::has_what_is_asked(&exchange.head, &stored, now.wall)
             };
             if collapsed && !(allowed.is_ok() && is_ours()) {
@@ -140,14 +172,15 @@ pub(super) fn land(
             status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
             status.detail = Some(allowed.unwrap_or(StaleReason::StaleIfError).token());
             let age = head.freshness.age(now);
-            match reply::from_stored(exchange, Held::Shared(stored), age, now, status) {
+            drop(head);
+            match from_stored(quest, exchange, Held::Shared(stored), age, now, status) {
                 Some(reply) => reply,
                 None => return Landed::LookAgain,
             }
         }
         Told::Share(Share::Landing { landing, mut own, seat }) => {
             let head = &landing.head;
-            if collapsed && !is_for(worker, exchange, (head, landing.number), now) {
+            if collapsed && !is_for(worker, exchange, wish, (head, landing.number), now) {
                 return Landed::LookAgain;
             }
             let Some(mut response) = reply::from_landing(exchange, &landing, &mut status, now) else {
@@ -156,7 +189,7 @@ pub(super) fn land(
                     Landed::Reply(Box::new(reply::stale_or_failed(
                         worker,
                         exchange,
-                        ask,
+                        (wish.key, ask),
                         Failure::BODY_BROKEN,
                         status,
                     )))
@@ -164,24 +197,36 @@ pub(super) fn land(
                     Landed::GoAlone
                 };
             };
+            exchange.verdict = Some(Arc::clone(&landing.verdict));
             // The leader's place was held for it until here.
             drop(seat);
             if collapsed {
                 own.insert(AGE, age::format(head.freshness.age(now)));
             }
+            if own.contains_key(SET_COOKIE) {
+                status.detail = status.detail.or(Some(COOKIES_WITHHELD));
+            }
             response.head.fields.extend(own);
+            if landing.body.may_be_let_go() {
+                response = resume::resumable(quest, exchange, head, response);
+            }
             Reply { response, status }
         }
     };
     Landed::Reply(Box::new(reply))
 }
 
-/// Whether what somebody else's request brought is for a follower too: its Vary selects it, no invalidation since the
-/// fetch began names one of its groups, and it may be used as it is.
-fn is_for(worker: &Worker, exchange: &Exchange, (head, number): (&StoredHead, u64), now: Now) -> bool {
-    head.vary.selects(&exchange.head.fields)
-        && worker.proxy.numbering.groups().hold(&head.groups, number)
-        && is_usable(exchange, head, now)
+/// Whether what somebody else's request brought is for a follower too: its Vary selects it, nothing that concerns it was
+/// invalidated between the beginning of the fetch and the request, and it may be used as it is.
+fn is_for(
+    worker: &Worker,
+    exchange: &Exchange,
+    wish: &Wish<'_>,
+    (head, number): (&StoredHead, u64),
+    now: Now,
+) -> bool {
+    let is_new = || number >= wish.arrived || worker.proxy.numbering.is_good(wish.key, head, number);
+    head.vary.selects(&exchange.head.fields) && is_new() && is_usable(exchange, head, now)
 }
 
 /// Whether it may be used as it is. What came after this request did is as new as any wish could ask for, and as fresh as

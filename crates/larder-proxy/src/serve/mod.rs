@@ -13,6 +13,8 @@ mod pass;
 mod post;
 mod refresh;
 mod reply;
+mod resume;
+mod turned_away;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -22,14 +24,15 @@ use std::task::{Context, Poll};
 
 use arc_swap::Guard;
 use bytes::Bytes;
+use http::HeaderValue;
 use http::header::VIA;
 use larder_http::body::Body;
-use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
+use larder_http::fields::cache_status::{Forward, Outcome};
 use larder_http::fields::cookie;
 use larder_http::message::{Request, RequestHead, Response};
 use larder_http::target::Target;
 use larder_listen::Interims;
-use larder_observe::RouteId;
+
 use larder_origin::ServerTag;
 
 use crate::exchange::{Exchange, Receipt, Reply, Route};
@@ -38,7 +41,7 @@ use crate::fetch::{self, Hop};
 use crate::proxy::{Furnished, Worker};
 use crate::root::Found as File;
 use crate::settings::ProxySettings;
-use crate::{key, respond, route};
+use crate::{key, route};
 use cached::{Looked, Quest};
 use content::Taken;
 
@@ -63,29 +66,33 @@ impl Future for Serving {
 
 /// Serves one request.
 pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Serving {
-    let Request { mut head, body, websocket, peer } = request;
+    let Request { mut head, body, websocket, trailers, peer } = request;
     let entered = match enter(worker.furnished.load(), &mut head, peer.remote.ip()) {
         Ok(entered) => entered,
         Err(failure) => {
-            worker.metrics.request(RouteId::default(), &head.method, failure.status);
-            let mut response = respond::failure(failure);
-            let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
-            response.head.cache_status = Some(status);
-            return Serving::Answered(Some((response, Receipt(None))));
+            let answered = turned_away::answer(worker, &head, peer.remote.ip(), failure);
+            return Serving::Answered(Some(answered));
         }
     };
-    let inside = Inside { body, websocket };
+    let inside = Inside { body, websocket, announced: trailers.announced };
     let mut exchange = Exchange {
         route: entered.route,
         sent_target: entered.sent_target,
         client: entered.client,
         origin: None,
-        hop: Hop { peer, is_waiting: true, trusted: entered.trusted },
+        hop: Hop {
+            peer,
+            is_waiting: true,
+            trusted: entered.trusted,
+            takes_trailers: trailers.takes,
+            via: true,
+        },
         server: entered.server,
         keyed: false,
         started: worker.proxy.clock.now(),
         collapse_wait: None,
         origin_time: None,
+        verdict: None,
         head,
     };
     let looked = match look_at_once(worker, &mut exchange, &inside) {
@@ -97,7 +104,12 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
     let (worker, interims) = (Arc::clone(worker), interims.clone());
     Serving::Underway(Box::pin(async move {
         let furnished = Arc::clone(exchange.route.furnished());
-        let reply = decide(&worker, &furnished, &mut exchange, inside, looked, &interims).await;
+        let refuses_upgrade = inside.websocket && !exchange.site().settings.websocket;
+        let mut reply = decide(&worker, &furnished, &mut exchange, inside, looked, &interims).await;
+        if refuses_upgrade {
+            worker.proxy.complain_of_upgrade(exchange.site());
+            reply::tell_upgrade_is_off(&mut reply);
+        }
         if let (Outcome::Forwarded(_), Some(origin)) = (reply.status.outcome, exchange.site().settings.origin)
         {
             exchange.origin = furnished.origin(origin).map(|(choice, _)| Arc::clone(&choice.name));
@@ -116,7 +128,7 @@ fn look_at_once(
     let (furnished, site) = (exchange.route.furnished(), &exchange.site().settings);
     let is_plain = is_get(exchange)
         && inside.body.is_empty()
-        && !(inside.websocket && site.websocket)
+        && !inside.websocket
         && exchange.settings().passes_by(&exchange.head.method).is_none()
         && exchange.route.root().is_none();
     let origin = site.origin.filter(|origin| is_plain && furnished.origin(*origin).is_some())?;
@@ -134,6 +146,8 @@ fn is_get(exchange: &Exchange) -> bool {
 struct Inside {
     body: Body,
     websocket: bool,
+    /// The trailers that are announced for the body.
+    announced: Option<Box<HeaderValue>>,
 }
 
 /// A request that has found where it belongs.

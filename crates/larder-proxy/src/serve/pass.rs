@@ -16,8 +16,10 @@ use larder_origin::OriginResponse;
 use super::{Inside, post, reply};
 use crate::exchange::{Exchange, InvalidationKind, Reply};
 use crate::failure::Failure;
-use crate::invalidate::durable;
+use crate::fetch::Hop;
+use crate::invalidate::{How, UnderWay, durable};
 use crate::proxy::{Furnished, Worker};
+use crate::settings::Invalidate;
 use crate::{fetch, forward, invalidate, key};
 
 /// A request that only its own client can use: to the origin and back, and gone when the client leaves.
@@ -33,13 +35,15 @@ pub(super) async fn pass(
     let websocket = inside.websocket && exchange.site().settings.websocket;
     let sink: larder_origin::InterimSink = Arc::new(move |interim| interims.push(interim));
     let choice = furnished.choice(origin);
-    let to = (exchange.hop, exchange.affinity(choice, true));
-    let request = fetch::outgoing(&exchange.head, inside.body, websocket, to, Some(sink));
+    let hop = Hop { via: choice.is_none_or(|choice| choice.via), ..exchange.hop };
+    let to = (hop, exchange.affinity(choice, true));
+    let mut request = fetch::outgoing(&exchange.head, inside.body, websocket, to, Some(sink));
+    request.trailers.announced = inside.announced;
     let acted = match larder_cache::is_safe(&exchange.head.method) {
         true => forward::ask(worker, furnished, origin, request).await.map(|(a, times)| (a, times, None)),
         false => {
             let kept = post::ForGet::before_sending(worker, exchange);
-            let settle = invalidation(worker, furnished, exchange, kept);
+            let settle = invalidation(worker, exchange, kept);
             let acted = forward::act(worker, furnished, origin, request, settle);
             acted.await.unwrap_or(Err(Failure::FETCH_LOST))
         }
@@ -56,49 +60,62 @@ pub(super) async fn pass(
     directives::strip(&mut fields, &exchange.settings().policy.controls);
     exchange.stay(choice, answer.tag, &mut fields);
     let status = CacheStatus { forward_status: Some(answer.status), ..CacheStatus::new(Outcome::Own) };
+    reply::announce(&mut fields, answer.announced);
     let mut response = reply::passed(exchange, answer.status, fields, answer.body, answer.content_length);
     response.tunnel = tunnel;
     Reply { response, status }
 }
 
 /// What to do when an unsafe request has been answered, or nobody knows how (RFC 9111 4.4): its URI and those that the
-/// answer names are invalidated, in every form in which this site may key them. Gives back what keeps its own answer.
+/// answer names are invalidated, in every form in which this site may key them and in every store that there is by then. Gives
+/// back what keeps its own answer.
 fn invalidation(
     worker: &Arc<Worker>,
-    furnished: &Arc<Furnished>,
     exchange: &Exchange,
     kept: Option<post::ForGet>,
 ) -> impl FnOnce(Option<&OriginResponse>) -> Option<post::ForGet> + Send + 'static {
-    let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
+    let worker = Arc::clone(worker);
     let (site, mut head) = (Arc::clone(exchange.site()), exchange.head.clone());
     head.target = exchange.raw_target().clone();
+    let mode = exchange.settings().invalidate;
     move |answer| {
-        let gone = match answer {
+        let Some(mode) = mode else { return kept };
+        let named = match answer {
             Some(answer) => larder_cache::invalidates(&head, answer.status, &answer.fields),
             None => vec![head.target.clone()],
         };
-        if gone.is_empty() {
+        if named.is_empty() {
             return kept;
         }
-        let (numbering, mut kept) = (&worker.proxy.numbering, kept);
+        let (proxy, now) = (&worker.proxy, worker.proxy.clock.now());
+        let how = match mode {
+            Invalidate::Validate => How::Validate(Some(now.monotonic)),
+            Invalidate::Remove => How::Remove,
+        };
+        let (stores, mut kept) = (proxy.stores(), kept);
         if let Some(OriginResponse { fields, .. }) = answer {
-            let gone = GroupTags::invalidated_by(head.scheme, &head.authority, fields);
+            let named = GroupTags::invalidated_by(head.scheme, &head.authority, fields);
             let own = GroupTags::of(head.scheme, &head.authority, fields);
             let since = kept.as_ref().map_or(0, |kept| kept.guard().number());
-            let number = numbering.invalidate_groups(&gone, &own, since);
-            if !gone.is_empty() {
-                let number = number.unwrap_or_else(|| numbering.current());
-                durable::note_groups(&furnished.plan.stores, &head, fields, number);
+            let (number, was_good) = proxy.numbering.invalidate_groups((&named, how), &own, since);
+            if !named.is_empty() {
+                durable::note_groups(&stores, (&head, fields), (number, how, now));
             }
-            kept = kept.and_then(|kept| kept.after_invalidating(number));
+            kept = kept.filter(|_| was_good).map(|kept| kept.after_invalidating(number));
         }
-        let forms: Vec<Target> = gone.iter().flat_map(|target| site.forms(target, key::normalise)).collect();
-        let flights = &worker.proxy.flights;
-        let stores = furnished.plan.stores.iter().map(|store| &**store);
+        let forms: Vec<Target> = named.iter().flat_map(|target| site.forms(target, key::normalise)).collect();
         let cause = kept.as_ref().map(post::ForGet::guard);
-        let ground = |key: &_, number| flights.invalidate(key, number, cause);
-        invalidate::invalidate(numbering, stores, head.authority.as_str(), &forms, ground);
+        let flights = &proxy.flights;
+        let under_way = UnderWay {
+            any: &|key| flights.any_of_base(key, cause),
+            tell: &|key, number, how| match how {
+                How::Remove => flights.invalidate(key, number, cause),
+                How::Validate(_) => flights.outdate(key, number, cause),
+            },
+        };
+        let under = (head.authority.as_str(), &forms[..]);
+        let done = invalidate::invalidate(&proxy.numbering, &stores, under, (how, now), &under_way);
         worker.metrics.invalidated(&InvalidationKind::UnsafeMethod);
-        kept
+        kept.map(|kept| kept.after_invalidating(done.number))
     }
 }

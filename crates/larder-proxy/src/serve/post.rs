@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
+use http::header::SET_COOKIE;
 use larder_cache::{ExchangeTimes, Storability};
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_origin::{Affinity, OriginResponse};
@@ -16,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::reply;
 use crate::collapse::{FlightGuard, Trip};
-use crate::exchange::{Exchange, Reply};
+use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
 use crate::failure::Failure;
 use crate::forward::{self, Candidates, Job, Share};
 use crate::key;
@@ -53,7 +54,9 @@ impl ForGet {
             rule: Arc::as_ptr(settings).addr(),
             request: &Arc::new(exchange.head.clone()),
             expected: None,
+            wants_content: true,
             number: worker.proxy.numbering.current(),
+            arrived: worker.proxy.numbering.current(),
             begun: exchange.started,
         });
         Some(Self { settings: Arc::clone(settings), guard })
@@ -64,16 +67,23 @@ impl ForGet {
         &self.guard
     }
 
-    /// The answer invalidated what is older than `number`; `None` where it was overtaken itself.
-    pub(super) fn after_invalidating(mut self, number: Option<u64>) -> Option<Self> {
-        self.guard.is_newer_than(number?);
-        Some(self)
+    /// The answer invalidated what is older than `number`, and is newer than that itself.
+    pub(super) fn after_invalidating(mut self, number: u64) -> Self {
+        if !self.is_overtaken() {
+            self.guard.is_newer_than(number);
+        }
+        self
+    }
+
+    /// Whether another request has invalidated what the answer is about.
+    fn is_overtaken(&self) -> bool {
+        !self.guard.is_valid() || self.guard.outdated().is_some()
     }
 
     /// Whether the answer may be kept: nothing has overtaken it, and no rule forbids it.
     pub(super) fn takes(&self, exchange: &Exchange, answer: &OriginResponse, times: ExchangeTimes) -> bool {
         let judged = || forward::judge(&exchange.head, answer, times, &self.settings.policy);
-        self.guard.is_valid() && matches!(judged(), Storability::Storable(_))
+        !self.is_overtaken() && matches!(judged(), Storability::Storable(_))
     }
 
     /// Sends the answer to the client while it is stored.
@@ -81,7 +91,7 @@ impl ForGet {
         mut self,
         worker: &Arc<Worker>,
         furnished: &Arc<Furnished>,
-        exchange: &Exchange,
+        exchange: &mut Exchange,
         origin: usize,
         (answer, times): (OriginResponse, ExchangeTimes),
     ) -> Reply {
@@ -99,6 +109,7 @@ impl ForGet {
             orphan_time: furnished.plan.orphan_time,
             content: Bytes::new(),
             offered: Candidates::default(),
+            before: None,
             seldom,
             completing: None,
             leader,
@@ -111,6 +122,10 @@ impl ForGet {
                 let response = reply::from_landing(exchange, &landing, &mut status, now);
                 drop(seat);
                 if let Some(mut response) = response {
+                    exchange.verdict = Some(Arc::clone(&landing.verdict));
+                    if own.contains_key(SET_COOKIE) {
+                        status.detail = status.detail.or(Some(COOKIES_WITHHELD));
+                    }
                     response.head.fields.extend(own);
                     return Reply { response, status };
                 }

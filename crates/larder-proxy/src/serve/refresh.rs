@@ -5,12 +5,13 @@
 //! fetch that brings something replaces what is stored, and with it everything that is noted here; one that fails is not
 //! begun anew by the next request but after a pause.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use larder_cache::StaleReason;
 use larder_cache::stale::REFRESH_PAUSE;
+use larder_cache::{StaleReason, StoredHead};
 use larder_http::time::Now;
 use larder_store::{CacheKey, StoredResponse};
 use tokio::sync::oneshot;
@@ -50,13 +51,17 @@ pub(super) fn refresh(
     let Some(place) = Place::take(&proxy.refreshes) else {
         return quest.worker.metrics.refresh_put_off();
     };
-    let head = fetch::for_refresh(&exchange.head, stored.head.part.as_ref());
+    let mut head = fetch::for_refresh(&exchange.head, stored.head.part.as_ref());
+    // What comes is to take the place of this one, not to stand beside it.
+    stored.head.vary.ask_for_codings(&mut head.fields);
     let trip = Trip {
         key,
         rule: Arc::as_ptr(exchange.settings()).addr(),
         request: &Arc::new(head),
         expected: Some(stored.head.vary.names().clone()),
+        wants_content: true,
         number: proxy.numbering.current(),
+        arrived: proxy.numbering.current(),
         begun: now,
     };
     if let Seat::Lead(guard, _) = proxy.flights.board(trip, |_| true, unchanged) {
@@ -65,7 +70,7 @@ pub(super) fn refresh(
         let job = quest.job(exchange, offered, leader);
         // Nobody is expected: what is slow would be begun again and again otherwise, and never be there.
         let orphan_time = job.orphan_time.saturating_mul(ORPHAN_TIMES);
-        let hop = Hop { is_waiting: false, ..job.hop };
+        let hop = Hop { is_waiting: false, takes_trailers: false, ..job.hop };
         quest.worker.metrics.refreshed(&kind);
         tokio::spawn(async move {
             let _place = place;
@@ -105,13 +110,15 @@ pub(super) fn is_due_ahead(exchange: &Exchange, stored: &StoredResponse, ttl: Du
 pub(super) fn standing_in<'a>(
     quest: &Quest<'_>,
     exchange: &Exchange,
-    ask: &'a Ask,
+    (key, ask): (&CacheKey, &'a Ask),
     now: Now,
-) -> Option<(&'a Arc<StoredResponse>, StaleReason)> {
+) -> Option<(&'a Arc<StoredResponse>, Cow<'a, StoredHead>, StaleReason)> {
     let policy = &exchange.settings().policy;
-    let (stored, reason) = ask.standing_in(now, policy, || quest.furnished.is_down(quest.origin))?;
+    let head = quest.worker.proxy.numbering.head_of(key, ask.selected.as_ref()?)?;
+    let is_down = || quest.furnished.is_down(quest.origin);
+    let (stored, reason) = ask.standing_in(&head, (now, policy), is_down)?;
     let asks_itself = !larder_cache::may_refresh_with(&exchange.head, &stored.head, policy)
         && quest.furnished.has_prospect(quest.origin)
         && stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE);
-    (!asks_itself).then_some((stored, reason))
+    (!asks_itself).then_some((stored, head, reason))
 }

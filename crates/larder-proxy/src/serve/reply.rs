@@ -5,18 +5,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TYPE, LOCATION};
+use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TYPE, LOCATION, TRAILER};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use larder_cache::{Answer, StaleCause};
+use larder_cache::{Answer, StaleCause, StoredHead};
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{Response, ResponseHead};
 use larder_http::time::Now;
 use larder_origin::OriginResponse;
-use larder_store::Held;
+use larder_store::{CacheKey, Held};
 
 use crate::collapse::Landing;
-use crate::exchange::{Exchange, Reply};
+use crate::exchange::{Exchange, NotStored, Reply, UPGRADE_IS_OFF};
 use crate::failure::Failure;
 use crate::forward::{Flown, Kept};
 use crate::lookup::Ask;
@@ -28,21 +28,22 @@ use crate::root;
 pub(super) fn stale_or_failed(
     worker: &Arc<Worker>,
     exchange: &Exchange,
-    ask: &Ask,
+    (key, ask): (&CacheKey, &Ask),
     failure: Failure,
     mut status: CacheStatus,
 ) -> Reply {
     let now = worker.proxy.clock.now();
     status.detail = Some(failure.detail);
     let cause = StaleCause::OriginDead;
-    let stale = ask.selected.as_ref().filter(|stored| {
-        failure.dead
-            && larder_cache::may_serve_stale(&stored.head, now, cause, &exchange.settings().policy).is_ok()
-    });
-    match stale {
-        Some(stored) => {
-            status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
-            let age = stored.head.freshness.age(now);
+    let selected = ask.selected.as_ref().filter(|_| failure.dead);
+    let head = selected.and_then(|stored| worker.proxy.numbering.head_of(key, stored));
+    let may = |head: &StoredHead| {
+        larder_cache::may_serve_stale(head, now, cause, &exchange.settings().policy).is_ok()
+    };
+    match selected.zip(head.filter(|head| may(head))) {
+        Some((stored, head)) => {
+            status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
+            let age = head.freshness.age(now);
             from_stored(exchange, Held::Shared(Arc::clone(stored)), age, now, status)
                 .unwrap_or_else(|| Reply { response: respond::failure(failure), status })
         }
@@ -89,8 +90,15 @@ pub(super) fn passed(
     content_length: Option<u64>,
 ) -> Response {
     let is_head = exchange.head.method == http::Method::HEAD;
-    let body = if is_head { respond::unsent(content_length) } else { body };
+    let body = if is_head { respond::unsent(content_length.or_else(|| body.length())) } else { body };
     Response::new(ResponseHead::new(status, fields), body)
+}
+
+/// Names the trailers that come behind a body which is passed on. The listener takes the field out where it sends none.
+pub(super) fn announce(fields: &mut HeaderMap, announced: Option<HeaderValue>) {
+    if let Some(announced) = announced {
+        fields.insert(TRAILER, announced);
+    }
 }
 
 /// The origin's answer for this client alone, and what it did to what is stored.
@@ -99,9 +107,11 @@ pub(super) fn flown(exchange: &Exchange, flown: Flown, mut status: CacheStatus, 
     status.forward_status = Some(forward_status);
     match kept {
         Kept::Nothing(reason) => status.detail = Some(reason.token()),
+        Kept::Unread => status.detail = Some(NotStored::Unread.token()),
         Kept::Updated(freshness) => status.ttl_seconds = Some(freshness.ttl_seconds(now)),
     }
-    let OriginResponse { status: code, fields, body, content_length, .. } = *answer;
+    let OriginResponse { status: code, mut fields, body, content_length, announced, .. } = *answer;
+    announce(&mut fields, announced);
     let response = passed(exchange, code, fields, body, content_length);
     Reply { response: conditionally(exchange, response, now), status }
 }
@@ -113,7 +123,7 @@ fn conditionally(exchange: &Exchange, response: Response, now: Now) -> Response 
     match larder_cache::answer(&exchange.head, head.status, &head.fields, None, now.wall) {
         Answer::NotModified => {
             let mut fields = response.head.fields;
-            for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE] {
+            for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, TRAILER] {
                 fields.remove(name);
             }
             Response::new(ResponseHead::new(StatusCode::NOT_MODIFIED, fields), Body::Empty)
@@ -126,6 +136,14 @@ fn conditionally(exchange: &Exchange, response: Response, now: Now) -> Response 
 pub(super) fn failed(outcome: Outcome, failure: Failure) -> Reply {
     let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(outcome) };
     Reply { response: respond::failure(failure), status }
+}
+
+/// Says that the client asked for a WebSocket and the site passes none on, unless there is a failure to tell.
+pub(super) fn tell_upgrade_is_off(reply: &mut Reply) {
+    let CacheStatus { outcome, forward_status, .. } = reply.status;
+    if outcome == Outcome::Hit || forward_status.is_some() {
+        reply.status.detail = Some(UPGRADE_IS_OFF);
+    }
 }
 
 /// A static file.

@@ -12,13 +12,14 @@ use smallvec::SmallVec;
 
 use super::address::{Address, Place};
 use super::error::{DiskError, Refused};
-use super::format::journal::{Entry as JournalEntry, NOTE_BYTES_MAX};
+use super::format::journal::Entry as JournalEntry;
 use super::format::record::{HEADER_BYTES, PIECE_REF_BYTES};
 use super::index::Places;
+use super::notes::Note;
 use super::object::{Content, INLINE_BYTES_MAX, Object};
 use super::owner::Owner;
 use super::piece::{Assembly, PIECE_BYTES_MAX, Piece};
-use super::queue::{JOB_BYTES, Job, RecordJob};
+use super::queue::{JOB_BYTES, Job, Queue, RecordJob};
 use super::{Disk, Shared};
 use crate::key::CacheKey;
 
@@ -97,15 +98,34 @@ impl Shared {
         }
     }
 
-    /// Whether anything may be written at this moment.
-    pub(super) fn admit(&self, cost: u64) -> Result<(), Refused> {
+    /// Whether anything may be written at this moment; a refusal is counted.
+    fn admit(&self, into: impl FnOnce(&Queue) -> Result<(), Refused>) -> Result<(), Refused> {
+        self.try_admit(into).map_err(|why| self.counts.refuse(why))
+    }
+
+    fn try_admit(&self, into: impl FnOnce(&Queue) -> Result<(), Refused>) -> Result<(), Refused> {
         if self.health.is_failing() && self.health.pause().is_some() {
-            return Err(self.counts.refuse(Refused::Failing));
+            return Err(Refused::Failing);
         }
         if self.health.is_without_room() {
-            return Err(self.counts.refuse(Refused::NoRoom));
+            return Err(Refused::NoRoom);
         }
-        self.queue.admit(cost).map_err(|why| self.counts.refuse(why))
+        into(&self.queue)
+    }
+}
+
+/// The right to put a piece into the queue of a disk; given back on drop.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    shared: Arc<Shared>,
+    cost: u64,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if self.cost > 0 {
+            self.shared.queue.give_back(self.cost);
+        }
     }
 }
 
@@ -180,7 +200,11 @@ impl Disk {
             return Err(shared.counts.refuse(Refused::TooLarge));
         }
         let cost = (key + object.head.len() + in_memory) as u64 + JOB_BYTES;
-        shared.admit(cost).map(|()| cost)
+        let admitted = match &object.content {
+            Content::Inline(_) => shared.admit(|queue| queue.admit(cost)),
+            Content::Pieces(_) => shared.admit(|queue| queue.admit_list(cost)),
+        };
+        admitted.map(|()| cost)
     }
 
     /// Writes a piece of a large content, at most [`PIECE_BYTES_MAX`]; returns at once. A piece that nobody holds any more
@@ -197,14 +221,31 @@ impl Disk {
     /// # Errors
     /// As [`Disk::put_piece`].
     pub(crate) fn put_piece_of(self: &Arc<Self>, owner: Owner, bytes: Bytes) -> Result<Piece, Refused> {
-        if bytes.len() > PIECE_BYTES_MAX {
-            return Err(self.shared.counts.refuse(Refused::TooLarge));
+        let admitted = self.admit_piece(bytes.len()).map_err(|why| self.shared.counts.refuse(why))?;
+        Ok(self.put_admitted(owner, bytes, admitted))
+    }
+
+    /// Counts a piece of so many bytes in, if it is taken at this moment. A refusal is not counted.
+    pub(crate) fn admit_piece(self: &Arc<Self>, bytes: usize) -> Result<Admitted, Refused> {
+        if bytes > PIECE_BYTES_MAX {
+            return Err(Refused::TooLarge);
         }
-        let cost = bytes.len() as u64 + JOB_BYTES;
-        self.shared.admit(cost)?;
+        let cost = bytes as u64 + JOB_BYTES;
+        self.shared.try_admit(|queue| queue.admit(cost))?;
+        Ok(Admitted { shared: Arc::clone(&self.shared), cost })
+    }
+
+    /// Writes a piece that was counted in; as [`Disk::put_piece`].
+    pub(crate) fn put_admitted(&self, owner: Owner, bytes: Bytes, mut admitted: Admitted) -> Piece {
         let piece = Piece::queued(self.id(), bytes);
+        let cost = std::mem::take(&mut admitted.cost);
         self.shared.enqueue(Job::Piece { owner, piece: piece.clone(), cost });
-        Ok(piece)
+        piece
+    }
+
+    /// Counts a piece that was left out because the disk does not keep up.
+    pub(crate) fn count_left_out(&self) {
+        self.shared.counts.refuse(Refused::QueueFull);
     }
 
     /// Takes one response out; written down without waiting.
@@ -234,15 +275,15 @@ impl Disk {
         gone.len() as u64
     }
 
-    /// Writes a predicate of the caller's down, at most 1 KiB of it; it is among [`Disk::notes`] at the next start.
-    pub fn note(&self, number: u64, bytes: &[u8]) {
-        self.shared.note_number(number);
-        let bytes = bytes.get(..NOTE_BYTES_MAX).unwrap_or(bytes).to_vec();
-        self.shared.journal(&[JournalEntry::Note { number, bytes }]);
+    /// Writes a predicate of the caller's down; it is among [`Disk::notes`] at the next start. One of more than 16 KiB stands
+    /// for everything with a smaller number.
+    pub fn note(&self, note: &Note) {
+        self.shared.note_number(note.number);
+        self.shared.journal(&[JournalEntry::Note(note.clone().bounded())]);
     }
 
     /// The notes that were found when the disk was opened, in the order of their numbers. Handed out once.
-    pub fn notes(&self) -> Vec<(u64, Vec<u8>)> {
+    pub fn notes(&self) -> Vec<Note> {
         std::mem::take(&mut *self.notes.lock())
     }
 

@@ -50,7 +50,8 @@ impl Disk {
         let segment = (!place.is_pending()).then(|| shared.segments.find(place.segment())).flatten();
         let segment = segment.ok_or(ReadError::Gone)?;
         let read = |length: usize| {
-            sys::read_up_to(&segment.file, length, place.offset()).map_err(|error| {
+            let read = segment.file.get().and_then(|file| sys::read_up_to(&file, length, place.offset()));
+            read.map_err(|error| {
                 shared.counts.read_errors.add(1);
                 shared.health.failed("cannot read", &error);
                 ReadError::Failed(error.kind())

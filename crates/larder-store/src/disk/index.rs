@@ -275,6 +275,10 @@ impl Index {
         shard.iter_hash(base).filter(|entry| entry.base == base).map(|entry| entry.place).collect()
     }
 
+    pub(super) fn has_base(&self, base: u64) -> bool {
+        self.shard(base).read().find(base, |entry| entry.base == base).is_some()
+    }
+
     pub(super) fn holds(&self, base: u64, place: Place) -> bool {
         let shard = self.shard(base).read();
         shard.find(base, |entry| entry.base == base && entry.place == place).is_some()

@@ -2,11 +2,14 @@
 //!
 //! In: the same addresses and pieces as elsewhere. Out: answers from memory, at once.
 
+use std::sync::Arc;
+use std::task::Waker;
+
 use super::address::{Address, Place};
 use super::error::Refused;
 use super::piece::{Now, Piece};
-use super::settings::files_max;
 use super::{Disk, DiskSettings};
+use crate::backlog::Backlog;
 
 impl Address {
     /// The hash of the base under the disk's own seed: what rendezvous hashing draws with.
@@ -40,14 +43,29 @@ impl Disk {
         self.shared.index.awaits_tag(at.base, at.tag(identity))
     }
 
-    /// How many files the disk may have open at once.
-    pub fn files_max(&self) -> usize {
-        files_max(self.usage().max_bytes, self.shared.segment_bytes)
+    /// Closes files that are open beyond what the disk may have now.
+    pub(crate) fn close_surplus(&self) {
+        self.shared.handles.close_surplus(0);
     }
 
     /// Where to look for a key of these two levels.
     pub(crate) fn address_at(&self, base: &[u8], variant: &[u8]) -> Address {
         self.shared.superblock.seed.address(base, variant)
+    }
+
+    /// From now on its queue may borrow of its store's memory.
+    pub(crate) fn borrow_from(&self, backlog: &Arc<Backlog>) {
+        self.shared.queue.borrow_from(backlog);
+    }
+
+    /// Wakes `waker` once the queue may have room again, or never will.
+    pub(crate) fn await_room(&self, waker: &Waker) {
+        self.shared.queue.await_room(waker);
+    }
+
+    /// Whether a good part of what may wait has been written.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.shared.queue.is_drained()
     }
 
     /// Reads that wait for the disk.
@@ -79,6 +97,27 @@ impl Disk {
         if let Some(place) = self.shared.index.remove_tag(at.base, at.tag(identity)) {
             self.shared.remove_for_good(place);
         }
+    }
+
+    /// As if it had just failed; or as if it worked again.
+    #[cfg(test)]
+    pub(crate) fn leave_alone(&self, is_left: bool) {
+        match is_left {
+            true => self.shared.health.failed("test", &std::io::Error::other("test")),
+            false => self.shared.health.worked(),
+        }
+    }
+
+    /// Takes nothing more in.
+    #[cfg(test)]
+    pub(crate) fn close_queue(&self) {
+        self.shared.queue.close();
+    }
+
+    /// Has the writer write nothing; or again.
+    #[cfg(test)]
+    pub(crate) fn hold_back(&self, is_held: bool) {
+        self.shared.queue.hold_back(is_held);
     }
 
     /// Makes the queue refuse everything, as one that is full does; or no longer.

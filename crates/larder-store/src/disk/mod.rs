@@ -15,12 +15,14 @@ mod format;
 mod fsck;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+mod handles;
 mod heads;
 mod health;
 mod in_flight;
 mod index;
 mod journal;
 mod layouts;
+mod notes;
 mod object;
 mod owner;
 mod piece;
@@ -52,12 +54,15 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 pub use address::{Address, Place};
+pub(crate) use change::Admitted;
 pub use error::{DiskError, ReadError, Refused};
 pub use fsck::{Report, fsck};
+pub use handles::FilesMax;
 pub use heads::RecordHead;
 pub use health::DiskEvent;
 pub(crate) use health::next_pause;
 pub use index::{Cursor, Listing, NoCursor, Places};
+pub use notes::Note;
 pub use object::{Content, Found, FoundContent, INLINE_BYTES_MAX, Object};
 pub(crate) use owner::Owner;
 pub use piece::{PIECE_BYTES_MAX, Piece, Pin};
@@ -66,6 +71,7 @@ pub use settings::{DISK_BYTES_MIN, DiskSettings, DiskSize};
 pub use usage::{DiskUsage, RefusedCounts};
 
 use format::superblock::Superblock;
+use handles::Handles;
 use health::Health;
 use in_flight::InFlight;
 use index::Index;
@@ -94,7 +100,7 @@ pub struct Disk {
     writer: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<JoinHandle<()>>>,
     findings: Vec<Finding>,
-    notes: Mutex<Vec<(u64, Vec<u8>)>>,
+    notes: Mutex<Vec<Note>>,
 }
 
 /// What the disk's own threads and its callers share.
@@ -111,6 +117,7 @@ struct Shared {
     replaced: Replaced,
     in_flight: InFlight,
     segments: Segments,
+    handles: Arc<Handles>,
     space: Space,
     queue: Queue,
     journal: Journal,
@@ -197,6 +204,11 @@ impl Disk {
     /// into memory only. Another key may hide behind the same hashes: [`Found::is_of`] tells.
     pub fn find(&self, at: &Address) -> Places {
         self.shared.index.find(at)
+    }
+
+    /// Whether anything lies under a base, whatever its variant.
+    pub fn has_base(&self, at: &Address) -> bool {
+        self.shared.index.has_base(at.base)
     }
 
     /// Whether a response is still in the index at this place.

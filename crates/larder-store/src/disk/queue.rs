@@ -1,12 +1,14 @@
 //! What waits to be written to one disk: bounded in bytes, first in first out.
 //!
-//! In: records and pieces from event loops, which never wait; a full queue refuses. Out: batches for the disk's writer.
+//! In: records and pieces from event loops, which never wait; a full queue refuses, and wakes whoever asked for that when there
+//! is room again. Out: batches for the disk's writer. Beyond what a queue has of its own it borrows of its store's memory.
 //! Bytes are counted from the moment they are put in until they are on the disk or lost, so that the bound is one on
 //! memory. A record whose pieces are not all written has its bytes counted while it waits outside of the queue, and
 //! enters it when they are.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -16,11 +18,16 @@ use super::error::Refused;
 use super::object::Object;
 use super::owner::Owner;
 use super::piece::Piece;
+use crate::backlog::{Backlog, Borrowing};
 
-/// Bytes that may wait.
-const QUEUE_BYTES_MAX: u64 = 8 << 20;
+/// Bytes that may wait without being borrowed.
+const OWN_BYTES: u64 = 8 << 20;
 /// Bytes beyond those of records that are written again: a disk that is written to much must not lose what is in use.
 const AGAIN_BYTES_MAX: u64 = 1 << 20;
+/// Bytes beyond those of records whose pieces were taken: the last piece must not be what keeps the body out.
+const LISTS_BYTES_MAX: u64 = 2 << 20;
+/// Of what may wait, the part that is left when a disk that did not keep up is asked again.
+const DRAINED_PART: u64 = 2;
 /// What a job takes beside its bytes: key and handles.
 pub(super) const JOB_BYTES: u64 = 512;
 
@@ -67,11 +74,16 @@ pub(super) enum Next {
 struct State {
     jobs: VecDeque<Job>,
     bytes: u64,
+    borrowing: Borrowing,
+    /// Those who wait for room.
+    waiting: Vec<Waker>,
     is_closed: bool,
     is_stopped: bool,
     /// Nothing is taken out any more.
     is_over: bool,
     is_called: bool,
+    #[cfg(test)]
+    is_held_back: bool,
 }
 
 /// The queue of a disk.
@@ -88,26 +100,51 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Queue {
+    /// From now on it may borrow there.
+    pub(super) fn borrow_from(&self, backlog: &Arc<Backlog>) {
+        self.state.lock().borrowing.begin(backlog);
+    }
+
     /// Counts `cost` bytes in, or refuses.
     pub(super) fn admit(&self, cost: u64) -> Result<(), Refused> {
-        self.admit_up_to(cost, QUEUE_BYTES_MAX)
+        self.admit_beyond(cost, 0)
     }
 
     /// The same for a record that is written again.
     pub(super) fn admit_again(&self, cost: u64) -> Result<(), Refused> {
-        self.admit_up_to(cost, QUEUE_BYTES_MAX + AGAIN_BYTES_MAX)
+        self.admit_beyond(cost, AGAIN_BYTES_MAX)
     }
 
-    fn admit_up_to(&self, cost: u64, most: u64) -> Result<(), Refused> {
+    /// The same for a record whose pieces were taken.
+    pub(super) fn admit_list(&self, cost: u64) -> Result<(), Refused> {
+        self.admit_beyond(cost, LISTS_BYTES_MAX)
+    }
+
+    fn admit_beyond(&self, cost: u64, more: u64) -> Result<(), Refused> {
         let mut state = self.state.lock();
         if state.is_closed {
             return Err(Refused::Closed);
         }
-        if state.bytes.saturating_add(cost) > most {
+        let bytes = state.bytes.saturating_add(cost);
+        if !state.borrowing.allows(bytes, OWN_BYTES + more) {
             return Err(Refused::QueueFull);
         }
-        state.bytes += cost;
+        state.bytes = bytes;
         Ok(())
+    }
+
+    /// Wakes `waker` once there may be room again, or never will.
+    pub(super) fn await_room(&self, waker: &Waker) {
+        let mut state = self.state.lock();
+        if !state.waiting.iter().any(|waiting| waiting.will_wake(waker)) {
+            state.waiting.push(waker.clone());
+        }
+    }
+
+    /// Whether a good part of what may wait has been written.
+    pub(super) fn is_drained(&self) -> bool {
+        let state = self.state.lock();
+        state.bytes <= state.borrowing.max_bytes(OWN_BYTES) / DRAINED_PART
     }
 
     /// Puts in what was admitted; gives it back where nobody takes it out any more.
@@ -126,9 +163,22 @@ impl Queue {
     pub(super) fn release(&self, cost: u64) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(cost);
+        let bytes = state.bytes;
+        state.borrowing.held(bytes, OWN_BYTES);
         if state.is_closed {
             self.wake.notify_one();
         }
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Counts bytes out that were admitted for nothing. Nobody hears of it: who gave them back may be who waits.
+    pub(super) fn give_back(&self, cost: u64) {
+        let mut state = self.state.lock();
+        state.bytes = state.bytes.saturating_sub(cost);
+        let bytes = state.bytes;
+        state.borrowing.held(bytes, OWN_BYTES);
     }
 
     /// Jobs of about `most` bytes, waiting for the first of them up to `patience`. A queue that was closed has ended when
@@ -142,6 +192,11 @@ impl Queue {
         state.is_called = false;
         if state.is_stopped {
             return Next::Stop;
+        }
+        #[cfg(test)]
+        if state.is_held_back {
+            self.wake.wait_for(&mut state, Duration::from_millis(10));
+            return Next::Rest;
         }
         if state.jobs.is_empty() {
             if !has_ended(&state) {
@@ -168,15 +223,22 @@ impl Queue {
 
     /// Takes nothing more in; what is there is still written.
     pub(super) fn close(&self) {
-        self.state.lock().is_closed = true;
-        self.wake.notify_one();
+        self.shut(|_| ());
     }
 
     /// Takes nothing more in, and nothing more is written.
     pub(super) fn stop(&self) {
+        self.shut(|state| state.is_stopped = true);
+    }
+
+    fn shut(&self, also: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
-        (state.is_closed, state.is_stopped) = (true, true);
+        state.is_closed = true;
+        also(&mut state);
         self.wake.notify_one();
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     /// Nothing is taken out any more.
@@ -189,11 +251,22 @@ impl Queue {
         self.state.lock().is_closed
     }
 
+    /// Gives nothing out; or again.
+    #[cfg(test)]
+    pub(super) fn hold_back(&self, is_held: bool) {
+        self.state.lock().is_held_back = is_held;
+        self.wake.notify_one();
+    }
+
     /// As if so much waited that nothing more goes in; or no longer so.
     #[cfg(test)]
     pub(super) fn crowd(&self, is_full: bool) {
-        let mut state = self.state.lock();
-        state.bytes = if is_full { state.bytes + QUEUE_BYTES_MAX } else { state.bytes - QUEUE_BYTES_MAX };
+        const CROWD_BYTES: u64 = 1 << 40;
+        if is_full {
+            self.state.lock().bytes += CROWD_BYTES;
+        } else {
+            self.release(CROWD_BYTES);
+        }
     }
 
     /// Bytes that wait.

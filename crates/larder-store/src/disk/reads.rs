@@ -162,13 +162,13 @@ impl Shared {
     /// Bytes of a segment, fewer at its end; without waiting, fewer than are there may come.
     fn read_bytes(&self, segment: &Segment, offset: u64, length: usize, waiting: Waiting) -> Read<Vec<u8>> {
         let read = match (waiting, self.read_mode) {
-            (Waiting::Yes, _) | (Waiting::No, ReadMode::Inline) => {
-                sys::read_up_to(&segment.file, length, offset)
-            }
+            (Waiting::Yes, _) => segment.file.get().and_then(|file| sys::read_up_to(&file, length, offset)),
+            (Waiting::No, ReadMode::Inline) => sys::read_up_to(&*segment.file.now()?, length, offset),
             (Waiting::No, ReadMode::Pool) => return None,
             (Waiting::No, ReadMode::NoWait) => {
+                let file = segment.file.now()?;
                 let mut bytes = vec![0; length];
-                match sys::read_cached(&segment.file, &mut bytes, offset) {
+                match sys::read_cached(&file, &mut bytes, offset) {
                     Ok(read) => {
                         bytes.truncate(read?);
                         Ok(bytes)

@@ -26,9 +26,11 @@ use super::format::record::RECORD_BYTES_MAX;
 use super::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
 use super::format::superblock::{SUPERBLOCK_BYTES, Superblock};
 use super::format::toc::{Entry, Toc};
+use super::handles::Handles;
 use super::health::Health;
 use super::in_flight::InFlight;
 use super::index::{Index, Recovered as Record};
+use super::notes::Note;
 use super::owner::Neighbours;
 use super::pool::Pool;
 use super::queue::Queue;
@@ -83,7 +85,8 @@ impl std::fmt::Display for Finding {
             Self::OtherDisk(path) => write!(f, "{} belongs to another disk; removed", path.display()),
             Self::DamagedTable(path) => write!(f, "{} is damaged; its segment was read", path.display()),
             Self::DamagedSegment { path, places } => {
-                write!(f, "{} is damaged at {places} places; skipped", path.display())
+                let places = if *places == 1 { "1 place".to_owned() } else { format!("{places} places") };
+                write!(f, "{} is damaged at {places}; skipped", path.display())
             }
             Self::DamagedJournal(path) => {
                 write!(f, "{} is damaged; what it may have invalidated was given up", path.display())
@@ -106,7 +109,7 @@ pub(super) enum Held {
 pub(super) struct Recovered {
     pub(super) shared: Shared,
     pub(super) findings: Vec<Finding>,
-    pub(super) notes: Vec<(u64, Vec<u8>)>,
+    pub(super) notes: Vec<Note>,
 }
 
 /// Opens a disk.
@@ -134,6 +137,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Held) -> Result<R
     folder.fit(&path, &space);
     let index = Index::new(cap);
     let segments = Segments::default();
+    let handles = Handles::new(path.clone(), settings.files.clone());
     let loader = Loader {
         folder: &path,
         disk: superblock.disk,
@@ -141,6 +145,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Held) -> Result<R
         index: &index,
         replay: &replay,
         segments: &segments,
+        handles: &handles,
         highest: AtomicU64::new(0),
         findings: Mutex::new(findings),
         unfinished: Mutex::new(Vec::new()),
@@ -166,6 +171,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Held) -> Result<R
         replaced: Replaced::default(),
         in_flight: InFlight::default(),
         segments,
+        handles,
         space,
         queue: Queue::default(),
         journal: replay.journal,
@@ -237,6 +243,7 @@ struct Loader<'a> {
     index: &'a Index,
     replay: &'a Replay,
     segments: &'a Segments,
+    handles: &'a Arc<Handles>,
     highest: AtomicU64,
     findings: Mutex<Vec<Finding>>,
     /// Segments without a table.
@@ -256,7 +263,13 @@ impl Loader<'_> {
         };
         match ids.len() {
             0..THREADS => work(),
-            _ => thread::scope(|scope| (0..THREADS).for_each(|_| drop(scope.spawn(work)))),
+            _ => thread::scope(|scope| {
+                for _ in 1..THREADS {
+                    // Fewer threads take longer, and one there is.
+                    let _ = thread::Builder::new().spawn_scoped(scope, work);
+                }
+                work();
+            }),
         }
     }
 
@@ -272,7 +285,7 @@ impl Loader<'_> {
     }
 
     fn try_segment(&self, id: u32, own_bytes: u64, path: &Path) -> std::io::Result<()> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let file = self.handles.open_with(|| OpenOptions::new().read(true).write(true).open(path))?;
         let head = sys::read_up_to(&file, SEGMENT_HEAD_BYTES, 0)?;
         match SegmentHead::judge(&head, Some(self.disk), id) {
             Whose::Ours => {}
@@ -307,7 +320,7 @@ impl Loader<'_> {
             }
         };
         let Some(room) = self.space.take_over(own_bytes) else { return Ok(()) };
-        let segment = Segment::new(id, file, room, (end, 0));
+        let segment = Segment::new(id, self.handles.adopt(id, file), room, (end, 0));
         segment.is_sealed.store(true, Ordering::Relaxed);
         segment.has_toc.store(has_toc, Ordering::Relaxed);
         segment.needs_toc.store(must_have, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A segment while larder runs: an open file, its room, and how much of it is alive.
+//! A segment while larder runs: its file, its room, and how much of it is alive.
 //!
 //! The table of segments is looked at for each read, under a read lock; the writer alone changes it. A segment that was
 //! given up is no longer in the table and its file has no name, but its room counts until the last holder has let go
@@ -15,6 +15,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, RwLock};
 
 use super::format::toc::Toc;
+use super::handles::Handle;
 use super::settings::SEGMENT_BYTES_MAX;
 use super::space::toc_bytes_max;
 use super::sys;
@@ -24,7 +25,7 @@ use crate::budget::Reservation;
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) id: u32,
-    pub(super) file: File,
+    pub(super) file: Arc<Handle>,
     /// Where its written part ends.
     pub(super) end: AtomicU64,
     /// Room of file and table; shrinks when the segment is full.
@@ -48,7 +49,7 @@ pub(super) struct Segment {
 
 impl Segment {
     /// What is written in it ends at `end`; it was `begun` so many seconds after the disk was opened.
-    pub(super) fn new(id: u32, file: File, room: Reservation, (end, begun): (u64, u32)) -> Arc<Self> {
+    pub(super) fn new(id: u32, file: Arc<Handle>, room: Reservation, (end, begun): (u64, u32)) -> Arc<Self> {
         Arc::new(Self {
             id,
             file,

@@ -7,6 +7,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::handles::{FilesMax, OTHERS};
+use crate::descriptors::Wanted;
+
 /// The smallest segment.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 /// The smallest segment where the disk is not a tiny one.
@@ -31,6 +34,8 @@ pub struct DiskSettings {
     pub size: DiskSize,
     /// What nobody asked for during this time goes; counted from the start of larder where it was used before that.
     pub idle: Option<Duration>,
+    /// How many files it may have open.
+    pub files: FilesMax,
 }
 
 /// How much of a file system larder may take.
@@ -45,18 +50,16 @@ pub enum DiskSize {
 }
 
 impl DiskSettings {
-    /// How many files the disk may have open at once, as far as that is known before it is opened.
-    pub(crate) fn files_max(&self) -> usize {
-        match self.size {
-            DiskSize::Bytes(bytes) => files_max(bytes, segment_bytes(bytes).unwrap_or(SEGMENT_BYTES_MIN)),
-            DiskSize::Percent(_) | DiskSize::LeaveFree(_) => files_max(SEGMENTS_MAX, 1),
-        }
+    /// How many files the disk has open where it may have as many as it likes: all its segments. As far as that is known before
+    /// it is opened.
+    pub fn files_wanted(&self) -> Wanted {
+        let segments = match self.size {
+            DiskSize::Bytes(bytes) => bytes / segment_bytes(bytes).unwrap_or(SEGMENT_BYTES_MIN).max(1),
+            DiskSize::Percent(_) | DiskSize::LeaveFree(_) => SEGMENTS_MAX,
+        };
+        let most = usize::try_from(segments).unwrap_or(usize::MAX).saturating_add(OTHERS);
+        Wanted { least: FilesMax::LEAST, most: most.max(FilesMax::LEAST) }
     }
-}
-
-/// How many files a disk of so many bytes may have open at once: its segments, and a few more.
-pub(super) fn files_max(size_bytes: u64, segment_bytes: u64) -> usize {
-    usize::try_from(size_bytes / segment_bytes.max(1)).unwrap_or(usize::MAX).saturating_add(8)
 }
 
 /// The size of segments of a disk that may hold `size_bytes`; `None` where that is too little.

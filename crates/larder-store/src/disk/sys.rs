@@ -141,14 +141,10 @@ pub(super) fn private() -> OpenOptions {
     options
 }
 
-/// Makes a folder where it is missing, for nobody else; those above it as usual.
+/// Makes a folder where it is missing, for nobody else. Not those above it: where they are missing, a file system is not mounted,
+/// or the name is wrong.
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
-    let make = || DirBuilder::new().mode(0o700).create(path);
-    let made =
-        make().or_else(|error| match path.parent().filter(|_| error.kind() == io::ErrorKind::NotFound) {
-            Some(above) => std::fs::create_dir_all(above).and_then(|()| make()),
-            None => Err(error),
-        });
+    let made = DirBuilder::new().mode(0o700).create(path);
     made.or_else(|error| if path.is_dir() { Ok(()) } else { Err(error) })
 }
 

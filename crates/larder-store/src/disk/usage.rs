@@ -85,6 +85,18 @@ pub struct RefusedCounts {
     pub other: u64,
 }
 
+impl RefusedCounts {
+    /// Each with its fixed word.
+    pub fn by_reason(&self) -> [(&'static str, u64); 4] {
+        [
+            (Refused::QueueFull.token(), self.queue_full),
+            (Refused::NoRoom.token(), self.no_room),
+            (Refused::Failing.token(), self.failing),
+            ("other", self.other),
+        ]
+    }
+}
+
 /// A counter.
 #[derive(Debug, Default)]
 pub(super) struct Count(AtomicU64);

@@ -80,6 +80,18 @@ impl DiskPieces {
         &self.key
     }
 
+    /// The disks that it lies on, among others.
+    pub(crate) fn disks(&self) -> &Arc<Disks> {
+        &self.disks
+    }
+
+    /// The copies of which nothing is gone: where the record of each is, and its pieces.
+    pub(super) fn copies_there(&self) -> impl Iterator<Item = (usize, &[Piece])> {
+        let has_all = |copy: &&Copy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece));
+        let is_good = !self.is_broken.load(Ordering::Relaxed);
+        self.copies.iter().filter(move |copy| is_good && has_all(copy)).map(|copy| (copy.home, &*copy.pieces))
+    }
+
     /// The length in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length

@@ -3,7 +3,7 @@
 //! In: a [`DiskUsage`]. Out: each figure under its name, with what it tells. The labels that say which store and which disk
 //! are the caller's.
 
-use crate::disk::{DiskUsage, Refused};
+use crate::disk::DiskUsage;
 
 /// Is told a name, what it is, labels, and a value.
 pub type Visit<'a> = &'a mut dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64);
@@ -62,13 +62,7 @@ pub fn for_each(usage: &DiskUsage, visit: Visit<'_>) {
         "1 while a disk is left alone because it failed or could not be opened, else 0.",
         u64::from(usage.is_failing),
     );
-    let refused = &usage.refused;
-    for (reason, value) in [
-        (Refused::QueueFull.token(), refused.queue_full),
-        (Refused::NoRoom.token(), refused.no_room),
-        (Refused::Failing.token(), refused.failing),
-        ("other", refused.other),
-    ] {
+    for (reason, value) in usage.refused.by_reason() {
         let help = "Responses and pieces that a disk did not take: they were served, and not stored there.";
         visit("larder_disk_refused_total", help, &[("reason", reason)], value);
     }

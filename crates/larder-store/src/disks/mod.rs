@@ -19,7 +19,7 @@ mod fill;
 mod listing;
 pub mod metrics;
 mod mirror;
-mod missed;
+pub(crate) mod missed;
 mod slot;
 mod usage;
 
@@ -27,7 +27,7 @@ mod usage;
 pub(crate) mod tests;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use bytes::Bytes;
@@ -35,11 +35,13 @@ use larder_http::body::Pieces;
 use larder_http::time::Clock;
 use smallvec::SmallVec;
 
-use crate::disk::{self, Address, Disk, DiskError, DiskSettings, Object, Place};
+use crate::backlog::Backlog;
+use crate::descriptors::split;
+use crate::disk::{self, Address, Disk, DiskError, DiskSettings, Note, Object, Place};
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
 pub(crate) use body::{DiskPieces, DiskReader, PieceCopies, PiecePins};
-pub(crate) use fill::DiskFill;
+pub(crate) use fill::{DiskFill, Offered};
 pub(crate) use listing::{DisksCursor, Kept};
 use slot::Slot;
 pub use slot::{AbsenceEvent, Admit};
@@ -68,6 +70,8 @@ pub struct Disks {
     layout: Layout,
     slots: Box<[Slot]>,
     max_object: u64,
+    /// What the disks' queues may borrow; set once, by the store whose disks they are.
+    backlog: OnceLock<Arc<Backlog>>,
 }
 
 /// Where something may lie.
@@ -81,6 +85,8 @@ pub(crate) struct Candidate {
 /// What a record holds.
 pub(crate) struct Loaded {
     pub(crate) number: u64,
+    /// The identity that it was stored under.
+    pub(crate) identity: u64,
     pub(crate) head: Bytes,
     pub(crate) content: Content,
 }
@@ -98,31 +104,31 @@ impl Disks {
         Self::of(layout, slots, max_object)
     }
 
-    /// Opens disks, or makes them, in the order of the config. One that fails is absent: see [`Disks::try_absent`]. Waits for
-    /// the disks; not for an event loop.
-    ///
-    /// # Errors
-    /// Where one is not larder's, is in use by another, or too small.
-    pub fn open(
-        layout: Layout,
-        disks: Vec<DiskSettings>,
-        max_object: u64,
-        clock: &Clock,
-    ) -> Result<Arc<Self>, DiskError> {
+    /// Opens disks, or makes them, in the order of the config. One that fails, is not larder's, is in use by another or too small
+    /// is absent: see [`Disks::try_absent`]. Waits for the disks; not for an event loop.
+    pub fn open(layout: Layout, disks: Vec<DiskSettings>, max_object: u64, clock: &Clock) -> Arc<Self> {
         let slots = disks.into_iter().map(|settings| Slot::open(settings, clock));
-        Ok(Self::of(layout, slots.collect::<Result<_, _>>()?, max_object))
+        Self::of(layout, slots.collect(), max_object)
     }
 
     fn of(layout: Layout, slots: Box<[Slot]>, max_object: u64) -> Arc<Self> {
-        let disks = Self { layout, slots, max_object };
+        let disks = Self { layout, slots, max_object, backlog: OnceLock::new() };
         disks.introduce();
         Arc::new(disks)
     }
 
-    /// Tells those that are there of each other.
+    /// Tells those that are there of each other, and of what they may borrow.
     fn introduce(&self) {
         let all: Vec<Arc<Disk>> = self.disks().cloned().collect();
         all.iter().for_each(|disk| disk.meet(&all));
+        let backlog = self.backlog.get();
+        backlog.into_iter().for_each(|backlog| all.iter().for_each(|disk| disk.borrow_from(backlog)));
+    }
+
+    /// From now on their queues may borrow there.
+    pub(crate) fn borrow_from(&self, backlog: &Arc<Backlog>) {
+        self.backlog.get_or_init(|| Arc::clone(backlog));
+        self.introduce();
     }
 
     /// The largest body taken, in bytes.
@@ -162,9 +168,12 @@ impl Disks {
         self.slots.iter().find_map(|slot| Some((slot.path().to_owned(), slot.take_event()?)))
     }
 
-    /// How many files they may have open at once.
-    pub fn files_max(&self) -> usize {
-        self.slots.iter().map(Slot::files_max).fold(0, usize::saturating_add)
+    /// From now on they may have so many files open together.
+    pub fn limit_files(&self, files: usize) {
+        let wanted: Vec<_> = self.slots.iter().map(Slot::files_wanted).collect();
+        for (slot, files) in self.slots.iter().zip(split(files, &wanted)) {
+            slot.limit_files(files);
+        }
     }
 
     /// The highest number of an invalidation that any disk knows of.
@@ -209,7 +218,7 @@ impl Disks {
                 Content::Pieces(Box::new(pieces.filter(DiskPieces::is_there).ok_or(disk::ReadError::Gone)?))
             }
         };
-        Ok(Loaded { number: found.number, head: found.head, content })
+        Ok(Loaded { number: found.number, identity: found.identity, head: found.head, content })
     }
 
     /// The record that lies there, of whatever key.
@@ -311,7 +320,8 @@ impl Disks {
                 let Some(mut fill) = self.begin_fill(key, Some(response.body.length())) else {
                     return SmallVec::new();
                 };
-                let taken = regular(response.body.pieces()).all(|piece| fill.push(&piece));
+                let mut pieces = regular(response.body.pieces()).enumerate();
+                let taken = pieces.all(|(number, piece)| fill.push(number, &piece));
                 let pieces = if taken { fill.finish() } else { None };
                 pieces.map(|pieces| pieces.records()).unwrap_or_default()
             }
@@ -355,12 +365,24 @@ impl Disks {
     }
 
     /// Notes a numbered predicate that is tested at look-up, for the time after a restart.
-    pub fn note(&self, number: u64, predicate: &[u8]) {
-        self.slots.iter().filter_map(Slot::to_note).for_each(|disk| disk.note(number, predicate));
+    pub fn note(&self, note: &Note) {
+        self.slots.iter().filter_map(Slot::to_note).for_each(|disk| disk.note(note));
+    }
+
+    /// The same for one that concerns nothing but what lies under the base of `key`: a disk that is absent forgets that.
+    pub(crate) fn note_base(&self, key: &CacheKey, note: &Note) {
+        self.slots.iter().filter_map(|slot| slot.to_change(key)).for_each(|disk| disk.note(note));
+    }
+
+    /// Whether anything lies under the base of `key`, on a disk that is there. One that is absent forgets what it has.
+    pub(crate) fn has_base(&self, key: &CacheKey) -> bool {
+        let disks = self.slots.iter().filter_map(|slot| slot.to_change(key));
+        // All of them are asked: each that is absent takes note.
+        disks.filter(|disk| disk.has_base(&disk.address(key))).count() > 0
     }
 
     /// The predicates that were noted before the last start.
-    pub fn notes(&self) -> Vec<(u64, Vec<u8>)> {
+    pub fn notes(&self) -> Vec<Note> {
         let mut notes: Vec<_> = self.disks().flat_map(|disk| disk.notes()).collect();
         notes.sort();
         notes.dedup();
@@ -380,9 +402,11 @@ impl Disks {
     /// What is left in the queues is written, within a bound, and the next start needs to read little. Waits for that, and not
     /// for a disk that is being opened: it is not used any more.
     pub fn close(&self) {
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             for slot in &self.slots {
-                scope.spawn(|| slot.close());
+                if thread::Builder::new().spawn_scoped(scope, || slot.close()).is_err() {
+                    slot.close();
+                }
             }
         });
     }

@@ -18,7 +18,8 @@ use larder_http::time::Clock;
 use parking_lot::Mutex;
 
 use super::missed::Missed;
-use crate::disk::{Disk, DiskError, DiskSettings, DiskUsage, next_pause};
+use crate::descriptors::Wanted;
+use crate::disk::{Disk, DiskError, DiskSettings, DiskUsage, Note, next_pause};
 use crate::key::CacheKey;
 
 /// Events that nobody took; older ones go.
@@ -29,7 +30,7 @@ const ROUNDS_MAX: usize = 1000;
 /// Asked before a disk that was absent is used, with the highest number it knows and its notes. Answers a number above
 /// all that the disk knows, which the next invalidation exceeds; `None` where something was invalidated already, of which the
 /// disk does not know.
-pub type Admit = dyn Fn(u64, Vec<(u64, Vec<u8>)>) -> Option<u64> + Send + Sync;
+pub type Admit = dyn Fn(u64, Vec<Note>) -> Option<u64> + Send + Sync;
 
 /// What the operator should hear of a disk that was absent.
 #[derive(Debug)]
@@ -88,17 +89,15 @@ impl Slot {
         slot
     }
 
-    /// Opens a disk, or notes why it is absent. Waits for the disk.
-    pub(super) fn open(settings: DiskSettings, clock: &Clock) -> Result<Self, DiskError> {
+    /// Opens a disk, or notes why it is absent: whatever is wrong with a directory ends no start. Waits for the disk.
+    pub(super) fn open(settings: DiskSettings, clock: &Clock) -> Self {
         match Disk::open_with(settings.clone(), clock.clone()) {
-            Ok(disk) => Ok(Self::of(disk)),
-            Err(error @ DiskError::Io { .. }) => {
+            Ok(disk) => Self::of(disk),
+            Err(error) => {
                 let slot = Self::empty(settings, clock.clone());
                 slot.failed(error);
-                Ok(slot)
+                slot
             }
-            // Somebody else's: an error of the config, not of the disk.
-            Err(error) => Err(error),
         }
     }
 
@@ -155,8 +154,22 @@ impl Slot {
         self.disk().map_or_else(absent, |disk| disk.usage())
     }
 
-    pub(super) fn files_max(&self) -> usize {
-        self.disk().map_or_else(|| self.settings.files_max(), |disk| disk.files_max())
+    /// From now on the disk may have so many files open, also where it is absent.
+    pub(super) fn limit_files(&self, files: usize) {
+        self.settings.files.set(files);
+        if let Some(disk) = self.disk() {
+            disk.close_surplus();
+        }
+    }
+
+    pub(super) fn files_wanted(&self) -> Wanted {
+        self.settings.files_wanted()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_in_use_elsewhere(&self) -> bool {
+        let is_it = |event: &AbsenceEvent| matches!(event, AbsenceEvent::Absent(DiskError::InUse(_)));
+        self.absence.lock().events.iter().any(is_it)
     }
 
     pub(super) fn take_event(&self) -> Option<AbsenceEvent> {

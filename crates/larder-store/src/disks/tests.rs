@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod absent;
+mod codings;
 mod failing;
 
 use std::path::PathBuf;
@@ -33,7 +34,13 @@ impl Folders {
 
     fn open(&self, number: usize, mebibytes: u64) -> Arc<Disk> {
         let path = self.0.join(number.to_string());
-        Disk::open(DiskSettings { path, size: DiskSize::Bytes(mebibytes << 20), idle: None }).unwrap()
+        Disk::open(DiskSettings {
+            path,
+            size: DiskSize::Bytes(mebibytes << 20),
+            idle: None,
+            files: Default::default(),
+        })
+        .unwrap()
     }
 
     pub(crate) fn disks(&self, layout: Layout, sizes: &[u64]) -> Arc<Disks> {

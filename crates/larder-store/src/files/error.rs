@@ -32,6 +32,12 @@ pub enum FilesError {
     /// No such URI can have a file.
     #[error("no file can stand for this URI")]
     Unnameable(#[from] Unnameable),
+    /// It is not there, or cannot be used, and is looked for.
+    #[error("{}: the directory is absent", path.display())]
+    Absent {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The writing thread did not get to it in time.
     #[error("the disk is too slow")]
     TooSlow,
@@ -94,6 +100,8 @@ pub enum Refused {
     Incomplete,
     /// The file system fails, or has failed a moment ago.
     Failing,
+    /// The directory is not there, or cannot be used.
+    Absent,
     /// The store is closing.
     Closed,
 }
@@ -112,6 +120,7 @@ impl Refused {
             Self::Changed => "changed",
             Self::Incomplete => "incomplete",
             Self::Failing => "failing",
+            Self::Absent => "absent",
             Self::Closed => "closed",
         }
     }

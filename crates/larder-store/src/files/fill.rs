@@ -7,14 +7,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Waker;
 
 use bytes::Bytes;
 use larder_http::message::Scheme;
 use parking_lot::Mutex;
 
-use super::Shared;
 use super::arriving::Arriving;
 use super::error::Refused;
+use super::in_use::Shared;
 use super::meta::Meta;
 use super::name::{Name, TargetUri};
 use super::place::Temp;
@@ -143,29 +144,59 @@ impl FileFill {
     /// # Errors
     /// It cannot be stored any more; whatever is written after that is refused as well.
     pub fn write(&mut self, bytes: Bytes) -> Result<(), Refused> {
+        let is_taken = self.try_write(&bytes)?;
+        is_taken.then_some(()).ok_or_else(|| {
+            self.filling.fail(Refused::QueueFull);
+            Refused::QueueFull
+        })
+    }
+
+    /// The same where it may be tried again: false where the queue is full at this moment.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub(crate) fn try_write(&mut self, bytes: &Bytes) -> Result<bool, Refused> {
         if let Some(why) = self.filling.failure() {
             return Err(why);
         }
         if bytes.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let pushed = self.pushed.saturating_add(bytes.len() as u64);
-        let most = self.filling.declared.unwrap_or(u64::MAX).min(self.shared.max_object());
+        let most = self.filling.declared.unwrap_or(u64::MAX).min(self.shared.base.max_object());
         if pushed > most {
             self.filling.fail(Refused::TooLarge);
             return Err(Refused::TooLarge);
         }
         let content = &self.filling.content;
         content.add(bytes.clone());
-        let taken = self.shared.queue.push_piece(&self.filling, bytes);
-        match taken {
+        match self.shared.queue.push_piece(&self.filling, bytes.clone()) {
             Ok(()) => self.pushed = pushed,
             Err(why) => {
                 content.take_back();
-                self.filling.fail(why);
+                if why != Refused::QueueFull {
+                    self.filling.fail(why);
+                    return Err(why);
+                }
+                return Ok(false);
             }
         }
-        taken
+        Ok(true)
+    }
+
+    /// It is given up because the file system does not keep up.
+    pub(crate) fn left_behind(&self) {
+        self.filling.fail(Refused::QueueFull);
+    }
+
+    /// Wakes `waker` once the queue may have room again, or never will.
+    pub(crate) fn await_room(&self, waker: &Waker) {
+        self.shared.queue.await_room(waker);
+    }
+
+    /// Sees to it that the queue can borrow so many bytes; false where that is no use. Evicts: for who holds no lock.
+    pub(crate) fn make_room(&self, bytes: u64) -> bool {
+        self.shared.queue.backlog().is_some_and(|backlog| backlog.make_room(bytes))
     }
 
     /// What has come so far, for those who read along.
@@ -234,7 +265,7 @@ impl Drop for FileFill {
         if !self.is_over {
             let why = self.filling.failure().unwrap_or(Refused::Incomplete);
             self.filling.fail(why);
-            self.shared.counts.refusals.note(why.token());
+            self.shared.base.counts.refusals.note(why.token());
             // The temporary file is removed on the writing thread; by a closed queue here.
             let _ = self.shared.queue.push_end(Job::Abandon(Arc::clone(&self.filling)), || true);
         }

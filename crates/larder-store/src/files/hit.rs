@@ -21,10 +21,13 @@ use larder_http::fields::date;
 use larder_http::message::Scheme;
 use larder_http::time::{Now, WallTime};
 
+use super::in_use::Shared;
 use super::meta::Meta;
-use super::queue::{Job, Queue};
+use super::name::Name;
+use super::queue::Job;
 use super::room::Claim;
 use super::sys::{self, NowRead, Status};
+use super::unreadable::is_of_the_device;
 use crate::stored::{StoredBody, StoredResponse};
 
 /// Files up to this size, in bytes, are read when they are found.
@@ -72,6 +75,7 @@ impl FileStamp {
 pub struct FileHit {
     file: Arc<File>,
     status: Status,
+    name: Name,
     path: Vec<u8>,
     source: Source,
     scheme: Scheme,
@@ -80,30 +84,34 @@ pub struct FileHit {
     /// Room on the disk is taken for as long as somebody has the file open, also when its name is gone.
     _claim: Option<Arc<Claim>>,
     is_in_memory: bool,
-    closer: Weak<Queue>,
+    owner: Weak<Shared>,
 }
 
 /// What a hit is made from.
 pub(super) struct Opened {
     pub(super) file: Arc<File>,
     pub(super) status: Status,
+    /// What it was found under.
+    pub(super) name: Name,
     /// Where it lies beneath the store's directory.
     pub(super) path: Vec<u8>,
     pub(super) source: Source,
     /// Of the request that found it.
     pub(super) scheme: Scheme,
     pub(super) is_in_memory: bool,
-    /// Who closes it where that may take long.
-    pub(super) closer: Weak<Queue>,
+    /// Who closes it where that may take long, and hears where it cannot be read.
+    pub(super) owner: Weak<Shared>,
 }
 
 impl FileHit {
-    /// Reads the file where it is small. May wait for a disk.
+    /// Reads the file where it is small, and the beginning of a larger one: what cannot be read is no hit. May wait for a
+    /// disk.
     pub(super) fn read(opened: Opened, claim: Option<Arc<Claim>>) -> io::Result<Self> {
-        let Opened { file, status, path, source, scheme, is_in_memory, closer } = opened;
+        let Opened { file, status, name, path, source, scheme, is_in_memory, owner } = opened;
         let mut hit = Self {
             file,
             status,
+            name,
             path,
             source,
             scheme,
@@ -111,10 +119,12 @@ impl FileHit {
             stored: OnceLock::new(),
             _claim: claim,
             is_in_memory,
-            closer,
+            owner,
         };
         if let Some(length) = usize::try_from(status.size).ok().filter(|_| status.size <= WHOLE_BYTES_MAX) {
             hit.whole = Some([hit.read_at(0, length)?]);
+        } else if !is_in_memory {
+            hit.read_at(0, PIECE_BYTES.min(usize::try_from(status.size).unwrap_or(PIECE_BYTES)))?;
         }
         Ok(hit)
     }
@@ -196,7 +206,7 @@ impl FileHit {
     /// The file has changed since it was opened, or the disk fails: the answer has to be cut.
     pub fn read_at(&self, at: u64, length: usize) -> io::Result<Bytes> {
         let mut buffer = vec![0; length.min(PIECE_BYTES)];
-        self.file.read_exact_at(&mut buffer, at)?;
+        self.file.read_exact_at(&mut buffer, at).inspect_err(|error| self.could_not_be_read(error))?;
         self.check()?;
         Ok(buffer.into())
     }
@@ -211,7 +221,8 @@ impl FileHit {
             return self.read_at(at, length).map(Some);
         }
         let mut buffer = vec![0; length.min(PIECE_BYTES)];
-        let read = match sys::read_now(&self.file, &mut buffer, at)? {
+        let read = sys::read_now(&self.file, &mut buffer, at);
+        let read = match read.inspect_err(|error| self.could_not_be_read(error))? {
             NowRead::Read(read) => read,
             NowRead::WouldWait | NowRead::Unsupported => return Ok(None),
         };
@@ -221,6 +232,21 @@ impl FileHit {
         buffer.truncate(read);
         self.check()?;
         Ok(Some(buffer.into()))
+    }
+
+    /// Whether its first bytes can be had without waiting, or are here already: what it promises begins to come.
+    pub(super) fn begins_now(&self) -> bool {
+        self.whole.is_some() || self.is_in_memory || matches!(self.read_now(0, 1), Ok(Some(_)))
+    }
+
+    /// The device does not give what lies in it: from now on it counts as absent.
+    fn could_not_be_read(&self, error: &io::Error) {
+        if is_of_the_device(error)
+            && let Some(owner) = self.owner.upgrade()
+        {
+            let is_stored = matches!(self.source, Source::Stored(_));
+            owner.leave_unreadable(&self.name, &self.path, &self.status, is_stored, error);
+        }
     }
 
     /// Whether the file is what it was when it was opened; asks the file system.
@@ -253,11 +279,11 @@ impl Drop for FileHit {
     fn drop(&mut self) {
         // The last to close a file whose name is gone waits until its blocks are given back: not on a worker's time.
         if self.status.size > CLOSED_BEHIND_BYTES_MIN
-            && let Some(queue) = self.closer.upgrade()
+            && let Some(owner) = self.owner.upgrade()
         {
             let file = Arc::clone(&self.file);
             // A closed queue drops it here.
-            let _ = queue.push_end(Job::Run(Box::new(move || drop(file))), || true);
+            let _ = owner.queue.push_end(Job::Run(Box::new(move || drop(file))), || true);
         }
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use parking_lot::{Mutex, RwLock};
@@ -80,7 +80,7 @@ pub(super) struct Index {
     queue: Mutex<Queue>,
     directories: Mutex<Directories>,
     kept: Mutex<Kept>,
-    files_kept_max: usize,
+    files_kept_max: AtomicUsize,
     bytes_kept_max: u64,
     /// For what is larder's own in the directory.
     _own: Claim,
@@ -96,7 +96,7 @@ impl Index {
             queue: Mutex::default(),
             directories: Mutex::default(),
             kept: Mutex::default(),
-            files_kept_max,
+            files_kept_max: AtomicUsize::new(files_kept_max),
             bytes_kept_max,
             _own: own,
         }
@@ -168,7 +168,7 @@ impl Index {
 
     /// Keeps an open file; where too many are kept, the one that has been for longest goes.
     pub(super) fn keep(&self, name: &Name, hit: &Arc<FileHit>, now: SystemTime) {
-        if self.files_kept_max == 0 || !hit.is_settled(now) {
+        if self.files_kept_max() == 0 || !hit.is_settled(now) {
             return;
         }
         {
@@ -183,7 +183,21 @@ impl Index {
                 kept.queue.push_back(Arc::clone(&entry.name));
             }
         }
-        // Names of what is kept no more lie in the queue as well: it is never longer than what is allowed.
+        self.let_go_of_surplus();
+    }
+
+    /// From now on no more than `files` are kept.
+    pub(super) fn keep_at_most(&self, files: usize) {
+        self.files_kept_max.store(files, Ordering::Relaxed);
+        self.let_go_of_surplus();
+    }
+
+    fn files_kept_max(&self) -> usize {
+        self.files_kept_max.load(Ordering::Relaxed)
+    }
+
+    /// Names of what is kept no more lie in the queue as well: it is never longer than what is allowed.
+    fn let_go_of_surplus(&self) {
         while let Some(name) = self.surplus() {
             self.unkeep(&name);
         }
@@ -191,7 +205,7 @@ impl Index {
 
     fn surplus(&self) -> Option<Arc<Name>> {
         let mut kept = self.kept.lock();
-        let is_too_much = kept.queue.len() > self.files_kept_max || kept.bytes > self.bytes_kept_max;
+        let is_too_much = kept.queue.len() > self.files_kept_max() || kept.bytes > self.bytes_kept_max;
         is_too_much.then(|| kept.queue.pop_front()).flatten()
     }
 

@@ -19,14 +19,15 @@ use larder_http::message::Scheme;
 use larder_http::time::WallTime;
 use rustix::fs::{Dir, FileType, Mode, RawDir, SeekFrom, openat, seek};
 
+use super::FileStore;
 use super::cursor::FilesCursor;
 use super::error::FilesError;
 use super::hit::{self, FileHit};
+use super::in_use::{InUse, Shared};
 use super::meta::{self, Meta};
 use super::name::{Name, TargetUri};
 use super::sys::{DIRECTORY, Status};
 use super::tree::{self, Found, OWN, Tree};
-use super::{FileStore, Shared};
 
 /// The most files of one page.
 const PAGE_MAX: usize = 1000;
@@ -123,7 +124,7 @@ pub fn survey(
 }
 
 /// Some of what lies in a store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FilesPage {
     /// May be none although there is more.
     pub files: Vec<Listed>,
@@ -135,6 +136,43 @@ impl FileStore {
     /// The next files that a URL leads to and whose authority, path and query, one after the other, are `wanted`: at most `most`
     /// (at least 1) and 1000. No use of any of them. Blocks.
     pub fn list(&self, from: FilesCursor, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> FilesPage {
+        let in_use = self.in_use.load_full();
+        in_use.map_or_else(FilesPage::default, |in_use| in_use.list(from, most, wanted))
+    }
+
+    /// What lies under the authority, path and query of `uri`, whatever its scheme. No use of it. Blocks.
+    pub fn under(&self, uri: &TargetUri<'_>) -> Option<Listed> {
+        self.in_use.load_full()?.under(uri)
+    }
+
+    /// The file of `uri`, open. No use of it. Blocks.
+    pub fn open_unused(&self, uri: &TargetUri<'_>) -> Option<Arc<FileHit>> {
+        self.in_use.load_full()?.open_unused(uri)
+    }
+
+    /// The fields that a listed file is served with, without Content-Length.
+    pub fn fields_of(&self, listed: &Listed) -> HeaderMap {
+        match &listed.meta {
+            Some(meta) => meta.fields.clone(),
+            None => {
+                let name = Name::found(&listed.path);
+                let shown = String::from_utf8_lossy(name.shown());
+                let default_type = self.base.settings.default_type.as_ref();
+                hit::fields_by_hand(&listed.status, &shown, default_type, SystemTime::now())
+            }
+        }
+    }
+
+    /// Where a listed file is.
+    pub fn path_of(&self, listed: &Listed) -> PathBuf {
+        self.directory().join(OsStr::from_bytes(&listed.path))
+    }
+}
+
+impl InUse {
+    /// The next files that a URL leads to and whose authority, path and query, one after the other, are `wanted`: at most `most`
+    /// (at least 1) and 1000. No use of any of them. Blocks.
+    pub(super) fn list(&self, from: FilesCursor, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> FilesPage {
         let (mut at, mut files, mut names) = (from, Vec::new(), 0);
         let most = most.clamp(1, PAGE_MAX);
         let is_last = |files: &Vec<Listed>, names| files.len() >= most || names >= NAMES_MAX;
@@ -185,37 +223,20 @@ impl FileStore {
     }
 
     /// What lies under the authority, path and query of `uri`, whatever its scheme. No use of it. Blocks.
-    pub fn under(&self, uri: &TargetUri<'_>) -> Option<Listed> {
+    pub(super) fn under(&self, uri: &TargetUri<'_>) -> Option<Listed> {
         let name = Name::of(uri).ok()?;
         let is_there = !self.shared.doomed.has(&name);
-        is_there.then(|| listed(&self.shared.tree, &name)).flatten().filter(Listed::is_servable)
+        let listed = is_there.then(|| listed(&self.shared.tree, &name)).flatten()?;
+        (listed.is_servable() && self.shared.shows(&listed)).then_some(listed)
     }
 
     /// The file of `uri`, open. No use of it. Blocks.
-    pub fn open_unused(&self, uri: &TargetUri<'_>) -> Option<Arc<FileHit>> {
+    pub(super) fn open_unused(&self, uri: &TargetUri<'_>) -> Option<Arc<FileHit>> {
         let name = Name::of(uri).ok()?;
         let found = self.shared.tree.find(&name).ok()?;
         let claim = self.shared.index.claim(&name, found.status.inode);
         let opened = self.shared.judged(found, &name, uri, SystemTime::now()).ok()??;
         FileHit::read(opened, claim).ok().map(Arc::new)
-    }
-
-    /// The fields that a listed file is served with, without Content-Length.
-    pub fn fields_of(&self, listed: &Listed) -> HeaderMap {
-        match &listed.meta {
-            Some(meta) => meta.fields.clone(),
-            None => {
-                let name = Name::found(&listed.path);
-                let shown = String::from_utf8_lossy(name.shown());
-                let default_type = self.shared.default_type.as_ref();
-                hit::fields_by_hand(&listed.status, &shown, default_type, SystemTime::now())
-            }
-        }
-    }
-
-    /// Where a listed file is.
-    pub fn path_of(&self, listed: &Listed) -> PathBuf {
-        self.shared.tree.path().join(OsStr::from_bytes(&listed.path))
     }
 }
 
@@ -246,6 +267,11 @@ impl Shared {
         Ok(directory)
     }
 
+    /// Whether a request would get it.
+    fn shows(&self, listed: &Listed) -> bool {
+        listed.meta.as_ref().is_none_or(|meta| self.believes(meta))
+    }
+
     /// The file at a place, where a URL that is `wanted` leads there.
     fn servable(&self, path: &[u8], wanted: &dyn Fn(&[u8]) -> bool) -> Option<Listed> {
         let name = Name::found(path);
@@ -259,6 +285,9 @@ impl Shared {
         }
         let listed =
             listed(&self.tree, &name).filter(|listed| listed.path == path && listed.is_servable())?;
+        if !self.shows(&listed) {
+            return None;
+        }
         listed.uri.as_ref().is_some_and(|uri| wanted(base(uri).as_bytes())).then_some(listed)
     }
 }

@@ -37,11 +37,21 @@ pub fn for_each(usage: &FilesUsage, visit: Visit<'_>) {
         "Look-ups that found a file changed, replaced or removed since it was last asked for.",
         usage.changed,
     );
+    tell(
+        "larder_files_unreadable_total",
+        "Reads of files that failed: the request, or the next one, was answered by the origin.",
+        usage.unreadable,
+    );
     tell("larder_files_errors_total", "Errors of the file system.", usage.errors);
     tell(
         "larder_files_failing",
-        "1 while nothing is written because the file system failed, else 0.",
+        "1 while nothing is written because the file system failed, or the directory is absent, else 0.",
         u64::from(usage.is_failing),
+    );
+    tell(
+        "larder_files_absent",
+        "1 while the directory is not there, or cannot be used, else 0.",
+        u64::from(usage.is_absent),
     );
     for (reason, value) in REASONS.iter().zip(usage.refused) {
         let help = "Responses that did not become files, by reason: they were served, and what no file can stand for is \

@@ -9,7 +9,9 @@
 //! [`look_blocking`](FileStore::look_blocking), which is for a pool. All changes are made by one thread of the store's own.
 //! Deliberately absent: checksums (others may write), any judgement of HTTP but [`may_hold`].
 
+mod absence;
 mod arriving;
+mod base;
 mod cursor;
 mod doomed;
 mod error;
@@ -20,6 +22,7 @@ pub(crate) mod fuzzing;
 mod health;
 mod hit;
 mod holdable;
+mod in_use;
 mod index;
 mod list;
 mod meta;
@@ -36,17 +39,20 @@ mod sys;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod unreadable;
 mod walk;
 mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use http::HeaderValue;
+use arc_swap::ArcSwapOption;
+use larder_http::time::WallTime;
+use parking_lot::Mutex;
 
+pub use absence::FilesAbsence;
 pub(crate) use arriving::Arriving;
 pub use cursor::FilesCursor;
 pub use error::{FilesError, NotAFile, Refused};
@@ -59,25 +65,16 @@ pub use holdable::may_hold;
 pub use list::{FilesPage, Listed, Odd, survey};
 pub use meta::{Meta, StoredTimes};
 pub use name::{TargetUri, Unnameable};
-pub use open::FilesSettings;
+pub use open::{FilesSettings, probe};
 pub(crate) use reader::{FileContent, FileReader};
+pub use unreadable::UnreadableFile;
 
-use doomed::Doomed;
-use fill::Filling;
-use health::Health;
-use hit::Opened;
-use index::{Index, Noted};
-use meta::Judged;
+use absence::Absence;
+use base::{Base, Caps};
+use in_use::{InUse, Shared};
 use name::Name;
-use open::Threads;
-use place::{Spare, TakenOut, is_absent};
-use queue::Queue;
-use refusals::{REASONS, Refusals};
-use room::Room;
-use tree::{Found, Glimpse, Tree};
-
-/// Fills under way, each with a file open.
-const FILLS_MAX: usize = 1024;
+use open::Stop;
+use refusals::REASONS;
 
 /// How often a file is opened anew that changes while it is read.
 const READ_TRIES: usize = 3;
@@ -123,118 +120,96 @@ pub struct FilesUsage {
     pub changed: u64,
     /// Responses that did not become files, by reason; see [`metrics`].
     pub refused: [u64; REASONS.len()],
+    /// Reads that failed: the file counted as absent.
+    pub unreadable: u64,
     /// Errors of the file system.
     pub errors: u64,
     /// Whether everything has been counted once; nothing is stored before.
     pub is_counted: bool,
-    /// Whether the file system has failed a moment ago, and nothing is stored for a while.
+    /// Whether the file system has failed a moment ago, and nothing is stored for a while; also while it is absent.
     pub is_failing: bool,
+    /// Whether the directory is not there, or cannot be used.
+    pub is_absent: bool,
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    stored: AtomicU64,
-    renewed: AtomicU64,
-    failed: AtomicU64,
-    evicted: AtomicU64,
-    changed: AtomicU64,
-    refusals: Refusals,
-}
+impl FilesUsage {
+    /// What was not taken, and could not be written: each reason by its fixed word. What no file can stand for is kept in memory.
+    pub fn refused_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let is_kept = |reason: &str| NOT_FILES.contains(&reason);
+        REASONS.into_iter().zip(self.refused).filter(move |(reason, _)| !is_kept(reason))
+    }
 
-/// What workers, the writing thread and the counting thread share.
-struct Shared {
-    tree: Tree,
-    index: Index,
-    room: Room,
-    queue: Arc<Queue>,
-    health: Health,
-    doomed: Doomed,
-    counts: Counts,
-    fills: Arc<AtomicUsize>,
-    max_object: AtomicU64,
-    default_type: Option<HeaderValue>,
-    is_counted: AtomicBool,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FileStore").field("path", &self.tree.path()).finish_non_exhaustive()
+    /// In what state the directory is, in a word.
+    pub const fn state(&self) -> &'static str {
+        match (self.is_absent, self.is_failing) {
+            (true, _) => "absent",
+            (false, true) => "failing",
+            (false, false) => "ok",
+        }
     }
 }
 
-/// The store. Shared by all workers; every method may be called from any of them.
+/// Reasons for which a response is in memory, as it would be without files.
+const NOT_FILES: [&str; 6] = ["status", "varies", "key-parts", "encoded", "not-shareable", "name"];
+
+/// The store. Shared by all workers; every method may be called from any of them. It goes on without its directory where
+/// that cannot be used, and with another that takes its place.
 #[derive(Debug)]
 pub struct FileStore {
-    shared: Arc<Shared>,
-    threads: Threads,
+    base: Arc<Base>,
+    in_use: ArcSwapOption<InUse>,
+    absence: Mutex<Absence>,
+    watch: Arc<Stop>,
 }
 
 impl FileStore {
     /// The directory.
     pub fn directory(&self) -> &Path {
-        self.shared.tree.path()
+        &self.base.settings.path
+    }
+
+    /// The same.
+    pub fn path(&self) -> &Path {
+        self.directory()
+    }
+
+    /// Since when the directory is in use that is: [`WallTime`] 0 for the one that was opened first.
+    pub fn in_use_since(&self) -> WallTime {
+        self.in_use.load().as_ref().map_or(WallTime(0), |in_use| in_use.since)
+    }
+
+    /// From now on its queue may borrow of its store's memory, and so may those of directories that take its place.
+    pub(crate) fn borrow_from(&self, backlog: &Arc<crate::backlog::Backlog>) {
+        self.base.backlog.get_or_init(|| Arc::clone(backlog));
+        if let Some(in_use) = self.in_use.load().as_ref() {
+            in_use.shared.queue.borrow_from(backlog);
+        }
     }
 
     /// Why nothing can be stored at this moment, whatever it is; only to be told.
     pub fn refuses(&self) -> Option<Refused> {
-        if self.shared.health.is_failing() {
+        let in_use = self.in_use.load();
+        let Some(in_use) = in_use.as_ref() else { return Some(Refused::Absent) };
+        if self.base.health.is_failing() {
             return Some(Refused::Failing);
         }
-        (!self.shared.is_counted.load(Ordering::Acquire)).then_some(Refused::Counting)
+        (!in_use.shared.is_counted.load(Ordering::Acquire)).then_some(Refused::Counting)
     }
 
     /// Looks for the file of `uri`. Never waits for a disk.
     pub fn look(&self, uri: &TargetUri<'_>) -> Look {
-        let shared = &self.shared;
-        let Ok(name) = Name::of(uri) else { return Look::Absent };
-        if shared.doomed.has(&name) {
-            return Look::Absent;
-        }
-        if let Some(hit) = shared.index.kept(&name) {
-            match hit.is_current(shared.tree.root()) {
-                Ok(true) if hit.is_for(uri.scheme) => return Look::Found(hit),
-                Ok(true) => return Look::Absent,
-                Ok(false) => {
-                    shared.counts.changed.fetch_add(1, Ordering::Relaxed);
-                    shared.index.unkeep(&name);
-                }
-                Err(_) => {
-                    shared.counts.changed.fetch_add(1, Ordering::Relaxed);
-                    shared.index.forget(&name);
-                }
-            }
-        }
-        match shared.tree.glimpse(&name) {
-            Glimpse::Absent => Look::Absent,
-            Glimpse::Unknown => Look::WouldBlock,
-            Glimpse::Found(found) => match shared.open(found, &name, uri) {
-                Ok(Some(hit)) => Look::Found(hit),
-                Ok(None) => Look::Absent,
-                Err(_) => Look::WouldBlock,
-            },
-        }
+        self.in_use.load().as_ref().map_or(Look::Absent, |in_use| in_use.look(uri))
+    }
+
+    /// The same for a hit that is to be sent: what has to be waited for before its first byte can be read is only to be had from
+    /// [`look_blocking`](Self::look_blocking), which finds out whether it can be read at all.
+    pub fn look_to_send(&self, uri: &TargetUri<'_>) -> Look {
+        self.in_use.load().as_ref().map_or(Look::Absent, |in_use| in_use.look_to_send(uri))
     }
 
     /// The same where it may wait for a disk; for a pool. What cannot be read counts as absent: the origin may know better.
     pub fn look_blocking(&self, uri: &TargetUri<'_>) -> Option<Arc<FileHit>> {
-        let name = Name::of(uri).ok()?;
-        for _ in 0..READ_TRIES {
-            if self.shared.doomed.has(&name) {
-                return None;
-            }
-            let found = match self.shared.tree.find(&name) {
-                Ok(found) => found,
-                Err(error) if is_absent(&error) => {
-                    self.shared.index.forget(&name);
-                    return None;
-                }
-                Err(_) => return None,
-            };
-            if let Ok(hit) = self.shared.open(found, &name, uri) {
-                return hit;
-            }
-        }
-        None
+        self.in_use.load_full()?.look_blocking(uri)
     }
 
     /// Begins to store a response, whose body has `declared` bytes where that is known. Never waits.
@@ -242,149 +217,131 @@ impl FileStore {
     /// # Errors
     /// It cannot be stored now.
     pub fn begin(&self, uri: &TargetUri<'_>, declared: Option<u64>) -> Result<FileFill, Refused> {
-        let begun = self.try_begin(uri, declared);
+        let begun = match self.in_use_or(uri) {
+            Ok(in_use) => in_use.begin(uri, declared),
+            Err(why) => Err(why),
+        };
         if let Err(why) = &begun {
-            self.shared.counts.refusals.note(why.token());
+            self.base.counts.refusals.note(why.token());
         }
         begun
-    }
-
-    fn try_begin(&self, uri: &TargetUri<'_>, declared: Option<u64>) -> Result<FileFill, Refused> {
-        let shared = &self.shared;
-        let name = Name::of(uri).map_err(Refused::Unnameable)?;
-        if !shared.is_counted.load(Ordering::Acquire) {
-            return Err(Refused::Counting);
-        }
-        if declared.is_some_and(|declared| declared > shared.max_object()) {
-            return Err(Refused::TooLarge);
-        }
-        if shared.health.is_failing() {
-            return Err(Refused::Failing);
-        }
-        let content = Arriving::new(shared.tree.is_in_memory(), &shared.queue);
-        let filling = Filling::new(name, uri, declared, content, (&shared.fills, FILLS_MAX));
-        let filling = filling.ok_or(Refused::QueueFull)?;
-        Ok(FileFill::new(Arc::clone(shared), filling))
     }
 
     /// Removes what larder has stored for `uri`; what people put there stays. Does not wait: from now on no look-up finds
     /// it, and the file is gone a little later.
     pub fn invalidate(&self, uri: &TargetUri<'_>) {
-        let Ok(name) = Name::of(uri) else { return };
-        self.shared.doomed.add(&name);
-        if self.shared.queue.push_removal(name.clone(), Spare::ByHand, None).is_err() {
-            let _ = self.shared.remove_now(&name, Spare::ByHand, false);
-            self.shared.doomed.done(&name);
-        }
+        let (Ok(name), Ok(in_use)) = (Name::of(uri), self.in_use_or(uri)) else { return };
+        in_use.invalidate(&name);
     }
 
     /// Removes the file of `uri`, whoever put it there, and waits until it is gone for good; for a pool. Whether there was one.
     ///
     /// # Errors
-    /// It may still be there: it could not be removed, or not within a minute.
+    /// It may still be there: it could not be removed, or not within a minute, or the directory is absent.
     pub fn remove(&self, uri: &TargetUri<'_>) -> Result<bool, FilesError> {
         let name = Name::of(uri)?;
-        let (tell, told) = mpsc::sync_channel(1);
-        self.shared.doomed.add(&name);
-        // Its receiver may have gone by then; nobody wants to know.
-        let done = Box::new(move |removed| drop(tell.send(removed)));
-        let removed = match self.shared.queue.push_removal(name.clone(), Spare::Nothing, Some(done)) {
-            Ok(()) => told.recv_timeout(WAIT_MAX).map_err(|_| FilesError::TooSlow)?,
-            Err(_) => {
-                let removed = self.shared.remove_now(&name, Spare::Nothing, true);
-                self.shared.doomed.done(&name);
-                removed
+        let absent = || FilesError::Absent { path: self.directory().to_owned() };
+        loop {
+            let in_use = self.in_use_or(uri).map_err(|_| absent())?;
+            let removed = in_use.remove(&name)?;
+            // Where another directory has taken its place meanwhile, it is to be gone there.
+            if self.in_use.load().as_ref().is_some_and(|now| Arc::ptr_eq(now, &in_use)) {
+                return Ok(removed);
             }
-        };
-        let path = self.shared.tree.path().to_owned();
-        match removed {
-            Ok(TakenOut::Removed) => Ok(true),
-            Ok(TakenOut::Absent | TakenOut::Spared) => Ok(false),
-            Err(source) => Err(FilesError::Io { path, step: "cannot remove a file", source }),
+        }
+    }
+
+    /// See [`Renewal`](renew): new meta for the file of `uri` that `stamp` is of. Never waits; `done` is told later.
+    pub(crate) fn renew(
+        &self,
+        uri: &TargetUri<'_>,
+        stamp: FileStamp,
+        meta: Meta,
+        is_valid: impl FnOnce() -> bool,
+        done: Done,
+    ) {
+        match self.in_use_or(uri) {
+            Ok(in_use) => in_use.renew(uri, stamp, meta, is_valid, done),
+            Err(why) => done(Err(why)),
         }
     }
 
     /// Notes that a file cannot stand for a response of this store.
     pub(crate) fn note_not_a_file(&self, why: NotAFile) {
-        self.shared.counts.refusals.note(why.token());
-    }
-
-    /// The directory.
-    pub fn path(&self) -> &std::path::Path {
-        self.shared.tree.path()
+        self.base.counts.refusals.note(why.token());
     }
 
     /// The largest body taken, in bytes.
     pub fn max_object(&self) -> u64 {
-        self.shared.max_object()
+        self.base.max_object()
+    }
+
+    /// From now on so many files may be open.
+    pub fn limit_files(&self, files: usize) {
+        self.base.open_files.store(files, Ordering::Relaxed);
+        if let Some(in_use) = self.in_use.load().as_ref() {
+            in_use.shared.index.keep_at_most(open::shares(files).1);
+        }
+    }
+
+    /// Takes over new caps and evicts down to lower ones.
+    pub fn resize(&self, size: u64, inodes: u64, max_object: u64) {
+        self.base.resize(Caps { bytes: size, inodes }, max_object);
+        if let Some(in_use) = self.in_use.load().as_ref() {
+            in_use.resize();
+        }
+    }
+
+    /// Waits until everything that was asked for so far is done, a minute at most; for a pool. Whether it is.
+    pub fn flush(&self) -> bool {
+        self.in_use.load_full().is_none_or(|in_use| in_use.flush())
     }
 
     /// Figures.
     pub fn usage(&self) -> FilesUsage {
-        let shared = &self.shared;
+        let Base { counts, health, unreadable, high_water, .. } = &*self.base;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        FilesUsage {
-            files: shared.index.files() as u64,
-            bytes: shared.room.bytes.used(),
-            max_bytes: shared.room.bytes.cap(),
-            high_water_bytes: shared.room.bytes.high_water(),
-            inodes: shared.room.inodes.used(),
-            max_inodes: shared.room.inodes.cap(),
-            stored: count(&shared.counts.stored),
-            renewed: count(&shared.counts.renewed),
-            failed: count(&shared.counts.failed),
-            evicted: count(&shared.counts.evicted),
-            changed: count(&shared.counts.changed),
-            refused: shared.counts.refusals.counts(),
-            errors: shared.health.errors(),
-            is_counted: shared.is_counted.load(Ordering::Acquire),
-            is_failing: shared.health.is_failing(),
+        let (in_use, caps) = (self.in_use.load_full(), self.base.caps());
+        let mut usage = FilesUsage {
+            max_bytes: caps.bytes,
+            high_water_bytes: count(high_water),
+            max_inodes: caps.inodes,
+            stored: count(&counts.stored),
+            renewed: count(&counts.renewed),
+            failed: count(&counts.failed),
+            evicted: count(&counts.evicted),
+            changed: count(&counts.changed),
+            refused: counts.refusals.counts(),
+            unreadable: unreadable.failures(),
+            errors: health.errors(),
+            is_failing: in_use.is_none() || health.is_failing(),
+            is_absent: in_use.is_none(),
+            ..FilesUsage::default()
+        };
+        if let Some(in_use) = in_use {
+            let Shared { index, room, is_counted, .. } = &*in_use.shared;
+            usage.files = index.files() as u64;
+            (usage.bytes, usage.inodes) = (room.bytes.used(), room.inodes.used());
+            usage.high_water_bytes = usage.high_water_bytes.max(room.bytes.high_water());
+            usage.is_counted = is_counted.load(Ordering::Acquire);
         }
+        usage
     }
 
     /// What is worth a line of log, once: the file system fails, or works again.
     pub fn take_event(&self) -> Option<String> {
-        self.shared.health.take_event()
-    }
-}
-
-impl Shared {
-    fn max_object(&self) -> u64 {
-        self.max_object.load(Ordering::Relaxed)
+        self.base.health.take_event()
     }
 
-    /// Judges a file that was found and reads it. `None` where it was stored for the other scheme, or for nobody knows what.
-    fn open(&self, found: Found, name: &Name, uri: &TargetUri<'_>) -> std::io::Result<Option<Arc<FileHit>>> {
-        let now = SystemTime::now();
-        let Some(opened) = self.judged(found, name, uri, now)? else { return Ok(None) };
-        let is_by_hand = matches!(opened.source, Source::ByHand(_));
-        let (bytes, inodes) = self.found_to_take(&opened.status, name);
-        let noted = Noted { inode: opened.status.inode, bytes, is_by_hand, is_use: true };
-        let claim = self.index.note(name, &noted, || self.room.take(bytes, inodes));
-        let hit = Arc::new(FileHit::read(opened, Some(claim))?);
-        self.index.keep(name, &hit, now);
-        Ok(Some(hit))
+    /// The same of a file that cannot be read.
+    pub fn take_unreadable(&self) -> Option<UnreadableFile> {
+        self.base.unreadable.take_event()
     }
 
-    /// What a file is for a request. `None` where it was stored for the other scheme, or for nobody knows what.
-    fn judged(
-        &self,
-        found: Found,
-        name: &Name,
-        uri: &TargetUri<'_>,
-        now: SystemTime,
-    ) -> std::io::Result<Option<Opened>> {
-        let Found { file, status, path } = found;
-        let source = match self.tree.judge(&file, &status, name, Some(uri))? {
-            Judged::Stored(meta) => Source::Stored(meta),
-            Judged::OtherScheme | Judged::Torn => return Ok(None),
-            Judged::ByHand => {
-                let shown = String::from_utf8_lossy(name.shown());
-                Source::ByHand(hit::fields_by_hand(&status, &shown, self.default_type.as_ref(), now))
-            }
-        };
-        let (scheme, is_in_memory) = (uri.scheme, self.tree.is_in_memory());
-        let closer = Arc::downgrade(&self.queue);
-        Ok(Some(Opened { file: Arc::new(file), status, path, source, scheme, is_in_memory, closer }))
+    #[cfg(test)]
+    fn shared(&self) -> Arc<Shared> {
+        use crate::files::in_use::InUse;
+        let in_use: Option<Arc<InUse>> = self.in_use.load_full();
+        Arc::clone(&in_use.unwrap_or_else(|| panic!("the directory is absent")).shared)
     }
 }

@@ -251,11 +251,16 @@ impl Tree {
         Ok(Renamed::Again)
     }
 
-    /// Removes the file of a name, and the directories that are empty without it. `sync`: it stays removed after a crash.
+    /// Removes the file of a name. `sync`: it stays removed after a crash, also where it was gone before.
     pub(super) fn remove(&self, name: &Name, spare: Spare, sync: bool) -> io::Result<TakenOut> {
         let found = match self.find(name) {
             Ok(found) => found,
-            Err(error) if is_absent(&error) => return Ok(TakenOut::Absent),
+            Err(error) if is_absent(&error) => {
+                if sync {
+                    self.sync_around(name)?;
+                }
+                return Ok(TakenOut::Absent);
+            }
             Err(error) => return Err(error),
         };
         let path = Name::found_at(&found.path);
@@ -267,6 +272,33 @@ impl Tree {
             rustix::fs::fsync(&parent)?;
         }
         Ok(taken)
+    }
+
+    /// What was removed under a name stays removed after a crash: the directory is synced that would have its file, or
+    /// the next above that is still there. File systems keep the order of what is done to directories.
+    fn sync_around(&self, name: &Name) -> io::Result<()> {
+        let open = |path: &[u8]| match path {
+            b"" => rustix::io::dup(self.root()).map_err(io::Error::from),
+            path => self.resolver().open(self.root(), path, DIRECTORY),
+        };
+        let mut path = name.bytes();
+        // The name may be that of a directory, in which the file was `%self`.
+        let mut is_own = true;
+        loop {
+            match open(path) {
+                Ok(directory) => {
+                    rustix::fs::fsync(&directory)?;
+                    if !is_own {
+                        return Ok(());
+                    }
+                }
+                Err(error) if is_absent(&error) && !path.is_empty() => {}
+                Err(error) => return Err(error),
+            }
+            is_own = false;
+            let slash = path.iter().rposition(|byte| *byte == b'/');
+            path = path.get(..slash.unwrap_or(0)).unwrap_or_default();
+        }
     }
 
     /// Removes directories that are empty, from the innermost outwards; `gone` hears of each.

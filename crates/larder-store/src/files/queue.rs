@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::Waker;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
@@ -17,8 +18,9 @@ use super::meta::Meta;
 use super::name::Name;
 use super::place::{Spare, TakenOut};
 use super::renew::Renewal;
+use crate::backlog::{Backlog, Borrowing};
 
-/// Bytes of bodies that may wait.
+/// Bytes of bodies that may wait without being borrowed of the store's memory.
 pub(super) const QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Pieces that may wait.
 const PIECES_MAX: usize = 16 * 1024;
@@ -48,6 +50,9 @@ struct Waiting {
     pieces: usize,
     renewals: usize,
     removals: usize,
+    borrowing: Borrowing,
+    /// Those who wait for room for a piece.
+    crowd: Vec<Waker>,
     is_closed: bool,
 }
 
@@ -71,10 +76,11 @@ impl Queue {
         if waiting.is_closed {
             return Err(Refused::Closed);
         }
-        if waiting.bytes + bytes.len() > QUEUE_BYTES_MAX || waiting.pieces >= PIECES_MAX {
+        let all = waiting.bytes + bytes.len();
+        if waiting.pieces >= PIECES_MAX || !waiting.borrowing.allows(all as u64, QUEUE_BYTES_MAX as u64) {
             return Err(Refused::QueueFull);
         }
-        waiting.bytes += bytes.len();
+        waiting.bytes = all;
         waiting.pieces += 1;
         waiting.jobs.push_back(Job::Write(Arc::clone(filling), bytes));
         self.filled.notify_one();
@@ -146,6 +152,9 @@ impl Queue {
                     Job::Write(_, bytes) => {
                         waiting.bytes -= bytes.len();
                         waiting.pieces -= 1;
+                        let left = waiting.bytes as u64;
+                        waiting.borrowing.held(left, QUEUE_BYTES_MAX as u64);
+                        std::mem::take(&mut waiting.crowd).into_iter().for_each(Waker::wake);
                     }
                     Job::Renew(..) => waiting.renewals -= 1,
                     Job::Remove(..) => waiting.removals -= 1,
@@ -160,9 +169,29 @@ impl Queue {
         }
     }
 
+    /// From now on it may borrow there.
+    pub(super) fn borrow_from(&self, backlog: &Arc<Backlog>) {
+        self.waiting.lock().borrowing.begin(backlog);
+    }
+
+    /// What it borrows of.
+    pub(super) fn backlog(&self) -> Option<Arc<Backlog>> {
+        self.waiting.lock().borrowing.source()
+    }
+
+    /// Wakes `waker` once there may be room for a piece again, or never will.
+    pub(super) fn await_room(&self, waker: &Waker) {
+        let mut waiting = self.waiting.lock();
+        if !waiting.crowd.iter().any(|other| other.will_wake(waker)) {
+            waiting.crowd.push(waker.clone());
+        }
+    }
+
     /// Takes nothing more; what waits is still done.
     pub(super) fn close(&self) {
-        self.waiting.lock().is_closed = true;
+        let mut waiting = self.waiting.lock();
+        waiting.is_closed = true;
+        std::mem::take(&mut waiting.crowd).into_iter().for_each(Waker::wake);
         self.filled.notify_all();
     }
 }

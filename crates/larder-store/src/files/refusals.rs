@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The reasons of [`NotAFile`](super::NotAFile) and of [`Refused`](super::Refused); a name that is not possible is the same in both.
-pub(super) const REASONS: [&str; 16] = [
+pub(super) const REASONS: [&str; 17] = [
     "status",
     "varies",
     "key-parts",
@@ -22,6 +22,7 @@ pub(super) const REASONS: [&str; 16] = [
     "changed",
     "incomplete",
     "failing",
+    "absent",
     "closed",
 ];
 

@@ -8,6 +8,7 @@
 use super::error::Refused;
 use super::fill::{Done, OwnedUri};
 use super::hit::FileStamp;
+use super::in_use::{InUse, Shared};
 use super::index::Noted;
 use super::meta::{self, Judged, META_BYTES_MAX, Meta, lines_bytes_max};
 use super::name::{Name, TargetUri};
@@ -16,7 +17,6 @@ use super::room::{META_BYTES, beside_bytes};
 use super::sys::{self, Status};
 use super::tree::{Found, Tree, meta_path};
 use super::writer::is_of_one_place;
-use super::{FileStore, Shared};
 
 /// What is to be done, and to which file.
 #[derive(Debug)]
@@ -27,10 +27,10 @@ pub(super) struct Renewal {
     meta: Meta,
 }
 
-impl FileStore {
+impl InUse {
     /// Gives the file of `uri` that `stamp` is of new meta. Never waits; `done` is told later. `is_valid` is asked under the
     /// queue's lock, as for [`FileFill::commit`](super::FileFill::commit).
-    pub(crate) fn renew(
+    pub(super) fn renew(
         &self,
         uri: &TargetUri<'_>,
         stamp: FileStamp,
@@ -42,7 +42,7 @@ impl FileStore {
             Ok(name) => name,
             Err(why) => return done(Err(Refused::Unnameable(why))),
         };
-        if self.shared.health.is_failing() {
+        if self.shared.base.health.is_failing() {
             return done(Err(Refused::Failing));
         }
         let renewal = Box::new(Renewal { name, uri: OwnedUri::of(uri), stamp, meta });
@@ -103,7 +103,7 @@ impl Shared {
         let noted = Noted { inode: status.inode, bytes, is_by_hand: false, is_use: false };
         self.index.note(name, &noted, || self.room.take(bytes, 1 + u64::from(beside > 0)));
         drop(spare);
-        self.health.works();
+        self.base.health.works();
         Ok(())
     }
 }

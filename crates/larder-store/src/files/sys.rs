@@ -101,6 +101,37 @@ impl Status {
     }
 }
 
+/// Which directory one is: its device and inode, and when it was made, since inodes are given out again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: (u32, u32),
+    inode: u64,
+    made: Option<(i64, u32)>,
+}
+
+impl Identity {
+    /// That of an open directory.
+    pub(super) fn of(directory: impl AsFd) -> io::Result<Self> {
+        Self::read(directory, Path::new(""), AtFlags::EMPTY_PATH)
+    }
+
+    /// That of what a path leads to, links followed. May wait for a disk.
+    pub(super) fn at(path: &Path) -> io::Result<Self> {
+        Self::read(rustix::fs::CWD, path, AtFlags::empty())
+    }
+
+    fn read(directory: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Self> {
+        let asked = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BTIME;
+        let found = statx(directory, path, flags, asked)?;
+        let is_told = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+        Ok(Self {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            made: is_told.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec)),
+        })
+    }
+}
+
 /// Which calls this kernel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Resolver {

@@ -20,7 +20,7 @@ use super::error::FilesError;
 use super::meta::{self, Judged, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri, digest};
 use super::place::is_absent;
-use super::sys::{self, Cached, DIRECTORY, READ, Resolver, Status};
+use super::sys::{self, Cached, DIRECTORY, Identity, READ, Resolver, Status};
 
 /// Where everything of larder's own lies.
 pub(super) const OWN: &str = ".larder";
@@ -51,6 +51,7 @@ pub(super) enum Glimpse {
 pub(super) struct Tree {
     path: PathBuf,
     root: OwnedFd,
+    identity: Identity,
     resolver: Resolver,
     /// Whether files can carry attributes.
     has_attributes: bool,
@@ -63,18 +64,33 @@ pub(super) struct Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        // Closing is not enough: a child that is being started has the descriptor as well, until it runs its program.
-        if let Some(lock) = &self.lock {
-            let _ = flock(lock, FlockOperation::Unlock);
-        }
+        self.unlock();
     }
 }
 
+/// What is done about a directory that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// It is made.
+    Make,
+    /// It is an error: whoever removed it may be about to put another in its place, and would find this one in the way.
+    Leave,
+}
+
 impl Tree {
-    /// Opens `path`, makes it where it is missing, and removes what an earlier larder left half written. Blocks.
-    pub(super) fn open(path: &Path, file_mode: Mode) -> Result<Self, FilesError> {
+    /// Opens `path`, makes it where it is missing and may be made, and removes what an earlier larder left half written.
+    /// Blocks.
+    pub(super) fn open(path: &Path, file_mode: Mode, missing: Missing) -> Result<Self, FilesError> {
         let failed = |step| move |source| FilesError::Io { path: path.to_owned(), step, source };
-        std::fs::create_dir_all(path).map_err(failed("cannot make the directory"))?;
+        if missing == Missing::Make {
+            match std::fs::create_dir(path) {
+                // Where the one above is missing, a file system is not mounted, or the name is wrong.
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed("cannot make the directory")(error));
+                }
+                _ => {}
+            }
+        }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
         let root = opened.map_err(failed("cannot open the directory"))?;
@@ -95,6 +111,7 @@ impl Tree {
             file_mode,
             temps: Mutex::new(Arc::new(temps)),
             serial: AtomicU64::new(0),
+            identity: Identity::of(&root).map_err(failed("cannot look at the directory"))?,
             root,
             lock: Some(lock),
         })
@@ -117,6 +134,7 @@ impl Tree {
             file_mode: Mode::RUSR,
             temps: Mutex::new(Arc::new(nowhere)),
             serial: AtomicU64::new(0),
+            identity: Identity::of(&root).map_err(failed)?,
             root,
             lock: None,
         })
@@ -124,6 +142,19 @@ impl Tree {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Which directory it is.
+    pub(super) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Others may use it: nothing more is changed in it. Closing would not be enough: a child that is being started has the
+    /// descriptor as well, until it runs its program.
+    pub(super) fn unlock(&self) {
+        if let Some(lock) = &self.lock {
+            let _ = flock(lock, FlockOperation::Unlock);
+        }
     }
 
     pub(super) fn root(&self) -> &OwnedFd {

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Dir, unlinkat};
 
-use super::Shared;
+use super::in_use::Shared;
 use super::index::Noted;
 use super::name::{Name, digest};
 use super::place::is_absent;

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use rustix::io::Errno;
 
-use super::Shared;
 use super::error::Refused;
 use super::fill::{Filling, Work};
+use super::in_use::Shared;
 use super::index::Noted;
 use super::meta::{Meta, lines_bytes_max};
 use super::name::Name;
@@ -45,12 +45,12 @@ pub(super) fn run(shared: &Shared) {
             }
             Job::Finish(filling, meta, done) => {
                 let finished = shared.finish(&filling, &meta);
-                shared.count(&finished, &shared.counts.stored);
+                shared.count(&finished, &shared.base.counts.stored);
                 done(finished);
             }
             Job::Renew(renewal, done) => {
                 let renewed = shared.renew(&renewal);
-                shared.count(&renewed, &shared.counts.renewed);
+                shared.count(&renewed, &shared.base.counts.renewed);
                 done(renewed);
             }
             Job::Abandon(filling) => filling.give_up(&mut filling.work.lock()),
@@ -68,7 +68,7 @@ pub(super) fn run(shared: &Shared) {
             if !shared.tree.is_in_memory()
                 && let Err(error) = rustix::fs::syncfs(shared.tree.root())
             {
-                shared.health.fails("cannot write to the disk", &error.into());
+                shared.base.health.fails("cannot write to the disk", &error.into());
             }
         }
     }
@@ -76,10 +76,10 @@ pub(super) fn run(shared: &Shared) {
 
 impl Shared {
     fn count(&self, outcome: &Result<(), Refused>, of_good: &AtomicU64) {
-        let counter = if outcome.is_ok() { of_good } else { &self.counts.failed };
+        let counter = if outcome.is_ok() { of_good } else { &self.base.counts.failed };
         counter.fetch_add(1, Ordering::Relaxed);
         if let Err(why) = outcome {
-            self.counts.refusals.note(why.token());
+            self.base.counts.refusals.note(why.token());
         }
     }
 
@@ -168,7 +168,7 @@ impl Shared {
         let noted = Noted { inode: status.inode, bytes: taken, is_by_hand: false, is_use: false };
         filling.content.hold(self.index.note(name, &noted, || claim));
         self.index.tidy();
-        self.health.works();
+        self.base.health.works();
         Ok(())
     }
 
@@ -195,7 +195,7 @@ impl Shared {
     }
 
     pub(super) fn failed(&self, step: &str, error: &io::Error) -> Refused {
-        self.health.fails(step, error);
+        self.base.health.fails(step, error);
         match Errno::from_io_error(error) {
             Some(Errno::NOSPC | Errno::DQUOT) => Refused::NoRoom,
             _ => Refused::Failing,
@@ -230,7 +230,7 @@ impl Shared {
             let bytes = self.index.bytes(&name);
             match self.remove_now(&name, Spare::ByHand, false) {
                 Ok(TakenOut::Removed) => {
-                    self.counts.evicted.fetch_add(1, Ordering::Relaxed);
+                    self.base.counts.evicted.fetch_add(1, Ordering::Relaxed);
                     return Some(bytes);
                 }
                 Ok(TakenOut::Absent | TakenOut::Spared) => {}
@@ -265,7 +265,7 @@ impl Shared {
                 self.index.forget(name);
                 self.tree.prune(name, &mut |path| self.index.forget_directory(path));
             }
-            Err(error) if !is_of_one_place(error) => self.health.fails("cannot remove a file", error),
+            Err(error) if !is_of_one_place(error) => self.base.health.fails("cannot remove a file", error),
             Ok(TakenOut::Spared) | Err(_) => {}
         }
         removed

@@ -3,9 +3,11 @@
 //! ```text
 //!            push (room reserved)            finish
 //!   Keeping ----------------------> Keeping --------> Whole   (shared with the index)
-//!      | outgrow: room ran out                |
-//!      v                                      | abort
-//!   Passing --- push waits for the slowest -->+-------> Broken (readers are cut)
+//!      | outgrow    \ a disk does not keep up
+//!      |             '-> Gaps ------------------------> a part of it, on disks
+//!      v                  | outgrow           | abort
+//!   Passing <-------------'                   |
+//!      '--- push waits for the slowest ------>+-------> Broken (readers are cut)
 //! ```
 //!
 //! While it is *keeping*, all bytes stay, the producer never waits, and new readers may join at the start. Once it is
@@ -14,8 +16,8 @@
 //!
 //! In a store with disks, or of plain files, a body beyond one piece *spills* while it is kept: as soon as a piece is full it
 //! goes to the disks, or to the file, and leaves memory for whoever reads it from there. So a body of any size takes about
-//! three pieces of memory. Where the next piece is not taken, the body passes from there on; what lies elsewhere already can
-//! still be read.
+//! three pieces of memory. What happens where the next piece is not taken is told in `spilling`; what lies elsewhere already
+//! can still be read.
 //!
 //! One lock guards it all; it is held for the length of a look and never across a wait. A new piece wakes one parked
 //! reader per worker, and that reader wakes its neighbours, so that a producer never pays for the readers of other
@@ -23,6 +25,7 @@
 
 mod reader;
 mod spill;
+mod spilling;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -32,18 +35,23 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use larder_cache::StoredHead;
+use larder_cache::part::may_be_completed;
 use larder_http::body::BodyError;
 use parking_lot::Mutex;
 use slab::Slab;
 
 use crate::disks::PIECE_BYTES;
 use crate::key::CacheKey;
+use crate::lease::large_from;
 use crate::store::Store;
 use crate::stored::{COMPACT_BELOW_BYTES, PIECE_OVERHEAD_BYTES, StoredBody};
+use crate::{disk, files};
 pub use reader::Reader;
 use spill::{SPILL_ROOM_BYTES, Spill};
-use state::{Mode, Slot, State};
+pub use spilling::are_whole_pieces;
+use state::{Mode, Slot, State, Taken};
 
 /// How far the fastest reader of a passing body may be ahead of the slowest.
 pub const WINDOW_BYTES: u64 = 1024 * 1024;
@@ -56,6 +64,62 @@ pub enum PushError {
     NoReaders,
 }
 
+/// Why a body is not kept, or not all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// There was no room for it, or it is larger than the store takes.
+    NoRoom,
+    /// What it was written to did not keep up, and a reader would have had to wait.
+    QueueFull,
+    /// What it was written to failed.
+    Failing,
+}
+
+impl From<disk::Refused> for Loss {
+    fn from(why: disk::Refused) -> Self {
+        match why {
+            disk::Refused::QueueFull => Self::QueueFull,
+            disk::Refused::NoRoom | disk::Refused::TooLarge => Self::NoRoom,
+            disk::Refused::Failing | disk::Refused::PieceLost | disk::Refused::Closed => Self::Failing,
+        }
+    }
+}
+
+impl From<files::Refused> for Loss {
+    fn from(why: files::Refused) -> Self {
+        match why {
+            files::Refused::QueueFull => Self::QueueFull,
+            files::Refused::NoRoom | files::Refused::TooLarge => Self::NoRoom,
+            _ => Self::Failing,
+        }
+    }
+}
+
+/// What of a body was kept when it has ended.
+#[derive(Debug)]
+pub enum Finished {
+    /// All of it.
+    Whole(Arc<StoredBody>),
+    /// What the disks kept up with.
+    Part {
+        /// The bytes of the runs, one behind the other.
+        body: Arc<StoredBody>,
+        /// Which bytes of the whole they are, in order and apart from each other.
+        runs: Vec<std::ops::Range<u64>>,
+        /// The length of the whole.
+        complete: u64,
+    },
+    /// Nothing.
+    Passed,
+}
+
+/// Where further bytes go.
+enum Room {
+    Memory,
+    Spill,
+    Nowhere,
+}
+
 /// A body while it arrives. Owned by the fetch that fills it and by its readers.
 pub struct Growing {
     store: Arc<Store>,
@@ -63,6 +127,8 @@ pub struct Growing {
     declared: Option<u64>,
     /// Whether it may end as a plain file.
     may_be_file: bool,
+    /// Whether what is left out of it can be asked for later.
+    may_have_gaps: bool,
     max_bytes: u64,
     state: Mutex<State>,
     /// Where it spills to. The producer's alone; never locked together with the state but before it.
@@ -80,26 +146,30 @@ impl Growing {
     /// that spills to disks only what it has in memory at once. `None` where there is no room, or the body is larger than
     /// the store takes.
     pub fn keep(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>) -> Option<Arc<Self>> {
-        Self::keep_for(store, key, declared, false)
+        Self::keep_for(store, key, declared, (false, false))
     }
 
     /// The same for the body of a response with this head: in a store of plain files it is written to one while it arrives,
-    /// where one may stand for it.
+    /// where one may stand for it; and what disks do not keep up with may be left out, where it can be asked for later.
     pub fn keep_as(
         store: &Arc<Store>,
         key: &CacheKey,
         head: &StoredHead,
         declared: Option<u64>,
     ) -> Option<Arc<Self>> {
-        Self::keep_for(store, key, declared, store.keeps_as_file(key, head))
+        Self::keep_for(store, key, declared, (store.keeps_as_file(key, head), may_be_completed(head)))
     }
 
     fn keep_for(
         store: &Arc<Store>,
         key: &CacheKey,
         declared: Option<u64>,
-        may_be_file: bool,
+        (may_be_file, may_have_gaps): (bool, bool),
     ) -> Option<Arc<Self>> {
+        let new = |room| {
+            let growing = Self::new(store, key, declared, may_be_file, Mode::Keeping { room });
+            Arc::new(Self { may_have_gaps, ..growing })
+        };
         let first = declared.unwrap_or(0);
         if first > store.max_object_of(may_be_file) {
             return None;
@@ -108,7 +178,7 @@ impl Growing {
             && let Some(spill) = Spill::begin(store, key, declared, may_be_file)
         {
             let room = store.reserve(SPILL_ROOM_BYTES)?;
-            let growing = Self::new(store, key, declared, may_be_file, Mode::Keeping { room });
+            let growing = new(room);
             *growing.spill.lock() = Some(spill);
             return Some(growing);
         }
@@ -118,26 +188,21 @@ impl Growing {
         // As many pieces as a body of this length usually comes in; more of them ask for more.
         let pieces = first / COMPACT_BELOW_BYTES + 1;
         let room = store.reserve(first.saturating_add(pieces * PIECE_OVERHEAD_BYTES))?;
-        Some(Self::new(store, key, declared, may_be_file, Mode::Keeping { room }))
+        Some(new(room))
     }
 
     /// A body for which there is no room: it passes from the start. Readers join until the first bytes are dropped.
     pub fn pass(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>) -> Arc<Self> {
-        Self::new(store, key, declared, false, Mode::Passing { room: None })
+        Arc::new(Self::new(store, key, declared, false, Mode::Passing { room: None }))
     }
 
-    fn new(
-        store: &Arc<Store>,
-        key: &CacheKey,
-        declared: Option<u64>,
-        may_be_file: bool,
-        mode: Mode,
-    ) -> Arc<Self> {
-        Arc::new(Self {
+    fn new(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>, may_be_file: bool, mode: Mode) -> Self {
+        Self {
             store: Arc::clone(store),
             key: key.clone(),
             declared,
             may_be_file,
+            may_have_gaps: false,
             max_bytes: store.max_object_of(may_be_file),
             spill: Mutex::new(None),
             state: Mutex::new(State {
@@ -145,18 +210,23 @@ impl Growing {
                 pieces: VecDeque::new(),
                 spilled: Vec::new(),
                 length: 0,
+                declared,
+                has_dropped: false,
                 ended: false,
+                loss: None,
                 readers: Slab::new(),
                 parked: Vec::new(),
                 producer: None,
+                trailers: None,
             }),
-        })
+        }
     }
 
     /// The length in bytes, where the framing told it or the body has ended well.
     pub fn complete_length(&self) -> Option<u64> {
-        self.declared.or_else(|| match &self.state.lock().mode {
-            Mode::Whole(body) => Some(body.length()),
+        let state = self.state.lock();
+        self.declared.or_else(|| match &state.mode {
+            Mode::Whole(_) => Some(state.length),
             _ => None,
         })
     }
@@ -164,6 +234,12 @@ impl Growing {
     /// Readers at this moment.
     pub fn readers(&self) -> usize {
         self.state.lock().readers.len()
+    }
+
+    /// Whether whoever reads it may be told to go on elsewhere: it is, or may become, a large body in memory.
+    pub fn may_be_let_go(&self) -> bool {
+        let is_large = |length| length > large_from(self.store.memory().cap());
+        !self.is_spilling() && self.complete_length().is_none_or(is_large)
     }
 
     /// Whether it broke: it takes no readers then, and never will.
@@ -174,129 +250,83 @@ impl Growing {
     /// A reader of `range` (the whole where `None`), or `None` where nobody may join any more.
     pub fn reader(self: &Arc<Self>, range: Option<std::ops::Range<u64>>) -> Option<Reader> {
         let mut state = self.state.lock();
-        let first_kept = state.pieces.front().map_or(state.length, |piece| piece.start);
-        if matches!(state.mode, Mode::Broken { .. })
-            || (first_kept > state.spilled_bytes() && !matches!(state.mode, Mode::Whole(_)))
-        {
+        if matches!(state.mode, Mode::Broken { .. }) || state.has_dropped || state.is_let_go() {
             return None;
         }
         let range = range.unwrap_or(0..u64::MAX);
-        let slot =
-            state.readers.insert(Slot { position: range.start, waker: None, worker: 0, signalled: false });
+        let (position, end) = (range.start, range.end);
+        let slot = state.readers.insert(Slot { position, end, waker: None, worker: 0, signalled: false });
         Some(Reader::new(self, slot, range))
     }
 
-    /// Adds bytes. While keeping, they are copied into a piece of their own and this never waits; when the room is
-    /// used up the body starts passing. While passing, waits until the slowest reader has made place.
+    /// Adds bytes. While keeping in memory, they are copied into a piece of their own and this never waits; when the room is
+    /// used up the body starts passing. While spilling, waits where the queue is full and every reader has bytes to send. While
+    /// passing, waits until the slowest reader has made place.
     ///
     /// # Errors
     /// [`PushError::NoReaders`] when a passing body has no reader left.
     ///
     /// # Cancel safety
-    /// A push that is dropped while it waits has added nothing.
+    /// A push that is dropped while it waits has added nothing, or, to a body that spills, some of it.
     pub async fn push(&self, bytes: Bytes) -> Result<(), PushError> {
         if bytes.is_empty() {
             return Ok(());
         }
-        if self.push_kept(&bytes) {
-            return Ok(());
-        }
-        std::future::poll_fn(|cx| self.poll_pass(cx, &bytes)).await
-    }
-
-    /// Whether the bytes were kept.
-    fn push_kept(&self, bytes: &Bytes) -> bool {
-        if !self.make_room(bytes.len() as u64) {
-            return false;
-        }
-        let piece = Bytes::copy_from_slice(bytes);
-        let mut state = self.state.lock();
-        state.add(piece);
-        let wakers = state.signal();
-        drop(state);
-        wakers.into_iter().for_each(Waker::wake);
-        self.spill(bytes);
-        true
-    }
-
-    /// What has just been added goes to the disks, once it fills a piece. Where none takes it, the body passes from now on.
-    fn spill(&self, bytes: &[u8]) {
-        let mut spill = self.spill.lock();
-        let Some(open) = spill.as_mut() else { return };
-        let is_taken = open.add(bytes, |piece| self.state.lock().spilled(piece));
-        if !is_taken {
-            *spill = None;
-            drop(spill);
-            self.outgrow();
-        }
-    }
-
-    /// A body of unknown length is larger than a piece: from now on it spills, with what is there of it. Says whether it
-    /// does.
-    fn begin_spill(&self) -> bool {
-        let begun = Spill::begin(&self.store, &self.key, self.declared, self.may_be_file);
-        let Some((begun, room)) =
-            begun.and_then(|spill| Some((spill, self.store.reserve(SPILL_ROOM_BYTES)?)))
-        else {
-            return false;
-        };
-        let there: Vec<Bytes> = {
-            let mut state = self.state.lock();
-            if let Mode::Keeping { room: held } = &mut state.mode {
-                held.absorb(room);
+        match self.make_room(bytes.len() as u64) {
+            Room::Memory => {
+                let mut state = self.state.lock();
+                state.add(Bytes::copy_from_slice(&bytes));
+                let wakers = state.signal();
+                drop(state);
+                wakers.into_iter().for_each(Waker::wake);
+                Ok(())
             }
-            state.pieces.iter().map(|piece| piece.bytes.clone()).collect()
-        };
-        *self.spill.lock() = Some(begun);
-        there.iter().for_each(|bytes| self.spill(bytes));
-        self.is_spilling()
-    }
-
-    fn is_spilling(&self) -> bool {
-        self.spill.lock().is_some()
+            Room::Spill => self.push_spilling(bytes).await,
+            Room::Nowhere => self.push_passing(bytes).await,
+        }
     }
 
     /// Makes room for so many more bytes to be kept; where there is none the body passes from now on. The room may have
     /// to be found by evicting, which is done outside the lock: only the producer makes room.
-    fn make_room(&self, bytes: u64) -> bool {
+    fn make_room(&self, bytes: u64) -> Room {
+        let is_spilling = self.is_spilling();
         let (total, needed, held) = {
             let state = self.state.lock();
-            let Mode::Keeping { room } = &state.mode else {
-                return false;
-            };
             let total = state.length + bytes;
             let pieces = state.pieces.len() as u64 + 1;
-            (total, total.max(self.declared.unwrap_or(0)) + pieces * PIECE_OVERHEAD_BYTES, room.bytes())
+            let held = match &state.mode {
+                Mode::Keeping { room } => room.bytes(),
+                Mode::Gaps { .. } if is_spilling => 0,
+                _ => return Room::Nowhere,
+            };
+            (total, total.max(self.declared.unwrap_or(0)) + pieces * PIECE_OVERHEAD_BYTES, held)
         };
         if total > self.max_bytes {
-            self.outgrow();
-            return false;
+            return self.no_room();
         }
-        if self.is_spilling() {
-            return true;
+        if is_spilling || (total > PIECE_BYTES as u64 && self.declared.is_none() && self.begin_spill()) {
+            return Room::Spill;
         }
-        if total > PIECE_BYTES as u64 && self.declared.is_none() && self.begin_spill() {
-            return true;
-        }
-        if !self.is_keeping() || total > self.store.memory().max_object() {
-            self.outgrow();
-            return false;
+        if total > self.store.memory().max_object() {
+            return self.no_room();
         }
         if needed <= held {
-            return true;
+            return Room::Memory;
         }
         // Where the length is unknown the room grows by doubling, so that evictions come in few strides; where
         // doubling does not fit, the exact need may.
         let wish = (needed - held).max(if self.declared.is_none() { held.min(WINDOW_BYTES) } else { 0 });
         let more = self.store.reserve(wish).or_else(|| self.store.reserve(needed - held));
-        let Some(more) = more else {
-            self.outgrow();
-            return false;
-        };
+        let Some(more) = more else { return self.no_room() };
         if let Mode::Keeping { room } = &mut self.state.lock().mode {
             room.absorb(more);
         }
-        true
+        Room::Memory
+    }
+
+    fn no_room(&self) -> Room {
+        self.outgrow(Loss::NoRoom);
+        Room::Nowhere
     }
 
     fn poll_pass(&self, cx: &mut Context<'_>, bytes: &Bytes) -> Poll<Result<(), PushError>> {
@@ -333,15 +363,17 @@ impl Growing {
         Poll::Ready(Ok(()))
     }
 
-    /// From now on nobody joins, and only a window of the bytes is held.
-    pub fn outgrow(&self) {
+    /// From now on nobody joins, nothing is kept, and only a window of the bytes is held.
+    pub fn outgrow(&self, why: Loss) {
         *self.spill.lock() = None;
         let mut state = self.state.lock();
-        if matches!(state.mode, Mode::Keeping { .. }) {
-            let Mode::Keeping { room } = std::mem::replace(&mut state.mode, Mode::Passing { room: None })
-            else {
-                return;
-            };
+        if !matches!(state.mode, Mode::Keeping { .. } | Mode::Gaps { .. }) {
+            return;
+        }
+        state.loss = Some(why);
+        state.skip_spilled();
+        let before = std::mem::replace(&mut state.mode, Mode::Passing { room: None });
+        if let Mode::Keeping { room } | Mode::Gaps { room } = before {
             state.mode = Mode::Passing { room: Some(room) };
             state.trim();
         }
@@ -352,11 +384,20 @@ impl Growing {
         matches!(self.state.lock().mode, Mode::Keeping { .. })
     }
 
-    /// The body ended as its framing said, with `last` as its last bytes. Where all of it was kept, `commit` gets it
-    /// before any reader sees these bytes: a client that has read everything finds it in the index when it asks again.
+    /// Whether bytes that come now may be kept, readers or none.
+    pub fn may_keep_more(&self) -> bool {
+        matches!(self.state.lock().mode, Mode::Keeping { .. } | Mode::Gaps { .. })
+    }
+
+    /// Why it is not kept, or not all of it.
+    pub fn loss(&self) -> Option<Loss> {
+        self.state.lock().loss
+    }
+
+    /// As [`Growing::end`], for what is kept whole or not at all.
     ///
     /// # Errors
-    /// [`PushError::NoReaders`] when a passing body has no reader left for the last bytes.
+    /// As for [`Growing::end`].
     ///
     /// # Cancel safety
     /// Dropped while it waits, the body has not ended.
@@ -365,41 +406,74 @@ impl Growing {
         last: Option<Bytes>,
         commit: impl FnOnce(&Arc<StoredBody>),
     ) -> Result<Option<Arc<StoredBody>>, PushError> {
-        let last = match last.filter(|bytes| !bytes.is_empty()) {
-            Some(bytes) if self.make_room(bytes.len() as u64) => Some(Bytes::copy_from_slice(&bytes)),
-            Some(bytes) => {
-                self.push(bytes).await?;
-                None
+        let commit = |finished: &Finished| {
+            if let Finished::Whole(body) = finished {
+                commit(body);
             }
-            None => None,
         };
-        let spilled = self.end_spill(last.as_deref());
+        Ok(match self.end(last, None, commit).await? {
+            Finished::Whole(body) => Some(body),
+            Finished::Part { .. } | Finished::Passed => None,
+        })
+    }
+
+    /// The body ended as its framing said, with `last` as its last bytes. Where all of it was kept, or some, `commit` gets that
+    /// before any reader sees these bytes: a client that has read everything finds it in the index when it asks again. Only the
+    /// readers of what is not kept whole get the trailers.
+    ///
+    /// # Errors
+    /// [`PushError::NoReaders`] when a passing body has no reader left for the last bytes.
+    ///
+    /// # Cancel safety
+    /// Dropped while it waits, the body has not ended.
+    pub async fn end(
+        &self,
+        last: Option<Bytes>,
+        trailers: Option<HeaderMap>,
+        commit: impl FnOnce(&Finished),
+    ) -> Result<Finished, PushError> {
+        let mut tail = None;
+        if let Some(mut last) = last.filter(|bytes| !bytes.is_empty()) {
+            match self.make_room(last.len() as u64) {
+                Room::Memory => tail = Some(Bytes::copy_from_slice(&last)),
+                Room::Spill => {
+                    let end = self.split_tail(&mut last);
+                    self.push_spilling(last).await?;
+                    match self.is_spilling() {
+                        true => tail = Some(Bytes::copy_from_slice(&end)),
+                        false => self.push(end).await?,
+                    }
+                }
+                Room::Nowhere => self.push(last).await?,
+            }
+        }
+        let spilled = self.end_spill(tail.as_deref()).await;
         let mut state = self.state.lock();
-        if let Some(last) = last {
-            state.add(last);
+        if let Some(tail) = tail {
+            state.add(tail);
+            // Behind it lies nothing but what was there before.
+            state.skip_spilled();
         }
         state.ended = true;
-        let whole = state.take_whole(self.store.memory(), spilled);
-        if let Some(body) = &whole {
+        // What is kept has none.
+        state.trailers =
+            trailers.filter(|_| matches!(state.mode, Mode::Passing { .. } | Mode::Gaps { .. })).map(Box::new);
+        let finished = match state.take_kept(self.store.memory(), spilled) {
+            Taken::Whole(body) => Finished::Whole(body),
+            Taken::Some(body) => {
+                let (runs, complete) = (state.runs(), state.length);
+                Finished::Part { body, runs, complete }
+            }
+            Taken::Nothing => Finished::Passed,
+        };
+        if !matches!(finished, Finished::Passed) {
             // The index is locked under this lock, never the other way round.
-            commit(body);
+            commit(&finished);
         }
         let wakers = state.signal();
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
-        Ok(whole)
-    }
-
-    /// Hands what is left of a body that spills to the disks. `None` where it does not, or they do not take it: then it
-    /// passes.
-    fn end_spill(&self, last: Option<&[u8]>) -> Option<StoredBody> {
-        let spill = self.spill.lock().take()?;
-        let spilled = |piece| self.state.lock().spilled(piece);
-        let body = spill.end(last.unwrap_or_default(), self.store.memory(), spilled);
-        if body.is_none() {
-            self.outgrow();
-        }
-        body
+        Ok(finished)
     }
 
     /// The body broke: readers are cut after what had come, nothing is kept.
@@ -411,7 +485,7 @@ impl Growing {
         }
         state.ended = true;
         let lost = Mode::Broken { error, _room: None };
-        if let Mode::Keeping { room } | Mode::Passing { room: Some(room) } =
+        if let Mode::Keeping { room } | Mode::Gaps { room } | Mode::Passing { room: Some(room) } =
             std::mem::replace(&mut state.mode, lost)
         {
             state.mode = Mode::Broken { error, _room: Some(room) };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::Frame;
 use larder_http::body::BodyError;
 
@@ -23,6 +24,8 @@ pub struct Reader {
     end: u64,
     /// A piece that is on its way from a disk or a file, of which the first bytes are not asked for.
     reading: Option<(Reading, usize)>,
+    /// Whether it has come to its end.
+    has_ended: bool,
 }
 
 impl std::fmt::Debug for Reader {
@@ -36,7 +39,14 @@ impl std::fmt::Debug for Reader {
 
 impl Reader {
     pub(super) fn new(growing: &Arc<Growing>, slot: usize, range: Range<u64>) -> Self {
-        Self { growing: Arc::clone(growing), slot, position: range.start, end: range.end, reading: None }
+        Self {
+            growing: Arc::clone(growing),
+            slot,
+            position: range.start,
+            end: range.end,
+            reading: None,
+            has_ended: false,
+        }
     }
 
     /// What of these bytes is asked for; they begin where the reader is.
@@ -60,11 +70,14 @@ impl Reader {
                     Poll::Ready(Next::Bytes(bytes))
                 }
                 Found::Spilled(place, within) => Poll::Ready(Next::Spilled(place, within)),
+                Found::Nowhere => Poll::Ready(Next::Broken(BodyError::SlowReader)),
             }
         } else if let Mode::Broken { error, .. } = state.mode {
             Poll::Ready(Next::Broken(error))
         } else if state.ended {
-            Poll::Ready(Next::End)
+            let is_first = !std::mem::replace(&mut self.has_ended, true);
+            let trailers = state.trailers.clone().filter(|_| is_first);
+            Poll::Ready(trailers.map_or(Next::End, Next::Trailers))
         } else {
             state.park(self.slot, cx.waker());
             Poll::Pending
@@ -72,7 +85,7 @@ impl Reader {
         if let Some(slot) = state.readers.get_mut(self.slot) {
             slot.position = self.position;
         }
-        let producer = matches!(state.mode, Mode::Passing { .. }).then(|| state.producer.take()).flatten();
+        let producer = state.producer.take();
         drop(state);
         neighbours.into_iter().chain(producer).for_each(Waker::wake);
         poll
@@ -105,6 +118,7 @@ enum Next {
     Bytes(Bytes),
     Spilled(Place, usize),
     Broken(BodyError),
+    Trailers(Box<HeaderMap>),
     End,
 }
 
@@ -135,6 +149,7 @@ impl http_body::Body for Reader {
                 }
                 Poll::Ready(Next::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),
                 Poll::Ready(Next::Broken(error)) => Some(Err(error)),
+                Poll::Ready(Next::Trailers(trailers)) => Some(Ok(Frame::trailers(*trailers))),
                 Poll::Ready(Next::End) => None,
             });
         }

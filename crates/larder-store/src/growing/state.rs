@@ -4,16 +4,20 @@
 //! the list of its worker exactly while it has a waker.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use larder_http::body::BodyError;
 use slab::Slab;
 
+use super::Loss;
 use super::spill::{Place, Spilled};
 use crate::budget::Reservation;
 use crate::disks::PIECE_BYTES;
+use crate::lease::Lease;
 use crate::memory::MemoryStore;
 use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, compact};
 
@@ -29,15 +33,41 @@ pub(super) enum Mode {
     Keeping {
         room: Reservation,
     },
+    /// Some of it was left out of what is kept.
+    Gaps {
+        room: Reservation,
+    },
     Passing {
         room: Option<Reservation>,
     },
-    Whole(Arc<StoredBody>),
+    Whole(Whole),
     /// What had come by then stays for those who read it.
     Broken {
         error: BodyError,
         _room: Option<Reservation>,
     },
+}
+
+/// A whole body: as it lies there, or by a lease, where it is large and in memory.
+pub(super) enum Whole {
+    Body(Arc<StoredBody>),
+    Leased(Arc<Lease>),
+}
+
+impl Whole {
+    fn of(body: &Arc<StoredBody>) -> Self {
+        match body.may_be_let_go() {
+            true => Self::Leased(Lease::of(body)),
+            false => Self::Body(Arc::clone(body)),
+        }
+    }
+}
+
+/// What was kept of a body that has ended.
+pub(super) enum Taken {
+    Whole(Arc<StoredBody>),
+    Some(Arc<StoredBody>),
+    Nothing,
 }
 
 /// Bytes as they came, and where they begin.
@@ -49,6 +79,8 @@ pub(super) struct Piece {
 /// A reader's place.
 pub(super) struct Slot {
     pub(super) position: u64,
+    /// How far it wants to read.
+    pub(super) end: u64,
     pub(super) waker: Option<Waker>,
     pub(super) worker: usize,
     pub(super) signalled: bool,
@@ -59,20 +91,30 @@ pub(super) enum Found {
     Here(Bytes),
     /// In this piece, from there on.
     Spilled(Place, usize),
+    /// Its store has let go of it.
+    Nowhere,
 }
 
 /// Everything behind the lock.
 pub(super) struct State {
     pub(super) mode: Mode,
     pub(super) pieces: VecDeque<Piece>,
-    /// Pieces that lie on disks or in a file, from the beginning on. What is in memory goes on where they end, or overlaps.
-    pub(super) spilled: Vec<Spilled>,
+    /// Pieces that lie on disks or in a file, by number. What is in memory overlaps them, or is what they lack.
+    pub(super) spilled: Vec<Option<Spilled>>,
+    /// Where the next byte belongs. All before it has come, or lay on disks; of what is behind it some may lie there.
     pub(super) length: u64,
+    /// Where the body ends, as its framing says.
+    pub(super) declared: Option<u64>,
+    /// Bytes are gone that readers had read: nobody can begin any more.
+    pub(super) has_dropped: bool,
     pub(super) ended: bool,
+    pub(super) loss: Option<Loss>,
     pub(super) readers: Slab<Slot>,
     /// Slots waiting for bytes, by worker.
     pub(super) parked: Vec<Vec<usize>>,
     pub(super) producer: Option<Waker>,
+    /// What comes behind a body that passed.
+    pub(super) trailers: Option<Box<HeaderMap>>,
 }
 
 impl State {
@@ -82,41 +124,111 @@ impl State {
         self.pieces.push_back(Piece { start, bytes });
     }
 
-    /// Bytes that lie on disks; the last piece of a body counts like the others.
-    pub(super) fn spilled_bytes(&self) -> u64 {
-        (self.spilled.len() * PIECE_BYTES) as u64
+    /// A further piece lies on the disks: what is in memory of it goes.
+    pub(super) fn spilled(&mut self, number: usize, piece: Spilled) {
+        if self.spilled.len() <= number {
+            self.spilled.resize_with(number + 1, || None);
+        }
+        if let Some(slot) = self.spilled.get_mut(number) {
+            *slot = Some(piece);
+        }
+        let spilled = &self.spilled;
+        let lies_there = |piece: &Piece| {
+            let (first, end) =
+                (number_of(piece.start), number_of(piece.start + piece.bytes.len() as u64 - 1));
+            (first..=end).all(|number| spilled.get(number).is_some_and(Option::is_some))
+        };
+        self.pieces.retain(|piece| !lies_there(piece));
     }
 
-    /// A further piece lies on the disks: what is in memory of it goes.
-    pub(super) fn spilled(&mut self, piece: Spilled) {
-        self.spilled.push(piece);
-        let end = self.spilled_bytes();
-        while self.pieces.front().is_some_and(|piece| piece.start + piece.bytes.len() as u64 <= end) {
-            self.pieces.pop_front();
+    fn is_spilled(&self, number: usize) -> bool {
+        self.spilled.get(number).is_some_and(Option::is_some)
+    }
+
+    /// The number of the piece that the next byte is of.
+    pub(super) fn piece(&self) -> usize {
+        number_of(self.length)
+    }
+
+    /// Where a piece begins that lies on disks, what comes next is behind it.
+    pub(super) fn skip_spilled(&mut self) {
+        let Some(complete) = self.declared else { return };
+        while self.length < complete
+            && self.length.is_multiple_of(PIECE_BYTES as u64)
+            && self.is_spilled(self.piece())
+        {
+            self.length = complete.min(self.length + PIECE_BYTES as u64);
         }
     }
 
-    /// Turns a body of which everything was kept into a whole one: `spilled`, where it lies on disks.
-    pub(super) fn take_whole(
-        &mut self,
-        store: &MemoryStore,
-        spilled: Option<StoredBody>,
-    ) -> Option<Arc<StoredBody>> {
+    /// Bytes up to the next piece that lies on disks already.
+    pub(super) fn until_spilled(&self) -> Option<usize> {
+        let next = (self.piece()..self.spilled.len()).find(|number| self.is_spilled(*number))?;
+        usize::try_from(((next * PIECE_BYTES) as u64).checked_sub(self.length)?).ok()
+    }
+
+    /// Whether a reader has fewer than so many bytes before it, and more are to come.
+    pub(super) fn is_short(&self, bytes: u64) -> bool {
+        let is_short = |slot: &Slot| {
+            slot.position < slot.end
+                && self.length < slot.position.saturating_add(bytes)
+                && !self.is_spilled(number_of(slot.position))
+        };
+        self.declared != Some(self.length) && self.readers.iter().any(|(_, slot)| is_short(slot))
+    }
+
+    /// Something is left out from now on; `more` is for what readers have not read of that.
+    pub(super) fn begin_gaps(&mut self, more: Option<Reservation>) {
         if !matches!(self.mode, Mode::Keeping { .. }) {
-            return None;
+            return;
+        }
+        self.loss = Some(Loss::QueueFull);
+        if let Mode::Keeping { mut room } = std::mem::replace(&mut self.mode, Mode::Passing { room: None }) {
+            more.into_iter().for_each(|more| room.absorb(more));
+            self.mode = Mode::Gaps { room };
+        }
+    }
+
+    /// How many gaps there are so far, one at the end included.
+    pub(super) fn gaps(&self) -> usize {
+        let before = std::iter::once(true).chain(self.spilled.iter().map(Option::is_some));
+        before.zip(&self.spilled).filter(|(before, now)| *before && now.is_none()).count()
+    }
+
+    /// Which bytes lie on disks, of a body that has come to its end.
+    pub(super) fn runs(&self) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for number in (0..self.spilled.len()).filter(|number| self.is_spilled(*number)) {
+            let start = (number * PIECE_BYTES) as u64;
+            let end = self.length.min(start + PIECE_BYTES as u64);
+            match runs.last_mut() {
+                Some(run) if run.end == start => run.end = end,
+                _ => runs.push(start..end),
+            }
+        }
+        runs
+    }
+
+    /// What was kept: all of a body of which everything was, else what lies on disks of it. `spilled` is what does.
+    pub(super) fn take_kept(&mut self, store: &MemoryStore, spilled: Option<StoredBody>) -> Taken {
+        if matches!(self.mode, Mode::Gaps { .. }) {
+            return spilled.map_or(Taken::Nothing, |body| Taken::Some(Arc::new(body)));
+        }
+        if !matches!(self.mode, Mode::Keeping { .. }) {
+            return Taken::Nothing;
         }
         let lost = Mode::Broken { error: BodyError::Lost, _room: None };
         let Mode::Keeping { mut room } = std::mem::replace(&mut self.mode, lost) else {
-            return None;
+            return Taken::Nothing;
         };
         let pieces: Vec<Bytes> = self.pieces.drain(..).map(|piece| piece.bytes).collect();
         let body = Arc::new(spilled.unwrap_or_else(|| {
             let pieces = compact(pieces, self.length, store);
             room.shrink_to(self.length + pieces.len() as u64 * PIECE_OVERHEAD_BYTES);
-            StoredBody::new(pieces, room)
+            StoredBody::new(pieces, room).lendable(store.cap())
         }));
-        self.mode = Mode::Whole(Arc::clone(&body));
-        Some(body)
+        self.mode = Mode::Whole(Whole::of(&body));
+        Taken::Whole(body)
     }
 
     /// One waker per worker that has parked readers; each of those wakes its neighbours when it runs.
@@ -175,17 +287,18 @@ impl State {
         }
     }
 
-    /// Drops what every reader of a passing body has read.
+    /// Drops what every reader has read of a body that passes, or was left out.
     pub(super) fn trim(&mut self) {
         let slowest = self.readers.iter().map(|(_, slot)| slot.position).min();
-        let Mode::Passing { room } = &mut self.mode else {
+        if !matches!(self.mode, Mode::Passing { .. } | Mode::Gaps { .. }) {
             return;
-        };
+        }
         let keep_from = slowest.unwrap_or(u64::MAX);
         while self.pieces.front().is_some_and(|piece| piece.start + piece.bytes.len() as u64 <= keep_from) {
             self.pieces.pop_front();
+            self.has_dropped = true;
         }
-        if let Some(room) = room {
+        if let Mode::Passing { room: Some(room) } = &mut self.mode {
             room.shrink_to(self.pieces.iter().map(|piece| piece.bytes.len() as u64).sum());
         }
     }
@@ -195,25 +308,38 @@ impl State {
         self.pieces.iter().map(|piece| piece.bytes.len() as u64).sum()
     }
 
+    /// Whether its store has let go of it.
+    pub(super) fn is_let_go(&self) -> bool {
+        matches!(&self.mode, Mode::Whole(Whole::Leased(lease)) if !lease.is_in_memory())
+    }
+
     /// The bytes from `position` on that lie in one piece.
     pub(super) fn at(&self, position: u64) -> Option<Found> {
-        if position >= self.length {
-            return None;
-        }
-        if let Mode::Whole(body) = &self.mode
-            && body.is_in_memory()
-        {
-            return body.at(position).map(Found::Here);
-        }
-        let first_here = self.pieces.front().map_or(u64::MAX, |piece| piece.start);
-        if position < first_here {
-            let piece = self.spilled.get(usize::try_from(position / PIECE_BYTES as u64).ok()?)?;
-            let within = usize::try_from(position % PIECE_BYTES as u64).ok()?;
-            return Some(Found::Spilled(piece.place.clone(), within));
+        match &self.mode {
+            Mode::Whole(Whole::Body(body)) if body.is_in_memory() => {
+                return body.at(position).map(Found::Here);
+            }
+            Mode::Whole(Whole::Leased(lease)) if position < self.length => {
+                return Some(lease.at(position).map_or(Found::Nowhere, Found::Here));
+            }
+            _ => {}
         }
         let index = self.pieces.partition_point(|piece| piece.start + piece.bytes.len() as u64 <= position);
-        let piece = self.pieces.get(index)?;
-        let within = usize::try_from(position.checked_sub(piece.start)?).ok()?;
-        Some(Found::Here(piece.bytes.slice(within..)))
+        if let Some(piece) = self.pieces.get(index).filter(|piece| piece.start <= position) {
+            let within = usize::try_from(position - piece.start).ok()?;
+            return Some(Found::Here(piece.bytes.slice(within..)));
+        }
+        // Of what lay there before, a reader may be ahead of the producer.
+        if position >= self.declared.unwrap_or(self.length) {
+            return None;
+        }
+        let piece = self.spilled.get(number_of(position))?.as_ref()?;
+        let within = usize::try_from(position % PIECE_BYTES as u64).ok()?;
+        Some(Found::Spilled(piece.place.clone(), within))
     }
+}
+
+/// The number of the piece that has the byte at `position`.
+fn number_of(position: u64) -> usize {
+    usize::try_from(position / PIECE_BYTES as u64).unwrap_or(usize::MAX)
 }

@@ -21,13 +21,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use larder_cache::Selects;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use crate::budget::{Budget, Reservation};
 use crate::key::CacheKey;
+use crate::lease::Gone;
 use crate::promote::Promotions;
-use crate::stored::{INDEX_ENTRY_BYTES, StoredResponse};
+use crate::stored::{INDEX_ENTRY_BYTES, StoredBody, StoredResponse};
 use near::Version;
 pub use near::{Handle, Held, Near};
 pub(crate) use page::MemoryCursor;
@@ -103,6 +105,7 @@ pub struct MemoryStore {
     evicted_idle: AtomicU64,
     refused: AtomicU64,
     promotions: Promotions,
+    gone: Gone,
 }
 
 impl std::fmt::Debug for MemoryStore {
@@ -126,6 +129,7 @@ impl MemoryStore {
             evicted_idle: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             promotions: Promotions::default(),
+            gone: Gone::default(),
         })
     }
 
@@ -156,15 +160,15 @@ impl MemoryStore {
         &self.places[(hash >> 48) as usize % SHARDS]
     }
 
-    /// Finds the newest response under `key` for which `selects` holds. Never waits but for the shard's lock; calls
-    /// `selects` under it, so it must be quick. With `near`, the handles of the worker that asks, what it is asked for
+    /// Finds the response under `key` that fits best by `selects`, and of those that fit alike the newest. Never waits but
+    /// for the shard's lock; calls `selects` under it, so it must be quick. With `near`, the handles of the worker that asks, what it is asked for
     /// most is found there.
-    pub fn lookup(
+    pub fn lookup<S: Selects>(
         &self,
         near: Option<&Near>,
         key: &CacheKey,
         now: Duration,
-        selects: impl Fn(&StoredResponse) -> bool,
+        selects: impl Fn(&StoredResponse) -> S,
     ) -> Lookup {
         let place = self.place(key.hash());
         let Some(near) = near else {
@@ -172,7 +176,9 @@ impl MemoryStore {
         };
         // Read before the lock is taken: what changes in between makes the handle outdated, never the other way about.
         let version = self.version(key.hash());
-        if let Some(handle) = near.find(key, version, self).filter(|handle| selects(handle.stored())) {
+        if let Some(handle) =
+            near.find(key, version, self).filter(|handle| selects(handle.stored()).fit().is_some())
+        {
             return Lookup::Selected(Held::Near(handle));
         }
         let (found, is_settled) = place.shard.read().lookup(key, now, selects);
@@ -224,6 +230,17 @@ impl MemoryStore {
         self.budget.reserve(bytes)
     }
 
+    /// Items that have gone from the index; what is `kept` there under another head has not. Not to be called under a lock.
+    fn let_go(&self, items: impl IntoIterator<Item = Item>, kept: Option<&Arc<StoredBody>>) {
+        for response in items.into_iter().filter_map(Item::into_response) {
+            let body = Arc::clone(&response.body);
+            drop(response);
+            if !kept.is_some_and(|kept| Arc::ptr_eq(kept, &body)) {
+                self.gone.note(&body, self.budget.cap());
+            }
+        }
+    }
+
     /// Evicts one item and says how many bytes it was counted with. After some rounds in which everything met was in
     /// use, use no longer protects: room has to be made.
     fn evict_one(&self) -> Option<u64> {
@@ -233,7 +250,9 @@ impl MemoryStore {
                     if !victim.is_mark() {
                         self.evicted_for_room.fetch_add(1, Ordering::Relaxed);
                     }
-                    return Some(victim.bytes());
+                    let bytes = victim.bytes();
+                    self.let_go([victim], None);
+                    return Some(bytes);
                 }
                 Step::Moved | Step::Empty => {}
             }
@@ -268,9 +287,11 @@ impl MemoryStore {
         let goes = |item: &Item| item.is_mark() || item.response().is_some_and(|old| replaces(old));
         let received = response.head.freshness.received.monotonic;
         let is_newer = |item: &Item| {
+            // All of them are asked about: `valid` may depend on it.
             item.response()
-                .is_some_and(|old| old.head.freshness.received.monotonic > received && replaces(old))
+                .is_some_and(|old| replaces(old) && old.head.freshness.received.monotonic > received)
         };
+        let body = Arc::clone(&response.body);
         let capped = self.place(key.hash()).change(|shard| {
             if shard.has(key, is_newer) || !valid() {
                 return None;
@@ -280,6 +301,7 @@ impl MemoryStore {
             shard.insert(key, Item::Response(response));
             Some(capped)
         });
+        self.let_go(dropped, Some(&body));
         self.evicted_variants.fetch_add(capped.unwrap_or(0), Ordering::Relaxed);
         capped.is_some()
     }
@@ -294,10 +316,12 @@ impl MemoryStore {
         valid: impl FnOnce() -> bool,
     ) -> bool {
         // What is replaced is dropped behind the lock.
+        let body = Arc::clone(&new.body);
         let is_old = |item: &Item| item.response().is_some_and(|response| response.is_same(old));
         let replaced = self.place(key.hash()).change(|shard| {
             (shard.has(key, is_old) && valid()).then(|| shard.replace(key, old, new)).flatten()
         });
+        self.let_go(replaced.iter().cloned().map(Item::Response), Some(&body));
         replaced.is_some()
     }
 
@@ -306,6 +330,7 @@ impl MemoryStore {
         let mut dropped = Vec::new();
         let is_it = |item: &Item| item.response().is_some_and(|other| other.is_same(response));
         self.place(key.hash()).change(|shard| shard.remove(key, is_it, &mut dropped));
+        self.let_go(dropped, None);
     }
 
     /// Takes the responses under `key` for which `which` holds out of the index. Calls `which` under the shard's lock.
@@ -313,6 +338,7 @@ impl MemoryStore {
         let mut dropped = Vec::new();
         let is_named = |item: &Item| item.response().is_some_and(|response| which(response));
         self.place(key.hash()).change(|shard| shard.remove(key, is_named, &mut dropped));
+        self.let_go(dropped, None);
     }
 
     /// The responses under `key`, newest first, and whether there is a mark at `now` (monotonic). Looking does not count
@@ -333,6 +359,11 @@ impl MemoryStore {
         });
     }
 
+    /// Whether anything lies under the base of `key`, whatever its variant.
+    pub fn has_base(&self, key: &CacheKey) -> bool {
+        self.place(key.hash()).shard.read().has_base(key)
+    }
+
     /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were.
     pub fn invalidate(&self, key: &CacheKey) -> u64 {
         self.invalidate_with(key, || ()).0
@@ -346,7 +377,9 @@ impl MemoryStore {
             shard.remove_base(key, &mut dropped);
             beside()
         });
-        (dropped.iter().filter(|item| item.response().is_some()).count() as u64, done)
+        let gone = dropped.iter().filter(|item| item.response().is_some()).count() as u64;
+        self.let_go(dropped, None);
+        (gone, done)
     }
 
     /// Calls `tell` for the keys of one shard, `turn` around all of them, whose responses have been used lately: the two
@@ -368,6 +401,7 @@ impl MemoryStore {
             place.change(|shard| shard.sweep_idle(sweeps, &mut dropped));
             let responses = dropped.iter().filter(|item| !item.is_mark()).count();
             self.evicted_idle.fetch_add(responses as u64, Ordering::Relaxed);
+            self.let_go(dropped, None);
         }
     }
 
@@ -383,6 +417,7 @@ impl MemoryStore {
             evicted_idle: self.evicted_idle.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
             promoted: self.promotions.done(),
+            let_go: self.gone.let_go(),
         }
     }
 }

@@ -87,7 +87,7 @@ impl Held {
     /// `range` of its body, to be sent. `None` where it lies on a disk and is not there any more.
     #[inline]
     pub fn into_body(self, range: Range<u64>) -> Option<Body> {
-        match self.body.is_in_memory() && !range.is_empty() {
+        match self.body.is_in_memory() && !self.body.may_be_let_go() && !range.is_empty() {
             true => Some(Body::Pieces { owner: self.into_pieces(), range }),
             false => self.body.content(range),
         }
@@ -178,9 +178,14 @@ impl Near {
     }
 
     /// The most files that one of `workers` workers keeps open for its handles.
-    pub fn files_max(workers: usize) -> usize {
+    fn files_max(workers: usize) -> usize {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        Self::files_max_of(limit, workers)
+    }
+
+    /// The same where the process may have `limit` descriptors.
+    pub fn files_max_of(limit: usize, workers: usize) -> usize {
         (limit / SHARE_OF_DESCRIPTORS / workers.max(1)).min(SLOTS)
     }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use hashbrown::HashTable;
+use larder_cache::{Fit, Selects};
 use slab::Slab;
 use smallvec::SmallVec;
 
@@ -34,6 +35,13 @@ pub(super) enum Item {
 
 impl Item {
     pub(super) fn response(&self) -> Option<&Arc<StoredResponse>> {
+        match self {
+            Self::Response(response) => Some(response),
+            Self::Mark { .. } => None,
+        }
+    }
+
+    pub(super) fn into_response(self) -> Option<Arc<StoredResponse>> {
         match self {
             Self::Response(response) => Some(response),
             Self::Mark { .. } => None,
@@ -118,34 +126,44 @@ impl Shard {
 
     /// What was found, and whether there is nothing more to learn from another look: it is all that lies under the key, and
     /// its use counts fully.
-    pub(super) fn lookup(
+    pub(super) fn lookup<S: Selects>(
         &self,
         key: &CacheKey,
         now: Duration,
-        selects: impl Fn(&StoredResponse) -> bool,
+        selects: impl Fn(&StoredResponse) -> S,
     ) -> (Lookup, bool) {
         let Some(own) = self.key(key) else {
             let is_known = self.bases.find(key.hash(), |base| base.hash == key.hash()).is_some();
             return (if is_known { Lookup::OtherVariant } else { Lookup::Absent }, false);
         };
+        let mut best: Option<(Fit, &Entry, &Arc<StoredResponse>)> = None;
         let mut others = SmallVec::new();
         let mut marked = false;
         for entry in own.slots.iter().rev().filter_map(|slot| self.entries.get(*slot)) {
             match &entry.item {
-                Item::Response(response) if selects(response) => {
-                    if !entry.is_asked_for.load(Ordering::Relaxed) {
-                        entry.is_asked_for.store(true, Ordering::Relaxed);
+                Item::Response(response) => match selects(response).fit() {
+                    Some(fit) if best.is_none_or(|(before, ..)| fit > before) => {
+                        best = Some((fit, entry, response));
+                        if fit == Fit::BEST {
+                            break;
+                        }
                     }
-                    let is_settled = entry.uses.load(Ordering::Relaxed) >= USES_MAX;
-                    if !is_settled {
-                        entry.uses.fetch_add(1, Ordering::Relaxed);
-                    }
-                    let held = Held::Shared(Arc::clone(response));
-                    return (Lookup::Selected(held), is_settled && own.slots.len() == 1);
-                }
-                Item::Response(response) => others.push(Arc::clone(response)),
+                    Some(_) => {}
+                    None => others.push(Arc::clone(response)),
+                },
                 Item::Mark { until, .. } => marked |= now < *until,
             }
+        }
+        if let Some((_, entry, response)) = best {
+            if !entry.is_asked_for.load(Ordering::Relaxed) {
+                entry.is_asked_for.store(true, Ordering::Relaxed);
+            }
+            let is_settled = entry.uses.load(Ordering::Relaxed) >= USES_MAX;
+            if !is_settled {
+                entry.uses.fetch_add(1, Ordering::Relaxed);
+            }
+            let held = Held::Shared(Arc::clone(response));
+            return (Lookup::Selected(held), is_settled && own.slots.len() == 1);
         }
         let found = match (marked, others.is_empty()) {
             (true, _) => Lookup::HitForMiss,
@@ -245,6 +263,11 @@ impl Shard {
         let is_named = |slot: &usize| self.entries.get(*slot).is_some_and(|entry| which(&entry.item));
         let slots: SmallVec<[usize; 8]> = own.slots.iter().copied().filter(is_named).collect();
         dropped.extend(slots.into_iter().filter_map(|slot| self.take(slot)));
+    }
+
+    /// Whether there is a key whose base has the hash of this one.
+    pub(super) fn has_base(&self, key: &CacheKey) -> bool {
+        self.bases.find(key.hash(), |base| base.hash == key.hash()).is_some()
     }
 
     /// Takes out everything under the base.

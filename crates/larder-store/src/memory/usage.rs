@@ -23,4 +23,6 @@ pub struct Usage {
     pub refused: u64,
     /// Large bodies that came from disks because they were read again.
     pub promoted: u64,
+    /// Large bodies that had gone from the index, and were taken from slow readers.
+    pub let_go: u64,
 }

@@ -129,10 +129,11 @@ impl Promotion {
         let Some(own_room) = memory.make_room(StoredResponse::overhead_bytes(&old.head, &key)) else {
             return;
         };
-        let body = Arc::new(StoredBody::promoted(pieces, room, from));
+        let body = Arc::new(StoredBody::promoted(pieces, room, from).lendable(memory.cap()));
         let new = StoredResponse {
             took: old.took,
             refreshing: old.refreshing.carried(),
+            judged: old.judged.carried(),
             ..StoredResponse::new(Arc::clone(&old.head), body, old.number, own_room)
         };
         if memory.replace(&key, old, Arc::new(new), || true) {

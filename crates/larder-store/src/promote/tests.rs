@@ -70,9 +70,10 @@ impl House {
     async fn read(&self, path: &str) -> bool {
         let stored = self.find(&key(path)).await;
         let body = stored.body.content(0..stored.body.length()).unwrap();
-        let (bytes, was_in_memory) = match body {
-            Body::Stream { stream, .. } => (stream.collect().await.unwrap().to_bytes().to_vec(), false),
-            Body::Pieces { owner, .. } => (owner.pieces().concat(), true),
+        let was_in_memory = stored.body.is_in_memory();
+        let bytes = match body {
+            Body::Stream { stream, .. } => stream.collect().await.unwrap().to_bytes().to_vec(),
+            Body::Pieces { owner, .. } => owner.pieces().concat(),
             _ => panic!("another body"),
         };
         assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == (at / 1000) as u8));

@@ -428,7 +428,8 @@ fn open(kind: Kind, sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
     };
     let disk = |number: usize| {
         let path = folder.join(number.to_string());
-        let settings = DiskSettings { path, size: DiskSize::Bytes(sizes.disk), idle: None };
+        let settings =
+            DiskSettings { path, size: DiskSize::Bytes(sizes.disk), idle: None, files: Default::default() };
         Disk::open_with(settings, clock.clone()).unwrap()
     };
     let disks = Disks::new(layout, (0..count).map(disk).collect(), sizes.max_object);

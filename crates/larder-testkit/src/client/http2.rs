@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use tokio::net::TcpStream;
 
 use super::{Content, End, InterimResponse, Progress, Request, Response};
@@ -54,7 +54,10 @@ async fn exchange_on(
     };
     let (mut answer, mut stream) = sender.send_request(head_of(request)?, body.is_none())?;
     if let Some(body) = body {
-        stream.send_data(body, true)?;
+        stream.send_data(body, request.trailers.is_empty())?;
+        if !request.trailers.is_empty() {
+            stream.send_trailers(trailers_of(request)?)?;
+        }
     }
     let mut interim = Vec::new();
     while let Some(head) = poll_fn(|cx| answer.poll_informational(cx)).await {
@@ -104,6 +107,17 @@ fn head_of(request: &Request) -> Result<http::Request<()>, Error> {
         head = head.header(name.as_str(), to_bytes(value));
     }
     head.body(()).map_err(|error| wrong(&error.to_string()))
+}
+
+fn trailers_of(request: &Request) -> Result<HeaderMap, Error> {
+    let mut map = HeaderMap::new();
+    for (name, value) in &request.trailers {
+        let wrong = || Error::malformed("trailer for HTTP/2", name.as_bytes());
+        let name = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
+        let value = HeaderValue::from_bytes(&to_bytes(value)).map_err(|_| wrong())?;
+        map.append(name, value);
+    }
+    Ok(map)
 }
 
 fn fields_of(map: &HeaderMap) -> Fields {

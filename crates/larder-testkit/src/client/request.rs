@@ -36,6 +36,8 @@ pub struct Request {
     pub fields: Vec<(String, String)>,
     /// The body.
     pub content: Content,
+    /// What follows the last chunk, or the last frame of HTTP/2.
+    pub trailers: Vec<(String, String)>,
     /// Sent instead of all that; `method` still says how to read the answer.
     pub raw: Option<Bytes>,
 }
@@ -50,6 +52,7 @@ impl Request {
             version: "1.1".to_owned(),
             fields: Vec::new(),
             content: Content::None,
+            trailers: Vec::new(),
             raw: None,
         }
     }
@@ -98,22 +101,26 @@ impl Request {
         }
         head.push_str("\r\n");
         let mut out = to_bytes(&head);
+        let trailers: String =
+            self.trailers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         match &self.content {
             Content::None => {}
             Content::Length(body) => out.extend_from_slice(body),
-            Content::Chunked(body) => chunks(body, body.len(), &mut out),
-            Content::Chunks(body, most) => chunks(body, *most, &mut out),
+            Content::Chunked(body) => chunks(body, body.len(), &trailers, &mut out),
+            Content::Chunks(body, most) => chunks(body, *most, &trailers, &mut out),
         }
         out.into()
     }
 }
 
-/// `body` in chunks of at most `most` bytes, and the last chunk.
-fn chunks(body: &[u8], most: usize, out: &mut Vec<u8>) {
+/// `body` in chunks of at most `most` bytes, the last chunk, and `trailers`.
+fn chunks(body: &[u8], most: usize, trailers: &str, out: &mut Vec<u8>) {
     for chunk in body.chunks(most.max(1)) {
         out.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
         out.extend_from_slice(chunk);
         out.extend_from_slice(b"\r\n");
     }
-    out.extend_from_slice(b"0\r\n\r\n");
+    out.extend_from_slice(b"0\r\n");
+    out.extend_from_slice(&to_bytes(trailers));
+    out.extend_from_slice(b"\r\n");
 }

@@ -29,6 +29,8 @@ pub struct Seen {
     pub body: Bytes,
     /// Whether the content came to its proper end.
     pub body_complete: bool,
+    /// What came behind the content.
+    pub trailers: Fields,
     /// The connection that it came on, counted from 1.
     pub connection: u64,
     /// When its head was complete.
@@ -126,6 +128,14 @@ impl Log {
             record.seen.len() - 1
         });
         (at, Guard { log: self, end: |record| record.in_flight -= 1 })
+    }
+
+    pub(super) fn trailers(&self, at: usize, trailers: Fields) {
+        self.change(|record| {
+            if let Some(seen) = record.seen.get_mut(at) {
+                seen.trailers = trailers;
+            }
+        });
     }
 
     pub(super) fn body(&self, at: usize, body: Bytes, complete: bool) {

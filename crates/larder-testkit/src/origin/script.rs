@@ -82,6 +82,8 @@ pub struct Answer {
     pub template: Option<String>,
     /// By length where not given; a body until the end of the connection under HTTP/1.0.
     pub framing: Option<BodyFraming>,
+    /// Lines of `Name: value` behind the last chunk.
+    pub trailers: Vec<String>,
     /// The most bytes in one piece (and chunk); 16 KiB where not given.
     pub piece_bytes: Option<u64>,
     /// Wait before each piece but the first, in real time; for tests of time limits only.

@@ -127,6 +127,7 @@ fn read_request(head: Bytes, connection: u64) -> (Seen, Result<Framing, Error>) 
         fields: Fields::default(),
         body: Bytes::new(),
         body_complete: false,
+        trailers: Fields::default(),
         connection,
         at: Instant::now(),
         malformed: None,
@@ -165,6 +166,7 @@ async fn read_body(
             Ok(Some(piece)) => return Err(Error::malformed("size of a request's body", &piece)),
             Ok(None) => {
                 let body = body.freeze();
+                shared.log.trailers(at, trailers);
                 shared.log.body(at, body.clone(), true);
                 return Ok(body);
             }
@@ -286,7 +288,8 @@ async fn respond(
         return Ok(sent);
     }
     if framing == BodyFraming::Chunked {
-        wire.write(b"0\r\n\r\n").await?;
+        let trailers: String = answer.trailers.iter().map(|line| format!("{line}\r\n")).collect();
+        wire.write(format!("0\r\n{trailers}\r\n").as_bytes()).await?;
     }
     Ok(if framing == BodyFraming::UntilClose { Then::Close } else { Then::Keep })
 }

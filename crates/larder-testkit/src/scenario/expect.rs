@@ -49,7 +49,7 @@ pub(super) fn response(expect: &Expect, response: &Response, context: &Context<'
         out.extend(several(wanted, response, context));
     }
     fields(&expect.fields, &expect.absent, &response.fields, "", context, &mut out);
-    fields(&BTreeMap::new(), &expect.absent, &response.trailers, " among the trailers", context, &mut out);
+    fields(&expect.trailers, &expect.absent, &response.trailers, " among the trailers", context, &mut out);
     if let Some(wanted) = &expect.cache_status {
         let lines: Vec<&str> = response.fields.all("cache-status").collect();
         let found = (!lines.is_empty()).then(|| lines.join(", "));
@@ -106,6 +106,8 @@ pub(super) fn origin_saw(saw: &Saw, seen: &[Seen], context: &Context<'_>) -> Vec
         }
     }
     fields(&saw.fields, &saw.absent, &request.fields, " that the origin saw", context, &mut out);
+    let whose = " among the trailers that the origin saw";
+    fields(&saw.trailers, &saw.absent_trailers, &request.trailers, whose, context, &mut out);
     body(&saw.body, &saw.body_of, &request.body, "body that the origin saw", &mut out);
     if let Some(complete) = saw.body_complete
         && complete != request.body_complete

@@ -76,6 +76,8 @@ pub struct Step {
     pub chunked: bool,
     /// Send the content in chunks of at most so many bytes.
     pub chunk_bytes: Option<usize>,
+    /// Lines of `Name: value`, sent behind the content, which is `chunked` or goes over `h2`.
+    pub trailers: Vec<String>,
     /// Send it on this kept connection, opening it where it is new.
     pub on: Option<String>,
     /// Send it to the admin address.
@@ -228,6 +230,8 @@ pub struct Expect {
     pub fields: BTreeMap<String, Want>,
     /// Fields that must not be there.
     pub absent: Vec<String>,
+    /// Trailers by name.
+    pub trailers: BTreeMap<String, Want>,
     /// Cache-Status, whole; several where any of them will do. See [`super::cache_status`].
     pub cache_status: Option<OneOrMany<String>>,
     /// The status codes of interim responses, in order.
@@ -339,6 +343,10 @@ pub struct Saw {
     pub fields: BTreeMap<String, Want>,
     /// Fields that must not be there.
     pub absent: Vec<String>,
+    /// Trailers by name.
+    pub trailers: BTreeMap<String, Want>,
+    /// Trailers that must not be there.
+    pub absent_trailers: Vec<String>,
     /// Its whole body.
     pub body: Option<String>,
     /// The whole body is a range of a derived one.

@@ -65,6 +65,8 @@ pub(super) fn request_of(
             request = request.field(name, &value);
         }
     }
+    let lines = step.trailers.iter().filter_map(|line| line.split_once(": "));
+    request.trailers = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let body = match (&step.body, step.body_bytes) {
         (Some(body), _) => Some(Bytes::from(body.clone().into_bytes())),
         (None, Some(length)) => Some(seeded::bytes_of(target, 0, length)),

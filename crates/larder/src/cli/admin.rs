@@ -4,6 +4,8 @@
 //! commands that ask a running larder, so that each takes the same options and says the same about them.
 //! Every wait has a limit.
 
+mod options;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,8 +17,7 @@ use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// Where the token is looked for when it is not given.
-const TOKEN_VARIABLE: &str = "LARDER_ADMIN_TOKEN";
+pub(super) use options::{AddressArguments, AdminArguments};
 
 /// How long the admin address may take to accept.
 const CONNECT_TIME: Duration = Duration::from_secs(3);
@@ -32,13 +33,21 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 /// What is in the way.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AdminError {
-    #[error("no larder answers at {0}: --admin names another address")]
+    #[error("{0}")]
+    Address(String),
+    #[error("{0}")]
+    Config(larder_config::Errors),
+    #[error("{0} says admin = false: a larder without an admin address cannot be asked")]
+    Off(String),
+    #[error("no larder answers at {0}")]
     NotRunning(String, #[source] std::io::Error),
     #[error("no answer from {0} within {limit} s", limit = ANSWER_TIME.as_secs())]
     Time(String),
     #[error("the exchange with {0} broke")]
     Exchange(String, #[source] Cause),
-    #[error("the larder at {0} wants its admin_token: put it into LARDER_ADMIN_TOKEN")]
+    #[error(
+        "the larder at {0} wants its admin_token: put it into LARDER_ADMIN_TOKEN, or read it with -c FILE"
+    )]
     TokenWanted(String),
     #[error("the larder at {0} has another admin_token")]
     TokenWrong(String),
@@ -55,18 +64,15 @@ pub(super) enum AdminError {
 impl AdminError {
     /// Whether it was the question that was wrong.
     pub(super) fn is_of_the_question(&self) -> bool {
-        matches!(self, Self::Refused(StatusCode::BAD_REQUEST, _))
+        matches!(self, Self::Refused(StatusCode::BAD_REQUEST, _) | Self::Address(_))
     }
 }
 
-/// Which larder to ask.
-#[derive(Clone, Debug, clap::Args)]
-pub(super) struct AdminArguments {
-    /// The admin address of the larder to ask
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+/// A running larder, as far as it is known before it has answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RunningLarder {
+    /// Host and port of its admin address.
     admin: String,
-    /// Its admin_token [default: what LARDER_ADMIN_TOKEN says, which no list of processes shows]
-    #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
 }
 
@@ -78,7 +84,7 @@ pub(super) struct Answer {
     body: Incoming,
 }
 
-impl AdminArguments {
+impl RunningLarder {
     /// Asks. `what` is what the answering larder has to be one that does: "explains".
     ///
     /// # Errors
@@ -89,9 +95,8 @@ impl AdminArguments {
         target: &str,
         what: &'static str,
     ) -> Result<Answer, AdminError> {
-        let token = self.token.clone().or_else(|| std::env::var(TOKEN_VARIABLE).ok());
-        let token = token.as_deref().filter(|token| !token.is_empty());
-        let admin = &self.admin;
+        let Self { admin, token } = self;
+        let token = token.as_deref();
         match tokio::time::timeout(ANSWER_TIME, exchange(method, target, admin, token)).await {
             Ok(answered) => {
                 let (status, body) = answered?;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::exit;
+use super::{exit, say};
 use crate::demo::DemoOptions;
 
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,7 @@ pub(super) fn demo(arguments: &DemoArguments) -> ExitCode {
     match crate::demo::run(&DemoOptions { stay, seconds, clients: clients.into() }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("larder: error: {error:#}");
+            say(format_args!("larder: error: {error:#}"));
             ExitCode::from(exit::FAILURE)
         }
     }

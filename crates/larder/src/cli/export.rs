@@ -16,10 +16,10 @@ use larder_proxy::objects::{Object, Objects, StoredObject};
 use larder_store::files::{ExportSettings, Exported, Page, export as write};
 use tokio::runtime::Runtime;
 
-use super::admin::{AdminArguments, AdminError, Answer, encoded};
+use super::admin::{AdminArguments, AdminError, Answer, RunningLarder, encoded};
 use super::ls::target;
-use super::table::bytes;
-use super::{complain, exit, failed, printable};
+use super::table::{bytes, counted};
+use super::{complain, exit, failed, print_all, printable, say};
 
 /// Responses asked for at once.
 const PAGE: usize = 500;
@@ -34,7 +34,7 @@ pub(super) struct ExportArguments {
     /// The directory; made where it is missing
     #[arg(value_name = "DIR")]
     path: PathBuf,
-    /// Only URLs that begin so: http://HOST/PATH, HOST/PATH, or a HOST
+    /// Only URLs that begin so: http://HOST/PATH, HOST/PATH, or a HOST; with or without * at the end
     #[arg(value_name = "PREFIX", default_value = "", hide_default_value = true)]
     prefix: String,
     /// The media type that the web server gives to names that show none, where it gives one
@@ -54,9 +54,13 @@ pub(super) fn export(arguments: &ExportArguments) -> ExitCode {
         mode: 0o644,
         default_type: arguments.default_type.clone(),
     };
+    let larder = match arguments.admin.larder() {
+        Ok(larder) => larder,
+        Err(error) => return failed(&error),
+    };
     let mut stored = Stored {
         runtime,
-        admin: &arguments.admin,
+        larder: &larder,
         prefix: &arguments.prefix,
         cursor: Some(None),
         seen: HashSet::new(),
@@ -71,28 +75,30 @@ pub(super) fn export(arguments: &ExportArguments) -> ExitCode {
             ExitCode::from(exit::FAILURE)
         }
         (Ok(exported), failure) => {
-            tell(arguments, &exported);
-            failure.map_or(ExitCode::SUCCESS, |error| failed(&error))
+            let printed = tell(arguments, &exported);
+            failure.map_or(printed, |error| failed(&error))
         }
     }
 }
 
-fn tell(arguments: &ExportArguments, exported: &Exported) {
+fn tell(arguments: &ExportArguments, exported: &Exported) -> ExitCode {
     for (uri, why) in &exported.left_out {
-        eprintln!("left out: {}: {}", printable(uri), why.reason());
+        say(format_args!("left out: {}: {}", printable(uri), why.reason()));
     }
     let unnamed = exported.left_out_count.saturating_sub(exported.left_out.len() as u64);
     if unnamed > 0 {
-        eprintln!("left out: {unnamed} more");
+        say(format_args!("left out: {unnamed} more"));
     }
     let (files, path) = (exported.files, arguments.path.display());
-    println!("{files} files with {} in {path}, {} left out", bytes(exported.bytes), exported.left_out_count);
+    let (files, size) = (counted(files, "file", "files"), bytes(exported.bytes));
+    let left_out = counted(exported.left_out_count, "response", "responses");
+    print_all(format!("{files} with {size} in {path}, {left_out} left out\n").as_bytes())
 }
 
 /// Responses of a running larder, asked for as they are written. Ends early where it does not answer.
 struct Stored<'a> {
     runtime: Arc<Runtime>,
-    admin: &'a AdminArguments,
+    larder: &'a RunningLarder,
     prefix: &'a str,
     /// Where the listing goes on; `None` at its end.
     cursor: Option<Option<String>>,
@@ -106,7 +112,7 @@ struct Stored<'a> {
 
 impl Stored<'_> {
     fn ask_for<T: serde::de::DeserializeOwned>(&self, target: &str) -> Result<T, AdminError> {
-        self.runtime.block_on(self.admin.ask_for(Method::GET, target, WHAT))
+        self.runtime.block_on(self.larder.ask_for(Method::GET, target, WHAT))
     }
 
     /// The next page of the listing: every URL in it with all that lies under it.
@@ -148,7 +154,7 @@ impl Stored<'_> {
         let target = format!("/object?url={}&body={number}", encoded(url));
         let body = Reading {
             runtime: Arc::clone(&self.runtime),
-            asked: Asked::NotYet(self.admin.clone(), target),
+            asked: Asked::NotYet(self.larder.clone(), target),
             left: Bytes::new(),
         };
         Some(Page {
@@ -166,7 +172,7 @@ impl Stored<'_> {
             if let Some((url, number, response)) = self.waiting.pop_front() {
                 self.told += 1;
                 if self.told.is_multiple_of(TOLD_EVERY) {
-                    eprintln!("larder: {} responses looked at", self.told);
+                    say(format_args!("larder: {} responses looked at", self.told));
                 }
                 if let Some(page) = self.page(&url, number, &response) {
                     return Ok(Some(page));
@@ -203,7 +209,7 @@ struct Reading {
 }
 
 enum Asked {
-    NotYet(AdminArguments, String),
+    NotYet(RunningLarder, String),
     Answering(Answer),
     Over,
 }
@@ -211,8 +217,8 @@ enum Asked {
 impl Reading {
     /// The next bytes; none at the end.
     fn next(&mut self) -> Result<Bytes, AdminError> {
-        if let Asked::NotYet(admin, target) = &self.asked {
-            self.asked = Asked::Answering(self.runtime.block_on(admin.ask(Method::GET, target, WHAT))?);
+        if let Asked::NotYet(larder, target) = &self.asked {
+            self.asked = Asked::Answering(self.runtime.block_on(larder.ask(Method::GET, target, WHAT))?);
         }
         let Asked::Answering(answer) = &mut self.asked else { return Ok(Bytes::new()) };
         let next = self.runtime.block_on(answer.next())?;

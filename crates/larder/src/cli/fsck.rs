@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use larder_store::disk::{DiskError, Finding, Report, fsck as read_disk};
 use serde::Serialize;
 
-use super::table::{bytes, count};
-use super::{complain, exit, print_all, printable};
+use super::table::{bytes, count, counted};
+use super::{complain, exit, print_all, printable, say};
 
 /// How often it is told how far it is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ pub(super) fn fsck(arguments: &FsckArguments) -> ExitCode {
     let progress = |done: u64, all: u64| {
         if told.elapsed() >= PROGRESS_EVERY && done < all {
             told = Instant::now();
-            eprintln!("larder: read {done} of {all} segments");
+            say(format_args!("larder: read {done} of {}", counted(all, "segment", "segments")));
         }
     };
     let report = match read_disk(&arguments.directory, progress) {
@@ -163,7 +163,8 @@ fn sentence(finding: &Finding) -> Option<String> {
             format!("{} is damaged: the next start reads its segment instead", path.display())
         }
         Finding::DamagedSegment { path, places } => {
-            format!("{} is damaged at {places} places: the next start skips them", path.display())
+            let places = counted(*places as u64, "place", "places");
+            format!("{} is damaged at {places}, which the next start skips", path.display())
         }
         Finding::DamagedJournal(path) => {
             format!("{} is damaged: the next start gives up what it may have invalidated", path.display())

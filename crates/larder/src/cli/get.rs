@@ -1,17 +1,21 @@
 //! `larder get`: what a running larder has stored under a URL.
 //!
-//! In: a URL as clients ask for it. Out: the body on standard output, byte for byte as it is stored, content coding
-//! included; or with `--head` and `--json` what is known of all responses under the URL. A body that breaks off ends with 1.
+//! In: a URL as clients ask for it. Out: the body on standard output or in a file, byte for byte as it is stored, content coding
+//! included; or with `--head` and `--json` what is known of all responses under the URL. A body that breaks off ends with 1, and
+//! so does one that is not text where standard output is a terminal.
 
+use std::fs::File;
+use std::io::{IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use http::Method;
 use larder_proxy::objects::{Object, StoredObject};
 
-use super::admin::{AdminArguments, encoded, run};
+use super::admin::{AdminArguments, RunningLarder, encoded, run};
 use super::ls::distinction;
-use super::table::{bytes, signed_time};
-use super::{Ended, complain, exit, print_all, printable, write_out};
+use super::table::{bytes, counted, signed_time};
+use super::{Ended, complain, exit, print_all, printable, say, write_out};
 
 const WHAT: &str = "shows what it has stored";
 
@@ -25,6 +29,9 @@ pub(super) struct GetArguments {
     /// The same as JSON
     #[arg(long)]
     json: bool,
+    /// Write the body to a file; - is standard output, whatever the body is
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["head", "json"])]
+    output: Option<PathBuf>,
     /// Which response, where several lie under the URL; as --head numbers them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["head", "json"])]
     response: u32,
@@ -34,11 +41,12 @@ pub(super) struct GetArguments {
 
 pub(super) fn get(arguments: &GetArguments) -> ExitCode {
     let got = run(async {
+        let larder = arguments.admin.larder()?;
         let target = format!("/object?url={}", encoded(&arguments.url));
-        let object: Object = arguments.admin.ask_for(Method::GET, &target, WHAT).await?;
+        let object: Object = larder.ask_for(Method::GET, &target, WHAT).await?;
         if !arguments.head && !arguments.json {
             warn_of_others(&object, arguments.response);
-            body(arguments, &target).await?;
+            body(arguments, &larder, &target).await?;
         }
         Ok::<_, Ended>(object)
     });
@@ -56,25 +64,45 @@ pub(super) fn get(arguments: &GetArguments) -> ExitCode {
     }
 }
 
-/// Copies the body to standard output as it comes.
-async fn body(arguments: &GetArguments, target: &str) -> Result<(), Ended> {
+/// Copies the body to where it is wanted as it comes.
+async fn body(arguments: &GetArguments, larder: &RunningLarder, target: &str) -> Result<(), Ended> {
     let target = format!("{target}&body={}", arguments.response);
-    let mut answer = arguments.admin.ask(Method::GET, &target, WHAT).await?;
+    let mut answer = larder.ask(Method::GET, &target, WHAT).await?;
+    let output = arguments.output.as_deref();
+    let mut file = match output.filter(|path| *path != Path::new("-")) {
+        Some(path) => Some(File::create(path).map_err(|error| Ended::File(path.to_owned(), error))?),
+        None => None,
+    };
+    let only_text = output.is_none() && std::io::stdout().is_terminal();
     while let Some(bytes) = answer.next().await? {
-        if !write_out(&bytes).map_err(Ended::Writing)? {
-            break;
+        if only_text && !is_text(&bytes) {
+            return Err(Ended::NotText);
+        }
+        match (&mut file, output) {
+            (Some(file), Some(path)) => {
+                file.write_all(&bytes).map_err(|error| Ended::File(path.to_owned(), error))?;
+            }
+            _ if !write_out(&bytes).map_err(Ended::Writing)? => break,
+            _ => {}
         }
     }
     Ok(())
 }
 
+/// Whether a terminal shows these bytes and does nothing else with them. A character that two pieces share counts as one.
+fn is_text(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    text.chars().all(|one| !one.is_control() || matches!(one, '\t' | '\n' | '\r' | '\u{c}'))
+}
+
 fn warn_of_others(object: &Object, number: u32) {
     let count = object.responses.len();
     if count > 1 && usize::try_from(number).is_ok_and(|number| number <= count) {
-        eprintln!(
-            "larder: warning: {count} responses lie under this URL, and this is number {number}: \
-             --head shows them, --response chooses another"
-        );
+        say(format_args!(
+            "larder: warning: {} lie under this URL, and this is number {number}: \
+             --head shows them, --response chooses another",
+            counted(count as u64, "response", "responses")
+        ));
     }
 }
 
@@ -100,7 +128,8 @@ fn places(of: &StoredObject) -> String {
 
 fn head(number: usize, of: &StoredObject) -> String {
     let ttl = match of.ttl_seconds {
-        _ if of.invalidated => "gone: one of its cache groups was invalidated".to_owned(),
+        _ if of.gone => "gone: one of its cache groups was removed".to_owned(),
+        _ if of.invalidated => "invalidated: validated before it is used again".to_owned(),
         _ if of.by_hand => "fresh for as long as it lies there".to_owned(),
         seconds if seconds < 0 => format!("stale for {}", signed_time(seconds.saturating_neg())),
         seconds => format!("fresh for {}", signed_time(seconds)),
@@ -111,11 +140,31 @@ fn head(number: usize, of: &StoredObject) -> String {
         format!("   {} in store {}: {}", bytes(of.body_bytes), of.store, places(of)),
         format!("   age {age}, {ttl}; {} {}", if of.by_hand { "changed" } else { "stored" }, of.stored_at),
     ];
+    let cookies = [("sets", &of.cookies), ("came with, and is stored without", &of.cookies_withheld)];
+    let cookies = cookies.into_iter().filter(|(_, names)| !names.is_empty());
+    let cookies = cookies.map(|(how, names)| format!("   {how} the cookies {}", names.join(", ")));
     let fields = of.fields.iter().map(|field| format!("   {}: {}", field.name, field.value));
     let mut text = String::new();
-    for line in lines.into_iter().chain(fields) {
+    for line in lines.into_iter().chain(cookies).chain(fields) {
         text.push_str(&printable(&line));
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_what_a_terminal_only_shows() {
+        for text in ["", "a\tb\r\n", "é \u{1f600} \u{fffd}", "caf\u{e9}"] {
+            assert!(is_text(text.as_bytes()), "{text:?}");
+        }
+        // Another charset, and a character that the piece cuts.
+        assert!(is_text(b"caf\xe9") && is_text(&"é".as_bytes()[..1]));
+        for binary in [&b"\x1f\x8b\x08"[..], b"\x1b[2J", b"a\0", b"\x7f", "\u{9b}2J".as_bytes()] {
+            assert!(!is_text(binary), "{binary:?}");
+        }
+    }
 }

@@ -10,15 +10,15 @@ use http::Method;
 use larder_proxy::objects::{Objects, StoredObject};
 
 use super::admin::{AdminArguments, encoded, run};
-use super::table::{bytes, signed_time, time};
-use super::{Ended, printable, write_out};
+use super::table::{bytes, counted, signed_time, time};
+use super::{Ended, printable, say, write_out};
 
 /// Responses asked for at once.
 const PAGE: usize = 500;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct LsArguments {
-    /// Only URLs that begin so: http://HOST/PATH, HOST/PATH, or a HOST
+    /// Only URLs that begin so: http://HOST/PATH, HOST/PATH, or a HOST; with or without * at the end
     #[arg(value_name = "PREFIX", default_value = "", hide_default_value = true)]
     prefix: String,
     /// Only this store
@@ -28,8 +28,11 @@ pub(super) struct LsArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Print JSON, an object per line
-    #[arg(long)]
+    #[arg(long, conflicts_with = "urls")]
     json: bool,
+    /// Print URLs alone, one per line, as larder rm takes them
+    #[arg(long)]
+    urls: bool,
     #[command(flatten)]
     admin: AdminArguments,
 }
@@ -38,9 +41,10 @@ pub(super) fn ls(arguments: &LsArguments) -> ExitCode {
     match run(list(arguments)) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(unreadable) => {
-            eprintln!(
-                "larder: warning: {unreadable} records on disks could not be read: larder fsck tells which"
-            );
+            say(format_args!(
+                "larder: warning: {} on disks could not be read: larder fsck tells which",
+                counted(unreadable, "record", "records")
+            ));
             ExitCode::SUCCESS
         }
         Err(ended) => ended.told(),
@@ -50,19 +54,33 @@ pub(super) fn ls(arguments: &LsArguments) -> ExitCode {
 /// Prints all pages; says how many records could not be read.
 async fn list(arguments: &LsArguments) -> Result<u64, Ended> {
     let mut left = arguments.limit.unwrap_or(u64::MAX);
+    let larder = arguments.admin.larder()?;
     let (mut unreadable, mut cursor, mut has_head) = (0, None, false);
+    let mut last_url = String::new();
     while left > 0 {
         let limit = usize::try_from(left).map_or(PAGE, |left| left.min(PAGE));
         let store = arguments.store.as_deref();
         let target = target(&arguments.prefix, store, limit, cursor.as_deref());
-        let page: Objects = arguments.admin.ask_for(Method::GET, &target, "lists what it has stored").await?;
+        let page: Objects = larder.ask_for(Method::GET, &target, "lists what it has stored").await?;
         unreadable += page.unreadable;
         left = left.saturating_sub(page.objects.len() as u64);
         let mut out = String::new();
-        if !arguments.json && !page.objects.is_empty() && !std::mem::replace(&mut has_head, true) {
+        if !arguments.json
+            && !arguments.urls
+            && !page.objects.is_empty()
+            && !std::mem::replace(&mut has_head, true)
+        {
             out.push_str(&line("STATUS", "BYTES", "AGE", "TTL", "STORE", "WHERE", "URL"));
         }
         for object in &page.objects {
+            if arguments.urls {
+                // Responses under one URL come one after the other.
+                if last_url != object.url {
+                    out.push_str(&format!("{}\n", printable(&object.url)));
+                    last_url.clone_from(&object.url);
+                }
+                continue;
+            }
             match arguments.json {
                 true => out.push_str(&serde_json::to_string(object).map_err(|e| Ended::Writing(e.into()))?),
                 false => out.push_str(&told(object)),
@@ -101,10 +119,11 @@ fn line(status: &str, bytes: &str, age: &str, ttl: &str, store: &str, places: &s
 fn told(object: &StoredObject) -> String {
     let url = format!("{}{}", object.url, distinction(object));
     let age = time(Duration::from_secs(object.age_seconds));
-    let ttl = match (object.invalidated, object.by_hand) {
-        (true, _) => "gone".to_owned(),
-        (false, true) => "stays".to_owned(),
-        (false, false) => signed_time(object.ttl_seconds),
+    let ttl = match object {
+        StoredObject { gone: true, .. } => "gone".to_owned(),
+        StoredObject { invalidated: true, .. } => "invalid".to_owned(),
+        StoredObject { by_hand: true, .. } => "stays".to_owned(),
+        _ => signed_time(object.ttl_seconds),
     };
     let status = object.status.to_string();
     line(
@@ -176,6 +195,9 @@ mod tests {
             variant: Vec::new(),
             vary: Vec::new(),
             invalidated: false,
+            cookies: Vec::new(),
+            cookies_withheld: Vec::new(),
+            gone: false,
             fields: Vec::new(),
         }
     }
@@ -192,7 +214,9 @@ mod tests {
             told(&stale),
             "   200   12.3 KiB     12 s     -5 s  default   memory+2 disks http://a/b\n"
         );
-        let gone = StoredObject { invalidated: true, places: vec!["/d1".to_owned()], ..object() };
+        let invalid = StoredObject { invalidated: true, places: vec!["/d1".to_owned()], ..object() };
+        assert!(told(&invalid).contains("invalid  default   disk  "), "{}", told(&invalid));
+        let gone = StoredObject { gone: true, ..invalid };
         assert!(told(&gone).contains("   gone  default   disk  "), "{}", told(&gone));
         let (file, places) = (Some("/html/a/b".to_owned()), vec!["files".to_owned()]);
         let stored = StoredObject { file, places, ..object() };

@@ -10,12 +10,14 @@ mod export;
 mod fsck;
 mod get;
 mod ls;
+mod misspelt;
 mod rm;
 mod run;
 mod signals;
 mod stats;
 mod table;
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -23,6 +25,8 @@ use clap::{Parser, Subcommand};
 
 /// Exit codes, as scripts see them.
 pub(crate) mod exit {
+    /// All went well.
+    pub(crate) const SUCCESS: u8 = 0;
     /// Something went wrong while running.
     pub(crate) const FAILURE: u8 = 1;
     /// The command line itself is wrong (clap's own code as well).
@@ -33,7 +37,7 @@ pub(crate) mod exit {
 
 /// A web accelerator: a caching reverse proxy in one binary.
 #[derive(Debug, Parser)]
-#[command(name = "larder", version, about, disable_help_subcommand = true)]
+#[command(name = "larder", version, about)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -65,7 +69,11 @@ enum Command {
 
 /// Reads the arguments and does what they say.
 pub fn main() -> ExitCode {
-    match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => misspelt::explained(error).exit(),
+    };
+    match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
@@ -93,7 +101,9 @@ pub(crate) fn printable(text: &str) -> String {
 
 /// Writes to standard output. A reader that has seen enough, such as `head`, is no failure: false says to stop.
 fn write_out(bytes: &[u8]) -> std::io::Result<bool> {
-    match std::io::stdout().write_all(bytes) {
+    let mut stdout = std::io::stdout().lock();
+    // What is left in its buffer would be written at the end of the process, and lost without a word.
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
         written => written.map(|()| true),
     }
@@ -114,6 +124,10 @@ fn print_all(bytes: &[u8]) -> ExitCode {
 enum Ended {
     Asking(admin::AdminError),
     Writing(std::io::Error),
+    /// A file that was named for it.
+    File(std::path::PathBuf, std::io::Error),
+    /// The body is nothing for a terminal.
+    NotText,
 }
 
 impl From<admin::AdminError> for Ended {
@@ -130,18 +144,44 @@ impl Ended {
                 complain(error);
                 ExitCode::from(exit::FAILURE)
             }
+            Self::File(path, error) => {
+                say(format_args!("larder: error: {}: {error}", printable(&path.display().to_string())));
+                ExitCode::from(exit::FAILURE)
+            }
+            Self::NotText => {
+                say("larder: error: the body is not text, and is not written to a terminal");
+                say("  hint: -o FILE writes it to a file, -o - to the terminal all the same");
+                ExitCode::from(exit::FAILURE)
+            }
         }
     }
 }
 
 /// The end of a command that asked a larder in vain.
 fn failed(error: &admin::AdminError) -> ExitCode {
+    if let admin::AdminError::Config(errors) = error {
+        say(errors);
+        return ExitCode::from(exit::CONFIG);
+    }
     complain(error);
+    if let admin::AdminError::NotRunning(..) = error {
+        say("  hint: --admin, LARDER_ADMIN or the config file (-c) names another address");
+    }
     ExitCode::from(if error.is_of_the_question() { exit::USAGE } else { exit::FAILURE })
+}
+
+/// A line on stderr. Where it cannot be written there is nobody to be told of that.
+fn say(message: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{message}");
 }
 
 /// One line on stderr, with everything that hangs behind the error.
 fn complain(error: &dyn std::error::Error) {
+    say(format_args!("larder: error: {}", chain(error)));
+}
+
+/// An error with everything that hangs behind it.
+fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -149,5 +189,5 @@ fn complain(error: &dyn std::error::Error) {
         line.push_str(&error.to_string());
         cause = error.source();
     }
-    eprintln!("larder: error: {}", printable(&line));
+    printable(&line)
 }

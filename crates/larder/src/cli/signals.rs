@@ -17,6 +17,8 @@ pub(super) struct Signals {
     quit: Signal,
     hangup: Signal,
     user: Signal,
+    /// Of nobody's interest, and deadly where nobody listens: a write beyond a limit on the size of files fails instead.
+    _file_size: Signal,
 }
 
 impl Signals {
@@ -31,6 +33,7 @@ impl Signals {
             quit: signal(SignalKind::quit())?,
             hangup: signal(SignalKind::hangup())?,
             user: signal(SignalKind::user_defined1())?,
+            _file_size: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         })
     }
 

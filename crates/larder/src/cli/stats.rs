@@ -1,7 +1,9 @@
-//! `larder stats`: the figures of a running larder at one moment.
+//! `larder stats`: the figures of a running larder, since its start or, with `--every`, per interval.
 //!
 //! In: what `/stats` says. Out: tables of requests, stores and origins, or the same JSON as it came. A figure that an older
 //! or a newer larder does not tell is a dash: nothing here fails for that.
+
+mod rates;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use http::Method;
 use serde_json::Value;
 
-use super::admin::{AdminArguments, AdminError, run};
+use super::admin::{AdminArguments, AdminError, RunningLarder, run};
 use super::table::{Lean, Table, bytes, count, time};
 use super::{complain, exit, failed, print_all, printable};
 
@@ -18,19 +20,32 @@ const NOTHING: &str = "-";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StatsArguments {
-    /// Print JSON: all that /stats says
+    /// Print a line of rates per interval, until Ctrl-C: 1s, 500ms, 5m
+    #[arg(long, value_name = "INTERVAL", value_parser = rates::interval)]
+    every: Option<Duration>,
+    /// End after so many lines
+    #[arg(long, value_name = "N", requires = "every", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Print JSON: all that /stats says, or with --every an object of rates per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     admin: AdminArguments,
 }
 
+/// What `/stats` says now.
+async fn ask(larder: &RunningLarder) -> Result<Value, AdminError> {
+    larder.ask_for(Method::GET, "/stats", "tells its figures").await
+}
+
 pub(super) fn stats(arguments: &StatsArguments) -> ExitCode {
-    let asked = run(async {
-        let stats = arguments.admin.ask_for::<Value>(Method::GET, "/stats", "tells its figures").await?;
-        Ok::<_, AdminError>(stats)
-    });
-    let stats = match asked {
+    if let Some(every) = arguments.every {
+        return match run(rates::watch(arguments, every)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(ended) => ended.told(),
+        };
+    }
+    let stats = match run(async { ask(&arguments.admin.larder()?).await }) {
         Ok(stats) => stats,
         Err(error) => return failed(&error),
     };
@@ -50,19 +65,13 @@ pub(super) fn stats(arguments: &StatsArguments) -> ExitCode {
 fn text(stats: &Value) -> String {
     let up = stats["uptime_seconds"].as_f64().map(|seconds| time(duration(seconds)));
     let mut text = format!(
-        "larder {}, {}, up for {}\n\n",
+        "larder {}, {}, up for {}\n",
         word(&stats["version"]),
         word(&stats["health"]),
         up.as_deref().unwrap_or(NOTHING)
     );
     text = printable_lines(&text);
-    text.push_str(&format!(
-        "requests {}, hit ratio {}, connections open {}\n",
-        number(&stats["requests"]),
-        percent(&stats["hit_ratio"]),
-        number(&stats["connections"])
-    ));
-    for table in [served(stats), stores(stats), disks(stats), origins(stats)] {
+    for table in [saved(stats), served(stats), stores(stats), disks(stats), origins(stats)] {
         if !table.is_empty() {
             text.push('\n');
             text.push_str(&table.text(0));
@@ -73,6 +82,43 @@ fn text(stats: &Value) -> String {
 
 fn printable_lines(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+}
+
+/// How many requests reached larder, and how many of them no origin was asked for.
+fn saved(stats: &Value) -> Table {
+    let mut table =
+        Table::new(&[("REQUESTS", Lean::Left), ("", Lean::Right), ("", Lean::Right), ("", Lean::Left)]);
+    let share = |of: &Value| match (of.as_u64(), stats["requests"].as_u64()) {
+        (Some(of), Some(all)) if all > 0 => tenths(of as f64 / all as f64),
+        _ => NOTHING.to_owned(),
+    };
+    let origin_requests = origin_requests(stats).map_or_else(|| NOTHING.to_owned(), count);
+    let rows = [
+        ("answered", number(&stats["requests"]), String::new(), ""),
+        ("saved", number(&stats["saved"]), share(&stats["saved"]), "no origin was asked for them"),
+        ("  hits", number(&stats["hits"]), share(&stats["hits"]), "answered from a store"),
+        (
+            "  collapsed",
+            number(&stats["collapsed"]),
+            share(&stats["collapsed"]),
+            "shared the fetch of another request",
+        ),
+        ("to origins", origin_requests, String::new(), "refreshes included"),
+    ];
+    for (name, figure, share, meaning) in rows {
+        table.row([name.to_owned(), figure, share, meaning.to_owned()]);
+    }
+    table
+}
+
+/// Requests to origins: those that got a final head, and those that failed before one.
+fn origin_requests(stats: &Value) -> Option<u64> {
+    let origins = stats["origins"].as_array()?.iter();
+    let of = |origin: &Value| {
+        let answered = origin["latency"]["count"].as_u64().unwrap_or_default();
+        answered.saturating_add(origin["failed"].as_u64().unwrap_or_default())
+    };
+    Some(origins.map(of).fold(0, u64::saturating_add))
 }
 
 /// How long clients waited.
@@ -127,6 +173,7 @@ fn disks(stats: &Value) -> Table {
         right("OF"),
         right("FULL"),
         ("STATE", Lean::Left),
+        ("REFUSED", Lean::Left),
     ]);
     for store in each(&stats["stores"]) {
         for tier in each(&store["tiers"]) {
@@ -151,17 +198,28 @@ fn disks(stats: &Value) -> Table {
                 size(most),
                 full,
                 state,
+                refused(&tier["refused"]),
             ]);
         }
     }
     table
 }
 
+/// How much a tier did not take, and why: the most frequent reason first.
+fn refused(counts: &Value) -> String {
+    let Some(all) = counts.as_object() else { return NOTHING.to_owned() };
+    let mut reasons: Vec<(u64, &String)> =
+        all.iter().filter_map(|(reason, count)| Some((count.as_u64()?, reason))).collect();
+    reasons.sort_by_key(|(count, reason)| (std::cmp::Reverse(*count), *reason));
+    let told: Vec<String> =
+        reasons.iter().map(|(times, reason)| format!("{} {reason}", count(*times))).collect();
+    if told.is_empty() { "0".to_owned() } else { told.join(", ") }
+}
+
 fn origins(stats: &Value) -> Table {
     let right = |name| (name, Lean::Right);
     let mut table = Table::new(&[
-        ("ORIGIN", Lean::Left),
-        ("SERVER", Lean::Left),
+        ("ORIGIN, SERVERS", Lean::Left),
         ("STATE", Lean::Left),
         right("REQUESTS"),
         right("FAILED"),
@@ -173,11 +231,11 @@ fn origins(stats: &Value) -> Table {
         let waits = ["p50", "p99"].map(|name| wait(&origin["latency"][name]));
         let answered = number(&origin["latency"]["count"]);
         let own = [number(&origin["failed"]), number(&origin["in_flight"])];
-        let front = [word(&origin["name"]), String::new(), String::new(), answered];
+        let front = [word(&origin["name"]), String::new(), answered];
         table.row(front.into_iter().chain(own).chain(waits));
         for server in each(&origin["servers"]) {
             let figures = ["requests", "failures", "in_flight"].map(|name| number(&server[name]));
-            let front = [String::new(), word(&server["server"]), word(&server["state"])];
+            let front = [format!("  {}", word(&server["server"])), word(&server["state"])];
             table.row(front.into_iter().chain(figures));
         }
     }
@@ -202,9 +260,12 @@ fn sum(counts: &Value) -> u64 {
 }
 
 fn percent(value: &Value) -> String {
-    // Rounded down: all is 100 % only where it is all.
-    let tenths = value.as_f64().map(|ratio| (ratio * 1000.0).floor() / 10.0);
-    tenths.map_or_else(|| NOTHING.to_owned(), |percent| format!("{percent:.1} %"))
+    value.as_f64().map_or_else(|| NOTHING.to_owned(), tenths)
+}
+
+/// A ratio in percent, rounded down: all is 100 % only where it is all.
+fn tenths(ratio: f64) -> String {
+    format!("{:.1} %", (ratio * 1000.0).floor() / 10.0)
 }
 
 fn wait(value: &Value) -> String {
@@ -228,23 +289,29 @@ mod tests {
     fn what_is_told_is_shown_and_what_is_not_is_a_dash() {
         let stats = serde_json::json!({
             "version": "1.2.3", "health": "ok", "uptime_seconds": 200.0, "requests": 12345, "hit_ratio": 0.9999,
+            "saved": 12000, "hits": 10000,
             "latency": {"hit": {"count": 12, "mean": 0.000_05, "p50": 0.002, "p99": 1.5, "p999": null}},
             "stores": [{"name": "default", "lookups": {"hit": 3, "stale": 1}, "tiers": [
-                {"tier": "memory", "objects": 7, "bytes": 1024, "max_bytes": 2048},
-                {"tier": "disk", "disk": "/mnt/d1", "objects": 9, "bytes": 0, "max_bytes": 0, "state": "absent"},
+                {"tier": "memory", "objects": 7, "bytes": 1024, "max_bytes": 2048, "refused": {}},
+                {"tier": "disk", "disk": "/mnt/d1", "objects": 9, "bytes": 0, "max_bytes": 0, "state": "absent",
+                 "refused": {"no-room": 2, "queue-full": 1234}},
             ]}],
             "origins": [{"name": "app", "failed": 2, "servers": [{"server": "a:1", "state": "up", "requests": 5}]}],
         });
         let text = text(&stats);
         for part in [
             "larder 1.2.3, ok, up for 3 min\n",
-            "requests 12 345, hit ratio 99.9 %, connections open -\n",
+            "answered     12 345\n",
+            "saved        12 000  97.2 %  no origin was asked for them\n",
+            "  hits       10 000  81.0 %  answered from a store\n",
+            "  collapsed       -       -  shared",
+            "to origins        2          refreshes included\n",
             "hit           12  50 µs  2.0 ms  1.50 s      -\n",
             "default          -         4       -        0          -\n",
-            "default  memory                7  1.0 KiB  2.0 KiB  50 %  -\n",
-            "default  disk /mnt/d1          9      0 B      0 B     -  absent\n",
-            "app                           -       2          -    -    -\n",
-            "        a:1     up            5       -          -\n",
+            "default  memory                7  1.0 KiB  2.0 KiB  50 %  -       0\n",
+            "default  disk /mnt/d1          9      0 B      0 B     -  absent  1 234 queue-full, 2 no-room\n",
+            "app                            -       2          -    -    -\n",
+            "  a:1            up            5       -          -\n",
         ] {
             assert!(text.contains(part), "no {part:?} in:\n{text}");
         }

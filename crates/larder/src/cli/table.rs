@@ -82,6 +82,11 @@ pub(super) fn count(count: u64) -> String {
     text
 }
 
+/// A count with its noun: "1 response", "2 responses".
+pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
 /// A length of time in its largest unit, rounded down.
 pub(super) fn time(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -112,6 +117,9 @@ mod tests {
         assert_eq!(bytes(u64::MAX), "16777216 TiB");
         for (number, expected) in [(0, "0"), (999, "999"), (1000, "1 000"), (1_234_567, "1 234 567")] {
             assert_eq!(count(number), expected);
+        }
+        for (number, expected) in [(0, "0 files"), (1, "1 file"), (2, "2 files"), (1000, "1 000 files")] {
+            assert_eq!(counted(number, "file", "files"), expected);
         }
         for (seconds, expected) in
             [(0, "0 s"), (119, "119 s"), (-120, "-2 min"), (7200, "2 h"), (200_000, "2 d"), (-1, "-1 s")]

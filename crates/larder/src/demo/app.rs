@@ -19,7 +19,7 @@ use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use larder_http::message::{Request, Response, ResponseHead};
 use larder_http::time::Clock;
-use larder_listen::{Drain, Interims, Metrics, Service, Settings, accept_loop, bind};
+use larder_listen::{Drain, Interims, Metrics, Service, Settings, Slots, accept_loop, bind};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::page::{Pages, Stamp, Template};
@@ -64,7 +64,7 @@ impl App {
             socket,
             Arc::new(ArcSwap::from_pointee(Settings { clock, ..Settings::default() })),
             Door(Arc::clone(&desk)),
-            Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            Slots::new(CONNECTIONS_MAX),
             Arc::new(Metrics::default()),
             Drain::new().signal(),
         );

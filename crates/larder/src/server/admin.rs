@@ -7,24 +7,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use larder_admin::{
-    Admin, Answering, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats, LogStats,
+    Admin, Answering, Counts, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats, LogStats,
     ObjectQuestion, ServerStats, Shown, Stats, TierStats, Token, Unexplained,
 };
 use larder_config::Config;
 use larder_http::time::Clock;
-use larder_listen::{Drain, Metrics as ListenMetrics, Settings};
-use larder_observe::{AccessLog, Exposition, Kind, Metrics, family};
+use larder_listen::{Drain, Metrics as ListenMetrics, Settings, Slots};
+use larder_observe::{AccessLog, Diagnostics, Exposition, Kind, Metrics, family};
 use larder_origin::{OriginError, ServerReport};
 use larder_proxy::explain::{ExplainError, Question};
 use larder_proxy::{Proxy, Worker};
 use larder_store::Store;
 use parking_lot::RwLock;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use super::{ServerError, objects};
 
-/// Connections to the admin address at once.
-const ADMIN_CONNECTIONS_MAX: usize = 256;
+/// Descriptors that are kept for connections to the admin address, for when the process has no others.
+const SPARE: usize = 8;
 
 /// What the admin, the demo and the tests see of a running larder.
 pub struct Insight {
@@ -32,6 +32,8 @@ pub struct Insight {
     proxy: Arc<Proxy>,
     listening: Vec<Arc<ListenMetrics>>,
     clock: Clock,
+    diagnostics: Diagnostics,
+    slots: Arc<Slots>,
     draining: AtomicBool,
     /// Whose plan explanations go by.
     worker: Arc<Worker>,
@@ -55,9 +57,11 @@ impl Insight {
         listening: Vec<Arc<ListenMetrics>>,
         worker: Arc<Worker>,
         clock: Clock,
+        diagnostics: Diagnostics,
+        slots: Arc<Slots>,
     ) -> Self {
         let (draining, view) = (AtomicBool::new(false), RwLock::default());
-        Self { metrics, proxy, listening, clock, draining, worker, view }
+        Self { metrics, proxy, listening, clock, diagnostics, slots, draining, worker, view }
     }
 
     pub(super) fn refresh(
@@ -102,7 +106,11 @@ impl Insight {
 
 impl Larder for Insight {
     fn health(&self) -> Health {
-        if self.draining.load(Ordering::Relaxed) { Health::Draining } else { Health::Ok }
+        if self.draining.load(Ordering::Relaxed) {
+            return Health::Draining;
+        }
+        let is_degraded = self.view.read().stores.iter().any(|(_, store)| store.is_degraded());
+        if is_degraded { Health::Degraded } else { Health::Ok }
     }
 
     fn expose(&self, out: &mut Exposition) {
@@ -131,6 +139,11 @@ impl Larder for Insight {
         for (name, usage) in &usages {
             promotions.value(&[("cache", name.as_str())], usage.promoted);
         }
+        let help = "1 while a store goes on without a disk, or without its directory of files, else 0.";
+        let mut degraded = out.foreign("larder_store_degraded", Kind::Gauge, help);
+        for (name, store) in &view.stores {
+            degraded.value(&[("cache", name.as_str())], u64::from(store.is_degraded()));
+        }
         for (name, store) in &view.stores {
             for (path, usage) in store.disks_usage().unwrap_or_default().0 {
                 let labels = [("cache", name.as_str()), ("disk", &*path.to_string_lossy())];
@@ -147,12 +160,18 @@ impl Larder for Insight {
         out.foreign("larder_flights_waiting", Kind::Gauge, "Clients that wait for one of them.")
             .value(&[], gauges.waiting);
         foreign(out, &[], |visit| self.front_door().for_each(visit));
+        let mut turned_away = out.family(&family::REQUESTS_TURNED_AWAY);
+        self.proxy.turned_away(|reason, count| {
+            turned_away.value(&[("reason", reason)], count);
+        });
         for (name, shared) in &view.origins {
             foreign(out, &[("upstream", name)], |visit| shared.metrics.for_each(visit));
         }
         if let Some(log) = &view.log {
             log.expose(out);
         }
+        self.diagnostics.expose(out);
+        out.family(&family::CONNECTIONS_MAX).value(&[], self.slots.max() as u64);
     }
 
     fn stats(&self) -> Stats {
@@ -178,6 +197,7 @@ impl Larder for Insight {
         for (name, store) in &view.stores {
             let usage = store.usage();
             let shown = stats.store(name);
+            shown.degraded = store.is_degraded();
             shown.tiers = vec![TierStats {
                 tier: "memory",
                 disk: None,
@@ -186,6 +206,7 @@ impl Larder for Insight {
                 objects: usage.objects,
                 max_bytes: usage.max_bytes,
                 high_water_bytes: usage.high_water_bytes,
+                refused: occurred([("no-room", usage.refused)]),
             }];
             for (path, usage) in store.disks_usage().unwrap_or_default().0 {
                 shown.tiers.push(TierStats {
@@ -196,6 +217,7 @@ impl Larder for Insight {
                     objects: usage.objects,
                     max_bytes: usage.max_bytes,
                     high_water_bytes: usage.high_water_bytes,
+                    refused: occurred(usage.refused.by_reason()),
                 });
             }
             if let Some(files) = store.files() {
@@ -203,11 +225,12 @@ impl Larder for Insight {
                 shown.tiers.push(TierStats {
                     tier: "files",
                     disk: Some(files.path().display().to_string()),
-                    state: Some(if usage.is_failing { "failing" } else { "ok" }),
+                    state: Some(usage.state()),
                     bytes: usage.bytes,
                     objects: usage.files,
                     max_bytes: usage.max_bytes,
                     high_water_bytes: usage.high_water_bytes,
+                    refused: occurred(usage.refused_by_reason()),
                 });
             }
             shown.evictions = [
@@ -233,6 +256,7 @@ impl Larder for Insight {
             });
             shown.failed = shown.failures.values().sum();
         }
+        stats.messages_dropped = self.diagnostics.dropped();
         stats.log = view.log.as_ref().map(|log| LogStats { written: log.written(), dropped: log.dropped() });
         stats
     }
@@ -253,6 +277,10 @@ impl Larder for Insight {
     fn purge(&self, url: String) -> Answering<Bytes> {
         Box::pin(objects::purge(Arc::clone(&self.worker), url))
     }
+}
+
+fn occurred(counts: impl IntoIterator<Item = (&'static str, u64)>) -> Counts {
+    counts.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
 fn server_stats(report: ServerReport) -> ServerStats {
@@ -293,12 +321,13 @@ impl AdminServer {
         address: SocketAddr,
         config: &Config,
         insight: Arc<Insight>,
+        connections_max: usize,
     ) -> Result<Self, ServerError> {
         let failed = |source| ServerError::Thread { what: "the admin", source };
         let token = config.admin_token.as_ref().map(|token| Token::parse(token.expose())).transpose()?;
-        let bound = larder_listen::bind(address, 1)?;
+        let bound = super::addresses::opening(address, config, &[]).bind(1)?;
         let admin = Admin::new(insight.clone() as Arc<dyn Larder>, Guard { hosts: Vec::new(), token });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let runtime = super::runtime::build().map_err(failed)?;
         let drain = Drain::new();
         let (stop, stopped) = oneshot::channel();
         let settings =
@@ -307,7 +336,7 @@ impl AdminServer {
         let run = move || {
             runtime.block_on(async {
                 for socket in bound.sockets {
-                    let slots = Arc::new(Semaphore::new(ADMIN_CONNECTIONS_MAX));
+                    let slots = Slots::with_spare(connections_max, SPARE);
                     let metrics = Arc::new(ListenMetrics::default());
                     let accepting = larder_listen::accept_loop(
                         socket,

@@ -6,9 +6,13 @@
 //!
 //! **Invariant**: a reload either takes effect as a whole or changes nothing.
 
+mod addresses;
 mod admin;
+mod check;
+pub(crate) mod descriptors;
 mod objects;
 mod reload;
+pub(crate) mod runtime;
 mod stores;
 mod worker;
 
@@ -22,15 +26,17 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use larder_config::{Checked, Config};
 use larder_http::time::Clock;
-use larder_listen::{Drain, ListenError};
+use larder_listen::{Drain, ListenError, Slots};
 use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics, ObserveError};
 use larder_proxy::{Plan, Proxy};
 use tokio::sync::mpsc;
 
 use crate::wire::{WireError, Wiring};
+use descriptors::{Limit, Shares, Shortage};
 use worker::{Listener, WorkerHandle};
 
 pub(crate) use admin::Insight;
+pub(crate) use check::{Promised, build, check};
 pub use reload::Postponed;
 
 /// Why a larder did not start, or did not take over a config.
@@ -59,6 +65,9 @@ pub enum ServerError {
     /// The admin token.
     #[error("admin_token")]
     Token(#[from] larder_admin::AdminError),
+    /// The stores need more descriptors than there are.
+    #[error(transparent)]
+    Descriptors(#[from] Shortage),
 }
 
 /// A running larder. Dropping it stops everything at once; [`Server::drain`] ends it in good order.
@@ -78,11 +87,16 @@ pub struct Server {
     door: Arc<ArcSwap<larder_listen::Settings>>,
     config: Config,
     clock: Clock,
+    limit: Limit,
+    shares: Shares,
+    slots: Arc<Slots>,
 }
 
 struct OpenListener {
     /// The real address, where the config asked for any port.
     address: SocketAddr,
+    /// Whether IPv4 connections come in at an IPv6 address.
+    takes_ipv4: bool,
     drain: Drain,
     /// Ends when no worker accepts there any more. Nothing is ever sent.
     accepting: mpsc::Receiver<Infallible>,
@@ -101,9 +115,6 @@ impl OpenListener {
     }
 }
 
-/// Descriptors kept free for origins, files, logs and the admin address, besides those of the store.
-const DESCRIPTOR_RESERVE: usize = 256;
-
 impl Server {
     /// Opens every socket, then starts the workers. Blocks for as long as that takes; nothing is left behind on error.
     ///
@@ -120,24 +131,26 @@ impl Server {
         ));
         let proxy = Proxy::new(clock.clone(), Arc::clone(&metrics), diagnostics.clone());
         let mut wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone());
-        let (settings, draft) = wiring.draft(&config)?;
+        let limit = Limit::raise();
+        let shares = Shares::of(&config, limit.now, count)?;
+        let (settings, draft) = wiring.draft(&config, &shares)?;
         proxy.recover(&settings.stores);
-        let of_stores = settings.stores.iter().map(|store| store.files_max()).fold(0, usize::saturating_add);
         let plan = Plan::new(settings).map_err(WireError::from)?;
         let bound: Vec<_> = config
             .listen
             .iter()
-            .map(|address| larder_listen::bind(*address, count).map(|bound| (*address, bound)))
+            .map(|address| {
+                let opening = addresses::opening(*address, &config, &[]);
+                opening.bind(count).map(|bound| (opening, bound))
+            })
             .collect::<Result<_, _>>()?;
-        let slots = Arc::new(tokio::sync::Semaphore::new(larder_listen::accept::connection_slots(
-            (DESCRIPTOR_RESERVE + count * larder_store::Near::files_max(count)).saturating_add(of_stores),
-        )));
+        let slots = Slots::new(shares.clients);
         let mut workers = Vec::with_capacity(count);
         for index in 0..count {
             let worker = proxy.worker(index, Arc::clone(&plan)).map_err(WireError::from)?;
             workers.push(WorkerHandle::start(index, worker, metrics.worker(index), Arc::clone(&slots))?);
         }
-        wiring.commit(draft);
+        wiring.commit(draft, &shares);
         let explaining = workers.first().ok_or(ServerError::WorkerGone)?;
         let insight = Arc::new(Insight::new(
             Arc::clone(&metrics),
@@ -145,6 +158,8 @@ impl Server {
             workers.iter().map(|worker| Arc::clone(worker.metrics())).collect(),
             Arc::clone(explaining.worker()),
             clock.clone(),
+            diagnostics.clone(),
+            Arc::clone(&slots),
         ));
         let mut server = Self {
             proxy,
@@ -160,23 +175,34 @@ impl Server {
             door: Arc::new(ArcSwap::from_pointee(crate::wire::listener(&config.limits, &clock))),
             clock,
             config,
+            limit,
+            shares,
+            slots,
         };
         server.open_log()?;
         server.admin = server
             .config
             .admin
             .0
-            .map(|address| admin::AdminServer::start(address, &server.config, Arc::clone(&server.insight)))
+            .map(|address| {
+                let (config, insight) = (&server.config, Arc::clone(&server.insight));
+                admin::AdminServer::start(address, config, insight, server.shares.admin)
+            })
             .transpose()?;
-        for (asked, bound) in bound {
-            server.open(asked, bound)?;
+        for (opening, bound) in bound {
+            server.open(opening, bound)?;
         }
         server.refresh_insight();
         server.tell_of_stores();
+        server.warn_of_descriptors();
         Ok(server)
     }
 
-    fn open(&mut self, asked: SocketAddr, bound: larder_listen::Bound) -> Result<(), ServerError> {
+    fn open(
+        &mut self,
+        opening: larder_listen::Opening,
+        bound: larder_listen::Bound,
+    ) -> Result<(), ServerError> {
         let drain = Drain::new();
         let settings = &self.door;
         let (accepts, accepting) = mpsc::channel(1);
@@ -189,7 +215,9 @@ impl Server {
             };
             worker.listen(listener)?;
         }
-        self.listeners.insert(asked, OpenListener { address: bound.address, drain, accepting });
+        let takes_ipv4 = opening.takes_ipv4;
+        let listener = OpenListener { address: bound.address, takes_ipv4, drain, accepting };
+        self.listeners.insert(opening.address, listener);
         Ok(())
     }
 
@@ -228,6 +256,13 @@ impl Server {
         self.config.listen.iter().filter_map(|asked| Some(self.listeners.get(asked)?.address)).collect()
     }
 
+    /// The same, each with what it takes where its address alone does not say it.
+    pub fn doors(&self) -> Vec<(SocketAddr, Option<&'static str>)> {
+        let open = self.config.listen.iter().filter_map(|asked| self.listeners.get(asked));
+        open.map(|listener| (listener.address, addresses::takes(listener.address, listener.takes_ipv4)))
+            .collect()
+    }
+
     /// Where the admin is, if anywhere.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(admin::AdminServer::address)
@@ -241,6 +276,17 @@ impl Server {
     /// How many workers run.
     pub fn workers(&self) -> usize {
         self.workers.len()
+    }
+
+    /// How many file descriptors there are, and what they allow.
+    pub fn descriptors(&self) -> String {
+        self.shares.told(self.limit)
+    }
+
+    fn warn_of_descriptors(&self) {
+        if let Some(warning) = self.shares.warning() {
+            self.diagnostics.warn("descriptors", "", warning);
+        }
     }
 
     /// Figures and metrics, as the admin shows them.
@@ -293,9 +339,10 @@ impl Server {
         if let Some((log, _)) = &self.access_log {
             log.close(LOG_FLUSH);
         }
-        let stores = self.wiring.stores();
+        let stores = self.wiring.stores().into_iter().map(|(_, store)| store);
+        let stores: Vec<_> = stores.chain(self.wiring.removed_stores()).collect();
         // Nothing is served any more, so that waiting for disks keeps nobody waiting.
-        let closed = tokio::task::spawn_blocking(move || stores.iter().for_each(|(_, store)| store.close()));
+        let closed = tokio::task::spawn_blocking(move || stores.iter().for_each(|store| store.close()));
         let _ = closed.await;
         self.tell_of_stores();
         left

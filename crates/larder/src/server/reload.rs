@@ -4,12 +4,16 @@
 //! So everything that can fail comes before anything that changes: sockets are bound, workers prepare what they will
 //! adopt. Open connections and what is stored stay.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use larder_config::{Checked, Config};
+use larder_listen::Opening;
+use larder_observe::Level;
 use larder_proxy::Plan;
 
-use super::{Server, ServerError, usable_cpus};
+use super::descriptors::Shares;
+use super::{Server, ServerError, addresses, usable_cpus};
 use crate::wire::WireError;
 
 /// What a reload could not do without a restart.
@@ -33,14 +37,20 @@ impl Server {
 
     fn take_over(&mut self, config: Config) -> Result<Postponed, ServerError> {
         // Everything that can fail comes before anything that changes.
-        let (settings, draft) = self.wiring.draft(&config)?;
+        let shares = Shares::of(&config, self.limit.now, self.workers.len())?;
+        let (settings, draft) = self.wiring.draft(&config, &shares)?;
         self.proxy.recover(&settings.stores);
         let plan = Plan::new(settings).map_err(WireError::from)?;
-        let new: Vec<_> =
-            config.listen.iter().filter(|address| !self.listeners.contains_key(address)).collect();
+        let ours: Vec<_> = self.listeners.values().map(|listener| listener.address).collect();
+        let wanted = config.listen.iter().map(|address| addresses::opening(*address, &config, &ours));
+        let stays = |opening: &Opening| {
+            let open = self.listeners.get(&opening.address);
+            open.is_some_and(|listener| listener.takes_ipv4 == opening.takes_ipv4)
+        };
+        let (staying, new): (Vec<_>, Vec<_>) = wanted.partition(stays);
         let bound: Vec<_> = new
             .into_iter()
-            .map(|address| larder_listen::bind(*address, self.workers.len()).map(|bound| (*address, bound)))
+            .map(|opening| opening.bind(self.workers.len()).map(|bound| (opening, bound)))
             .collect::<Result<_, _>>()?;
         let prepared = self.workers.iter().map(|worker| worker.worker().prepare(Arc::clone(&plan)));
         let prepared: Vec<_> = prepared.collect::<Result<_, _>>().map_err(WireError::from)?;
@@ -49,9 +59,11 @@ impl Server {
         }
         let mut postponed = self.postponed(&config);
         postponed.notes.extend(self.wiring.postponed(&draft));
-        self.wiring.commit(draft);
-        let gone: Vec<_> =
-            self.listeners.keys().filter(|address| !config.listen.contains(address)).copied().collect();
+        self.slots.resize(shares.clients);
+        self.wiring.commit(draft, &shares);
+        let is_changed = std::mem::replace(&mut self.shares, shares) != self.shares;
+        let is_staying = |address: &SocketAddr| staying.iter().any(|opening| opening.address == *address);
+        let gone: Vec<_> = self.listeners.keys().filter(|address| !is_staying(address)).copied().collect();
         self.config = config;
         self.door.store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
         self.closing.retain(|listener| !listener.is_drained());
@@ -61,11 +73,15 @@ impl Server {
                 self.closing.push(listener);
             }
         }
-        for (asked, bound) in bound {
-            self.open(asked, bound)?;
+        for (opening, bound) in bound {
+            self.open(opening, bound)?;
         }
         if let Err(error) = self.open_log() {
             self.diagnostics.warn("access-log", "reload", format_args!("{error}; the old one stays"));
+        }
+        if is_changed {
+            self.diagnostics.tell(Level::Info, self.shares.told(self.limit));
+            self.warn_of_descriptors();
         }
         self.refresh_insight();
         Ok(postponed)

@@ -4,12 +4,15 @@
 //! and each time that this is over. What is said is decided by the disks; here it gets its words.
 
 use std::error::Error;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use larder_observe::Diagnostics;
 use larder_store::Disks;
-use larder_store::disk::{DiskError, DiskEvent};
+use larder_store::disk::DiskEvent;
 use larder_store::disks::AbsenceEvent;
+use larder_store::files::FilesAbsence;
 
 use super::Server;
 
@@ -31,6 +34,23 @@ impl Server {
         for (name, store) in self.wiring.stores() {
             while let Some(event) = store.files().and_then(|files| files.take_event()) {
                 self.diagnostics.warn("files", &name, format_args!("store {name}: {event}"));
+            }
+            while let Some(event) = store.files().and_then(|files| files.take_absence()) {
+                tell_of_files(&self.diagnostics, &name, store.files().map(|files| files.path()), &event);
+            }
+            while let Some((files, event)) =
+                store.files().and_then(|files| Some((files, files.take_unreadable()?)))
+            {
+                let path = files.path().join(OsStr::from_bytes(&event.path));
+                self.diagnostics.warn(
+                    "file-unreadable",
+                    &name,
+                    format_args!(
+                        "store {name}: {} cannot be read: {}; requests for it are answered by the origin",
+                        path.display(),
+                        event.why
+                    ),
+                );
             }
             let Some(disks) = store.disks() else { continue };
             while let Some((path, event)) = disks.take_absence() {
@@ -75,6 +95,31 @@ fn tell_of_absence(
     }
 }
 
+fn tell_of_files(diagnostics: &Diagnostics, store: &str, path: Option<&Path>, event: &FilesAbsence) {
+    let path = path.unwrap_or(Path::new("")).display();
+    match event {
+        FilesAbsence::Absent(error) => diagnostics.warn(
+            "files-absent",
+            store,
+            format_args!("store {store} goes on without its files: {}; they are looked for", chain(error)),
+        ),
+        FilesAbsence::Back { is_anew } => {
+            let content = match is_anew {
+                true => {
+                    "; what larder stored there before is not used, since it has not heard of what was invalidated meanwhile"
+                }
+                false => "",
+            };
+            diagnostics.info("files-back", store, format_args!("store {store} uses {path} again{content}"));
+        }
+        FilesAbsence::Replaced => diagnostics.info(
+            "files-replaced",
+            store,
+            format_args!("store {store}: {path} is another directory now, which is used from now on"),
+        ),
+    }
+}
+
 fn tell_of_disk(diagnostics: &Diagnostics, store: &str, path: &Path, event: &DiskEvent) {
     let (subject, path) = (path.to_string_lossy(), path.display());
     match event {
@@ -104,7 +149,7 @@ fn tell_of_disk(diagnostics: &Diagnostics, store: &str, path: &Path, event: &Dis
     }
 }
 
-fn chain(error: &DiskError) -> String {
+fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

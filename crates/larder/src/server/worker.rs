@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use larder_listen::{DrainSignal, Metrics as ListenMetrics, Settings, accept_loop};
+use larder_listen::{DrainSignal, Metrics as ListenMetrics, Settings, Slots, accept_loop};
 use larder_observe::WorkerMetrics;
 use larder_proxy::{Door, Worker};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::ServerError;
 
@@ -34,10 +34,10 @@ impl WorkerHandle {
         index: usize,
         worker: Worker,
         counters: Arc<WorkerMetrics>,
-        slots: Arc<Semaphore>,
+        slots: Arc<Slots>,
     ) -> Result<Self, ServerError> {
         let failed = |source| ServerError::Thread { what: "a worker", source };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let runtime = super::runtime::build().map_err(failed)?;
         let tasks = runtime.handle().metrics();
         counters.watch_tasks(move || tasks.num_alive_tasks());
         let worker = Arc::new(worker);

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use larder_origin::{
     Balance, ClientCertificate, Ejection, HealthCheck, InFlightLimit, OriginSettings, Protocol,
-    ResolveSettings, Retry, ServerAddress, ServerSettings, Timeouts, TlsSettings,
+    ResolveSettings, Retry, SentHost, ServerAddress, ServerSettings, Timeouts, TlsSettings,
 };
 use larder_proxy::settings::HashBy;
 
@@ -31,6 +31,11 @@ pub(super) fn settings(name: &str, origin: &larder_config::Origin) -> OriginSett
         max_idle: origin.max_idle,
         max_connections: origin.max_connections,
         tls: tls(origin),
+        host: match &origin.host {
+            larder_config::SentHost::Client => SentHost::Client,
+            larder_config::SentHost::Upstream => SentHost::Upstream,
+            larder_config::SentHost::Name(name) => SentHost::Name(name.clone()),
+        },
         protocol: match origin.protocol {
             larder_config::Protocol::Http1 => Protocol::Http1,
             larder_config::Protocol::Http2 => Protocol::Http2,
@@ -237,6 +242,14 @@ server_name = "h"
             ["ca.pem", "client.pem", "client.key"]
         );
         assert_eq!(said.tls.server_name.as_deref(), Some("h"));
+        let sent = |text: &str| origin_of(&format!("servers = \"http://b\"\nhost = \"{text}\"")).host;
+        let name =
+            larder_http::authority::Authority::parse("i:81".into(), larder_http::message::Scheme::Http);
+        assert_eq!(said.host, SentHost::Client);
+        assert_eq!(
+            [sent("client"), sent("upstream"), sent("I:81")],
+            [SentHost::Client, SentHost::Upstream, SentHost::Name(name.unwrap())]
+        );
         assert!(!said.proxy_protocol);
         assert!(origin_of("servers = \"http://b\"\nproxy_protocol = true").proxy_protocol);
         assert_eq!(origin_of("servers = \"http://b\"\nprotocol = \"h2\"").protocol, Protocol::Http2);

@@ -1,30 +1,32 @@
 //! A store of the config, put to work: memory, and the disks behind it.
 //!
 //! In: what the config says of a store. Out: the store, found again by name over reloads. Which disks it has is decided when
-//! it is made: a reload changes sizes of memory, the rest needs a restart. A disk that does not answer when larder starts is
-//! left out until it does, since a cache without it is better than no cache; one that belongs to somebody else is an
-//! error.
+//! it is made: a reload changes sizes of memory, the rest needs a restart. A disk or a directory of files that cannot be used
+//! when larder starts is left out until it can, since a site without its cache is better than no site.
 
 use std::sync::Arc;
 
-use larder_config::DiskSize as Size;
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
-use larder_store::disk::{DiskError, DiskSettings, DiskSize};
+use larder_store::disk::{DiskSettings, FilesMax};
 use larder_store::files::{FileStore, FilesError, FilesSettings};
 use larder_store::{Disks, Layout, MemoryStoreSettings, Store};
+
+use super::removed::is_same_place;
+use crate::server::descriptors::disk_settings;
 
 /// A store in force.
 #[derive(Clone)]
 pub(super) struct KnownStore {
     pub(super) store: Arc<Store>,
-    config: larder_config::Store,
+    pub(super) config: larder_config::Store,
 }
 
 /// A store that a new config names.
 pub(super) struct DraftStore {
     pub(super) known: KnownStore,
     settings: MemoryStoreSettings,
+    open_files: usize,
 }
 
 /// Why a store cannot be opened.
@@ -32,26 +34,18 @@ pub(super) struct DraftStore {
 #[error("store {name}")]
 pub struct StoreError {
     name: String,
-    source: OpenError,
-}
-
-/// What is wrong with where it should lie.
-#[derive(Debug, thiserror::Error)]
-enum OpenError {
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    #[error(transparent)]
-    Files(#[from] FilesError),
+    source: FilesError,
 }
 
 impl DraftStore {
-    /// The store that is there already under this name, or a new one.
+    /// The store that is open already, or a new one.
     pub(super) fn of(
         name: &str,
         config: &larder_config::Store,
-        known: Option<&KnownStore>,
+        open: Option<Arc<Store>>,
         clock: &Clock,
         diagnostics: &Diagnostics,
+        open_files: usize,
     ) -> Result<Self, StoreError> {
         let max_object = config.max_object_bytes();
         let has_disks = !config.disks.is_empty() || config.files.is_some();
@@ -59,20 +53,21 @@ impl DraftStore {
             memory: config.memory.0,
             max_object: if has_disks { max_object.min(config.memory.0 / 4) } else { max_object },
         };
-        let store = match (known, &config.files) {
-            (Some(known), _) => Arc::clone(&known.store),
+        let store = match (open, &config.files) {
+            (Some(open), _) => open,
             (None, Some(files)) => {
-                let files = open_files(name, files, max_object)?;
+                let files = open_file_store(name, files, max_object, clock, open_files)?;
                 Store::of_files(&settings, files, clock.now().wall)
             }
-            (None, None) => Store::new(&settings, open_disks(name, config, clock, diagnostics)?),
+            (None, None) => Store::new(&settings, open_disks(name, config, clock, diagnostics, open_files)),
         };
-        Ok(Self { known: KnownStore { store, config: config.clone() }, settings })
+        Ok(Self { known: KnownStore { store, config: config.clone() }, settings, open_files })
     }
 
     /// Takes it into force.
     pub(super) fn commit(self) -> KnownStore {
         self.known.store.resize(&self.settings);
+        self.known.store.limit_files(self.open_files);
         if let (Some(files), Some(config)) = (self.known.store.files(), &self.known.config.files) {
             files.resize(config.size.0, config.max_files, self.known.config.max_object_bytes());
         }
@@ -83,15 +78,22 @@ impl DraftStore {
     pub(super) fn postponed(&self, name: &str, known: Option<&KnownStore>) -> Option<String> {
         let (old, new) = (&known?.config, &self.known.config);
         // The caps on files change at once.
-        let place = |config: &larder_config::Store| {
-            let files = config.files.as_ref();
-            files.map(|files| (files.path.clone(), files.mode, files.default_type.clone()))
-        };
-        let is_same =
-            (&old.disks, old.layout, old.idle, place(old)) == (&new.disks, new.layout, new.idle, place(new));
-        (!is_same)
+        (!is_same_place(old, new))
             .then(|| format!("stores.{name}: disks, layout, idle and where files lie change at a restart"))
     }
+}
+
+/// The directories of a config that could not be used now, each with the name of its store, and why. Changes nothing, and
+/// does not mind a larder that uses them.
+pub(crate) fn unusable_directories(config: &larder_config::Config) -> Vec<(String, FilesError)> {
+    let mut unusable = Vec::new();
+    for (name, store) in &config.stores {
+        let paths =
+            store.disks.iter().map(|disk| &disk.path).chain(store.files.iter().map(|files| &files.path));
+        let errors = paths.filter_map(|path| larder_store::files::probe(path).err());
+        unusable.extend(errors.map(|error| (name.as_str().to_owned(), error)));
+    }
+    unusable
 }
 
 fn layout(config: &larder_config::Store) -> Layout {
@@ -108,39 +110,37 @@ fn open_disks(
     config: &larder_config::Store,
     clock: &Clock,
     diagnostics: &Diagnostics,
-) -> Result<Option<Arc<Disks>>, StoreError> {
-    let settings = config.disks.iter().map(|disk| {
-        let size = match disk.size {
-            Size::Bytes(size) => DiskSize::Bytes(size.0),
-            Size::Part(part) => DiskSize::Percent(part.hundredths()),
-            Size::Leave(size) => DiskSize::LeaveFree(size.0),
-        };
-        DiskSettings { path: disk.path.clone(), size, idle: config.idle }
-    });
+    open_files: usize,
+) -> Option<Arc<Disks>> {
+    // What each disk gets is said once the store is in force. Until then none opens more than its part.
+    let files = open_files / config.disks.len().max(1);
+    let settings = config.disks.iter().map(|disk| disk_settings(disk, config.idle, FilesMax::new(files)));
     let settings: Vec<DiskSettings> = settings.collect();
     if settings.is_empty() {
-        return Ok(None);
+        return None;
     }
-    let disks = Disks::open(layout(config), settings, config.max_object_bytes(), clock)
-        .map_err(|error| StoreError { name: name.to_owned(), source: error.into() })?;
+    let disks = Disks::open(layout(config), settings, config.max_object_bytes(), clock);
     for finding in disks.disks().flat_map(|disk| disk.findings()) {
         diagnostics.warn("disk-finding", name, format_args!("store {name}: {finding}"));
     }
-    Ok(Some(disks))
+    Some(disks)
 }
 
-fn open_files(
+fn open_file_store(
     name: &str,
     files: &larder_config::Files,
     max_object: u64,
+    clock: &Clock,
+    open_files: usize,
 ) -> Result<Arc<FileStore>, StoreError> {
-    let failed = |error: FilesError| StoreError { name: name.to_owned(), source: error.into() };
-    FileStore::open(&FilesSettings {
+    let failed = |error: FilesError| StoreError { name: name.to_owned(), source: error };
+    let settings = FilesSettings {
         inodes: files.max_files,
         mode: files.mode.bits(),
         default_type: files.default_type.as_ref().and_then(|name| name.as_str().parse().ok()),
         max_object,
+        open_files,
         ..FilesSettings::new(&files.path, files.size.0)
-    })
-    .map_err(failed)
+    };
+    FileStore::open_with(&settings, clock.clone()).map_err(failed)
 }

@@ -33,13 +33,13 @@ fn every_word_about_refreshing_reaches_the_proxy() {
     let rule_of = |lines: &str| {
         let started = Clock::default().now().wall;
         let metrics = Metrics::new(1, larder_proxy::vocabulary(), started, "test");
-        let (settings, _) = wiring(metrics).draft(&config_of(lines)).unwrap();
+        let (settings, _) = wiring(metrics).draft(&config_of(lines), &Shares::unlimited()).unwrap();
         let rule = &settings.sites[0].otherwise;
-        (rule.refresh_ahead, rule.collapse_wait, rule.min_uses)
+        (rule.refresh_ahead, rule.collapse_wait, rule.min_uses, rule.fetches_heads)
     };
-    assert_eq!(rule_of(""), (false, None, 1));
-    let said = rule_of("refresh_ahead = true\ncollapse_wait = \"2s\"\nmin_uses = 3");
-    assert_eq!(said, (true, Some(Duration::from_secs(2)), 3));
+    assert_eq!(rule_of(""), (false, None, 1, true));
+    let said = rule_of("refresh_ahead = true\ncollapse_wait = \"2s\"\nmin_uses = 3\nhead = \"pass\"");
+    assert_eq!(said, (true, Some(Duration::from_secs(2)), 3, false));
 }
 
 #[test]
@@ -55,8 +55,8 @@ fn an_origin_is_kept_as_long_as_its_config_and_the_files_it_names_are_the_same()
     let metrics = Metrics::new(1, larder_proxy::vocabulary(), started, "test");
     let mut wiring = wiring(metrics);
     let mut reload = || {
-        let (settings, draft) = wiring.draft(&config).unwrap();
-        wiring.commit(draft);
+        let (settings, draft) = wiring.draft(&config, &Shares::unlimited()).unwrap();
+        wiring.commit(draft, &Shares::unlimited());
         Arc::clone(&settings.origins[0].settings)
     };
     let first = reload();
@@ -91,16 +91,23 @@ request_directives = "honour"
 ignore = ["private", "vary", "set-cookie"]
 set_cookie = "bypass"
 cookies = "ignore"
-session_cookies = ["id", "*x*"]
+session_cookies = ["id", "*x*", "default"]
+harmless_cookies = ["theme", "default"]
 language_selection = true
-key.cookies = "theme""#,
+key = { cookies = "theme", fields = "X-Theme" }"#,
     );
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let expected = CachePolicy {
         ttl: Lifetimes { any: Some(Duration::from_secs(1)), by_status: Vec::new() },
         override_ttl: Lifetimes { any: None, by_status: vec![(404, Duration::from_secs(2))] },
-        session_cookies: SessionNames { exact: names(&["id"]), containing: names(&["x"]) },
+        session_cookies: Some(SessionNames {
+            built_in: true,
+            exact: names(&["id"]),
+            containing: names(&["x"]),
+        }),
+        harmless_cookies: HarmlessNames::new(["theme"].into_iter().chain(HARMLESS.iter().copied())),
         keyed_cookies: names(&["theme"]),
+        keyed_fields: vec![HeaderName::from_static("x-theme")],
         ignore_cookies: true,
         stale_if_dead: Duration::from_secs(3),
         stale_while_revalidate: Some(Duration::from_secs(4)),
@@ -147,8 +154,8 @@ place = []
     );
     let metrics = Metrics::new(1, larder_proxy::vocabulary(), Clock::default().now().wall, "test");
     let mut wiring = wiring(metrics);
-    let (settings, draft) = wiring.draft(&config).unwrap();
-    wiring.commit(draft);
+    let (settings, draft) = wiring.draft(&config, &Shares::unlimited()).unwrap();
+    wiring.commit(draft, &Shares::unlimited());
     let store = |name: &str| wiring.stores().into_iter().find(|(other, _)| other == name).unwrap().1;
     let is_in = |rule: &RuleSettings, names: &[&str]| {
         let found: Vec<_> = rule.stores().map(|(store, _)| Arc::as_ptr(store)).collect();

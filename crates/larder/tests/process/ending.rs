@@ -32,7 +32,7 @@ async fn an_exchange_in_flight_finishes_and_new_connections_are_refused() {
         client.write(&asking("/slow").to_http1()).await.unwrap();
         within("the origin's request", origin.log().until(|log| log.count() == 1)).await;
         larder.signal(signal);
-        larder.says("1 connections finish within 30 s").await;
+        larder.says("1 connection finishes within 30 s").await;
         refuses(&larder).await;
         assert_eq!(get(larder.admin, "/healthz").await.status, 503, "it is draining");
         assert!(larder.is_running());
@@ -130,7 +130,7 @@ async fn a_second_signal_ends_at_once() {
         client.write(&asking("/slow").to_http1()).await.unwrap();
         within("the origin's request", origin.log().until(|log| log.in_flight() == 1)).await;
         larder.signal(first);
-        larder.says("finish within 30 s").await;
+        larder.says("within 30 s").await;
         let signalled = Instant::now();
         larder.signal(second);
         assert_eq!(larder.end().await, 1);

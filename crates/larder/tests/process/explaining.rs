@@ -8,7 +8,7 @@ use larder_testkit::origin::Origin;
 use serde_json::Value;
 
 use crate::support::{
-    Process, answer_of, asking, cache_status, cacheable, config, connect, get, script, until, written,
+    Process, Signal, answer_of, asking, cache_status, cacheable, config, connect, get, script, until, written,
 };
 
 /// Runs `larder explain` and waits for it, off the runtime that the origin runs on.
@@ -139,7 +139,7 @@ async fn a_config_is_explained_without_a_larder() {
         "rule 1: path /off*",
         "cookie lang   de",
         "utm_source=1: not in the key",
-        "It is stored",
+        "It will be stored",
     ];
     assert_says(&text, &parts);
     assert_eq!(origin.log().count(), 1, "{}", origin.log());
@@ -258,7 +258,7 @@ async fn where_things_lie_and_go_is_explained_for_disks_and_files() {
     let text = explained(&["http://localhost/last", "--admin", &admin]).await;
     assert_says(
         &text,
-        &["looked in     default (memory,", "goes to       pages (memory,", "place, entry 2:"],
+        &["looked in     default (memory,", "will go to    pages (memory,", "place, entry 2:"],
     );
 }
 
@@ -325,4 +325,46 @@ async fn the_reference_names_every_key_of_the_json_and_no_other() {
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
     let told: BTreeSet<String> = rows.map(|(key, _)| key.to_owned()).collect();
     assert_eq!(found, told);
+}
+
+#[tokio::test]
+async fn a_websocket_that_is_not_passed_on_is_explained_and_warned_of_once_per_site() {
+    let origin = Origin::simple(vec![cacheable("/*", 10)]).unwrap();
+    let text = "[[site]]\norigin = \"app\"\n[[site]]\nhosts = [\"b.test\"]\norigin = \"app\"\n[[site]]\n\
+                hosts = [\"c.test\"]\norigin = \"app\"\nwebsocket = true\n";
+    let (_directory, path) = written(&format!(
+        "listen = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n[origins.app]\nservers = \"{}\"\n{text}",
+        origin.url()
+    ));
+    let mut larder = Process::run_config(&path).await;
+    let key = ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+    for (number, host) in ["a.test", "a.test", "b.test", "a.test", "b.test"].into_iter().enumerate() {
+        let request = Request::new("GET", &format!("/{number}"), host)
+            .field("Connection", "Upgrade")
+            .field("Upgrade", "websocket")
+            .field(key.0, key.1)
+            .field("Sec-WebSocket-Version", "13");
+        let response = connect(larder.addr).await.exchange(&request).await.unwrap();
+        assert!(cache_status(&response).ends_with("; detail=websocket-off"), "{}", cache_status(&response));
+    }
+    let admin = larder.admin.to_string();
+    for (host, detail, verdict) in [("a.test", "websocket-off", "fetch"), ("c.test", "upgrade", "pass")] {
+        let url = format!("http://{host}/new");
+        let asked = [&url, "--admin", &admin, "-H", "Upgrade: websocket"];
+        let told = json(&asked).await;
+        assert_eq!(
+            (&told["route"]["websocket"]["token"], &told["decision"]["verdict"]),
+            (&detail.into(), &verdict.into())
+        );
+        assert!(told["cache_status"].as_str().unwrap().ends_with(&format!("detail={detail}")), "{told}");
+        assert_says(
+            &explained(&asked).await,
+            &["websocket", "websocket = true"][..if detail == "upgrade" { 1 } else { 2 }],
+        );
+    }
+    larder.signal(Signal::TERM);
+    larder.end().await;
+    let warned: Vec<String> = larder.stderr().into_iter().filter(|line| line.contains("WebSocket")).collect();
+    assert_eq!(warned.len(), 2, "{warned:#?}");
+    assert!(warned.iter().all(|line| line.starts_with("larder: warning: site ")), "{warned:#?}");
 }

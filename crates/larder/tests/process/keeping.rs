@@ -265,7 +265,19 @@ async fn the_figures_are_told_as_tables_and_as_they_came() {
     stored(&larder, "/n/1").await;
     settled(&larder).await;
     let told = text(&larder, &["stats"]).await;
-    for part in ["hit ratio", "SERVED", "default", "memory", "disk /", "64.0 MiB", "ORIGIN", "app", "up"] {
+    for part in [
+        "saved",
+        "hits",
+        "collapsed",
+        "SERVED",
+        "default",
+        "memory",
+        "disk /",
+        "64.0 MiB",
+        "ORIGIN",
+        "app",
+        "up",
+    ] {
         assert!(told.contains(part), "no {part:?} in:\n{told}");
     }
     let json: Value = serde_json::from_str(&text(&larder, &["stats", "--json"]).await).unwrap();
@@ -379,7 +391,69 @@ async fn an_export_is_a_tree_that_any_web_server_can_serve() {
     assert!(!host.join("untold").exists(), "no web server could tell its type");
     let only = folder.path().join("only");
     let printed = text(&larder, &["export", only.to_str().unwrap(), "localhost/films/"]).await;
-    assert!(printed.starts_with("1 files with "), "{printed}");
+    assert!(printed.starts_with("1 file with "), "{printed}");
     let output = run(&["export", only.to_str().unwrap(), "--admin", "127.0.0.1:1"]).await;
     assert_eq!(output.status.code(), Some(1), "{}", said(&output.stderr));
+}
+
+#[tokio::test]
+async fn what_a_post_has_invalidated_is_validated_after_a_kill_and_stands_in_for_a_dead_origin() {
+    let tagged = Answer {
+        conditional: true,
+        ..answer_of(&["Cache-Control: max-age=3600", "ETag: \"v1\"", "Cache-Groups: \"g\""], 100)
+    };
+    let post = |fields: &[&str]| Answer { method: Some("POST".to_owned()), ..answer_of(fields, 0) };
+    let pages = ["/p/1", "/p/2", "/p/3"].map(|path| {
+        let mut script = script(path, tagged.clone());
+        script.answer.push(post(&[]));
+        script
+    });
+    let form = script("/form", post(&["Cache-Group-Invalidation: \"g\""]));
+    let other = script("/other", answer_of(&["Cache-Control: max-age=3600"], 100));
+    let origin = Origin::simple(pages.into_iter().chain([form, other]).collect()).unwrap();
+    let (_directory, path) = with_disk(&origin.url());
+    let mut larder = Process::run_config(&path).await;
+    for target in ["/p/1", "/p/2", "/other"] {
+        stored(&larder, target).await;
+    }
+    settled(&larder).await;
+    let posted = |target: &'static str| Request { method: "POST".to_owned(), ..asking(target) };
+    let answered = connect(larder.addr).await.exchange(&posted("/p/1")).await.unwrap();
+    assert_eq!(answered.status, 200, "{answered}");
+    // The client has its answer: from here on nothing may forget it.
+    larder.signal(Signal::KILL);
+    until("it is gone", async || !larder.is_running()).await;
+    larder = Process::run_config(&path).await;
+    let listed = lines(&larder, &["ls", "localhost/p/1"]).await;
+    assert_eq!(listed[0]["invalidated"], Value::from(true), "{listed:?}");
+    let asked = origin.log().count();
+    let first = get(larder.addr, "/p/1").await;
+    assert!(cache_status(&first).contains("fwd=stale; fwd-status=304"), "{first}");
+    assert!(cache_status(&first).contains("detail=invalidated"), "{first}");
+    assert_eq!(origin.log().count(), asked + 1);
+    for target in ["/p/1", "/p/2", "/other"] {
+        let response = get(larder.addr, target).await;
+        assert!(cache_status(&response).contains("; hit"), "{target} {response}");
+    }
+    // The same for a group, and after an end in order.
+    settled(&larder).await;
+    connect(larder.addr).await.exchange(&posted("/form")).await.unwrap();
+    larder.signal(Signal::TERM);
+    until("it has ended", async || !larder.is_running()).await;
+    larder = Process::run_config(&path).await;
+    let asked = origin.log().count();
+    let of_group = get(larder.addr, "/p/2").await;
+    assert!(cache_status(&of_group).contains("fwd=stale; fwd-status=304"), "{of_group}");
+    assert_eq!(origin.log().count(), asked + 1);
+    // And once more, with nobody there to ask.
+    connect(larder.addr).await.exchange(&posted("/form")).await.unwrap();
+    larder.signal(Signal::KILL);
+    until("it is gone", async || !larder.is_running()).await;
+    drop(origin);
+    larder = Process::run_config(&path).await;
+    let alone = get(larder.addr, "/p/2").await;
+    assert_whole(&alone, "/p/2", 100);
+    assert!(cache_status(&alone).contains("fwd=stale; ttl="), "{alone}");
+    let other = get(larder.addr, "/other").await;
+    assert!(cache_status(&other).contains("; hit"), "{other}");
 }

@@ -135,6 +135,55 @@ async fn a_refused_request_has_its_line() {
     assert_eq!(line["larder.cache.detail"], "host-count", "{line}");
 }
 
+/// Requests that larder answers by itself, before or instead of a site: each with its status and its word.
+#[tokio::test]
+async fn every_answer_that_is_larder_s_own_has_its_line_with_the_word_of_cache_status() {
+    let origin = origin();
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("access.log");
+    let path = directory.path().join("larder.toml");
+    let hosts = "hosts = [\"localhost\"]\n[limits]\nbody_size = \"1KiB\"\nhead_time = \"300ms\"\n";
+    let text = logging(&origin, log.to_str().unwrap(), "json") + hosts;
+    std::fs::write(&path, format!("workers = 1\n{text}")).unwrap();
+    let larder = Process::run_config(&path).await;
+    let via = ["1.1 larder"; 40].join(", ");
+    let raw = |text: String| Request::raw(text.into_bytes());
+    let long = "a".repeat(40_000);
+    let cases = [
+        (Request::new("GET", "/a", "other.test").field("User-Agent", "me"), 421, "unknown-host"),
+        (asking("/../../a?q"), 400, "climbing-path"),
+        (asking("/a").field("Via", &via), 508, "loop"),
+        (asking("/nowhere").field("Cache-Control", "only-if-cached"), 504, "only-if-cached"),
+        (asking("/dies"), 502, "closed"),
+        (raw("GET / HTTP/1.1\r\n\r\n".to_owned()), 400, "host-count"),
+        (raw(format!("GET /{long} HTTP/1.1\r\nHost: localhost\r\n\r\n")), 414, "target-too-long"),
+        (asking("/a").field("A", &long), 431, "field-too-large"),
+        (raw("GET /a HTTP/3.0\r\nHost: localhost\r\n\r\n".to_owned()), 505, "version"),
+        (raw("GET /a HT".to_owned()), 408, "head-timeout"),
+        (Request::new("POST", "/form", "localhost").body("x".repeat(2000)), 413, "body-too-large"),
+        (asking("/a").field("Expect", "wonders"), 417, "expectation"),
+    ];
+    for (count, (request, status, word)) in cases.iter().enumerate() {
+        let response = connect(larder.addr).await.exchange(request).await.unwrap();
+        assert_eq!(response.status, *status, "{word}: {response}");
+        let lines = until_lines(&log, count + 1).await;
+        let line: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+        assert_eq!(line["http.response.status_code"], *status, "{line}");
+        assert_eq!(line["larder.cache.detail"], *word, "{line}");
+        if let Some(said) = response.fields.first("cache-status") {
+            assert!(said.contains(&format!("detail={word}")), "{said}");
+        }
+    }
+    let lines = lines(&log);
+    let first: Value = serde_json::from_str(&lines[0]).unwrap();
+    assert_eq!((&first["url.path"], &first["user_agent.original"]), (&"/a".into(), &"me".into()), "{first}");
+    let metrics = larder.metrics().await;
+    for word in ["unknown-host", "climbing-path", "loop"] {
+        let series = format!("larder_requests_turned_away_total{{reason=\"{word}\"}}");
+        assert_eq!(metrics.value(&series), Some(1.0), "{word}");
+    }
+}
+
 #[tokio::test]
 async fn combined_lines_are_what_log_readers_expect() {
     let origin = origin();

@@ -1,6 +1,7 @@
 //! The binary as its operator sees it: starting, checking, signals, logs, the admin address, memory.
 //!
 //! Each test runs a larder of its own in a process of its own, before a scripted origin in the test.
+#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
 #![allow(clippy::unwrap_used)]
 
 #[path = "../support/mod.rs"]
@@ -8,11 +9,18 @@ mod support;
 
 mod admin;
 mod checking_disks;
+mod codings;
+mod commands;
+mod cookies;
+mod descriptors;
 mod ending;
 mod explaining;
 mod keeping;
 mod keeping_files;
 mod logging;
 mod memory;
+mod messages;
 mod reloading;
+mod service;
 mod starting;
+mod system_limits;

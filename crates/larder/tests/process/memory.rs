@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use larder_testkit::origin::Origin;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpSocket;
 
-use crate::support::{Process, asking, assert_whole, cacheable, connect};
+use crate::support::{Process, answer_of, asking, assert_whole, cacheable, connect, script, until};
 
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// What a process needs beside its store: the binary itself, buffers of connections, the allocator's slack.
@@ -72,4 +74,45 @@ async fn a_flood_of_urls_never_exceeds_the_memory_that_was_given() {
     let metrics = larder.metrics().await;
     assert!(metrics.sum("larder_cache_evictions_total") > CLIENTS * EACH / 2);
     println!("{samples} samples: at most {most_held} bytes held and {most_resident} resident");
+}
+
+/// Less than what the page on operating states for a client over HTTP/1, with the default `head_size`, and its connection to the
+/// origin: not all of their buffers are full at once.
+const CLIENT_BYTES: u64 = (32 + 288) * 1024;
+const ORIGIN_BYTES: u64 = 128 * 1024;
+const SLOW: u64 = 48;
+
+#[tokio::test]
+async fn slow_readers_of_bodies_that_are_not_stored_take_no_more_memory_than_is_stated() {
+    let large = answer_of(&["Cache-Control: no-store"], 16 * 1024 * 1024);
+    let origin = Origin::simple(vec![script("/large*", large)]).unwrap();
+    let larder = Process::run(&["--origin", &origin.url(), "--memory", "16MiB", "--workers", "2"]).await;
+    // What a first request makes is not a client's.
+    let mut warm = connect(larder.addr).await;
+    warm.exchange(&asking("/large")).await.unwrap();
+    drop(warm);
+    let before = resident_bytes(larder.pid);
+    let mut clients = Vec::new();
+    for n in 0..SLOW {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut client = socket.connect(larder.addr).await.unwrap();
+        client.write_all(&asking(&format!("/large/{n}")).to_http1()).await.unwrap();
+        client.read_exact(&mut [0; 100]).await.unwrap();
+        clients.push(client);
+    }
+    // Nothing moves any more: all that is held for them is held.
+    let (last, times) = (AtomicU64::new(0), AtomicU64::new(0));
+    until("they are stuck", async || {
+        let metrics = larder.metrics().await;
+        let moved = metrics.sum("larder_client_sent_bytes_total");
+        let is_same = last.swap(moved, Ordering::Relaxed) == moved;
+        times.store(if is_same { times.load(Ordering::Relaxed) + 1 } else { 0 }, Ordering::Relaxed);
+        times.load(Ordering::Relaxed) >= 8
+    })
+    .await;
+    let each = (resident_bytes(larder.pid).saturating_sub(before)) / SLOW;
+    println!("{each} bytes for each of {SLOW} slow readers");
+    assert!(each <= CLIENT_BYTES + ORIGIN_BYTES, "{each} bytes for each slow reader");
+    assert_eq!(larder.metrics().await.sum("larder_connections_open"), SLOW);
 }

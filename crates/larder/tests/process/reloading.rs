@@ -101,7 +101,7 @@ async fn a_new_listener_opens_and_one_that_is_gone_drains() {
     drop(idle);
     // Its exchange goes on, and the end of larder waits for it as for any other.
     larder.signal(Signal::TERM);
-    larder.says("connections finish").await;
+    larder.says("connection finishes within").await;
     until("the new one is closed", async || tokio::net::TcpStream::connect(now[0]).await.is_err()).await;
     origin.gates().release("go");
     let response = busy.read_response("GET", &Progress::default()).await.unwrap();
@@ -147,4 +147,98 @@ async fn without_a_file_there_is_nothing_to_reload() {
     larder.signal(Signal::HUP);
     larder.says("there is no config file to reload").await;
     assert_eq!(get(larder.addr, "/a").await.status, 200);
+}
+
+/// With a second store of plain files or with a disk, which keeps what lies below `/kept`.
+fn storing(origin: &Origin, store: &str) -> String {
+    let rule = "\n[[site.rule]]\npath = \"/kept/*\"\nstore = \"kept\"\n";
+    let rule = if store.is_empty() { "" } else { rule };
+    config(&origin.url(), "", &format!("{rule}{store}"))
+}
+
+#[tokio::test]
+async fn a_store_that_a_reload_brings_back_is_taken_up_again_while_a_request_is_under_way() {
+    for place in ["files = \"pages\"", "disks = [{ path = \"disk\", size = \"64MiB\" }]"] {
+        let slow = Answer { hold: Some("go".to_owned()), ..answer_of(&["Cache-Control: max-age=60"], 1000) };
+        let origin = Origin::simple(vec![script("/kept/slow", slow), cacheable("/kept/a", 700_000)]).unwrap();
+        let with = storing(&origin, &format!("[stores.kept]\nmemory = \"8MiB\"\n{place}\n"));
+        let (directory, path) = written(&with);
+        let mut larder = Process::run_config(&path).await;
+        until("it is stored", async || cache_status(&get(larder.addr, "/kept/a").await).contains("; hit"))
+            .await;
+        let stored = origin.log().count();
+        let mut busy = connect(larder.addr).await;
+        busy.write(&asking("/kept/slow").to_http1()).await.unwrap();
+        within("the origin's request", origin.log().until(|log| log.in_flight() == 1)).await;
+        let reload = async |text: &str, times: usize| {
+            std::fs::write(&path, text).unwrap();
+            larder.signal(Signal::HUP);
+            until("it is reloaded", async || {
+                larder.stderr().iter().filter(|line| line.contains("larder: reloaded")).count() == times
+            })
+            .await;
+        };
+        reload(&storing(&origin, ""), 1).await;
+        assert!(cache_status(&get(larder.addr, "/kept/a").await).contains("fwd="), "{place}: it is removed");
+        reload(&with, 2).await;
+        let hit = get(larder.addr, "/kept/a").await;
+        assert!(cache_status(&hit).contains("; hit"), "{place}: {hit}: {:?}", larder.stderr());
+        assert_eq!(get(larder.admin, "/healthz").await.body, b"ok", "{place}");
+        // By another name it is the same store.
+        reload(&with.replace("kept]", "renamed]").replace("\"kept\"", "\"renamed\""), 3).await;
+        let hit = get(larder.addr, "/kept/a").await;
+        assert!(cache_status(&hit).contains("; hit"), "{place}: {hit}: {:?}", larder.stderr());
+        origin.gates().release("go");
+        let response = busy.read_response("GET", &Progress::default()).await.unwrap();
+        assert_whole(&response, "/kept/slow", 1000);
+        assert_eq!(origin.log().count(), stored + 2, "{place}: {}", origin.log());
+        // Once it is removed and nobody uses it, it is closed, and a later reload opens it anew.
+        reload(&storing(&origin, ""), 4).await;
+        reload(&with, 5).await;
+        until("it is used", async || cache_status(&get(larder.addr, "/kept/a").await).contains("; hit"))
+            .await;
+        let said = larder.stderr().join("\n");
+        assert!(!said.contains("in use") && !said.contains("warning"), "{place}: {said}");
+        larder.signal(Signal::TERM);
+        assert_eq!(larder.end().await, 0);
+        drop(directory);
+    }
+}
+
+#[tokio::test]
+async fn any_address_of_ipv6_takes_ipv4_until_that_has_an_address_of_its_own() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        eprintln!("skipped: this machine has no IPv6");
+        return;
+    }
+    let origin = Origin::simple(vec![script("/a", answer_of(&["Cache-Control: no-store"], 10))]).unwrap();
+    let (_directory, path) = written(&listening(&origin, "\"[::]:0\""));
+    let larder = Process::run_config(&path).await;
+    assert!(larder.stdout().join("\n").contains("(IPv4 and IPv6)"), "{:?}", larder.stdout());
+    let port = larder.addr.port();
+    let both =
+        [SocketAddr::from(([127, 0, 0, 1], port)), SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, port))];
+    let answered = async |shown: &str| {
+        for address in both {
+            assert_eq!(get(address, "/a").await.status, 200, "{address}: {shown}");
+        }
+    };
+    answered("one listener").await;
+    let forwarded = origin.log().all();
+    let clients: Vec<_> =
+        forwarded.iter().filter_map(|request| request.fields.first("x-forwarded-for")).collect();
+    assert_eq!(clients, ["127.0.0.1", "::1"], "an IPv4 client is one");
+    for (addresses, count) in [
+        (format!("\"0.0.0.0:{port}\", \"[::]:{port}\""), 2),
+        (format!("\"[::]:{port}\""), 1),
+        (format!("\"[::1]:{port}\", \"127.0.0.1:{port}\""), 2),
+    ] {
+        std::fs::write(&path, listening(&origin, &addresses)).unwrap();
+        let before = reloads(&larder, "ok").await;
+        larder.signal(Signal::HUP);
+        until("it is reloaded", async || reloads(&larder, "ok").await > before).await;
+        answered(&addresses).await;
+        assert_eq!(listeners(&larder).await.len(), count, "{addresses}");
+    }
+    assert!(!larder.stderr().join("\n").contains("in use"), "{:?}", larder.stderr());
 }

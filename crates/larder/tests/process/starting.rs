@@ -159,7 +159,9 @@ async fn exit_codes_tell_a_good_config_a_bad_one_and_a_wrong_command_line_apart(
     }
     let mut checked = Process::start(&["check", "-c", good]);
     assert_eq!(checked.end().await, 0);
-    assert_eq!(checked.stdout(), [format!("{good}: ok")]);
+    let said = checked.stdout();
+    assert_eq!((said.len(), &*said[0]), (2, &*format!("{good}: ok")));
+    assert!(said[1].contains(" file descriptors"), "{said:?}");
 }
 
 #[tokio::test]
@@ -224,4 +226,36 @@ async fn a_resolver_that_does_not_answer_holds_neither_start_nor_end_up() {
     larder.signal(Signal::TERM);
     assert_eq!(larder.end().await, 0, "{:?}", larder.stderr());
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+}
+
+/// Each compiles to less than a megabyte, all together to more than sixteen.
+#[tokio::test]
+async fn patterns_that_are_too_much_together_are_an_error_with_a_place_in_check_and_in_run() {
+    let rule = |n: usize| format!("[[site.rule]]\npath_regex = ['^/{n}/\\w{{18}}$']\nttl = \"1s\"\n");
+    let rules: String = (0..80).map(rule).collect();
+    let (_directory, path) = written(&config("http://127.0.0.1:1", "", &rules));
+    let path = path.to_str().unwrap();
+    let mut check = Process::start(&["check", "-c", path]);
+    assert_eq!(check.end().await, 3, "{:?} {:?}", check.stdout(), check.stderr());
+    let said = check.stderr();
+    assert!(said[0].starts_with(&format!("{path}:")) && said[0].contains("path_regex"), "{said:?}");
+    assert!(said[0].contains("together"), "{said:?}");
+    let mut run = Process::start(&["run", "-c", path]);
+    assert_eq!(run.end().await, 3);
+    assert_eq!(run.stderr(), said);
+}
+
+/// What no line of the config is to blame for: a certificate that is none.
+#[tokio::test]
+async fn what_run_cannot_build_check_refuses_too() {
+    let (directory, path) = written("");
+    std::fs::write(directory.path().join("ca.pem"), "-----BEGIN CERTIFICATE-----\nnone\n").unwrap();
+    let text = config("https://127.0.0.1:1", "", "").replace("idle =", "ca_file = \"ca.pem\"\nidle =");
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let mut run = Process::start(&["run", "-c", path]);
+    assert_eq!(run.end().await, 1, "{:?}", run.stderr());
+    let mut check = Process::start(&["check", "-c", path]);
+    assert_eq!(check.end().await, 1, "{:?}", check.stderr());
+    assert_eq!(run.stderr(), check.stderr());
 }

@@ -2,18 +2,24 @@
 //! origin that dies, clients that leave at every stage, uploads that break, and slow readers beside fast ones.
 //!
 //! After each, nothing is left: the gauges and the descriptors of the process are what they were before.
+#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
 #![allow(clippy::unwrap_used)]
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod calls;
 mod cancels;
 mod cancels_http2;
 mod collapse;
 mod dead_origin;
 mod disks;
 mod hot_bodies;
+mod own;
 mod plain_files;
+mod plain_files_absent;
+mod plain_files_faults;
 mod ranges;
 mod slow_reader;
+mod slow_readers;
 mod uploads;

@@ -16,7 +16,7 @@ const BODY_BYTES: u64 = 300_000;
 const TARGET: &str = "/a/b.json";
 
 /// A config with files below `root`, and the origin's address.
-fn config(root: &Path, origin: &str) -> PathBuf {
+pub(crate) fn config(root: &Path, origin: &str) -> PathBuf {
     config_with(root, origin, "")
 }
 
@@ -33,7 +33,7 @@ fn config_with(root: &Path, origin: &str, site: &str) -> PathBuf {
 }
 
 /// The only file of this name, once it is there.
-async fn file(root: &Path, name: &str) -> PathBuf {
+pub(crate) async fn file(root: &Path, name: &str) -> PathBuf {
     let hosts = root.join("html");
     let find = || {
         let hosts = fs::read_dir(&hosts).unwrap().map(|host| host.unwrap().path());

@@ -133,12 +133,27 @@ impl Process {
 
     /// Starts any command that becomes a larder by `exec`.
     pub(crate) fn spawn(mut command: Command, stall_after: Option<&'static str>) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::begin(command, stall_after)
+    }
+
+    /// The same, with outputs of the test's own. One that is not piped to here has no lines.
+    pub(crate) fn spawn_with(mut command: Command, stdout: Stdio, stderr: Stdio) -> Self {
+        command.stdout(stdout).stderr(stderr);
+        Self::begin(command, None)
+    }
+
+    fn begin(mut command: Command, stall_after: Option<&'static str>) -> Self {
+        let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+        // Its copies of what the test gave it are the child's alone from here on.
+        drop(command);
         let pid = child.id();
         let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
-        let (out, out_held) = collect(child.stdout.take().unwrap(), stall_after);
-        let (err, err_held) = collect(child.stderr.take().unwrap(), None);
+        let piped = |pipe: Option<Box<dyn Read + Send>>| pipe.unwrap_or_else(|| Box::new(std::io::empty()));
+        let stdout = child.stdout.take().map(|pipe| Box::new(pipe) as _);
+        let stderr = child.stderr.take().map(|pipe| Box::new(pipe) as _);
+        let (out, out_held) = collect(piped(stdout), stall_after);
+        let (err, err_held) = collect(piped(stderr), None);
         let (exited, exit) = watch::channel(None);
         std::thread::spawn(move || exited.send_replace(child.wait().ok()));
         Self { pid, handle, exit, out, err, _held: [out_held, err_held], addr: NOWHERE, admin: NOWHERE }
@@ -154,7 +169,7 @@ impl Process {
             let line = lines.iter().find_map(|line| Some(line.split_once(mark)?.1));
             let line =
                 line.unwrap_or_else(|| panic!("no {mark:?} in {lines:?}; stderr: {:?}", self.stderr()));
-            let address = line.split([',', '/']).next().unwrap();
+            let address = line.split([',', '/', ' ']).next().unwrap();
             address.parse().unwrap_or_else(|_| panic!("{address:?} is no address"))
         };
         (self.addr, self.admin) = (address("listens on http://"), address("admin: http://"));

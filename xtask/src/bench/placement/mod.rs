@@ -11,7 +11,7 @@ mod clients;
 mod kept;
 mod origin;
 mod report;
-mod throttle;
+pub(super) mod throttle;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -30,7 +30,7 @@ const TRIED_MAX: Duration = Duration::from_secs(60);
 const OFF_MAX: f64 = 0.1;
 
 /// Limits of some disks, taken back when it is dropped.
-pub(super) struct Throttle {
+pub(in crate::bench) struct Throttle {
     file: PathBuf,
     /// What takes them back, a line for each disk.
     lines: Vec<String>,
@@ -39,7 +39,7 @@ pub(super) struct Throttle {
 
 impl Throttle {
     /// Holds each of these disks to so many bytes per second, of what is written.
-    pub(super) fn hold(disks: &[Disk], bytes_per_s: u64) -> Result<Self> {
+    pub(in crate::bench) fn hold(disks: &[Disk], bytes_per_s: u64) -> Result<Self> {
         let file = Path::new(ROOT_GROUP).join(WRITE_LIMIT);
         let mut throttle = Self { file: file.clone(), lines: Vec::new(), _watched: Vec::new() };
         for disk in disks {
@@ -68,7 +68,7 @@ fn limit(number: &str, bytes_per_s: u64) -> String {
 }
 
 /// Why nothing can be throttled here; `None` where it can be tried.
-pub(super) fn hindrance() -> Result<Option<String>> {
+pub(in crate::bench) fn hindrance() -> Result<Option<String>> {
     if !Path::new(ROOT_GROUP).join(WRITE_LIMIT).exists() {
         return Ok(Some(format!("no {WRITE_LIMIT} in {ROOT_GROUP} (it needs cgroup v1)")));
     }
@@ -91,7 +91,7 @@ fn own_group(groups: &str) -> Option<&str> {
 ///
 /// # Errors
 /// The disk cannot be written to at all.
-pub(super) fn tried(disk: &Disk, bytes_per_s: u64) -> Result<Option<String>> {
+pub(in crate::bench) fn tried(disk: &Disk, bytes_per_s: u64) -> Result<Option<String>> {
     let _throttle = Throttle::hold(std::slice::from_ref(disk), bytes_per_s)?;
     let (file, before, began) = (disk.folder().join("tried"), disk.written_bytes()?, Instant::now());
     let count = format!("count={}", TRIED_BYTES / 1_000_000);

@@ -42,7 +42,7 @@ const FIGURES_END: &str = "<!-- end -->";
 /// Where the example config expects WordPress.
 const EXAMPLE_ORIGIN: &str = "http://127.0.0.1:8083";
 const EXAMPLE_TTL: &str = "ttl = \"1s\"";
-const EXAMPLE_SESSIONS: &str = "session_cookies = [";
+const EXAMPLE_COOKIES: &str = "harmless_cookies = [";
 /// The front page's size, near the published 57 KB.
 const PAGE_BYTES: std::ops::Range<usize> = 54_000..61_000;
 
@@ -87,7 +87,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         safeties.push(safety::run(&site, &larder, work, number, ttl)?);
         println!("with ttl = \"{ttl}\": nothing reached the wrong visitor");
     }
-    let careless = config(&[(EXAMPLE_SESSIONS, &format!("cookies = \"ignore\"\n{EXAMPLE_SESSIONS}"))])?;
+    let careless = config(&[(EXAMPLE_COOKIES, &format!("cookies = \"ignore\"\n{EXAMPLE_COOKIES}"))])?;
     let missed = {
         let larder = larder(&program, work, &careless, Cores::All)?;
         safety::run(&site, &larder, work, 3, "1s").err()

@@ -1,6 +1,7 @@
 //! What is read again is what was written, and nothing else is taken for it.
 
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::single_range_in_vec_init, reason = "gaps are a list of ranges, often of one")]
 
 use proptest::prelude::*;
 
@@ -8,7 +9,7 @@ use super::*;
 use crate::example::{at_ms, fields, request, stored};
 use crate::policy::{CachePolicy, Controls};
 
-const SAID: [(&str, &str); 8] = [
+const SAID: [(&str, &str); 9] = [
     ("cache-control", "max-age=60, stale-while-revalidate=5, must-revalidate, s-maxage=70"),
     ("content-type", "text/html"),
     ("etag", "\"a\""),
@@ -17,6 +18,7 @@ const SAID: [(&str, &str); 8] = [
     ("cache-groups", "\"one\", \"two\""),
     ("x-b", "1"),
     ("x-b", "2"),
+    ("content-encoding", "gzip"),
 ];
 
 fn example() -> StoredHead {
@@ -45,6 +47,113 @@ fn what_only_this_cache_was_told_comes_back() {
     let head = stored(&[], &[("surrogate-control", "max-age=9"), ("x-a", "1")], &policy);
     assert!(head.controls.is_some());
     assert_eq!(format!("{head:?}"), format!("{:?}", again(&head, at_ms(0)).unwrap()));
+}
+
+/// `head` as the version before wrote it: without its last block.
+fn as_before(head: &StoredHead) -> Vec<u8> {
+    let mut bytes = head.to_bytes();
+    assert!(head.relieved.is_empty());
+    bytes.truncate(bytes.len() - 4);
+    bytes[0] = VERSION_BEFORE;
+    bytes[2] &= !(OLDER_RULES | OWN_COOKIES);
+    bytes
+}
+
+#[test]
+fn what_the_version_before_wrote_gives_nobodys_cookie_out() {
+    let store = CachePolicy { set_cookie: crate::SetCookie::Store, ..CachePolicy::default() };
+    let said = [
+        ("cache-control", "public, max-age=60"),
+        ("set-cookie", "connect.sid=s%3Aabc; Path=/; HttpOnly"),
+        ("set-cookie", "lang=de"),
+        ("x-a", "1"),
+    ];
+    let authority = request("GET", &[]).authority;
+    let read = |head: &StoredHead, now| {
+        StoredHead::from_bytes(&as_before(head), now, (Scheme::Http, &authority)).unwrap()
+    };
+    let head = read(&stored(&[], &said, &store), at_ms(1_000));
+    assert!(!String::from_utf8_lossy(&head.fields.http1).contains("connect.sid"));
+    assert_eq!(head.fields.map.get_all("set-cookie").iter().collect::<Vec<_>>(), ["lang=de"]);
+    assert_eq!(head.relieved.names().collect::<Vec<_>>(), ["connect.sid"]);
+    assert_eq!(head.caution, Caution::default(), "the application gave its lifetime");
+    let asked = request("GET", &[]);
+    assert!(matches!(
+        crate::reuse(&head, &asked, at_ms(1_000), &CachePolicy::default()),
+        crate::Reuse::Fresh { .. }
+    ));
+    assert_eq!(format!("{head:?}"), format!("{:?}", again(&head, at_ms(1_000)).unwrap()), "written anew");
+}
+
+#[test]
+fn what_lives_by_no_word_of_the_application_is_confirmed_first_where_the_version_before_wrote_it() {
+    use crate::{Reuse, StaleCause, StaleForbidden, ValidateReason, may_serve_stale, reuse};
+    let lifetimes = || crate::Lifetimes { any: Some(Duration::from_secs(60)), by_status: Vec::new() };
+    let behind = Some(Duration::from_secs(600));
+    let base =
+        CachePolicy { stale_while_revalidate: behind, stale_if_error: behind, ..CachePolicy::default() };
+    let ttl = CachePolicy { ttl: lifetimes(), ..base.clone() };
+    let override_ttl = CachePolicy { override_ttl: lifetimes(), ..base.clone() };
+    let (tag, modified) = (("etag", "\"a\""), ("last-modified", "Fri, 04 Nov 1994 08:49:37 GMT"));
+    let authority = request("GET", &[]).authority;
+    for (policy, said, is_cautious) in [
+        (&ttl, &[tag][..], true),
+        (&override_ttl, &[tag, ("cache-control", "max-age=9")], true),
+        (&base, &[tag, modified], true),
+        (&ttl, &[tag, ("cache-control", "max-age=60")], false),
+    ] {
+        let was = stored(&[], said, policy);
+        let head = StoredHead::from_bytes(&as_before(&was), at_ms(0), (Scheme::Http, &authority)).unwrap();
+        assert_eq!(head.caution.older_rules, is_cautious, "{said:?}");
+        // It is written anew where it is moved on a disk, and stays what it is.
+        let head = again(&head, at_ms(0)).unwrap();
+        let asked = request("GET", &[]);
+        for ms in [1_000, 86_400_000] {
+            let found = reuse(&head, &asked, at_ms(ms), policy);
+            assert_eq!(found == Reuse::Validate(ValidateReason::OtherRules), is_cautious, "{said:?} {ms}");
+            for cause in [StaleCause::OriginDead, StaleCause::OriginError] {
+                let may = may_serve_stale(&head, at_ms(ms), cause, policy);
+                assert_eq!(may == Err(StaleForbidden::OtherRules), is_cautious, "{said:?} {ms}");
+            }
+            assert!(!is_cautious || !crate::may_refresh_behind(&head, at_ms(ms), policy));
+        }
+        let times = crate::ExchangeTimes { request: at_ms(1_000), response: at_ms(1_000) };
+        match crate::update(&head, &asked, &fields(&[]), times, policy) {
+            crate::Updated::Stored(renewed) => assert!(!renewed.caution.older_rules),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn cookies_that_were_left_out_and_allowed_ones_come_back() {
+    let cc = ("cache-control", "public, max-age=60");
+    let own = [cc, ("set-cookie", "sid=1"), ("set-cookie", "user=2")];
+    let head = again(&stored(&[], &own, &CachePolicy::default()), at_ms(0)).unwrap();
+    assert_eq!(head.relieved.names().collect::<Vec<_>>(), ["sid", "user"]);
+    let store = CachePolicy { set_cookie: crate::SetCookie::Store, ..CachePolicy::default() };
+    let head = again(&stored(&[], &own, &store), at_ms(0)).unwrap();
+    assert!(head.caution.own_cookies);
+    assert_eq!(head.fields.map.get_all("set-cookie").iter().count(), 2);
+}
+
+#[test]
+fn the_holes_of_a_part_come_back_and_none_that_no_part_has() {
+    let head = |holes: &[std::ops::Range<u64>]| {
+        let said = [("content-range", "bytes 10-19/30"), ("cache-control", "max-age=60")];
+        let mut head = stored(&[], &said, &CachePolicy::default());
+        head.status = StatusCode::PARTIAL_CONTENT;
+        head.part = Part::of(&head.fields.map);
+        head.with_holes(holes.to_vec())
+    };
+    for holes in [&[][..], &[11..12][..], &[11..12, 13..19][..]] {
+        let read = again(&head(holes), at_ms(0)).unwrap();
+        assert_eq!(read.part, head(holes).part);
+        assert_eq!(read.part.unwrap().holes, holes);
+    }
+    for odd in [&[10..12][..], &[11..11][..], &[11..20][..], &[11..13, 13..14][..], &[15..16, 11..12][..]] {
+        assert!(again(&head(odd), at_ms(0)).is_err(), "{odd:?}");
+    }
 }
 
 #[test]

@@ -54,8 +54,10 @@ impl House {
             store_from: StoreFrom::Site,
             places: vec![Place { what: pages, store: Arc::clone(&files), store_id: metrics.cache("pages") }],
             refresh_ahead: false,
+            invalidate: Some(Default::default()),
             collapse_wait: None,
             min_uses: 1,
+            fetches_heads: true,
             key: KeySettings::default(),
             debug: false,
             request: FieldEdits::default(),
@@ -79,6 +81,7 @@ impl House {
             id: larder_observe::OriginId::default(),
             hash_by: None,
             sticky: None,
+            via: true,
         };
         let plan = Plan::new(ProxySettings {
             sites: vec![site],

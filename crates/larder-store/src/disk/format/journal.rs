@@ -6,6 +6,7 @@
 
 use super::{Put, Take, Whose, crc, file_head_bytes, read_file_head, write_file_head};
 use crate::disk::address::SEGMENT_MAX;
+use crate::disk::notes::Note;
 
 const MAGIC: &[u8; 8] = b"LRDRJRNL";
 const ALIGN: usize = 8;
@@ -15,9 +16,9 @@ const FRAME_BYTES: usize = 8;
 /// Where the first entry begins.
 pub(in crate::disk) const JOURNAL_HEAD_BYTES: usize = file_head_bytes(2).next_multiple_of(ALIGN);
 /// The longest note, in bytes.
-pub(in crate::disk) const NOTE_BYTES_MAX: usize = 1024;
-/// The longest payload: a note and its number.
-const PAYLOAD_BYTES_MAX: usize = NOTE_BYTES_MAX + 8;
+pub(in crate::disk) const NOTE_BYTES_MAX: usize = 16 * 1024;
+/// The longest payload: a note, its number and its moment.
+const PAYLOAD_BYTES_MAX: usize = NOTE_BYTES_MAX + 16;
 /// The longest file that is read, in bytes: far more than a journal may grow to.
 pub(in crate::disk) const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 
@@ -63,7 +64,7 @@ pub(in crate::disk) enum Entry {
     /// The record at this place is dead.
     Removed { place: u64 },
     /// A predicate of the caller's.
-    Note { number: u64, bytes: Vec<u8> },
+    Note(Note),
     /// The segment may only be read by its table: it holds dead records that nothing else names any more.
     NeedsToc { segment: u32 },
     /// The highest number and the last segment that there were.
@@ -75,7 +76,8 @@ impl Entry {
         match self {
             Self::Invalidated { .. } => 1,
             Self::Removed { .. } => 2,
-            Self::Note { .. } => 3,
+            Self::Note(Note { moment: 0, .. }) => 3,
+            Self::Note(_) => 6,
             Self::NeedsToc { .. } => 4,
             Self::Reached { .. } => 5,
         }
@@ -84,9 +86,8 @@ impl Entry {
     /// The number that the entry carries; zero where it has none.
     pub(in crate::disk) fn number(&self) -> u64 {
         match self {
-            Self::Invalidated { number, .. } | Self::Note { number, .. } | Self::Reached { number, .. } => {
-                *number
-            }
+            Self::Invalidated { number, .. } | Self::Reached { number, .. } => *number,
+            Self::Note(note) => note.number,
             Self::Removed { .. } | Self::NeedsToc { .. } => 0,
         }
     }
@@ -100,9 +101,12 @@ impl Entry {
                 payload.put_u64(*number);
             }
             Self::Removed { place } => payload.put_u64(*place),
-            Self::Note { number, bytes } => {
-                payload.put_u64(*number);
-                payload.extend_from_slice(bytes);
+            Self::Note(note) => {
+                payload.put_u64(note.number);
+                if note.moment != 0 {
+                    payload.put_u64(note.moment);
+                }
+                payload.extend_from_slice(&note.what);
             }
             Self::NeedsToc { segment } => payload.put_u32(*segment),
             Self::Reached { number, segment } => {
@@ -140,10 +144,12 @@ impl Entry {
         let entry = match kind {
             1 => Self::Invalidated { base: take.u64()?, number: take.u64()? },
             2 => Self::Removed { place: take.u64()? },
-            3 => {
+            // Without a moment, as notes were written before they had any, and with one.
+            3 | 6 => {
                 let number = take.u64()?;
-                let bytes = std::mem::take(&mut take.0).to_vec();
-                (bytes.len() <= NOTE_BYTES_MAX).then_some(Self::Note { number, bytes })?
+                let moment = if kind == 6 { take.u64().filter(|moment| *moment != 0)? } else { 0 };
+                let what = std::mem::take(&mut take.0).to_vec();
+                (what.len() <= NOTE_BYTES_MAX).then_some(Self::Note(Note { number, moment, what }))?
             }
             4 => Self::NeedsToc { segment: segment(take.u32()?)? },
             5 => Self::Reached { number: take.u64()?, segment: segment(take.u32()?)? },

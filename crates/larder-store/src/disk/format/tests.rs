@@ -9,6 +9,7 @@ use super::superblock::Superblock;
 use super::toc::{Entry as TocEntry, Toc};
 use super::*;
 use crate::disk::address::{SEGMENT_MAX, Seed};
+use crate::disk::notes::Note;
 use crate::disk::piece::PieceRef;
 
 fn kinds() -> impl Strategy<Value = Kind> {
@@ -27,7 +28,7 @@ fn journal_entries() -> impl Strategy<Value = JournalEntry> {
         any::<(u64, u64)>().prop_map(|(base, number)| JournalEntry::Invalidated { base, number }),
         any::<u64>().prop_map(|place| JournalEntry::Removed { place }),
         (any::<u64>(), prop::collection::vec(any::<u8>(), 0..=NOTE_BYTES_MAX))
-            .prop_map(|(number, bytes)| JournalEntry::Note { number, bytes }),
+            .prop_map(|(number, what)| JournalEntry::Note(Note { number, moment: number / 3, what })),
         (0..=SEGMENT_MAX).prop_map(|segment| JournalEntry::NeedsToc { segment }),
         (any::<u64>(), 0..=SEGMENT_MAX)
             .prop_map(|(number, segment)| JournalEntry::Reached { number, segment }),

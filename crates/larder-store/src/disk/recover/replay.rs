@@ -16,6 +16,7 @@ use crate::disk::address::Place;
 use crate::disk::format::Whose;
 use crate::disk::format::journal::{Entry, JOURNAL_BYTES_MAX, JOURNAL_HEAD_BYTES, JournalHead, read_entries};
 use crate::disk::journal::{Generation, Journal, create, path};
+use crate::disk::notes::{self, Note};
 use crate::disk::space::Space;
 use crate::disk::sys;
 
@@ -26,7 +27,7 @@ pub(in crate::disk) struct Replay {
     invalidated: HashMap<u64, u64>,
     pub(in crate::disk) removed: HashSet<Place>,
     pub(in crate::disk) needs_toc: HashSet<u32>,
-    pub(in crate::disk) notes: Vec<(u64, Vec<u8>)>,
+    pub(in crate::disk) notes: Vec<Note>,
     pub(in crate::disk) highest: u64,
     pub(in crate::disk) last_segment: u32,
     /// Records with smaller numbers are not believed.
@@ -110,8 +111,7 @@ impl Replay {
             replay.floor = replay.floor.max(replay.highest);
             replay.journal.note_lost();
         }
-        replay.notes.sort();
-        replay.notes.dedup();
+        replay.notes = notes::needed(std::mem::take(&mut replay.notes));
         Ok(replay)
     }
 
@@ -127,7 +127,7 @@ impl Replay {
                 self.last_segment = self.last_segment.max(place.segment());
                 self.removed.insert(place);
             }
-            Entry::Note { number, bytes } => self.notes.push((number, bytes)),
+            Entry::Note(note) => self.notes.push(note),
             Entry::NeedsToc { segment } => {
                 self.last_segment = self.last_segment.max(segment);
                 self.needs_toc.insert(segment);

@@ -146,12 +146,13 @@ fn what_was_invalidated_or_removed_does_not_come_back() {
 fn notes_are_handed_out_at_the_next_start_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let disk = open(folder.path(), 64 * MIB);
-    disk.note(3, b"three");
-    disk.note(2, b"two");
+    let (three, two) = (note(3, b"three"), note(2, b"two"));
+    disk.note(&three);
+    disk.note(&two);
     disk.kill();
     drop(disk);
     let disk = open(folder.path(), 64 * MIB);
-    assert_eq!(disk.notes(), [(2, b"two".to_vec()), (3, b"three".to_vec())]);
+    assert_eq!(disk.notes(), [two, three]);
     assert_eq!(disk.last_number(), 3);
 }
 
@@ -211,8 +212,9 @@ fn what_the_page_cache_lacks_is_left_to_the_pool() {
     let place = |k: u64| disk.find(&disk.address(&key(k)))[0];
     let forget = || {
         for segment in disk.shared.segments.all() {
-            segment.file.sync_all().unwrap();
-            rustix::fs::fadvise(&segment.file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+            let file = segment.file.get().unwrap();
+            file.sync_all().unwrap();
+            rustix::fs::fadvise(&*file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         }
     };
     // Under load the kernel may read ahead again in between; not every time.
@@ -254,6 +256,9 @@ fn what_is_stored_is_for_nobody_else_to_read() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("above").join("cache");
+    let missing = Disk::open(settings(&path, 16 * MIB)).unwrap_err();
+    assert!(matches!(missing, DiskError::Io { .. }), "those above it are not made: {missing}");
+    std::fs::create_dir(path.parent().unwrap()).unwrap();
     let disk = open(&path, 16 * MIB);
     disk.put(object(1, 1, inline(1, 1000))).unwrap();
     settled(&disk);

@@ -21,7 +21,7 @@ fn filled(is_killed: bool) -> tempfile::TempDir {
     for k in (0..OBJECTS).step_by(10) {
         assert_eq!(disk.invalidate(&disk.address(&key(k)), 5), 1);
     }
-    (6..16).for_each(|number| disk.note(number, b"behind"));
+    (6..16).for_each(|number| disk.note(&note(number, b"behind")));
     match is_killed {
         true => disk.kill(),
         false => disk.close(),

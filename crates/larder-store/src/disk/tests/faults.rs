@@ -80,6 +80,7 @@ fn a_disk_that_others_fill_refuses_says_so_once_and_comes_back() {
         path: mounted.path().join("cache"),
         size: DiskSize::LeaveFree(4 * MIB),
         idle: None,
+        files: Default::default(),
     })
     .unwrap();
     put_until(&disk, |_| disk.usage().segments > 5);

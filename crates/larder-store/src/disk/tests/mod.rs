@@ -2,6 +2,7 @@
 //!
 //! A fixture makes keys and contents from numbers, so that a test knows what must come back; waiting is for the
 //! queue to be empty, never for time to pass.
+#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
 
 mod basics;
 mod damage;
@@ -22,7 +23,12 @@ use larder_http::time::WallTime;
 const MIB: u64 = 1 << 20;
 
 fn settings(path: &Path, bytes: u64) -> DiskSettings {
-    DiskSettings { path: path.to_owned(), size: DiskSize::Bytes(bytes), idle: None }
+    DiskSettings {
+        path: path.to_owned(),
+        size: DiskSize::Bytes(bytes),
+        idle: None,
+        files: Default::default(),
+    }
 }
 
 fn open(path: &Path, bytes: u64) -> Arc<Disk> {
@@ -74,6 +80,10 @@ fn bytes_of(seed: u64, length: usize) -> Bytes {
     }
     bytes.truncate(length);
     bytes.into()
+}
+
+fn note(number: u64, what: &[u8]) -> Note {
+    Note { number, moment: number * 1000, what: what.to_vec() }
 }
 
 fn object(k: u64, number: u64, content: Content) -> Object {

@@ -188,7 +188,7 @@ fn a_long_journal_is_made_short_and_what_it_said_still_holds() {
     disk.remove(&at, disk.find(&at)[0]);
     // In the segment that is still open.
     disk.invalidate(&disk.address(&key(6 * MIB / 20_000 - 1)), 5);
-    disk.note(6, b"kept");
+    disk.note(&note(6, b"kept"));
     for round in 0..5 {
         for k in 0..3000 {
             disk.invalidate(&disk.address(&key(1_000_000 + k)), 10 + round);
@@ -207,7 +207,7 @@ fn a_long_journal_is_made_short_and_what_it_said_still_holds() {
     assert_eq!(look(&disk, 6 * MIB / 20_000 - 1), None);
     assert!((101..200).all(|k| look(&disk, k).is_some()));
     assert!((0..5).all(|round| look(&disk, 200 + round) == Some((20, bytes_of(round, 50)))));
-    assert_eq!(disk.notes(), [(6, b"kept".to_vec())]);
+    assert_eq!(disk.notes(), [note(6, b"kept")]);
     assert_eq!(disk.last_number(), 20);
     // And where a table that is needed now is damaged, its dead stay dead.
     disk.kill();
@@ -220,4 +220,52 @@ fn a_long_journal_is_made_short_and_what_it_said_still_holds() {
     }
     let disk = open(folder.path(), 16 * MIB);
     assert!((0..=100).all(|k| look(&disk, k).is_none()));
+}
+
+#[test]
+fn a_disk_that_may_have_fewer_files_than_segments_open_finds_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = DiskSettings { files: FilesMax::new(0), ..settings(folder.path(), 32 * MIB) };
+    let opened = |disk: &Arc<Disk>| disk.shared.handles.count();
+    let disk = Disk::open(few.clone()).unwrap();
+    let all = 24 * MIB / 20_000;
+    let most = FilesMax::LEAST;
+    flood(&disk, 0, 24 * MIB, |_| assert!(opened(&disk) < most, "{}", opened(&disk)));
+    let check = |disk: &Arc<Disk>| {
+        for k in (0..all).step_by(7) {
+            assert_eq!(look(disk, k), Some((1, bytes_of(k, 20_000))), "{k}");
+            assert!(opened(disk) < most, "{}", opened(disk));
+        }
+    };
+    assert!(disk.usage().segments > 10, "{:?}", disk.usage());
+    check(&disk);
+    disk.close();
+    drop(disk);
+    let mut again = Disk::open(few.clone());
+    wait(|| {
+        if matches!(again, Err(DiskError::InUse(_))) {
+            again = Disk::open(few.clone());
+        }
+        again.is_ok()
+    });
+    let disk = again.unwrap();
+    assert!(disk.findings().is_empty() && opened(&disk) < most, "{:?}", disk.findings());
+    check(&disk);
+    // More, and fewer again.
+    few.files.set(100);
+    assert_eq!((disk.usage().read_errors, disk.usage().damaged), (0, 0));
+    check(&disk);
+    // What is pinned is read after its segment was given up.
+    let parts = pieces(&disk, 1_000_000, 2, 300_000).unwrap();
+    settled(&disk);
+    let pins: Vec<_> = parts.iter().map(|piece| disk.pin(piece).unwrap()).collect();
+    few.files.set(0);
+    flood(&disk, all, 64 * MIB, |_| ());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for (piece, at) in parts.iter().zip((0..300_000).step_by(PIECE_BYTES_MAX)) {
+        let bytes = runtime.block_on(disk.read_piece(piece)).unwrap();
+        assert_eq!(bytes, bytes_of(2, 300_000).slice(at..300_000.min(at + PIECE_BYTES_MAX)));
+    }
+    drop(pins);
+    disk.close();
 }

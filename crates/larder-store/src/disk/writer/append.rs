@@ -241,7 +241,7 @@ impl Writer {
             return batch.staged.into_iter().for_each(|staged| self.shared.lose_staged(staged));
         };
         let length = batch.bytes.len() as u64;
-        match open.segment.file.write_all_at(&batch.bytes, open.at) {
+        match open.segment.file.get().and_then(|file| file.write_all_at(&batch.bytes, open.at)) {
             Ok(()) => {
                 open.at += length;
                 open.unsynced += length;
@@ -278,7 +278,7 @@ impl Writer {
     pub(super) fn sync_open(&mut self) {
         let Some(open) = self.open.as_mut().filter(|open| open.unsynced > 0) else { return };
         open.unsynced = 0;
-        if let Err(error) = open.segment.file.sync_data() {
+        if let Err(error) = open.segment.file.get().and_then(|file| file.sync_data()) {
             self.write_failed("cannot sync", &error);
         }
     }
@@ -298,6 +298,7 @@ impl Writer {
             self.write_failed("cannot write the table of a segment", &error);
         }
         segment.is_sealed.store(true, Ordering::Relaxed);
+        segment.file.hold(false);
     }
 
     /// Begins a new segment, giving up the oldest where there is no room.
@@ -387,7 +388,8 @@ impl crate::disk::Shared {
             return Err(io::Error::other("there are no more numbers for segments"));
         }
         let path = segment_path(&self.settings.path, id);
-        let file = sys::private().read(true).write(true).create_new(true).open(&path)?;
+        let create = || sys::private().read(true).write(true).create_new(true).open(&path);
+        let file = self.handles.open_with(create)?;
         let filled = sys::allocate(&file, self.segment_bytes).and_then(|allocated| {
             self.is_zeroing.fetch_or(allocated == Allocated::Zeroed, Ordering::Relaxed);
             let head = SegmentHead { disk: self.superblock.disk, segment: id };
@@ -398,6 +400,8 @@ impl crate::disk::Shared {
             let _ = std::fs::remove_file(&path);
             return Err(error);
         }
+        let file = self.handles.adopt(id, file);
+        file.hold(true);
         let segment = Segment::new(id, file, room, (SEGMENT_HEAD_BYTES as u64, self.seconds()));
         self.segments.insert(Arc::clone(&segment));
         Ok(segment)

@@ -180,7 +180,11 @@ impl Writer {
         if !shared.segments.has(segment.id) {
             return false;
         }
+        // Who has pinned a part of it may read it for as long as it takes, and without a name it is not opened again.
+        segment.file.hold(true);
+        let _ = segment.file.get();
         if let Err(error) = remove_files(&shared.settings.path, segment.id) {
+            segment.file.hold(false);
             shared.health.failed("cannot remove a segment", &error);
             return false;
         }
@@ -266,9 +270,10 @@ impl Shared {
     /// All bytes of a record, unchecked.
     pub(super) fn read_whole(&self, place: Place) -> Option<Vec<u8>> {
         let segment = self.segments.find(place.segment())?;
-        let header = sys::read_up_to(&segment.file, HEADER_BYTES, place.offset()).ok()?;
+        let file = segment.file.get().ok()?;
+        let header = sys::read_up_to(&file, HEADER_BYTES, place.offset()).ok()?;
         let header = Header::read(&header)?;
         let is_it = header.segment == place.segment() && header.total_bytes() <= self.record_bytes_max;
-        is_it.then(|| sys::read_up_to(&segment.file, header.total_bytes() as usize, place.offset()).ok())?
+        is_it.then(|| sys::read_up_to(&file, header.total_bytes() as usize, place.offset()).ok())?
     }
 }

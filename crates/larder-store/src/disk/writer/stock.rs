@@ -2,7 +2,7 @@
 //!
 //! The index knows what is alive. A table is written when its segment is full; what dies afterwards is in the journal
 //! until stock is taken. Then the tables of all segments in which something died are written anew, and the journal keeps
-//! only the names of those segments (without their tables, the dead in them would be alive again), the latest notes, and the
+//! only the names of those segments (without their tables, the dead in them would be alive again), the notes that are needed, and the
 //! highest number.
 
 use std::io::{self, Write};
@@ -18,14 +18,13 @@ use crate::disk::format::journal::Entry as JournalEntry;
 use crate::disk::format::record::Kind;
 use crate::disk::format::toc::{Entry, Toc, toc_bytes};
 use crate::disk::journal::{Files, Journal};
+use crate::disk::notes;
 use crate::disk::owner::Owner;
 use crate::disk::segment::{Segment, read_toc, toc_path};
 use crate::disk::space::blocks;
 use crate::disk::sys;
 use crate::disk::walk;
 
-/// Notes that are kept; of more the latest.
-const NOTES_MAX: usize = 65_536;
 /// Until stock is taken again where it went wrong.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -92,14 +91,15 @@ impl Shared {
                 keep.push(JournalEntry::NeedsToc { segment: segment.id });
             }
         }
-        let mut notes = Vec::new();
+        let mut noted = Vec::new();
         for (file, length) in old {
-            let entries = Journal::read(&file, length)?;
-            notes.extend(entries.into_iter().filter(|entry| matches!(entry, JournalEntry::Note { .. })));
+            let entries = Journal::read(&file, length)?.into_iter();
+            noted.extend(entries.filter_map(|entry| match entry {
+                JournalEntry::Note(note) => Some(note),
+                _ => None,
+            }));
         }
-        notes.sort_by_key(JournalEntry::number);
-        let surplus = notes.len().saturating_sub(NOTES_MAX);
-        keep.extend(notes.into_iter().skip(surplus));
+        keep.extend(notes::needed(noted).into_iter().map(JournalEntry::Note));
         keep.push(JournalEntry::Reached {
             number: self.highest.load(Ordering::Relaxed),
             segment: self.last_segment.load(Ordering::Relaxed),
@@ -114,7 +114,7 @@ impl Shared {
         {
             return Ok(toc.entries);
         }
-        let walked = walk::walk(&segment.file, self.superblock.disk, segment.id, false)?;
+        let walked = walk::walk(&*segment.file.get()?, self.superblock.disk, segment.id, false)?;
         Ok(walked.entries)
     }
 
@@ -126,7 +126,7 @@ impl Shared {
         end: u64,
     ) -> io::Result<()> {
         segment.end.store(end, Ordering::Release);
-        segment.file.set_len(blocks(end))?;
+        segment.file.get()?.set_len(blocks(end))?;
         let needed = blocks(end) + blocks(toc_bytes(entries.len()));
         let mut room = segment.room.lock();
         if let Some(missing) = needed.checked_sub(room.bytes()).filter(|missing| *missing > 0) {

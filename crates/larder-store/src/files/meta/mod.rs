@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use larder_cache::{Freshness, LifetimeSource, StoredHead};
+use larder_cache::{Freshness, LifetimeSource, Relieved, StoredHead};
 use larder_http::message::Scheme;
 use larder_http::time::{Now, WallTime};
 
@@ -20,8 +20,12 @@ use super::sys::Status;
 #[cfg(test)]
 mod tests;
 
-/// The first line; another version is void.
-const MAGIC: &str = "larder-file 1";
+/// The first line; another version is void, but for the one before.
+const MAGIC: &str = "larder-file 2";
+/// That of the version that took fewer cookies for a session, and stored those of one client for all.
+const MAGIC_BEFORE: &str = "larder-file 1";
+/// The first line of a mark.
+const MARK: &str = "larder-file 1";
 
 /// What all lines may take together, in bytes: what an attribute may hold.
 pub(super) const META_BYTES_MAX: usize = 64 * 1024;
@@ -29,7 +33,7 @@ pub(super) const META_BYTES_MAX: usize = 64 * 1024;
 /// The mark in place of the lines, where those lie in a file of their own at `path`. A file that has another's mark was
 /// copied or moved by somebody.
 pub(super) fn beside(path: &str) -> Vec<u8> {
-    format!("{MAGIC}\nbeside {path}\n").into_bytes()
+    format!("{MARK}\nbeside {path}\n").into_bytes()
 }
 
 /// When a response came and for how long it is fresh, by the wall clock: what a restart leaves.
@@ -96,6 +100,10 @@ pub struct Meta {
     pub took: Duration,
     /// The number of the last invalidation when its fetch began.
     pub number: u64,
+    /// Cookies that it came with and that are not stored.
+    pub relieved: Relieved,
+    /// Whether a version of larder stored it that took fewer cookies for a session.
+    pub older: bool,
 }
 
 impl Meta {
@@ -103,16 +111,26 @@ impl Meta {
     pub fn of(head: &StoredHead, took: Duration, number: u64) -> Self {
         let mut fields = head.all_fields();
         fields.remove(header::CONTENT_LENGTH);
-        Self { status: head.status, fields, times: StoredTimes::of(&head.freshness), took, number }
+        let (relieved, older) = (head.relieved.clone(), head.caution.older_rules);
+        Self {
+            status: head.status,
+            fields,
+            times: StoredTimes::of(&head.freshness),
+            took,
+            number,
+            relieved,
+            older,
+        }
     }
 
     /// The lines, for a file of which the file system says `file`.
     pub(super) fn write(&self, uri: &TargetUri<'_>, file: &Status) -> Vec<u8> {
         let (seconds, nanoseconds) = file.modified;
         let times = &self.times;
+        let magic = if self.older { MAGIC_BEFORE } else { MAGIC };
         let mut lines = format!(
-            "{MAGIC}\nfile {} {seconds} {nanoseconds} {}\nuri {uri}\nstatus {}\nnumber {}\nreceived_ms {}\n\
-             lifetime_ms {}\nlifetime_from {}\nage_ms {}\ntook_ms {}\n\n",
+            "{magic}\nfile {} {seconds} {nanoseconds} {}\nuri {uri}\nstatus {}\nnumber {}\nreceived_ms {}\n\
+             lifetime_ms {}\nlifetime_from {}\nage_ms {}\ntook_ms {}\n",
             file.size,
             file.inode,
             self.status.as_u16(),
@@ -124,6 +142,11 @@ impl Meta {
             self.took.as_millis(),
         )
         .into_bytes();
+        if !self.older {
+            let names: Vec<&str> = self.relieved.names().collect();
+            lines.extend_from_slice(format!("without_cookies {}\n", names.join(";")).as_bytes());
+        }
+        lines.push(b'\n');
         for (name, value) in &self.fields {
             lines.extend_from_slice(name.as_str().as_bytes());
             lines.extend_from_slice(b": ");
@@ -165,12 +188,12 @@ impl Judged {
 /// The URI that the lines of a file name, and what they say of it. `None` where they are not of this file, as it is.
 pub(super) fn read<'a>(lines: &'a [u8], file: &Status) -> Option<(&'a str, Meta)> {
     let mut lines = Lines(lines);
-    (lines.next()? == MAGIC.as_bytes()).then_some(())?;
+    let older = is_older(lines.next()?)?;
     let (seconds, nanoseconds) = file.modified;
     let is = format!("{} {seconds} {nanoseconds} {}", file.size, file.inode);
     (lines.value("file")? == is).then_some(())?;
     let said = lines.value("uri")?;
-    Some((said, lines.meta()?))
+    Some((said, lines.meta(older)?))
 }
 
 /// Judges a file by the lines that were found with it. `uri` is the one that its name stands for.
@@ -195,7 +218,7 @@ pub(super) fn judge(lines: &[u8], uri: &TargetUri<'_>, file: &Status) -> Judged 
 pub(super) fn is_torn(lines: &[u8], file: &Status) -> bool {
     let read = || {
         let mut lines = Lines(lines);
-        (lines.next()? == MAGIC.as_bytes()).then_some(())?;
+        is_older(lines.next()?)?;
         let (size, rest) = lines.value("file")?.split_once(' ')?;
         let (seconds, nanoseconds) = file.modified;
         let is_it = rest == format!("{seconds} {nanoseconds} {}", file.inode);
@@ -203,6 +226,15 @@ pub(super) fn is_torn(lines: &[u8], file: &Status) -> bool {
     };
     // Lines in a file of their own share its fate.
     lines.is_empty() || read().unwrap_or(false)
+}
+
+/// Whether the first line is that of the version before; `None` where it is no version's.
+fn is_older(magic: &[u8]) -> Option<bool> {
+    match magic {
+        _ if magic == MAGIC.as_bytes() => Some(false),
+        _ if magic == MAGIC_BEFORE.as_bytes() => Some(true),
+        _ => None,
+    }
 }
 
 /// What is left to read.
@@ -225,7 +257,7 @@ impl<'a> Lines<'a> {
         self.value(name)?.parse().ok().map(Duration::from_millis)
     }
 
-    fn meta(&mut self) -> Option<Meta> {
+    fn meta(&mut self, older: bool) -> Option<Meta> {
         let status = StatusCode::from_bytes(self.value("status")?.as_bytes()).ok()?;
         let number = self.value("number")?.parse().ok()?;
         let received = WallTime(self.value("received_ms")?.parse().ok()?);
@@ -233,6 +265,11 @@ impl<'a> Lines<'a> {
         let source = LifetimeSource::of_token(self.value("lifetime_from")?)?;
         let initial_age = self.milliseconds("age_ms")?;
         let took = self.milliseconds("took_ms")?;
+        let mut relieved = Relieved::default();
+        if !older {
+            let names = self.value("without_cookies")?.split(';').filter(|name| !name.is_empty());
+            names.for_each(|name| relieved.note(name.as_bytes()));
+        }
         self.next()?.is_empty().then_some(())?;
         let mut fields = HeaderMap::new();
         while !self.0.is_empty() {
@@ -243,6 +280,6 @@ impl<'a> Lines<'a> {
             fields.try_append(name, value).ok()?;
         }
         let times = StoredTimes { received, lifetime, source, initial_age };
-        Some(Meta { status, fields, times, took, number })
+        Some(Meta { status, fields, times, took, number, relieved, older })
     }
 }

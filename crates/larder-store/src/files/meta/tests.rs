@@ -35,7 +35,15 @@ fn meta() -> Meta {
         source: LifetimeSource::MaxAge,
         initial_age: Duration::from_millis(1500),
     };
-    Meta { status: StatusCode::OK, fields, times, took: Duration::from_millis(7), number: 42 }
+    Meta {
+        status: StatusCode::OK,
+        fields,
+        times,
+        took: Duration::from_millis(7),
+        number: 42,
+        relieved: Relieved::default(),
+        older: false,
+    }
 }
 
 fn stored(judged: Judged) -> Option<Meta> {

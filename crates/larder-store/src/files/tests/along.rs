@@ -1,5 +1,9 @@
 //! Reading along while a file is written.
 
+use std::sync::atomic::AtomicBool;
+use std::task::{Wake, Waker};
+use std::time::Instant;
+
 use super::*;
 
 /// Everything that has come, read in pieces.
@@ -97,6 +101,37 @@ fn a_piece_that_does_not_fit_into_the_queue_is_not_there() {
     assert!(fill.content().read_at(taken, 1).is_err());
     assert_eq!(fill.content().read_at(taken - 1, 9).unwrap(), &[7][..]);
     drop(release);
+}
+
+#[test]
+fn a_piece_that_does_not_fit_may_be_offered_again_and_who_waits_is_woken() {
+    struct Woken(AtomicBool);
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+    let fixture = Fixture::new(1 << 30);
+    let release = hold_up(&fixture.store);
+    let mut fill = fixture.store.begin(&uri("/a"), None).unwrap();
+    let piece = Bytes::from(vec![7; 1 << 20]);
+    while fill.try_write(&piece).unwrap() {}
+    let woken = Arc::new(Woken(AtomicBool::new(false)));
+    fill.await_room(&Waker::from(Arc::clone(&woken)));
+    assert!(!fill.try_write(&piece).unwrap() && !woken.0.load(Ordering::Acquire));
+    drop(release);
+    let until = Instant::now() + Duration::from_secs(20);
+    while !woken.0.load(Ordering::Acquire) {
+        assert!(Instant::now() < until);
+        std::thread::yield_now();
+    }
+    while !fill.try_write(&piece).unwrap() {
+        assert!(Instant::now() < until);
+        std::thread::yield_now();
+    }
+    commit(fill).unwrap();
+    let length = std::fs::metadata(fixture.path("h/a")).unwrap().len();
+    assert_eq!(length, queue::QUEUE_BYTES_MAX as u64 + (1 << 20));
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_read_only_file_system_goes_on_being_served() {
 fn without_attributes_meta_lies_in_files_of_its_own() {
     let Some(mounted) = Mounted::new("ramfs", "mode=755") else { return };
     let store = open(&mounted.path(), 1 << 22, |settings| settings.recount = Duration::from_millis(10));
-    assert!(!store.shared.tree.has_attributes());
+    assert!(!store.shared().tree.has_attributes());
     for round in 0..3 {
         for path in ["/a", "/a/b", "/c/"] {
             put(&store, path, format!("{path}{round}").as_bytes()).unwrap();
@@ -116,8 +116,10 @@ fn a_directory_that_cannot_be_a_store_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();
-    let error = FileStore::open(&FilesSettings::new(&file, 1 << 20)).unwrap_err();
+    let store = FileStore::open(&FilesSettings::new(&file, 1 << 20)).unwrap();
+    let Some(FilesAbsence::Absent(error)) = store.take_absence() else { panic!("nothing is said") };
     assert!(matches!(error, FilesError::Io { .. }) && error.to_string().contains("file"), "{error}");
+    assert!(probe(&file).is_err() && store.usage().is_absent);
 }
 
 #[test]

@@ -44,11 +44,11 @@ fn a_kept_file_is_compared_with_the_file_system_at_every_look() {
     // Only a clock of the file system's can say that nothing has changed for 2 s: it is told that it has not.
     let name = Name::of(&uri("/d/a")).unwrap();
     let keep = |hit: &Arc<FileHit>| {
-        fixture.store.shared.index.keep(&name, hit, SystemTime::now() + Duration::from_secs(10));
-        assert!(fixture.store.shared.index.kept(&name).is_some());
+        fixture.store.shared().index.keep(&name, hit, SystemTime::now() + Duration::from_secs(10));
+        assert!(fixture.store.shared().index.kept(&name).is_some());
     };
     let hit = find(&fixture.store, "/d/a").unwrap();
-    assert!(fixture.store.shared.index.kept(&name).is_none(), "it was modified a moment ago");
+    assert!(fixture.store.shared().index.kept(&name).is_none(), "it was modified a moment ago");
     keep(&hit);
     let Look::Found(again) = fixture.store.look(&uri("/d/a")) else { panic!("it is kept") };
     assert!(Arc::ptr_eq(&hit, &again));
@@ -65,7 +65,7 @@ fn a_kept_file_is_compared_with_the_file_system_at_every_look() {
 fn find_kept(fixture: &Fixture, hit: &Arc<FileHit>) -> Option<Arc<FileHit>> {
     let name = Name::of(&uri("/d/a")).unwrap();
     let noted = Noted { inode: hit.inode(), bytes: 1, is_by_hand: true, is_use: true };
-    fixture.store.shared.index.note(&name, &noted, room::Claim::default);
+    fixture.store.shared().index.note(&name, &noted, room::Claim::default);
     Some(Arc::clone(hit))
 }
 

@@ -65,7 +65,8 @@ fn without_openat2_no_link_is_followed_either() {
     std::fs::write(fixture.path("h/sub/inside"), "inside").unwrap();
     symlink(&outside, fixture.path("h/dir")).unwrap();
     symlink(outside.join("secret"), fixture.path("h/file")).unwrap();
-    let root = fixture.store.shared.tree.root();
+    let shared = fixture.store.shared();
+    let root = shared.tree.root();
     for resolver in [sys::Resolver::PLAIN, sys::Resolver::probe(root)] {
         let opens = |name: &str| resolver.open(root, name.as_bytes(), sys::READ).is_ok();
         assert!(opens("h/sub/inside"));

@@ -77,7 +77,10 @@ fn listing_is_no_use_and_changes_nothing() {
     assert_eq!(fixture.store.open_unused(&uri("/a")).unwrap().read_at(0, 1).unwrap(), "x");
     assert_eq!(fixture.store.usage(), usage);
     // The next to go is the one that nobody used.
-    assert_eq!(fixture.store.shared.index.victim().map(|name| name.bytes().to_vec()), Some(b"h/a".to_vec()));
+    assert_eq!(
+        fixture.store.shared().index.victim().map(|name| name.bytes().to_vec()),
+        Some(b"h/a".to_vec())
+    );
 }
 
 #[test]

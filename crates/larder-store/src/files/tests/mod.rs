@@ -1,4 +1,5 @@
 //! The store on a real file system: what is stored is found, and people's files are people's.
+#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
 #![allow(clippy::unwrap_used)]
 
 mod along;
@@ -10,6 +11,7 @@ mod holds;
 mod links;
 mod listed;
 mod renewed;
+mod replaced;
 mod stored;
 
 use std::path::{Path, PathBuf};
@@ -19,9 +21,14 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_cache::LifetimeSource;
 use larder_http::message::Scheme;
-use larder_http::time::WallTime;
+use larder_http::time::{Clock, WallTime};
 use tempfile::TempDir;
 
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::time::SystemTime;
+
+use super::index::Noted;
 use super::*;
 
 /// A store in a folder of its own.
@@ -55,6 +62,7 @@ impl Fixture {
 }
 
 fn open(path: &Path, size: u64, change: impl FnOnce(&mut FilesSettings)) -> Arc<FileStore> {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let mut settings = FilesSettings { max_object: size, ..FilesSettings::new(path, size) };
     change(&mut settings);
     let store = FileStore::open(&settings).unwrap();
@@ -68,7 +76,7 @@ fn hold_up(store: &FileStore) -> mpsc::Sender<()> {
     let hold = Box::new(move || {
         let _ = held.recv();
     });
-    assert!(store.shared.queue.push_end(queue::Job::Run(hold), || true).is_ok());
+    assert!(store.shared().queue.push_end(queue::Job::Run(hold), || true).is_ok());
     release
 }
 
@@ -96,7 +104,15 @@ fn meta() -> Meta {
         source: LifetimeSource::MaxAge,
         initial_age: Duration::ZERO,
     };
-    Meta { status: StatusCode::OK, fields, times, took: Duration::ZERO, number: 1 }
+    Meta {
+        status: StatusCode::OK,
+        fields,
+        times,
+        took: Duration::ZERO,
+        number: 1,
+        relieved: larder_cache::Relieved::default(),
+        older: false,
+    }
 }
 
 /// Stores a body and waits for the end of it.

@@ -32,8 +32,12 @@ struct House {
 
 fn house(disk_bytes: u64) -> House {
     let folder = tempfile::tempdir().unwrap();
-    let settings =
-        DiskSettings { path: folder.path().join("disk"), size: DiskSize::Bytes(disk_bytes), idle: None };
+    let settings = DiskSettings {
+        path: folder.path().join("disk"),
+        size: DiskSize::Bytes(disk_bytes),
+        idle: None,
+        files: Default::default(),
+    };
     let disk = Disk::open(settings).unwrap();
     let disks = Disks::new(Layout::Single, vec![Arc::clone(&disk)], disk_bytes / 4);
     let memory = MemoryStoreSettings { memory: MEMORY_BYTES, max_object: MEMORY_BYTES / 4 };
@@ -177,12 +181,14 @@ async fn a_body_that_passes_stops_when_its_last_reader_leaves() {
     let house = house(DISK_BYTES);
     let content = content(BODY_BYTES);
     let growing = Growing::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
-    let reader = growing.reader(None).unwrap();
+    let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
     push_all(&growing, &sent(&content)[..30]).await;
     house.disk.crowd_queue(true);
     push_all(&growing, &sent(&content)[30..60]).await;
     assert!(!growing.is_keeping());
-    drop(reader);
+    assert_eq!(growing.loss(), Some(Loss::QueueFull));
+    reader.abort();
+    let _ = reader.await;
     assert_eq!(growing.push(content.slice(..10)).await, Err(PushError::NoReaders));
 }
 

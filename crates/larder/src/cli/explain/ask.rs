@@ -8,12 +8,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Method;
 use larder_http::time::Clock;
-use larder_observe::{Diagnostics, Metrics};
+use larder_observe::Diagnostics;
 use larder_proxy::explain::{ExplainError, Explanation, Question};
-use larder_proxy::{Plan, Proxy};
 
-use crate::cli::admin::{AdminArguments, AdminError, encoded};
-use crate::wire::{WireError, Wiring};
+use crate::cli::admin::{AddressArguments, AdminError, encoded};
+use crate::wire::WireError;
 
 /// What is in the way.
 #[derive(Debug, thiserror::Error)]
@@ -61,8 +60,8 @@ impl Asked<'_> {
 }
 
 /// Asks a larder that runs.
-pub(super) async fn running(asked: &Asked<'_>, admin: &AdminArguments) -> Result<Explanation, AskError> {
-    Ok(admin.ask_for(Method::GET, &asked.target(), "explains").await?)
+pub(super) async fn running(asked: &Asked<'_>, admin: &AddressArguments) -> Result<Explanation, AskError> {
+    Ok(admin.larder()?.ask_for(Method::GET, &asked.target(), "explains").await?)
 }
 
 /// Explains by a config alone: its sites and rules, and stores with nothing in them. Needs a runtime.
@@ -72,17 +71,8 @@ pub(super) async fn from_config(
 ) -> Result<Explanation, AskError> {
     let clock = Clock::default();
     let diagnostics = Diagnostics::stderr(clock.clone()).map_err(|error| AskError::Start(error.into()))?;
-    let version = env!("CARGO_PKG_VERSION");
-    let metrics = Arc::new(Metrics::new(1, larder_proxy::vocabulary(), clock.now().wall, version));
     // What lies on disks and in directories is a running larder's alone.
-    let mut config = config.clone();
-    for (_, store) in &mut config.stores {
-        (store.disks, store.files) = (Vec::new(), None);
-    }
-    let wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone());
-    let (settings, _) = wiring.draft(&config)?;
-    let plan = Plan::new(settings).map_err(WireError::from)?;
-    let worker = Proxy::new(clock, metrics, diagnostics).worker(0, plan).map_err(WireError::from)?;
+    let worker = crate::server::build(config, clock, diagnostics)?;
     Ok(Arc::new(worker).explain(question, false).await?)
 }
 

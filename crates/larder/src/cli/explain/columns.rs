@@ -5,6 +5,9 @@ use crate::cli::printable;
 /// The most columns that a line takes, but for a word that is longer.
 pub(super) const WIDTH: usize = 98;
 
+/// What a terminal has at least, so that the right column is one.
+const WIDTH_MIN: usize = 60;
+
 /// Where the right column begins.
 const INDENT: usize = 17;
 
@@ -12,13 +15,27 @@ const INDENT: usize = 17;
 const TIE: char = '\u{a0}';
 
 /// Lines as they are written.
-#[derive(Default)]
 pub(super) struct Columns {
     out: String,
     parts: usize,
+    width: usize,
+}
+
+/// The columns of the terminal that standard output is, as far as they make a difference; [`WIDTH`] where it is none.
+pub(super) fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    match size.map(|size| usize::from(size.ws_col)) {
+        None | Some(0) => WIDTH,
+        Some(columns) => columns.clamp(WIDTH_MIN, WIDTH),
+    }
 }
 
 impl Columns {
+    /// No lines yet, each of at most `width` columns.
+    pub(super) fn new(width: usize) -> Self {
+        Self { out: String::new(), parts: 0, width }
+    }
+
     /// A line without a label, indented.
     pub(super) fn line(&mut self, indent: usize, text: &str) {
         self.wrapped(&" ".repeat(indent), indent + 2, text);
@@ -47,7 +64,7 @@ impl Columns {
         let mut line = first.to_owned();
         let mut is_begun = false;
         for word in printable(text).split_ascii_whitespace() {
-            if is_begun && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            if is_begun && line.chars().count() + 1 + word.chars().count() > self.width {
                 self.end(&line);
                 line = " ".repeat(indent);
                 is_begun = false;
@@ -82,7 +99,7 @@ mod tests {
 
     #[test]
     fn words_are_wrapped_and_tied_ones_stay_together() {
-        let mut out = Columns::default();
+        let mut out = Columns::new(WIDTH);
         out.row("a label", &format!("{} {}", "word ".repeat(15), tied("[RFC 9111 4.2]")));
         let expected =
             format!("   a label       {}word\n{}[RFC 9111 4.2]\n", "word ".repeat(14), " ".repeat(17));
@@ -92,14 +109,14 @@ mod tests {
     #[test]
     fn a_long_label_and_a_long_word_are_shown_whole() {
         let (label, word) = ("field accept-language", "x".repeat(120));
-        let mut out = Columns::default();
+        let mut out = Columns::new(WIDTH);
         out.row(label, &word);
         assert_eq!(out.finish(), format!("   {label} {word}\n"));
     }
 
     #[test]
     fn nothing_steers_the_terminal() {
-        let mut out = Columns::default();
+        let mut out = Columns::new(WIDTH);
         out.row("\u{1b}[2J", "a\u{7}b\nc\u{9b}d");
         assert_eq!(out.finish(), "   \\u{1b}[2J     a\\u{7}b\\nc\\u{9b}d\n");
     }

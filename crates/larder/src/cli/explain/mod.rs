@@ -13,9 +13,9 @@ use std::process::ExitCode;
 
 use larder_proxy::explain::Explanation;
 
-use super::admin::{self, AdminArguments};
-use super::{complain, exit, print_all};
-use ask::Asked;
+use super::admin::{self, AddressArguments};
+use super::{complain, exit, failed, print_all, say};
+use ask::{AskError, Asked};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArguments {
@@ -34,7 +34,7 @@ pub(super) struct ExplainArguments {
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["admin", "token"])]
     config: Option<PathBuf>,
     #[command(flatten)]
-    admin: AdminArguments,
+    admin: AddressArguments,
     /// Never ask the origin, not even where nothing is stored
     #[arg(long)]
     offline: bool,
@@ -66,7 +66,7 @@ pub(super) fn explain(arguments: &ExplainArguments) -> ExitCode {
     let checked = match arguments.config.as_deref().map(ask::load).transpose() {
         Ok(checked) => checked,
         Err(errors) => {
-            eprintln!("{errors}");
+            say(errors);
             return ExitCode::from(exit::CONFIG);
         }
     };
@@ -78,6 +78,7 @@ pub(super) fn explain(arguments: &ExplainArguments) -> ExitCode {
     });
     match explained {
         Ok(explanation) => print(&explanation, arguments.json),
+        Err(AskError::Admin(error)) => failed(&error),
         Err(error) => {
             complain(&error);
             ExitCode::from(exit::FAILURE)
@@ -88,7 +89,7 @@ pub(super) fn explain(arguments: &ExplainArguments) -> ExitCode {
 fn print(explanation: &Explanation, json: bool) -> ExitCode {
     let out = match json {
         true => serde_json::to_string_pretty(explanation).map(|json| json + "\n"),
-        false => Ok(text::text(explanation)),
+        false => Ok(text::text(explanation, columns::width())),
     };
     match out {
         Ok(out) => print_all(out.as_bytes()),

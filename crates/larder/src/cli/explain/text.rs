@@ -1,6 +1,7 @@
 //! An explanation as text for a terminal: numbered parts in the order of the decision, labels to the left.
 //!
-//! In: the same value that `--json` prints. Out: lines of at most `WIDTH` columns, but for a word that is longer.
+//! In: the same value that `--json` prints, and the columns that there are. Out: lines of no more columns, but for a word that is
+//! longer.
 //! What came over the network is printed without anything that a terminal could take for a command.
 
 use larder_proxy::explain::{
@@ -9,6 +10,7 @@ use larder_proxy::explain::{
 };
 
 use super::columns::{Columns, tied};
+use crate::cli::table::counted;
 
 /// Variants that are shown one by one.
 const VARIANTS_MAX: usize = 16;
@@ -16,9 +18,9 @@ const VARIANTS_MAX: usize = 16;
 /// Servers that are shown one by one.
 const SERVERS_MAX: usize = 16;
 
-/// Writes an explanation.
-pub(super) fn text(of: &Explanation) -> String {
-    let mut out = Columns::default();
+/// Writes an explanation in lines of at most `width` columns.
+pub(super) fn text(of: &Explanation, width: usize) -> String {
+    let mut out = Columns::new(width);
     request(&mut out, of);
     route(&mut out, &of.route);
     key(&mut out, of);
@@ -78,8 +80,16 @@ fn route(out: &mut Columns, route: &Route) {
     for passed in &route.passed_over {
         out.row("passed over", &format!("rule {}: {}", passed.rule, all(&passed.conditions)));
     }
+    if let Some(why) = &route.websocket {
+        out.row("websocket", &cited(why));
+    }
     if let Some(origin) = &route.origin {
         out.row("origin", origin);
+    }
+    match route.host.as_deref() {
+        None | Some("client") => {}
+        Some("upstream") => out.row("  host", "the server's own name, in place of the client's"),
+        Some(name) => out.row("  host", &format!("{name}, in place of the client's")),
     }
     for server in route.servers.iter().take(SERVERS_MAX) {
         out.row("  server", &told_server(server));
@@ -89,7 +99,7 @@ fn route(out: &mut Columns, route: &Route) {
         out.row("", &format!("and {more} more: --json shows all of them"));
     }
     if route.refresh_ahead {
-        out.row("refresh ahead", "what is in use is refreshed before its lifetime ends");
+        out.row("refresh ahead", "what is in use will be refreshed before its lifetime ends");
     }
     if let Some(wait) = route.collapse_wait_seconds {
         let wait = span(wait);
@@ -101,7 +111,7 @@ fn route(out: &mut Columns, route: &Route) {
     if route.min_uses > 1 {
         out.row(
             "min uses",
-            &format!("stored only once its URL was asked for {} times lately", route.min_uses),
+            &format!("will be stored only once its URL was asked for {} times lately", route.min_uses),
         );
     }
 }
@@ -141,7 +151,7 @@ fn stored(out: &mut Columns, of: &Explanation) {
     out.part("Stored under it");
     let stored = &of.stored;
     if stored.hit_for_miss {
-        out.row("mark", "lately nothing that could be shared came: nobody waits for anybody's fetch");
+        out.row("mark", "the last answer could not be shared: no request will wait for another's fetch");
     }
     if !stored.stores.is_empty() {
         let stores = stored.stores.iter().map(|store| kept_in(&store.store, &store.places));
@@ -175,19 +185,23 @@ fn kept_in(store: &str, places: &[String]) -> String {
 
 /// The response that the decision speaks of.
 fn chosen(of: &Explanation) -> Option<&StoredResponse> {
-    of.stored.responses.iter().find(|response| response.selected && !response.invalidated)
+    of.stored.responses.iter().find(|response| response.selected && !response.gone)
 }
 
 fn variant(out: &mut Columns, place: usize, response: &StoredResponse, is_chosen: bool) {
     let form = match &response.part {
-        None => format!("{}, {} bytes", response.status, response.body_bytes),
+        None => format!("{}, {}", response.status, counted(response.body_bytes, "byte", "bytes")),
         Some(part) => {
             let complete = part.complete.map_or_else(|| "unknown".to_owned(), |length| length.to_string());
             format!("{}, bytes {}-{} of {complete}", response.status, part.first, part.last)
         }
     };
     let state = match response {
-        StoredResponse { invalidated: true, .. } => "gone: one of its cache groups was invalidated",
+        StoredResponse { gone: true, .. } => "gone: one of its cache groups was removed",
+        StoredResponse { invalidated: true, selected: true, .. } if is_chosen => {
+            "selected by this request; invalidated: validated before it is used"
+        }
+        StoredResponse { invalidated: true, .. } => "invalidated: validated before it is used",
         StoredResponse { selected: true, .. } if is_chosen => "selected by this request",
         StoredResponse { selected: true, .. } => "selected too",
         _ => "not selected: it is for other values",
@@ -204,6 +218,12 @@ fn variant(out: &mut Columns, place: usize, response: &StoredResponse, is_chosen
         let section = tied("[RFC 9111 4.1]");
         out.row("  varies by", &format!("{}: stored for {stored}, asked for {asked} {section}", vary.name));
     }
+    if let Some(coding) = &response.content_encoding {
+        out.row("  coding", coding);
+    }
+    if let Some(why) = &response.uncompressed {
+        out.row("  coding", &cited(why));
+    }
     if let Some(tag) = &response.etag {
         out.row("  etag", tag);
     }
@@ -212,6 +232,13 @@ fn variant(out: &mut Columns, place: usize, response: &StoredResponse, is_chosen
     }
     if !response.groups.is_empty() {
         out.row("  groups", &response.groups.join(", "));
+    }
+    if !response.cookies.is_empty() {
+        out.row("  cookies", &format!("{}: every client is sent them", response.cookies.join(", ")));
+    }
+    if !response.cookies_withheld.is_empty() {
+        let names = response.cookies_withheld.join(", ");
+        out.row("  without", &format!("the cookies {names}: their clients alone were sent them"));
     }
     if !is_chosen {
         out.row("  freshness", &left(&response.freshness));
@@ -255,7 +282,7 @@ fn lifetimes(out: &mut Columns, of: &Freshness) {
     );
     out.row("", &cited(&of.source));
     if let Some(from) = of.shortened_from_seconds {
-        out.row("  jitter", &format!("has shortened it from {}", span(from)));
+        out.row("  jitter", &format!("shortened it from {}", span(from)));
     }
     for lost in of.candidates.iter().filter(|one| !one.decides && !one.field.is_empty()) {
         let Candidate { field, lifetime_seconds, source, .. } = lost;
@@ -279,10 +306,13 @@ fn decision(out: &mut Columns, of: &Explanation) {
     };
     out.row(verdict, &cited(&decision.reason));
     if decision.alone {
-        out.row("alone", "it waits for nobody else's fetch, and nobody waits for its");
+        out.row("alone", "it will wait for no other request's fetch, and no other request for its");
     }
     for field in &decision.conditions {
         out.row("with", &format!("{}: {}", field.name, field.value));
+    }
+    if let Some(last) = &decision.last_time {
+        out.row("last time", &format!("{}: {}", last.token, cited(last)));
     }
     if let Some(uses) = decision.uses {
         out.row("uses", &format!("{uses} lately, with this one; {} are asked for", of.route.min_uses));
@@ -290,9 +320,12 @@ fn decision(out: &mut Columns, of: &Explanation) {
     match decision.refresh_ahead_seconds {
         None => {}
         Some(seconds) if seconds > 0.0 => {
-            out.row("ahead", &format!("in {} a use begins to refresh it", span(seconds)));
+            out.row(
+                "ahead",
+                &format!("the first use in {} or later will begin to refresh it", span(seconds)),
+            );
         }
-        Some(_) => out.row("ahead", "it ends soon: the next use begins to refresh it"),
+        Some(_) => out.row("ahead", "it ends soon: the next use will begin to refresh it"),
     }
     for stale in &decision.stale_use {
         let label = match stale.cause.as_str() {
@@ -323,13 +356,16 @@ fn answer(out: &mut Columns, of: &OriginAnswer) {
     for field in &of.fields {
         out.row("", &format!("{}: {}", field.name, field.value));
     }
+    if let Some(why) = &of.uncompressed {
+        out.row("coding", &cited(why));
+    }
     if let Some(judgement) = &of.judgement {
         judged(out, judgement);
     }
 }
 
 fn judged(out: &mut Columns, of: &Judgement) {
-    out.row(if of.stored { "stored" } else { "not stored" }, &cited(&of.reason));
+    out.row(if of.stored { "to be stored" } else { "not stored" }, &cited(&of.reason));
     if let Some(help) = &of.help {
         out.row("what helps", help);
     }
@@ -340,10 +376,15 @@ fn judged(out: &mut Columns, of: &Judgement) {
             (Some(_), []) => format!("{entry}, which takes everything."),
             (Some(_), conditions) => format!("{entry}: {}.", conditions.join(", ")),
         };
-        out.row("goes to", &format!("{}: {wanted}", kept_in(&place.store, &place.places)));
+        out.row("will go to", &format!("{}: {wanted}", kept_in(&place.store, &place.places)));
         if let Some(why) = &place.held_back {
             out.row("  only there", &cited(why));
         }
+    }
+    if !of.cookies_withheld.is_empty() {
+        let names = of.cookies_withheld.join(", ");
+        let told = format!("the cookies {names}: the client of the fetch alone is sent them");
+        out.row("without", &told);
     }
     if !of.vary.is_empty() {
         out.row("varies by", &format!("{} {}", of.vary.join(", "), tied("[RFC 9111 4.1]")));
@@ -358,7 +399,7 @@ fn removal(out: &mut Columns, of: &Explanation) {
     if of.removal.is_empty() {
         return;
     }
-    out.part("What removes or renews it");
+    out.part("What will remove or renew it");
     for reason in &of.removal {
         out.item(&cited(reason));
     }

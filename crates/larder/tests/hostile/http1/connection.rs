@@ -98,8 +98,8 @@ fn dropped(cases: &mut Vec<Case>) {
         "Keep-Alive: timeout=100",
         "Proxy-Connection: keep-alive",
         "Proxy-Connection: close",
-        "TE: trailers",
         "TE: gzip, chunked",
+        "TE: trailersx",
         "Trailer: X",
         "Trailer: Content-Length",
         "Proxy-Authorization: Basic eA==",
@@ -140,6 +140,11 @@ fn dropped(cases: &mut Vec<Case>) {
         "X_HTTP_Method_Override: DELETE",
     ] {
         cases.push(Case::sent(&format!("dropped: {line}"), get(&format!("{line}\r\n")), LINE));
+    }
+    // It is told in larder's own words, and nothing else of the field.
+    for line in ["TE: trailers", "TE: gzip;q=0.5, Trailers", "TE: trailers\r\nTE: x"] {
+        let told = ["te: trailers", "connection: te"];
+        cases.push(Case::sent(&format!("told: {line}"), get(&format!("{line}\r\n")), LINE).fields(&told));
     }
     let twice = "X-Forwarded-Host: a.test\r\nX-Forwarded-Host: evil.test\r\nX-Forwarded-For:\r\nForwarded: x\r\nForwarded: y\r\n";
     cases.push(Case::sent("dropped: every line of them", get(twice), LINE));

@@ -128,7 +128,6 @@ pub(crate) fn invariants(seen: &Seen, may_break: bool) -> Outcome {
         "proxy-connection",
         "proxy-authorization",
         "proxy-authenticate",
-        "te",
         "trailer",
         "expect",
         "http2-settings",
@@ -143,8 +142,12 @@ pub(crate) fn invariants(seen: &Seen, may_break: bool) -> Outcome {
     }
     let upgrade = seen.fields.first("upgrade");
     same("upgrade is websocket's", &upgrade.is_none_or(|value| value == "websocket"), &true)?;
+    let te: Vec<&str> = seen.fields.all("te").collect();
+    same("TE says trailers or nothing", &matches!(te.as_slice(), [] | ["trailers"]), &true)?;
     let option = seen.fields.first("connection");
-    let plain = option.is_none() || (option == Some("upgrade") && upgrade.is_some());
+    let plain = option.is_none()
+        || (option == Some("upgrade") && upgrade.is_some())
+        || (option == Some("te") && !te.is_empty());
     same("Connection says nothing else", &plain, &true)?;
     let only = |name| {
         let mut values = seen.fields.all(name);

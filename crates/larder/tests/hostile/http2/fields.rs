@@ -28,7 +28,6 @@ fn of_the_connection() -> Vec<Case> {
     .map(|(name, value)| Case::reset(format!("{name}: {value}"), PROTOCOL_ERROR, get("/", &[(name, value)])))
     .collect();
     for (name, value) in [
-        ("te", "trailers"),
         ("trailer", "x"),
         ("http2-settings", "AAMAAABk"),
         ("proxy-authorization", "Basic x"),
@@ -44,6 +43,10 @@ fn of_the_connection() -> Vec<Case> {
             get("/", &[(name, value)]),
         ));
     }
+    cases.push(
+        Case::sent("te: trailers is told", "GET / HTTP/1.1", get("/", &[("te", "trailers")]))
+            .fields(&["te: trailers", "connection: te"]),
+    );
     cases.push(Case::status("an unknown expectation", 417, get("/", &[("expect", "200-ok")])));
     cases
 }

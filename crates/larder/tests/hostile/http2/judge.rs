@@ -156,12 +156,9 @@ pub fn invariants(seen: &Seen) -> Outcome {
     let framings = count("content-length") + count("transfer-encoding");
     same("at most one framing", &(framings < 2), &true)?;
     for name in [
-        "connection",
         "keep-alive",
         "proxy-connection",
         "proxy-authorization",
-        "te",
-        "trailer",
         "upgrade",
         "expect",
         "http2-settings",
@@ -172,6 +169,10 @@ pub fn invariants(seen: &Seen) -> Outcome {
     ] {
         same(name, &count(name), &0)?;
     }
+    same("trailer", &(count("trailer") <= count("transfer-encoding")), &true)?;
+    let told = (seen.fields.first("te"), seen.fields.first("connection"), count("te") + count("connection"));
+    let plain = matches!(told, (None, None, 0) | (Some("trailers"), Some("te"), 2));
+    same("te is trailers, or nothing", &plain, &true)?;
     let pseudo = seen.fields.0.iter().any(|(name, _)| name.starts_with(':'));
     same("pseudo-fields", &pseudo, &false)
 }

@@ -62,7 +62,7 @@ impl House {
         let config = format!(
             "listen = [\"127.0.0.1:0\"]\nadmin = false\nworkers = 1\n{top}\n\
              [origins.app]\nservers = [\"{}\"]\n{limits}\nidle = \"300ms\"\n\
-             [[site]]\norigin = \"app\"\n{site}\n",
+             [[site]]\norigin = \"app\"\nhead = \"pass\"\n{site}\n",
             origin.url()
         );
         let checked = larder_config::parse(&config, "case", Path::new("."));

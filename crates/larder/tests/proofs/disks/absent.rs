@@ -82,7 +82,9 @@ async fn state(larder: &Process, disk: &Path) -> (String, String) {
         serde_json::from_slice(&run(larder, &["stats", "--json"]).await.stdout).unwrap();
     let tiers = stats["stores"][0]["tiers"].as_array().unwrap();
     let tier = tiers.iter().find(|tier| tier["disk"] == name).unwrap();
-    (line.split_whitespace().last().unwrap().to_owned(), tier["state"].as_str().unwrap().to_owned())
+    let mut words = line.split_whitespace();
+    let told = words.find(|word| ["ok", "absent", "failing", "no-room"].contains(word));
+    (told.unwrap().to_owned(), tier["state"].as_str().unwrap().to_owned())
 }
 
 fn both(word: &str) -> (String, String) {

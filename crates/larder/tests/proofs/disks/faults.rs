@@ -239,7 +239,7 @@ async fn a_disk_that_is_slow_slows_nobody_down() {
         return running.end().await;
     }
     let queued = running.sum("larder_disk_queued_bytes").await;
-    assert!(queued <= 8 << 20, "{queued} bytes wait");
+    assert!(queued <= super::QUEUED_BYTES_MAX, "{queued} bytes wait");
     drop(injecting);
     running.writes().await;
     running.serves(ANSWERS).await;

@@ -7,8 +7,9 @@ mod absent;
 mod catalogue;
 mod crash;
 mod faults;
+mod large;
 mod load;
-mod mounted;
+pub(crate) mod mounted;
 mod origin;
 mod slow;
 mod throttle;
@@ -22,6 +23,9 @@ use larder_store::disk::fsck;
 const LAYOUTS: [&str; 4] = ["single", "mirror", "stripe", "hash"];
 /// The smallest that can be had: segments of 1 MiB.
 const DISK_SIZE: &str = "16MiB";
+
+/// What may wait for one disk: what its queue has of its own, and a quarter of the store's memory.
+const QUEUED_BYTES_MAX: u64 = (8 << 20) + (2 << 20);
 
 /// What random choices are drawn from; LARDER_SEED repeats those of another run.
 fn seed() -> String {

@@ -12,13 +12,18 @@ const IMAGE_BYTES: u64 = 48 << 20;
 const SHUT_DOWN: &str = "import fcntl, os, struct, sys; \
      fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack('I', 2))";
 
+/// Prints where a block of a file lies on its device, in bytes.
+const PLACE_OF: &str = "import fcntl, os, struct, sys; file = os.open(sys.argv[1], os.O_RDONLY); \
+     block = struct.unpack('i', fcntl.ioctl(file, 1, struct.pack('i', int(sys.argv[2]))))[0]; \
+     size = struct.unpack('i', fcntl.ioctl(file, 2, struct.pack('i', 0)))[0]; print(block * size)";
+
 /// Says that a test is not made here, and why.
-pub(super) fn skip(why: &str) {
+pub(crate) fn skip(why: &str) {
     println!("skipped: {why}");
 }
 
 /// A mounted file system.
-pub(super) struct Mounted {
+pub(crate) struct Mounted {
     path: PathBuf,
     device: Option<String>,
     _folder: tempfile::TempDir,
@@ -37,7 +42,7 @@ fn runs(command: &str, arguments: &[&str]) -> bool {
 
 impl Mounted {
     /// A tmpfs of this size.
-    pub(super) fn tmpfs(size: &str) -> Option<Self> {
+    pub(crate) fn tmpfs(size: &str) -> Option<Self> {
         let (folder, path) = place();
         let size = format!("size={size}");
         let is_mounted = runs("mount", &["-t", "tmpfs", "-o", &size, "larder-test", path.to_str()?]);
@@ -45,26 +50,31 @@ impl Mounted {
     }
 
     /// An ext4 on a loop device, mounted with these options.
-    pub(super) fn ext4(options: &str) -> Option<Self> {
+    pub(crate) fn ext4(options: &str) -> Option<Self> {
+        Self::ext4_made_with(&[], options)
+    }
+
+    /// The same, made with further arguments.
+    pub(crate) fn ext4_made_with(arguments: &[&str], options: &str) -> Option<Self> {
         let (folder, path) = place();
         let image = folder.path().join("image");
         std::fs::File::create(&image).ok()?.set_len(IMAGE_BYTES).ok()?;
         let device = Command::new("losetup").args(["--find", "--show"]).arg(&image).output().ok()?;
         let device = String::from_utf8(device.stdout).ok()?.trim().to_owned();
         let mounted = Self { path, device: Some(device.clone()), _folder: folder };
-        let made = runs("mkfs.ext4", &["-q", "-F", &device])
+        let made = runs("mkfs.ext4", &[arguments, &["-q", "-F", &device]].concat())
             && runs("mount", &["-o", options, &device, mounted.path.to_str()?]);
         made.then_some(mounted)
     }
 
     /// Its device, `7:0` as the kernel numbers it.
-    pub(super) fn device_number(&self) -> Option<String> {
+    pub(crate) fn device_number(&self) -> Option<String> {
         let name = self.device.as_deref()?.strip_prefix("/dev/")?;
         Some(std::fs::read_to_string(format!("/sys/block/{name}/dev")).ok()?.trim().to_owned())
     }
 
     /// Everything that was written is on the device, and nothing of these files in memory; says whether that can be done.
-    pub(super) fn forget(&self, folder: &Path) -> bool {
+    pub(crate) fn forget(&self, folder: &Path) -> bool {
         let forget = |path: PathBuf| -> std::io::Result<()> {
             let file = std::fs::File::open(path)?;
             file.sync_all()?;
@@ -74,18 +84,48 @@ impl Mounted {
         files.all(|path| forget(path).is_ok())
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where a block of a file lies on the device, in bytes.
+    pub(crate) fn place_of(&self, file: &Path, block: u32) -> Option<u64> {
+        let mut python = Command::new("python3");
+        let printed = python.args(["-c", PLACE_OF]).arg(file).arg(block.to_string()).output().ok()?;
+        String::from_utf8(printed.stdout).ok()?.trim().parse().ok()
+    }
+
+    /// The device loses what lies behind `from`: reading it fails.
+    pub(crate) fn lose(&self, from: u64) {
+        let image = std::fs::OpenOptions::new().write(true).open(self._folder.path().join("image"));
+        image.unwrap().set_len(from).unwrap();
+    }
+
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Changes how it is mounted; says whether that went well.
+    pub(crate) fn remount(&self, options: &str) -> bool {
+        self.path.to_str().is_some_and(|path| runs("mount", &["-o", options, path]))
+    }
+
+    /// Everything that was written so far is on the device.
+    pub(crate) fn sync(&self) {
+        let root = std::fs::File::open(&self.path).unwrap();
+        rustix::fs::syncfs(root).unwrap();
+    }
+
+    /// Unmounts it and mounts it again: what is there then is what a crash has left. Nobody may use it any more.
+    pub(crate) fn mount_again(&self) {
+        let (device, path) = (self.device.as_deref().unwrap(), self.path.to_str().unwrap());
+        assert!(runs("umount", &[path]) && runs("mount", &[device, path]), "it cannot be mounted again");
+    }
+
     /// Makes everything fail from now on; says whether that can be done.
-    pub(super) fn shut_down(&self) -> bool {
+    pub(crate) fn shut_down(&self) -> bool {
         self.path.to_str().is_some_and(|path| runs("python3", &["-c", SHUT_DOWN, path]))
     }
 
     /// Tells the file system that it has found an error, upon which it allows no more writes where it was mounted so; says
     /// whether that can be done. (A remount would be refused: files are open for writing.)
-    pub(super) fn make_read_only(&self) -> bool {
+    pub(crate) fn make_read_only(&self) -> bool {
         let Some(name) = self.device.as_deref().and_then(|device| device.strip_prefix("/dev/")) else {
             return false;
         };

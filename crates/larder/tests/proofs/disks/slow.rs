@@ -91,7 +91,7 @@ async fn what_a_slow_disk_does_not_take_is_served_and_not_stored() {
     if refused == 0 && is_too_fast(written, took, WRITES_PER_S) {
         return skip("the throttle does not hold");
     }
-    assert!(refused > 0 && queued <= 8 << 20);
+    assert!(refused > 0 && queued <= super::QUEUED_BYTES_MAX);
     assert_eq!(metrics.sum("larder_disk_failing"), 0, "slow is not broken");
     // Each was asked for once, and came at the clients' pace.
     assert_eq!(origin.gets(), RESOURCES as u64);

@@ -7,7 +7,11 @@ use larder_proxy::explain::{
 };
 
 use super::super::columns::WIDTH;
-use super::{left, span, text};
+use super::{left, span};
+
+fn text(of: &Explanation) -> String {
+    super::text(of, WIDTH)
+}
 
 fn reason(token: &str, sentence: &str, section: &str) -> Reason {
     Reason { token: token.to_owned(), sentence: sentence.to_owned(), section: section.to_owned() }
@@ -40,6 +44,7 @@ fn response(selected: bool) -> StoredResponse {
     StoredResponse {
         selected,
         invalidated: false,
+        gone: false,
         status: 200,
         body_bytes: 10,
         store: "big".to_owned(),
@@ -51,10 +56,14 @@ fn response(selected: bool) -> StoredResponse {
             stored: (!selected).then(|| "fr".to_owned()),
             asked: Some("de".to_owned()),
         }],
+        content_encoding: None,
+        uncompressed: None,
         etag: Some("\"v\"".to_owned()),
         last_modified: None,
         freshness: freshness(58),
         groups: Vec::new(),
+        cookies: Vec::new(),
+        cookies_withheld: Vec::new(),
     }
 }
 
@@ -78,10 +87,12 @@ fn hit() -> Explanation {
             rules: 3,
             cache: true,
             origin: Some("app".to_owned()),
+            host: Some("client".to_owned()),
             servers: Vec::new(),
             refresh_ahead: false,
             collapse_wait_seconds: None,
             min_uses: 1,
+            websocket: None,
         },
         key: Some(Key {
             text: "http://a.example/x?b".to_owned(),
@@ -109,6 +120,7 @@ fn hit() -> Explanation {
                 window: None,
             }],
             refresh_ahead_seconds: None,
+            last_time: None,
             uses: None,
         },
         origin: None,
@@ -160,7 +172,7 @@ fn a_hit_is_told_in_the_order_of_its_decision() {
    hit           What is stored is fresh. [RFC 9111 4]
    origin dead   no stale use. It has been stale for too long. [RFC 9111 4.2.4]
 
-6  What removes or renews it
+6  What will remove or renew it
    - In 58 s it is stale. [RFC 9111 4.2]
 
 7  Cache-Status
@@ -172,6 +184,7 @@ fn a_hit_is_told_in_the_order_of_its_decision() {
 #[test]
 fn an_answer_that_is_not_stored_is_told_with_what_would_help() {
     let judgement = Judgement {
+        cookies_withheld: Vec::new(),
         stored: false,
         shared: false,
         reason: reason("private", "It says private: it is for one client.", "RFC 9111 5.2.2.7"),
@@ -187,6 +200,7 @@ fn an_answer_that_is_not_stored_is_told_with_what_would_help() {
         status: Some(200),
         seconds: Some(0.0123),
         fields: vec![field("cache-control", "private")],
+        uncompressed: Some(reason("uncompressed", "It could be smaller.", "RFC 9110 12.5.3")),
         judgement: Some(judgement),
     };
     let told = text(&Explanation { origin: Some(origin), ..hit() });
@@ -194,6 +208,7 @@ fn an_answer_that_is_not_stored_is_told_with_what_would_help() {
 6  The origin's answer
    status        200 from app after 12 ms; nothing of it was stored
                  cache-control: private
+   coding        It could be smaller. [RFC 9110 12.5.3]
    not stored    It says private: it is for one client. [RFC 9111 5.2.2.7]
    what helps    Say public instead.
    varies by     accept [RFC 9111 4.1]
@@ -201,7 +216,7 @@ fn an_answer_that_is_not_stored_is_told_with_what_would_help() {
                  Something gives it. [RFC 1]
      loses       c: d (would be 7200 s (2 h)) [RFC 2]
 
-7  What removes";
+7  What will remove";
     assert!(told.contains(expected), "{told}");
 }
 
@@ -217,6 +232,7 @@ fn an_answer_that_would_be_stored_is_told_with_where_it_goes() {
             held_back,
         };
         let judgement = Judgement {
+            cookies_withheld: Vec::new(),
             stored: true,
             shared: true,
             reason: reason("stored", "It is stored.", "RFC 9111 3"),
@@ -232,16 +248,17 @@ fn an_answer_that_would_be_stored_is_told_with_where_it_goes() {
             status: Some(200),
             seconds: Some(0.0123),
             fields: Vec::new(),
+            uncompressed: None,
             judgement: Some(judgement),
         };
         text(&Explanation { origin: Some(origin), ..hit() })
     };
     let why = reason("failing", "The disk has failed.", "configuration");
     for (told, expected) in [
-        (told(None, &[], None), "   goes to       big (memory, /a): The rule names it.\n   lifetime"),
+        (told(None, &[], None), "   will go to    big (memory, /a): The rule names it.\n   lifetime"),
         (
             told(Some(2), &["type video/*", "status 200"], Some(why)),
-            "   goes to       big (memory, /a): place, entry 2: type video/*, status 200.\n     only there  \
+            "   will go to    big (memory, /a): place, entry 2: type video/*, status 200.\n     only there  \
              The disk has failed. [configuration]\n   lifetime",
         ),
         (told(Some(1), &[], None), "big (memory, /a): place, entry 1, which takes everything.\n"),
@@ -271,19 +288,19 @@ fn what_a_rule_adds_to_freshness_is_told_where_it_holds() {
     });
     let told = text(&of);
     for expected in [
-        "   refresh ahead what is in use is refreshed before its lifetime ends\n",
+        "   refresh ahead what is in use will be refreshed before its lifetime ends\n",
         "   collapse wait who has waited 500 ms for another's fetch may go alone, one a second\n",
-        "   min uses      stored only once its URL was asked for 3 times lately\n",
-        "                 Something gives it. [RFC 1]\n     jitter      has shortened it from 66 s (1.1 min)\n",
+        "   min uses      will be stored only once its URL was asked for 3 times lately\n",
+        "                 Something gives it. [RFC 1]\n     jitter      shortened it from 66 s (1.1 min)\n",
         "   hit           What is stored is fresh. [RFC 9111 4]\n   uses          2 lately, with this one; 3 are asked for\n",
-        "   ahead         in 48 s a use begins to refresh it\n",
+        "   ahead         the first use in 48 s or later will begin to refresh it\n",
         "[RFC 9111 4.2.4]\n                 for 3600 s (1 h) past its lifetime, from stale_if_dead = 3600s\n",
         "   meanwhile     stale use allowed. It says so. [RFC 5861 3]\n                 for 250 ms past",
     ] {
         assert!(told.contains(expected), "{expected}\n{told}");
     }
     of.decision.refresh_ahead_seconds = Some(0.0);
-    assert!(text(&of).contains("   ahead         it ends soon: the next use begins to refresh it\n"));
+    assert!(text(&of).contains("   ahead         it ends soon: the next use will begin to refresh it\n"));
 }
 
 #[test]
@@ -334,6 +351,8 @@ fn no_line_is_wider_than_the_page_and_nothing_from_outside_steers_the_terminal()
     told.stored.responses[1].etag = Some("\u{1b}[31mred".to_owned());
     told.decision.reason.sentence = "word ".repeat(60);
     told.cache_status = format!("larder; key=\"{}\"", "k".repeat(50));
+    let narrow = super::text(&told, 80);
+    assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
     let text = text(&told);
     assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");

@@ -1,0 +1,63 @@
+//! The thread that writes messages. It may block as long as stderr does: only the end of the process waits for it, and that with a
+//! limit.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::Instant;
+
+use super::EVERY;
+
+/// What waits to be written.
+pub(super) enum Line {
+    Text(String),
+    /// Asks for a sign once all before it is written.
+    Flush(SyncSender<()>),
+}
+
+pub(super) struct Writer<W> {
+    lines: Receiver<Line>,
+    sink: W,
+    /// A write failed, maybe inside a line; the next one starts on a line of its own.
+    is_torn: bool,
+    dropped: Arc<AtomicU64>,
+}
+
+impl<W: Write> Writer<W> {
+    pub(super) fn new(lines: Receiver<Line>, sink: W, dropped: Arc<AtomicU64>) -> Self {
+        Self { lines, sink, is_torn: false, dropped }
+    }
+
+    /// Writes until all senders are gone.
+    pub(super) fn run(mut self, overdue: impl Fn() -> Vec<String>) {
+        let mut checked = Instant::now();
+        loop {
+            let next = self.lines.recv_timeout(EVERY.saturating_sub(checked.elapsed()));
+            if let Ok(Line::Text(text)) = &next {
+                self.write(text);
+            }
+            if !matches!(next, Ok(Line::Text(_))) || checked.elapsed() >= EVERY {
+                checked = Instant::now();
+                overdue().iter().for_each(|text| self.write(text));
+            }
+            match next {
+                Ok(Line::Flush(done)) => {
+                    let _ = self.sink.flush();
+                    let _ = done.send(());
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Line::Text(_)) | Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// What cannot be written is lost and counted, there is nowhere to say so.
+    fn write(&mut self, text: &str) {
+        let separated = if self.is_torn { self.sink.write_all(b"\n") } else { Ok(()) };
+        self.is_torn = separated.and_then(|()| self.sink.write_all(text.as_bytes())).is_err();
+        if self.is_torn {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Whether what a fetch brought is stored: known when its body has ended, and told then to whoever has to write it down.
+//!
+//! In: the outcome, once; the first word counts. Out: that word, at once where it is known, else when it is. A verdict that
+//! is dropped without one says that the body was incomplete, so that nobody waits for ever. The lock is held for moves of
+//! a few words; who waits is called without it.
+
+use parking_lot::Mutex;
+
+/// What became of it: stored, or why not, in a word.
+pub(crate) type Outcome = Result<(), &'static str>;
+
+/// Of a fetch that ended without saying so.
+const LOST: &str = "incomplete";
+
+type Waiting = Box<dyn FnOnce(Outcome) + Send>;
+
+/// One fetch's verdict.
+pub(crate) struct Verdict(Mutex<State>);
+
+enum State {
+    Open(Vec<Waiting>),
+    Settled(Outcome),
+}
+
+impl Default for Verdict {
+    fn default() -> Self {
+        Self(Mutex::new(State::Open(Vec::new())))
+    }
+}
+
+impl std::fmt::Debug for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Verdict")
+    }
+}
+
+impl Verdict {
+    /// Says what became of it, unless that has been said.
+    pub(crate) fn settle(&self, outcome: Outcome) {
+        let mut state = self.0.lock();
+        let State::Open(waiting) = &mut *state else { return };
+        let waiting = std::mem::take(waiting);
+        *state = State::Settled(outcome);
+        drop(state);
+        waiting.into_iter().for_each(|then| then(outcome));
+    }
+
+    /// Calls `then` with what became of it, as soon as that is known.
+    pub(crate) fn when_settled(&self, then: impl FnOnce(Outcome) + Send + 'static) {
+        let mut state = self.0.lock();
+        match &mut *state {
+            State::Open(waiting) => waiting.push(Box::new(then)),
+            State::Settled(outcome) => {
+                let outcome = *outcome;
+                drop(state);
+                then(outcome);
+            }
+        }
+    }
+}
+
+impl Drop for Verdict {
+    fn drop(&mut self) {
+        self.settle(Err(LOST));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn check(say: impl FnOnce(Verdict), expected: Outcome) {
+        let (verdict, told) = (Verdict::default(), Arc::new(AtomicU32::new(0)));
+        for _ in 0..2 {
+            let told = Arc::clone(&told);
+            verdict.when_settled(move |outcome| {
+                assert_eq!(outcome, expected);
+                told.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        say(verdict);
+        assert_eq!(told.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn everybody_is_told_the_first_word_or_that_there_was_none() {
+        check(|verdict| verdict.settle(Ok(())), Ok(()));
+        check(drop, Err(LOST));
+        check(
+            |verdict| {
+                verdict.settle(Err("queue-full"));
+                verdict.settle(Ok(()));
+                verdict.when_settled(|outcome| assert_eq!(outcome, Err("queue-full")));
+            },
+            Err("queue-full"),
+        );
+    }
+}

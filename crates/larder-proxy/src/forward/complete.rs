@@ -1,0 +1,85 @@
+//! A stored part that lies on disks, and the rest of it, which is arriving: the whole, as if the origin had sent it
+//! (RFC 9111 3.4).
+//!
+//! In: the part, what it lacks, and the origin's answer for the first gap, or for everything. Out: a growing body that has the
+//! part's pieces already, and the answer that fills it. Nothing of the part is read or written again.
+//! Everything is made sure of before anybody is told: what cannot be completed is fetched as a whole.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use larder_cache::part::{Gap, is_of, whole_fields};
+use larder_cache::{ExchangeTimes, Storability};
+use larder_http::body::{Body, BodyError, Stream};
+use larder_origin::OriginResponse;
+use larder_store::{Growing, StoredResponse};
+
+use super::{Job, ask, judge};
+use crate::collapse::FlightGuard;
+use crate::fetch;
+use crate::fill::{AskAgain, Rest, without};
+
+/// Whether an answer with everything is as good as one with the gaps.
+pub(super) fn is_same_whole(part: &StoredResponse, gap: &Gap, answer: &OriginResponse) -> bool {
+    let announced = answer.body.length().or(answer.content_length);
+    answer.status == StatusCode::OK && announced == Some(gap.complete) && is_of(&part.head, &answer.fields)
+}
+
+/// The part's body as one that grows, and the answer as that of the whole. `None` where it may not be stored, or the part is not
+/// there any more.
+pub(super) fn seed(
+    job: &Job,
+    guard: &FlightGuard,
+    (part, gap): (&Arc<StoredResponse>, Gap),
+    answer: OriginResponse,
+    times: ExchangeTimes,
+) -> Option<(Arc<Growing>, OriginResponse)> {
+    let complete = gap.complete;
+    let is_whole = answer.status == StatusCode::OK;
+    let fields = whole_fields(&part.head.all_fields(), &answer.fields);
+    let whole = OriginResponse {
+        status: StatusCode::OK,
+        fields,
+        content_length: Some(complete),
+        body: Body::Empty,
+        ..answer
+    };
+    let Storability::Storable(_) = judge(guard.request(), &whole, times, &job.settings.policy) else {
+        return None;
+    };
+    let (store, _) = job.settings.place_for(whole.status, &whole.fields, Some(complete));
+    let runs = part.head.part.as_ref()?.runs();
+    let growing = Growing::complete(store, guard.key(), &part.body, runs, complete)?;
+    let stream: Stream = match is_whole {
+        true => Box::pin(without(gap, answer.body)),
+        false => {
+            let again = asking(job, guard, part, &gap);
+            Box::pin(Rest::new(gap, answer.body, again))
+        }
+    };
+    Some((growing, OriginResponse { body: Body::Stream { length: Some(complete), stream }, ..whole }))
+}
+
+/// How the further gaps are asked for: as the first was, by the same request.
+fn asking(job: &Job, guard: &FlightGuard, part: &Arc<StoredResponse>, gap: &Gap) -> AskAgain {
+    let (worker, furnished, part) = (Arc::clone(&job.worker), Arc::clone(&job.furnished), Arc::clone(part));
+    let (head, content, gap) = (Arc::clone(guard.request()), job.content.clone(), gap.clone());
+    let (origin, hop, affinity) = (job.origin, job.hop, job.affinity);
+    Box::new(move |number| {
+        let mut request = fetch::outgoing(&head, content.clone().into(), false, (hop, affinity), None);
+        gap.request_fields(number, &part.head, &mut request.fields);
+        let (worker, furnished) = (Arc::clone(&worker), Arc::clone(&furnished));
+        let (part, gap) = (Arc::clone(&part), gap.clone());
+        Box::pin(async move {
+            let (answer, _) = ask(&worker, &furnished, origin, request).await.map_err(|_| BodyError::Lost)?;
+            let is_it = answer.status == StatusCode::PARTIAL_CONTENT
+                && gap.filled_by(number, &part.head, &answer.fields);
+            match is_it {
+                true => Ok(answer.body),
+                // A failure of the origin says nothing about the part; anything else says that it is outdated.
+                false if answer.status.is_server_error() => Err(BodyError::Lost),
+                false => Err(BodyError::Framing),
+            }
+        })
+    })
+}

@@ -1,0 +1,202 @@
+//! What was invalidated without being looked for: bases of keys and cache groups, each with a number.
+//!
+//! In: hashes of bases and of group tags, with the number and the moment of an invalidation. Out: what that means for a
+//! response of which the number is known. A stored response is compared when it is found; nothing is edited.
+//! A look reads one number per hash: the highest of all entries that share its slot. Only where that is above the
+//! response's own number is there a lock. The number of a new entry is taken under that lock, so that entries of one
+//! slot are entered in the order of their numbers and "nothing above 7 concerns it" stays true.
+//! Bounded: where a shard is full its oldest entry goes, and its number becomes the shard's floor. A response below it
+//! is validated before it is used and stands in for nothing: too much is asked of the origin then, and nothing
+//! outdated is served.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use larder_cache::Validity;
+use parking_lot::RwLock;
+
+/// Numbers that a look may read without a lock; 32 KiB.
+const SLOTS: usize = 4096;
+const SHARDS: usize = 256;
+/// Entries of a shard; what a table of 512 places holds. 114 688 of them are about 4 MiB.
+const ENTRIES_MAX: usize = 448;
+
+/// What an invalidation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The response is not used again before a validation. The moment is on the monotonic clock; `None` is unknown.
+    Validate(Option<Duration>),
+    /// It is not used again at all.
+    Remove,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    removed: u64,
+    invalidated: u64,
+    /// Milliseconds, plus one; zero where it is unknown.
+    since_ms: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    entries: HashMap<u64, Entry, foldhash::fast::RandomState>,
+    floor: u64,
+}
+
+/// The table. Shared by all workers.
+#[derive(Debug)]
+pub(super) struct Table {
+    latest: Box<[AtomicU64]>,
+    shards: Box<[RwLock<Shard>]>,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self {
+            latest: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+        }
+    }
+}
+
+impl Table {
+    /// The highest number of all entries that share a slot with this hash.
+    #[inline]
+    pub(super) fn latest(&self, hash: u64) -> u64 {
+        self.latest[hash as usize % SLOTS].load(Ordering::Acquire)
+    }
+
+    fn shard(&self, hash: u64) -> &RwLock<Shard> {
+        &self.shards[hash as usize % SHARDS]
+    }
+
+    /// What the table says of a response with this number, and how far it was known then.
+    pub(super) fn validity(&self, hash: u64, number: u64) -> (Validity, u64) {
+        let shard = self.shard(hash).read();
+        let latest = self.latest(hash);
+        let of_floor = match number < shard.floor {
+            true => Validity::Invalid { since: None },
+            false => Validity::Good,
+        };
+        let of_entry = shard.entries.get(&hash).map_or(Validity::Good, |entry| entry.validity(number));
+        (of_floor.and(of_entry), latest)
+    }
+
+    /// Enters an invalidation under the number that `next` gives, and gives that.
+    pub(super) fn note(&self, hash: u64, how: How, next: impl FnOnce() -> u64) -> u64 {
+        let mut shard = self.shard(hash).write();
+        let number = next();
+        if shard.entries.len() >= ENTRIES_MAX
+            && !shard.entries.contains_key(&hash)
+            && let Some((oldest, last)) = shard.oldest()
+        {
+            shard.entries.remove(&oldest);
+            self.raise(&mut shard, hash, last);
+        }
+        let entry = shard.entries.entry(hash).or_default();
+        match how {
+            How::Remove => entry.removed = entry.removed.max(number),
+            How::Validate(since) if number > entry.invalidated => {
+                let ms = |since: Duration| u64::try_from(since.as_millis()).unwrap_or(u64::MAX - 1) + 1;
+                entry.since_ms = since.map_or(0, ms);
+                entry.invalidated = number;
+            }
+            How::Validate(_) => {}
+        }
+        self.latest[hash as usize % SLOTS].fetch_max(number, Ordering::AcqRel);
+        number
+    }
+
+    /// Nothing with a smaller number is proven to be good.
+    pub(super) fn note_all(&self, number: u64) {
+        for (index, shard) in self.shards.iter().enumerate() {
+            self.raise(&mut shard.write(), index as u64, number);
+        }
+    }
+
+    /// Raises the floor of the shard of `hash`. Everything that is in one of its slots has to look at it.
+    fn raise(&self, shard: &mut Shard, hash: u64, floor: u64) {
+        shard.floor = shard.floor.max(floor);
+        let slots = self.latest.iter().skip(hash as usize % SHARDS).step_by(SHARDS);
+        slots.for_each(|latest| {
+            latest.fetch_max(floor, Ordering::AcqRel);
+        });
+    }
+}
+
+impl Shard {
+    /// The entry that was entered first, and its number.
+    fn oldest(&self) -> Option<(u64, u64)> {
+        let number = |entry: &Entry| entry.removed.max(entry.invalidated);
+        let entries = self.entries.iter().map(|(hash, entry)| (*hash, number(entry)));
+        entries.min_by_key(|(_, number)| *number)
+    }
+}
+
+impl Entry {
+    fn validity(&self, number: u64) -> Validity {
+        if self.removed > number {
+            return Validity::Gone;
+        }
+        match self.invalidated > number {
+            true => Validity::Invalid { since: self.since_ms.checked_sub(1).map(Duration::from_millis) },
+            false => Validity::Good,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: Option<Duration> = Some(Duration::from_secs(9));
+    const INVALID: Validity = Validity::Invalid { since: AT };
+    const UNPROVEN: Validity = Validity::Invalid { since: None };
+
+    fn validity(table: &Table, hash: u64, number: u64) -> Validity {
+        let (validity, latest) = table.validity(hash, number);
+        // What is told without a lock is never better.
+        assert!(latest > number || validity == Validity::Good, "{hash} {number}");
+        validity
+    }
+
+    #[test]
+    fn a_response_is_good_as_long_as_its_number_is_not_below_the_entrys() {
+        let table = Table::default();
+        table.note(1, How::Validate(AT), || 5);
+        table.note(2, How::Remove, || 6);
+        table.note(2, How::Validate(AT), || 7);
+        for (hash, number, expected) in [
+            (1, 4, INVALID),
+            (1, 5, Validity::Good),
+            (2, 5, Validity::Gone),
+            (2, 6, INVALID),
+            (2, 7, Validity::Good),
+            (3, 0, Validity::Good),
+            (1 + SLOTS as u64, 0, Validity::Good),
+        ] {
+            assert_eq!(validity(&table, hash, number), expected, "{hash} {number}");
+        }
+        table.note(1, How::Validate(None), || 4);
+        assert_eq!(validity(&table, 1, 4), INVALID, "a later one is not undone by an earlier one");
+    }
+
+    #[test]
+    fn what_has_no_room_is_validated() {
+        let table = Table::default();
+        let of_one_shard = |k: u64| k * SHARDS as u64;
+        for k in 0..=ENTRIES_MAX as u64 {
+            table.note(of_one_shard(k), How::Validate(AT), || k + 1);
+        }
+        let other = of_one_shard(9999);
+        assert_eq!(validity(&table, other, 0), UNPROVEN, "the first has made room");
+        assert_eq!(validity(&table, other, 1), Validity::Good);
+        assert_eq!(validity(&table, of_one_shard(1), 1), INVALID);
+        assert_eq!(validity(&table, 1, 0), Validity::Good, "of another shard");
+        table.note_all(1000);
+        assert_eq!(validity(&table, 1, 999), UNPROVEN);
+        assert_eq!(validity(&table, 1, 1000), Validity::Good);
+    }
+}

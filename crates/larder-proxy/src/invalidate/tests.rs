@@ -1,0 +1,64 @@
+//! Numbers, groups, and what an answer says of its own groups.
+
+use http::{HeaderMap, HeaderValue};
+
+use super::*;
+
+fn tags(groups: &str) -> GroupTags {
+    let head = crate::testing::request("/");
+    let said = HeaderValue::from_str(groups).unwrap_or_else(|error| panic!("{error}"));
+    let fields = HeaderMap::from_iter([(http::HeaderName::from_static("cache-groups"), said)]);
+    GroupTags::of(head.scheme, &head.authority, &fields)
+}
+
+#[test]
+fn numbers_go_on_above_those_of_disks_and_an_invalidation_before_that_is_noticed() {
+    let numbering = Numbering::default();
+    assert_eq!(numbering.continue_after(7), Some(7));
+    assert_eq!(numbering.continue_after(3), Some(7));
+    assert_eq!(numbering.continue_after(9), Some(9));
+    assert_eq!(numbering.next(), 10);
+    assert_eq!(numbering.continue_after(5), None);
+    assert_eq!(numbering.current(), 10);
+    assert_eq!(numbering.continue_after(20), None, "never again in this run");
+    assert_eq!(numbering.next(), 21);
+}
+
+#[test]
+fn what_was_fetched_before_its_groups_invalidation_is_not_good() {
+    for (how, expected) in
+        [(How::Remove, Validity::Gone), (How::Validate(None), Validity::Invalid { since: None })]
+    {
+        let numbering = Numbering::default();
+        let (both, other) = (tags("\"a\", \"b\""), tags("\"c\""));
+        assert_eq!(numbering.of_groups(&both, 0), Validity::Good);
+        assert_eq!(numbering.invalidate_groups((&tags("\"b\""), how), &GroupTags::default(), 0), (1, true));
+        for (tags, number, validity) in [
+            (&both, 0, expected),
+            (&both, 1, Validity::Good),
+            (&other, 0, Validity::Good),
+            (&GroupTags::default(), 0, Validity::Good),
+            (&tags("\"B\""), 0, Validity::Good),
+        ] {
+            assert_eq!(numbering.of_groups(tags, number), validity, "{number}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_invalidates_its_own_group_is_newer_than_that() {
+    let numbering = Numbering::default();
+    let own = tags("\"a\"");
+    assert_eq!(numbering.invalidate_groups((&own, How::Remove), &own, 0), (1, true));
+    assert_eq!(numbering.of_groups(&own, 1), Validity::Good);
+    assert_eq!(numbering.invalidate_groups((&own, How::Remove), &own, 0), (2, false), "another came first");
+}
+
+#[test]
+fn all_groups_may_go_at_once() {
+    let numbering = Numbering::default();
+    numbering.restore_all_groups(5);
+    assert_eq!(numbering.of_groups(&tags("\"a\""), 4), Validity::Gone);
+    assert_eq!(numbering.of_groups(&tags("\"a\""), 5), Validity::Good);
+    assert_eq!(numbering.of_groups(&GroupTags::default(), 4), Validity::Good);
+}

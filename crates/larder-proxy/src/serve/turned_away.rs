@@ -1,0 +1,49 @@
+//! A request that belongs nowhere: an unknown host, a path that climbs, a loop.
+//!
+//! In: its head and why. Out: the answer, which is larder's own. It has no site and no rule, but a line in the log, a place in the
+//! counters, and the same word in all of them, like every other answer.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use larder_http::fields::cache_status::{CacheStatus, Outcome};
+use larder_http::message::{RequestHead, Response};
+use larder_observe::{LogRecord, RouteId, Served};
+
+use crate::exchange::{Account, Receipt, tell_head};
+use crate::failure::Failure;
+use crate::proxy::Worker;
+use crate::respond;
+
+/// Answers it.
+pub(super) fn answer(
+    worker: &Arc<Worker>,
+    head: &RequestHead,
+    client: IpAddr,
+    failure: Failure,
+) -> (Response, Receipt) {
+    let (route, started) = (RouteId::default(), worker.proxy.clock.now());
+    worker.metrics.request(route, &head.method, failure.status);
+    worker.proxy.turned_away.note(failure.detail);
+    let mut response = respond::failure(failure);
+    let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
+    let line = worker.proxy.log_format().map(|format| {
+        let mut record = LogRecord::new(started.wall, client);
+        record.status = failure.status;
+        record.cache_status = Some(&status);
+        tell_head(head, &head.target, &mut record);
+        record.line(format)
+    });
+    response.head.cache_status = Some(status);
+    (
+        response,
+        Receipt(Some(Account {
+            route,
+            started,
+            served: Served::Local,
+            line,
+            known: (false, None),
+            verdict: None,
+        })),
+    )
+}

@@ -1,0 +1,84 @@
+//! What a store of plain files has whatever directory is in use: its settings and its figures.
+//!
+//! In: settings. Out: the same, with caps that a reload may change, and counters that go on where one directory takes the
+//! place of another. Deliberately absent: anything that is known of a directory.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use larder_http::time::Clock;
+use parking_lot::Mutex;
+
+use super::health::Health;
+use super::open::FilesSettings;
+use super::refusals::Refusals;
+use super::unreadable::Unreadable;
+use crate::backlog::Backlog;
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) stored: AtomicU64,
+    pub(super) renewed: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) evicted: AtomicU64,
+    pub(super) changed: AtomicU64,
+    pub(super) refusals: Refusals,
+}
+
+/// The caps on what lies in the directory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caps {
+    pub(super) bytes: u64,
+    pub(super) inodes: u64,
+}
+
+/// What all directories of a store share, one after the other.
+#[derive(Debug)]
+pub(super) struct Base {
+    pub(super) settings: FilesSettings,
+    pub(super) clock: Clock,
+    caps: Mutex<Caps>,
+    max_object: AtomicU64,
+    pub(super) health: Health,
+    pub(super) unreadable: Unreadable,
+    pub(super) counts: Counts,
+    pub(super) fills: Arc<AtomicUsize>,
+    /// How many files may be open.
+    pub(super) open_files: AtomicUsize,
+    /// The most bytes that directories took which are not in use any more.
+    pub(super) high_water: AtomicU64,
+    /// What the queues of the directories may borrow; set once, by the store whose directory it is.
+    pub(super) backlog: OnceLock<Arc<Backlog>>,
+}
+
+impl Base {
+    pub(super) fn new(settings: FilesSettings, clock: Clock) -> Arc<Self> {
+        Arc::new(Self {
+            caps: Mutex::new(Caps { bytes: settings.size, inodes: settings.inodes }),
+            max_object: AtomicU64::new(settings.max_object),
+            open_files: AtomicUsize::new(settings.open_files),
+            settings,
+            clock,
+            health: Health::default(),
+            unreadable: Unreadable::default(),
+            counts: Counts::default(),
+            fills: Arc::default(),
+            high_water: AtomicU64::new(0),
+            backlog: OnceLock::new(),
+        })
+    }
+
+    pub(super) fn caps(&self) -> Caps {
+        *self.caps.lock()
+    }
+
+    /// The largest body taken, in bytes.
+    pub(super) fn max_object(&self) -> u64 {
+        self.max_object.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn resize(&self, caps: Caps, max_object: u64) {
+        *self.caps.lock() = caps;
+        self.max_object.store(max_object, Ordering::Relaxed);
+    }
+}

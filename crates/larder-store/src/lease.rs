@@ -1,0 +1,222 @@
+//! Large bodies in memory, as their readers hold them: each by a lease, which the store can end.
+//!
+//! In: large bodies that have readers, and word that one has gone from the index. Out: streams of their bytes. A body that is in
+//! the index is there for everybody and costs its readers nothing. One that has gone from it counts as long as somebody reads
+//! it: all such bodies together take at most a quarter of the store, and beyond that those that went first, whose readers are the
+//! slowest of all, are let go of. Their readers go on from the disks, where the body lies there too, or are told
+//! [`BodyError::SlowReader`]: whoever sends their answer goes on with a new fetch, or cuts them.
+//! Without that a few clients that read slowly would hold a store of any size.
+//!
+//! Locks: a body's list of readers, and a lease; each for the length of a look, and neither while the other is taken from outside.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::Frame;
+use larder_http::body::BodyError;
+use parking_lot::Mutex;
+
+use crate::disks::{DiskPieces, DiskReader};
+use crate::stored::StoredBody;
+
+/// The part of a store that readers of what has gone from its index may hold.
+const GONE_PART: u64 = 4;
+
+/// A body is large beyond this part of its store, within these bounds.
+const LARGE_PART: u64 = 64;
+const LARGE_BYTES: std::ops::RangeInclusive<u64> = 64 * 1024..=1024 * 1024;
+
+/// Sent at once: what a client holds of a body that is let go of.
+const FRAME_BYTES: usize = 256 * 1024;
+
+/// From how many bytes on a body of a store with this cap is held by leases.
+pub(crate) fn large_from(cap: u64) -> u64 {
+    (cap / LARGE_PART).clamp(*LARGE_BYTES.start(), *LARGE_BYTES.end())
+}
+
+/// The leases of one body.
+#[derive(Debug, Default)]
+pub(crate) struct Leases {
+    readers: Mutex<Vec<Weak<Lease>>>,
+    is_let_go: AtomicBool,
+}
+
+impl Leases {
+    /// Whether the body is not to be read any more.
+    pub(crate) fn is_let_go(&self) -> bool {
+        self.is_let_go.load(Ordering::Acquire)
+    }
+
+    /// Ends all of them.
+    fn end(&self) {
+        let mut readers = self.readers.lock();
+        // Under the lock: who takes a lease after that sees it.
+        self.is_let_go.store(true, Ordering::Release);
+        let ended = std::mem::take(&mut *readers);
+        drop(readers);
+        ended.iter().filter_map(Weak::upgrade).for_each(|lease| lease.end());
+    }
+}
+
+/// What a lease is of.
+#[derive(Debug)]
+enum Leased {
+    Memory(Arc<StoredBody>),
+    /// It was let go of, and lies on disks as well.
+    Disks(Box<DiskPieces>),
+    Nothing,
+}
+
+/// One holder's right to a body.
+#[derive(Debug)]
+pub(crate) struct Lease(Mutex<Leased>);
+
+impl Lease {
+    /// A lease of `body`, which is [lendable](StoredBody::leases).
+    pub(crate) fn of(body: &Arc<StoredBody>) -> Arc<Self> {
+        let Some(leases) = body.leases() else { return Arc::new(Self(Mutex::new(Leased::Nothing))) };
+        let mut readers = leases.readers.lock();
+        if leases.is_let_go() {
+            return Arc::new(Self(Mutex::new(Leased::without(body))));
+        }
+        if readers.len() == readers.capacity() {
+            readers.retain(|reader| reader.strong_count() > 0);
+        }
+        let lease = Arc::new(Self(Mutex::new(Leased::Memory(Arc::clone(body)))));
+        readers.push(Arc::downgrade(&lease));
+        lease
+    }
+
+    /// The bytes from `position` on that lie in one piece; `None` where it is not in memory any more.
+    pub(crate) fn at(&self, position: u64) -> Option<Bytes> {
+        match &*self.0.lock() {
+            Leased::Memory(body) => body.at(position),
+            Leased::Disks(_) | Leased::Nothing => None,
+        }
+    }
+
+    /// Where it lies on disks, once it is not in memory any more.
+    fn on_disks(&self) -> Option<DiskPieces> {
+        match &*self.0.lock() {
+            Leased::Disks(pieces) => Some(DiskPieces::clone(pieces)),
+            Leased::Memory(_) | Leased::Nothing => None,
+        }
+    }
+
+    /// Whether it is still of something in memory.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(&*self.0.lock(), Leased::Memory(_))
+    }
+
+    fn end(&self) {
+        let mut leased = self.0.lock();
+        if let Leased::Memory(body) = &*leased {
+            let without = Leased::without(body);
+            let before = std::mem::replace(&mut *leased, without);
+            // The last of the body may go with it.
+            drop(leased);
+            drop(before);
+        }
+    }
+}
+
+impl Leased {
+    fn without(body: &StoredBody) -> Self {
+        body.on_disk().map_or(Self::Nothing, |pieces| Self::Disks(Box::new(pieces.clone())))
+    }
+}
+
+/// A reader of a range of a large body.
+pub(crate) struct LeasedReader {
+    lease: Arc<Lease>,
+    range: Range<u64>,
+    /// Where it goes on once the body was let go of.
+    disk: Option<DiskReader>,
+}
+
+impl LeasedReader {
+    pub(crate) fn new(body: &Arc<StoredBody>, range: Range<u64>) -> Self {
+        Self { lease: Lease::of(body), range, disk: None }
+    }
+}
+
+impl http_body::Body for LeasedReader {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        if this.range.is_empty() {
+            return Poll::Ready(None);
+        }
+        loop {
+            if let Some(disk) = &mut this.disk {
+                return Pin::new(disk).poll_frame(cx);
+            }
+            if let Some(mut bytes) = this.lease.at(this.range.start) {
+                let left = usize::try_from(this.range.end - this.range.start).unwrap_or(usize::MAX);
+                bytes.truncate(left.min(FRAME_BYTES));
+                this.range.start += bytes.len() as u64;
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            this.disk = this.lease.on_disks().and_then(|pieces| pieces.reader(this.range.clone()));
+            if this.disk.is_none() {
+                return Poll::Ready(Some(Err(BodyError::SlowReader)));
+            }
+        }
+    }
+}
+
+/// Bodies of one store that have gone from its index while somebody read them.
+#[derive(Debug, Default)]
+pub(crate) struct Gone {
+    /// In the order in which they went.
+    bodies: Mutex<VecDeque<Weak<StoredBody>>>,
+    let_go: AtomicU64,
+}
+
+impl Gone {
+    /// A body has gone from the index of a store with this cap. Those that went first are let go of where all that are read take
+    /// too much. Not to be called under a lock.
+    pub(crate) fn note(&self, body: &Arc<StoredBody>, cap: u64) {
+        if body.leases().is_none() || Arc::strong_count(body) == 1 {
+            return;
+        }
+        let mut over = Vec::new();
+        {
+            let mut bodies = self.bodies.lock();
+            bodies.retain(|gone| gone.strong_count() > 0 && !std::ptr::eq(gone.as_ptr(), Arc::as_ptr(body)));
+            bodies.push_back(Arc::downgrade(body));
+            let held: Vec<Arc<StoredBody>> = bodies.iter().filter_map(Weak::upgrade).collect();
+            let mut bytes: u64 = held.iter().map(|body| body.length()).sum();
+            for first in held {
+                if bytes <= cap / GONE_PART {
+                    break;
+                }
+                bytes -= first.length();
+                bodies.retain(|gone| !std::ptr::eq(gone.as_ptr(), Arc::as_ptr(&first)));
+                over.push(first);
+            }
+        }
+        for body in over {
+            body.leases().into_iter().for_each(Leases::end);
+            self.let_go.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Bodies that were let go of.
+    pub(crate) fn let_go(&self) -> u64 {
+        self.let_go.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! Large bodies that are stored while they are sent: how much of each is on the disk when its client has it.
+//!
+//! In: bodies of 8 MB to 3 GB from an origin on the loopback that answers ranges; clients held to 100 MB/s, and clients that take
+//! what they get; one disk that nothing holds back, and two that are held to 40 MB/s. Out: how many of five bodies are whole after
+//! one request, and after three; and what clients get beside what they get without a cache. nginx stands beside it. With the
+//! path of an older larder in `LARDER_BEFORE` it has its rows as well, which takes as long again.
+//! Disks are files in memory (disks.rs), each a new one for each size.
+
+mod client;
+mod origin;
+mod report;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::contender::{Contender, Kit, larder, nginx};
+use super::disks::{self, Disk, Size};
+use super::metric;
+use super::placement::throttle::{self, Throttle};
+use origin::{Content, LargeOrigin};
+
+/// In megabytes of 10^6 bytes.
+const SIZES_MB: [u64; 4] = [8, 64, 512, 3000];
+/// Bodies of each size.
+const BODIES: usize = 5;
+/// A peer's clients that are held take as long as larder's: of the largest one tells enough.
+const BODIES_OF_PEERS_AT_3_GB: usize = 1;
+const HELD_BYTES_PER_S: u64 = 100_000_000;
+/// Requests for a body without a limit.
+const REQUESTS: usize = 3;
+const DISK: Size = Size { bytes: 7 << 30, bytes_per_inode: 65_536 };
+const LARDER_SIZE: &str = "6GiB";
+const NGINX_SIZE: &str = "6g";
+const MEMORY: &str = "256MiB";
+/// What of a size is surely taken without waiting: 8 MiB, and a quarter of the memory.
+const BACKLOG_MB: u64 = 75;
+const SCRATCH_BYTES: u64 = 7 << 30;
+
+const SLOW_BYTES_PER_S: u64 = 40_000_000;
+const SLOW_MB: u64 = 512;
+const SLOW_REQUESTS: usize = 8;
+/// Longest time for what waits to be written.
+const DRAIN_MAX: Duration = Duration::from_secs(60);
+
+/// Whose row.
+#[derive(Clone)]
+enum Who {
+    Larder { name: &'static str, program: PathBuf },
+    Nginx,
+}
+
+impl Who {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Larder { name, .. } => name,
+            Self::Nginx => NGINX,
+        }
+    }
+}
+
+const LARDER: &str = "larder";
+const BEFORE: &str = "larder, before";
+const NGINX: &str = "nginx";
+
+/// Bodies of one size, by one server.
+struct Row {
+    who: &'static str,
+    size_mb: u64,
+    is_held: bool,
+    bodies: usize,
+    /// Whole after so many requests: the first, the second ...
+    whole_after: Vec<usize>,
+    /// What clients got in the first request, in MB/s.
+    first_mb_per_s: f64,
+}
+
+/// One body on two slow disks.
+struct Slow {
+    name: &'static str,
+    /// For each request: MB/s of its client, and how many MB of it the origin did not send.
+    requests: Vec<(f64, f64)>,
+}
+
+/// Measures, prints the tables and writes them to bench/results. Where disks cannot be made, it says so and does nothing.
+pub(super) fn run(root: &Path) -> Result<()> {
+    if let Some(reason) = disks::hindrance(SCRATCH_BYTES)? {
+        return skip(&reason);
+    }
+    let kit = Kit::new(root)?;
+    if let Some(reason) = disks::tried(kit.scratch())? {
+        return skip(&reason);
+    }
+    let content = Content::new();
+    let mut servers = vec![Who::Larder { name: LARDER, program: kit.larder.clone() }, Who::Nginx];
+    if let Some(before) = std::env::var_os("LARDER_BEFORE") {
+        servers.insert(1, Who::Larder { name: BEFORE, program: before.into() });
+    }
+    let mut rows = Vec::new();
+    for is_held in [true, false] {
+        for size_mb in SIZES_MB {
+            for who in &servers {
+                let row = measure(&kit, &content, who, size_mb, is_held);
+                rows.push(row.with_context(|| format!("{}, {size_mb} MB", who.name()))?);
+            }
+        }
+    }
+    let slow = slow_disks(&kit, &content)?;
+    report::report(root, &rows, &slow)
+}
+
+fn skip(reason: &str) -> Result<()> {
+    println!("large: skipped: {reason}");
+    Ok(())
+}
+
+fn measure(kit: &Kit, content: &Arc<Content>, who: &Who, size_mb: u64, is_held: bool) -> Result<Row> {
+    let origin = LargeOrigin::start(content)?;
+    let disk = Disk::make(kit.scratch(), "large", DISK)?;
+    let folder = disk.folder().join("cache");
+    fs::create_dir(&folder)?;
+    let contender = start(kit, &origin, who, &[folder], "single")?;
+    let bytes = size_mb * 1_000_000;
+    let is_peer = who.name() != LARDER;
+    let bodies = if is_peer && is_held && size_mb == 3000 { BODIES_OF_PEERS_AT_3_GB } else { BODIES };
+    let requests = if is_held { 1 } else { REQUESTS };
+    let mut whole_after = vec![0; requests];
+    let mut first = Duration::ZERO;
+    for number in 0..bodies {
+        let target = format!("/{number}/{bytes}");
+        for (request, whole) in whole_after.iter_mut().enumerate() {
+            let rate = is_held.then_some(HELD_BYTES_PER_S);
+            let took = client::download(contender.address, (&target, bytes), rate, content)?;
+            if request == 0 {
+                first += took;
+            }
+            drained(&contender)?;
+            *whole += usize::from(is_whole(&contender, &origin, &target)?);
+        }
+        // Room for the next one, on a disk that holds two of the largest.
+        if contender.admin.is_some() {
+            disk.flush()?;
+        }
+    }
+    let row = Row {
+        who: who.name(),
+        size_mb,
+        is_held,
+        bodies,
+        whole_after,
+        first_mb_per_s: mb_per_s(bytes * bodies as u64, first),
+    };
+    println!(
+        "{}, {size_mb} MB, {}: {:?} of {bodies} whole, {:.0} MB/s",
+        row.who,
+        if is_held { "held" } else { "no limit" },
+        row.whole_after,
+        row.first_mb_per_s
+    );
+    Ok(row)
+}
+
+/// One body on two disks that are held back, and the same without a cache.
+fn slow_disks(kit: &Kit, content: &Arc<Content>) -> Result<Option<Vec<Slow>>> {
+    if let Some(reason) = throttle::hindrance()? {
+        println!("large: no slow disks: {reason}");
+        return Ok(None);
+    }
+    let bytes = SLOW_MB * 1_000_000;
+    let mut rows = Vec::new();
+    for (name, layout) in [("no cache", None), ("stripe", Some("stripe")), ("mirror", Some("mirror"))] {
+        let origin = LargeOrigin::start(content)?;
+        let disks =
+            ["one", "two"].map(|name| Disk::make(kit.scratch(), name, Size { bytes: 2 << 30, ..DISK }));
+        let [one, two] = disks;
+        let disks = [one?, two?];
+        let _throttle = Throttle::hold(&disks, SLOW_BYTES_PER_S)?;
+        let folders: Vec<PathBuf> = disks.iter().map(|disk| disk.folder().join("cache")).collect();
+        for folder in &folders {
+            fs::create_dir(folder)?;
+        }
+        let who = Who::Larder { name: LARDER, program: kit.larder.clone() };
+        let contender = match layout {
+            Some(layout) => start(kit, &origin, &who, &folders, layout)?,
+            None => larder::site(&kit.larder, &kit.setup(origin.address), name, "cache = \"off\"")?,
+        };
+        let mut requests = Vec::new();
+        for _ in 0..SLOW_REQUESTS {
+            let before = origin.sent();
+            let took =
+                client::download(contender.address, (&format!("/slow/{bytes}"), bytes), None, content)?;
+            let sent = origin.sent() - before;
+            requests.push((mb_per_s(bytes, took), mb(bytes.saturating_sub(sent))));
+            drained(&contender)?;
+            if sent == 0 {
+                break;
+            }
+        }
+        println!("two slow disks, {name}: {requests:.0?}");
+        rows.push(Slow { name, requests });
+    }
+    Ok(Some(rows))
+}
+
+/// Waits until nothing waits to be written any more.
+#[expect(clippy::disallowed_methods, reason = "no worker here: a tool that waits for other programs")]
+fn drained(contender: &Contender) -> Result<()> {
+    let Some(admin) = contender.admin else { return Ok(()) };
+    let began = Instant::now();
+    // Without disks there is no such figure.
+    while metric::told(admin, "larder_disk_queued_bytes").unwrap_or(0) > 0 {
+        ensure!(began.elapsed() < DRAIN_MAX, "the disk does not come to an end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Whether a request for the whole would find all of it.
+fn is_whole(contender: &Contender, origin: &LargeOrigin, target: &str) -> Result<bool> {
+    if contender.admin.is_some() {
+        return match client::status(contender.address, "HEAD", target, "Cache-Control: only-if-cached\r\n")? {
+            200 => Ok(true),
+            504 => Ok(false),
+            other => bail!("status {other}"),
+        };
+    }
+    let before = origin.sent();
+    let status =
+        client::status(contender.address, "GET", target, "Range: bytes=0-0\r\nConnection: close\r\n")?;
+    ensure!(matches!(status, 200 | 206), "status {status}");
+    Ok(origin.sent() == before)
+}
+
+fn start(kit: &Kit, origin: &LargeOrigin, who: &Who, folders: &[PathBuf], layout: &str) -> Result<Contender> {
+    let setup = kit.setup(origin.address);
+    match who {
+        Who::Larder { name, program } => {
+            let config = larder::on_disks(origin.address, folders, LARDER_SIZE, layout)
+                .replace("memory = \"64MiB\"", &format!("memory = \"{MEMORY}\"\nmax_object = \"4GiB\""));
+            let config = config.replace(LARDER_SIZE, if folders.len() > 1 { "1536MiB" } else { LARDER_SIZE });
+            let config = match folders.len() {
+                1 => config,
+                _ => config.replace("max_object = \"4GiB\"", "max_object = \"1GiB\""),
+            };
+            larder::configured(program, &setup, name, &config)?.contender()
+        }
+        Who::Nginx => {
+            let folder = folders.first().context("no folder")?;
+            let http = format!(
+                "proxy_cache_path {} levels=1:2 keys_zone=large:16m max_size={NGINX_SIZE} inactive=1h use_temp_path=off;\n",
+                folder.display()
+            );
+            nginx::own_cache(&setup, NGINX, &http, "proxy_cache large; proxy_max_temp_file_size 0;")?
+                .contender()
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn mb(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+fn mb_per_s(bytes: u64, took: Duration) -> f64 {
+    mb(bytes) / took.as_secs_f64()
+}
