@@ -393,7 +393,12 @@ impl FileStore {
 
     /// What is worth a line of log, once: the file system fails, or works again.
     pub fn take_event(&self) -> Option<String> {
-        self.base.health.take_event().or_else(|| self.base.remembered.take_event())
+        self.base.health.take_event()
+    }
+
+    /// The same of what is invalidated: it cannot be written down, or can again.
+    pub fn take_journal_event(&self) -> Option<String> {
+        self.base.remembered.take_event()
     }
 
     /// The same of a file that cannot be read.

@@ -86,7 +86,8 @@ async fn what_is_invalidated_on_a_file_system_that_became_read_only_is_not_serve
         larder.says("what was invalidated cannot be written down").await;
         let metrics = larder.metrics().await;
         let figures = ["larder_files_journal_behind", "larder_files_invalidated", "larder_store_degraded"];
-        assert_eq!(figures.map(|name| metrics.sum(name)), [1, 2, 1], "{mode}");
+        // What could not be stored anew counts as well: its file is older than what was given out.
+        assert_eq!(figures.map(|name| metrics.sum(name)), [1, 3, 1], "{mode}");
         // Writable again: it is written down, and holds after a kill.
         assert!(disk.remount("remount,rw"));
         until("it is written down", async || larder.metrics().await.sum("larder_files_journal_behind") == 0)
