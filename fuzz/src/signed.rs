@@ -124,6 +124,14 @@ pub fn journal(bytes: &mut [u8], disk: u64, generation: u32) {
     }
 }
 
+/// The whole journal of a directory of files: its head, and its entries as those of a disk's.
+pub fn file_journal(bytes: &mut [u8]) {
+    file_head(bytes, b"LRDRNLOG", &[None, None]);
+    if let Some(rest) = bytes.get_mut(head_bytes(2)..) {
+        entries(rest);
+    }
+}
+
 /// The entries of a journal: checksum, length of the payload, kind, zero, payload, zeros to a multiple of eight.
 pub fn entries(bytes: &mut [u8]) {
     let mut at = 0;

@@ -35,5 +35,6 @@ mod testing;
 mod uses;
 
 pub use exchange::{InvalidationKind, vocabulary};
+pub use invalidate::{Heard, Reach};
 pub use plan::{Plan, PlanError};
 pub use proxy::{Door, Gauges, Prepared, Proxy, Worker};

@@ -1,7 +1,7 @@
 //! What lives as long as the process, what each worker has of its own, and the door between listener and house.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
@@ -14,14 +14,13 @@ use larder_observe::{
 use larder_origin::{Origin, SetupError};
 use larder_store::disks::Admit;
 use larder_store::{CacheKey, Near, Store};
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::collapse::Flights;
 use crate::exchange::{NotStored, Receipt};
 use crate::failure::TurnedAway;
-use crate::invalidate::{Numbering, durable};
+use crate::invalidate::{Heard, Joined, Numbering, Reach, durable};
 use crate::losses::{Losses, Lost};
 use crate::plan::Plan;
 use crate::route::Site;
@@ -42,7 +41,7 @@ pub struct Proxy {
     pub(crate) flights: Arc<Flights>,
     pub(crate) numbering: Numbering,
     /// Every store that is in use, be it by requests of a config that is not in force any more.
-    stores: Mutex<Vec<Weak<Store>>>,
+    pub(crate) reach: Arc<Reach>,
     pub(crate) uses: Uses,
     /// What was not stored lately.
     pub(crate) losses: Losses,
@@ -78,7 +77,7 @@ impl Proxy {
             clock,
             flights: Flights::new(ProxySettings::WAITERS_PER_KEY),
             numbering: Numbering::default(),
-            stores: Mutex::default(),
+            reach: Arc::default(),
             uses: Uses::default(),
             losses: Losses::default(),
             refreshes: Arc::default(),
@@ -158,25 +157,39 @@ impl Proxy {
         );
     }
 
-    /// Takes over what the disks of these stores remember: the numbers of invalidations, and which groups went. Before
-    /// anything is asked of the stores.
-    pub fn recover(&self, stores: &[Arc<Store>]) {
-        let new: Vec<Arc<Store>> = {
-            let mut known = self.stores.lock();
-            known.retain(|store| store.strong_count() > 0);
-            let is_known = |store: &Arc<Store>| {
-                known.iter().any(|other| std::ptr::eq(other.as_ptr(), &raw const **store))
-            };
-            let new: Vec<_> = stores.iter().filter(|store| !is_known(store)).cloned().collect();
-            known.extend(new.iter().map(Arc::downgrade));
-            new
+    /// Has invalidations reach these stores from now on, opens the disks of those that are new, and takes over what they and
+    /// directories of files remember: the numbers of invalidations, and which groups went. One that has not heard of
+    /// everything that was invalidated since larder started is not believed; `heard` says how far each has that was open before. Waits for the
+    /// disks. Before anything is asked of the stores.
+    pub fn recover(self: &Arc<Self>, stores: &[Arc<Store>], heard: &dyn Fn(&Arc<Store>) -> Heard) {
+        let readmit = {
+            let proxy = Arc::downgrade(self);
+            move |last, notes| {
+                proxy
+                    .upgrade()
+                    .map(|proxy| durable::readmit(&proxy.numbering, last, notes, proxy.clock.now()))
+            }
         };
-        durable::recover(&self.numbering, &new, self.clock.now());
+        for Joined { store, is_believed } in self.reach.join(stores, heard) {
+            if let Some(disks) = store.disks() {
+                disks.open_all(&readmit, is_believed);
+            }
+            if let Some(files) = store.files() {
+                if !is_believed {
+                    files.distrust();
+                }
+                readmit(files.last_number(), files.notes());
+                let readmit = readmit.clone();
+                files.tell_of_returns(Arc::new(move |last, notes| {
+                    readmit(last, notes);
+                }));
+            }
+        }
     }
 
-    /// Every store that an invalidation has to reach.
-    pub(crate) fn stores(&self) -> Vec<Arc<Store>> {
-        self.stores.lock().iter().filter_map(Weak::upgrade).collect()
+    /// Which stores there are, for whoever closes one.
+    pub fn reach(&self) -> &Arc<Reach> {
+        &self.reach
     }
 
     /// Has the disks of these stores tried again that are absent, off the workers; what one knows that is back is taken over before

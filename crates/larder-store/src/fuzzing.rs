@@ -10,4 +10,4 @@ pub use crate::disk::fuzzing::{
     Entries, JOURNAL_HEAD_BYTES, SEGMENT_HEAD_BYTES, identity, journal, journal_head, pieces, record,
     segment_head, table,
 };
-pub use crate::files::fuzzing::{meta, name, name_found};
+pub use crate::files::fuzzing::{FileJournal, file_journal, meta, name, name_found};

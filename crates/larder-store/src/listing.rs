@@ -251,11 +251,7 @@ impl Store {
         let target = Target::parse(Bytes::from(target)).ok()?;
         (authority.as_str() == name).then_some(())?;
         let (freshness, number) = match &listed.meta {
-            Some(meta) => {
-                // As where it is served: numbers of another process mean nothing.
-                let number = if self.is_since_opened(meta.times.received) { meta.number } else { 0 };
-                (meta.times.freshness(now), number)
-            }
+            Some(meta) => (meta.times.freshness(now), meta.number),
             None => {
                 let lain = now.wall.since(listed.modified).min(now.monotonic);
                 let since = Now { wall: listed.modified, monotonic: now.monotonic.saturating_sub(lain) };

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use larder_cache::{Selects, StoredHead};
 use larder_http::message::Scheme;
-use larder_http::time::{Now, WallTime};
+use larder_http::time::Now;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -26,7 +26,7 @@ use crate::budget::Reservation;
 use crate::disk::Note;
 use crate::disks::{DiskFill, Disks, DisksUsage};
 use crate::filed;
-use crate::files::{FileFill, FileStore, Look, TargetUri};
+use crate::files::{FileFill, FileStore, Look, TargetUri, Written};
 use crate::key::CacheKey;
 use crate::memory::{Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
 use crate::recall::{Gate, Recalled};
@@ -37,7 +37,7 @@ use crate::stored::{StoredBody, StoredResponse};
 pub struct Store {
     memory: Arc<MemoryStore>,
     disks: Option<Arc<Disks>>,
-    files: Option<Filed>,
+    files: Option<Arc<FileStore>>,
     gate: Gate,
     /// What waits to be written, beyond what the queues have of their own.
     backlog: Arc<Backlog>,
@@ -50,13 +50,6 @@ pub struct Store {
 /// Sweeps in which nobody has asked for it before something is idle.
 const IDLE_SWEEPS: u8 = 4;
 
-/// Plain files, and since when they are in use.
-#[derive(Debug)]
-struct Filed {
-    store: Arc<FileStore>,
-    opened: WallTime,
-}
-
 impl Store {
     /// Memory alone.
     pub fn in_memory(settings: &MemoryStoreSettings) -> Arc<Self> {
@@ -68,20 +61,20 @@ impl Store {
         Self::in_front_of(settings, disks, None)
     }
 
-    /// Memory in front of plain files, which were opened at `opened`.
-    pub fn of_files(settings: &MemoryStoreSettings, store: Arc<FileStore>, opened: WallTime) -> Arc<Self> {
-        Self::in_front_of(settings, None, Some(Filed { store, opened }))
+    /// Memory in front of plain files.
+    pub fn of_files(settings: &MemoryStoreSettings, store: Arc<FileStore>) -> Arc<Self> {
+        Self::in_front_of(settings, None, Some(store))
     }
 
     fn in_front_of(
         settings: &MemoryStoreSettings,
         disks: Option<Arc<Disks>>,
-        files: Option<Filed>,
+        files: Option<Arc<FileStore>>,
     ) -> Arc<Self> {
         let memory = MemoryStore::new(settings);
         let backlog = Backlog::of(&memory);
         disks.iter().for_each(|disks| disks.borrow_from(&backlog));
-        files.iter().for_each(|files| files.store.borrow_from(&backlog));
+        files.iter().for_each(|files| files.borrow_from(&backlog));
         Arc::new(Self {
             memory,
             disks,
@@ -96,19 +89,13 @@ impl Store {
     /// The plain files, where it has those.
     #[inline]
     pub fn files(&self) -> Option<&Arc<FileStore>> {
-        self.files.as_ref().map(|files| &files.store)
+        self.files.as_ref()
     }
 
     /// Whether a file may lie under `key`. Never waits.
     pub fn may_have_file(&self, key: &CacheKey) -> bool {
         let look = |files: &Arc<FileStore>| Some(files.look(&TargetUri::of_key(key)?));
         self.files().and_then(look).is_some_and(|look| !matches!(look, Look::Absent))
-    }
-
-    /// Whether what was stored at `stored` was stored since this store, and its directory of files, is in use: numbers of invalidations from before mean
-    /// nothing where no disk remembers them.
-    pub fn is_since_opened(&self, stored: WallTime) -> bool {
-        self.files.as_ref().is_none_or(|files| files.opened.max(files.store.in_use_since()) <= stored)
     }
 
     /// What is in memory.
@@ -147,7 +134,7 @@ impl Store {
     /// From now on it may have so many files open, beside those that send hot bodies and those that clients read from.
     pub fn limit_files(&self, files: usize) {
         self.disks.iter().for_each(|disks| disks.limit_files(files));
-        self.files.iter().for_each(|filed| filed.store.limit_files(files));
+        self.files.iter().for_each(|store| store.limit_files(files));
     }
 
     /// Takes over new sizes of what is kept in memory, and evicts down to a lower cap.
@@ -383,7 +370,7 @@ impl Store {
         // Under the lock under which responses are put into both, and come from one into the other.
         let (in_memory, on_disks) = self.memory.invalidate_with(key, on_disks);
         if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_base(key, Scheme::Http)) {
-            files.invalidate(&uri);
+            files.invalidate_below(&uri, number);
         }
         in_memory.max(on_disks)
     }
@@ -402,7 +389,7 @@ impl Store {
             disks.note_base(key, note);
         }
         if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_base(key, Scheme::Http)) {
-            files.invalidate(&uri);
+            files.invalidate_below(&uri, note.number);
         }
     }
 
@@ -411,6 +398,20 @@ impl Store {
         if let Some(disks) = &self.disks {
             disks.note(note);
         }
+        if let Some(files) = self.files() {
+            files.note(note);
+        }
+    }
+
+    /// Resolves once everything that was invalidated so far is written down, so that it outlives the process. Disks do that
+    /// at once.
+    pub fn written(&self) -> Written {
+        self.files().map_or_else(Written::default, |files| files.written())
+    }
+
+    /// Whether something that was invalidated is not written down, and would be forgotten if it were closed now.
+    pub fn is_behind(&self) -> bool {
+        self.files().is_some_and(|files| files.is_behind())
     }
 
     /// The figures of what is in memory.

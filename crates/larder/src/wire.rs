@@ -18,11 +18,11 @@ use larder_config::{
 use larder_http::fields::cookie_names::HARMLESS;
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics};
-use larder_proxy::PlanError;
 use larder_proxy::settings::{
     FieldEdits, Invalidate, KeySettings, OriginChoice, Place, PlaceMatch, ProxySettings, QueryParts,
     RuleMatch, RuleSettings, SiteSettings, StoreFrom, TypePattern, ValueMatch,
 };
+use larder_proxy::{Heard, PlanError, Reach};
 use larder_store::{MemoryStoreSettings, Store};
 
 mod origin;
@@ -52,7 +52,7 @@ pub enum WireError {
 pub(crate) struct Wiring {
     metrics: Arc<Metrics>,
     stores: Vec<(String, KnownStore)>,
-    /// Stores that a reload has taken out and that may still be open.
+    /// Stores that a reload has taken out: that may still be open, or what they had heard when they were closed.
     removed: RemovedStores,
     clock: Clock,
     diagnostics: Diagnostics,
@@ -76,11 +76,16 @@ pub(crate) struct Draft {
 }
 
 impl Wiring {
-    pub(crate) fn new(metrics: Arc<Metrics>, clock: Clock, diagnostics: Diagnostics) -> Self {
+    pub(crate) fn new(
+        metrics: Arc<Metrics>,
+        clock: Clock,
+        diagnostics: Diagnostics,
+        reach: Arc<Reach>,
+    ) -> Self {
         Self {
             metrics,
             stores: Vec::new(),
-            removed: RemovedStores::default(),
+            removed: RemovedStores::new(reach),
             clock,
             diagnostics,
             origins: HashMap::new(),
@@ -88,11 +93,11 @@ impl Wiring {
         }
     }
 
-    /// The settings of a checked config, and what has to be remembered once they are in force. Opens the disks of new
-    /// stores, and waits for them.
+    /// The settings of a checked config, and what has to be remembered once they are in force. Opens the directories of new
+    /// stores of files, and waits for them; disks are opened when it is known what they have missed.
     ///
     /// # Errors
-    /// A disk is somebody else's, or too small.
+    /// A thread is not to be had, or an origin's files cannot be read.
     pub(crate) fn draft(
         &self,
         config: &Config,
@@ -122,7 +127,7 @@ impl Wiring {
     pub(crate) fn commit(&mut self, draft: Draft, shares: &Shares) {
         self.connections.limit(shares.origins);
         let stores: Vec<_> = draft.stores.into_iter().map(|(name, store)| (name, store.commit())).collect();
-        stores.iter().for_each(|(_, known)| self.removed.forget(&known.store));
+        stores.iter().for_each(|(_, known)| self.removed.forget(&known.store, &known.config));
         let is_gone =
             |known: &KnownStore| !stores.iter().any(|(_, other)| Arc::ptr_eq(&other.store, &known.store));
         for (_, known) in self.stores.drain(..).filter(|(_, known)| is_gone(known)) {
@@ -131,6 +136,22 @@ impl Wiring {
         }
         self.stores = stores;
         self.origins = draft.origins;
+    }
+
+    /// How far the store of a draft had heard of invalidations when it was closed in this process.
+    pub(crate) fn heard(&self, draft: &Draft, store: &Arc<Store>) -> Heard {
+        let drafted = draft.stores.iter().find(|(_, drafted)| Arc::ptr_eq(&drafted.known.store, store));
+        drafted.and_then(|(_, drafted)| self.removed.heard(&drafted.known.config)).unwrap_or_default()
+    }
+
+    /// Says what was not as it should be on disks that were opened for a draft.
+    pub(crate) fn tell_of_findings(&self, draft: &Draft) {
+        for (name, drafted) in draft.stores.iter().filter(|(_, drafted)| drafted.is_new) {
+            let disks = drafted.known.store.disks().into_iter().flat_map(|disks| disks.disks());
+            for finding in disks.flat_map(|disk| disk.findings()) {
+                self.diagnostics.warn("disk-finding", name, format_args!("store {name}: {finding}"));
+            }
+        }
     }
 
     /// What of the stores' changes needs a restart, a sentence each.
@@ -180,7 +201,7 @@ impl Wiring {
             let (name, open_files) = (name.as_str(), shares.of_store(number));
             let open = self.known(name).map(|known| Arc::clone(&known.store));
             let open = open.or_else(|| self.still_open(store, config));
-            let drafted = DraftStore::of(name, store, open, &self.clock, &self.diagnostics, open_files)?;
+            let drafted = DraftStore::of(name, store, open, &self.clock, open_files)?;
             Ok((name.to_owned(), drafted))
         };
         config.stores.iter().enumerate().map(store).collect()

@@ -31,6 +31,7 @@ use tokio::time::Instant;
 use crate::collapse::{FlightGuard, Landing, Phase};
 use crate::failure::Failure;
 use crate::fetch::{self, Hop};
+use crate::invalidate::Writing;
 use crate::proxy::{Furnished, Worker};
 use crate::settings::RuleSettings;
 use complete::is_same_whole;
@@ -170,13 +171,13 @@ pub(crate) type Acted<S> = Result<(OriginResponse, ExchangeTimes, S), Failure>;
 /// An unsafe request: a task of its own once it is sent, because its answer says what has to go from the cache, whether
 /// its client is still there to hear it or not. One that still queues ends with its client, a call of gRPC always does, and an upload that is cut
 /// ends it, as everywhere. `settle` is called once with what the origin answered, or with nothing where it may have acted
-/// and did not say.
+/// and did not say. The client has its answer once what `settle` has invalidated is written down, or that took too long.
 pub(crate) fn act<S: Send + 'static>(
     worker: &Arc<Worker>,
     furnished: &Arc<Furnished>,
     origin: usize,
     request: OriginRequest,
-    settle: impl FnOnce(Option<&OriginResponse>) -> S + Send + 'static,
+    settle: impl FnOnce(Option<&OriginResponse>) -> (S, Writing) + Send + 'static,
 ) -> oneshot::Receiver<Acted<S>> {
     let (mut give, take) = oneshot::channel();
     let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
@@ -203,13 +204,14 @@ pub(crate) fn act<S: Send + 'static>(
         };
         let acted = match asked {
             Ok((answer, times)) => {
-                let settled = settle(Some(&answer));
+                let (settled, writing) = settle(Some(&answer));
+                writing.wait().await;
                 Ok((answer, times, settled))
             }
             Err(failure) => {
                 // An upload that its client broke off never was a whole request.
                 if progress.is_written() && !failure.status.is_client_error() {
-                    settle(None);
+                    settle(None).1.wait().await;
                 }
                 Err(failure)
             }

@@ -102,19 +102,12 @@ fn tag(group: &[u8]) -> Option<GroupTag> {
     Some(GroupTag::named(scheme, &authority, group))
 }
 
-/// Takes over what the disks of new stores know: numbers go on above theirs, and their notes hold. Plain files outlive the
-/// process too, with the number zero, and remember nothing: where no disk does, whatever of them is in a group is given up.
-pub(crate) fn recover(numbering: &Numbering, stores: &[Arc<Store>], now: Now) {
-    let has_files = stores.iter().any(|store| store.files().is_some());
-    if has_files && stores.iter().all(|store| store.disks().is_none()) {
-        numbering.continue_after(1);
-        numbering.restore_all_groups(1);
-    }
-    for disks in stores.iter().filter_map(|store| store.disks()) {
-        // Disks that are there at once hold what they hold whatever has happened in other stores.
-        let _ = numbering.continue_after(disks.last_number());
-        take_over(numbering, disks.notes(), now);
-    }
+/// Takes over what a disk or a directory of files knows of which `last` is the highest number, and that has missed nothing, or what
+/// it missed is known: numbers go on above it, and its notes hold. Gives a number above all that it knows.
+pub(crate) fn readmit(numbering: &Numbering, last: u64, notes: Vec<Note>, now: Now) -> u64 {
+    let number = numbering.continue_after(last.saturating_add(1)).unwrap_or_else(|| numbering.current());
+    take_over(numbering, notes, now);
+    number
 }
 
 /// The same for a disk that was absent until now, of which `last` is the highest number: a number above all that it knows.
@@ -144,39 +137,32 @@ fn take_over(numbering: &Numbering, notes: Vec<Note>, now: Now) {
 mod tests {
     use std::time::Duration;
 
-    use http::{HeaderMap, HeaderValue};
     use larder_cache::Validity;
     use larder_cache::groups::GroupTags;
     use larder_http::time::Clock;
-    use larder_store::MemoryStoreSettings;
     use larder_store::files::{FileStore, FilesSettings};
 
     use super::*;
 
     #[test]
-    fn files_of_another_run_are_in_no_group_that_may_have_gone_unless_a_disk_remembers() {
-        let settings = MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 };
+    fn a_directory_of_files_remembers_which_groups_went() {
         let folder = std::env::temp_dir().join(format!("larder-durable-{}", std::process::id()));
-        let files = FileStore::open(&FilesSettings::new(&folder, 1 << 20)).expect("a store");
-        let of_files = Store::of_files(&settings, files, WallTime(0));
-        let head = crate::testing::request("/");
-        let fields = HeaderMap::from_iter([(
-            http::HeaderName::from_static("cache-groups"),
-            HeaderValue::from_static("\"g\""),
-        )]);
-        let tags = GroupTags::of(head.scheme, &head.authority, &fields);
-        let memory = Numbering::default();
-        let now = Clock::default().now();
-        recover(&memory, &[Store::in_memory(&settings)], now);
-        assert_eq!(memory.of_groups(&tags, 0), Validity::Good);
-        let numbering = Numbering::default();
-        recover(&numbering, &[Store::in_memory(&settings), Arc::clone(&of_files)], now);
-        assert_eq!(numbering.of_groups(&tags, 0), Validity::Gone, "nobody knows what went");
-        let of_none = numbering.of_groups(&GroupTags::default(), 0);
-        assert_eq!(of_none, Validity::Good, "what is in no group is as good as before");
-        let of_new = numbering.of_groups(&tags, numbering.current());
-        assert_eq!(of_new, Validity::Good, "what is fetched from now on is new");
-        of_files.close();
+        let open = || FileStore::open(&FilesSettings::new(&folder, 1 << 20)).expect("a store");
+        let (head, now) = (crate::testing::request("/"), Clock::default().now());
+        let tags = |name| GroupTags::from_iter([GroupTag::named(head.scheme, &head.authority, name)]);
+        let files = open();
+        files.note(&of_group((head.scheme, &head.authority, "g"), 7, How::Remove, now.wall));
+        files.close();
+        drop(files);
+        let (files, numbering) = (open(), Numbering::default());
+        let number = readmit(&numbering, files.last_number(), files.notes(), now);
+        assert!(number > 7 && numbering.current() == number);
+        assert_eq!(
+            [6, 7].map(|number| numbering.of_groups(&tags("g"), number)),
+            [Validity::Gone, Validity::Good]
+        );
+        assert_eq!(numbering.of_groups(&tags("other"), 0), Validity::Good);
+        files.close();
         std::fs::remove_dir_all(&folder).expect("its own folder");
     }
 

@@ -7,19 +7,24 @@
 //! it lies, and fetches under way are compared when they are over.
 
 pub(crate) mod durable;
+mod reach;
 mod table;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use larder_cache::groups::GroupTags;
 use larder_cache::{StoredHead, Validity};
 use larder_http::target::Target;
 use larder_http::time::Now;
+use larder_store::files::Written;
 use larder_store::{CacheKey, Store, StoredResponse};
 use parking_lot::Mutex;
 
+pub(crate) use reach::Joined;
+pub use reach::{Heard, Reach};
 pub(crate) use table::How;
 use table::Table;
 
@@ -150,6 +155,31 @@ impl Numbering {
     /// Nothing with a smaller number that is in any group is good.
     fn restore_all_groups(&self, number: u64) {
         self.all_groups.fetch_max(number, Ordering::AcqRel);
+    }
+}
+
+/// How long the answer to an unsafe request waits until what it has invalidated is written down. A file system that takes longer
+/// than that keeps nobody waiting.
+const WRITTEN_TIME: Duration = Duration::from_secs(1);
+
+/// What was invalidated, on its way to where it outlives the process.
+#[derive(Debug, Default)]
+pub(crate) struct Writing(Vec<Written>);
+
+impl Writing {
+    pub(crate) fn of(stores: &[Arc<Store>]) -> Self {
+        Self(stores.iter().map(|store| store.written()).collect())
+    }
+
+    /// Waits for it, within a bound.
+    pub(crate) async fn wait(self) {
+        let all = async {
+            for written in self.0 {
+                written.wait().await;
+            }
+        };
+        // Later it is written all the same; and until then it is remembered.
+        let _ = tokio::time::timeout(WRITTEN_TIME, all).await;
     }
 }
 

@@ -92,11 +92,7 @@ fn filed(rule: &RuleSettings, store: &Store, request: &RequestHead, hit: &Arc<Fi
     let Some(room) = store.reserve_free(0) else { return Filed::Absent };
     let stored = |body: StoredBody| {
         let (number, took, freshness) = match hit.source() {
-            Source::Stored(meta) => {
-                // A number of another process means nothing here: whatever was invalidated since has a higher one.
-                let number = if store.is_since_opened(meta.times.received) { meta.number } else { 0 };
-                (number, meta.took, meta.times.freshness(now))
-            }
+            Source::Stored(meta) => (meta.number, meta.took, meta.times.freshness(now)),
             Source::ByHand(_) => (0, Duration::ZERO, freshness_by_hand(now)),
         };
         let head = head(rule, request, hit, freshness);

@@ -218,7 +218,7 @@ impl Worker {
     pub async fn purge(&self, url: &str) -> Result<Purged, ObjectsError> {
         let parsed = Url::parse(url)?;
         let flights = &self.proxy.flights;
-        let stores = self.proxy.stores();
+        let stores = self.proxy.reach.begin();
         let under_way =
             UnderWay { any: &|_| true, tell: &|key: &_, number, _| flights.invalidate(key, number, None) };
         let authority = parsed.authority.as_str();

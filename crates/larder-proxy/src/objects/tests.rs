@@ -78,7 +78,7 @@ impl House {
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
         let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
-        proxy.recover(&[Arc::clone(&memory), Arc::clone(&with_disk)]);
+        proxy.recover(&[Arc::clone(&memory), Arc::clone(&with_disk)], &|_| Default::default());
         let worker = Arc::new(proxy.worker(0, plan.unwrap()).unwrap());
         let stores = vec![("memory".to_owned(), memory), ("disk".to_owned(), with_disk)];
         Self { worker, stores, clock, _folder: folder }

@@ -17,7 +17,7 @@ use super::{Inside, post, reply};
 use crate::exchange::{Exchange, InvalidationKind, Reply};
 use crate::failure::Failure;
 use crate::fetch::Hop;
-use crate::invalidate::{How, UnderWay, durable};
+use crate::invalidate::{How, UnderWay, Writing, durable};
 use crate::proxy::{Furnished, Worker};
 use crate::settings::Invalidate;
 use crate::{fetch, forward, invalidate, key};
@@ -68,31 +68,31 @@ pub(super) async fn pass(
 
 /// What to do when an unsafe request has been answered, or nobody knows how (RFC 9111 4.4): its URI and those that the
 /// answer names are invalidated, in every form in which this site may key them and in every store that there is by then. Gives
-/// back what keeps its own answer.
+/// back what keeps its own answer, and what its client's waits for.
 fn invalidation(
     worker: &Arc<Worker>,
     exchange: &Exchange,
     kept: Option<post::ForGet>,
-) -> impl FnOnce(Option<&OriginResponse>) -> Option<post::ForGet> + Send + 'static {
+) -> impl FnOnce(Option<&OriginResponse>) -> (Option<post::ForGet>, Writing) + Send + 'static {
     let worker = Arc::clone(worker);
     let (site, mut head) = (Arc::clone(exchange.site()), exchange.head.clone());
     head.target = exchange.raw_target().clone();
     let mode = exchange.settings().invalidate;
     move |answer| {
-        let Some(mode) = mode else { return kept };
+        let Some(mode) = mode else { return (kept, Writing::default()) };
         let named = match answer {
             Some(answer) => larder_cache::invalidates(&head, answer.status, &answer.fields),
             None => vec![head.target.clone()],
         };
         if named.is_empty() {
-            return kept;
+            return (kept, Writing::default());
         }
         let (proxy, now) = (&worker.proxy, worker.proxy.clock.now());
         let how = match mode {
             Invalidate::Validate => How::Validate(Some(now.monotonic)),
             Invalidate::Remove => How::Remove,
         };
-        let (stores, mut kept) = (proxy.stores(), kept);
+        let (stores, mut kept) = (proxy.reach.begin(), kept);
         if let Some(OriginResponse { fields, .. }) = answer {
             let named = GroupTags::invalidated_by(head.scheme, &head.authority, fields);
             let own = GroupTags::of(head.scheme, &head.authority, fields);
@@ -116,6 +116,6 @@ fn invalidation(
         let under = (head.authority.as_str(), &forms[..]);
         let done = invalidate::invalidate(&proxy.numbering, &stores, under, (how, now), &under_way);
         worker.metrics.invalidated(&InvalidationKind::UnsafeMethod);
-        kept.map(|kept| kept.after_invalidating(done.number))
+        (kept.map(|kept| kept.after_invalidating(done.number)), Writing::of(&stores))
     }
 }

@@ -29,6 +29,11 @@ pub struct Note {
 }
 
 impl Note {
+    /// What it counts with where there is a bound on many of them, in bytes.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        NOTE_BYTES + self.what.len()
+    }
+
     /// The same, where it is short enough to be kept.
     pub(crate) fn bounded(self) -> Self {
         match self.what.len() <= NOTE_BYTES_MAX {
@@ -40,6 +45,11 @@ impl Note {
 
 /// Those of `notes` that are still needed, in the order of their numbers.
 pub(crate) fn needed(notes: impl IntoIterator<Item = Note>) -> Vec<Note> {
+    needed_within(notes, BYTES_MAX)
+}
+
+/// The same where they may take so many bytes together.
+pub(crate) fn needed_within(notes: impl IntoIterator<Item = Note>, bytes_max: usize) -> Vec<Note> {
     let mut latest: HashMap<Vec<u8>, (u64, u64), RandomState> = HashMap::default();
     for Note { number, moment, what } in notes {
         let last = latest.entry(what).or_default();
@@ -50,8 +60,8 @@ pub(crate) fn needed(notes: impl IntoIterator<Item = Note>) -> Vec<Note> {
     notes.sort_unstable_by(|one, other| other.cmp(one));
     let mut bytes = 0;
     let mut fits = |note: &Note| {
-        bytes += NOTE_BYTES + note.what.len();
-        bytes <= BYTES_MAX
+        bytes += note.kept_bytes();
+        bytes <= bytes_max
     };
     let kept = notes.iter().take(NOTES_MAX).take_while(|note| fits(note)).count();
     let forgotten = notes.split_off(kept).first().map(|note| note.number);

@@ -111,6 +111,19 @@ impl Disks {
         Self::of(layout, slots.collect(), max_object)
     }
 
+    /// The same, but none is opened yet: [`Disks::open_all`] is to follow.
+    pub fn unopened(layout: Layout, disks: Vec<DiskSettings>, max_object: u64, clock: &Clock) -> Arc<Self> {
+        let slots = disks.into_iter().map(|settings| Slot::unopened(settings, clock));
+        Self::of(layout, slots.collect(), max_object)
+    }
+
+    /// Opens those that are to be opened. Where they are not believed, nothing is used of what they hold: something was invalidated of
+    /// which they have not heard. One that cannot be opened is absent. Waits for the disks; not for an event loop.
+    pub fn open_all(&self, admit: &Admit, is_believed: bool) {
+        self.slots.iter().for_each(|slot| slot.open_first(admit, is_believed));
+        self.introduce();
+    }
+
     fn of(layout: Layout, slots: Box<[Slot]>, max_object: u64) -> Arc<Self> {
         let disks = Self { layout, slots, max_object, backlog: OnceLock::new() };
         disks.introduce();

@@ -101,6 +101,22 @@ impl Slot {
         }
     }
 
+    /// A disk that is still to be opened.
+    pub(super) fn unopened(settings: DiskSettings, clock: &Clock) -> Self {
+        Self::empty(settings, clock.clone())
+    }
+
+    /// Opens such a disk for the first time. Where what it holds is not believed, nothing of it is used, whenever it is there. Waits
+    /// for the disk.
+    pub(super) fn open_first(&self, admit: &Admit, is_believed: bool) {
+        if !is_believed {
+            self.absence.lock().missed.note_everything();
+        }
+        if self.begin_trying() {
+            self.try_again(admit);
+        }
+    }
+
     fn empty(settings: DiskSettings, clock: Clock) -> Self {
         let absence = Absence {
             missed: Missed::default(),
@@ -239,9 +255,10 @@ impl Slot {
 
     /// Opens it without what it holds.
     fn open_anew(&self) -> Result<(), DiskError> {
+        let held_any = self.settings.path.join("larder").exists();
         let disk = Disk::open_anew(self.settings.clone(), self.clock.clone())?;
         let present = Present::of(disk);
-        self.settle(&mut self.absence.lock(), present, true);
+        self.settle(&mut self.absence.lock(), present, held_any);
         Ok(())
     }
 
@@ -254,7 +271,10 @@ impl Slot {
             return;
         }
         self.present.get_or_init(|| present);
-        absence.push(AbsenceEvent::Back { is_anew });
+        // Of one that is there at once there is nothing to say, unless something was lost.
+        if is_anew || absence.told.is_some() {
+            absence.push(AbsenceEvent::Back { is_anew });
+        }
     }
 
     /// It could not be opened: it is tried again, after twice the time.

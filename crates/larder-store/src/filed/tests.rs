@@ -43,7 +43,7 @@ fn house() -> House {
     wait(|| files.usage().is_counted);
     let memory = MemoryStoreSettings { memory: MEMORY_BYTES, max_object: MEMORY_BYTES / 4 };
     let clock = Clock::default();
-    House { store: Store::of_files(&memory, files, clock.now().wall), clock, folder }
+    House { store: Store::of_files(&memory, files), clock, folder }
 }
 
 #[track_caller]

@@ -153,6 +153,31 @@ impl FileStore {
         }
     }
 
+    /// The directory, to note what concerns whatever lies there; where it is absent, nothing is used of what larder stored.
+    pub(super) fn in_use_or_miss_all(&self) -> Option<Arc<InUse>> {
+        if let Some(in_use) = self.in_use.load_full() {
+            return Some(in_use);
+        }
+        let mut absence = self.absence.lock();
+        let in_use = self.in_use.load_full();
+        if in_use.is_none() {
+            absence.missed.note_everything();
+        }
+        in_use
+    }
+
+    /// What larder stored in it is not used, although it was there all the time.
+    pub(super) fn tell_of_distrust(&self) {
+        self.absence.lock().push(FilesAbsence::Back { is_anew: true });
+    }
+
+    /// Has what a directory knows heard before it is used.
+    fn tell_of(&self, in_use: &InUse) {
+        if let Some(returns) = self.base.returns.get() {
+            returns(in_use.shared.journal.reached(), std::mem::take(&mut *in_use.notes.lock()));
+        }
+    }
+
     /// Sees to it that the directory in use is the one that the path leads to. Waits for the file system.
     fn look_after(&self) {
         let path = self.directory();
@@ -178,8 +203,9 @@ impl FileStore {
     /// Takes up the directory that has taken the place of another.
     fn replace(&self, old: &InUse) {
         let now = self.base.clock.now().wall;
-        match InUse::open(&self.base, Missing::Leave, (now, now)) {
+        match InUse::open(&self.base, Missing::Leave, now) {
             Ok(new) => {
+                self.tell_of(&new);
                 {
                     let mut absence = self.absence.lock();
                     if absence.is_closed {
@@ -225,7 +251,7 @@ impl FileStore {
         let believed_from = if is_it && !is_everything { WallTime(0) } else { now };
         // One that somebody removed is not made: they may be about to put another there.
         let missing = if last.is_none() { Missing::Make } else { Missing::Leave };
-        match InUse::open(&self.base, missing, (now, believed_from)) {
+        match InUse::open(&self.base, missing, believed_from) {
             // It changed between the look and the opening: the next look sees what it is now.
             Ok(in_use) if is_it && last.is_some_and(|last| last != in_use.shared.tree.identity()) => {
                 in_use.close()
@@ -237,6 +263,7 @@ impl FileStore {
 
     /// It is used from now on, without what was missed, unless the store was closed meanwhile.
     fn settle(&self, in_use: Arc<InUse>, is_anew: bool) {
+        self.tell_of(&in_use);
         for round in 0..=ROUNDS_MAX {
             let missed = {
                 let mut absence = self.absence.lock();
@@ -259,7 +286,10 @@ impl FileStore {
                 }
                 missed
             };
-            missed.iter().for_each(|name| in_use.invalidate(&Name::found_at(name)));
+            // Whatever was invalidated meanwhile had no higher number.
+            let number = self.base.last_number().max(in_use.shared.journal.reached());
+            let number = Some(number).filter(|number| *number > 0);
+            missed.iter().for_each(|name| in_use.invalidate(&Name::found_at(name), number));
         }
     }
 }

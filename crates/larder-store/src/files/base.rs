@@ -12,8 +12,10 @@ use parking_lot::Mutex;
 use super::health::Health;
 use super::open::FilesSettings;
 use super::refusals::Refusals;
+use super::remembered::Remembered;
 use super::unreadable::Unreadable;
 use crate::backlog::Backlog;
+use crate::disk::Note;
 
 #[derive(Debug, Default)]
 pub(super) struct Counts {
@@ -32,8 +34,10 @@ pub(super) struct Caps {
     pub(super) inodes: u64,
 }
 
+/// Hears of a directory that is taken up while larder runs, before it is used: above every number that it knows, and its notes.
+pub type Returns = dyn Fn(u64, Vec<Note>) + Send + Sync;
+
 /// What all directories of a store share, one after the other.
-#[derive(Debug)]
 pub(super) struct Base {
     pub(super) settings: FilesSettings,
     pub(super) clock: Clock,
@@ -41,6 +45,11 @@ pub(super) struct Base {
     max_object: AtomicU64,
     pub(super) health: Health,
     pub(super) unreadable: Unreadable,
+    pub(super) remembered: Remembered,
+    /// The highest number of an invalidation that was asked for.
+    last_number: AtomicU64,
+    /// Hears what a directory knows that comes later; set once.
+    pub(super) returns: OnceLock<Arc<Returns>>,
     pub(super) counts: Counts,
     pub(super) fills: Arc<AtomicUsize>,
     /// How many files may be open.
@@ -49,6 +58,12 @@ pub(super) struct Base {
     pub(super) high_water: AtomicU64,
     /// What the queues of the directories may borrow; set once, by the store whose directory it is.
     pub(super) backlog: OnceLock<Arc<Backlog>>,
+}
+
+impl std::fmt::Debug for Base {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Base").field("settings", &self.settings).finish_non_exhaustive()
+    }
 }
 
 impl Base {
@@ -61,11 +76,22 @@ impl Base {
             clock,
             health: Health::default(),
             unreadable: Unreadable::default(),
+            remembered: Remembered::default(),
+            last_number: AtomicU64::new(0),
+            returns: OnceLock::new(),
             counts: Counts::default(),
             fills: Arc::default(),
             high_water: AtomicU64::new(0),
             backlog: OnceLock::new(),
         })
+    }
+
+    pub(super) fn note_number(&self, number: u64) {
+        self.last_number.fetch_max(number, Ordering::AcqRel);
+    }
+
+    pub(super) fn last_number(&self) -> u64 {
+        self.last_number.load(Ordering::Acquire)
     }
 
     pub(super) fn caps(&self) -> Caps {

@@ -7,6 +7,7 @@ use rustix::fs::FileType;
 use super::meta::{Meta, read};
 use super::name::{Name, TargetUri, Unnameable};
 use super::sys::Status;
+use crate::disk::{read_log, write_note};
 
 /// The meta of a file of 10 bytes with inode 99, modified 5 ns after second 1 700 000 000, if `lines` are one, and its lines
 /// for `uri`.
@@ -24,6 +25,25 @@ pub fn meta(lines: &[u8], uri: &TargetUri<'_>) -> Option<(Meta, Vec<u8>)> {
     let (_, meta) = read(lines, &file)?;
     let again = meta.write(uri, &file);
     Some((meta, again))
+}
+
+/// What was read of a directory's journal.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FileJournal {
+    /// All of it, written again.
+    pub again: Vec<u8>,
+    /// How many notes it has.
+    pub notes: usize,
+    /// Whether nothing was missing before its end.
+    pub is_whole: bool,
+}
+
+/// The journal of a directory, if its head is one.
+pub fn file_journal(bytes: &[u8]) -> Option<FileJournal> {
+    let log = read_log(bytes)?;
+    let mut again = log.head.write();
+    log.notes.iter().for_each(|note| write_note(note, &mut again));
+    Some(FileJournal { again, notes: log.notes.len(), is_whole: log.is_whole })
 }
 
 /// The parts of a URI that a name stands for.

@@ -24,6 +24,7 @@ use larder_http::time::{Now, WallTime};
 use super::in_use::Shared;
 use super::meta::Meta;
 use super::name::Name;
+use super::noted::Noted;
 use super::queue::Job;
 use super::room::Claim;
 use super::sys::{self, NowRead, Status};
@@ -165,6 +166,11 @@ impl FileHit {
     /// Whether it is the very file of `stamp`, with the content that it had.
     pub(crate) fn is_of(&self, stamp: &FileStamp) -> bool {
         stamp.is_of(&self.status)
+    }
+
+    /// Whether a purge could not remove it.
+    pub(super) fn is_refused_by(&self, noted: &Noted) -> bool {
+        noted.refuses(&self.name, &self.status)
     }
 
     /// Who it is from.

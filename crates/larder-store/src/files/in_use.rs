@@ -5,28 +5,31 @@
 //! was found in it can be read to its end.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::SystemTime;
 
-use larder_http::time::WallTime;
+use parking_lot::Mutex;
 
 use super::arriving::Arriving;
 use super::base::Base;
-use super::doomed::Doomed;
 use super::error::{FilesError, Refused};
 use super::fill::{FileFill, Filling};
 use super::hit::{self, FileHit, Opened, Source};
-use super::index::{Index, Noted};
+use super::index::{Index, Noted as Known};
+use super::journal::{Journal, Restored};
 use super::meta::{Judged, Meta};
 use super::name::{Name, TargetUri};
+use super::noted::{Left, Noted};
 use super::open::{Threads, shares};
 use super::place::{Spare, TakenOut, is_absent};
-use super::queue::Queue;
+use super::queue::{Job, Queue};
 use super::room::Room;
 use super::tree::{Found, Glimpse, Tree};
 use super::unreadable::is_of_the_device;
+use super::witness::Witness;
 use super::{Look, READ_TRIES, WAIT_MAX};
+use crate::disk::Note;
 
 /// What workers, the writing thread and the counting thread share.
 pub(super) struct Shared {
@@ -35,10 +38,13 @@ pub(super) struct Shared {
     pub(super) index: Index,
     pub(super) room: Room,
     pub(super) queue: Arc<Queue>,
-    pub(super) doomed: Doomed,
+    pub(super) noted: Noted,
+    pub(super) journal: Journal,
+    pub(super) witness: Witness,
     pub(super) is_counted: AtomicBool,
-    /// What larder stored before is not used: it may be what was invalidated while another directory was in use.
-    pub(super) believed_from: WallTime,
+    /// What larder stored before is not used: it may be what was invalidated while another directory was in use, or nobody
+    /// wrote it down. Milliseconds since 1970.
+    pub(super) believed_from: AtomicU64,
 }
 
 impl std::fmt::Debug for Shared {
@@ -52,8 +58,8 @@ impl std::fmt::Debug for Shared {
 pub(super) struct InUse {
     pub(super) shared: Arc<Shared>,
     pub(super) threads: Threads,
-    /// When it took the place of another, or was found after it had been absent; 0 for the first.
-    pub(super) since: WallTime,
+    /// What its journal said of groups; handed out once.
+    pub(super) notes: Mutex<Vec<Note>>,
 }
 
 impl InUse {
@@ -61,11 +67,12 @@ impl InUse {
     pub(super) fn look(&self, uri: &TargetUri<'_>) -> Look {
         let shared = &self.shared;
         let Ok(name) = Name::of(uri) else { return Look::Absent };
-        if shared.doomed.has(&name) {
+        if shared.noted.is_doomed(&name) {
             return Look::Absent;
         }
         if let Some(hit) = shared.index.kept(&name) {
             match hit.is_current(shared.tree.root()) {
+                Ok(true) if !shared.believes_hit(&name, &hit) => return Look::Absent,
                 Ok(true) if hit.is_for(uri.scheme) => return Look::Found(hit),
                 Ok(true) => return Look::Absent,
                 Ok(false) => {
@@ -102,7 +109,7 @@ impl InUse {
     pub(super) fn look_blocking(&self, uri: &TargetUri<'_>) -> Option<Arc<FileHit>> {
         let name = Name::of(uri).ok()?;
         for _ in 0..READ_TRIES {
-            if self.shared.doomed.has(&name) {
+            if self.shared.noted.is_doomed(&name) {
                 return None;
             }
             let found = match self.shared.tree.find(&name) {
@@ -147,13 +154,22 @@ impl InUse {
     }
 
     /// Removes what larder has stored for `uri`; what people put there stays. Does not wait: from now on no look-up finds
-    /// it, and the file is gone a little later.
-    pub(super) fn invalidate(&self, name: &Name) {
-        self.shared.doomed.add(name);
-        if self.shared.queue.push_removal(name.clone(), Spare::ByHand, None).is_err() {
-            let _ = self.shared.remove_now(name, Spare::ByHand, false);
-            self.shared.doomed.done(name);
+    /// it, and the file is gone a little later. With the number of an invalidation it is written down, too.
+    pub(super) fn invalidate(&self, name: &Name, number: Option<u64>) {
+        self.shared.noted.doom(name, number);
+        if let Some(number) = number {
+            self.shared.journal.note_name(name, number);
         }
+        if self.shared.queue.push_removal(name.clone(), Spare::ByHand, None).is_err() {
+            let removed = self.shared.remove_now(name, Spare::ByHand, false);
+            self.shared.removed(name, Spare::ByHand, &removed);
+        }
+    }
+
+    /// What larder stored so far is not used any more, nor at the next start. Waits until that is written down.
+    pub(super) fn distrust(&self) {
+        self.shared.distrust();
+        self.shared.journal.sync();
     }
 
     /// Removes the file of `uri`, whoever put it there, and waits until it is gone for good; for a pool. Whether there was one.
@@ -162,14 +178,14 @@ impl InUse {
     /// It may still be there: it could not be removed, or not within a minute.
     pub(super) fn remove(&self, name: &Name) -> Result<bool, FilesError> {
         let (tell, told) = mpsc::sync_channel(1);
-        self.shared.doomed.add(name);
+        self.shared.noted.doom(name, None);
         // Its receiver may have gone by then; nobody wants to know.
         let done = Box::new(move |removed| drop(tell.send(removed)));
         let removed = match self.shared.queue.push_removal(name.clone(), Spare::Nothing, Some(done)) {
             Ok(()) => told.recv_timeout(WAIT_MAX).map_err(|_| FilesError::TooSlow)?,
             Err(_) => {
                 let removed = self.shared.remove_now(name, Spare::Nothing, true);
-                self.shared.doomed.done(name);
+                self.shared.removed(name, Spare::Nothing, &removed);
                 removed
             }
         };
@@ -183,9 +199,98 @@ impl InUse {
 }
 
 impl Shared {
-    /// Whether what larder stored may be used.
-    pub(super) fn believes(&self, meta: &Meta) -> bool {
-        self.believed_from <= meta.times.received
+    /// Whether what larder stored under a name may be used.
+    pub(super) fn believes(&self, name: &Name, meta: &Meta) -> bool {
+        self.believed_from.load(Ordering::Acquire) <= meta.times.received.0
+            && !self.noted.hides(name, meta.number)
+    }
+
+    fn believes_hit(&self, name: &Name, hit: &FileHit) -> bool {
+        match hit.source() {
+            Source::Stored(meta) => self.believes(name, meta),
+            Source::ByHand(_) => !hit.is_refused_by(&self.noted),
+        }
+    }
+
+    /// Nothing that larder stored so far is used any more, and that is written down.
+    pub(super) fn distrust(&self) {
+        let now = self.base.clock.now().wall;
+        self.believed_from.fetch_max(now.0, Ordering::AcqRel);
+        self.noted.forget_kept();
+        self.journal.begin_anew(now);
+    }
+
+    /// A removal that was noted has come to this.
+    pub(super) fn removed(&self, name: &Name, spare: Spare, removed: &std::io::Result<TakenOut>) {
+        let left = self.left_of(name, spare, removed);
+        if left != Left::Nothing {
+            self.index.unkeep(name);
+        }
+        if self.noted.done(name, left).is_err() {
+            self.distrust();
+        }
+    }
+
+    /// What is still there that was to be removed. Nobody knows what cannot be looked at.
+    fn left_of(&self, name: &Name, spare: Spare, removed: &std::io::Result<TakenOut>) -> Left {
+        if matches!(removed, Ok(TakenOut::Removed | TakenOut::Absent)) {
+            return Left::Nothing;
+        }
+        let found = match self.tree.find(name) {
+            Ok(found) => found,
+            Err(error) if is_absent(&error) => return Left::Nothing,
+            Err(_) => return Left::Stored,
+        };
+        match self.tree.judge(&found.file, &found.status, name, None) {
+            Ok(Judged::ByHand) if spare == Spare::Nothing => Left::ByHand(found.status),
+            Ok(Judged::ByHand) => Left::Nothing,
+            Ok(Judged::Stored(_) | Judged::OtherScheme | Judged::Torn) | Err(_) => Left::Stored,
+        }
+    }
+
+    /// Tries once more to remove what could not be removed.
+    pub(super) fn remove_left(&self) {
+        for name in self.noted.left() {
+            self.noted.doom(&name, None);
+            if self.queue.push_removal(name.clone(), Spare::ByHand, None).is_err() {
+                // It stays what it was.
+                let _ = self.noted.done(&name, Left::Stored);
+                return;
+            }
+        }
+    }
+
+    /// Removes what an earlier run has invalidated and left behind.
+    pub(super) fn make_good(self: &Arc<Self>, restored: &Restored) {
+        restored.names.iter().for_each(|(name, number)| self.noted.restore(name, *number));
+        if restored.names.is_empty() {
+            return;
+        }
+        let (shared, names) = (Arc::clone(self), restored.names.clone());
+        let make_good = move || names.iter().for_each(|(name, number)| shared.make_good_of(name, *number));
+        // A closed queue has nothing to make good any more.
+        let _ = self.queue.push_end(Job::Run(Box::new(make_good)), || true);
+    }
+
+    fn make_good_of(&self, name: &Name, number: u64) {
+        let is_older = |found: Found| match self.tree.judge(&found.file, &found.status, name, None) {
+            Ok(Judged::Stored(meta)) => Some(meta.number < number),
+            Ok(Judged::ByHand) => Some(false),
+            Ok(Judged::OtherScheme | Judged::Torn) | Err(_) => None,
+        };
+        let is_over = match self.tree.find(name) {
+            Ok(found) => match is_older(found) {
+                Some(false) => true,
+                Some(true) | None => {
+                    let removed = self.remove_now(name, Spare::ByHand, false);
+                    self.left_of(name, Spare::ByHand, &removed) == Left::Nothing
+                }
+            },
+            Err(error) => is_absent(&error),
+        };
+        if is_over {
+            self.noted.made_good(name, number);
+        }
     }
 
     /// Judges a file that was found and reads it. `None` where it was stored for the other scheme, or for nobody knows what.
@@ -205,7 +310,7 @@ impl Shared {
         let Some(opened) = judged? else { return Ok(None) };
         let is_by_hand = matches!(opened.source, Source::ByHand(_));
         let (bytes, inodes) = self.found_to_take(&opened.status, name);
-        let noted = Noted { inode: opened.status.inode, bytes, is_by_hand, is_use: true };
+        let noted = Known { inode: opened.status.inode, bytes, is_by_hand, is_use: true };
         let claim = self.index.note(name, &noted, || self.room.take(bytes, inodes));
         let hit = Arc::new(FileHit::read(opened, Some(claim))?);
         self.index.keep(name, &hit, now);
@@ -222,9 +327,10 @@ impl Shared {
     ) -> std::io::Result<Option<Opened>> {
         let Found { file, status, path } = found;
         let source = match self.tree.judge(&file, &status, name, Some(uri))? {
-            Judged::Stored(meta) if !self.believes(&meta) => return Ok(None),
+            Judged::Stored(meta) if !self.believes(name, &meta) => return Ok(None),
             Judged::Stored(meta) => Source::Stored(meta),
             Judged::OtherScheme | Judged::Torn => return Ok(None),
+            Judged::ByHand if self.noted.refuses(name, &status) => return Ok(None),
             Judged::ByHand => {
                 let shown = String::from_utf8_lossy(name.shown());
                 Source::ByHand(hit::fields_by_hand(

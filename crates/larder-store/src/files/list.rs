@@ -225,9 +225,9 @@ impl InUse {
     /// What lies under the authority, path and query of `uri`, whatever its scheme. No use of it. Blocks.
     pub(super) fn under(&self, uri: &TargetUri<'_>) -> Option<Listed> {
         let name = Name::of(uri).ok()?;
-        let is_there = !self.shared.doomed.has(&name);
+        let is_there = !self.shared.noted.is_doomed(&name);
         let listed = is_there.then(|| listed(&self.shared.tree, &name)).flatten()?;
-        (listed.is_servable() && self.shared.shows(&listed)).then_some(listed)
+        (listed.is_servable() && self.shared.shows(&name, &listed)).then_some(listed)
     }
 
     /// The file of `uri`, open. No use of it. Blocks.
@@ -268,8 +268,11 @@ impl Shared {
     }
 
     /// Whether a request would get it.
-    fn shows(&self, listed: &Listed) -> bool {
-        listed.meta.as_ref().is_none_or(|meta| self.believes(meta))
+    fn shows(&self, name: &Name, listed: &Listed) -> bool {
+        match &listed.meta {
+            Some(meta) => self.believes(name, meta),
+            None => !self.noted.refuses(name, &listed.status),
+        }
     }
 
     /// The file at a place, where a URL that is `wanted` leads there.
@@ -280,12 +283,12 @@ impl Shared {
             None => format!("{authority}{path}"),
         };
         // What its name tells need not be looked at.
-        if name.uri().is_some_and(|uri| !wanted(base(&uri).as_bytes())) || self.doomed.has(&name) {
+        if name.uri().is_some_and(|uri| !wanted(base(&uri).as_bytes())) || self.noted.is_doomed(&name) {
             return None;
         }
         let listed =
             listed(&self.tree, &name).filter(|listed| listed.path == path && listed.is_servable())?;
-        if !self.shows(&listed) {
+        if !self.shows(&name, &listed) {
             return None;
         }
         listed.uri.as_ref().is_some_and(|uri| wanted(base(uri).as_bytes())).then_some(listed)

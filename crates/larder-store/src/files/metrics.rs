@@ -44,8 +44,24 @@ pub fn for_each(usage: &FilesUsage, visit: Visit<'_>) {
     );
     tell("larder_files_errors_total", "Errors of the file system.", usage.errors);
     tell(
+        "larder_files_invalidated",
+        "Names under which something was invalidated whose file is not gone yet. It is not served.",
+        usage.invalidated,
+    );
+    tell(
+        "larder_files_journal_failures_total",
+        "Attempts to write down what was invalidated that failed.",
+        usage.journal_failures,
+    );
+    tell(
+        "larder_files_journal_behind",
+        "1 while what was invalidated is remembered in memory only, since it cannot be written down, else 0.",
+        u64::from(usage.is_journal_behind),
+    );
+    tell(
         "larder_files_failing",
-        "1 while nothing is written because the file system failed, or the directory is absent, else 0.",
+        "1 while nothing is written because the file system failed, or the directory is absent, or what was invalidated cannot be \
+         written down, else 0.",
         u64::from(usage.is_failing),
     );
     tell(

@@ -13,7 +13,6 @@ mod absence;
 mod arriving;
 mod base;
 mod cursor;
-mod doomed;
 mod error;
 mod export;
 mod fill;
@@ -24,15 +23,18 @@ mod hit;
 mod holdable;
 mod in_use;
 mod index;
+mod journal;
 mod list;
 mod meta;
 pub mod metrics;
 mod name;
+mod noted;
 mod open;
 mod place;
 mod queue;
 mod reader;
 mod refusals;
+mod remembered;
 mod renew;
 mod room;
 mod sys;
@@ -41,6 +43,7 @@ mod tests;
 mod tree;
 mod unreadable;
 mod walk;
+mod witness;
 mod writer;
 
 use std::path::Path;
@@ -49,11 +52,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use larder_http::time::WallTime;
 use parking_lot::Mutex;
 
 pub use absence::FilesAbsence;
 pub(crate) use arriving::Arriving;
+pub use base::Returns;
 pub use cursor::FilesCursor;
 pub use error::{FilesError, NotAFile, Refused};
 pub use export::{ExportSettings, Exported, LeftOut, Page, export};
@@ -62,6 +65,7 @@ pub use fill::{Done, FileFill};
 pub(crate) use hit::FileStamp;
 pub use hit::{FileHit, PIECE_BYTES, Source, freshness_by_hand};
 pub use holdable::may_hold;
+pub use journal::Written;
 pub use list::{FilesPage, Listed, Odd, survey};
 pub use meta::{Meta, StoredTimes};
 pub use name::{TargetUri, Unnameable};
@@ -75,6 +79,8 @@ use in_use::{InUse, Shared};
 use name::Name;
 use open::Stop;
 use refusals::REASONS;
+
+use crate::disk::Note;
 
 /// How often a file is opened anew that changes while it is read.
 const READ_TRIES: usize = 3;
@@ -124,6 +130,12 @@ pub struct FilesUsage {
     pub unreadable: u64,
     /// Errors of the file system.
     pub errors: u64,
+    /// Names under which something was invalidated and is not gone yet.
+    pub invalidated: u64,
+    /// Tries to write down what was invalidated that failed.
+    pub journal_failures: u64,
+    /// Whether what was invalidated is not written down, and only in memory.
+    pub is_journal_behind: bool,
     /// Whether everything has been counted once; nothing is stored before.
     pub is_counted: bool,
     /// Whether the file system has failed a moment ago, and nothing is stored for a while; also while it is absent.
@@ -171,11 +183,6 @@ impl FileStore {
     /// The same.
     pub fn path(&self) -> &Path {
         self.directory()
-    }
-
-    /// Since when the directory is in use that is: [`WallTime`] 0 for the one that was opened first.
-    pub fn in_use_since(&self) -> WallTime {
-        self.in_use.load().as_ref().map_or(WallTime(0), |in_use| in_use.since)
     }
 
     /// From now on its queue may borrow of its store's memory, and so may those of directories that take its place.
@@ -231,7 +238,60 @@ impl FileStore {
     /// it, and the file is gone a little later.
     pub fn invalidate(&self, uri: &TargetUri<'_>) {
         let (Ok(name), Ok(in_use)) = (Name::of(uri), self.in_use_or(uri)) else { return };
-        in_use.invalidate(&name);
+        in_use.invalidate(&name, None);
+    }
+
+    /// The same for an invalidation with this number: it holds after a restart as well, and where the file cannot be removed. Who
+    /// answers somebody because of it waits for [`written`](Self::written) before.
+    pub fn invalidate_below(&self, uri: &TargetUri<'_>, number: u64) {
+        self.base.note_number(number);
+        let (Ok(name), Ok(in_use)) = (Name::of(uri), self.in_use_or(uri)) else { return };
+        in_use.invalidate(&name, Some(number));
+    }
+
+    /// Notes a numbered predicate of the caller's, which is among [`notes`](Self::notes) at the next start.
+    pub fn note(&self, note: &Note) {
+        self.base.note_number(note.number);
+        if let Some(in_use) = self.in_use_or_miss_all() {
+            in_use.shared.journal.note(note);
+        }
+    }
+
+    /// What is noted so far is written down, so that it outlives the process; or it was tried in vain.
+    pub fn written(&self) -> Written {
+        self.in_use.load().as_ref().map_or_else(Written::default, |in_use| in_use.shared.journal.written())
+    }
+
+    /// The predicates that were noted before the last start. Handed out once.
+    pub fn notes(&self) -> Vec<Note> {
+        self.in_use.load().as_ref().map_or_else(Vec::new, |in_use| std::mem::take(&mut *in_use.notes.lock()))
+    }
+
+    /// A number above all that the directory knows of.
+    pub fn last_number(&self) -> u64 {
+        self.in_use.load().as_ref().map_or(0, |in_use| in_use.shared.journal.reached())
+    }
+
+    /// Whether something that was invalidated is not written down, so that closing it now would forget that.
+    pub fn is_behind(&self) -> bool {
+        self.in_use.load().as_ref().is_some_and(|in_use| in_use.shared.journal.is_behind())
+    }
+
+    /// What larder stored so far is not used any more: nobody knows what of it was invalidated. What people put there is. Waits
+    /// until that is written down.
+    pub fn distrust(&self) {
+        if let Some(in_use) = self.in_use_or_miss_all() {
+            // One in which nothing was stored before has nothing to lose.
+            if in_use.shared.journal.reached() > 0 {
+                self.tell_of_distrust();
+            }
+            in_use.distrust();
+        }
+    }
+
+    /// Who hears of a directory that is taken up while larder runs. Only the first who asks does.
+    pub fn tell_of_returns(&self, returns: Arc<Returns>) {
+        self.base.returns.get_or_init(|| returns);
     }
 
     /// Removes the file of `uri`, whoever put it there, and waits until it is gone for good; for a pool. Whether there was one.
@@ -299,7 +359,7 @@ impl FileStore {
 
     /// Figures.
     pub fn usage(&self) -> FilesUsage {
-        let Base { counts, health, unreadable, high_water, .. } = &*self.base;
+        let Base { counts, health, unreadable, remembered, high_water, .. } = &*self.base;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (in_use, caps) = (self.in_use.load_full(), self.base.caps());
         let mut usage = FilesUsage {
@@ -314,13 +374,16 @@ impl FileStore {
             refused: counts.refusals.counts(),
             unreadable: unreadable.failures(),
             errors: health.errors(),
-            is_failing: in_use.is_none() || health.is_failing(),
+            journal_failures: remembered.failures(),
+            is_journal_behind: remembered.is_behind(),
+            is_failing: in_use.is_none() || health.is_failing() || remembered.is_behind(),
             is_absent: in_use.is_none(),
             ..FilesUsage::default()
         };
         if let Some(in_use) = in_use {
-            let Shared { index, room, is_counted, .. } = &*in_use.shared;
+            let Shared { index, room, is_counted, noted, .. } = &*in_use.shared;
             usage.files = index.files() as u64;
+            usage.invalidated = noted.len() as u64;
             (usage.bytes, usage.inodes) = (room.bytes.used(), room.inodes.used());
             usage.high_water_bytes = usage.high_water_bytes.max(room.bytes.high_water());
             usage.is_counted = is_counted.load(Ordering::Acquire);
@@ -331,6 +394,11 @@ impl FileStore {
     /// What is worth a line of log, once: the file system fails, or works again.
     pub fn take_event(&self) -> Option<String> {
         self.base.health.take_event()
+    }
+
+    /// The same of what is invalidated: it cannot be written down, or can again.
+    pub fn take_journal_event(&self) -> Option<String> {
+        self.base.remembered.take_event()
     }
 
     /// The same of a file that cannot be read.

@@ -1,13 +1,13 @@
 //! Opening and closing a store, and the threads that belong to it.
 //!
 //! In: settings. Out: a store whose directory is locked, without remains of an earlier one, being counted; or is absent, and
-//! looked for. Three threads: one changes the directory, one counts it, and one sees to it that the directory in use is the
-//! one that has the path ([`absence`]). They end when the store is closed or dropped; closing also waits for what is still to
+//! looked for. Four threads: one changes the directory, one counts it, one writes down what is invalidated ([`journal`]), and one sees
+//! to it that the directory in use is the one that has the path ([`absence`]). They end when the store is closed or dropped; closing also waits for what is still to
 //! be written.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,10 +23,12 @@ use super::base::Base;
 use super::error::FilesError;
 use super::in_use::{InUse, Shared};
 use super::index::Index;
+use super::journal::{self, Journal};
 use super::queue::Job;
 use super::room::{DIRECTORY_BYTES, Room};
 use super::tree::{Missing, OWN, Tree};
 use super::walk::Walked;
+use super::witness::Witness;
 use super::{FileStore, WAIT_MAX, writer};
 use crate::descriptors::Wanted;
 
@@ -35,7 +37,7 @@ const COUNT_WAIT: Duration = Duration::from_millis(300);
 /// When counting failed it is tried again.
 const COUNT_AGAIN: Duration = Duration::from_secs(5);
 /// Inodes and directories of larder's own.
-const OWN_INODES: u64 = 5;
+const OWN_INODES: u64 = 7;
 
 /// What a store of files is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +126,8 @@ impl Stop {
 pub(super) struct Threads {
     stop: Arc<Stop>,
     running: Mutex<Vec<JoinHandle<()>>>,
+    /// Ends after the others, whose last removals it need not say any more.
+    journal: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Threads {
@@ -151,7 +155,7 @@ impl FileStore {
     pub fn open_with(settings: &FilesSettings, clock: Clock) -> Result<Arc<Self>, FilesError> {
         let base = Base::new(settings.clone(), clock);
         let mut absence = Absence::default();
-        let in_use = match InUse::open(&base, Missing::Make, (WallTime(0), WallTime(0))) {
+        let in_use = match InUse::open(&base, Missing::Make, WallTime(0)) {
             Ok(in_use) => Some(in_use),
             Err(error) => {
                 absence.failed(error, &settings.path);
@@ -225,13 +229,18 @@ impl InUse {
     pub(super) fn open(
         base: &Arc<Base>,
         missing: Missing,
-        (since, believed_from): (WallTime, WallTime),
+        believed_from: WallTime,
     ) -> Result<Arc<Self>, FilesError> {
         let (settings, caps) = (&base.settings, base.caps());
         let mode = Mode::from_bits_truncate(settings.mode & 0o777);
         let tree = Tree::open(&settings.path, mode | Mode::RUSR | Mode::WUSR, missing)?;
+        let failed =
+            |source| FilesError::Io { path: settings.path.clone(), step: "cannot read the journal", source };
+        let witness = Witness::of(&settings.path, tree.identity());
+        let read = Journal::read(&tree, base.clock.now().wall, witness.is_there());
+        let (journal, mut restored) = read.map_err(failed)?;
         let room = Room::new(caps.bytes, caps.inodes);
-        let own = room.take(OWN_INODES * DIRECTORY_BYTES, OWN_INODES);
+        let own = room.take(OWN_INODES * DIRECTORY_BYTES + 2 * journal::OWN_BYTES, OWN_INODES);
         let (_, kept_max) = shares(base.open_files.load(Ordering::Relaxed));
         let shared = Arc::new(Shared {
             base: Arc::clone(base),
@@ -239,10 +248,16 @@ impl InUse {
             room,
             tree,
             queue: Arc::default(),
-            doomed: Default::default(),
+            noted: Default::default(),
             is_counted: AtomicBool::new(false),
-            believed_from,
+            believed_from: AtomicU64::new(believed_from.max(journal.begun()).0),
+            journal,
+            witness,
         });
+        if believed_from > WallTime(0) {
+            shared.journal.begin_anew(believed_from);
+        }
+        shared.make_good(&restored);
         base.backlog.get().into_iter().for_each(|backlog| shared.queue.borrow_from(backlog));
         let stop = Arc::new(Stop::default());
         let counted = Arc::new((Mutex::new(false), Condvar::new()));
@@ -251,11 +266,21 @@ impl InUse {
             .name("files-write".to_owned())
             .spawn(move || writer::run(&of_writer))
             .map_err(|source| failed_thread(settings, source))?;
+        let of_journal = Arc::clone(&shared);
         let in_use = Arc::new(Self {
             shared: Arc::clone(&shared),
-            threads: Threads { stop: Arc::clone(&stop), running: Mutex::new(vec![writer]) },
-            since,
+            threads: Threads {
+                stop: Arc::clone(&stop),
+                running: Mutex::new(vec![writer]),
+                journal: Mutex::new(None),
+            },
+            notes: Mutex::new(std::mem::take(&mut restored.notes)),
         });
+        let journal = std::thread::Builder::new()
+            .name("files-journal".to_owned())
+            .spawn(move || journal::run(&of_journal))
+            .map_err(|source| failed_thread(settings, source))?;
+        *in_use.threads.journal.lock() = Some(journal);
         let (of_counter, every) = (Arc::clone(&counted), settings.recount);
         let counter = std::thread::Builder::new()
             .name("files-count".to_owned())
@@ -293,6 +318,9 @@ impl InUse {
         let running = std::mem::take(&mut *self.threads.running.lock());
         // A thread that panicked has nothing more to say.
         running.into_iter().for_each(|thread| drop(thread.join()));
+        self.shared.journal.close();
+        let journal = self.threads.journal.lock().take();
+        journal.into_iter().for_each(|thread| drop(thread.join()));
         self.shared.tree.unlock();
     }
 }
@@ -300,6 +328,7 @@ impl InUse {
 impl Drop for InUse {
     fn drop(&mut self) {
         self.shared.queue.close();
+        self.shared.journal.close();
         self.threads.stop.stop();
     }
 }

@@ -95,6 +95,7 @@ impl Shared {
         // As much as both take while one takes the place of the other.
         let large = beside_bytes(lines_bytes_max(&meta.fields, &uri)) - META_BYTES;
         let spare = self.make_room(large, 0).ok_or(Refused::NoRoom)?;
+        self.write_before_placing(name, meta)?;
         let renewed = self.tree.renew(&found, name, &uri, meta);
         let beside = renewed.map_err(|error| self.not_placed(error))?;
         self.index.unkeep(name);
@@ -103,6 +104,7 @@ impl Shared {
         let noted = Noted { inode: status.inode, bytes, is_by_hand: false, is_use: false };
         self.index.note(name, &noted, || self.room.take(bytes, 1 + u64::from(beside > 0)));
         drop(spare);
+        self.noted.placed(name, meta.number);
         self.base.health.works();
         Ok(())
     }

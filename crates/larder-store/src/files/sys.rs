@@ -120,6 +120,12 @@ impl Identity {
         Self::read(rustix::fs::CWD, path, AtFlags::empty())
     }
 
+    /// What of it is the same after the file system was mounted again.
+    pub(super) fn lasting(&self) -> Vec<u8> {
+        let made = self.made.unwrap_or_default();
+        [&self.inode.to_le_bytes()[..], &made.0.to_le_bytes(), &made.1.to_le_bytes()].concat()
+    }
+
     fn read(directory: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Self> {
         let asked = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BTIME;
         let found = statx(directory, path, flags, asked)?;

@@ -29,7 +29,8 @@ const TEMPS: &str = ".larder/tmp";
 pub(super) const METAS: &str = ".larder/meta";
 
 const READ_ME: &str = "Made by larder: files on their way into the directories beside this one, and what larder knows of them.\n\
-                       Nothing here is for people or other programs; all of it may be removed while larder does not run.\n";
+                       Nothing here is for people or other programs. All of it may be removed while larder does not run; what larder stored\n\
+                       beside it is fetched anew then, since nobody knows what of it was invalidated.\n";
 
 /// A file that a name led to.
 pub(super) struct Found {
@@ -189,6 +190,23 @@ impl Tree {
         Status::of(&self.root).is_ok_and(|status| status.links > 0)
     }
 
+    /// Whether nothing lies there but what is larder's own.
+    pub(super) fn is_empty(&self) -> io::Result<bool> {
+        for entry in rustix::fs::Dir::read_from(&self.root)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if !matches!(name, b"." | b"..") && name != OWN.as_bytes() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The directory of larder's own, made anew after somebody removed it.
+    pub(super) fn renew_own(&self) -> io::Result<()> {
+        directory_at(&self.root, OWN).map(drop)
+    }
+
     /// The directory where files are written.
     pub(super) fn temps(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.temps.lock())
@@ -196,7 +214,7 @@ impl Tree {
 
     /// The same made anew, after somebody removed it.
     pub(super) fn renew_temps(&self) -> io::Result<()> {
-        directory_at(&self.root, OWN)?;
+        self.renew_own()?;
         *self.temps.lock() = Arc::new(directory_at(&self.root, TEMPS)?);
         Ok(())
     }

@@ -56,7 +56,7 @@ pub(super) fn run(shared: &Shared) {
             Job::Abandon(filling) => filling.give_up(&mut filling.work.lock()),
             Job::Remove(name, spare, done) => {
                 let removed = shared.remove_now(&name, spare, done.is_some());
-                shared.doomed.done(&name);
+                shared.removed(&name, spare, &removed);
                 if let Some(done) = done {
                     done(removed);
                 }
@@ -152,6 +152,7 @@ impl Shared {
         if large > 0 {
             claim.absorb(self.make_room(large, 0).ok_or(Refused::NoRoom)?);
         }
+        self.write_before_placing(name, meta)?;
         let placed = self.tree.put(&temp, name, &uri, meta, &mut room);
         let Placed { removed, beside } = placed.map_err(|error| self.not_placed(error))?;
         for name in &removed {
@@ -167,9 +168,24 @@ impl Shared {
         self.index.forget(name);
         let noted = Noted { inode: status.inode, bytes: taken, is_by_hand: false, is_use: false };
         filling.content.hold(self.index.note(name, &noted, || claim));
+        self.noted.placed(name, meta.number);
         self.index.tidy();
         self.base.health.works();
         Ok(())
+    }
+
+    /// What the next start has to know before it finds a file, or new meta of one: a number that none of its own may have, and
+    /// an invalidation that came during the fetch.
+    pub(super) fn write_before_placing(&self, name: &Name, meta: &Meta) -> Result<(), Refused> {
+        let overtaken = self.noted.overtaken(name, meta.number);
+        let is_written = match overtaken {
+            Some(number) => {
+                self.journal.note_name(name, number);
+                self.journal.sync()
+            }
+            None => true,
+        };
+        (is_written && self.journal.reach(meta.number)).then_some(()).ok_or(Refused::Failing)
     }
 
     /// Why a file, or new meta, is not where it should be.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use larder_http::time::WallTime;
 
 use super::*;
 use crate::disks::Layout;
@@ -53,7 +52,7 @@ fn what_no_file_can_stand_for_is_held_back_for_the_reason_by_which_it_is() {
     let folder = std::env::temp_dir().join(format!("larder-whereabouts-{}", std::process::id()));
     let files = FileStore::open(&FilesSettings::new(&folder, 1 << 20)).unwrap();
     until(|| files.usage().is_counted);
-    let store = Store::of_files(&MEMORY, files, WallTime(0));
+    let store = Store::of_files(&MEMORY, files);
     let (plain, varying) = (response(&store, None), response(&store, Some("accept-language")));
     let held_back = |key: &CacheKey, response: &StoredResponse| {
         let why = store.would_hold_back(key, &response.head);

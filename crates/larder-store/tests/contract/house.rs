@@ -424,7 +424,7 @@ fn open(kind: Kind, sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
     let (layout, count) = match kind {
         Kind::Memory => return Store::in_memory(&memory(sizes)),
         Kind::Disks(layout, count) => (layout, count),
-        Kind::Files => return open_files(sizes, folder, clock),
+        Kind::Files => return open_files(sizes, folder),
     };
     let disk = |number: usize| {
         let path = folder.join(number.to_string());
@@ -436,7 +436,7 @@ fn open(kind: Kind, sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
     Store::new(&memory(sizes), Some(disks))
 }
 
-fn open_files(sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
+fn open_files(sizes: Sizes, folder: &Path) -> Arc<Store> {
     let settings = FilesSettings {
         max_object: sizes.max_object,
         ..FilesSettings::new(folder.join("files"), sizes.disk)
@@ -447,7 +447,7 @@ fn open_files(sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
         assert!(Instant::now() < until, "{:?}", files.usage());
         std::thread::yield_now();
     }
-    Store::of_files(&memory(sizes), files, clock.now().wall)
+    Store::of_files(&memory(sizes), files)
 }
 
 /// The journal first: it is ahead of everything else. Then segments from the last to the first. A disk that runs on gives up the

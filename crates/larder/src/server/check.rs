@@ -43,7 +43,7 @@ pub(crate) fn build(config: &Config, clock: Clock, diagnostics: Diagnostics) -> 
     for (_, store) in &mut config.stores {
         (store.disks, store.files) = (Vec::new(), None);
     }
-    let wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone());
+    let wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone(), Arc::default());
     let (settings, _) = wiring.draft(&config, &Shares::unlimited())?;
     let plan = Plan::new(settings).map_err(WireError::from)?;
     Proxy::new(clock, metrics, diagnostics).worker(0, plan).map_err(WireError::from)

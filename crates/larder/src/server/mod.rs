@@ -130,11 +130,13 @@ impl Server {
             env!("CARGO_PKG_VERSION"),
         ));
         let proxy = Proxy::new(clock.clone(), Arc::clone(&metrics), diagnostics.clone());
-        let mut wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone());
+        let mut wiring =
+            Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone(), Arc::clone(proxy.reach()));
         let limit = Limit::raise();
         let shares = Shares::of(&config, limit.now, count)?;
         let (settings, draft) = wiring.draft(&config, &shares)?;
-        proxy.recover(&settings.stores);
+        proxy.recover(&settings.stores, &|store| wiring.heard(&draft, store));
+        wiring.tell_of_findings(&draft);
         let plan = Plan::new(settings).map_err(WireError::from)?;
         let bound: Vec<_> = config
             .listen

@@ -39,7 +39,8 @@ impl Server {
         // Everything that can fail comes before anything that changes.
         let shares = Shares::of(&config, self.limit.now, self.workers.len())?;
         let (settings, draft) = self.wiring.draft(&config, &shares)?;
-        self.proxy.recover(&settings.stores);
+        self.proxy.recover(&settings.stores, &|store| self.wiring.heard(&draft, store));
+        self.wiring.tell_of_findings(&draft);
         let plan = Plan::new(settings).map_err(WireError::from)?;
         let ours: Vec<_> = self.listeners.values().map(|listener| listener.address).collect();
         let wanted = config.listen.iter().map(|address| addresses::opening(*address, &config, &ours));

@@ -35,6 +35,13 @@ impl Server {
             while let Some(event) = store.files().and_then(|files| files.take_event()) {
                 self.diagnostics.warn("files", &name, format_args!("store {name}: {event}"));
             }
+            while let Some((files, event)) =
+                store.files().and_then(|files| Some((files, files.take_journal_event()?)))
+            {
+                // Of kinds of their own: that it is over is said however soon that is.
+                let kind = if files.is_behind() { "files-journal" } else { "files-journal-again" };
+                self.diagnostics.warn(kind, &name, format_args!("store {name}: {event}"));
+            }
             while let Some(event) = store.files().and_then(|files| files.take_absence()) {
                 tell_of_files(&self.diagnostics, &name, store.files().map(|files| files.path()), &event);
             }

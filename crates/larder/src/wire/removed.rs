@@ -2,11 +2,14 @@
 //!
 //! In: a store that no config names any more. Out: the same store, where a later reload brings it back before the last of
 //! those requests has ended; else it is closed then, on a thread of its own, so that nobody waits for its disks. A store in memory
-//! alone is not kept: a new one is as good. Deliberately absent: what invalidations such a store hears of.
+//! alone is not kept: a new one is as good. Until it is closed it is reached by every invalidation, and how many there had been then is
+//! kept: a reload that opens its directories again learns from that whether it has missed any.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use larder_proxy::{Heard, Reach};
 use larder_store::Store;
 use parking_lot::{Condvar, Mutex};
 
@@ -15,10 +18,15 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 /// How long a reload waits for a store that is just being closed.
 const CLOSING_MAX: Duration = Duration::from_secs(15);
 
+/// Stores that were closed, and of which it is known how far they had heard.
+const CLOSED_MAX: usize = 64;
+
 #[derive(Default)]
 struct State {
     /// Nothing once it was taken up again, or is being closed.
     store: Option<Arc<Store>>,
+    /// Known once it is closed, unless it has not written everything down.
+    heard: Option<Heard>,
     is_over: bool,
 }
 
@@ -26,11 +34,14 @@ struct Removed {
     config: larder_config::Store,
     state: Mutex<State>,
     changed: Condvar,
+    reach: Arc<Reach>,
 }
 
-/// The stores that were removed and may still be open.
-#[derive(Default)]
-pub(super) struct RemovedStores(Vec<Arc<Removed>>);
+/// The stores that were removed: those that may still be open, and the last that were closed.
+pub(super) struct RemovedStores {
+    all: VecDeque<Arc<Removed>>,
+    reach: Arc<Reach>,
+}
 
 /// Whether two configs mean one store: the same directories, used in the same way. Sizes of memory and of files may differ.
 pub(super) fn is_same_place(one: &larder_config::Store, other: &larder_config::Store) -> bool {
@@ -47,18 +58,31 @@ pub(super) fn has_directories(config: &larder_config::Store) -> bool {
 }
 
 impl RemovedStores {
+    pub(super) fn new(reach: Arc<Reach>) -> Self {
+        Self { all: VecDeque::new(), reach }
+    }
+
     /// Closes a store as soon as nobody uses it.
     pub(super) fn add(&mut self, config: larder_config::Store, store: Arc<Store>) {
-        self.0.retain(|removed| !removed.state.lock().is_over);
-        let state = Mutex::new(State { store: Some(store), is_over: false });
-        let removed = Arc::new(Removed { config, state, changed: Condvar::new() });
-        self.0.push(Arc::clone(&removed));
+        self.all.retain(|removed| removed.is_of_use());
+        let closed = self.all.iter().filter(|removed| removed.state.lock().is_over).count();
+        if closed > CLOSED_MAX
+            && let Some(oldest) = self.all.iter().position(|removed| removed.state.lock().is_over)
+        {
+            self.all.remove(oldest);
+        }
+        let state = Mutex::new(State { store: Some(store), ..State::default() });
+        let reach = Arc::clone(&self.reach);
+        let removed = Arc::new(Removed { config, state, changed: Condvar::new(), reach });
+        self.all.push_back(Arc::clone(&removed));
         let closing = Arc::clone(&removed);
         let started =
             std::thread::Builder::new().name("store-close".to_owned()).spawn(move || closing.close_unused());
         if started.is_err() {
+            // Nobody waits for those who use it; how far it had heard is not known then.
             let store = removed.state.lock().store.take();
-            removed.end(store);
+            store.inspect(|store| store.close());
+            removed.end(None);
         }
     }
 
@@ -69,50 +93,64 @@ impl RemovedStores {
             return None;
         }
         let touches = |removed: &&Arc<Removed>| is_same_place(&removed.config, config);
-        self.0.iter().filter(touches).find_map(|removed| removed.open_or_closed())
+        self.all.iter().filter(touches).find_map(|removed| removed.open_or_closed())
+    }
+
+    /// How far the store of a config had heard when it was closed, the last time.
+    pub(super) fn heard(&self, config: &larder_config::Store) -> Option<Heard> {
+        let mut closed = self.all.iter().rev().filter(|removed| is_same_place(&removed.config, config));
+        closed.next()?.state.lock().heard
     }
 
     /// It is in force again.
-    pub(super) fn forget(&mut self, store: &Arc<Store>) {
-        self.0.retain(|removed| {
+    pub(super) fn forget(&mut self, store: &Arc<Store>, config: &larder_config::Store) {
+        self.all.retain(|removed| {
             let mut state = removed.state.lock();
             let is_it = state.store.as_ref().is_some_and(|other| Arc::ptr_eq(other, store));
             if is_it {
-                *state = State { store: None, is_over: true };
+                *state = State { is_over: true, ..State::default() };
                 removed.changed.notify_all();
             }
-            !is_it
+            // One that was closed is open again by another value, which hears for itself.
+            !(is_it || state.is_over && is_same_place(&removed.config, config))
         });
     }
 
     /// What may still be open. Whoever ends larder closes these too.
     pub(super) fn open(&self) -> Vec<Arc<Store>> {
-        self.0.iter().filter_map(|removed| removed.state.lock().store.clone()).collect()
+        self.all.iter().filter_map(|removed| removed.state.lock().store.clone()).collect()
     }
 }
 
 impl Removed {
     fn close_unused(&self) {
         let mut state = self.state.lock();
-        loop {
-            match &state.store {
-                None => return,
-                // Whoever takes it up again does so under the lock.
-                Some(store) if Arc::strong_count(store) == 1 => break,
-                Some(_) => drop(self.changed.wait_for(&mut state, ASK_EVERY)),
+        let (store, heard) = loop {
+            // Whoever takes it up again does so under the lock.
+            let Some(store) = state.store.take() else { return };
+            match self.reach.part(store) {
+                Ok(parted) => break parted,
+                Err(store) => {
+                    state.store = Some(store);
+                    self.changed.wait_for(&mut state, ASK_EVERY);
+                }
             }
-        }
-        let store = state.store.take();
+        };
         drop(state);
-        self.end(store);
+        store.close();
+        self.end(Some(heard).filter(|_| !store.is_behind()));
     }
 
-    fn end(&self, store: Option<Arc<Store>>) {
-        if let Some(store) = store {
-            store.close();
-        }
-        self.state.lock().is_over = true;
+    fn end(&self, heard: Option<Heard>) {
+        let mut state = self.state.lock();
+        (state.heard, state.is_over) = (heard, true);
         self.changed.notify_all();
+    }
+
+    /// Whether it is open, or it is known how far it had heard.
+    fn is_of_use(&self) -> bool {
+        let state = self.state.lock();
+        !state.is_over || state.heard.is_some()
     }
 
     fn open_or_closed(&self) -> Option<Arc<Store>> {

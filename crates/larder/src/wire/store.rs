@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use larder_http::time::Clock;
-use larder_observe::Diagnostics;
 use larder_store::disk::{DiskSettings, FilesMax};
 use larder_store::files::{FileStore, FilesError, FilesSettings};
 use larder_store::{Disks, Layout, MemoryStoreSettings, Store};
@@ -27,6 +26,8 @@ pub(super) struct DraftStore {
     pub(super) known: KnownStore,
     settings: MemoryStoreSettings,
     open_files: usize,
+    /// Whether it was not open before.
+    pub(super) is_new: bool,
 }
 
 /// Why a store cannot be opened.
@@ -44,7 +45,6 @@ impl DraftStore {
         config: &larder_config::Store,
         open: Option<Arc<Store>>,
         clock: &Clock,
-        diagnostics: &Diagnostics,
         open_files: usize,
     ) -> Result<Self, StoreError> {
         let max_object = config.max_object_bytes();
@@ -53,15 +53,16 @@ impl DraftStore {
             memory: config.memory.0,
             max_object: if has_disks { max_object.min(config.memory.0 / 4) } else { max_object },
         };
+        let is_new = open.is_none();
         let store = match (open, &config.files) {
             (Some(open), _) => open,
             (None, Some(files)) => {
                 let files = open_file_store(name, files, max_object, clock, open_files)?;
-                Store::of_files(&settings, files, clock.now().wall)
+                Store::of_files(&settings, files)
             }
-            (None, None) => Store::new(&settings, open_disks(name, config, clock, diagnostics, open_files)),
+            (None, None) => Store::new(&settings, disks(config, clock, open_files)),
         };
-        Ok(Self { known: KnownStore { store, config: config.clone() }, settings, open_files })
+        Ok(Self { known: KnownStore { store, config: config.clone() }, settings, open_files, is_new })
     }
 
     /// Takes it into force.
@@ -105,13 +106,8 @@ fn layout(config: &larder_config::Store) -> Layout {
     }
 }
 
-fn open_disks(
-    name: &str,
-    config: &larder_config::Store,
-    clock: &Clock,
-    diagnostics: &Diagnostics,
-    open_files: usize,
-) -> Option<Arc<Disks>> {
+/// The disks of a store. They are opened once it is known what they have missed.
+fn disks(config: &larder_config::Store, clock: &Clock, open_files: usize) -> Option<Arc<Disks>> {
     // What each disk gets is said once the store is in force. Until then none opens more than its part.
     let files = open_files / config.disks.len().max(1);
     let settings = config.disks.iter().map(|disk| disk_settings(disk, config.idle, FilesMax::new(files)));
@@ -119,11 +115,7 @@ fn open_disks(
     if settings.is_empty() {
         return None;
     }
-    let disks = Disks::open(layout(config), settings, config.max_object_bytes(), clock);
-    for finding in disks.disks().flat_map(|disk| disk.findings()) {
-        diagnostics.warn("disk-finding", name, format_args!("store {name}: {finding}"));
-    }
-    Some(disks)
+    Some(Disks::unopened(layout(config), settings, config.max_object_bytes(), clock))
 }
 
 fn open_file_store(

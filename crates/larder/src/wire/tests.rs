@@ -19,7 +19,7 @@ fn config_of(lines: &str) -> Config {
 }
 
 fn wiring(metrics: Metrics) -> Wiring {
-    Wiring::new(Arc::new(metrics), Clock::default(), Diagnostics::silent())
+    Wiring::new(Arc::new(metrics), Clock::default(), Diagnostics::silent(), Arc::default())
 }
 
 /// The policy of a site that says `lines`.

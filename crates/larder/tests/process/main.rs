@@ -17,6 +17,7 @@ mod ending;
 mod explaining;
 mod keeping;
 mod keeping_files;
+mod keeping_invalidations;
 mod logging;
 mod memory;
 mod messages;

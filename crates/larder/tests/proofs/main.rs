@@ -20,6 +20,7 @@ mod own;
 mod plain_files;
 mod plain_files_absent;
 mod plain_files_faults;
+mod plain_files_invalidated;
 mod ranges;
 mod slow_reader;
 mod slow_readers;

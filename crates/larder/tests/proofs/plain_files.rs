@@ -21,7 +21,7 @@ pub(crate) fn config(root: &Path, origin: &str) -> PathBuf {
 }
 
 /// The same, with lines of the site.
-fn config_with(root: &Path, origin: &str, site: &str) -> PathBuf {
+pub(crate) fn config_with(root: &Path, origin: &str, site: &str) -> PathBuf {
     let path = root.join("larder.toml");
     let files = root.join("html");
     let text = format!(

@@ -42,7 +42,7 @@ impl House {
         let folder = std::env::temp_dir().join(format!("larder-where-{name}-{}", std::process::id()));
         let clock = Clock::default();
         let files = FileStore::open(&FilesSettings::new(&folder, 1 << 20)).unwrap();
-        let files = Store::of_files(&MEMORY, files, clock.now().wall);
+        let files = Store::of_files(&MEMORY, files);
         let own = Store::in_memory(&MEMORY);
         let metrics = Arc::new(Metrics::new(1, crate::vocabulary(), clock.now().wall, "0"));
         let pages = PlaceMatch { types: vec![TypePattern::new("text/*")], ..PlaceMatch::default() };

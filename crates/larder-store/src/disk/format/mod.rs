@@ -6,6 +6,7 @@
 //! accident; whoever can write to the folder can write a checksum too.
 
 pub(in crate::disk) mod journal;
+pub(in crate::disk) mod log;
 pub(in crate::disk) mod record;
 pub(in crate::disk) mod segment;
 pub(in crate::disk) mod superblock;

@@ -8,6 +8,7 @@ mod export;
 mod faults;
 mod hands;
 mod holds;
+mod invalidated;
 mod links;
 mod listed;
 mod renewed;
@@ -217,9 +218,11 @@ impl Mounted {
     }
 
     fn remount(&self, options: &str) {
-        let mut command = std::process::Command::new("mount");
-        let status = command.args(["-o", options]).arg(self.0.path()).status();
-        assert!(status.unwrap().success());
+        // What was just written may not be closed yet.
+        wait(|| {
+            let mut command = std::process::Command::new("mount");
+            command.args(["-o", options]).arg(self.0.path()).output().unwrap().status.success()
+        });
     }
 }
 

@@ -117,7 +117,6 @@ fn a_directory_that_comes_back_is_used_without_what_it_has_missed() {
     check(store, "/newer", None);
     wait(|| !path.join("h/newer").exists());
     put_soon(store, "/newer", b"new");
-    assert!(store.in_use_since().0 > 0);
 }
 
 #[test]

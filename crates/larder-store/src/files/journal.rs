@@ -1,0 +1,483 @@
+//! What was invalidated, written down for the next start.
+//!
+//! In: names with the number of an invalidation, and predicates of the caller's. Out: the file [`JOURNAL`], which the next
+//! start reads: what it names is not used, if it is older, although its file may still be there. Workers put entries into
+//! memory and never wait; a thread of its own writes them, a `write` for all that have come meanwhile, and whoever answers a
+//! client afterwards waits for that ([`Written`]), within a bound of the caller's. The file is opened for each write: a
+//! descriptor that is open for writing would keep the file system from being made read-only.
+//!
+//! What cannot be written is not lost: all that is needed is in memory ([`Noted`](super::noted)), and the file is written anew
+//! from there as soon as that is possible. Until then the next start is warned: the file is cut where that still can be done, and a
+//! [`Witness`](super::witness) is left elsewhere. It uses nothing then that larder stored before.
+//!
+//! A file that has grown long is written anew from what is still needed: nearly nothing, since most of what is named is
+//! removed a moment later. Lock: this alone, never while the file system is asked for anything.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use larder_http::time::WallTime;
+use parking_lot::{Condvar, Mutex};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, ftruncate, openat, renameat, unlinkat};
+use rustix::io::Errno;
+use tokio::sync::oneshot;
+
+use super::in_use::Shared;
+use super::name::Name;
+use super::noted::Noted;
+use super::place::is_absent;
+use super::room::{Claim, Room};
+use super::sys::{READ, Status};
+use super::tree::Tree;
+use crate::disk::{LOG_HEAD_BYTES, LogHead, Note, needed_within, read_log, write_note, write_reached};
+
+/// Where it lies.
+pub(super) const JOURNAL: &str = ".larder/journal";
+const NEW: &str = ".larder/journal.new";
+
+/// A file longer than this is written anew, unless half of it is needed.
+const LONG_BYTES: u64 = 32 * 1024;
+/// What the file system is asked to keep free for it, so that a full one has room for the next invalidations.
+pub(super) const OWN_BYTES: u64 = 16 * 1024;
+/// The longest file that is read: far more than what may be needed.
+const READ_BYTES_MAX: u64 = 64 << 20;
+/// What predicates of the caller's may take. Beyond that one stands for the earliest of them.
+const NOTES_BYTES_MAX: usize = 1 << 20;
+/// Numbers are promised to the next start in steps of this.
+const REACH: u64 = 1 << 20;
+/// How long it is left alone after a failure.
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How long the writing thread waits for what has to be there before a file gets its name.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// Begins a note of a name.
+const NAME: u8 = b'f';
+
+/// What a journal said when it was opened.
+#[derive(Debug, Default)]
+pub(super) struct Restored {
+    pub(super) names: Vec<(Name, u64)>,
+    pub(super) notes: Vec<Note>,
+}
+
+#[derive(Debug)]
+struct State {
+    head: LogHead,
+    /// Predicates of the caller's.
+    notes: Vec<Note>,
+    notes_bytes: usize,
+    /// Encoded entries that wait.
+    waiting: Vec<u8>,
+    /// Entries asked for so far, and how many of them were written, or could not be.
+    asked: u64,
+    tried: u64,
+    /// The whole file has to be written from what is in memory.
+    is_due_anew: bool,
+    is_behind: bool,
+    pause: Duration,
+    next: Option<Instant>,
+    is_closed: bool,
+    told: Vec<(u64, oneshot::Sender<()>)>,
+}
+
+/// The journal of one directory.
+#[derive(Debug)]
+pub(super) struct Journal {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Numbers below this are promised to the next start.
+    reached: AtomicU64,
+}
+
+/// Resolves once everything that was noted before has been written, or could not be.
+#[derive(Debug, Default)]
+pub struct Written(Option<oneshot::Receiver<()>>);
+
+impl Written {
+    /// Waits for it. Whoever must not wait for ever sets a bound.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time.
+    pub async fn wait(self) {
+        if let Some(told) = self.0 {
+            // A journal that was closed has nothing more to say.
+            let _ = told.await;
+        }
+    }
+}
+
+/// What the thread does next.
+enum Work {
+    /// These bytes, which are all up to this entry and promise this number.
+    Append(Vec<u8>, u64, u64),
+    /// Everything, which has all up to this entry.
+    Anew(u64),
+    End,
+}
+
+impl Journal {
+    /// Reads the journal of a directory. Where there is none, or it cannot be believed (`is_behind`: something is missing in it),
+    /// it says that nothing stored before `now` is; a directory with nothing in it has nothing to be disbelieved.
+    pub(super) fn read(tree: &Tree, now: WallTime, is_behind: bool) -> io::Result<(Self, Restored)> {
+        let bytes = read_file(tree)?;
+        let log = bytes.as_deref().and_then(read_log);
+        let log = log.filter(|log| log.is_whole && log.head.begun <= now.0 && !is_behind);
+        let is_sound = log.as_ref().is_some_and(|log| Some(log.end) == bytes.as_ref().map(Vec::len));
+        let mut restored = Restored::default();
+        let head = match log {
+            Some(log) => {
+                let mut others = Vec::new();
+                for note in log.notes {
+                    match note.what.split_first() {
+                        Some((&NAME, name)) => restored.names.push((Name::found_at(name), note.number)),
+                        _ => others.push(note),
+                    }
+                }
+                restored.notes = needed_within(others, NOTES_BYTES_MAX);
+                log.head
+            }
+            None if bytes.is_none() && tree.is_empty()? => LogHead::default(),
+            None => LogHead { begun: now.0, reached: 0 },
+        };
+        let notes_bytes = restored.notes.iter().map(Note::kept_bytes).sum();
+        let state = State {
+            head,
+            notes: restored.notes.clone(),
+            notes_bytes,
+            waiting: Vec::new(),
+            asked: 0,
+            tried: 0,
+            is_due_anew: !is_sound,
+            is_behind: false,
+            pause: Duration::ZERO,
+            next: None,
+            is_closed: false,
+            told: Vec::new(),
+        };
+        let reached = AtomicU64::new(head.reached);
+        Ok((Self { state: Mutex::new(state), changed: Condvar::new(), reached }, restored))
+    }
+
+    /// What larder stored before this is not used.
+    pub(super) fn begun(&self) -> WallTime {
+        WallTime(self.state.lock().head.begun)
+    }
+
+    /// Above every number that was ever given out here.
+    pub(super) fn reached(&self) -> u64 {
+        self.reached.load(Ordering::Acquire)
+    }
+
+    /// Notes that what was stored under a name with a smaller number is not to be used.
+    pub(super) fn note_name(&self, name: &Name, number: u64) {
+        let what = [&[NAME], name.bytes()].concat();
+        self.push(|_, bytes| write_note(&Note { number, moment: 0, what }, bytes));
+    }
+
+    /// Notes a predicate of the caller's.
+    pub(super) fn note(&self, note: &Note) {
+        self.push(|state, bytes| {
+            write_note(note, bytes);
+            state.notes_bytes += note.kept_bytes();
+            state.notes.push(note.clone());
+            if state.notes_bytes > NOTES_BYTES_MAX {
+                // To three quarters, so that this is not due again at once.
+                state.notes = needed_within(std::mem::take(&mut state.notes), NOTES_BYTES_MAX / 4 * 3);
+                state.notes_bytes = state.notes.iter().map(Note::kept_bytes).sum();
+                state.is_due_anew = true;
+            }
+        });
+    }
+
+    /// From now on nothing counts that larder stored before `now`, also after a restart.
+    pub(super) fn begin_anew(&self, now: WallTime) {
+        self.push(|state, _| {
+            state.head.begun = state.head.begun.max(now.0);
+            state.is_due_anew = true;
+        });
+    }
+
+    fn push(&self, write: impl FnOnce(&mut State, &mut Vec<u8>)) -> u64 {
+        let mut state = self.state.lock();
+        let mut bytes = std::mem::take(&mut state.waiting);
+        write(&mut state, &mut bytes);
+        state.waiting = bytes;
+        if state.is_behind || state.waiting.len() > LONG_BYTES as usize {
+            // All of it is in memory, and the file is written from there.
+            state.waiting = Vec::new();
+            state.is_due_anew = true;
+        }
+        state.asked += 1;
+        self.changed.notify_all();
+        state.asked
+    }
+
+    /// See [`Written`]. While nothing can be written nobody waits.
+    pub(super) fn written(&self) -> Written {
+        let mut state = self.state.lock();
+        if state.tried >= state.asked || state.is_closed || state.is_behind {
+            return Written::default();
+        }
+        let (tell, told) = oneshot::channel();
+        let asked = state.asked;
+        state.told.push((asked, tell));
+        Written(Some(told))
+    }
+
+    /// Sees to it that the next start gives out no number that a file has which is stored now. Waits for the file system; false where
+    /// it cannot be written down.
+    pub(super) fn reach(&self, number: u64) -> bool {
+        if number < self.reached() {
+            return true;
+        }
+        let reached = number.saturating_add(REACH);
+        let asked = self.push(|state, bytes| {
+            state.head.reached = state.head.reached.max(reached);
+            write_reached(reached, bytes);
+        });
+        self.has_written(asked)
+    }
+
+    /// Waits until everything that was noted so far is written; false where that cannot be.
+    pub(super) fn sync(&self) -> bool {
+        let asked = self.state.lock().asked;
+        self.has_written(asked)
+    }
+
+    fn has_written(&self, asked: u64) -> bool {
+        let (mut state, until) = (self.state.lock(), Instant::now() + WAIT_MAX);
+        while state.tried < asked && !state.is_behind && !state.is_closed && Instant::now() < until {
+            self.changed.wait_until(&mut state, until);
+        }
+        state.tried >= asked && !state.is_behind
+    }
+
+    /// Whether something that was invalidated is not written down.
+    pub(super) fn is_behind(&self) -> bool {
+        self.state.lock().is_behind
+    }
+
+    /// Takes nothing more in; what waits is still tried.
+    pub(super) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    fn next(&self, length: u64, needed: u64) -> Work {
+        let mut state = self.state.lock();
+        loop {
+            let is_paused = state.next.is_some_and(|next| Instant::now() < next) && !state.is_closed;
+            let is_long = length > LONG_BYTES.max(needed * 2);
+            if !is_paused && (state.is_due_anew || (is_long && !state.waiting.is_empty())) {
+                state.waiting = Vec::new();
+                state.is_due_anew = false;
+                return Work::Anew(state.asked);
+            }
+            if !is_paused && !state.waiting.is_empty() {
+                return Work::Append(std::mem::take(&mut state.waiting), state.asked, state.head.reached);
+            }
+            if state.is_closed {
+                return Work::End;
+            }
+            match state.next.filter(|_| is_paused) {
+                Some(next) => drop(self.changed.wait_until(&mut state, next)),
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+
+    /// What a try has come to; says whether it works again.
+    fn tried(&self, asked: u64, is_written: bool) -> bool {
+        let mut state = self.state.lock();
+        state.tried = asked;
+        let was_behind = state.is_behind;
+        state.is_behind = !is_written;
+        if is_written {
+            (state.pause, state.next) = (Duration::ZERO, None);
+        } else {
+            // A journal that is being closed has had its last try.
+            state.is_due_anew = !state.is_closed;
+            state.pause = (state.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+            state.next = Some(Instant::now() + state.pause);
+        }
+        let is_over = |until: u64| until <= asked || !is_written;
+        let told = std::mem::take(&mut state.told);
+        let (over, left) = told.into_iter().partition(|(until, _)| is_over(*until));
+        state.told = left;
+        self.changed.notify_all();
+        drop(state);
+        let over: Vec<(u64, oneshot::Sender<()>)> = over;
+        // Whoever waited may have left.
+        over.into_iter().for_each(|(_, tell)| {
+            let _ = tell.send(());
+        });
+        was_behind && is_written
+    }
+
+    /// The whole file as it should be, and below which number it promises all numbers to be.
+    fn whole(&self, noted: &Noted) -> (Vec<u8>, u64) {
+        let (head, notes) = {
+            let state = self.state.lock();
+            (state.head, state.notes.clone())
+        };
+        let mut bytes = head.write();
+        notes.iter().for_each(|note| write_note(note, &mut bytes));
+        for (name, number) in noted.written() {
+            let what = [&[NAME], name.bytes()].concat();
+            write_note(&Note { number, moment: 0, what }, &mut bytes);
+        }
+        (bytes, head.reached)
+    }
+}
+
+/// The thread: writes until the journal is closed and nothing waits.
+pub(super) fn run(shared: &Shared) {
+    let journal = &shared.journal;
+    let mut file = Lying { length: u64::MAX, needed: 0, inode: None, claim: Claim::default() };
+    // What it was opened with, and not known yet to be as it was.
+    if let Ok(status) = Status::at(shared.tree.root(), JOURNAL.as_bytes()) {
+        (file.length, file.inode) = (status.size, Some(status.inode));
+    }
+    loop {
+        let (asked, appended) = match journal.next(file.length, file.needed) {
+            Work::End => return,
+            Work::Append(bytes, asked, reached) => {
+                (asked, file.append(&shared.tree, &bytes).ok().map(|()| reached))
+            }
+            Work::Anew(asked) => (asked, None),
+        };
+        let tried = match appended {
+            Some(reached) => Ok(reached),
+            None => {
+                let (bytes, reached) = journal.whole(&shared.noted);
+                file.write(&shared.tree, &bytes).map(|()| reached)
+            }
+        };
+        file.count(&shared.room);
+        if let Ok(reached) = tried {
+            journal.reached.fetch_max(reached, Ordering::AcqRel);
+        }
+        let is_witnessed = match &tried {
+            Ok(_) => {
+                shared.witness.take_back();
+                false
+            }
+            Err(_) => shared.witness.leave(),
+        };
+        let works_again = journal.tried(asked, tried.is_ok());
+        shared.base.remembered.tried(tried.err().as_ref(), is_witnessed);
+        if works_again {
+            shared.remove_left();
+        }
+    }
+}
+
+/// The file, as this thread has written it.
+struct Lying {
+    length: u64,
+    /// What of it was needed when it was written as a whole.
+    needed: u64,
+    inode: Option<u64>,
+    claim: Claim,
+}
+
+impl Lying {
+    /// Puts entries to its end. Fails where it is not the file that was written last, whole and alone.
+    fn append(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(tree.root(), JOURNAL, flags, Mode::empty())?);
+        let status = Status::of(&file)?;
+        if status.size != self.length || Some(status.inode) != self.inode {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        file.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes it as a whole: beside it and then in its place, or where there is no room for both, into it.
+    fn write(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
+        let written = self.write_beside(tree, bytes).or_else(|_| self.write_over(tree, bytes));
+        match &written {
+            Ok(()) => (self.length, self.needed) = (bytes.len() as u64, bytes.len() as u64),
+            Err(_) => self.length = u64::MAX,
+        }
+        written
+    }
+
+    fn write_beside(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let _ = unlinkat(tree.root(), NEW, AtFlags::empty());
+        tree.renew_own()?;
+        let file = File::from(openat(tree.root(), NEW, flags, Mode::RUSR | Mode::WUSR)?);
+        let written = (|| {
+            // Not every file system can, and none has to.
+            let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, OWN_BYTES);
+            file.write_all_at(bytes, 0)?;
+            renameat(tree.root(), NEW, tree.root(), JOURNAL)?;
+            self.inode = Some(Status::of(&file)?.inode);
+            Ok(())
+        })();
+        if written.is_err() {
+            let _ = unlinkat(tree.root(), NEW, AtFlags::empty());
+        }
+        written
+    }
+
+    /// What is cut off here without anything in its place is not believed at the next start.
+    fn write_over(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(openat(tree.root(), JOURNAL, flags, Mode::RUSR | Mode::WUSR)?);
+        ftruncate(&file, 0)?;
+        let written = file.write_all_at(bytes, 0).and_then(|()| Ok(Status::of(&file)?.inode));
+        match written {
+            Ok(inode) => {
+                self.inode = Some(inode);
+                Ok(())
+            }
+            Err(error) => {
+                ftruncate(&file, 0)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Counts what it takes beyond what is counted for all that is larder's own.
+    fn count(&mut self, room: &Room) {
+        let length = if self.length == u64::MAX { 0 } else { self.length };
+        let bytes = length.next_multiple_of(4096).saturating_sub(OWN_BYTES);
+        match bytes.checked_sub(self.claim.bytes()) {
+            Some(0) => {}
+            Some(more) => self.claim.absorb(room.take(more, 0)),
+            None => self.claim.shrink_to(bytes, 0),
+        }
+    }
+}
+
+/// What lies there; `None` where there is nothing.
+fn read_file(tree: &Tree) -> io::Result<Option<Vec<u8>>> {
+    let file = match openat(tree.root(), JOURNAL, READ | OFlags::NOFOLLOW, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Ok(None),
+        // Whatever has its name, nobody can say what it would have said.
+        Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Ok(Some(Vec::new())),
+        Err(error) => return Err(error.into()),
+    };
+    let status = Status::of(&file)?;
+    let length = usize::try_from(status.size).unwrap_or(usize::MAX);
+    if !status.is_file() || length < LOG_HEAD_BYTES || status.size > READ_BYTES_MAX {
+        return Ok(Some(Vec::new()));
+    }
+    let mut bytes = vec![0; length];
+    match file.read_exact_at(&mut bytes, 0) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(error) if is_absent(&error) || error.kind() == io::ErrorKind::UnexpectedEof => {
+            Ok(Some(Vec::new()))
+        }
+        Err(error) => Err(error),
+    }
+}
