@@ -10,15 +10,18 @@
 //! of a `package-lock.json`, [`browser`] draws a page. Each run has a scratch folder of its own and free ports, and ends what it started.
 
 mod browser;
+mod codings;
 mod express;
 mod fetch;
 mod grpc;
 mod mediawiki;
+mod nextjs;
 mod node;
 mod packages;
 mod python;
 mod random;
 mod stage;
+mod tally;
 
 use std::path::Path;
 
@@ -40,6 +43,7 @@ const APPLICATIONS: &[Application] = &[
     Application { name: "mediawiki", packages: mediawiki::PACKAGES, run: mediawiki::run },
     Application { name: "express", packages: express::PACKAGES, run: express::run },
     Application { name: "grpc", packages: grpc::PACKAGES, run: grpc::run },
+    Application { name: "nextjs", packages: nextjs::PACKAGES, run: nextjs::run },
 ];
 
 /// What the command line takes: every name, and `all`.
