@@ -22,6 +22,7 @@ mod python;
 mod random;
 mod stage;
 mod tally;
+mod verdaccio;
 
 use std::path::Path;
 
@@ -44,6 +45,7 @@ const APPLICATIONS: &[Application] = &[
     Application { name: "express", packages: express::PACKAGES, run: express::run },
     Application { name: "grpc", packages: grpc::PACKAGES, run: grpc::run },
     Application { name: "nextjs", packages: nextjs::PACKAGES, run: nextjs::run },
+    Application { name: "verdaccio", packages: verdaccio::PACKAGES, run: verdaccio::run },
 ];
 
 /// What the command line takes: every name, and `all`.
