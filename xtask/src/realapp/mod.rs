@@ -16,6 +16,7 @@ mod fetch;
 mod grpc;
 mod mediawiki;
 mod nextjs;
+mod nginx;
 mod node;
 mod packages;
 mod python;
@@ -46,6 +47,7 @@ const APPLICATIONS: &[Application] = &[
     Application { name: "grpc", packages: grpc::PACKAGES, run: grpc::run },
     Application { name: "nextjs", packages: nextjs::PACKAGES, run: nextjs::run },
     Application { name: "verdaccio", packages: verdaccio::PACKAGES, run: verdaccio::run },
+    Application { name: "nginx", packages: nginx::PACKAGES, run: nginx::run },
 ];
 
 /// What the command line takes: every name, and `all`.
