@@ -9,6 +9,7 @@
 //! [`packages`] installs Debian's packages, [`python`] the Python packages of a `requirements.txt`, [`node`] the packages
 //! of a `package-lock.json`, [`browser`] draws a page. Each run has a scratch folder of its own and free ports, and ends what it started.
 
+mod api;
 mod browser;
 mod codings;
 mod express;
@@ -48,6 +49,7 @@ const APPLICATIONS: &[Application] = &[
     Application { name: "nextjs", packages: nextjs::PACKAGES, run: nextjs::run },
     Application { name: "verdaccio", packages: verdaccio::PACKAGES, run: verdaccio::run },
     Application { name: "nginx", packages: nginx::PACKAGES, run: nginx::run },
+    Application { name: "api", packages: api::PACKAGES, run: api::run },
 ];
 
 /// What the command line takes: every name, and `all`.
