@@ -9,16 +9,22 @@
 //! [`packages`] installs Debian's packages, [`python`] the Python packages of a `requirements.txt`, [`node`] the packages
 //! of a `package-lock.json`, [`browser`] draws a page. Each run has a scratch folder of its own and free ports, and ends what it started.
 
+mod api;
 mod browser;
+mod codings;
 mod express;
 mod fetch;
 mod grpc;
 mod mediawiki;
+mod nextjs;
+mod nginx;
 mod node;
 mod packages;
 mod python;
 mod random;
 mod stage;
+mod tally;
+mod verdaccio;
 
 use std::path::Path;
 
@@ -40,6 +46,10 @@ const APPLICATIONS: &[Application] = &[
     Application { name: "mediawiki", packages: mediawiki::PACKAGES, run: mediawiki::run },
     Application { name: "express", packages: express::PACKAGES, run: express::run },
     Application { name: "grpc", packages: grpc::PACKAGES, run: grpc::run },
+    Application { name: "nextjs", packages: nextjs::PACKAGES, run: nextjs::run },
+    Application { name: "verdaccio", packages: verdaccio::PACKAGES, run: verdaccio::run },
+    Application { name: "nginx", packages: nginx::PACKAGES, run: nginx::run },
+    Application { name: "api", packages: api::PACKAGES, run: api::run },
 ];
 
 /// What the command line takes: every name, and `all`.
