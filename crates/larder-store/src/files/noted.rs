@@ -167,12 +167,29 @@ impl Noted {
 
     /// A file that was fetched after `number` has the name now, or what is known of it was renewed then.
     pub(super) fn placed(&self, name: &Name, number: u64) {
+        let latest = self.state.read().recent.latest(self.hasher.hash_one(name));
+        if latest <= number && self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        self.change(name, |entry| {
+            (entry.below, entry.refused) = (0, None);
+            if latest > number {
+                entry.written = entry.written.max(latest);
+            } else if number >= entry.written && entry.waiting == 0 {
+                entry.written = 0;
+            }
+        });
+    }
+
+    /// No file has the name any more: nothing is left that could be older than it should be.
+    pub(super) fn gone(&self, name: &Name) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
         self.change(name, |entry| {
             (entry.below, entry.refused) = (0, None);
-            if number >= entry.written && entry.waiting == 0 {
+            // What waits says so itself, once it is done.
+            if entry.waiting == 0 {
                 entry.written = 0;
             }
         });
@@ -307,6 +324,9 @@ mod tests {
         assert_eq!(noted.written(), [(a.clone(), 7)], "the next one is told");
         noted.placed(&a, 7);
         assert!(noted.written().is_empty());
+        noted.overtaken(&a, 6);
+        noted.gone(&a);
+        assert_eq!(noted.len(), 0, "an eviction has taken it");
         (0..RECENT_MAX as u64).for_each(|number| noted.doom(&name(&number.to_string()), Some(100)));
         assert_eq!(noted.overtaken(&a, 6), Some(7), "forgotten ones count for all");
     }

@@ -279,6 +279,7 @@ impl Shared {
         match &removed {
             Ok(TakenOut::Removed | TakenOut::Absent) => {
                 self.index.forget(name);
+                self.noted.gone(name);
                 self.tree.prune(name, &mut |path| self.index.forget_directory(path));
             }
             Err(error) if !is_of_one_place(error) => self.base.health.fails("cannot remove a file", error),
