@@ -144,6 +144,11 @@ impl CachePolicy {
 /// for how long its response may be shared.
 const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "x-auth-token", "x-access-token"];
 
+/// Whether a request field of this name carries credentials.
+pub(crate) fn is_credentials(name: &HeaderName) -> bool {
+    CREDENTIALS.contains(&name.as_str())
+}
+
 /// What makes a request somebody's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Personal<'a> {

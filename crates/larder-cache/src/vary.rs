@@ -23,6 +23,7 @@ use crate::coding::{Codings, Taken};
 use crate::head::HeadError;
 use crate::head::written::{Reading, push};
 
+mod asker;
 mod fit;
 
 pub use fit::{Fit, Selects};

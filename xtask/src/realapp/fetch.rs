@@ -22,12 +22,19 @@ pub(super) struct Answer {
     pub(super) content_encoding: String,
     /// Each line of Set-Cookie.
     pub(super) set_cookies: Vec<String>,
+    /// All other fields, their names in small letters.
+    pub(super) fields: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
 impl Answer {
     pub(super) fn is_hit(&self) -> bool {
         self.cache_status.starts_with("larder; hit")
+    }
+
+    /// The first line of any field but those above.
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// The body, read as text.
@@ -115,7 +122,8 @@ impl Client {
         self.curl(target, &arguments)
     }
 
-    fn curl(&self, target: &str, arguments: &[&str]) -> Result<Answer> {
+    /// With `arguments` of curl.
+    pub(super) fn curl(&self, target: &str, arguments: &[&str]) -> Result<Answer> {
         let output = Command::new("curl")
             .args(["-sS", "-i", "--http1.1", "--path-as-is", "--max-time", "60"])
             .args(["-H", &format!("Host: {}", self.host)])
@@ -146,7 +154,7 @@ fn read(answer: &[u8]) -> Option<Answer> {
             "location" => read.location = value.to_owned(),
             "content-encoding" => read.content_encoding = value.to_owned(),
             "set-cookie" => read.set_cookies.push(value.to_owned()),
-            _ => {}
+            other => read.fields.push((other.to_owned(), value.to_owned())),
         }
     }
     Some(read)

@@ -10,8 +10,10 @@
 //! of a `package-lock.json`, [`apache`] runs PHP, [`browser`] draws a page and [`webdriver`] uses one, [`jar`] keeps cookies. Each run has a scratch folder of its own and free ports, and ends what it started.
 
 mod apache;
+mod api;
 mod apt;
 mod browser;
+mod codings;
 mod django;
 mod dokuwiki;
 mod express;
@@ -19,6 +21,8 @@ mod fetch;
 mod grpc;
 mod jar;
 mod mediawiki;
+mod nextjs;
+mod nginx;
 mod node;
 mod packages;
 mod php_sessions;
@@ -27,6 +31,8 @@ mod python;
 mod random;
 mod stage;
 mod static_files;
+mod tally;
+mod verdaccio;
 mod webdriver;
 
 use std::path::Path;
@@ -54,6 +60,10 @@ const APPLICATIONS: &[Application] = &[
     Application { name: "pypi", packages: pypi::PACKAGES, run: pypi::run },
     Application { name: "express", packages: express::PACKAGES, run: express::run },
     Application { name: "grpc", packages: grpc::PACKAGES, run: grpc::run },
+    Application { name: "nextjs", packages: nextjs::PACKAGES, run: nextjs::run },
+    Application { name: "verdaccio", packages: verdaccio::PACKAGES, run: verdaccio::run },
+    Application { name: "nginx", packages: nginx::PACKAGES, run: nginx::run },
+    Application { name: "api", packages: api::PACKAGES, run: api::run },
 ];
 
 /// What the command line takes: every name, and `all`.

@@ -327,3 +327,23 @@ fn the_codings_that_were_asked_for_are_asked_for_again() {
     coded("", "", None).ask_for_codings(&mut request);
     assert_eq!(request, asking(Some("gzip")), "it does not vary by that");
 }
+
+#[test]
+fn what_was_made_for_another_asker_is_told_by_the_fields_that_vary_names() {
+    let check = |vary: &str, made: &[(&str, &str)], asked: &[(&str, &str)], expected: bool| {
+        let names = VaryNames::of(&fields(&[("vary", vary)])).unwrap();
+        let selecting = Selecting::new(names, &fields(made), None, Codings::default());
+        assert_eq!(selecting.is_for_another_asker(&fields(asked)), expected, "{vary}: {made:?} {asked:?}");
+    };
+    let (one, other) = (&[("origin", "https://a.example")][..], &[("origin", "https://b.example")][..]);
+    check("origin", one, other, true);
+    check("origin", one, &[], true);
+    check("origin", &[], one, true);
+    check("origin", one, one, false);
+    check("", one, other, false);
+    check("accept-encoding, origin", one, &[("accept-encoding", "gzip"), one[0]], false);
+    check("accept-language, x-a", &[("accept-language", "de")], &[("x-a", "1")], false);
+    for name in ["cookie", "authorization", "x-api-key", "access-control-request-headers"] {
+        check(&format!("accept, {name}, x-z"), &[(name, "1")], &[(name, "2")], true);
+    }
+}

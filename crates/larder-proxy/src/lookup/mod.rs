@@ -13,7 +13,7 @@ use http::{HeaderMap, Method};
 use larder_cache::part::{Gap, answer_part};
 use larder_cache::stale::FAILURE_MEMORY;
 use larder_cache::{
-    CachePolicy, Reuse, StaleCause, StaleReason, StoredHead, ValidateReason, Validity, VaryNames,
+    CachePolicy, Reuse, Selecting, StaleCause, StaleReason, StoredHead, ValidateReason, Validity, VaryNames,
 };
 use larder_http::fields::cache_status::Forward;
 use larder_http::fields::range::RangeField;
@@ -127,9 +127,11 @@ impl Ask {
         request.method == Method::HEAD && rule.fetches_heads && is_nothing_there
     }
 
-    /// Those of the others whose validators may be offered: the codings of their content suit the request.
+    /// Those of the others whose validators may be offered: the codings of their content suit the request, and they were
+    /// not made for another asker.
     pub(crate) fn others_offered(&self, request: &HeaderMap) -> SmallVec<[Arc<StoredResponse>; 4]> {
-        self.others.iter().filter(|other| other.head.vary.suits(request)).cloned().collect()
+        let may_be = |vary: &Selecting| vary.suits(request) && !vary.is_for_another_asker(request);
+        self.others.iter().filter(|other| may_be(&other.head.vary)).cloned().collect()
     }
 
     /// The Vary of what is stored under the key, as far as it is known.
