@@ -138,12 +138,6 @@ impl Load {
                 *connection = connect(self.addr).await;
                 within("an answer", connection.exchange(request)).await.ok()
             }
-            Err(_) if self.may_cut_hits.load(Ordering::SeqCst) => {
-                // Cut before its head: the next request comes on another connection.
-                self.tally.cut.fetch_add(1, Ordering::Relaxed);
-                *connection = connect(self.addr).await;
-                within("an answer", connection.exchange(request)).await.ok()
-            }
             Err(error) => {
                 assert!(self.may_break(), "{error}: {} {}", request.method, request.target);
                 None
