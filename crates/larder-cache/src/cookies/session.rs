@@ -131,6 +131,27 @@ mod tests {
     }
 
     #[test]
+    fn a_hash_is_32_hexadecimal_digits_and_a_pattern_without_star_the_whole_name() {
+        for (name, expected) in [
+            ("4bcf92ba5a3ea0ddf7cc5c1ac1c5dd43", true),
+            ("4BCF92BA5A3EA0DDF7CC5C1AC1C5DD43", true),
+            ("4bcf92ba5a3ea0ddf7cc5c1ac1c5dd4", false),
+            ("4bcf92ba5a3ea0ddf7cc5c1ac1c5dd434", false),
+            ("gbcf92ba5a3ea0ddf7cc5c1ac1c5dd43", false),
+            ("mybbuser", true),
+            ("KC-Access", true),
+            ("kc-accesses", false),
+            ("mybbusers", false),
+            ("xmybbuser", false),
+            ("XF_", true),
+            ("xf", false),
+        ] {
+            assert_eq!(is_session(name.as_bytes()), expected, "{name}");
+        }
+        assert!(is_like(b"ab", "a*b") && is_like(b"AxB", "a*b") && !is_like(b"a", "a*a"));
+    }
+
+    #[test]
     fn a_rules_own_names_count_beside_or_instead() {
         let own = |built_in| SessionNames {
             built_in,

@@ -220,18 +220,25 @@ impl Process {
 
     /// The text of `/metrics`.
     pub(crate) async fn metrics(&self) -> Metrics {
-        let response = get(self.admin, "/metrics").await;
+        self.metrics_over(&mut connect(self.admin).await).await
+    }
+
+    async fn metrics_over(&self, admin: &mut Connection) -> Metrics {
+        let response = admin.exchange(&asking("/metrics")).await.unwrap();
         assert_eq!(response.status, 200, "{response}");
         Metrics(String::from_utf8(response.body).unwrap())
     }
 
     /// The gauges of [`GAUGES`] and the number of descriptors, once that number has come to rest.
     pub(crate) async fn usage(&self) -> BTreeMap<&'static str, u64> {
-        let metrics = self.metrics().await;
+        // It stays open until the descriptors are counted. Closed before, it would be counted or not, by how busy the
+        // machine is; those of earlier scrapes were closed before this one was answered.
+        let mut scrape = connect(self.admin).await;
+        let metrics = self.metrics_over(&mut scrape).await;
         let mut usage: BTreeMap<_, _> =
             GAUGES.into_iter().map(|family| (family, metrics.sum(family))).collect();
         let (mut last, mut times) = (0, 0);
-        // The scrape's own connection is being closed meanwhile.
+        // What else is on its way to be closed goes meanwhile.
         for _ in 0..400 {
             let now = self.descriptors();
             times = if now == last { times + 1 } else { 0 };
@@ -245,15 +252,16 @@ impl Process {
         usage
     }
 
-    /// The same at the start, once every worker accepts.
+    /// The same at the start, once every worker accepts. The first has tasks beside that: it looks after the origins.
     pub(crate) async fn idle_usage(&self) -> BTreeMap<&'static str, u64> {
         until("every worker accepts", async || {
             let metrics = self.metrics().await;
             let samples = metrics.samples();
-            samples
-                .iter()
-                .filter(|(name, _)| name.starts_with("larder_tasks{"))
-                .all(|(_, tasks)| *tasks >= 1.0)
+            let of_family =
+                |family: &'static str| samples.iter().filter(move |(name, _)| name.starts_with(family));
+            let tending = 1.0 + of_family("larder_origin_in_flight{").count() as f64;
+            of_family("larder_tasks{")
+                .all(|(name, tasks)| *tasks >= 1.0 + if name.contains("\"0\"") { tending } else { 0.0 })
         })
         .await;
         self.usage().await
