@@ -43,7 +43,8 @@ async fn found(larder: &Process) -> Vec<String> {
     found
 }
 
-async fn purged_stays_away(kind: Kind) {
+/// With one more purge that cannot be written down, where `is_unsure`.
+async fn purged_stays_away(kind: Kind, is_unsure: bool) {
     let disk = match kind {
         Kind::Memory => None,
         // It writes nothing down by itself meanwhile.
@@ -79,9 +80,10 @@ async fn purged_stays_away(kind: Kind) {
         if !disk.shut_down() {
             return skip("the file system cannot be shut down");
         }
-        // That this one holds nobody can know.
-        let answer = purge(&larder, &unsure.0).await;
-        assert_eq!(answer.status, 500, "{answer}");
+        if is_unsure {
+            let answer = purge(&larder, &unsure.0).await;
+            assert_eq!(answer.status, 500, "{answer}");
+        }
     }
     larder.signal(Signal::KILL);
     larder.gone().await;
@@ -92,35 +94,42 @@ async fn purged_stays_away(kind: Kind) {
     let found = found(&larder).await;
     let is_found = |(target, _): &(String, u64)| found.contains(target);
     assert!(!purged.iter().any(is_found), "a purged response is back: {found:?}");
-    assert!(kept.iter().all(|page| is_found(page) == kind.is_durable()), "{found:?}");
+    // Where a purge could not be written down, plain files are not used as they were: nothing tells which page it named.
+    let is_kept = kind.is_durable() && !(is_unsure && kind == Kind::Files);
+    assert!(kept.iter().all(|page| is_found(page) == is_kept), "{found:?}");
 }
 
 #[tokio::test]
 async fn what_was_purged_stays_away_after_a_kill_with_memory() {
-    purged_stays_away(Kind::Memory).await;
+    purged_stays_away(Kind::Memory, true).await;
 }
 
 #[tokio::test]
 async fn what_was_purged_stays_away_after_a_crash_with_a_single_disk() {
-    purged_stays_away(SINGLE).await;
+    purged_stays_away(SINGLE, true).await;
 }
 
 #[tokio::test]
 async fn what_was_purged_stays_away_after_a_crash_with_mirrored_disks() {
-    purged_stays_away(MIRROR).await;
+    purged_stays_away(MIRROR, true).await;
 }
 
 #[tokio::test]
 async fn what_was_purged_stays_away_after_a_crash_with_striped_disks() {
-    purged_stays_away(STRIPE).await;
+    purged_stays_away(STRIPE, true).await;
 }
 
 #[tokio::test]
 async fn what_was_purged_stays_away_after_a_crash_with_hashed_disks() {
-    purged_stays_away(HASH).await;
+    purged_stays_away(HASH, true).await;
 }
 
 #[tokio::test]
 async fn what_was_purged_stays_away_after_a_crash_with_plain_files() {
-    purged_stays_away(Kind::Files).await;
+    purged_stays_away(Kind::Files, true).await;
+}
+
+#[tokio::test]
+async fn what_was_not_purged_is_kept_over_a_crash_with_plain_files() {
+    purged_stays_away(Kind::Files, false).await;
 }
