@@ -291,7 +291,7 @@ fn a_full_queue_refuses_and_never_waits() {
     drop(release);
     drop(fill);
     assert!(fixture.store.flush());
-    let own = [".larder/lock", ".larder/journal"].map(|name| fixture.path(name));
+    let own = [".larder/lock", ".larder/journal", ".larder/journal.new"].map(|name| fixture.path(name));
     assert!(files(&fixture.path("")).iter().all(|path| own.contains(path)));
 }
 
