@@ -18,15 +18,28 @@ const LEAVE_MAX: Duration = Duration::from_secs(10);
 /// What a picture in the repository may weigh.
 const PICTURE_BYTES_MAX: u64 = 300_000;
 
+/// How every Chromium is started here: without a window, and without a word to its makers.
+pub(super) const OPTIONS: &[&str] = &[
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--disable-breakpad",
+    "--hide-scrollbars",
+];
+
 /// Draws `url` into `picture`.
 pub(super) fn draw(url: &str, picture: &Path, work: &Path) -> Result<()> {
     let profile = work.join("chromium");
     let log = fs::File::create(work.join("chromium.log"))?;
     let mut command = Command::new("chromium");
     command
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .args(["--disable-dev-shm-usage", "--disable-breakpad", "--hide-scrollbars"])
+        .args(OPTIONS)
         .arg(format!("--user-data-dir={}", profile.display()))
         // Time for scripts and pictures to arrive; it passes at once where nothing is left to wait for.
         .args(["--window-size=1100,1000", "--virtual-time-budget=10000"])
@@ -44,7 +57,7 @@ pub(super) fn draw(url: &str, picture: &Path, work: &Path) -> Result<()> {
 }
 
 /// Waits for the processes that name this run's profile, and ends those that stay.
-fn end_left_overs(profile: &Path) -> Result<()> {
+pub(super) fn end_left_overs(profile: &Path) -> Result<()> {
     let start = Instant::now();
     loop {
         let left = running_with(profile);

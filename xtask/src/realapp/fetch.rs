@@ -109,6 +109,19 @@ impl Client {
         self.curl(target, &arguments)
     }
 
+    /// With fields of the request, as curl takes them, and a form where there is one.
+    pub(super) fn send(&self, target: &str, fields: &[String], form: &[(&str, &str)]) -> Result<Answer> {
+        let mut arguments = Vec::new();
+        for field in fields {
+            arguments.extend(["-H", field.as_str()]);
+        }
+        let pairs: Vec<String> = form.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        for pair in &pairs {
+            arguments.extend(["--data-urlencode", pair.as_str()]);
+        }
+        self.curl(target, &arguments)
+    }
+
     /// With `arguments` of curl.
     pub(super) fn curl(&self, target: &str, arguments: &[&str]) -> Result<Answer> {
         let output = Command::new("curl")

@@ -7,24 +7,33 @@
 //! versions it ran with. Its data (configuration templates, lists of packages with their versions) lies in
 //! tests/realapp/NAME. What the applications share: [`stage`] starts larder, [`fetch`] asks as a client,
 //! [`packages`] installs Debian's packages, [`python`] the Python packages of a `requirements.txt`, [`node`] the packages
-//! of a `package-lock.json`, [`browser`] draws a page. Each run has a scratch folder of its own and free ports, and ends what it started.
+//! of a `package-lock.json`, [`apache`] runs PHP, [`browser`] draws a page and [`webdriver`] uses one, [`jar`] keeps cookies. Each run has a scratch folder of its own and free ports, and ends what it started.
 
+mod apache;
 mod api;
+mod apt;
 mod browser;
 mod codings;
+mod django;
+mod dokuwiki;
 mod express;
 mod fetch;
 mod grpc;
+mod jar;
 mod mediawiki;
 mod nextjs;
 mod nginx;
 mod node;
 mod packages;
+mod php_sessions;
+mod pypi;
 mod python;
 mod random;
 mod stage;
+mod static_files;
 mod tally;
 mod verdaccio;
+mod webdriver;
 
 use std::path::Path;
 
@@ -44,6 +53,11 @@ struct Application {
 
 const APPLICATIONS: &[Application] = &[
     Application { name: "mediawiki", packages: mediawiki::PACKAGES, run: mediawiki::run },
+    Application { name: "dokuwiki", packages: dokuwiki::PACKAGES, run: dokuwiki::run },
+    Application { name: "php-sessions", packages: php_sessions::PACKAGES, run: php_sessions::run },
+    Application { name: "django", packages: django::PACKAGES, run: django::run },
+    Application { name: "apt", packages: apt::PACKAGES, run: apt::run },
+    Application { name: "pypi", packages: pypi::PACKAGES, run: pypi::run },
     Application { name: "express", packages: express::PACKAGES, run: express::run },
     Application { name: "grpc", packages: grpc::PACKAGES, run: grpc::run },
     Application { name: "nextjs", packages: nextjs::PACKAGES, run: nextjs::run },

@@ -12,7 +12,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::fetch::Client;
-use crate::children::{Server, free_port};
+use crate::children::{Server, free_port, output_within};
+
+/// Settings of a site that give away what is one visitor's: a check that finds nothing behind them finds nothing at all.
+pub(super) const CARELESS: &str = "override_ttl = \"1m\"\ncookies = \"ignore\"\nset_cookie = \"store\"\n\
+                                   ignore = [\"no-store\", \"private\", \"set-cookie\"]\n";
 
 const READY_MAX: Duration = Duration::from_secs(20);
 
@@ -84,6 +88,13 @@ impl Larder {
     /// All samples of a metric family together.
     pub(super) fn sum(&self, family: &str) -> Result<u64> {
         Ok(sum(&self.metrics()?, family))
+    }
+
+    /// What `larder explain` says.
+    pub(super) fn explain(&self, stage: &Stage<'_>, arguments: &[&str]) -> Result<String> {
+        let mut command = Command::new(stage.program);
+        command.arg("explain").args(["--admin", &self.admin.to_string()]).args(arguments);
+        output_within(&mut command, READY_MAX)
     }
 
     /// Fails when larder has ended.

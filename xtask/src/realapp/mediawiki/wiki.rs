@@ -8,13 +8,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::children::{Server, free_port, run_within};
+use crate::children::run_within;
+use crate::realapp::apache::{Apache, fill};
 use crate::realapp::fetch::{Answer, Client};
 
 /// What all of it comes from. The web server is a dependency of PHP's Apache module.
@@ -36,9 +37,7 @@ pub(in crate::realapp) const PACKAGES: &[&str] = &[
 const MEDIAWIKI: &str = "/usr/share/mediawiki";
 const TEXTS: &str = "/usr/share/common-licenses";
 const PICTURES: &str = "/usr/share/mediawiki/resources/assets";
-const MODULES: &str = "/usr/lib/apache2/modules";
 const SCRIPT_MAX: Duration = Duration::from_secs(120);
-const READY_MAX: Duration = Duration::from_secs(30);
 
 /// A running wiki.
 pub(super) struct Wiki {
@@ -46,8 +45,7 @@ pub(super) struct Wiki {
     /// Names of the pages made from texts.
     pub(super) pages: Vec<String>,
     pictures: Vec<String>,
-    work: PathBuf,
-    server: Server,
+    apache: Apache,
 }
 
 impl Wiki {
@@ -96,23 +94,8 @@ impl Wiki {
         let mut edit = php(work, "edit.php");
         edit.arg("Main_Page").stdin(fs::File::open(work.join("main-page"))?);
         finish(&mut edit)?;
-        hand_over(work)?;
-
-        let address = free_port()?;
-        let config = work.join("apache.conf");
-        let values = [
-            ("@WORK@", work.display().to_string()),
-            ("@PORT@", address.port().to_string()),
-            ("@PHP@", php_module()?),
-        ];
-        fs::write(&config, fill(&templates.join("apache.conf"), &values)?)?;
-        let mut apache = Command::new("apache2");
-        apache.arg("-f").arg(&config).arg("-DFOREGROUND").env("PATH", search_path());
-        let mut server = Server::start("Apache", &mut apache)?;
-        server.wait_for(address, READY_MAX).with_context(|| {
-            fs::read_to_string(work.join("apache.log")).unwrap_or_else(|_| "Apache left no log".to_owned())
-        })?;
-        Ok(Self { address, pages, pictures, work: work.to_owned(), server })
+        let apache = Apache::start(&templates.join("apache.conf"), work)?;
+        Ok(Self { address: apache.address, pages, pictures, apache })
     }
 
     /// Every target to compare: pages, their other views, pictures, what the start page is made of, and pages that the
@@ -152,13 +135,7 @@ impl Wiki {
 
     /// Requests from larder in Apache's log, optionally for one target only.
     pub(super) fn asked(&self, target: Option<&str>) -> Result<usize> {
-        let log = fs::read_to_string(self.work.join("access.log")).context("Apache's log")?;
-        Ok(log
-            .lines()
-            .map(|line| line.split('\t').collect::<Vec<_>>())
-            .filter(|fields| fields.first().is_some_and(|via| via.ends_with("larder")))
-            .filter(|fields| target.is_none_or(|target| fields.get(2) == Some(&target)))
-            .count())
+        self.apache.asked(target)
     }
 
     /// Replaces the text of a page as a visitor's browser does, and returns the answer to the form.
@@ -181,7 +158,7 @@ impl Wiki {
 
     /// Fails when Apache has ended.
     pub(super) fn still_runs(&mut self) -> Result<()> {
-        self.server.still_runs()
+        self.apache.still_runs()
     }
 }
 
@@ -194,11 +171,6 @@ fn input_value(form: &str, name: &str) -> Option<String> {
         .find(|i| i.contains(&name))?;
     let (_, value) = input.split_once("value=\"")?;
     value.split('"').next().map(str::to_owned)
-}
-
-fn fill(template: &Path, values: &[(&str, String)]) -> Result<String> {
-    let text = fs::read_to_string(template).with_context(|| template.display().to_string())?;
-    Ok(values.iter().fold(text, |text, (mark, value)| text.replace(mark, value)))
 }
 
 /// Copies the texts to where MediaWiki's import finds them, and names them.
@@ -257,28 +229,6 @@ fn finish(command: &mut Command) -> Result<()> {
     let status = run_within(command, SCRIPT_MAX)?;
     ensure!(status.success(), "{command:?}: {status}");
     Ok(())
-}
-
-/// Started by root, Apache serves as its own user, who has to be able to write.
-fn hand_over(work: &Path) -> Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    finish(Command::new("chmod").arg("755").arg(work))?;
-    finish(Command::new("chown").args(["-R", "www-data:www-data"]).arg(work))
-}
-
-fn php_module() -> Result<String> {
-    let mut names = fs::read_dir(MODULES)
-        .context(MODULES)?
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.find(|name| name.starts_with("libphp")).context("Apache has no PHP module")
-}
-
-/// apache2 lies where only root's search path reaches.
-fn search_path() -> String {
-    format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default())
 }
 
 #[cfg(test)]
