@@ -449,7 +449,8 @@ impl Growing {
         }
         let spilled = self.end_spill(tail.as_deref()).await;
         let mut state = self.state.lock();
-        if let Some(tail) = tail {
+        // A last piece that came as one and went to the disks has been counted where it lies.
+        if let Some(tail) = tail.filter(|tail| !state.goes_beyond(tail.len())) {
             state.add(tail);
             // Behind it lies nothing but what was there before.
             state.skip_spilled();

@@ -124,6 +124,11 @@ impl State {
         self.pieces.push_back(Piece { start, bytes });
     }
 
+    /// Whether so many more bytes would be more than the framing said.
+    pub(super) fn goes_beyond(&self, bytes: usize) -> bool {
+        self.declared.is_some_and(|declared| self.length + bytes as u64 > declared)
+    }
+
     /// A further piece lies on the disks: what is in memory of it goes.
     pub(super) fn spilled(&mut self, number: usize, piece: Spilled) {
         if self.spilled.len() <= number {

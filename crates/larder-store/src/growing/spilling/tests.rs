@@ -204,6 +204,30 @@ async fn part_of(house: &House, content: &Bytes) -> (Arc<StoredBody>, Vec<Range<
 }
 
 #[tokio::test]
+async fn a_last_piece_that_comes_by_itself_is_sent_and_counted_once() {
+    for layout in [Layout::Single, Layout::Mirror, Layout::Stripe, Layout::Hash] {
+        let house = house(layout);
+        let content = content(BODY_BYTES);
+        let growing = house.growing(Some(BODY_BYTES as u64));
+        let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
+        let last = content.slice(BODY_BYTES / PIECE_BYTES * PIECE_BYTES..);
+        for at in (0..content.len() - last.len()).step_by(PIECE_BYTES) {
+            house.crowd(at == 8 * PIECE_BYTES);
+            growing.push(content.slice(at..at + PIECE_BYTES)).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        house.crowd(false);
+        house.settled();
+        let finished = growing.end(Some(last), None, |_| ()).await.unwrap();
+        let Finished::Part { body, runs, complete } = finished else { panic!("{finished:?}") };
+        assert_eq!(complete, BODY_BYTES as u64);
+        assert_eq!(runs.last().unwrap().end, complete, "{layout:?}");
+        assert!(reader.await.unwrap().unwrap() == content, "{layout:?}");
+        assert!(read(&body).await == split(&content, &runs).0);
+    }
+}
+
+#[tokio::test]
 async fn where_the_disk_fails_while_a_part_is_filled_up_everybody_gets_the_right_bytes_all_the_same() {
     for fails_after in [0, 1, 5, 20] {
         let house = house(Layout::Single);
