@@ -30,7 +30,7 @@ torture: ## what takes long: 500 kills of a larder with disks, each byte checked
 	LARDER_SEEDS=250 cargo test -p larder-store --locked --test contract model -- --nocapture
 	LARDER_SEEDS=200 cargo test -p larder --locked --test proofs own:: -- --nocapture
 
-check: ## format, lints, docs, layers, words, pages, licences
+check: ## format, lints, docs, layers, words, promises, pages, licences
 	$(XTASK) need check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -38,6 +38,7 @@ check: ## format, lints, docs, layers, words, pages, licences
 	$(XTASK) layers
 	$(XTASK) words
 	$(XTASK) libraries
+	$(XTASK) promises
 	$(XTASK) reference
 	$(XTASK) readme check
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources

@@ -14,6 +14,7 @@ mod layers;
 mod libraries;
 mod origin;
 mod orphans;
+mod promises;
 mod readme;
 mod realapp;
 mod reference;
@@ -44,6 +45,8 @@ enum Task {
     Words,
     /// The page of library choices beside the manifest and the lock file
     Libraries,
+    /// The page of promises: a test for each promise and each kind of store
+    Promises,
     /// Commands in README.md and docs/guide
     Readme {
         /// `check`: the blocks are well-formed; `run`: run them
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
         Task::Layers => layers::run(&root).and_then(|()| rooms::run(&root)),
         Task::Words => words::run(&root),
         Task::Libraries => libraries::run(&root),
+        Task::Promises => promises::run(&root),
         Task::Readme { what } if what == "run" => readme::run(&root),
         Task::Readme { .. } => readme::check(&root),
         Task::Reference { write } => reference::run(&root, write),

@@ -16,8 +16,12 @@ use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_store::files::{FileHit, Look, Source, TargetUri, freshness_by_hand};
 use larder_store::{Store, StoredBody, StoredResponse};
+use tokio::task::JoinSet;
 
 use crate::settings::RuleSettings;
+
+/// How long a request waits for a file before it asks the origin instead: as long as for a disk.
+const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// What the file system says.
 pub(super) enum Filed {
@@ -47,7 +51,7 @@ pub(super) fn look(rule: &RuleSettings, store: &Store, request: &RequestHead, no
     }
 }
 
-/// The same on the runtime's pool.
+/// The same on the runtime's pool. A file that cannot be had in time counts as absent.
 pub(super) async fn look_waiting(
     rule: &RuleSettings,
     store: &Store,
@@ -56,10 +60,12 @@ pub(super) async fn look_waiting(
 ) -> Filed {
     let Some(files) = store.files().filter(|_| may_answer(rule, request)) else { return Filed::Absent };
     let (looking, asked) = (Arc::clone(files), request.clone());
-    let look = move || looking.look_blocking(&TargetUri::of(&asked));
-    match tokio::task::spawn_blocking(look).await {
-        Ok(Some(hit)) => filed(rule, store, request, &hit, now),
-        Ok(None) | Err(_) => Filed::Absent,
+    // Dropped, a look that has not begun never begins.
+    let mut looks = JoinSet::new();
+    looks.spawn_blocking(move || looking.look_blocking(&TargetUri::of(&asked)));
+    match tokio::time::timeout(WAIT_MAX, looks.join_next()).await {
+        Ok(Some(Ok(Some(hit)))) => filed(rule, store, request, &hit, now),
+        Ok(_) | Err(_) => Filed::Absent,
     }
 }
 

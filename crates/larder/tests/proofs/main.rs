@@ -14,6 +14,7 @@ mod cancels_http2;
 mod collapse;
 mod dead_origin;
 mod disks;
+mod every_store;
 mod hot_bodies;
 mod own;
 mod plain_files;

@@ -145,6 +145,40 @@ async fn files_of_a_directory_that_is_replaced_are_not_served() {
     assert_eq!(health(&larder).await, "ok");
 }
 
+/// It has not heard of what was invalidated while another was in use.
+#[tokio::test]
+async fn what_was_stored_in_a_directory_is_not_used_after_another_was_in_use() {
+    let root = tempfile::tempdir().unwrap();
+    let origin = Origin::simple(vec![cacheable("/a", BYTES), cacheable("/b", BYTES)]).unwrap();
+    let larder = Process::run_config(&config(root.path(), &origin.url())).await;
+    until_hit(&larder, "/a").await;
+    let mine = file(root.path(), "a").await.with_file_name("mine");
+    std::fs::write(&mine, "mine").unwrap();
+    let [path, first, second] = ["html", "first", "second"].map(|name| root.path().join(name));
+    let is_absent = async |absent: u64| {
+        until("the directory is looked for", async || {
+            larder.metrics().await.sum("larder_files_absent") == absent
+        })
+        .await;
+    };
+    // Each goes for a while before the other comes.
+    std::fs::rename(&path, &first).unwrap();
+    is_absent(1).await;
+    std::fs::create_dir(&path).unwrap();
+    is_absent(0).await;
+    until_hit(&larder, "/b").await;
+    std::fs::rename(&path, &second).unwrap();
+    is_absent(1).await;
+    std::fs::rename(&first, &path).unwrap();
+    is_absent(0).await;
+    assert_eq!(within("by hand", get(larder.addr, "/mine")).await.body, b"mine");
+    let before = origin.log().count();
+    let answer = within("an answer", get(larder.addr, "/a")).await;
+    assert!(cache_status(&answer).contains("fwd="), "{answer}: {:?}", larder.stderr());
+    assert_eq!(origin.log().count(), before + 1);
+    until_hit(&larder, "/a").await;
+}
+
 #[tokio::test]
 async fn files_of_a_root_that_is_replaced_are_not_served() {
     let root = tempfile::tempdir().unwrap();

@@ -279,6 +279,9 @@ impl<'a> Lines<'a> {
             let value = HeaderValue::from_bytes(line.get(colon + 2..)?).ok()?;
             fields.try_append(name, value).ok()?;
         }
+        // Never written, but anybody may who may write the file: the framing is that of the answer.
+        larder_http::connection::strip(&mut fields);
+        fields.remove(header::CONTENT_LENGTH);
         let times = StoredTimes { received, lifetime, source, initial_age };
         Some(Meta { status, fields, times, took, number, relieved, older })
     }

@@ -30,101 +30,101 @@ const SIZES: [u64; 12] = [
 
 /// One of the resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Resource {
-    pub(super) number: usize,
-    pub(super) bytes: u64,
+pub(crate) struct Resource {
+    pub(crate) number: usize,
+    pub(crate) bytes: u64,
 }
 
 impl Resource {
-    pub(super) fn target(self) -> String {
+    pub(crate) fn target(self) -> String {
         format!("/{}/{}", self.number, self.bytes)
     }
 
     /// The resource that a target names.
-    pub(super) fn of(target: &str) -> Option<Self> {
+    pub(crate) fn of(target: &str) -> Option<Self> {
         let (number, bytes) = target.strip_prefix('/')?.split_once('/')?;
         Some(Self { number: number.parse().ok()?, bytes: bytes.parse().ok()? })
     }
 
     /// Whether its answer is of unknown length.
-    pub(super) fn is_chunked(self) -> bool {
+    pub(crate) fn is_chunked(self) -> bool {
         self.number.is_multiple_of(5)
     }
 
     /// Whether it is another one for each flavour.
-    pub(super) fn has_flavours(self) -> bool {
+    pub(crate) fn has_flavours(self) -> bool {
         self.number % 7 == 1
     }
 
     /// What its bytes derive from.
-    pub(super) fn seed(self, version: u64, flavour: &str) -> String {
+    pub(crate) fn seed(self, version: u64, flavour: &str) -> String {
         let flavour = if self.has_flavours() { flavour } else { "" };
         format!("{} {version} {flavour}", self.target())
     }
 }
 
 /// Numbers that look random, the same for the same seed.
-pub(super) struct Draws {
+pub(crate) struct Draws {
     seed: String,
     drawn: u64,
 }
 
 impl Draws {
-    pub(super) fn new(seed: impl std::fmt::Display) -> Self {
+    pub(crate) fn new(seed: impl std::fmt::Display) -> Self {
         Self { seed: seed.to_string(), drawn: 0 }
     }
 
     /// One of `0..below`.
-    pub(super) fn below(&mut self, below: u64) -> u64 {
+    pub(crate) fn below(&mut self, below: u64) -> u64 {
         let bytes = bytes_of(&self.seed, self.drawn * 8, 8);
         self.drawn += 1;
         u64::from_le_bytes(bytes[..].try_into().unwrap()) % below
     }
 
-    pub(super) fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
+    pub(crate) fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }
 }
 
 /// All resources, with their versions at the origin and as acknowledged.
-pub(super) struct Catalogue {
-    pub(super) resources: Vec<Resource>,
+pub(crate) struct Catalogue {
+    pub(crate) resources: Vec<Resource>,
     at_origin: Vec<AtomicU64>,
     acknowledged: Vec<AtomicU64>,
 }
 
 impl Catalogue {
-    pub(super) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         let resource = |number| Resource { number, bytes: SIZES[number % SIZES.len()] };
         let numbers = || (0..count).map(|_| AtomicU64::new(1)).collect();
         Self { resources: (0..count).map(resource).collect(), at_origin: numbers(), acknowledged: numbers() }
     }
 
     /// The version that the origin has now.
-    pub(super) fn version(&self, resource: Resource) -> u64 {
+    pub(crate) fn version(&self, resource: Resource) -> u64 {
         self.at_origin[resource.number].load(Ordering::SeqCst)
     }
 
     /// The origin has a new version.
-    pub(super) fn change(&self, resource: Resource) -> u64 {
+    pub(crate) fn change(&self, resource: Resource) -> u64 {
         self.at_origin[resource.number].fetch_add(1, Ordering::SeqCst) + 1
     }
 
     /// The oldest version that may be served from now on.
-    pub(super) fn oldest(&self, resource: Resource) -> u64 {
+    pub(crate) fn oldest(&self, resource: Resource) -> u64 {
         self.acknowledged[resource.number].load(Ordering::SeqCst)
     }
 
     /// A POST was answered.
-    pub(super) fn acknowledge(&self, resource: Resource, version: u64) {
+    pub(crate) fn acknowledge(&self, resource: Resource, version: u64) {
         self.acknowledged[resource.number].fetch_max(version, Ordering::SeqCst);
     }
 }
 
 /// One GET, and what was known when it was sent.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) resource: Resource,
+pub(crate) struct Asked {
+    pub(crate) resource: Resource,
     flavour: &'static str,
     /// First and last byte.
     range: Option<(u64, u64)>,
@@ -133,18 +133,18 @@ pub(super) struct Asked {
 
 impl Asked {
     /// The whole.
-    pub(super) fn whole(catalogue: &Catalogue, resource: Resource, flavour: &'static str) -> Self {
+    pub(crate) fn whole(catalogue: &Catalogue, resource: Resource, flavour: &'static str) -> Self {
         Self { resource, flavour, range: None, oldest: catalogue.oldest(resource) }
     }
 
     /// Some of it.
-    pub(super) fn part(catalogue: &Catalogue, resource: Resource, draws: &mut Draws) -> Self {
+    pub(crate) fn part(catalogue: &Catalogue, resource: Resource, draws: &mut Draws) -> Self {
         let first = draws.below(resource.bytes);
         let last = first + draws.below(resource.bytes - first);
         Self { range: Some((first, last)), ..Self::whole(catalogue, resource, "plain") }
     }
 
-    pub(super) fn request(&self) -> Request {
+    pub(crate) fn request(&self) -> Request {
         let request = asking(&self.resource.target()).field("X-Flavour", self.flavour);
         match self.range {
             Some((first, last)) => request.field("Range", &format!("bytes={first}-{last}")),
@@ -153,7 +153,7 @@ impl Asked {
     }
 
     /// Whether what came is right, as far as it came; says what is not.
-    pub(super) fn check(&self, catalogue: &Catalogue, response: &Response) -> Result<(), String> {
+    pub(crate) fn check(&self, catalogue: &Catalogue, response: &Response) -> Result<(), String> {
         let wrong = |what: &str| Err(format!("{what}: {self:?}, {response}"));
         let (first, last) = match (response.status, self.range) {
             (200, _) => (0, self.resource.bytes - 1),
@@ -186,6 +186,6 @@ impl Asked {
 }
 
 /// The version that an answer says it is of.
-pub(super) fn version_of(response: &Response) -> Option<u64> {
+pub(crate) fn version_of(response: &Response) -> Option<u64> {
     response.fields.first("etag")?.strip_prefix("\"v")?.strip_suffix('"')?.parse().ok()
 }

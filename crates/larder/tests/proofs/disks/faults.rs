@@ -5,95 +5,29 @@
 //! tell the operator, and where the fault can end, the disk is used again without anybody's doing.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Site;
-use super::catalogue::Catalogue;
-use super::load::Load;
-use super::mounted::{Mounted, skip};
-use super::origin::Origin;
-use crate::support::{Process, Signal, until};
+use super::injecting::Injecting;
+use super::mounted::{Mounted, fill, skip};
+use super::running::{RESOURCES, Running};
+use crate::support::until;
 
-const RESOURCES: usize = 60;
-const CLIENTS: u64 = 4;
 /// Answers before a fault, during it, and after it.
 const ANSWERS: u64 = 60;
-/// What a request may take at most: a look on a disk that does not answer ends after one second.
-const LONGEST: Duration = Duration::from_secs(4);
 
-/// A larder with one disk, under load all the time.
-struct Running {
-    larder: Process,
-    load: Load,
-    clients: Vec<tokio::task::JoinHandle<()>>,
-    _origin: Origin,
-    _site: Site,
-}
-
-impl Running {
-    async fn start(disk: &Path, name: &str) -> Self {
-        let origin = Origin::start(Catalogue::new(RESOURCES)).await;
-        let site = Site::at(&origin.url(), disk);
-        let larder = Process::run_config(&site.config).await;
-        let load = Load::new(larder.addr, &origin.catalogue);
-        let clients = load.begin(CLIENTS, &format!("{} {name}", super::seed()));
-        Self { larder, load, clients, _origin: origin, _site: site }
-    }
-
-    /// Waits until so many more answers came.
-    async fn serves(&self, more: u64) {
-        let enough = self.load.tally.answers.load(Ordering::Relaxed) + more;
-        let answers = || self.load.tally.answers.load(Ordering::Relaxed);
-        until("clients are served", async || {
-            assert!(!self.clients.iter().any(tokio::task::JoinHandle::is_finished), "a client has ended");
-            answers() >= enough
-        })
-        .await;
-    }
-
-    async fn sum(&self, family: &str) -> u64 {
-        self.larder.metrics().await.sum(family)
-    }
-
-    /// Waits until a metric is more than it was.
-    async fn counts(&self, family: &str, before: u64) {
-        let started = std::time::Instant::now();
-        while self.sum(family).await <= before {
-            if started.elapsed() > crate::support::BOUND {
-                let metrics = self.larder.metrics().await;
-                let disk: Vec<&str> =
-                    metrics.0.lines().filter(|line| line.starts_with("larder_disk")).collect();
-                panic!("{family} stays at {before}: {disk:#?}, {:?}", self.larder.stderr());
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    /// Waits until something new is on the disk.
-    async fn writes(&self) {
-        let before = self.sum("larder_disk_written_objects_total").await;
-        self.counts("larder_disk_written_objects_total", before).await;
-    }
-
-    async fn end(self) {
-        self.load.is_over.store(true, Ordering::SeqCst);
-        for client in self.clients {
-            client.await.unwrap();
-        }
-        let tally = &self.load.tally;
-        println!("{tally:?}");
-        let longest = Duration::from_millis(tally.longest_ms.load(Ordering::Relaxed));
-        assert!(longest < LONGEST, "an answer took {longest:?}");
-        assert!(self.larder.is_running());
-    }
+/// A larder with one disk at `disk`.
+async fn start(disk: &Path, name: &str) -> Running {
+    let origin = Running::origin().await;
+    let site = Site::at(&origin.url(), disk);
+    Running::start(&site.config.clone(), origin, site, name).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_others_fill_costs_nobody_an_answer() {
     let Some(disk) = Mounted::tmpfs("20M") else { return skip("a tmpfs cannot be mounted") };
-    let running = Running::start(&disk.path().join("disk"), "full").await;
+    let running = start(&disk.path().join("disk"), "full").await;
     running.writes().await;
     // Until nothing is left, also of what larder gives up meanwhile.
     let filler = disk.path().join("filler");
@@ -111,34 +45,10 @@ async fn a_disk_that_others_fill_costs_nobody_an_answer() {
     running.end().await;
 }
 
-/// Takes what is free on a file system, and goes on taking what becomes free.
-fn fill(path: &Path) -> impl Drop {
-    struct Filling(std::sync::Arc<std::sync::atomic::AtomicBool>, Option<std::thread::JoinHandle<()>>);
-    impl Drop for Filling {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::SeqCst);
-            let _ = self.1.take().map(std::thread::JoinHandle::join);
-        }
-    }
-    let is_over = std::sync::Arc::<std::sync::atomic::AtomicBool>::default();
-    let (path, over) = (path.to_owned(), std::sync::Arc::clone(&is_over));
-    let filling = std::thread::spawn(move || {
-        use std::io::Write;
-        let mut file = std::fs::File::create(path).unwrap();
-        let page = [7; 4096];
-        while !over.load(Ordering::SeqCst) {
-            if file.write_all(&page).is_err() {
-                std::thread::park_timeout(Duration::from_micros(100));
-            }
-        }
-    });
-    Filling(is_over, Some(filling))
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_is_shut_down_costs_nobody_an_answer() {
     let Some(disk) = Mounted::ext4("errors=continue") else { return skip("an ext4 cannot be mounted") };
-    let running = Running::start(&disk.path().join("disk"), "shut down").await;
+    let running = start(&disk.path().join("disk"), "shut down").await;
     running.writes().await;
     running.load.may_cut_hits.store(true, Ordering::SeqCst);
     if !disk.shut_down() {
@@ -157,7 +67,7 @@ async fn a_disk_that_is_shut_down_costs_nobody_an_answer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_becomes_read_only_costs_nobody_an_answer() {
     let Some(disk) = Mounted::ext4("errors=remount-ro") else { return skip("an ext4 cannot be mounted") };
-    let running = Running::start(&disk.path().join("disk"), "read-only").await;
+    let running = start(&disk.path().join("disk"), "read-only").await;
     running.writes().await;
     if !disk.make_read_only() {
         skip("the file system cannot be told of an error");
@@ -169,39 +79,10 @@ async fn a_disk_that_becomes_read_only_costs_nobody_an_answer() {
     running.end().await;
 }
 
-/// strace on a process, until it is dropped.
-struct Injecting(Child);
-
-impl Injecting {
-    fn into(larder: &Process, what: &str) -> Option<Self> {
-        let traced = what.split_once(':')?.0;
-        let strace = Command::new("strace")
-            .args(["-f", "-qq", "-o", "/dev/null", "-p", &larder.pid.to_string()])
-            .args(["-e", &format!("trace={traced}"), "-e", &format!("inject={what}")])
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        strace.ok().map(Self)
-    }
-
-    fn has_ended(&mut self) -> bool {
-        self.0.try_wait().is_ok_and(|status| status.is_some())
-    }
-}
-
-impl Drop for Injecting {
-    fn drop(&mut self) {
-        // Asked to end it lets the process go on; killed it would as well, but in the middle of a call.
-        let pid = rustix::process::Pid::from_child(&self.0);
-        let _ = rustix::process::kill_process(pid, Signal::TERM);
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_whose_writes_fail_now_and_then_costs_nobody_an_answer() {
     let folder = tempfile::tempdir().unwrap();
-    let running = Running::start(&folder.path().join("disk"), "failing writes").await;
+    let running = start(&folder.path().join("disk"), "failing writes").await;
     running.writes().await;
     let Some(mut injecting) = Injecting::into(&running.larder, "pwrite64:error=EIO:when=3+5") else {
         skip("there is no strace");
@@ -225,7 +106,7 @@ async fn a_disk_whose_writes_fail_now_and_then_costs_nobody_an_answer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_is_slow_slows_nobody_down() {
     let folder = tempfile::tempdir().unwrap();
-    let running = Running::start(&folder.path().join("disk"), "slow writes").await;
+    let running = start(&folder.path().join("disk"), "slow writes").await;
     running.writes().await;
     // A third of a second for each write and sync: some 3 MB/s at most.
     let what = "pwrite64,fdatasync:delay_enter=300000";

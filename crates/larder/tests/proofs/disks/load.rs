@@ -14,34 +14,36 @@ use crate::support::{BOUND, cache_status, connect, within};
 
 /// What clients have seen.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    pub(super) answers: AtomicU64,
-    pub(super) hits: AtomicU64,
-    pub(super) posts: AtomicU64,
+pub(crate) struct Tally {
+    pub(crate) answers: AtomicU64,
+    pub(crate) hits: AtomicU64,
+    pub(crate) posts: AtomicU64,
     /// Hits that broke off, where that may happen.
-    pub(super) cut: AtomicU64,
+    pub(crate) cut: AtomicU64,
     /// Longest time to a whole answer, in milliseconds.
-    pub(super) longest_ms: AtomicU64,
+    pub(crate) longest_ms: AtomicU64,
 }
 
 /// Load on one larder.
 #[derive(Clone)]
-pub(super) struct Load {
-    pub(super) addr: SocketAddr,
-    pub(super) catalogue: Arc<Catalogue>,
-    pub(super) tally: Arc<Tally>,
+pub(crate) struct Load {
+    pub(crate) addr: SocketAddr,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) tally: Arc<Tally>,
     /// Set before larder is killed: from then on connections may break.
-    pub(super) is_dying: Arc<AtomicBool>,
+    pub(crate) is_dying: Arc<AtomicBool>,
     /// Set to end it.
-    pub(super) is_over: Arc<AtomicBool>,
+    pub(crate) is_over: Arc<AtomicBool>,
     /// Of a hundred requests.
-    pub(super) posts_percent: u64,
+    pub(crate) posts_percent: u64,
     /// What is stored may become unreadable while it is sent: then the client is cut.
-    pub(super) may_cut_hits: Arc<AtomicBool>,
+    pub(crate) may_cut_hits: Arc<AtomicBool>,
+    /// The same of what is stored while it arrives: a client that is behind reads it from the store.
+    pub(crate) may_cut_fills: Arc<AtomicBool>,
 }
 
 impl Load {
-    pub(super) fn new(addr: SocketAddr, catalogue: &Arc<Catalogue>) -> Self {
+    pub(crate) fn new(addr: SocketAddr, catalogue: &Arc<Catalogue>) -> Self {
         Self {
             addr,
             catalogue: Arc::clone(catalogue),
@@ -50,11 +52,12 @@ impl Load {
             is_over: Arc::default(),
             posts_percent: 8,
             may_cut_hits: Arc::default(),
+            may_cut_fills: Arc::default(),
         }
     }
 
     /// Begins so many clients.
-    pub(super) fn begin(&self, clients: u64, seed: &str) -> Vec<tokio::task::JoinHandle<()>> {
+    pub(crate) fn begin(&self, clients: u64, seed: &str) -> Vec<tokio::task::JoinHandle<()>> {
         let begin = |client| {
             let (load, draws) = (self.clone(), Draws::new(format_args!("{seed} {client}")));
             tokio::spawn(async move { load.one_client(draws).await })
@@ -110,7 +113,8 @@ impl Load {
         if let Err(wrong) = asked.check(&self.catalogue, &response) {
             panic!("{wrong}");
         }
-        if response.end != End::Complete && is_hit(&response) && self.may_cut_hits.load(Ordering::SeqCst) {
+        let is_of_store = is_hit(&response) || self.may_cut_fills.load(Ordering::SeqCst);
+        if response.end != End::Complete && is_of_store && self.may_cut_hits.load(Ordering::SeqCst) {
             self.tally.cut.fetch_add(1, Ordering::Relaxed);
             *connection = connect(self.addr).await;
             return true;
@@ -138,12 +142,6 @@ impl Load {
                 *connection = connect(self.addr).await;
                 within("an answer", connection.exchange(request)).await.ok()
             }
-            Err(_) if self.may_cut_hits.load(Ordering::SeqCst) => {
-                // Cut before its head: the next request comes on another connection.
-                self.tally.cut.fetch_add(1, Ordering::Relaxed);
-                *connection = connect(self.addr).await;
-                within("an answer", connection.exchange(request)).await.ok()
-            }
             Err(error) => {
                 assert!(self.may_break(), "{error}: {} {}", request.method, request.target);
                 None
@@ -153,12 +151,12 @@ impl Load {
 }
 
 /// Whether larder says that it asked nobody.
-pub(super) fn is_hit(response: &Response) -> bool {
+pub(crate) fn is_hit(response: &Response) -> bool {
     cache_status(response).contains("; hit")
 }
 
 /// Asks for everything once, and checks it.
-pub(super) async fn read_all(addr: SocketAddr, catalogue: &Catalogue) {
+pub(crate) async fn read_all(addr: SocketAddr, catalogue: &Catalogue) {
     let mut connection = connect(addr).await;
     for resource in &catalogue.resources {
         let asked = Asked::whole(catalogue, *resource, "plain");
@@ -167,7 +165,7 @@ pub(super) async fn read_all(addr: SocketAddr, catalogue: &Catalogue) {
 }
 
 /// Asks for everything that is stored, without a request to the origin, and checks it; says what was there.
-pub(super) async fn find_all(addr: SocketAddr, catalogue: &Catalogue) -> Vec<Resource> {
+pub(crate) async fn find_all(addr: SocketAddr, catalogue: &Catalogue) -> Vec<Resource> {
     let mut connection = connect(addr).await;
     let mut there = Vec::new();
     for resource in &catalogue.resources {

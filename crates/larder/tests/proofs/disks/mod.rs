@@ -4,13 +4,15 @@
 //! differs is only who gave it.
 
 mod absent;
-mod catalogue;
+pub(crate) mod catalogue;
 mod crash;
 mod faults;
+pub(crate) mod injecting;
 mod large;
-mod load;
+pub(crate) mod load;
 pub(crate) mod mounted;
-mod origin;
+pub(crate) mod origin;
+pub(crate) mod running;
 mod slow;
 mod throttle;
 
@@ -28,7 +30,7 @@ const DISK_SIZE: &str = "16MiB";
 const QUEUED_BYTES_MAX: u64 = (8 << 20) + (2 << 20);
 
 /// What random choices are drawn from; LARDER_SEED repeats those of another run.
-fn seed() -> String {
+pub(crate) fn seed() -> String {
     let now = || SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros().to_string();
     std::env::var("LARDER_SEED").unwrap_or_else(|_| now())
 }

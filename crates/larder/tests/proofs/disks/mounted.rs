@@ -5,6 +5,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Room for a disk of the smallest size and what a file system takes beside.
 const IMAGE_BYTES: u64 = 48 << 20;
@@ -150,4 +153,28 @@ impl Drop for Mounted {
             runs("losetup", &["--detach", device]);
         }
     }
+}
+
+/// Takes what is free on a file system, and goes on taking what becomes free.
+pub(crate) fn fill(path: &Path) -> impl Drop + use<> {
+    struct Filling(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
+    impl Drop for Filling {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+            let _ = self.1.take().map(std::thread::JoinHandle::join);
+        }
+    }
+    let is_over = Arc::<AtomicBool>::default();
+    let (path, over) = (path.to_owned(), Arc::clone(&is_over));
+    let filling = std::thread::spawn(move || {
+        use std::io::Write;
+        let mut file = std::fs::File::create(path).unwrap();
+        let page = [7; 4096];
+        while !over.load(Ordering::SeqCst) {
+            if file.write_all(&page).is_err() {
+                std::thread::park_timeout(Duration::from_micros(100));
+            }
+        }
+    });
+    Filling(is_over, Some(filling))
 }

@@ -21,15 +21,15 @@ const PIECE_BYTES: u64 = 64 * 1024;
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A running origin; ends when it is dropped.
-pub(super) struct Origin {
+pub(crate) struct Origin {
     addr: SocketAddr,
-    pub(super) catalogue: Arc<Catalogue>,
+    pub(crate) catalogue: Arc<Catalogue>,
     gets: Arc<AtomicU64>,
     accepting: JoinHandle<()>,
 }
 
 impl Origin {
-    pub(super) async fn start(catalogue: Catalogue) -> Self {
+    pub(crate) async fn start(catalogue: Catalogue) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (addr, catalogue, gets) =
             (listener.local_addr().unwrap(), Arc::new(catalogue), Arc::<AtomicU64>::default());
@@ -47,12 +47,12 @@ impl Origin {
     }
 
     /// `http://127.0.0.1:PORT`.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
 
     /// GETs so far.
-    pub(super) fn gets(&self) -> u64 {
+    pub(crate) fn gets(&self) -> u64 {
         self.gets.load(Ordering::SeqCst)
     }
 }

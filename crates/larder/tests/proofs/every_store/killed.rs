@@ -1,0 +1,57 @@
+//! A killed process never serves a torn or foreign response afterwards: with memory alone, and with plain files.
+//!
+//! The kills of `disks::crash`, with the same load and the same look at each byte. What lay in memory alone is a miss; of
+//! what lay in files at least something is found again.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::{Kind, Stand};
+use crate::disks::catalogue::{Catalogue, Draws};
+use crate::disks::load::{Load, find_all};
+use crate::disks::origin::Origin;
+use crate::disks::seed;
+use crate::support::Signal;
+
+const KILLS: u64 = 6;
+const RESOURCES: usize = 40;
+const CLIENTS: u64 = 6;
+
+async fn kills_of(kind: Kind) {
+    let seed = seed();
+    println!("{kind:?}: LARDER_SEED={seed}");
+    let mut draws = Draws::new(format_args!("{seed} {kind:?}"));
+    let origin = Origin::start(Catalogue::new(RESOURCES)).await;
+    let stand = Stand::new(kind, &origin.url());
+    let mut larder = stand.start().await;
+    for kill in 0..KILLS {
+        let mut load = Load::new(larder.addr, &origin.catalogue);
+        if kind == Kind::Files {
+            load.posts_percent = 0;
+        }
+        let clients = load.begin(CLIENTS, &format!("{seed} {kind:?} {kill}"));
+        tokio::time::sleep(Duration::from_millis(200 + draws.below(600))).await;
+        load.is_dying.store(true, Ordering::SeqCst);
+        larder.signal(Signal::KILL);
+        larder.gone().await;
+        for client in clients {
+            client.await.unwrap();
+        }
+        larder = stand.start().await;
+        let before = origin.gets();
+        let hits = find_all(larder.addr, &origin.catalogue).await.len();
+        println!("{hits} found again; {:?}", load.tally);
+        assert_eq!(origin.gets(), before, "the origin was asked");
+        assert_eq!(hits > 0, kind.is_durable(), "kill {kill}: {hits} were found again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_after_kills_with_memory() {
+    kills_of(Kind::Memory).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_wrong_after_kills_with_plain_files() {
+    kills_of(Kind::Files).await;
+}
