@@ -112,11 +112,16 @@ impl Path {
         }
     }
 
+    /// Whether its content has several forms.
+    pub(super) fn is_coded(&self) -> bool {
+        [CODED, CODED_UNSAID].contains(&self.name)
+    }
+
     /// What the origin answers.
     pub(super) fn script(&self) -> PathScript {
         let failed = Answer { when: lines(&["x-fail: yes"]), status: Some(503), ..Answer::default() };
         let mut answer = vec![failed];
-        if [CODED, CODED_UNSAID].contains(&self.name) {
+        if self.is_coded() {
             let takers = TAKE_GZIP.iter().filter(|(_, takes)| *takes);
             answer.extend(takers.flat_map(|(said, _)| self.coded_for(&format!("accept-encoding: {said}"))));
         }

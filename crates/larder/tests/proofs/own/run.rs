@@ -108,7 +108,7 @@ impl Run {
             request = request.field(name, value);
         }
         let mut takes_gzip = false;
-        if self.random.one_in(3) {
+        if self.random.one_in(if PATHS[place].is_coded() { 1 } else { 3 }) {
             let (coding, takes) = *self.random.of(&TAKE_GZIP);
             takes_gzip = takes;
             request = request.field("Accept-Encoding", coding);
