@@ -122,6 +122,29 @@ impl Client {
         self.curl(target, &arguments)
     }
 
+    /// Asks, reads the beginning of the answer and leaves. Returns how many bytes of the body it has seen.
+    pub(super) fn leave(&self, target: &str) -> Result<u64> {
+        let output = Command::new("curl")
+            .args([
+                "-sS",
+                "-o",
+                "/dev/null",
+                "-w",
+                "%{size_download}",
+                "--limit-rate",
+                "200k",
+                "--max-time",
+                "1",
+            ])
+            .arg(format!("http://{}{target}", self.address))
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()
+            .context("curl")?;
+        ensure!(!output.status.success(), "{target}: it was read to its end");
+        String::from_utf8_lossy(&output.stdout).trim().parse().context("curl says no number")
+    }
+
     /// With `arguments` of curl.
     pub(super) fn curl(&self, target: &str, arguments: &[&str]) -> Result<Answer> {
         let output = Command::new("curl")

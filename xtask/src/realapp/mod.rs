@@ -33,6 +33,7 @@ mod stage;
 mod static_files;
 mod tally;
 mod verdaccio;
+mod video;
 mod webdriver;
 
 use std::path::Path;
@@ -58,6 +59,7 @@ const APPLICATIONS: &[Application] = &[
     Application { name: "django", packages: django::PACKAGES, run: django::run },
     Application { name: "apt", packages: apt::PACKAGES, run: apt::run },
     Application { name: "pypi", packages: pypi::PACKAGES, run: pypi::run },
+    Application { name: "video", packages: video::PACKAGES, run: video::run },
     Application { name: "express", packages: express::PACKAGES, run: express::run },
     Application { name: "grpc", packages: grpc::PACKAGES, run: grpc::run },
     Application { name: "nextjs", packages: nextjs::PACKAGES, run: nextjs::run },

@@ -46,6 +46,8 @@ impl Browser {
         let mut arguments: Vec<String> = OPTIONS.iter().map(|option| (*option).to_owned()).collect();
         arguments.push(format!("--user-data-dir={}", profile.display()));
         arguments.push("--window-size=1100,1000".to_owned());
+        // A film may play unasked.
+        arguments.push("--autoplay-policy=no-user-gesture-required".to_owned());
         let wanted = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"args": arguments}}}});
         let begun = call(driver, "POST", "/session", Some(&wanted))?;
         let session = begun.get("sessionId").and_then(Value::as_str).context("no session")?.to_owned();
@@ -86,6 +88,12 @@ impl Browser {
     /// Runs the body of a function in the page.
     pub(super) fn script(&self, script: &str, arguments: &Value) -> Result<Value> {
         self.post("/execute/sync", &json!({"script": script, "args": arguments}))
+    }
+
+    /// The same for one that calls its last argument when it is done.
+    pub(super) fn script_until_done(&self, script: &str, arguments: &Value) -> Result<Value> {
+        self.post("/timeouts", &json!({"script": 60_000}))?;
+        self.post("/execute/async", &json!({"script": script, "args": arguments}))
     }
 
     /// Names and values of the cookies that the page is sent.
