@@ -47,6 +47,7 @@ fn descriptors() -> usize {
 const END_MAX: Duration = Duration::from_secs(10);
 
 /// Runs them all.
+#[expect(clippy::disallowed_methods, reason = "no worker here: the thread of the test")]
 pub(crate) fn run_all(mut runs: Vec<Run>) {
     if let Ok(part) = std::env::var("HOSTILE") {
         runs.retain(|run| run.name.contains(&part));
