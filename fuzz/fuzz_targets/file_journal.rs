@@ -23,8 +23,9 @@ fn holds(bytes: &[u8]) {
     let again = fuzzing::file_journal(&read.again).expect("what was written is read");
     assert!(again.is_whole);
     assert_eq!((&again.again, again.notes), (&read.again, read.notes));
-    // What is missing at the end is no damage, and nothing else comes of it.
+    // What is missing at the end is no damage, unless the content of the torn entry looks like entries: then the journal is not
+    // believed.
     let cut = read.again.len().saturating_sub(1);
     let shorter = fuzzing::file_journal(&read.again[..cut]);
-    assert!(shorter.is_none_or(|shorter| shorter.is_whole && shorter.notes <= read.notes));
+    assert!(shorter.is_none_or(|shorter| !shorter.is_whole || shorter.notes <= read.notes));
 }
