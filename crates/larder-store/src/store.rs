@@ -366,12 +366,26 @@ impl Store {
     /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were. `number` is that
     /// of the invalidation.
     pub fn invalidate(&self, key: &CacheKey, number: u64) -> u64 {
-        let on_disks = || self.disks.as_ref().map_or(0, |disks| disks.invalidate(key, number));
-        // Under the lock under which responses are put into both, and come from one into the other.
-        let (in_memory, on_disks) = self.memory.invalidate_with(key, on_disks);
+        let gone = self.take_out(key, number);
         if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_base(key, Scheme::Http)) {
             files.invalidate_below(&uri, number);
         }
+        gone
+    }
+
+    /// The same for a purge: whoever asks for it waits until disks and files confirm it, and says so where they do not.
+    pub fn purge(&self, key: &CacheKey, number: u64) -> u64 {
+        let gone = self.take_out(key, number);
+        if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_base(key, Scheme::Http)) {
+            files.purge_below(&uri, number);
+        }
+        gone
+    }
+
+    fn take_out(&self, key: &CacheKey, number: u64) -> u64 {
+        let on_disks = || self.disks.as_ref().map_or(0, |disks| disks.invalidate(key, number));
+        // Under the lock under which responses are put into both, and come from one into the other.
+        let (in_memory, on_disks) = self.memory.invalidate_with(key, on_disks);
         in_memory.max(on_disks)
     }
 

@@ -185,6 +185,8 @@ impl Writing {
 
 /// What an invalidation of URLs meets beside stores: fetches under way.
 pub(crate) struct UnderWay<'a> {
+    /// Whether whoever asks waits until it is durable, and hears where it is not.
+    pub(crate) is_purge: bool,
     /// Whether there is one for the base of a key.
     pub(crate) any: &'a (dyn Fn(&CacheKey) -> bool + Sync),
     /// Tells those for the base of a key that an invalidation with this number concerns them.
@@ -216,7 +218,11 @@ pub(crate) fn invalidate(
             How::Remove => {
                 let number = numbering.next();
                 (under_way.tell)(&key, number, how);
-                done.removed += stores.iter().map(|store| store.invalidate(&key, number)).sum::<u64>();
+                let take_out = |store: &Arc<Store>| match under_way.is_purge {
+                    true => store.purge(&key, number),
+                    false => store.invalidate(&key, number),
+                };
+                done.removed += stores.iter().map(take_out).sum::<u64>();
                 done.number = done.number.max(number);
             }
             How::Validate(_) => {

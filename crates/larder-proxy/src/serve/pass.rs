@@ -107,6 +107,7 @@ fn invalidation(
         let cause = kept.as_ref().map(post::ForGet::guard);
         let flights = &proxy.flights;
         let under_way = UnderWay {
+            is_purge: false,
             any: &|key| flights.any_of_base(key, cause),
             tell: &|key, number, how| match how {
                 How::Remove => flights.invalidate(key, number, cause),

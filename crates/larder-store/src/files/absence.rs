@@ -24,6 +24,7 @@ use rustix::io::Errno;
 use super::FileStore;
 use super::error::{FilesError, Refused};
 use super::in_use::InUse;
+use super::journal::Owed;
 use super::name::{Name, TargetUri};
 use super::open::Stop;
 use super::sys::Identity;
@@ -288,7 +289,7 @@ impl FileStore {
             };
             // Whatever was invalidated meanwhile had no higher number.
             let number = self.base.last_number().max(in_use.shared.journal.reached());
-            let number = Some(number).filter(|number| *number > 0);
+            let number = Some((number, Owed::Yes)).filter(|_| number > 0);
             missed.iter().for_each(|name| in_use.invalidate(&Name::found_at(name), number));
         }
     }

@@ -17,7 +17,7 @@ use super::error::{FilesError, Refused};
 use super::fill::{FileFill, Filling};
 use super::hit::{self, FileHit, Opened, Source};
 use super::index::{Index, Noted as Known};
-use super::journal::{Journal, Restored};
+use super::journal::{Journal, Owed, Restored};
 use super::meta::{Judged, Meta};
 use super::name::{Name, TargetUri};
 use super::noted::{Left, Noted};
@@ -155,10 +155,10 @@ impl InUse {
 
     /// Removes what larder has stored for `uri`; what people put there stays. Does not wait: from now on no look-up finds
     /// it, and the file is gone a little later. With the number of an invalidation it is written down, too.
-    pub(super) fn invalidate(&self, name: &Name, number: Option<u64>) {
-        self.shared.noted.doom(name, number);
-        if let Some(number) = number {
-            self.shared.journal.note_name(name, number);
+    pub(super) fn invalidate(&self, name: &Name, number: Option<(u64, Owed)>) {
+        self.shared.noted.doom(name, number.map(|(number, _)| number));
+        if let Some((number, owed)) = number {
+            self.shared.journal.note_name(name, number, owed);
         }
         if self.shared.queue.push_removal(name.clone(), Spare::ByHand, None).is_err() {
             let removed = self.shared.remove_now(name, Spare::ByHand, false);

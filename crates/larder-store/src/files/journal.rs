@@ -7,8 +7,9 @@
 //! descriptor that is open for writing would keep the file system from being made read-only.
 //!
 //! What cannot be written is not lost: all that is needed is in memory ([`Noted`](super::noted)), and the file is written anew
-//! from there as soon as that is possible. Until then the next start is warned: the file is cut where that still can be done, and a
-//! [`Witness`](super::witness) is left elsewhere. It uses nothing then that larder stored before.
+//! from there as soon as that is possible. Where somebody is answered as if it had been ([`Owed::Yes`]), the next start is warned
+//! until then: the file is cut where that still can be done, and a [`Witness`](super::witness) is left elsewhere. It uses nothing then
+//! that larder stored before.
 //!
 //! A file that has grown long is written anew from what is still needed: nearly nothing, since most of what is named is
 //! removed a moment later. Lock: this alone, never while the file system is asked for anything.
@@ -64,6 +65,15 @@ pub(super) struct Restored {
     pub(super) notes: Vec<Note>,
 }
 
+/// Whether the next start has to know of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owed {
+    /// Somebody is answered because of it.
+    Yes,
+    /// Whoever it is for hears where it cannot be written.
+    No,
+}
+
 #[derive(Debug)]
 struct State {
     head: LogHead,
@@ -75,9 +85,14 @@ struct State {
     /// Entries asked for so far, and how many of them were written, or could not be.
     asked: u64,
     tried: u64,
+    /// The last of them that is written, and the last that has to be.
+    written: u64,
+    owed: u64,
     /// The whole file has to be written from what is in memory.
     is_due_anew: bool,
     is_behind: bool,
+    /// The next start has been warned of what is owed, as far as that is possible.
+    is_warned: bool,
     pause: Duration,
     next: Option<Instant>,
     is_closed: bool,
@@ -151,8 +166,11 @@ impl Journal {
             waiting: Vec::new(),
             asked: 0,
             tried: 0,
+            written: 0,
+            owed: 0,
             is_due_anew: !is_sound,
             is_behind: false,
+            is_warned: false,
             pause: Duration::ZERO,
             next: None,
             is_closed: false,
@@ -173,14 +191,14 @@ impl Journal {
     }
 
     /// Notes that what was stored under a name with a smaller number is not to be used.
-    pub(super) fn note_name(&self, name: &Name, number: u64) {
+    pub(super) fn note_name(&self, name: &Name, number: u64, owed: Owed) {
         let what = [&[NAME], name.bytes()].concat();
-        self.push(|_, bytes| write_note(&Note { number, moment: 0, what }, bytes));
+        self.push(owed, |_, bytes| write_note(&Note { number, moment: 0, what }, bytes));
     }
 
     /// Notes a predicate of the caller's.
     pub(super) fn note(&self, note: &Note) {
-        self.push(|state, bytes| {
+        self.push(Owed::Yes, |state, bytes| {
             write_note(note, bytes);
             state.notes_bytes += note.kept_bytes();
             state.notes.push(note.clone());
@@ -195,13 +213,13 @@ impl Journal {
 
     /// From now on nothing counts that larder stored before `now`, also after a restart.
     pub(super) fn begin_anew(&self, now: WallTime) {
-        self.push(|state, _| {
+        self.push(Owed::Yes, |state, _| {
             state.head.begun = state.head.begun.max(now.0);
             state.is_due_anew = true;
         });
     }
 
-    fn push(&self, write: impl FnOnce(&mut State, &mut Vec<u8>)) -> u64 {
+    fn push(&self, owed: Owed, write: impl FnOnce(&mut State, &mut Vec<u8>)) -> u64 {
         let mut state = self.state.lock();
         let mut bytes = std::mem::take(&mut state.waiting);
         write(&mut state, &mut bytes);
@@ -212,19 +230,26 @@ impl Journal {
             state.is_due_anew = true;
         }
         state.asked += 1;
+        if owed == Owed::Yes {
+            state.owed = state.asked;
+            if !state.is_warned {
+                // Whoever waits for it is answered once it was tried.
+                state.next = None;
+            }
+        }
         self.changed.notify_all();
         state.asked
     }
 
-    /// See [`Written`]. While nothing can be written nobody waits.
+    /// See [`Written`]. While nothing can be written, and the next start has been warned, nobody waits.
     pub(super) fn written(&self) -> Written {
         let mut state = self.state.lock();
-        if state.tried >= state.asked || state.is_closed || state.is_behind {
+        if state.tried >= state.owed || state.is_closed || state.is_warned {
             return Written::default();
         }
         let (tell, told) = oneshot::channel();
-        let asked = state.asked;
-        state.told.push((asked, tell));
+        let owed = state.owed;
+        state.told.push((owed, tell));
         Written(Some(told))
     }
 
@@ -235,7 +260,7 @@ impl Journal {
             return true;
         }
         let reached = number.saturating_add(REACH);
-        let asked = self.push(|state, bytes| {
+        let asked = self.push(Owed::No, |state, bytes| {
             state.head.reached = state.head.reached.max(reached);
             write_reached(reached, bytes);
         });
@@ -256,9 +281,16 @@ impl Journal {
         state.tried >= asked && !state.is_behind
     }
 
-    /// Whether something that was invalidated is not written down.
+    /// Whether something that was invalidated is not written down, and has to be.
     pub(super) fn is_behind(&self) -> bool {
-        self.state.lock().is_behind
+        let state = self.state.lock();
+        state.is_behind && state.owed > state.written
+    }
+
+    /// Whether something up to this entry has to be written that is not.
+    fn owes(&self) -> bool {
+        let state = self.state.lock();
+        state.owed > state.written
     }
 
     /// Takes nothing more in; what waits is still tried.
@@ -290,21 +322,26 @@ impl Journal {
         }
     }
 
-    /// What a try has come to; says whether it works again.
-    fn tried(&self, asked: u64, is_written: bool) -> bool {
+    /// What a try has come to; says whether it works again. `was_owed`: the next start was warned where it failed.
+    fn tried(&self, asked: u64, is_written: bool, was_owed: bool) -> bool {
         let mut state = self.state.lock();
         state.tried = asked;
+        state.is_warned = !is_written && was_owed;
         let was_behind = state.is_behind;
         state.is_behind = !is_written;
         if is_written {
             (state.pause, state.next) = (Duration::ZERO, None);
+            state.written = asked;
         } else {
             // A journal that is being closed has had its last try.
             state.is_due_anew = !state.is_closed;
             state.pause = (state.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
-            state.next = Some(Instant::now() + state.pause);
+            // What has to be written came meanwhile, and nobody was warned of it yet.
+            let is_new = !was_owed && state.owed > state.written;
+            state.next = (!is_new).then(|| Instant::now() + state.pause);
         }
-        let is_over = |until: u64| until <= asked || !is_written;
+        let is_warned = state.is_warned;
+        let is_over = |until: u64| until <= asked || is_warned;
         let told = std::mem::take(&mut state.told);
         let (over, left) = told.into_iter().partition(|(until, _)| is_over(*until));
         state.told = left;
@@ -350,26 +387,32 @@ pub(super) fn run(shared: &Shared) {
             }
             Work::Anew(asked) => (asked, None),
         };
+        // Asked after what is written was taken: what came later is owed by the next try.
+        let is_owed = journal.owes();
         let tried = match appended {
             Some(reached) => Ok(reached),
             None => {
                 let (bytes, reached) = journal.whole(&shared.noted);
-                file.write(&shared.tree, &bytes).map(|()| reached)
+                file.write(&shared.tree, &bytes, is_owed).map(|()| reached)
             }
         };
         file.count(&shared.room);
         if let Ok(reached) = tried {
             journal.reached.fetch_max(reached, Ordering::AcqRel);
         }
-        let is_witnessed = match &tried {
+        match &tried {
             Ok(_) => {
                 shared.witness.take_back();
-                false
+                shared.base.remembered.works();
             }
-            Err(_) => shared.witness.leave(),
-        };
-        let works_again = journal.tried(asked, tried.is_ok());
-        shared.base.remembered.tried(tried.err().as_ref(), is_witnessed);
+            Err(error) if is_owed => {
+                let is_witnessed = shared.witness.leave();
+                shared.base.remembered.failed(error, is_witnessed);
+            }
+            // Whoever asked for it hears of that.
+            Err(_) => {}
+        }
+        let works_again = journal.tried(asked, tried.is_ok(), is_owed);
         if works_again {
             shared.remove_left();
         }
@@ -399,9 +442,13 @@ impl Lying {
         Ok(())
     }
 
-    /// Writes it as a whole: beside it and then in its place, or where there is no room for both, into it.
-    fn write(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
-        let written = self.write_beside(tree, bytes).or_else(|_| self.write_over(tree, bytes));
+    /// Writes it as a whole: beside it and then in its place, or where there is no room for both, into it. That leaves one that is not
+    /// believed where it fails, so it is done only if something in it is `owed`.
+    fn write(&mut self, tree: &Tree, bytes: &[u8], is_owed: bool) -> io::Result<()> {
+        let written = match self.write_beside(tree, bytes) {
+            Err(_) if is_owed => self.write_over(tree, bytes),
+            written => written,
+        };
         match &written {
             Ok(()) => (self.length, self.needed) = (bytes.len() as u64, bytes.len() as u64),
             Err(_) => self.length = u64::MAX,

@@ -76,6 +76,7 @@ pub use unreadable::UnreadableFile;
 use absence::Absence;
 use base::{Base, Caps};
 use in_use::{InUse, Shared};
+use journal::Owed;
 use name::Name;
 use open::Stop;
 use refusals::REASONS;
@@ -244,9 +245,18 @@ impl FileStore {
     /// The same for an invalidation with this number: it holds after a restart as well, and where the file cannot be removed. Who
     /// answers somebody because of it waits for [`written`](Self::written) before.
     pub fn invalidate_below(&self, uri: &TargetUri<'_>, number: u64) {
+        self.invalidate_numbered(uri, number, Owed::Yes);
+    }
+
+    /// The same for a purge, which is acknowledged when [`remove`](Self::remove) is done and not before.
+    pub fn purge_below(&self, uri: &TargetUri<'_>, number: u64) {
+        self.invalidate_numbered(uri, number, Owed::No);
+    }
+
+    fn invalidate_numbered(&self, uri: &TargetUri<'_>, number: u64, owed: Owed) {
         self.base.note_number(number);
         let (Ok(name), Ok(in_use)) = (Name::of(uri), self.in_use_or(uri)) else { return };
-        in_use.invalidate(&name, Some(number));
+        in_use.invalidate(&name, Some((number, owed)));
     }
 
     /// Notes a numbered predicate of the caller's, which is among [`notes`](Self::notes) at the next start.

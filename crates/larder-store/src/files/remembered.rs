@@ -18,20 +18,22 @@ pub(super) struct Remembered {
 
 impl Remembered {
     /// It was tried, and failed with this. `is_witnessed`: the next start is warned of that.
-    pub(super) fn tried(&self, error: Option<&io::Error>, is_witnessed: bool) {
-        let was_behind = self.is_behind.swap(error.is_some(), Ordering::AcqRel);
-        if let Some(error) = error {
-            self.failures.fetch_add(1, Ordering::Relaxed);
-            if !was_behind {
-                let then = match is_witnessed {
-                    true => "until then a restart uses nothing that larder stored there before",
-                    false => "a restart before then may bring it back: purge again then",
-                };
-                *self.event.lock() = Some(format!(
-                    "what was invalidated cannot be written down: {error}; it is remembered as long as larder runs, and {then}"
-                ));
-            }
-        } else if was_behind {
+    pub(super) fn failed(&self, error: &io::Error, is_witnessed: bool) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        if !self.is_behind.swap(true, Ordering::AcqRel) {
+            let then = match is_witnessed {
+                true => "until then a restart uses nothing that larder stored there before",
+                false => "a restart before then may bring it back: purge again then",
+            };
+            *self.event.lock() = Some(format!(
+                "what was invalidated cannot be written down: {error}; it is remembered as long as larder runs, and {then}"
+            ));
+        }
+    }
+
+    /// Everything is written down.
+    pub(super) fn works(&self) {
+        if self.is_behind.swap(false, Ordering::AcqRel) {
             *self.event.lock() = Some("what was invalidated is written down again".to_owned());
         }
     }

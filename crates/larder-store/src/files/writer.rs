@@ -17,6 +17,7 @@ use super::error::Refused;
 use super::fill::{Filling, Work};
 use super::in_use::Shared;
 use super::index::Noted;
+use super::journal::Owed;
 use super::meta::{Meta, lines_bytes_max};
 use super::name::Name;
 use super::place::{PlaceError, Placed, Spare, TakenOut, is_absent};
@@ -180,7 +181,7 @@ impl Shared {
         let overtaken = self.noted.overtaken(name, meta.number);
         let is_written = match overtaken {
             Some(number) => {
-                self.journal.note_name(name, number);
+                self.journal.note_name(name, number, Owed::No);
                 self.journal.sync()
             }
             None => true,

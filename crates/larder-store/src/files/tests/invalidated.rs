@@ -14,7 +14,7 @@ fn put_after(store: &FileStore, path: &str, body: &[u8], number: u64) -> Result<
 /// What a run leaves that noted an invalidation, and was killed before it removed the file.
 fn note_only(store: &FileStore, path: &str, number: u64) {
     let shared = store.shared();
-    shared.journal.note_name(&Name::of(&uri(path)).unwrap(), number);
+    shared.journal.note_name(&Name::of(&uri(path)).unwrap(), number, journal::Owed::Yes);
     assert!(shared.journal.sync());
 }
 
@@ -160,6 +160,27 @@ fn what_was_written_down_while_the_file_system_was_read_only_holds_after_a_kill(
     let log = crate::disk::read_log(&bytes).unwrap();
     assert!(log.is_whole && log.notes.iter().any(|note| note.number == 7), "{log:?}");
     drop(release);
+    store.close();
+}
+
+#[test]
+fn a_purge_that_fails_makes_no_start_doubt_anything() {
+    let Some(mounted) = Mounted::new("tmpfs", "size=2m") else { return };
+    let store = open(&mounted.path(), 1 << 20, |_| {});
+    put(&store, "/a", b"there").unwrap();
+    put(&store, "/b", b"there").unwrap();
+    mounted.remount("remount,ro");
+    store.purge_below(&uri("/a"), 7);
+    assert!(store.remove(&uri("/a")).is_err(), "it is not acknowledged");
+    assert!(!store.shared().journal.sync());
+    check(&store, "/a", None);
+    assert!(!store.usage().is_journal_behind && !store.is_behind());
+    // Somebody else is answered: now the next start has to know.
+    store.invalidate_below(&uri("/none"), 8);
+    wait(|| store.usage().is_journal_behind);
+    assert!(store.shared().witness.is_there() && store.is_behind());
+    mounted.remount("remount,rw");
+    wait(|| !store.usage().is_journal_behind && !store.shared().witness.is_there());
     store.close();
 }
 

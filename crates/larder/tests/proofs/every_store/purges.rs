@@ -94,10 +94,7 @@ async fn purged_stays_away(kind: Kind, is_unsure: bool) {
     let found = found(&larder).await;
     let is_found = |(target, _): &(String, u64)| found.contains(target);
     assert!(!purged.iter().any(is_found), "a purged response is back: {found:?}");
-    // Plain files that could not write down a purge may start anew: nothing tells which page it named.
-    if !(is_unsure && kind == Kind::Files) {
-        assert!(kept.iter().all(|page| is_found(page) == kind.is_durable()), "{found:?}");
-    }
+    assert!(kept.iter().all(|page| is_found(page) == kind.is_durable()), "{found:?}");
 }
 
 #[tokio::test]
