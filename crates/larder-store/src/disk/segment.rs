@@ -72,6 +72,11 @@ impl Segment {
         self.has_others_pieces.fetch_or(is_of_another, Ordering::Relaxed);
     }
 
+    /// Whether somebody beside the table and the asker holds it: a reader, or the fill of a body that lies in it.
+    pub(super) fn is_pinned(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > 2
+    }
+
     /// Notes that a record in it died in a way that has to outlive a restart.
     pub(super) fn note_death(&self) {
         self.needs_toc.store(true, Ordering::Release);

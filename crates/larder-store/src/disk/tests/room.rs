@@ -110,6 +110,38 @@ fn a_pinned_segment_stays_readable_and_counts_until_it_is_let_go() {
 }
 
 #[test]
+fn a_body_that_arrives_for_long_keeps_its_pieces_although_no_record_lists_them_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = open(folder.path(), 16 * MIB);
+    let segments = |disk: &Disk| disk.usage().segments;
+    // Something older, so that the moment shows in which empty segments are given up.
+    let first = pieces(&disk, 1, 1, 300_000).unwrap();
+    disk.put(object(1, 1, Content::Pieces(first))).unwrap();
+    settled(&disk);
+    while segments(&disk) < 2 {
+        disk.put(object(1, 1, inline(1, 5000))).unwrap();
+        settled(&disk);
+    }
+    let (mut arriving, mut pins, begun) = (Vec::new(), Vec::new(), segments(&disk));
+    while segments(&disk) < begun + 3 {
+        let piece = disk.put_piece(&key(2), bytes_of(arriving.len() as u64, PIECE_BYTES_MAX)).unwrap();
+        pins.extend(disk.pin(&piece));
+        arriving.push(piece);
+        settled(&disk);
+    }
+    let places = disk.find(&disk.address(&key(1)));
+    places.into_iter().for_each(|place| disk.remove(&disk.address(&key(1)), place));
+    wait(|| disk.usage().reclaimed_segments > 0);
+    disk.put(object(2, 2, Content::Pieces(arriving.clone()))).unwrap();
+    settled(&disk);
+    drop(pins);
+    assert_eq!(disk.find(&disk.address(&key(2))).len(), 1, "{:?}", disk.usage());
+    for (number, piece) in arriving.iter().enumerate() {
+        assert_eq!(read_piece(&disk, piece).unwrap(), bytes_of(number as u64, PIECE_BYTES_MAX));
+    }
+}
+
+#[test]
 fn a_queue_that_is_full_refuses_and_what_was_there_before_goes() {
     let folder = tempfile::tempdir().unwrap();
     let disk = open(folder.path(), 64 * MIB);

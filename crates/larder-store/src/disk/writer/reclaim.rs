@@ -212,12 +212,14 @@ impl Writer {
     }
 
     /// Gives up segments of which nothing is in use: the oldest ones, and where many others wait behind one that is,
-    /// that one too.
+    /// that one too. One that is pinned stays: its room would not come back, and it may hold the pieces of a body that still
+    /// arrives, which no record lists yet.
     pub(super) fn give_up_empty(&mut self) {
         if self.reclaim.is_some() {
             return;
         }
         while let Some(segment) = self.shared.segments.oldest()
+            && !segment.is_pinned()
             && segment.live.load(Ordering::Relaxed) == 0
             && segment.id != self.shared.last_segment.load(Ordering::Relaxed)
         {
@@ -235,7 +237,8 @@ impl Writer {
         }
         self.graves.clear();
         let (empty, all) = (self.shared.segments.empty(), self.shared.segments.count());
-        if empty > 1 && empty * EMPTY_SHARE > all {
+        let is_pinned = self.shared.segments.oldest().is_none_or(|segment| segment.is_pinned());
+        if empty > 1 && empty * EMPTY_SHARE > all && !is_pinned {
             self.reclaim_oldest();
         }
     }
