@@ -117,3 +117,12 @@ impl From<&'static str> for Body {
         Bytes::from_static(text.as_bytes()).into()
     }
 }
+
+/// A buffer of so many zeros, for a read that fills it. They are written: large zeros of an allocator are pages that the kernel
+/// takes and gives again for each buffer, which costs more than the read.
+#[expect(clippy::slow_vector_initialization, reason = "see above")]
+pub fn zeroed(length: usize) -> Vec<u8> {
+    let mut buffer = Vec::with_capacity(length);
+    buffer.resize(length, 0);
+    buffer
+}

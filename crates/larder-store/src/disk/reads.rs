@@ -7,6 +7,7 @@
 use std::io;
 
 use bytes::Bytes;
+use larder_http::body::zeroed;
 use larder_http::time::WallTime;
 
 use super::Shared;
@@ -167,7 +168,7 @@ impl Shared {
             (Waiting::No, ReadMode::Pool) => return None,
             (Waiting::No, ReadMode::NoWait) => {
                 let file = segment.file.now()?;
-                let mut bytes = vec![0; length];
+                let mut bytes = zeroed(length);
                 match sys::read_cached(&file, &mut bytes, offset) {
                     Ok(read) => {
                         bytes.truncate(read?);

@@ -18,6 +18,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use larder_http::body::zeroed;
 use parking_lot::Mutex;
 
 use super::hit::{CLOSED_BEHIND_BYTES_MIN, PIECE_BYTES};
@@ -116,7 +117,7 @@ impl Arriving {
         if self.is_in_memory {
             return self.read_file(&file, at, most).map(Some);
         }
-        let mut buffer = vec![0; most];
+        let mut buffer = zeroed(most);
         let read = match sys::read_now(&file, &mut buffer, at)? {
             NowRead::Read(read) => read,
             NowRead::WouldWait | NowRead::Unsupported => return Ok(None),
@@ -154,7 +155,7 @@ impl Arriving {
     }
 
     fn read_file(&self, file: &File, at: u64, length: usize) -> io::Result<Bytes> {
-        let mut buffer = vec![0; length];
+        let mut buffer = zeroed(length);
         file.read_exact_at(&mut buffer, at)?;
         self.check(file)?;
         Ok(buffer.into())
