@@ -2,8 +2,8 @@
 //!
 //! In: jobs from the queue. Out: records at the end of the log, and places in the index. Between batches it does what keeps
 //! the disk going, a little at a time: making room before it is needed ([`reclaim`]), taking stock of the journal
-//! ([`stock`]), dropping what is idle. After every few megabytes it waits until they are on the disk: so dirty pages stay
-//! few, and a disk that does not keep up fills the queue instead of the machine's memory.
+//! ([`stock`]), dropping what is idle. After every few megabytes it waits until those before them are on the disk
+//! ([`syncing`]): so dirty pages stay few, and a disk that does not keep up fills the queue instead of the machine's memory.
 //!
 //! It ends when the disk is closed. Whatever fails here costs what was to be stored, and a pause.
 
@@ -12,6 +12,7 @@ mod moves;
 mod outcome;
 mod reclaim;
 mod stock;
+mod syncing;
 
 use std::io;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use super::segment::Graves;
 use super::{CLOSE_WITHIN, Shared};
 use append::{Batch, Open};
 use reclaim::Reclaim;
+use syncing::Syncing;
 
 /// Taken from the queue at once.
 const BATCH_BYTES: u64 = 1 << 20;
@@ -37,6 +39,7 @@ pub(super) struct Writer {
     shared: Arc<Shared>,
     open: Option<Open>,
     batch: Batch,
+    syncing: Syncing,
     reclaim: Option<Reclaim>,
     graves: Graves,
     /// Batches that failed; whoever writes several things that belong together looks at it.
@@ -57,7 +60,7 @@ struct Swept {
 
 /// Starts the thread.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
-    let writer = Writer::new(shared);
+    let writer = Writer::new(shared)?;
     thread::Builder::new().name("larder-write".to_owned()).spawn(move || writer.run())
 }
 
@@ -93,18 +96,19 @@ impl Shared {
 }
 
 impl Writer {
-    pub(super) fn new(shared: &Arc<Shared>) -> Self {
-        Self {
+    pub(super) fn new(shared: &Arc<Shared>) -> io::Result<Self> {
+        Ok(Self {
             shared: Arc::clone(shared),
             open: None,
             batch: Batch::default(),
+            syncing: Syncing::start()?,
             reclaim: None,
             graves: Graves::default(),
             failures: 0,
             ticked: Instant::now(),
             stock_after: Instant::now(),
             swept: Swept::default(),
-        }
+        })
     }
 
     /// Puts what is queued into the batch, as far as it fits there, and leaves it at that.

@@ -20,7 +20,7 @@ impl Hand {
         let folder = tempfile::tempdir().unwrap();
         let recovered = recover::open(settings(folder.path(), DISK_BYTES), Clock::default(), Held::Kept);
         let shared = Arc::new(recovered.unwrap_or_else(|error| panic!("{error}")).shared);
-        let writer = Writer::new(&shared);
+        let writer = Writer::new(&shared).unwrap();
         let disk = Disk {
             shared,
             writer: Mutex::default(),

@@ -30,7 +30,7 @@ use crate::disk::walk;
 
 /// Written at once.
 const WRITE_BYTES: usize = 1 << 20;
-/// Written before it has to be on the disk.
+/// Written before what was written before it has to be on the disk.
 const SYNC_EVERY_BYTES: u64 = 8 << 20;
 /// Attempts at a new segment, each after giving up the oldest.
 const ATTEMPTS: usize = 4;
@@ -254,7 +254,7 @@ impl Writer {
                 self.batch.bytes.clear();
                 self.shared.health.worked();
                 if self.open.as_ref().is_some_and(|open| open.unsynced >= SYNC_EVERY_BYTES) {
-                    self.sync_open();
+                    self.sync_behind();
                 }
             }
             Err(error) => {
@@ -274,11 +274,25 @@ impl Writer {
         self.shared.health.failed(what, error);
     }
 
+    /// Sees to it that what was written comes to the disk while more is written.
+    fn sync_behind(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        open.unsynced = 0;
+        let begun = open.segment.file.get().and_then(|file| self.syncing.begin(file));
+        if let Err(error) = begun {
+            self.write_failed("cannot sync", &error);
+        }
+    }
+
     /// Waits until what was written is on the disk.
     pub(super) fn sync_open(&mut self) {
-        let Some(open) = self.open.as_mut().filter(|open| open.unsynced > 0) else { return };
-        open.unsynced = 0;
-        if let Err(error) = open.segment.file.get().and_then(|file| file.sync_data()) {
+        let before = self.syncing.wait();
+        let open = self.open.as_mut().filter(|open| open.unsynced > 0);
+        let now = open.map_or(Ok(()), |open| {
+            open.unsynced = 0;
+            open.segment.file.get().and_then(|file| file.sync_data())
+        });
+        for error in [before, now].into_iter().filter_map(Result::err) {
             self.write_failed("cannot sync", &error);
         }
     }
