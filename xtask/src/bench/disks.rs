@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use rustix::fs::statvfs;
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
 use crate::children::output_within;
 use crate::orphans::{Watched, detach, unmount};
@@ -33,6 +33,8 @@ pub(super) struct Size {
     pub(super) bytes: u64,
     /// One inode for so many bytes.
     pub(super) bytes_per_inode: u64,
+    /// All of its memory is taken before anything is measured: a device has its blocks, and need not find each when it is written.
+    pub(super) is_taken: bool,
 }
 
 /// A mounted file system on a device of its own.
@@ -59,7 +61,11 @@ impl Disk {
     }
 
     fn set_up(&mut self, size: Size) -> Result<()> {
-        fs::File::create(&self.image)?.set_len(size.bytes)?;
+        let image = fs::File::create(&self.image)?;
+        image.set_len(size.bytes)?;
+        if size.is_taken {
+            fallocate(&image, FallocateFlags::empty(), 0, size.bytes).context("no memory for the image")?;
+        }
         fs::create_dir(&self.folder)?;
         let per_inode = size.bytes_per_inode.to_string();
         run(Command::new("mkfs.ext4")
@@ -168,7 +174,7 @@ fn available_bytes(meminfo: &str) -> Option<u64> {
 
 /// Fails where a disk that could not be made is not the machine's fault; its reason otherwise.
 pub(super) fn tried(scratch: &Path) -> Result<Option<String>> {
-    let size = Size { bytes: 64 << 20, bytes_per_inode: 65_536 };
+    let size = Size { bytes: 64 << 20, bytes_per_inode: 65_536, is_taken: false };
     match Disk::make(scratch, "tried", size) {
         Ok(disk) => {
             ensure!(disk.used_bytes()? < size.bytes, "a disk that is full from its start");
@@ -211,7 +217,7 @@ mod tests {
         if hindrance(64 << 20).unwrap().is_some() || tried(scratch.path()).unwrap().is_some() {
             return;
         }
-        let size = Size { bytes: 64 << 20, bytes_per_inode: 65_536 };
+        let size = Size { bytes: 64 << 20, bytes_per_inode: 65_536, is_taken: false };
         let disk = Disk::make(scratch.path(), "one", size).unwrap();
         let (written, used) = (disk.written_bytes().unwrap(), disk.used_bytes().unwrap());
         fs::write(disk.folder().join("file"), vec![7; 4 << 20]).unwrap();

@@ -27,12 +27,13 @@ use origin::{Content, LargeOrigin};
 const SIZES_MB: [u64; 4] = [8, 64, 512, 3000];
 /// Bodies of each size.
 const BODIES: usize = 5;
-/// A peer's clients that are held take as long as larder's: of the largest one tells enough.
+/// A peer's clients that are held take as long as larder's, and nginx fills the disk before it removes what is too much: of the
+/// largest one tells enough.
 const BODIES_OF_PEERS_AT_3_GB: usize = 1;
 const HELD_BYTES_PER_S: u64 = 100_000_000;
 /// Requests for a body without a limit.
 const REQUESTS: usize = 3;
-const DISK: Size = Size { bytes: 7 << 30, bytes_per_inode: 65_536 };
+const DISK: Size = Size { bytes: 7 << 30, bytes_per_inode: 65_536, is_taken: true };
 const LARDER_SIZE: &str = "6GiB";
 const NGINX_SIZE: &str = "6g";
 const MEMORY: &str = "256MiB";
@@ -118,6 +119,8 @@ fn skip(reason: &str) -> Result<()> {
 }
 
 fn measure(kit: &Kit, content: &Arc<Content>, who: &Who, size_mb: u64, is_held: bool) -> Result<Row> {
+    // Where memory is full of what the last row read and wrote, finding a free page is what is measured.
+    let _ = fs::write("/proc/sys/vm/drop_caches", "1");
     let origin = LargeOrigin::start(content)?;
     let disk = Disk::make(kit.scratch(), "large", DISK)?;
     let folder = disk.folder().join("cache");
@@ -125,7 +128,7 @@ fn measure(kit: &Kit, content: &Arc<Content>, who: &Who, size_mb: u64, is_held: 
     let contender = start(kit, &origin, who, &[folder], "single")?;
     let bytes = size_mb * 1_000_000;
     let is_peer = who.name() != LARDER;
-    let bodies = if is_peer && is_held && size_mb == 3000 { BODIES_OF_PEERS_AT_3_GB } else { BODIES };
+    let bodies = if is_peer && size_mb == 3000 { BODIES_OF_PEERS_AT_3_GB } else { BODIES };
     let requests = if is_held { 1 } else { REQUESTS };
     let mut whole_after = vec![0; requests];
     let mut first = Duration::ZERO;

@@ -28,7 +28,7 @@ use crate::children::Server;
 const OBJECTS: u64 = 1_000_000;
 const CONNECTIONS: usize = 64;
 /// An inode for each block, so that there is one for each of nginx's files.
-const DISK: Size = Size { bytes: 8 << 30, bytes_per_inode: 4096 };
+const DISK: Size = Size { bytes: 8 << 30, bytes_per_inode: 4096, is_taken: false };
 /// A file takes a block of 4 KiB, and there is a million of them, with their folders.
 const SCRATCH_BYTES: u64 = 5 << 30;
 const LARDER_SIZE: &str = "6GiB";

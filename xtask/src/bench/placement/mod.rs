@@ -36,7 +36,7 @@ const LENGTH: Duration = Duration::from_secs(SECONDS);
 /// How often a row is measured until the hypervisor leaves it alone.
 const TRIES_MAX: usize = 3;
 /// Room for everything that is asked for, on either disk alone: nothing has to be removed, and no cache is ever full.
-const DISK: Size = Size { bytes: 10 << 30, bytes_per_inode: 65_536 };
+const DISK: Size = Size { bytes: 10 << 30, bytes_per_inode: 65_536, is_taken: false };
 /// What each cache may take of its disk.
 const LARDER_SIZE: &str = "9GiB";
 const NGINX_SIZE: &str = "9g";

@@ -53,7 +53,7 @@ const ROOM_SIZE: &str = "2000MiB";
 const FILLED: u64 = 40_000;
 /// How often all that is asked for again is asked for, until it is there.
 const PASSES_MAX: usize = 10;
-const DISK: Size = Size { bytes: 5 << 29, bytes_per_inode: 65_536 };
+const DISK: Size = Size { bytes: 5 << 29, bytes_per_inode: 65_536, is_taken: false };
 const SCRATCH_BYTES: u64 = 3 << 30;
 
 const ROOM: &str = "with room";
