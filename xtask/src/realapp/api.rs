@@ -1,8 +1,10 @@
 //! A JSON API on Fastify: tokens, API keys, CORS, changes, failures.
 //!
-//! In: the stage. Out: tables of what was a hit. The run fails where a response for one token, key or `Origin` reaches another,
-//! where a change does not show at once, where a client is sent a coding that it does not take, and where what is stored
-//! does not stand in for an API that fails or is gone. See tests/realapp/api/README.md.
+//! In: the stage. Out: tables of what was a hit. See tests/realapp/api/README.md. The run fails where
+//!
+//! - a response for one token, key or `Origin` reaches another, or a client is sent a coding that it does not take;
+//! - a change does not show at once;
+//! - what is stored does not stand in for an API that fails or is gone.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! A store whose directory is not there, or is another than before.
 //!
-//! In: the path, looked at every [`WATCH_EVERY`]. Out: the directory in use is the one that the path leads to: another that
-//! takes its place (a rename, a link that was switched, a new one after `rm -r`) is taken up, one that is gone is left at
-//! once, one that cannot be used is tried again: after a second, then less and less often up to once a minute, and at once when
-//! the path leads elsewhere. One look at a path for each store costs a request nothing.
+//! In: the path, looked at every [`WATCH_EVERY`], which costs a request nothing. Out: the directory in use is the one that the
+//! path leads to. Another that takes its place (a rename, a link that was switched, a new one after `rm -r`) is taken up. One
+//! that is gone is left at once. One that cannot be used is tried again: after a second, then less and less often up to once a
+//! minute, and at once when the path leads elsewhere.
 //!
 //! What was stored and taken out meanwhile is noted ([`Missed`]) and taken out of the directory before that is used again. Another
 //! directory than the last one may have been in use at any time: of what larder stored there before nothing is used, and what

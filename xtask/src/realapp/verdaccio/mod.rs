@@ -1,9 +1,11 @@
 //! Verdaccio as a registry for npm: packages are published and installed through larder.
 //!
-//! In: the stage. Out: what npm asked for and what was a hit, by larder's access log. The run fails where a second
-//! installation asks the registry for what the first one brought, a new version does not show, a package of a team
-//! reaches a stranger, a client is sent a coding or a form that it did not ask for, or nothing installs without the registry.
-//! Nothing beyond loopback is asked once Verdaccio is installed. See tests/realapp/verdaccio/README.md.
+//! In: the stage. Out: what npm asked for and what was a hit, by larder's access log. Nothing beyond loopback is asked once
+//! Verdaccio is installed. See tests/realapp/verdaccio/README.md. The run fails where
+//!
+//! - a second installation asks the registry for what the first one brought, or a new version does not show;
+//! - a package of a team reaches a stranger, or a client is sent a coding or a form that it did not ask for;
+//! - nothing installs without the registry.
 
 mod registry;
 
