@@ -126,20 +126,41 @@ impl StoredHead {
         freshness: Freshness,
         policy: &CachePolicy,
     ) -> Self {
-        let directives = Directives::read(&fields, policy).said;
+        let said = Said::of(&fields, policy);
+        Self::of(&said, (request, status), fields, freshness, policy)
+    }
+
+    /// The same, and the lines that are [`withheld`].
+    pub fn with_withheld(
+        request: &RequestHead,
+        status: StatusCode,
+        fields: HeaderMap,
+        freshness: Freshness,
+        policy: &CachePolicy,
+    ) -> (Self, HeaderMap) {
+        let said = Said::of(&fields, policy);
+        let withheld = said.kept_back(&fields, policy);
+        (Self::of(&said, (request, status), fields, freshness, policy), withheld)
+    }
+
+    fn of(
+        said: &Said,
+        (request, status): (&RequestHead, StatusCode),
+        mut fields: HeaderMap,
+        freshness: Freshness,
+        policy: &CachePolicy,
+    ) -> Self {
+        let directives = &said.directives;
         let names = selecting_names(&fields, policy);
         debug_assert!(names.is_some(), "a response with Vary: * is not storable");
-        let mut relieved = Relieved::default();
-        let fields = match fields.get_all(header::SET_COOKIE).iter().any(|line| policy.is_own(line)) {
-            true => {
-                let mut shared = fields;
-                relieved = take_cookies(&mut shared, |line| policy.is_own(line));
-                shared
-            }
-            false => fields,
+        let is_own = |line: &HeaderValue| policy.is_own(line);
+        let relieved = match said.sets_cookies && fields.get_all(header::SET_COOKIE).iter().any(is_own) {
+            true => take_cookies(&mut fields, is_own),
+            false => Relieved::default(),
         };
-        let own_cookies = !policy.guards_cookies() && carries_own(&fields, &directives, policy);
-        let prepared = prepare(&fields, &directives, freshness.received.wall, policy);
+        let own_cookies =
+            said.sets_cookies && !policy.guards_cookies() && carries_own(&fields, directives, policy);
+        let prepared = prepare(&fields, directives, freshness.received.wall, policy);
         let mut languages = prepared.map.get_all(header::CONTENT_LANGUAGE).iter();
         // A text in two languages is not what somebody wants who likes the first of them best.
         let language = match (languages.next(), languages.next()) {
@@ -150,7 +171,7 @@ impl StoredHead {
             status,
             validators: Validators::of(status, &prepared.map, freshness.received.wall),
             vary: Selecting::new(names.unwrap_or_default(), &request.fields, language, Codings::of(&fields)),
-            stale: StaleDirectives::of(&directives, freshness.source),
+            stale: StaleDirectives::of(directives, freshness.source),
             part: (status == StatusCode::PARTIAL_CONTENT).then(|| Part::of(&fields)).flatten(),
             groups: GroupTags::of(request.scheme, &request.authority, &fields),
             controls: controls(&fields, policy),
@@ -232,21 +253,38 @@ fn controls(fields: &HeaderMap, policy: &CachePolicy) -> Option<Box<HeaderMap>> 
 
 /// Whether cookies are stored that would be kept out under the guard.
 fn carries_own(fields: &HeaderMap, directives: &ResponseDirectives, policy: &CachePolicy) -> bool {
-    fields.contains_key(header::SET_COOKIE)
-        && !is_left_out(directives, policy, &header::SET_COOKIE)
-        && first_own(fields, policy).is_some()
+    !is_left_out(directives, policy, &header::SET_COOKIE) && first_own(fields, policy).is_some()
 }
 
 /// The lines of an answer that are for the client alone that caused it: those that a qualified `no-cache` or `private`
 /// keeps from being stored (RFC 9111 5.2.2.4, 5.2.2.7), and cookies that may be somebody's. What the rule strips or only
 /// this cache is told, nobody gets.
 pub fn withheld(fields: &HeaderMap, policy: &CachePolicy) -> HeaderMap {
-    kept_back(&Directives::read(fields, policy).said, fields, policy)
+    Said::of(fields, policy).kept_back(fields, policy)
+}
+
+/// What a response says of itself, read once.
+struct Said {
+    directives: ResponseDirectives,
+    sets_cookies: bool,
+}
+
+impl Said {
+    fn of(fields: &HeaderMap, policy: &CachePolicy) -> Self {
+        Self {
+            directives: Directives::read(fields, policy).said,
+            sets_cookies: fields.contains_key(header::SET_COOKIE),
+        }
+    }
+
+    fn kept_back(&self, fields: &HeaderMap, policy: &CachePolicy) -> HeaderMap {
+        kept_back((&self.directives, self.sets_cookies), fields, policy)
+    }
 }
 
 /// [`withheld`], where the directives are not those of the same fields.
 pub(crate) fn kept_back(
-    directives: &ResponseDirectives,
+    (directives, sets_cookies): (&ResponseDirectives, bool),
     fields: &HeaderMap,
     policy: &CachePolicy,
 ) -> HeaderMap {
@@ -261,7 +299,7 @@ pub(crate) fn kept_back(
             withheld.extend(fields.get_all(name).iter().map(|value| (name.clone(), value.clone())));
         }
     }
-    if !withheld.contains_key(header::SET_COOKIE) {
+    if sets_cookies && !withheld.contains_key(header::SET_COOKIE) {
         let own = fields.get_all(header::SET_COOKIE).iter().filter(|line| policy.is_own(line));
         withheld.extend(own.map(|line| (header::SET_COOKIE, line.clone())));
     }

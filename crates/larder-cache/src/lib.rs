@@ -54,4 +54,4 @@ pub use storable::{
 };
 pub use update::{HeadUpdate, Updated, update, update_by_head, withheld_by_update};
 pub use validate::{Confirmed, Offered, conditional_fields, drop_conditionals, matches_304};
-pub use vary::{Fit, SecondaryKey, Selecting, Selects, VaryNames};
+pub use vary::{Fit, SecondaryKey, Selecting, VaryNames};

@@ -365,10 +365,13 @@ pub(crate) fn is_left_out(directives: &ResponseDirectives, policy: &CachePolicy,
 /// What nobody could use: neither a lifetime nor a way to validate it. An error has no such way, whatever its fields say:
 /// with a lifetime of zero it must not take the place of a page that went stale and may stand in for it.
 fn by_usefulness(status: StatusCode, fields: &HeaderMap, freshness: &Freshness) -> Option<NotStorable> {
+    if !freshness.no_cache && !freshness.lifetime.is_zero() {
+        return None;
+    }
     match Validators::of(status, fields, freshness.received.wall).is_empty() {
         false => None,
         true if freshness.no_cache => Some(NotStorable::NoCache),
-        true => freshness.lifetime.is_zero().then_some(NotStorable::NoLifetime),
+        true => Some(NotStorable::NoLifetime),
     }
 }
 

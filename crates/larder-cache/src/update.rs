@@ -146,8 +146,10 @@ pub fn withheld_by_update(
     policy: &CachePolicy,
 ) -> HeaderMap {
     let after = merged(&stored.all_fields(), not_modified, |_| true).unwrap_or_default();
-    let mut withheld = kept_back(&Directives::read(&after, policy).said, not_modified, policy);
-    if policy.guards_cookies() && not_modified.contains_key(header::SET_COOKIE) {
+    let directives = Directives::read(&after, policy).said;
+    let sets_cookies = not_modified.contains_key(header::SET_COOKIE);
+    let mut withheld = kept_back((&directives, sets_cookies), not_modified, policy);
+    if policy.guards_cookies() && sets_cookies {
         withheld.remove(header::SET_COOKIE);
         let carried = |line: &HeaderValue| {
             renewed.fields.map.get_all(header::SET_COOKIE).iter().any(|carried| carried == line)

@@ -26,7 +26,7 @@ use crate::head::written::{Reading, push};
 mod asker;
 mod fit;
 
-pub use fit::{Fit, Selects};
+pub use fit::Fit;
 
 /// Tells the dictionary that a client has for content codings that need one (RFC 9842 2.2).
 const AVAILABLE_DICTIONARY: HeaderName = HeaderName::from_static("available-dictionary");

@@ -50,7 +50,9 @@ pub fn permitted(fields: HeaderMap) -> Result<Option<HeaderMap>, TooMany> {
 
 /// The names that Trailer announces in `fields`, as far as they may be passed on, in one line.
 pub fn announced(fields: &HeaderMap) -> Option<HeaderValue> {
-    let names: Vec<String> = names(fields.get_all(header::TRAILER)).map(|name| name.to_string()).collect();
+    let lines = fields.get_all(header::TRAILER);
+    lines.iter().next()?;
+    let names: Vec<String> = names(lines).map(|name| name.to_string()).collect();
     if names.is_empty() { None } else { HeaderValue::try_from(names.join(", ")).ok() }
 }
 

@@ -24,6 +24,7 @@ impl<'a, S: Service> Report<'a, S> {
 }
 
 impl<S: Service> Drop for Report<'_, S> {
+    #[inline]
     fn drop(&mut self) {
         if let Some(receipt) = self.receipt.take() {
             let at = self.ended.unwrap_or_else(Instant::now).into_std();

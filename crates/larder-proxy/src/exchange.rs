@@ -12,10 +12,10 @@ use http::header::{REFERER, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_cache::{NotStorable, directives};
 use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
-use larder_http::message::{Delivery, RequestHead, Response, ResponseHead, Scheme};
+use larder_http::message::{RequestHead, Response, ResponseHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Now;
-use larder_observe::{Ending, Label, LogLine, LogRecord, RouteId, Served, Text, Vocabulary};
+use larder_observe::{Label, LogRecord, Served, Text, Vocabulary};
 use larder_origin::{Affinity, ServerTag};
 use larder_store::Loss;
 
@@ -23,6 +23,7 @@ use crate::collapse::Verdict;
 use crate::fetch::{self, Hop};
 use crate::key;
 use crate::proxy::{Furnished, Worker};
+use crate::receipt::{Account, Logged, Receipt};
 use crate::root::Root;
 use crate::route::Site;
 use crate::settings::{OriginChoice, RuleSettings};
@@ -146,6 +147,17 @@ impl Exchange {
     /// Completes a response: the rule's edits, Cache-Status, counters, log.
     pub(crate) fn close(&self, worker: &Worker, reply: Reply) -> (Response, Receipt) {
         let Reply { mut response, status } = reply;
+        let receipt = self.close_in_place(worker, &mut response, status);
+        (response, receipt)
+    }
+
+    /// The same where the response lies, which is 300 bytes to copy.
+    pub(crate) fn close_in_place(
+        &self,
+        worker: &Worker,
+        response: &mut Response,
+        status: CacheStatus,
+    ) -> Receipt {
         let edits = &self.settings().response;
         if !edits.is_empty() {
             let status = response.head.status;
@@ -156,7 +168,7 @@ impl Exchange {
         let with_key = (self.keyed && self.settings().debug)
             .then(|| status.value_with_key(&key::text(&self.head, &self.settings().key)));
         worker.count(self, response.head.status, &status);
-        let line = worker.proxy.log_format().map(|format| {
+        let log = worker.proxy.log_format().map(|format| {
             let mut record = LogRecord::new(self.started.wall, self.client);
             record.status = response.head.status;
             record.cache_status = Some(&status);
@@ -164,7 +176,7 @@ impl Exchange {
             if let Some(value) = &with_key {
                 record.set(Text::CacheStatus, value.as_bytes());
             }
-            record.line(format)
+            Logged { line: record.line(format), stored: status.stored, verdict: self.verdict.clone() }
         });
         match with_key {
             Some(value) => drop(response.head.fields.append(CACHE_STATUS, value)),
@@ -176,10 +188,7 @@ impl Exchange {
             Outcome::Own => Served::Local,
         };
         let (route, started) = (self.site().settings.route, self.started);
-        let not_stored = status.detail.filter(|_| !status.stored && self.verdict.is_some());
-        let known = (status.stored, not_stored);
-        let verdict = self.verdict.clone();
-        (response, Receipt(Some(Account { route, started, served, line, known, verdict })))
+        Receipt(Some(Account { route, started, served, log }))
     }
 
     /// What a line in the log says of the exchange beside its answer. Filled in where it lies: it is 300 bytes.
@@ -209,41 +218,8 @@ pub(crate) fn tell_head<'a>(head: &'a RequestHead, target: &'a Target, record: &
     }
 }
 
-/// What is still to be noted of an exchange when its response has left; nothing for a request that was never one.
-pub struct Receipt(pub(crate) Option<Account>);
-
-pub(crate) struct Account {
-    pub(crate) route: RouteId,
-    pub(crate) started: Now,
-    pub(crate) served: Served,
-    pub(crate) line: Option<LogLine>,
-    /// Whether the response was stored, and why it was not, as far as its head told.
-    pub(crate) known: (bool, Option<&'static str>),
-    /// The same from the end of its body, where it was still arriving.
-    pub(crate) verdict: Option<Arc<Verdict>>,
-}
-
-impl Account {
-    /// Closes it: how long it took, and a line in the log.
-    pub(crate) fn close(self, worker: &Worker, delivery: Delivery) {
-        let took = worker.proxy.clock.until(delivery.at, &self.started);
-        worker.metrics.delivered(self.route, self.served, took, delivery.body_bytes, delivery.complete);
-        let Some(line) = self.line else { return };
-        let Delivery { body_bytes, complete, .. } = delivery;
-        let (stored, not_stored) = self.known;
-        let ending = Ending { body_bytes, complete, request_time: took, stored, not_stored };
-        let Some(verdict) = self.verdict else {
-            return worker.proxy.log(worker.index, line, &ending);
-        };
-        let (proxy, index) = (Arc::clone(&worker.proxy), worker.index);
-        verdict.when_settled(move |outcome| {
-            let (stored, not_stored) = (outcome.is_ok(), outcome.err());
-            proxy.log(index, line, &Ending { stored, not_stored, ..ending });
-        });
-    }
-}
-
 impl Worker {
+    #[inline]
     fn count(&self, exchange: &Exchange, status: StatusCode, said: &CacheStatus) {
         self.metrics.request(exchange.site().settings.route, &exchange.head.method, status);
         let cache = exchange.settings().store_id;

@@ -25,6 +25,7 @@ pub mod objects;
 mod place;
 mod plan;
 mod proxy;
+mod receipt;
 mod respond;
 mod root;
 mod route;

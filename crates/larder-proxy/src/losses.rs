@@ -58,8 +58,9 @@ impl Losses {
     }
 
     /// One was stored.
-    pub(crate) fn forget(&self, key: u64) {
+    pub(crate) fn forget(&self, key: impl FnOnce() -> u64) {
         if self.has_any.load(Ordering::Relaxed) {
+            let key = key();
             let mut known = self.known.lock();
             if known.by_key.remove(&key).is_some() {
                 known.order.retain(|other| *other != key);
@@ -90,7 +91,7 @@ mod tests {
         assert!(!losses.note(2, one, lost(NotStored::QueueFull)), "that was told");
         assert!(losses.note(2, other, lost(NotStored::QueueFull)));
         assert_eq!(losses.of(1), Some(lost(NotStored::QueueFull)));
-        losses.forget(1);
+        losses.forget(|| 1);
         assert_eq!((losses.of(1), losses.of(2).is_some()), (None, true));
         (10..10 + KEYS_MAX as u64).for_each(|key| {
             losses.note(key, one, lost(NotStored::NoRoom));

@@ -18,11 +18,12 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::collapse::Flights;
-use crate::exchange::{NotStored, Receipt};
+use crate::exchange::NotStored;
 use crate::failure::TurnedAway;
 use crate::invalidate::{Heard, Joined, Numbering, Reach, durable};
 use crate::losses::{Losses, Lost};
 use crate::plan::Plan;
+use crate::receipt::Receipt;
 use crate::route::Site;
 use crate::serve::Serving;
 use crate::settings::{OriginChoice, ProxySettings};
@@ -133,7 +134,7 @@ impl Proxy {
 
     /// What became of a response that might be stored under `key`. What a store did not take is said once for each reason.
     pub(crate) fn note_outcome(&self, store: CacheId, key: &CacheKey, outcome: Result<(), NotStored>) {
-        let Err(why) = outcome else { return self.losses.forget(key.full_hash()) };
+        let Err(why) = outcome else { return self.losses.forget(|| key.full_hash()) };
         let is_news = self.losses.note(key.full_hash(), store, Lost { why, at: self.clock.now().wall });
         if let Some(sentence) = why.says_of_store().filter(|_| is_news) {
             let (name, url) = (self.store_name(store), key.base().escape_ascii());

@@ -13,28 +13,51 @@ use smallvec::SmallVec;
 static HASHER: LazyLock<foldhash::quality::RandomState> =
     LazyLock::new(foldhash::quality::RandomState::default);
 
+/// Bytes of a key that need no allocation.
+const SHORT: usize = 128;
+
 /// A key, built per request; short ones need no allocation.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct CacheKey {
-    bytes: SmallVec<[u8; 128]>,
+    bytes: SmallVec<[u8; SHORT]>,
     base_len: usize,
     hash: u64,
+}
+
+/// Both, one after the other. A short result is put together at once: a vector would be asked for room for each.
+fn joined(front: &[u8], back: &[u8]) -> SmallVec<[u8; SHORT]> {
+    let (mut short, length) = ([0; SHORT], front.len() + back.len());
+    if let Some(both) = short.get_mut(..length) {
+        let (in_front, behind) = both.split_at_mut(front.len());
+        in_front.copy_from_slice(front);
+        behind.copy_from_slice(back);
+        return SmallVec::from_buf_and_len(short, length);
+    }
+    let mut long = SmallVec::with_capacity(length);
+    long.extend_from_slice(front);
+    long.extend_from_slice(back);
+    long
+}
+
+impl Clone for CacheKey {
+    fn clone(&self) -> Self {
+        // Copied as a whole: what is derived goes byte by byte.
+        Self { bytes: SmallVec::from_slice(&self.bytes), ..*self }
+    }
 }
 
 impl CacheKey {
     /// Starts a key with its base. `target` is raw path and query and begins with `/`, which no authority contains,
     /// so the two can simply follow each other.
     pub fn new(authority: &str, target: &str) -> Self {
-        let mut bytes = SmallVec::from_slice(authority.as_bytes());
-        bytes.extend_from_slice(target.as_bytes());
+        let bytes = joined(authority.as_bytes(), target.as_bytes());
         let hash = HASHER.hash_one(&bytes[..]);
         Self { base_len: bytes.len(), bytes, hash }
     }
 
     /// The key of which `base` and `variant` are the levels, as they were kept.
     pub(crate) fn of_levels(base: &[u8], variant: &[u8]) -> Self {
-        let mut bytes = SmallVec::from_slice(base);
-        bytes.extend_from_slice(variant);
+        let bytes = joined(base, variant);
         Self { hash: HASHER.hash_one(base), base_len: base.len(), bytes }
     }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use larder_cache::{Selects, StoredHead};
+use larder_cache::{Fit, StoredHead};
 use larder_http::message::Scheme;
 use larder_http::time::Now;
 use parking_lot::Mutex;
@@ -167,14 +167,27 @@ impl Store {
 
     /// See [`MemoryStore::lookup`].
     #[inline]
-    pub fn lookup<S: Selects>(
+    pub fn lookup(
         &self,
         near: Option<&Near>,
         key: &CacheKey,
         now: Duration,
-        selects: impl Fn(&StoredResponse) -> S,
+        selects: impl Fn(&StoredResponse) -> bool,
     ) -> Lookup {
         self.memory.lookup(near, key, now, selects)
+    }
+
+    /// See [`MemoryStore::lookup_best`].
+    #[inline]
+    pub fn lookup_best(
+        &self,
+        near: Option<&Near>,
+        key: &CacheKey,
+        now: Duration,
+        fit: impl Fn(&StoredResponse) -> Option<Fit>,
+        is_fresh: impl Fn(&StoredResponse) -> bool,
+    ) -> Lookup {
+        self.memory.lookup_best(near, key, now, fit, is_fresh)
     }
 
     /// Whether a disk may have what memory has not: something lies there under the key.

@@ -47,27 +47,6 @@ impl Fit {
 const FRESH: u32 = 1 << 16;
 const PLACE_BITS: u32 = 3;
 
-/// What a look asks of a stored response: whether it fits, and perhaps how well.
-pub trait Selects {
-    /// The answer.
-    fn fit(self) -> Option<Fit>;
-}
-
-impl Selects for Option<Fit> {
-    #[inline]
-    fn fit(self) -> Option<Fit> {
-        self
-    }
-}
-
-/// One is as good as another.
-impl Selects for bool {
-    #[inline]
-    fn fit(self) -> Option<Fit> {
-        self.then_some(Fit::BEST)
-    }
-}
-
 impl Selecting {
     /// How well the response fits `request`; `None` where the request does not select it.
     #[inline]

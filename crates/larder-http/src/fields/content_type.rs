@@ -5,17 +5,19 @@ use http::{HeaderMap, header};
 /// Whether the content is a stream of messages that may pause for as long as there is nothing to say: server-sent events, and
 /// calls of gRPC in either direction.
 pub fn is_stream(fields: &HeaderMap) -> bool {
-    is_grpc(fields) || media_type(fields).is_some_and(|of| of.eq_ignore_ascii_case(b"text/event-stream"))
+    media_type(fields).is_some_and(|of| is_of_grpc(of) || of.eq_ignore_ascii_case(b"text/event-stream"))
 }
 
 /// Whether it is a call of gRPC, gRPC-Web included: `application/grpc`, alone or followed by `+`, `-` or parameters.
 pub fn is_grpc(fields: &HeaderMap) -> bool {
+    media_type(fields).is_some_and(is_of_grpc)
+}
+
+fn is_of_grpc(media_type: &[u8]) -> bool {
     const GRPC: &[u8] = b"application/grpc";
-    media_type(fields).is_some_and(|of| {
-        let start = of.get(..GRPC.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
-            && matches!(of.get(GRPC.len()), None | Some(b'+' | b'-'))
-    })
+    let start = media_type.get(..GRPC.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
+        && matches!(media_type.get(GRPC.len()), None | Some(b'+' | b'-'))
 }
 
 /// Type and subtype, without parameters.

@@ -178,7 +178,15 @@ impl Incoming {
     }
 
     /// Throws away unread content as far as it lies in `buffer` already.
+    #[inline]
     pub(super) fn discard_buffered(&mut self, buffer: &mut BytesMut) {
+        if !self.is_complete() {
+            self.discard_incomplete(buffer);
+        }
+    }
+
+    #[inline(never)]
+    fn discard_incomplete(&mut self, buffer: &mut BytesMut) {
         while !self.is_complete() && self.is_unread() {
             match self.decode(buffer) {
                 Ok(Decoded::Data(bytes)) => self.give(bytes),

@@ -153,14 +153,16 @@ async fn land(
         mark(&worker, &furnished, &settings, &guard);
     }
     let OriginResponse { status, fields, body, content_length, .. } = answer;
-    let mut own = larder_cache::withheld(&fields, &settings.policy);
+    let age = fields.get(AGE).cloned();
+    let declared = body.length().or(content_length);
+    let (store, store_id) = settings.place_for(status, &fields, declared);
+    let (head, mut own) =
+        StoredHead::with_withheld(guard.request(), status, fields, freshness, &settings.policy);
     if own.contains_key(SET_COOKIE) {
         worker.metrics.cookies_withheld();
     }
-    own.extend(fields.get(AGE).map(|age| (AGE, age.clone())));
-    let declared = body.length().or(content_length);
-    let (store, store_id) = settings.place_for(status, &fields, declared);
-    let head = Arc::new(StoredHead::new(guard.request(), status, fields, freshness, &settings.policy));
+    own.extend(age.map(|age| (AGE, age)));
+    let head = Arc::new(head);
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
     let room = if seldom { None } else { store.reserve(overhead) };

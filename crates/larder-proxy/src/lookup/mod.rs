@@ -252,12 +252,10 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
     }
 
     fn look_up_in_memory(&self, store: &Store, now: Now) -> Found {
-        let selects = |response: &StoredResponse| {
-            let fit = response.head.vary.fit(&self.request.fields)?;
-            Some(fit.where_fresh(response.head.freshness.is_fresh(now)))
-        };
+        let fit = |response: &StoredResponse| response.head.vary.fit(&self.request.fields);
+        let is_fresh = |response: &StoredResponse| response.head.freshness.is_fresh(now);
         for _ in 0..GONE_MAX {
-            let ask = match store.lookup(self.near, self.key, now.monotonic, selects) {
+            let ask = match store.lookup_best(self.near, self.key, now.monotonic, fit, is_fresh) {
                 Lookup::Selected(stored) => match (self.validity)(&stored) {
                     Validity::Good if stored.body.is_there() => return self.judge(stored, now),
                     Validity::Invalid { .. } if stored.body.is_there() => {
@@ -294,7 +292,8 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
 
     fn may_recall(&self, store: &Store) -> bool {
         let is_get = self.request.method == Method::GET;
-        store.may_recall(self.key) || (is_get && store.may_recall(&self.key.of_parts()))
+        store.disks().is_some()
+            && (store.may_recall(self.key) || (is_get && store.may_recall(&self.key.of_parts())))
     }
 
     /// What the disks and files of the rule's stores have for this request, as far as a look that does not wait could not
@@ -332,6 +331,7 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
     }
 
     /// What was invalidated is not used before the origin has been asked, be it fresh or within a window.
+    #[cold]
     fn judge_invalid(&self, stored: Held, now: Now) -> Found {
         match self.judge(stored.clone(), now) {
             Found::Ask(ask) if ask.selected.is_none() => Found::Ask(ask),
@@ -344,6 +344,8 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
         }
     }
 
+    // Inlined where hits go: what it gives back is large.
+    #[inline(always)]
     fn judge(&self, stored: Held, now: Now) -> Found {
         match larder_cache::reuse(&stored.head, self.request, now, &self.rule.policy) {
             Reuse::Fresh { age, ttl } => Found::Fresh { stored, age, ttl },

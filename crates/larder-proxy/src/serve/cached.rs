@@ -5,12 +5,11 @@
 //! alone or gives up.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
 use larder_cache::{StaleReason, ValidateReason, Validity};
-use larder_http::fields::cache_status::{CacheStatus, Outcome};
+use larder_http::fields::cache_status::Outcome;
 use larder_http::time::Now;
 use larder_listen::Interims;
 use larder_store::{CacheKey, Held, Near, StoredResponse};
@@ -18,7 +17,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::landed::{Landed, Told, Wish, is_usable, land, outlast, wait};
-use super::{refresh, reply, resume};
+use super::used::{Used, answered};
+use super::{refresh, reply};
 use crate::collapse::{Landing, Seat, Trip};
 use crate::exchange::{BY_HAND, Exchange, RefreshKind, Reply};
 use crate::failure::Failure;
@@ -85,17 +85,24 @@ pub(super) struct Looked {
 }
 
 /// Looks, without waiting for anything. What is stored is the answer wherever it may be.
-// Inlined, as is the rest of the way of a hit: its answer is 300 bytes, which each return would copy once more.
+// Inlined, as is the rest of the way of a hit.
 #[inline(always)]
-pub(super) fn look(quest: &Quest<'_>, exchange: &Exchange, now: Now) -> Result<Reply, Box<Looked>> {
+pub(super) fn look(quest: &Quest<'_>, exchange: &Exchange, now: Now) -> Result<Used, Box<Looked>> {
     let key = key::key(&exchange.head, &exchange.settings().key, &quest.content);
-    match use_stored(quest, exchange, &key, None, now) {
-        Ok(reply) => Ok(reply),
-        Err(ask) => {
-            let arrived = quest.worker.proxy.numbering.current();
-            Err(Box::new(Looked { key, ask, now, arrived }))
-        }
-    }
+    use_stored(quest, exchange, &key, None, now).map_err(|ask| looked(quest, key, ask, now))
+}
+
+#[inline(never)]
+fn looked(quest: &Quest<'_>, key: CacheKey, ask: Ask, now: Now) -> Box<Looked> {
+    let arrived = quest.worker.proxy.numbering.current();
+    Box::new(Looked { key, ask, now, arrived })
+}
+
+/// What a look comes to where the body of what it found is not there any more.
+#[cold]
+pub(super) fn gone(quest: &Quest<'_>, exchange: &Exchange, now: Now) -> Box<Looked> {
+    let key = key::key(&exchange.head, &exchange.settings().key, &quest.content);
+    looked(quest, key, Ask::gone(), now)
 }
 
 /// What the index has. With `near` it may come by a handle of the worker's own; without, it is a look under a lock that others
@@ -136,7 +143,7 @@ fn use_stored(
     key: &CacheKey,
     arrived: Option<u64>,
     now: Now,
-) -> Result<Reply, Ask> {
+) -> Result<Used, Ask> {
     let found = find(quest, exchange, key, (Some(&quest.worker.near), arrived), now);
     use_found(quest, exchange, key, (now, arrived), found)
 }
@@ -149,15 +156,10 @@ fn use_found(
     key: &CacheKey,
     (now, arrived): (Now, Option<u64>),
     found: Found,
-) -> Result<Reply, Ask> {
+) -> Result<Used, Ask> {
     let find_again = || find(quest, exchange, key, (None, arrived), quest.worker.proxy.clock.now());
     let refresh = |stored: &Arc<StoredResponse>, kind| {
         refresh::refresh(quest, exchange, key, (stored, kind), || find_again().has(stored));
-    };
-    let hit = |stored: &StoredResponse, detail| CacheStatus {
-        ttl_seconds: Some(stored.head.freshness.ttl_seconds(now)),
-        detail,
-        ..CacheStatus::new(Outcome::Hit)
     };
     let ask = match found {
         Found::Fresh { stored, age, ttl } => {
@@ -165,47 +167,31 @@ fn use_found(
                 refresh(&stored, RefreshKind::Ahead);
             }
             let stale = ttl.is_zero().then_some(StaleReason::MaxStale.token());
-            let status = hit(&stored, stale.or(stored.body.is_by_hand().then_some(BY_HAND)));
-            return from_stored(quest, exchange, stored, age, now, status).ok_or_else(Ask::gone);
+            let detail = stale.or(stored.body.is_by_hand().then_some(BY_HAND));
+            let ttl_seconds = stored.head.freshness.ttl_seconds(now);
+            return Ok(Used::Stored { stored, age, ttl_seconds, detail });
         }
         Found::Refresh { stored, age } => {
             refresh(&stored, RefreshKind::Behind);
-            let status = hit(&stored, Some(StaleReason::WhileRevalidate.token()));
-            return from_stored(quest, exchange, stored, age, now, status).ok_or_else(Ask::gone);
+            let detail = Some(StaleReason::WhileRevalidate.token());
+            let ttl_seconds = stored.head.freshness.ttl_seconds(now);
+            return Ok(Used::Stored { stored, age, ttl_seconds, detail });
         }
         Found::Ask(ask) => ask,
     };
     // What a disk may have is stored as well.
     if !ask.may_recall && larder_cache::only_if_cached(&exchange.head, &exchange.settings().policy) {
-        return Ok(reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED));
+        return Ok(Used::Failed(Failure::ONLY_IF_CACHED));
     }
     let Some((stored, head, reason)) = refresh::standing_in(quest, exchange, (key, &ask), now) else {
         return Err(ask);
     };
-    let ttl_seconds = Some(head.freshness.ttl_seconds(now));
+    let ttl_seconds = head.freshness.ttl_seconds(now);
     let unchanged = || matches!(find_again(), Found::Ask(again) if again.is_same(&ask));
     refresh::refresh(quest, exchange, key, (stored, RefreshKind::Down), unchanged);
     let age = stored.head.freshness.age(now);
-    let status = CacheStatus { ttl_seconds, ..hit(stored, Some(reason.token())) };
-    from_stored(quest, exchange, Held::Shared(Arc::clone(stored)), age, now, status).ok_or_else(Ask::gone)
-}
-
-/// The same as [`reply::from_stored`], for a client that may read so slowly that the store lets go of the body.
-#[inline(always)]
-pub(super) fn from_stored(
-    quest: &Quest<'_>,
-    exchange: &Exchange,
-    stored: Held,
-    age: Duration,
-    now: Now,
-    status: CacheStatus,
-) -> Option<Reply> {
-    if !stored.body.may_be_let_go() {
-        return reply::from_stored(exchange, stored, age, now, status);
-    }
-    let head = Arc::clone(&stored.head);
-    let Reply { response, status } = reply::from_stored(exchange, stored, age, now, status)?;
-    Some(Reply { response: resume::resumable(quest, exchange, &head, response), status })
+    let (stored, detail) = (Held::Shared(Arc::clone(stored)), Some(reason.token()));
+    Ok(Used::Stored { stored, age, ttl_seconds, detail })
 }
 
 /// Looks, where that has not been done, and where it is not enough, asks the origin once for all who wait.
@@ -219,10 +205,16 @@ pub(super) async fn cached(
     exchange.keyed = true;
     let looked = match looked {
         Some(looked) => *looked,
-        None => match look(&quest, exchange, worker.proxy.clock.now()) {
-            Ok(reply) => return reply,
-            Err(looked) => *looked,
-        },
+        None => {
+            let now = worker.proxy.clock.now();
+            match look(&quest, exchange, now) {
+                Ok(used) => match answered(&quest, exchange, (used, now)) {
+                    Some(reply) => return reply,
+                    None => *gone(&quest, exchange, now),
+                },
+                Err(looked) => *looked,
+            }
+        }
     };
     let Looked { key, ask, now, arrived } = looked;
     let mut first = Some((ask, now));
@@ -239,7 +231,10 @@ pub(super) async fn cached(
             None => {
                 let now = worker.proxy.clock.now();
                 match use_stored(&quest, exchange, &key, Some(arrived), now) {
-                    Ok(reply) => return reply,
+                    Ok(used) => match answered(&quest, exchange, (used, now)) {
+                        Some(reply) => return reply,
+                        None => (Ask::gone(), now),
+                    },
                     Err(ask) => (ask, now),
                 }
             }
@@ -249,7 +244,10 @@ pub(super) async fn cached(
         let aside = (None, Some(arrived));
         if may_recall && let Some(found) = sought(&quest, exchange, &key, aside).recall(now).await {
             match use_found(&quest, exchange, &key, (now, Some(arrived)), found) {
-                Ok(reply) => return reply,
+                Ok(used) => match answered(&quest, exchange, (used, now)) {
+                    Some(reply) => return reply,
+                    None => ask = Ask::gone(),
+                },
                 Err(other) => ask = other,
             }
         }

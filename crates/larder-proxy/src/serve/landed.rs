@@ -18,7 +18,8 @@ use larder_store::{CacheKey, Held};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::cached::{Quest, from_stored};
+use super::cached::Quest;
+use super::used::from_stored;
 use super::{reply, resume};
 use crate::collapse::{Event, Follower};
 use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
@@ -208,7 +209,7 @@ pub(super) fn land(
             }
             response.head.fields.extend(own);
             if landing.body.may_be_let_go() {
-                response = resume::resumable(quest, exchange, head, response);
+                resume::make_resumable(quest, exchange, head, &mut response);
             }
             Reply { response, status }
         }

@@ -15,6 +15,7 @@ mod refresh;
 mod reply;
 mod resume;
 mod turned_away;
+mod used;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -35,10 +36,11 @@ use larder_listen::Interims;
 
 use larder_origin::ServerTag;
 
-use crate::exchange::{Exchange, Receipt, Reply, Route};
+use crate::exchange::{Exchange, Reply, Route};
 use crate::failure::Failure;
 use crate::fetch::{self, Hop};
 use crate::proxy::{Furnished, Worker};
+use crate::receipt::Receipt;
 use crate::root::Found as File;
 use crate::settings::ProxySettings;
 use crate::{key, route};
@@ -95,11 +97,29 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
         verdict: None,
         head,
     };
-    let looked = match look_at_once(worker, &mut exchange, &inside) {
-        Some(Ok(reply)) => return Serving::Answered(Some(exchange.close(worker, reply))),
-        Some(Err(looked)) => Some(looked),
-        None => None,
-    };
+    let origin = looks_at_once(&exchange, &inside);
+    exchange.keyed = origin.is_some();
+    let mut looked = None;
+    if let Some(origin) = origin {
+        let now = exchange.started;
+        let quest = Quest { worker, furnished: exchange.route.furnished(), origin, content: Bytes::new() };
+        looked = Some(match cached::look(&quest, &exchange, now) {
+            Ok(used) => {
+                let status = used.status();
+                let mut response = used::answer(&quest, &exchange, (used, now));
+                let close = |response| exchange.close_in_place(worker, response, status);
+                let receipt = response.as_mut().map(close);
+                // One after the other: a pair of both would be one more copy.
+                if let Some(receipt) = receipt
+                    && let Some(response) = response
+                {
+                    return Serving::Answered(Some((response, receipt)));
+                }
+                cached::gone(&quest, &exchange, now)
+            }
+            Err(looked) => looked,
+        });
+    }
     exchange.route = exchange.route.for_long();
     let (worker, interims) = (Arc::clone(worker), interims.clone());
     Serving::Underway(Box::pin(async move {
@@ -118,24 +138,16 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
     }))
 }
 
-/// The way of nearly every request, as far as it can be gone without waiting. `None` where it is another's.
+/// The origin of a request that goes the way of nearly every one: it is looked up without waiting. `None` where it goes another.
 #[inline(always)]
-fn look_at_once(
-    worker: &Arc<Worker>,
-    exchange: &mut Exchange,
-    inside: &Inside,
-) -> Option<Result<Reply, Box<Looked>>> {
+fn looks_at_once(exchange: &Exchange, inside: &Inside) -> Option<usize> {
     let (furnished, site) = (exchange.route.furnished(), &exchange.site().settings);
     let is_plain = is_get(exchange)
         && inside.body.is_empty()
         && !inside.websocket
         && exchange.settings().passes_by(&exchange.head.method).is_none()
         && exchange.route.root().is_none();
-    let origin = site.origin.filter(|origin| is_plain && furnished.origin(*origin).is_some())?;
-    let quest = Quest { worker, furnished, origin, content: Bytes::new() };
-    let looked = cached::look(&quest, exchange, exchange.started);
-    exchange.keyed = true;
-    Some(looked)
+    site.origin.filter(|origin| is_plain && furnished.origin(*origin).is_some())
 }
 
 fn is_get(exchange: &Exchange) -> bool {

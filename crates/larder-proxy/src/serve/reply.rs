@@ -60,9 +60,22 @@ pub(super) fn from_stored(
     now: Now,
     status: CacheStatus,
 ) -> Option<Reply> {
-    let mut response = respond::represent(&exchange.head, Represented::Stored(stored), now.wall)?;
-    response.head.age = Some(current_age.as_secs());
-    Some(Reply { response, status })
+    Some(Reply { response: of_stored(exchange, stored, current_age, now)?, status })
+}
+
+/// The response alone.
+#[inline(always)]
+pub(super) fn of_stored(
+    exchange: &Exchange,
+    stored: Held,
+    current_age: Duration,
+    now: Now,
+) -> Option<Response> {
+    let mut response = respond::represent(&exchange.head, Represented::Stored(stored), now.wall);
+    if let Some(response) = &mut response {
+        response.head.age = Some(current_age.as_secs());
+    }
+    response
 }
 
 /// A response that is arriving, as far as the request asks for it. `None` where its body takes no new readers.

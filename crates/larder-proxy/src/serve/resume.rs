@@ -26,13 +26,16 @@ use crate::{fetch, forward};
 type Asked = Pin<Box<dyn Future<Output = Option<Stream>> + Send>>;
 
 /// Sees to it that the client of `response`, which is made of the stored `head`, gets all of it, as far as that can be.
-pub(super) fn resumable(
+pub(super) fn make_resumable(
     quest: &Quest<'_>,
     exchange: &Exchange,
     head: &Arc<StoredHead>,
-    mut response: Response,
-) -> Response {
-    let Body::Stream { length, stream } = response.body else { return response };
+    response: &mut Response,
+) {
+    let (length, stream) = match std::mem::take(&mut response.body) {
+        Body::Stream { length, stream } => (length, stream),
+        other => return response.body = other,
+    };
     let part = Part::of(&response.head.fields);
     // Of several ranges nobody knows here where the stream is.
     let is_one = response.head.status != StatusCode::PARTIAL_CONTENT || part.is_some();
@@ -49,7 +52,6 @@ pub(super) fn resumable(
     let (worker, end) = (Arc::clone(quest.worker), length.map(|length| position + length));
     let resuming = Resuming { stream, position, end, rest, asked: None, worker };
     response.body = Body::Stream { length, stream: Box::pin(resuming) };
-    response
 }
 
 /// How the rest is asked for.

@@ -10,9 +10,10 @@ use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{RequestHead, Response};
 use larder_observe::{LogRecord, RouteId, Served};
 
-use crate::exchange::{Account, Receipt, tell_head};
+use crate::exchange::tell_head;
 use crate::failure::Failure;
 use crate::proxy::Worker;
+use crate::receipt::{Account, Logged, Receipt};
 use crate::respond;
 
 /// Answers it.
@@ -27,23 +28,13 @@ pub(super) fn answer(
     worker.proxy.turned_away.note(failure.detail);
     let mut response = respond::failure(failure);
     let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
-    let line = worker.proxy.log_format().map(|format| {
+    let log = worker.proxy.log_format().map(|format| {
         let mut record = LogRecord::new(started.wall, client);
         record.status = failure.status;
         record.cache_status = Some(&status);
         tell_head(head, &head.target, &mut record);
-        record.line(format)
+        Logged { line: record.line(format), stored: false, verdict: None }
     });
     response.head.cache_status = Some(status);
-    (
-        response,
-        Receipt(Some(Account {
-            route,
-            started,
-            served: Served::Local,
-            line,
-            known: (false, None),
-            verdict: None,
-        })),
-    )
+    (response, Receipt(Some(Account { route, started, served: Served::Local, log })))
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use larder_cache::Selects;
+use larder_cache::Fit;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
@@ -160,28 +160,40 @@ impl MemoryStore {
         &self.places[(hash >> 48) as usize % SHARDS]
     }
 
-    /// Finds the response under `key` that fits best by `selects`, and of those that fit alike the newest. Never waits but
-    /// for the shard's lock; calls `selects` under it, so it must be quick. With `near`, the handles of the worker that asks, what it is asked for
+    /// Finds the newest response under `key` for which `selects` holds. Never waits but for the shard's lock; calls
+    /// `selects` under it, so it must be quick. With `near`, the handles of the worker that asks, what it is asked for
     /// most is found there.
-    pub fn lookup<S: Selects>(
+    pub fn lookup(
         &self,
         near: Option<&Near>,
         key: &CacheKey,
         now: Duration,
-        selects: impl Fn(&StoredResponse) -> S,
+        selects: impl Fn(&StoredResponse) -> bool,
+    ) -> Lookup {
+        self.lookup_best(near, key, now, |response| selects(response).then_some(Fit::BEST), |_| true)
+    }
+
+    /// The same for the response that fits best, what `is_fresh` before what is not, and of those that fit alike the newest.
+    /// One that lies alone under its key is compared with none, and not asked whether it is fresh.
+    #[inline]
+    pub fn lookup_best(
+        &self,
+        near: Option<&Near>,
+        key: &CacheKey,
+        now: Duration,
+        fit: impl Fn(&StoredResponse) -> Option<Fit>,
+        is_fresh: impl Fn(&StoredResponse) -> bool,
     ) -> Lookup {
         let place = self.place(key.hash());
         let Some(near) = near else {
-            return place.shard.read().lookup(key, now, selects).0;
+            return place.shard.read().lookup(key, now, fit, is_fresh).0;
         };
         // Read before the lock is taken: what changes in between makes the handle outdated, never the other way about.
         let version = self.version(key.hash());
-        if let Some(handle) =
-            near.find(key, version, self).filter(|handle| selects(handle.stored()).fit().is_some())
-        {
+        if let Some(handle) = near.find(key, version, self).filter(|handle| fit(handle.stored()).is_some()) {
             return Lookup::Selected(Held::Near(handle));
         }
-        let (found, is_settled) = place.shard.read().lookup(key, now, selects);
+        let (found, is_settled) = place.shard.read().lookup(key, now, fit, is_fresh);
         match found {
             Lookup::Selected(Held::Shared(stored)) if is_settled => {
                 let handle = near.note(key, version, Some(&stored), self);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use hashbrown::HashTable;
-use larder_cache::{Fit, Selects};
+use larder_cache::Fit;
 use slab::Slab;
 use smallvec::SmallVec;
 
@@ -126,29 +126,33 @@ impl Shard {
 
     /// What was found, and whether there is nothing more to learn from another look: it is all that lies under the key, and
     /// its use counts fully.
-    pub(super) fn lookup<S: Selects>(
+    pub(super) fn lookup(
         &self,
         key: &CacheKey,
         now: Duration,
-        selects: impl Fn(&StoredResponse) -> S,
+        fit: impl Fn(&StoredResponse) -> Option<Fit>,
+        is_fresh: impl Fn(&StoredResponse) -> bool,
     ) -> (Lookup, bool) {
         let Some(own) = self.key(key) else {
             let is_known = self.bases.find(key.hash(), |base| base.hash == key.hash()).is_some();
             return (if is_known { Lookup::OtherVariant } else { Lookup::Absent }, false);
         };
+        let is_alone = own.slots.len() == 1;
         let mut best: Option<(Fit, &Entry, &Arc<StoredResponse>)> = None;
         let mut others = SmallVec::new();
         let mut marked = false;
         for entry in own.slots.iter().rev().filter_map(|slot| self.entries.get(*slot)) {
             match &entry.item {
-                Item::Response(response) => match selects(response).fit() {
-                    Some(fit) if best.is_none_or(|(before, ..)| fit > before) => {
-                        best = Some((fit, entry, response));
+                Item::Response(response) => match fit(response) {
+                    Some(fit) => {
+                        let fit = if is_alone { fit } else { fit.where_fresh(is_fresh(response)) };
+                        if best.is_none_or(|(before, ..)| fit > before) {
+                            best = Some((fit, entry, response));
+                        }
                         if fit == Fit::BEST {
                             break;
                         }
                     }
-                    Some(_) => {}
                     None => others.push(Arc::clone(response)),
                 },
                 Item::Mark { until, .. } => marked |= now < *until,
@@ -163,7 +167,7 @@ impl Shard {
                 entry.uses.fetch_add(1, Ordering::Relaxed);
             }
             let held = Held::Shared(Arc::clone(response));
-            return (Lookup::Selected(held), is_settled && own.slots.len() == 1);
+            return (Lookup::Selected(held), is_settled && is_alone);
         }
         let found = match (marked, others.is_empty()) {
             (true, _) => Lookup::HitForMiss,

@@ -1,0 +1,63 @@
+//! What is still to be noted of an exchange when its response has left.
+//!
+//! In: what was known when the response was made, then how its delivery went. Out: the counters, and a line of the log, which
+//! may have to wait until it is known whether the response is stored.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use larder_http::message::Delivery;
+use larder_http::time::Now;
+use larder_observe::{Ending, LogLine, RouteId, Served};
+
+use crate::collapse::Verdict;
+use crate::proxy::Worker;
+
+/// Nothing for a request that was never an exchange.
+pub struct Receipt(pub(crate) Option<Account>);
+
+pub(crate) struct Account {
+    pub(crate) route: RouteId,
+    pub(crate) started: Now,
+    pub(crate) served: Served,
+    pub(crate) log: Option<Logged>,
+}
+
+/// A line of the log that lacks its end.
+pub(crate) struct Logged {
+    pub(crate) line: LogLine,
+    /// Whether the response was stored, as far as its head told.
+    pub(crate) stored: bool,
+    /// The same from the end of its body, and why it was not, where it was still arriving.
+    pub(crate) verdict: Option<Arc<Verdict>>,
+}
+
+impl Account {
+    /// Closes it: how long it took, and a line in the log.
+    #[inline]
+    pub(crate) fn close(self, worker: &Worker, delivery: Delivery) {
+        let took = worker.proxy.clock.until(delivery.at, &self.started);
+        worker.metrics.delivered(self.route, self.served, took, delivery.body_bytes, delivery.complete);
+        if let Some(logged) = self.log {
+            logged.close(worker, &delivery, took);
+        }
+    }
+}
+
+impl Logged {
+    /// Writes the line, with its end.
+    #[inline(never)]
+    fn close(self, worker: &Worker, delivery: &Delivery, took: Duration) {
+        let Self { line, stored, verdict } = self;
+        let Delivery { body_bytes, complete, .. } = *delivery;
+        let ending = Ending { body_bytes, complete, request_time: took, stored, not_stored: None };
+        let Some(verdict) = verdict else {
+            return worker.proxy.log(worker.index, line, &ending);
+        };
+        let (proxy, index) = (Arc::clone(&worker.proxy), worker.index);
+        verdict.when_settled(move |outcome| {
+            let (stored, not_stored) = (outcome.is_ok(), outcome.err());
+            proxy.log(index, line, &Ending { stored, not_stored, ..ending });
+        });
+    }
+}
