@@ -52,8 +52,8 @@ pub(super) fn report(root: &Path, rows: &[Row], slow: &Option<Vec<Slow>>) -> Res
 const HOW: &str = "Bodies of so many MB (10^6 bytes) under names that were not asked for before, five of each size one after the other, \
     from an origin on the loopback that sends as fast as it is read and answers ranges. \"Whole\": when what waited was written, all \
     of the body was found without the origin. Of the largest, held, the peers have one body only. Without a limit each body is asked for three times. \
-    Memory of 256 MiB in front of one disk of 6 GiB that nothing holds back, an ext4 on a loop device with its image in memory, a new one for each size; nginx \
-    has its cache there. For the slow disks: one body of 512 MB again and again, two such disks held to 40 MB/s each by the kernel's block \
+    Memory of 256 MiB in front of one disk of 6 GiB that nothing holds back, an ext4 on a loop device with its image in memory, a new one for each size, \
+    all of which is taken beforehand; nginx has its cache there. For the slow disks: one body of 512 MB again and again, two such disks held to 40 MB/s each by the kernel's block \
     throttle; \"found\" is what the origin did not send. Every byte is checked. Servers share one core, origin and clients another.";
 
 fn named(rows: &[Row]) -> impl Iterator<Item = &'static str> {
