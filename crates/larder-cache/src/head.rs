@@ -130,7 +130,9 @@ impl StoredHead {
         Self::of(&said, (request, status), fields, freshness, policy)
     }
 
-    /// The same, and the lines that are [`withheld`].
+    /// The same, and the lines of the answer that are for the client alone that caused it: those that a qualified `no-cache` or
+    /// `private` keeps from being stored (RFC 9111 5.2.2.4, 5.2.2.7), and cookies that may be somebody's. What the rule strips or
+    /// only this cache is told, nobody gets.
     pub fn with_withheld(
         request: &RequestHead,
         status: StatusCode,
@@ -256,13 +258,6 @@ fn carries_own(fields: &HeaderMap, directives: &ResponseDirectives, policy: &Cac
     !is_left_out(directives, policy, &header::SET_COOKIE) && first_own(fields, policy).is_some()
 }
 
-/// The lines of an answer that are for the client alone that caused it: those that a qualified `no-cache` or `private`
-/// keeps from being stored (RFC 9111 5.2.2.4, 5.2.2.7), and cookies that may be somebody's. What the rule strips or only
-/// this cache is told, nobody gets.
-pub fn withheld(fields: &HeaderMap, policy: &CachePolicy) -> HeaderMap {
-    Said::of(fields, policy).kept_back(fields, policy)
-}
-
 /// What a response says of itself, read once.
 struct Said {
     directives: ResponseDirectives,
@@ -282,7 +277,7 @@ impl Said {
     }
 }
 
-/// [`withheld`], where the directives are not those of the same fields.
+/// What [`StoredHead::with_withheld`] keeps back, also where the directives are not those of the same fields.
 pub(crate) fn kept_back(
     (directives, sets_cookies): (&ResponseDirectives, bool),
     fields: &HeaderMap,

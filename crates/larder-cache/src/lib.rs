@@ -40,7 +40,7 @@ pub use cookies::{Caution, HarmlessNames, OwnSign, Relieved, SessionNames, cooki
 pub use directives::{Directives, Said};
 pub use freshness::{ExchangeTimes, Freshness, LifetimeSource};
 pub use groups::{GroupTag, GroupTags};
-pub use head::{HeadError, StoredHead, withheld};
+pub use head::{HeadError, StoredHead};
 pub use invalidate::{Validity, invalidates, is_safe, names_own_target};
 pub use part::{Gap, Part, PartAnswer};
 pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookie, Wishes};

@@ -137,7 +137,7 @@ impl Before {
 /// The lines of a 304 that are for the client alone that caused the validation of `stored`: those that the directives in
 /// force after the update keep from being stored. They are the 304's own where it has any, else the stored ones, and
 /// those of the field that decides; and under the guard every cookie that `renewed`, what is stored from now on, does not
-/// carry. [`withheld`](crate::withheld) is the same for a whole response. Empty where the update is
+/// carry. [`StoredHead::with_withheld`] is the same for a whole response. Empty where the update is
 /// [`TooLarge`](Updated::TooLarge); what is [no longer storable](Updated::NoLongerStorable) has them among its fields.
 pub fn withheld_by_update(
     stored: &StoredHead,

@@ -6,6 +6,10 @@ use super::*;
 use crate::example::{DATE, at_ms, fields, request, stored};
 use crate::policy::{Controls, Ignored};
 
+fn withheld(fields: &HeaderMap, policy: &CachePolicy) -> HeaderMap {
+    Said::of(fields, policy).kept_back(fields, policy)
+}
+
 fn lines(said: &[(&str, &str)]) -> String {
     lines_under(&CachePolicy::default(), said)
 }
