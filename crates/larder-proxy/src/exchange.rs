@@ -21,6 +21,7 @@ use larder_store::Loss;
 
 use crate::collapse::Verdict;
 use crate::fetch::{self, Hop};
+use crate::invalidate::InvalidationKind;
 use crate::key;
 use crate::proxy::{Furnished, Worker};
 use crate::receipt::{Account, Logged, Receipt};
@@ -237,15 +238,6 @@ impl Worker {
             self.metrics.collapsed(cache, waited);
         }
     }
-}
-
-/// What took something out of the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidationKind {
-    /// A successful request of an unsafe method (RFC 9111 4.4).
-    UnsafeMethod,
-    /// An administrator's purge of a URL.
-    Purge,
 }
 
 impl Label for InvalidationKind {

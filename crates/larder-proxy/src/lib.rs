@@ -35,7 +35,7 @@ pub mod settings;
 mod testing;
 mod uses;
 
-pub use exchange::{InvalidationKind, vocabulary};
-pub use invalidate::{Heard, Reach};
+pub use exchange::vocabulary;
+pub use invalidate::{Heard, InvalidationKind, Reach};
 pub use plan::{Plan, PlanError};
 pub use proxy::{Door, Gauges, Prepared, Proxy, Worker};

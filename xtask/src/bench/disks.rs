@@ -125,6 +125,13 @@ impl Drop for Disk {
     }
 }
 
+/// Has the kernel forget what it has cached of any file.
+pub(super) fn forget() -> Result<()> {
+    const FORGET: &str = "/proc/sys/vm/drop_caches";
+    rustix::fs::sync();
+    fs::write(FORGET, "3").context(FORGET)
+}
+
 fn run(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     output_within(command, SET_UP_MAX).context(program)

@@ -183,10 +183,17 @@ impl Writing {
     }
 }
 
+/// What took something out of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidationKind {
+    /// A successful request of an unsafe method (RFC 9111 4.4).
+    UnsafeMethod,
+    /// An administrator's purge of a URL.
+    Purge,
+}
+
 /// What an invalidation of URLs meets beside stores: fetches under way.
 pub(crate) struct UnderWay<'a> {
-    /// Whether whoever asks waits until it is durable, and hears where it is not.
-    pub(crate) is_purge: bool,
     /// Whether there is one for the base of a key.
     pub(crate) any: &'a (dyn Fn(&CacheKey) -> bool + Sync),
     /// Tells those for the base of a key that an invalidation with this number concerns them.
@@ -208,7 +215,7 @@ pub(crate) fn invalidate(
     numbering: &Numbering,
     stores: &[Arc<Store>],
     (authority, targets): (&str, &[Target]),
-    (how, now): (How, Now),
+    (kind, how, now): (InvalidationKind, How, Now),
     under_way: &UnderWay<'_>,
 ) -> Invalidated {
     let mut done = Invalidated::default();
@@ -218,9 +225,9 @@ pub(crate) fn invalidate(
             How::Remove => {
                 let number = numbering.next();
                 (under_way.tell)(&key, number, how);
-                let take_out = |store: &Arc<Store>| match under_way.is_purge {
-                    true => store.purge(&key, number),
-                    false => store.invalidate(&key, number),
+                let take_out = |store: &Arc<Store>| match kind {
+                    InvalidationKind::Purge => store.purge(&key, number),
+                    InvalidationKind::UnsafeMethod => store.invalidate(&key, number),
                 };
                 done.removed += stores.iter().map(take_out).sum::<u64>();
                 done.number = done.number.max(number);

@@ -22,8 +22,7 @@ use larder_http::time::Now;
 use larder_store::listing::{Cursor, Entry};
 use larder_store::{CacheKey, Store};
 
-use crate::exchange::InvalidationKind;
-use crate::invalidate::{self, How, UnderWay};
+use crate::invalidate::{self, How, InvalidationKind, UnderWay};
 use crate::key;
 use crate::proxy::{Proxy, Worker};
 pub use told::{Object, Objects, Purged, StoredObject, Varying};
@@ -219,20 +218,18 @@ impl Worker {
         let parsed = Url::parse(url)?;
         let flights = &self.proxy.flights;
         let stores = self.proxy.reach.begin();
-        let under_way = UnderWay {
-            is_purge: true,
-            any: &|_| true,
-            tell: &|key: &_, number, _| flights.invalidate(key, number, None),
-        };
+        let under_way =
+            UnderWay { any: &|_| true, tell: &|key: &_, number, _| flights.invalidate(key, number, None) };
         let authority = parsed.authority.as_str();
         let forms = Arc::new(self.forms(&parsed));
         let filed = files::Filed::of(&stores, authority, &forms);
         let files = filed.count().await;
-        let (numbering, how) = (&self.proxy.numbering, (How::Remove, self.proxy.clock.now()));
+        let kind = InvalidationKind::Purge;
+        let (numbering, how) = (&self.proxy.numbering, (kind, How::Remove, self.proxy.clock.now()));
         let done = invalidate::invalidate(numbering, &stores, (authority, &forms), how, &under_way);
         let gone = done.removed + files;
         // On the admin's thread, which counts in cells of its own.
-        self.proxy.metrics.aside().invalidated(&InvalidationKind::Purge);
+        self.proxy.metrics.aside().invalidated(&kind);
         let synced = async {
             let mut first = filed.remove().await;
             for disks in stores.iter().filter_map(|store| store.disks()) {

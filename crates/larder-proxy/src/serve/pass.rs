@@ -14,10 +14,10 @@ use larder_listen::Interims;
 use larder_origin::OriginResponse;
 
 use super::{Inside, post, reply};
-use crate::exchange::{Exchange, InvalidationKind, Reply};
+use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch::Hop;
-use crate::invalidate::{How, UnderWay, Writing, durable};
+use crate::invalidate::{How, InvalidationKind, UnderWay, Writing, durable};
 use crate::proxy::{Furnished, Worker};
 use crate::settings::Invalidate;
 use crate::{fetch, forward, invalidate, key};
@@ -107,7 +107,6 @@ fn invalidation(
         let cause = kept.as_ref().map(post::ForGet::guard);
         let flights = &proxy.flights;
         let under_way = UnderWay {
-            is_purge: false,
             any: &|key| flights.any_of_base(key, cause),
             tell: &|key, number, how| match how {
                 How::Remove => flights.invalidate(key, number, cause),
@@ -115,8 +114,9 @@ fn invalidation(
             },
         };
         let under = (head.authority.as_str(), &forms[..]);
-        let done = invalidate::invalidate(&proxy.numbering, &stores, under, (how, now), &under_way);
-        worker.metrics.invalidated(&InvalidationKind::UnsafeMethod);
+        let kind = InvalidationKind::UnsafeMethod;
+        let done = invalidate::invalidate(&proxy.numbering, &stores, under, (kind, how, now), &under_way);
+        worker.metrics.invalidated(&kind);
         (kept.map(|kept| kept.after_invalidating(done.number)), Writing::of(&stores))
     }
 }

@@ -3,8 +3,8 @@
 //! In: names with the number of an invalidation, and predicates of the caller's. Out: the file [`JOURNAL`], which the next
 //! start reads: what it names is not used, if it is older, although its file may still be there. Workers put entries into
 //! memory and never wait; a thread of its own writes them, a `write` for all that have come meanwhile, and whoever answers a
-//! client afterwards waits for that ([`Written`]), within a bound of the caller's. The file is opened for each write: a
-//! descriptor that is open for writing would keep the file system from being made read-only.
+//! client afterwards waits for that ([`Written`]), within a bound of the caller's. What is written
+//! where is [`mod@file`]'s.
 //!
 //! What cannot be written is not lost: all that is needed is in memory ([`Noted`](super::noted)), and the file is written anew
 //! from there as soon as that is possible. Where somebody is answered as if it had been ([`Owed::Yes`]), the next start is warned
@@ -14,26 +14,24 @@
 //! A file that has grown long is written anew from what is still needed: nearly nothing, since most of what is named is
 //! removed a moment later. Lock: this alone, never while the file system is asked for anything.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+mod file;
+
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use larder_http::time::WallTime;
 use parking_lot::{Condvar, Mutex};
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, ftruncate, openat, renameat, unlinkat};
-use rustix::io::Errno;
 use tokio::sync::oneshot;
 
 use super::in_use::Shared;
 use super::name::Name;
 use super::noted::Noted;
-use super::place::is_absent;
-use super::room::{Claim, Room};
-use super::sys::{READ, Status};
+use super::room::Claim;
+use super::sys::Status;
 use super::tree::Tree;
-use crate::disk::{LOG_HEAD_BYTES, LogHead, Note, needed_within, read_log, write_note, write_reached};
+use crate::disk::{LogHead, Note, needed_within, read_log, write_note, write_reached};
+use file::{JournalFile, read_file};
 
 /// Where it lies.
 pub(super) const JOURNAL: &str = ".larder/journal";
@@ -374,7 +372,7 @@ impl Journal {
 /// The thread: writes until the journal is closed and nothing waits.
 pub(super) fn run(shared: &Shared) {
     let journal = &shared.journal;
-    let mut file = Lying { length: u64::MAX, needed: 0, inode: None, claim: Claim::default() };
+    let mut file = JournalFile { length: u64::MAX, needed: 0, inode: None, claim: Claim::default() };
     // What it was opened with, and not known yet to be as it was.
     if let Ok(status) = Status::at(shared.tree.root(), JOURNAL.as_bytes()) {
         (file.length, file.inode) = (status.size, Some(status.inode));
@@ -416,115 +414,5 @@ pub(super) fn run(shared: &Shared) {
         if works_again {
             shared.remove_left();
         }
-    }
-}
-
-/// The file, as this thread has written it.
-struct Lying {
-    length: u64,
-    /// What of it was needed when it was written as a whole.
-    needed: u64,
-    inode: Option<u64>,
-    claim: Claim,
-}
-
-impl Lying {
-    /// Puts entries to its end. Fails where it is not the file that was written last, whole and alone.
-    fn append(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(tree.root(), JOURNAL, flags, Mode::empty())?);
-        let status = Status::of(&file)?;
-        if status.size != self.length || Some(status.inode) != self.inode {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        file.write_all(bytes)?;
-        self.length += bytes.len() as u64;
-        Ok(())
-    }
-
-    /// Writes it as a whole: beside it and then in its place, or where there is no room for both, into it. That leaves one that is not
-    /// believed where it fails, so it is done only if something in it is `owed`.
-    fn write(&mut self, tree: &Tree, bytes: &[u8], is_owed: bool) -> io::Result<()> {
-        let written = match self.write_beside(tree, bytes) {
-            Err(_) if is_owed => self.write_over(tree, bytes),
-            written => written,
-        };
-        match &written {
-            Ok(()) => (self.length, self.needed) = (bytes.len() as u64, bytes.len() as u64),
-            Err(_) => self.length = u64::MAX,
-        }
-        written
-    }
-
-    fn write_beside(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let _ = unlinkat(tree.root(), NEW, AtFlags::empty());
-        tree.renew_own()?;
-        let file = File::from(openat(tree.root(), NEW, flags, Mode::RUSR | Mode::WUSR)?);
-        let written = (|| {
-            // Not every file system can, and none has to.
-            let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, OWN_BYTES);
-            file.write_all_at(bytes, 0)?;
-            renameat(tree.root(), NEW, tree.root(), JOURNAL)?;
-            self.inode = Some(Status::of(&file)?.inode);
-            Ok(())
-        })();
-        if written.is_err() {
-            let _ = unlinkat(tree.root(), NEW, AtFlags::empty());
-        }
-        written
-    }
-
-    /// What is cut off here without anything in its place is not believed at the next start.
-    fn write_over(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(tree.root(), JOURNAL, flags, Mode::RUSR | Mode::WUSR)?);
-        ftruncate(&file, 0)?;
-        let written = file.write_all_at(bytes, 0).and_then(|()| Ok(Status::of(&file)?.inode));
-        match written {
-            Ok(inode) => {
-                self.inode = Some(inode);
-                Ok(())
-            }
-            Err(error) => {
-                ftruncate(&file, 0)?;
-                Err(error)
-            }
-        }
-    }
-
-    /// Counts what it takes beyond what is counted for all that is larder's own.
-    fn count(&mut self, room: &Room) {
-        let length = if self.length == u64::MAX { 0 } else { self.length };
-        let bytes = length.next_multiple_of(4096).saturating_sub(OWN_BYTES);
-        match bytes.checked_sub(self.claim.bytes()) {
-            Some(0) => {}
-            Some(more) => self.claim.absorb(room.take(more, 0)),
-            None => self.claim.shrink_to(bytes, 0),
-        }
-    }
-}
-
-/// What lies there; `None` where there is nothing.
-fn read_file(tree: &Tree) -> io::Result<Option<Vec<u8>>> {
-    let file = match openat(tree.root(), JOURNAL, READ | OFlags::NOFOLLOW, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(Errno::NOENT) => return Ok(None),
-        // Whatever has its name, nobody can say what it would have said.
-        Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Ok(Some(Vec::new())),
-        Err(error) => return Err(error.into()),
-    };
-    let status = Status::of(&file)?;
-    let length = usize::try_from(status.size).unwrap_or(usize::MAX);
-    if !status.is_file() || length < LOG_HEAD_BYTES || status.size > READ_BYTES_MAX {
-        return Ok(Some(Vec::new()));
-    }
-    let mut bytes = vec![0; length];
-    match file.read_exact_at(&mut bytes, 0) {
-        Ok(()) => Ok(Some(bytes)),
-        Err(error) if is_absent(&error) || error.kind() == io::ErrorKind::UnexpectedEof => {
-            Ok(Some(Vec::new()))
-        }
-        Err(error) => Err(error),
     }
 }

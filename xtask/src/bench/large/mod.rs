@@ -120,7 +120,7 @@ fn skip(reason: &str) -> Result<()> {
 
 fn measure(kit: &Kit, content: &Arc<Content>, who: &Who, size_mb: u64, is_held: bool) -> Result<Row> {
     // Where memory is full of what the last row read and wrote, finding a free page is what is measured.
-    let _ = fs::write("/proc/sys/vm/drop_caches", "1");
+    disks::forget()?;
     let origin = LargeOrigin::start(content)?;
     let disk = Disk::make(kit.scratch(), "large", DISK)?;
     let folder = disk.folder().join("cache");

@@ -121,7 +121,7 @@ fn measure(kit: &Kit, name: &'static str) -> Result<Row> {
     server.kill();
     let (server, warm) = restart::back(&mut launch, &read)?;
     server.kill();
-    restart::forget()?;
+    disks::forget()?;
     let (server, cold) = restart::back(&mut launch, &read)?;
     drop(server);
     Ok(Row {

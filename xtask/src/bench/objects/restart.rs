@@ -5,7 +5,6 @@
 //! another name each time: a miss stores its object, and would make the next request for it a hit.
 //! Deliberately absent: a second start that is counted. The first after a kill is the one that people wait for.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -24,7 +23,6 @@ const ATTEMPTS_EVERY: Duration = Duration::from_millis(1);
 const LOOKED_FOR: u64 = 1000;
 /// From one name that is looked for to the next: all over the store, in the order in which it was written.
 const STEP: u64 = OBJECTS / LOOKED_FOR;
-const FORGET: &str = "/proc/sys/vm/drop_caches";
 
 /// What came back.
 #[derive(Clone, Copy)]
@@ -71,12 +69,6 @@ pub(super) fn back(launch: &mut Launch, before: &Pass) -> Result<(Server, Back)>
     };
     let found = ask_all(address, 1, LOOKED_FOR, |number| target(number * STEP))?;
     Ok((server, Back { first_hit, misses_before: asked, found }))
-}
-
-/// Has the kernel forget what it has cached of any file.
-pub(super) fn forget() -> Result<()> {
-    rustix::fs::sync();
-    fs::write(FORGET, "3").context(FORGET)
 }
 
 #[cfg(test)]
