@@ -97,7 +97,7 @@ families! {
         "When this rises, the origin is slower than what its clients are said to wait.";
     REFRESHES = "larder_refreshes_total" Counter "fetches" ["kind"]
         "Fetches that nobody waits for."
-        "`behind` a stale answer, `ahead` of a lifetime's end, `down` while the last attempt has failed.";
+        "`behind` a stale answer, `ahead` of a lifetime's end, `down` while the last attempt has failed, `gaps` of a body with which a disk did not keep up twice.";
     REFRESHES_PUT_OFF = "larder_refreshes_put_off_total" Counter "fetches" []
         "Fetches that nobody waits for and that did not begin, because too many were under way."
         "When this rises, more goes stale than the origins can bring again: longer lifetimes, or `jitter`, help.";

@@ -258,11 +258,13 @@ pub(crate) enum RefreshKind {
     Ahead,
     /// The last attempt failed, and it stands in meanwhile.
     Down,
+    /// A disk did not keep up with a body when it was sent, twice.
+    Gaps,
 }
 
 impl Label for RefreshKind {
     const NAME: &'static str = "kind";
-    const TOKENS: &'static [&'static str] = &["behind", "ahead", "down"];
+    const TOKENS: &'static [&'static str] = &["behind", "ahead", "down", "gaps"];
 
     fn index(&self) -> usize {
         *self as usize

@@ -1,7 +1,7 @@
 //! What lives as long as the process, what each worker has of its own, and the door between listener and house.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
@@ -17,6 +17,7 @@ use larder_store::{CacheKey, Near, Store};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::background::Background;
 use crate::collapse::Flights;
 use crate::exchange::NotStored;
 use crate::failure::TurnedAway;
@@ -47,7 +48,7 @@ pub struct Proxy {
     /// What was not stored lately.
     pub(crate) losses: Losses,
     /// Fetches under way that nobody waits for.
-    pub(crate) refreshes: Arc<AtomicUsize>,
+    pub(crate) background: Background,
     access_log: ArcSwapOption<AccessLog>,
     /// How the lines of the log look, [`NO_LOG`] without one: all that most exchanges ask.
     log_format: AtomicU8,
@@ -81,7 +82,7 @@ impl Proxy {
             reach: Arc::default(),
             uses: Uses::default(),
             losses: Losses::default(),
-            refreshes: Arc::default(),
+            background: Background::default(),
             access_log: ArcSwapOption::empty(),
             log_format: AtomicU8::new(NO_LOG),
             metrics,

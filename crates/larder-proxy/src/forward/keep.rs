@@ -117,14 +117,14 @@ impl Keeper<'_> {
     }
 
     /// Keeps what disks kept up with of a response: a part, with a gap for each time that they did not. `body` has these runs of
-    /// it, one behind the other.
+    /// it, one behind the other. Gives back what is in the index then.
     pub(super) fn keep_runs(
         &self,
         head: &StoredHead,
         body: &Arc<StoredBody>,
         (runs, complete): (&[Range<u64>], u64),
-    ) {
-        let Some(part) = Part::of_runs(runs, complete) else { return };
+    ) -> Option<Arc<StoredResponse>> {
+        let part = Part::of_runs(runs, complete)?;
         let mut fields = head.all_fields();
         let said = ContentRange::Bytes { range: part.range, complete: part.complete };
         fields.insert(http::header::CONTENT_RANGE, said.format());
@@ -134,13 +134,13 @@ impl Keeper<'_> {
         let head = StoredHead::new(request, StatusCode::PARTIAL_CONTENT, fields, freshness, policy);
         let head = Arc::new(head.with_holes(part.holes));
         let key = self.guard.key().of_parts();
-        let Some(room) = self.store.reserve(StoredResponse::overhead_bytes(&head, &key)) else { return };
+        let room = self.store.reserve(StoredResponse::overhead_bytes(&head, &key))?;
         let outdates = |other: &StoredResponse| {
             different_states(&other.head, &head) || contains(head.part.as_ref(), other.head.part.as_ref())
         };
-        if self.insert(&key, (Arc::clone(&head), Arc::clone(body), room), outdates).is_ok() {
-            self.end_different(&head);
-        }
+        let kept = self.insert(&key, (Arc::clone(&head), Arc::clone(body), room), outdates).ok()?;
+        self.end_different(&head);
+        Some(kept)
     }
 
     /// What a part is that lacks nothing: the whole.
@@ -206,7 +206,7 @@ impl Keeper<'_> {
         key: &CacheKey,
         (head, body, room): Entry,
         outdates: impl Fn(&StoredResponse) -> bool,
-    ) -> Result<(), NotStored> {
+    ) -> Result<Arc<StoredResponse>, NotStored> {
         let guard = self.guard;
         let response = StoredResponse {
             took: self.worker.proxy.clock.now().since(&guard.begun()),
@@ -243,7 +243,7 @@ impl Keeper<'_> {
                     other.discard(key, |old| replaces(old) && !is_later(old));
                     other.forget(key, &response);
                 }
-                Ok(())
+                Ok(response)
             }
             false if guard.is_valid() => Err(NotStored::Superseded),
             false => Err(NotStored::Invalidated),

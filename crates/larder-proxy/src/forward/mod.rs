@@ -9,6 +9,7 @@
 
 mod complete;
 mod confirm;
+mod gaps;
 mod keep;
 mod receive;
 
@@ -28,6 +29,7 @@ use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::background::ORPHAN_TIMES;
 use crate::collapse::{FlightGuard, Landing, Phase};
 use crate::failure::Failure;
 use crate::fetch::{self, Hop};
@@ -36,6 +38,7 @@ use crate::proxy::{Furnished, Worker};
 use crate::settings::RuleSettings;
 use complete::is_same_whole;
 use confirm::{confirm, update_by_head};
+use gaps::Behind;
 use receive::pass;
 pub(crate) use receive::{judge, receive};
 
@@ -60,7 +63,18 @@ pub(crate) struct Job {
     pub(crate) seldom: bool,
     /// A stored part, and what of the whole is asked for: only the rest.
     pub(crate) completing: Option<(Arc<StoredResponse>, Gap)>,
+    /// It follows a client's fetch, for what that could not keep.
+    pub(crate) is_behind: bool,
     pub(crate) leader: oneshot::Sender<Share>,
+}
+
+impl Job {
+    /// The same with nobody who waits for it.
+    pub(crate) fn in_background(self) -> Self {
+        let orphan_time = self.orphan_time.saturating_mul(ORPHAN_TIMES);
+        let hop = Hop { is_waiting: false, takes_trailers: false, ..self.hop };
+        Self { orphan_time, hop, ..self }
+    }
 }
 
 /// Stored responses that the origin may confirm.
@@ -222,8 +236,20 @@ pub(crate) fn act<S: Send + 'static>(
     take
 }
 
-/// Flies: asks, judges, fills, stores.
-pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
+/// Flies: asks, judges, fills, stores; and once more for the gaps, where a client's completion has left some.
+pub(crate) async fn fly(job: Job, guard: FlightGuard) {
+    let behind = match &job.completing {
+        Some(_) => Behind::after(&job, &guard),
+        None => None,
+    };
+    let left = fly_once(job, guard).await;
+    if let Some((job, guard, _place)) = left.zip(behind).and_then(|(part, behind)| behind.begin(part)) {
+        fly_once(job, guard).await;
+    }
+}
+
+/// Gives back what it kept of a body that it was to complete, where that is not all of it.
+async fn fly_once(mut job: Job, mut guard: FlightGuard) -> Option<Arc<StoredResponse>> {
     let orphan_time = job.orphan_time;
     // What may stand in for the origin, whatever it is offered in the end.
     let stood = job.offered.selected.clone();
@@ -238,7 +264,7 @@ pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
                 if guard.is_shared() {
                     note_failure(&job, stood.as_ref(), RefreshFailure::Dead);
                 }
-                return;
+                return None;
             }
         };
         let (answer, times) = match answered {
@@ -248,7 +274,8 @@ pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
                 if failure.dead && !(failure.queued && job.leader.is_closed()) {
                     note_failure(&job, stood.as_ref(), RefreshFailure::Dead);
                 }
-                return guard.tell(Phase::Failed(failure));
+                guard.tell(Phase::Failed(failure));
+                return None;
             }
         };
         if let Some((part, gap)) = job.completing.take() {
@@ -267,7 +294,8 @@ pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
                     }
                 }
                 StatusCode::PARTIAL_CONTENT if !lies_on_disks && fills(&gap, &part, &answer) => {
-                    return receive::receive_rest(job, guard, (&part, &gap), answer, times).await;
+                    receive::receive_rest(job, guard, (&part, &gap), answer, times).await;
+                    return None;
                 }
                 // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
                 StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
@@ -284,26 +312,30 @@ pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
             if let Some(stored) = stand_in(&job, (guard.key(), stood.as_ref()), answer.status) {
                 note_failure(&job, stood.as_ref(), RefreshFailure::Error);
                 let _ = job.leader.send(Share::StandIn(Arc::clone(&stored), answer.status));
-                return guard.tell(Phase::StandIn(stored, answer.status));
+                guard.tell(Phase::StandIn(stored, answer.status));
+                return None;
             }
             if let Some(freshness) = update_by_head(&job, &guard, &answer, times) {
                 let answer = (answer.status, answer);
-                return pass((job.leader, &job.settings), &guard, answer, times, Kept::Updated(freshness));
+                pass((job.leader, &job.settings), &guard, answer, times, Kept::Updated(freshness));
+            } else {
+                receive(job, guard, answer, times).await;
             }
-            return receive(job, guard, answer, times).await;
+            return None;
         }
         if job.offered.is_empty() {
             // Under a mark the conditions are the client's own, and so is the answer to them.
-            return match conditional {
+            match conditional {
                 true => receive(job, guard, answer, times).await,
                 false => guard.tell(Phase::Failed(Failure::UNASKED_NOT_MODIFIED)),
-            };
+            }
+            return None;
         }
         if let Some(stored) = job.offered.confirmed_by(&answer.fields)
             && !fetch::varies_on_ours(&answer.fields)
         {
             match confirm(job, guard, &stored, answer, times) {
-                None => return,
+                None => return None,
                 Some(again) => (job, guard) = again,
             }
         }

@@ -54,7 +54,7 @@ fn is_leaders_own(kept: Kept) -> bool {
 /// Judges an answer and lets it land.
 pub(crate) async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: ExchangeTimes) {
     let forward_status = answer.status;
-    let _ = land(job, guard, forward_status, (answer, None), times).await;
+    land(job, guard, forward_status, (answer, None), times).await;
 }
 
 /// The rest of what is stored in part: with that part it is the whole, as if the origin had sent it (RFC 9111 3.4).
@@ -75,8 +75,8 @@ pub(super) async fn receive_rest(
         ..answer
     };
     let (settings, key) = (Arc::clone(&job.settings), guard.key().of_parts());
-    let filled = land(job, guard, forward_status, (answer, None), times).await;
-    end_misfit(&settings, &key, part, filled);
+    let landed = land(job, guard, forward_status, (answer, None), times).await;
+    end_misfit(&settings, &key, part, landed.as_ref());
 }
 
 /// The gaps of what lies on disks, where it is filled up.
@@ -86,15 +86,16 @@ pub(super) async fn receive_gaps(
     part: &StoredResponse,
     (forward_status, (growing, answer)): (StatusCode, (Arc<Growing>, OriginResponse)),
     times: ExchangeTimes,
-) {
+) -> Option<Arc<StoredResponse>> {
     let (settings, key) = (Arc::clone(&job.settings), guard.key().of_parts());
-    let filled = land(job, guard, forward_status, (answer, Some(growing)), times).await;
-    end_misfit(&settings, &key, part, filled);
+    let landed = land(job, guard, forward_status, (answer, Some(growing)), times).await;
+    end_misfit(&settings, &key, part, landed.as_ref());
+    landed?.part
 }
 
 /// A part that was not what it said: the next request shall not be completed from it again.
-fn end_misfit(settings: &RuleSettings, key: &CacheKey, part: &StoredResponse, filled: Option<Filled>) {
-    if let Some(Filled::Broken(BodyError::Framing)) = filled {
+fn end_misfit(settings: &RuleSettings, key: &CacheKey, part: &StoredResponse, landed: Option<&Landed>) {
+    if let Some(Landed { filled: Filled::Broken(BodyError::Framing), .. }) = landed {
         for (store, _) in settings.stores() {
             store.discard(key, |other| Arc::ptr_eq(&other.body, &part.body));
         }
@@ -120,13 +121,20 @@ pub(crate) fn judge(
     }
 }
 
+/// What became of a body that was to be kept.
+struct Landed {
+    filled: Filled,
+    /// What is stored of it, where that is not all.
+    part: Option<Arc<StoredResponse>>,
+}
+
 async fn land(
     job: Job,
     guard: FlightGuard,
     forward_status: StatusCode,
     (answer, seeded): (OriginResponse, Option<Arc<Growing>>),
     times: ExchangeTimes,
-) -> Option<Filled> {
+) -> Option<Landed> {
     let freshness = match judge(guard.request(), &answer, times, &job.settings.policy) {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
@@ -212,12 +220,15 @@ async fn land(
         verdict.settle(outcome.map_err(NotStored::token));
         worker.proxy.note_outcome(store_id, &key, outcome);
     };
+    let mut part = None;
     let commit = |finished: &Finished| {
         let Some(room) = room else { return };
         let keeper = Keeper { worker: &worker, settings: &settings, guard: &guard, store, store_id };
         match finished {
             Finished::Whole(body) => settled(keeper.keep(Arc::clone(&head), Arc::clone(body), room)),
-            Finished::Part { body, runs, complete } => keeper.keep_runs(&head, body, (runs, *complete)),
+            Finished::Part { body, runs, complete } => {
+                part = keeper.keep_runs(&head, body, (runs, *complete));
+            }
             Finished::Passed => {}
         }
     };
@@ -237,7 +248,7 @@ async fn land(
         worker.metrics.not_stored(&NotStoredLabel(reason));
         settled(Err(reason));
     }
-    Some(filled)
+    Some(Landed { filled, part })
 }
 
 /// What the origin says now cannot be kept, and what is stored is not what it says any more. What a visitor with a

@@ -70,6 +70,7 @@ impl Quest<'_> {
             offered,
             seldom: false,
             completing: None,
+            is_behind: false,
             leader,
         }
     }

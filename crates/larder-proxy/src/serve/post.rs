@@ -112,6 +112,7 @@ impl ForGet {
             before: None,
             seldom,
             completing: None,
+            is_behind: false,
             leader,
         };
         tokio::spawn(Box::pin(forward::receive(job, self.guard, answer, times)));

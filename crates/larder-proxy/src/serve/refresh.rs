@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use larder_cache::stale::REFRESH_PAUSE;
@@ -19,16 +18,9 @@ use tokio::sync::oneshot;
 use super::cached::Quest;
 use crate::collapse::{Seat, Trip};
 use crate::exchange::{Exchange, RefreshKind};
-use crate::fetch::{self, Hop};
-use crate::forward::{self, Candidates, Job};
+use crate::fetch;
+use crate::forward::{self, Candidates};
 use crate::lookup::Ask;
-
-/// A refresh that nobody waits for may take so many times as long as a fetch that everybody has left.
-const ORPHAN_TIMES: u32 = 10;
-
-/// Refreshes under way at once in the whole process. Clients are not slowed down by what nobody waits for, so something
-/// else has to be.
-const REFRESHES_MAX: usize = 1024;
 
 /// Starts a fetch that nobody waits for (RFC 5861 3), unless one has begun within the pause, or is on its way, or
 /// `unchanged` says that one has ended since the look, or the origin has no time for it.
@@ -48,7 +40,7 @@ pub(super) fn refresh(
     if !is_due || !stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE) {
         return;
     }
-    let Some(place) = Place::take(&proxy.refreshes) else {
+    let Some(place) = proxy.background.place() else {
         return quest.worker.metrics.refresh_put_off();
     };
     let mut head = fetch::for_refresh(&exchange.head, stored.head.part.as_ref());
@@ -67,32 +59,12 @@ pub(super) fn refresh(
     if let Seat::Lead(guard, _) = proxy.flights.board(trip, |_| true, unchanged) {
         let offered = Candidates { selected: Some(Arc::clone(stored)), ..Candidates::default() };
         let (leader, _) = oneshot::channel();
-        let job = quest.job(exchange, offered, leader);
-        // Nobody is expected: what is slow would be begun again and again otherwise, and never be there.
-        let orphan_time = job.orphan_time.saturating_mul(ORPHAN_TIMES);
-        let hop = Hop { is_waiting: false, takes_trailers: false, ..job.hop };
+        let job = quest.job(exchange, offered, leader).in_background();
         quest.worker.metrics.refreshed(&kind);
         tokio::spawn(async move {
             let _place = place;
-            Box::pin(forward::fly(Job { orphan_time, hop, ..job }, guard)).await;
+            Box::pin(forward::fly(job, guard)).await;
         });
-    }
-}
-
-/// A place among the refreshes under way.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
-        let more = |taken| (taken < REFRESHES_MAX).then_some(taken + 1);
-        taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Self(Arc::clone(taken)))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! In: bodies of 8 MB to 3 GB from an origin on the loopback that answers ranges; clients held to 100 MB/s, and clients that take
 //! what they get; one disk that nothing holds back, and two that are held to 40 MB/s. Out: how many of five bodies are whole after
-//! one request, and after three; and what clients get beside what they get without a cache. nginx stands beside it. With the
+//! one request, and after three; and what clients get beside what they get without a cache (slow.rs). nginx stands beside it. With the
 //! path of an older larder in `LARDER_BEFORE` it has its rows as well, which takes as long again.
 //! Disks are files in memory (disks.rs), each a new one for each size.
 
 mod client;
 mod origin;
 mod report;
+mod slow;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,6 @@ use anyhow::{Context, Result, bail, ensure};
 use super::contender::{Contender, Kit, larder, nginx};
 use super::disks::{self, Disk, Size};
 use super::metric;
-use super::placement::throttle::{self, Throttle};
 use origin::{Content, LargeOrigin};
 
 /// In megabytes of 10^6 bytes.
@@ -41,11 +41,8 @@ const MEMORY: &str = "256MiB";
 const BACKLOG_MB: u64 = 75;
 const SCRATCH_BYTES: u64 = 7 << 30;
 
-const SLOW_BYTES_PER_S: u64 = 40_000_000;
-const SLOW_MB: u64 = 512;
-const SLOW_REQUESTS: usize = 8;
-/// Longest time for what waits to be written.
-const DRAIN_MAX: Duration = Duration::from_secs(60);
+/// Longest time for what waits to be written, and for what is fetched behind a client at the disk's pace.
+const DRAIN_MAX: Duration = Duration::from_secs(180);
 
 /// Whose row.
 #[derive(Clone)]
@@ -79,13 +76,6 @@ struct Row {
     first_mb_per_s: f64,
 }
 
-/// One body on two slow disks.
-struct Slow {
-    name: &'static str,
-    /// For each request: MB/s of its client, and how many MB of it the origin did not send.
-    requests: Vec<(f64, f64)>,
-}
-
 /// Measures, prints the tables and writes them to bench/results. Where disks cannot be made, it says so and does nothing.
 pub(super) fn run(root: &Path) -> Result<()> {
     if let Some(reason) = disks::hindrance(SCRATCH_BYTES)? {
@@ -109,7 +99,7 @@ pub(super) fn run(root: &Path) -> Result<()> {
             }
         }
     }
-    let slow = slow_disks(&kit, &content)?;
+    let slow = slow::measure(&kit, &content)?;
     report::report(root, &rows, &slow)
 }
 
@@ -166,57 +156,20 @@ fn measure(kit: &Kit, content: &Arc<Content>, who: &Who, size_mb: u64, is_held: 
     Ok(row)
 }
 
-/// One body on two disks that are held back, and the same without a cache.
-fn slow_disks(kit: &Kit, content: &Arc<Content>) -> Result<Option<Vec<Slow>>> {
-    if let Some(reason) = throttle::hindrance()? {
-        println!("large: no slow disks: {reason}");
-        return Ok(None);
-    }
-    let bytes = SLOW_MB * 1_000_000;
-    let mut rows = Vec::new();
-    for (name, layout) in [("no cache", None), ("stripe", Some("stripe")), ("mirror", Some("mirror"))] {
-        let origin = LargeOrigin::start(content)?;
-        let disks =
-            ["one", "two"].map(|name| Disk::make(kit.scratch(), name, Size { bytes: 2 << 30, ..DISK }));
-        let [one, two] = disks;
-        let disks = [one?, two?];
-        let _throttle = Throttle::hold(&disks, SLOW_BYTES_PER_S)?;
-        let folders: Vec<PathBuf> = disks.iter().map(|disk| disk.folder().join("cache")).collect();
-        for folder in &folders {
-            fs::create_dir(folder)?;
-        }
-        let who = Who::Larder { name: LARDER, program: kit.larder.clone() };
-        let contender = match layout {
-            Some(layout) => start(kit, &origin, &who, &folders, layout)?,
-            None => larder::site(&kit.larder, &kit.setup(origin.address), name, "cache = \"off\"")?,
-        };
-        let mut requests = Vec::new();
-        for _ in 0..SLOW_REQUESTS {
-            let before = origin.sent();
-            let took =
-                client::download(contender.address, (&format!("/slow/{bytes}"), bytes), None, content)?;
-            let sent = origin.sent() - before;
-            requests.push((mb_per_s(bytes, took), mb(bytes.saturating_sub(sent))));
-            drained(&contender)?;
-            if sent == 0 {
-                break;
-            }
-        }
-        println!("two slow disks, {name}: {requests:.0?}");
-        rows.push(Slow { name, requests });
-    }
-    Ok(Some(rows))
-}
-
-/// Waits until nothing waits to be written any more.
+/// Waits until nothing is written any more, nor fetched. Between a client's fetch and the one behind it there is a moment in which
+/// neither is seen, so that it has to be quiet twice.
 #[expect(clippy::disallowed_methods, reason = "no worker here: a tool that waits for other programs")]
 fn drained(contender: &Contender) -> Result<()> {
     let Some(admin) = contender.admin else { return Ok(()) };
     let began = Instant::now();
-    // Without disks there is no such figure.
-    while metric::told(admin, "larder_disk_queued_bytes").unwrap_or(0) > 0 {
+    let mut quiet = 0;
+    while quiet < 2 {
         ensure!(began.elapsed() < DRAIN_MAX, "the disk does not come to an end");
         std::thread::sleep(Duration::from_millis(20));
+        // Without disks there is no such figure.
+        let is_busy = |name: &str| metric::told(admin, name).unwrap_or(0) > 0;
+        let is_quiet = !is_busy("larder_origin_in_flight") && !is_busy("larder_disk_queued_bytes");
+        quiet = if is_quiet { quiet + 1 } else { 0 };
     }
     Ok(())
 }

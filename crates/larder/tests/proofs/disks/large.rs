@@ -3,9 +3,11 @@
 //!
 //! The disk is held to a pace by the kernel, which takes root and cgroup v1; else the test says so and is done.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use larder_testkit::origin::{Answer, Origin};
+use tempfile::TempDir;
 
 use super::mounted::{Mounted, skip};
 use super::throttle::{Throttle, Way};
@@ -32,26 +34,45 @@ fn length(range: &str) -> u64 {
     last + 1 - first.parse::<u64>().unwrap()
 }
 
+/// An origin with one large body, and the config of a larder with a small memory and a disk.
+struct Site {
+    origin: Origin,
+    config: PathBuf,
+    log: PathBuf,
+    _folders: [TempDir; 2],
+}
+
+impl Site {
+    fn with_disk(disk: &Mounted) -> Self {
+        let answer = Answer {
+            ranges: true,
+            ..answer_of(&["Cache-Control: max-age=3600", "ETag: \"v1\"", "Accept-Ranges: bytes"], BODY_BYTES)
+        };
+        let origin = Origin::simple(vec![script(TARGET, answer)]).unwrap();
+        let (folder, _) = written("");
+        let (log, path) = (folder.path().join("access.log"), disk.path().join("disk"));
+        let text = config(
+            &origin.url(),
+            "workers = 1",
+            &format!(
+                "[stores.default]\nmemory = \"8MiB\"\nmax_object = \"32MiB\"\ndisks = [{{ path = {path:?}, size = \"40MiB\" }}]\n[log]\naccess = {log:?}\n"
+            ),
+        );
+        let (config_folder, config) = written(&text);
+        Self { origin, config, log, _folders: [folder, config_folder] }
+    }
+}
+
+async fn is_written(larder: &Process) -> bool {
+    larder.metrics().await.sum("larder_disk_queued_bytes") == 0
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_slow_disk_has_of_a_large_body_is_completed_by_later_requests() {
     let Some(disk) = Mounted::ext4("errors=continue") else { return skip("an ext4 cannot be mounted") };
     let Some(device) = disk.device_number() else { return skip("its device has no number") };
-    let answer = Answer {
-        ranges: true,
-        ..answer_of(&["Cache-Control: max-age=3600", "ETag: \"v1\"", "Accept-Ranges: bytes"], BODY_BYTES)
-    };
-    let origin = Origin::simple(vec![script(TARGET, answer)]).unwrap();
-    let (folder, _) = written("");
-    let (log, path) = (folder.path().join("access.log"), disk.path().join("disk"));
-    let text = config(
-        &origin.url(),
-        "workers = 1",
-        &format!(
-            "[stores.default]\nmemory = \"8MiB\"\nmax_object = \"32MiB\"\ndisks = [{{ path = {path:?}, size = \"40MiB\" }}]\n[log]\naccess = {log:?}\n"
-        ),
-    );
-    let (_config_folder, config) = written(&text);
-    let mut larder = Process::run_config(&config).await;
+    let site = Site::with_disk(&disk);
+    let mut larder = Process::run_config(&site.config).await;
     let Some(throttle) = Throttle::hold(&device, Way::Writes, WRITES_PER_S) else { return };
     let began = Instant::now();
     let first = within("the first answer", get(larder.addr, TARGET)).await;
@@ -72,18 +93,15 @@ async fn what_a_slow_disk_has_of_a_large_body_is_completed_by_later_requests() {
     let told = String::from_utf8(get(larder.admin, &url).await.body).unwrap();
     assert!(told.contains("did not keep up"), "{told}");
     until("the line is there", async || {
-        let log = std::fs::read_to_string(&log).unwrap_or_default();
+        let log = std::fs::read_to_string(&site.log).unwrap_or_default();
         log.contains(r#""larder.cache.stored":false,"larder.cache.not_stored":"queue-full""#)
     })
     .await;
 
-    until("what the disk has is written", async || {
-        larder.metrics().await.sum("larder_disk_queued_bytes") == 0
-    })
-    .await;
+    until("what the disk has is written", async || is_written(&larder).await).await;
     larder.signal(Signal::KILL);
     larder.gone().await;
-    let larder = Process::run_config(&config).await;
+    let larder = Process::run_config(&site.config).await;
     // A range of what is there, and then the rest.
     let range = asking(TARGET).field("Range", "bytes=1000-300000");
     let part = within("a range", connect(larder.addr).await.exchange(&range)).await.unwrap();
@@ -95,10 +113,59 @@ async fn what_a_slow_disk_has_of_a_large_body_is_completed_by_later_requests() {
     let third = within("the third answer", get(larder.addr, TARGET)).await;
     assert_whole(&third, TARGET, BODY_BYTES);
     assert!(cache_status(&third).contains("; hit"), "{third}");
-    let asked = asked(&origin);
+    let asked = asked(&site.origin);
     let ranges: Vec<&str> = asked.iter().filter_map(|(range, _)| range.as_deref()).collect();
     assert!(asked[0].0.is_none() && asked.len() == 1 + ranges.len() && !ranges.is_empty(), "{asked:?}");
     assert!(asked[1..].iter().all(|(_, is_tagged)| *is_tagged), "{asked:?}");
     let fetched: u64 = ranges.iter().map(|range| length(range)).sum();
     assert!(fetched <= BODY_BYTES - (8 << 20), "{fetched} bytes again: {ranges:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_slow_disk_lacks_of_a_body_that_is_asked_for_again_is_fetched_behind_it() {
+    let Some(disk) = Mounted::ext4("errors=continue") else { return skip("an ext4 cannot be mounted") };
+    let Some(device) = disk.device_number() else { return skip("its device has no number") };
+    let site = Site::with_disk(&disk);
+    let larder = Process::run_config(&site.config).await;
+    let Some(throttle) = Throttle::hold(&device, Way::Writes, 2 * WRITES_PER_S) else { return };
+    let behind =
+        async || larder.metrics().await.value("larder_refreshes_total{kind=\"gaps\"}").unwrap_or_default();
+    let first = within("the first answer", get(larder.addr, TARGET)).await;
+    assert_whole(&first, TARGET, BODY_BYTES);
+    let metrics = larder.metrics().await;
+    if metrics.sum("larder_disk_written_bytes_total") > BODY_BYTES / 2 {
+        return skip("the throttle does not hold");
+    }
+    // The first request may have been the last.
+    until("the origin has sent all", async || larder.metrics().await.sum("larder_origin_in_flight") == 0)
+        .await;
+    assert_eq!((behind().await, site.origin.log().all().len()), (0.0, 1));
+
+    let second = within("the second answer", get(larder.addr, TARGET)).await;
+    assert_whole(&second, TARGET, BODY_BYTES);
+    assert!(cache_status(&second).contains("fwd=partial"), "{second}");
+    until("the rest is fetched behind it", async || behind().await > 0.0).await;
+    // Nobody waits for the disk but that fetch: at 4 MB/s it takes some seconds.
+    let began = Instant::now();
+    until("nothing is under way", async || {
+        larder.metrics().await.sum("larder_origin_in_flight") == 0 && is_written(&larder).await
+    })
+    .await;
+    println!("{:?} for the rest", began.elapsed());
+    let sent = site.origin.log().all().len();
+    let third = within("the third answer", get(larder.addr, TARGET)).await;
+    assert_whole(&third, TARGET, BODY_BYTES);
+    assert!(cache_status(&third).contains("; hit"), "{third}");
+    assert_eq!(
+        (behind().await, site.origin.log().all().len()),
+        (1.0, sent),
+        "each client causes one at most"
+    );
+    drop(throttle);
+    // Every byte that the disk took was asked for once more at most.
+    let asked = asked(&site.origin);
+    assert!(
+        asked[0].0.is_none() && asked[1..].iter().all(|(range, is_tagged)| range.is_some() && *is_tagged),
+        "{asked:?}"
+    );
 }

@@ -1,0 +1,97 @@
+//! What a disk did not keep up with when a body was completed for a client, fetched once more behind it.
+//!
+//! In: a fetch for the gaps of a body, of which some are left. Out: one more for those, at most, with nobody to be kept waiting:
+//! the disk sets its pace. A body that is asked for once only is not fetched twice for the store's sake, so the fetch that
+//! leaves the first gaps is followed by none; nor is the one behind, whatever clients join it. So each request of a client
+//! causes one at most.
+
+use std::sync::Arc;
+
+use larder_cache::Validity;
+use larder_http::message::RequestHead;
+use larder_store::{CacheKey, StoredResponse};
+use tokio::sync::oneshot;
+
+use super::{Candidates, Job};
+use crate::background::Place;
+use crate::collapse::{FlightGuard, Seat, Trip};
+use crate::exchange::RefreshKind;
+
+/// A fetch that may follow another.
+pub(super) struct Behind {
+    job: Job,
+    key: CacheKey,
+    request: Arc<RequestHead>,
+}
+
+impl Behind {
+    /// What follows a fetch for a client that others may share; nothing follows one that is behind another.
+    pub(super) fn after(job: &Job, guard: &FlightGuard) -> Option<Self> {
+        if job.is_behind || !guard.is_shared() {
+            return None;
+        }
+        let (leader, _) = oneshot::channel();
+        let next = Job {
+            worker: Arc::clone(&job.worker),
+            furnished: Arc::clone(&job.furnished),
+            settings: Arc::clone(&job.settings),
+            origin: job.origin,
+            hop: job.hop,
+            affinity: job.affinity,
+            orphan_time: job.orphan_time,
+            content: job.content.clone(),
+            offered: Candidates::default(),
+            before: None,
+            seldom: false,
+            completing: None,
+            is_behind: true,
+            leader,
+        };
+        Some(Self {
+            job: next.in_background(),
+            key: guard.key().clone(),
+            request: Arc::clone(guard.request()),
+        })
+    }
+
+    /// Begins it for what `part` lacks, unless somebody else is at it, the origin has no time for it, or the part is not there
+    /// any more. It is under way as long as the place is held.
+    pub(super) fn begin(self, part: Arc<StoredResponse>) -> Option<(Job, FlightGuard, Place)> {
+        let Self { job, key, request } = self;
+        let proxy = &job.worker.proxy;
+        let gap = part.head.part.as_ref()?.gap(part.body.length())?;
+        if !larder_cache::may_refresh_with(&request, &part.head, &job.settings.policy)
+            || !job.furnished.has_prospect(job.origin)
+        {
+            return None;
+        }
+        let Some(place) = proxy.background.place() else {
+            job.worker.metrics.refresh_put_off();
+            return None;
+        };
+        let now = proxy.clock.now();
+        let trip = Trip {
+            key: &key,
+            rule: Arc::as_ptr(&job.settings).addr(),
+            request: &request,
+            expected: Some(part.head.vary.names().clone()),
+            wants_content: true,
+            number: proxy.numbering.current(),
+            arrived: proxy.numbering.current(),
+            begun: now,
+        };
+        let of_parts = key.of_parts();
+        let is_there = || {
+            let is_good = proxy.numbering.validity(&of_parts, &part) == Validity::Good;
+            let mut stores = job.settings.stores();
+            is_good
+                && stores.any(|(store, _)| {
+                    let (parts, _) = store.responses(&of_parts, now.monotonic);
+                    parts.iter().any(|other| other.is_same(&part))
+                })
+        };
+        let Seat::Lead(guard, _) = proxy.flights.board(trip, |_| true, is_there) else { return None };
+        job.worker.metrics.refreshed(&RefreshKind::Gaps);
+        Some((Job { completing: Some((part, gap)), ..job }, guard, place))
+    }
+}
