@@ -109,7 +109,7 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
                 }
                 None => {
                     if publish(growing, bytes, &around).await.is_err() {
-                        return abandoned(growing);
+                        return abandoned(growing, commit);
                     }
                     continue;
                 }
@@ -117,7 +117,7 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
             None => {
                 let next = tokio::time::timeout(LOOK_EVERY, next_data(&mut stream, &mut trailers)).await;
                 if looking.is_abandoned(growing, &around) {
-                    return abandoned(growing);
+                    return abandoned(growing, commit);
                 }
                 match next {
                     Ok(next) => next,
@@ -140,11 +140,11 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
                 if let Some(before) = held.replace(bytes)
                     && publish(growing, before, &around).await.is_err()
                 {
-                    return abandoned(growing);
+                    return abandoned(growing, commit);
                 }
                 // A disk that is slower than the origin may set the pace: then this goes on for long without ever being idle.
                 if looking.is_due() && looking.is_abandoned(growing, &around) {
-                    return abandoned(growing);
+                    return abandoned(growing, commit);
                 }
             }
             Some(Err(error)) => {
@@ -152,7 +152,11 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
                 if let Some(bytes) = held.take() {
                     let _ = publish(growing, bytes, &around).await;
                 }
-                growing.abort(error);
+                match error {
+                    // Nobody knows what it was.
+                    BodyError::Framing => growing.abort(error),
+                    _ => growing.give_up(error, commit),
+                }
                 return Filled::Broken(error);
             }
             None => return finished(growing, (held, trailers), commit).await,
@@ -194,12 +198,15 @@ async fn finished(
         Ok(Finished::Whole(_)) => Filled::Kept,
         Ok(Finished::Part { .. }) => Filled::InPart,
         Ok(Finished::Passed) => Filled::Passed,
-        Err(PushError::NoReaders) => abandoned(growing),
+        Err(PushError::NoReaders) => {
+            growing.abort(BodyError::Lost);
+            Filled::Abandoned
+        }
     }
 }
 
-fn abandoned(growing: &Growing) -> Filled {
-    growing.abort(BodyError::Lost);
+fn abandoned(growing: &Growing, commit: impl FnOnce(&Finished)) -> Filled {
+    growing.give_up(BodyError::Lost, commit);
     Filled::Abandoned
 }
 

@@ -3,12 +3,13 @@
 //! In: a fetch for the gaps of a body, of which some are left. Out: one more for those, at most, with nobody to be kept waiting:
 //! the disk sets its pace. A body that is asked for once only is not fetched twice for the store's sake, so the fetch that
 //! leaves the first gaps is followed by none; nor is the one behind, whatever clients join it. So each request of a client
-//! causes one at most.
+//! causes one at most. One that the origin answered with everything is followed by none either: the next would be as well.
 
 use std::sync::Arc;
 
 use larder_cache::Validity;
 use larder_http::message::RequestHead;
+use larder_observe::CacheId;
 use larder_store::{CacheKey, StoredResponse};
 use tokio::sync::oneshot;
 
@@ -16,6 +17,10 @@ use super::{Candidates, Job};
 use crate::background::Place;
 use crate::collapse::{FlightGuard, Seat, Trip};
 use crate::exchange::RefreshKind;
+use crate::fetch;
+
+/// What is stored of a body with gaps, and in which store.
+pub(super) type KeptPart = (Arc<StoredResponse>, CacheId);
 
 /// A fetch that may follow another.
 pub(super) struct Behind {
@@ -47,28 +52,24 @@ impl Behind {
             is_behind: true,
             leader,
         };
-        Some(Self {
-            job: next.in_background(),
-            key: guard.key().clone(),
-            request: Arc::clone(guard.request()),
-        })
+        let request = Arc::new(fetch::for_refresh(guard.request(), None));
+        Some(Self { job: next.in_background(), key: guard.key().clone(), request })
     }
 
-    /// Begins it for what `part` lacks, unless somebody else is at it, the origin has no time for it, or the part is not there
-    /// any more. It is under way as long as the place is held.
-    pub(super) fn begin(self, part: Arc<StoredResponse>) -> Option<(Job, FlightGuard, Place)> {
+    /// Begins it for what `part` lacks, unless somebody else is at it, the origin has no time for it, the part is not there
+    /// any more, or a reload has replaced the plan. It is under way as long as the place is held.
+    pub(super) fn begin(self, (part, store): KeptPart) -> Option<(Job, FlightGuard, Place)> {
         let Self { job, key, request } = self;
         let proxy = &job.worker.proxy;
+        let is_in_force = Arc::ptr_eq(&job.worker.furnished.load(), &job.furnished);
         let gap = part.head.part.as_ref()?.gap(part.body.length())?;
-        if !larder_cache::may_refresh_with(&request, &part.head, &job.settings.policy)
+        if !is_in_force
+            || !larder_cache::may_refresh_with(&request, &part.head, &job.settings.policy)
             || !job.furnished.has_prospect(job.origin)
         {
             return None;
         }
-        let Some(place) = proxy.background.place() else {
-            job.worker.metrics.refresh_put_off();
-            return None;
-        };
+        let place = proxy.background.place_for_gaps(store)?;
         let now = proxy.clock.now();
         let trip = Trip {
             key: &key,
@@ -82,7 +83,8 @@ impl Behind {
         };
         let of_parts = key.of_parts();
         let is_there = || {
-            let is_good = proxy.numbering.validity(&of_parts, &part) == Validity::Good;
+            let is_good =
+                proxy.numbering.validity(&of_parts, &part) == Validity::Good && part.body.is_there();
             let mut stores = job.settings.stores();
             is_good
                 && stores.any(|(store, _)| {

@@ -38,7 +38,7 @@ use crate::proxy::{Furnished, Worker};
 use crate::settings::RuleSettings;
 use complete::is_same_whole;
 use confirm::{confirm, update_by_head};
-use gaps::Behind;
+use gaps::{Behind, KeptPart};
 use receive::pass;
 pub(crate) use receive::{judge, receive};
 
@@ -69,11 +69,18 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// Whether it is for gaps that nobody is waiting for: then the whole is not asked for in their place.
+    fn is_unwanted(&self, guard: &FlightGuard) -> bool {
+        self.is_behind && guard.waiters() == 0
+    }
+
     /// The same with nobody who waits for it.
     pub(crate) fn in_background(self) -> Self {
         let orphan_time = self.orphan_time.saturating_mul(ORPHAN_TIMES);
         let hop = Hop { is_waiting: false, takes_trailers: false, ..self.hop };
-        Self { orphan_time, hop, ..self }
+        // No client is to meet the server that it has met before.
+        let affinity = Affinity { server: None, ..self.affinity };
+        Self { orphan_time, hop, affinity, ..self }
     }
 }
 
@@ -249,7 +256,7 @@ pub(crate) async fn fly(job: Job, guard: FlightGuard) {
 }
 
 /// Gives back what it kept of a body that it was to complete, where that is not all of it.
-async fn fly_once(mut job: Job, mut guard: FlightGuard) -> Option<Arc<StoredResponse>> {
+async fn fly_once(mut job: Job, mut guard: FlightGuard) -> Option<KeptPart> {
     let orphan_time = job.orphan_time;
     // What may stand in for the origin, whatever it is offered in the end.
     let stood = job.offered.selected.clone();
@@ -289,6 +296,7 @@ async fn fly_once(mut job: Job, mut guard: FlightGuard) -> Option<Arc<StoredResp
                         Some(seeded) => {
                             return receive::receive_gaps(job, guard, &part, (status, seeded), times).await;
                         }
+                        None if job.is_unwanted(&guard) => return None,
                         // It went meanwhile, or the whole is not to be stored: once more, for all of it.
                         None => continue,
                     }
@@ -300,7 +308,17 @@ async fn fly_once(mut job: Job, mut guard: FlightGuard) -> Option<Arc<StoredResp
                 // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
                 StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
                     job.settings.remove(&guard.key().of_parts(), &part);
+                    if job.is_unwanted(&guard) {
+                        return None;
+                    }
                     continue;
+                }
+                status if job.is_unwanted(&guard) => {
+                    // Of something else as well.
+                    if status == StatusCode::OK {
+                        job.settings.remove(&guard.key().of_parts(), &part);
+                    }
+                    return None;
                 }
                 _ => {}
             }

@@ -16,6 +16,7 @@ use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Finished, Growing, StoredResponse};
 use tokio::sync::oneshot;
 
+use super::gaps::KeptPart;
 use super::keep::Keeper;
 use super::{Flown, Job, Kept, Share};
 use crate::collapse::{FlightGuard, Landing, Phase, Verdict};
@@ -86,11 +87,14 @@ pub(super) async fn receive_gaps(
     part: &StoredResponse,
     (forward_status, (growing, answer)): (StatusCode, (Arc<Growing>, OriginResponse)),
     times: ExchangeTimes,
-) -> Option<Arc<StoredResponse>> {
+) -> Option<KeptPart> {
     let (settings, key) = (Arc::clone(&job.settings), guard.key().of_parts());
     let landed = land(job, guard, forward_status, (answer, Some(growing)), times).await;
     end_misfit(&settings, &key, part, landed.as_ref());
-    landed?.part
+    let Landed { filled, part } = landed?;
+    // An origin that knows no ranges would send everything once more.
+    let is_left = matches!(filled, Filled::InPart) && forward_status == StatusCode::PARTIAL_CONTENT;
+    part.filter(|_| is_left)
 }
 
 /// A part that was not what it said: the next request shall not be completed from it again.
@@ -125,7 +129,7 @@ pub(crate) fn judge(
 struct Landed {
     filled: Filled,
     /// What is stored of it, where that is not all.
-    part: Option<Arc<StoredResponse>>,
+    part: Option<KeptPart>,
 }
 
 async fn land(
@@ -227,7 +231,8 @@ async fn land(
         match finished {
             Finished::Whole(body) => settled(keeper.keep(Arc::clone(&head), Arc::clone(body), room)),
             Finished::Part { body, runs, complete } => {
-                part = keeper.keep_runs(&head, body, (runs, *complete));
+                let kept = keeper.keep_runs(&head, body, (runs, *complete));
+                part = kept.map(|kept| (kept, store_id));
             }
             Finished::Passed => {}
         }

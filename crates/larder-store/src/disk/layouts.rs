@@ -63,9 +63,9 @@ impl Disk {
         self.shared.queue.await_room(waker);
     }
 
-    /// Whether a good part of what may wait has been written.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.shared.queue.is_drained()
+    /// Whether what waits is no more than one of so many parts of what may.
+    pub(crate) fn is_drained(&self, parts: u64) -> bool {
+        self.shared.queue.is_drained(parts)
     }
 
     /// Reads that wait for the disk.

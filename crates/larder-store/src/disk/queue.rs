@@ -26,8 +26,6 @@ const OWN_BYTES: u64 = 8 << 20;
 const AGAIN_BYTES_MAX: u64 = 1 << 20;
 /// Bytes beyond those of records whose pieces were taken: the last piece must not be what keeps the body out.
 const LISTS_BYTES_MAX: u64 = 2 << 20;
-/// Of what may wait, the part that is left when a disk that did not keep up is asked again.
-const DRAINED_PART: u64 = 2;
 /// What a job takes beside its bytes: key and handles.
 pub(super) const JOB_BYTES: u64 = 512;
 
@@ -141,10 +139,10 @@ impl Queue {
         }
     }
 
-    /// Whether a good part of what may wait has been written.
-    pub(super) fn is_drained(&self) -> bool {
+    /// Whether what waits is no more than one of so many parts of what may.
+    pub(super) fn is_drained(&self, parts: u64) -> bool {
         let state = self.state.lock();
-        state.bytes <= state.borrowing.max_bytes(OWN_BYTES) / DRAINED_PART
+        state.bytes <= state.borrowing.max_bytes(OWN_BYTES) / parts.max(1)
     }
 
     /// Puts in what was admitted; gives it back where nobody takes it out any more.

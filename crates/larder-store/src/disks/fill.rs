@@ -150,9 +150,9 @@ impl DiskFill {
         turns.filter_map(|disk| self.disks.disk(*disk)).for_each(|disk| disk.await_room(waker));
     }
 
-    /// Whether a good part of what waited has been written.
-    pub(crate) fn is_drained(&self) -> bool {
-        let is_drained = |disk: &usize| self.disks.disk(*disk).is_none_or(|disk| disk.is_drained());
+    /// Whether what waits is no more than one of so many parts of what may.
+    pub(crate) fn is_drained(&self, parts: u64) -> bool {
+        let is_drained = |disk: &usize| self.disks.disk(*disk).is_none_or(|disk| disk.is_drained(parts));
         self.copies.iter().all(|copy| copy.turns.iter().any(is_drained))
     }
 

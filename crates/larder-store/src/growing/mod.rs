@@ -386,6 +386,9 @@ impl Growing {
 
     /// Whether bytes that come now may be kept, readers or none.
     pub fn may_keep_more(&self) -> bool {
+        if self.spill.lock().as_ref().is_some_and(Spill::is_over) {
+            return false;
+        }
         matches!(self.state.lock().mode, Mode::Keeping { .. } | Mode::Gaps { .. })
     }
 
@@ -462,7 +465,7 @@ impl Growing {
         let finished = match state.take_kept(self.store.memory(), spilled) {
             Taken::Whole(body) => Finished::Whole(body),
             Taken::Some(body) => {
-                let (runs, complete) = (state.runs(), state.length);
+                let (runs, complete) = (state.runs(state.length), state.length);
                 Finished::Part { body, runs, complete }
             }
             Taken::Nothing => Finished::Passed,
@@ -480,10 +483,32 @@ impl Growing {
     /// The body broke: readers are cut after what had come, nothing is kept.
     pub fn abort(&self, error: BodyError) {
         *self.spill.lock() = None;
+        self.cut(error, |_| ());
+    }
+
+    /// The same, but what disks have of it is kept: `commit` gets that, if there is any. Only of a body whose length is known, and
+    /// that can be completed later (RFC 9111 3.3).
+    pub fn give_up(&self, error: BodyError, commit: impl FnOnce(&Finished)) {
+        let spill = self.spill.lock().take();
+        let kept = self.declared.filter(|_| self.may_have_gaps()).and_then(|complete| {
+            let body = spill.filter(Spill::may_have_gaps)?.finish(self.store.memory())?;
+            Some((Arc::new(body), complete))
+        });
+        self.cut(error, |state| {
+            if let Some((body, complete)) = kept
+                && matches!(state.mode, Mode::Keeping { .. } | Mode::Gaps { .. })
+            {
+                commit(&Finished::Part { body, runs: state.runs(complete), complete });
+            }
+        });
+    }
+
+    fn cut(&self, error: BodyError, before: impl FnOnce(&State)) {
         let mut state = self.state.lock();
         if state.ended {
             return;
         }
+        before(&state);
         state.ended = true;
         let lost = Mode::Broken { error, _room: None };
         if let Mode::Keeping { room } | Mode::Gaps { room } | Mode::Passing { room: Some(room) } =

@@ -23,6 +23,12 @@ use crate::stored::StoredBody;
 /// came.
 pub(super) const SPILL_ROOM_BYTES: u64 = 3 * PIECE_BYTES as u64;
 
+/// Of what may wait, the part that is left when a disk that did not keep up is asked again.
+const DRAINED_PART: u64 = 2;
+/// Of what may wait, the part that a body takes which nobody reads. Less than the one above, or it would keep others from
+/// being asked for again.
+const UNREAD_PART: u64 = 4;
+
 /// Where a piece lies that has left memory.
 #[derive(Clone)]
 pub(super) enum Place {
@@ -56,7 +62,9 @@ enum Target {
 pub(super) struct Spill {
     target: Target,
     open: Vec<u8>,
-    /// A piece that waits to be handed over.
+    /// Bytes of the open piece, where it will be left out and is not copied.
+    not_copied: Option<usize>,
+    /// A piece that waits to be handed over; without its bytes where they were not copied.
     full: Option<Bytes>,
     /// Which piece is open, or full.
     number: usize,
@@ -96,7 +104,7 @@ impl Spill {
 
     fn of(target: Target) -> Self {
         let open = Vec::with_capacity(PIECE_BYTES);
-        Self { target, open, full: None, number: 0, is_leaving_out: false, is_over: false }
+        Self { target, open, not_copied: None, full: None, number: 0, is_leaving_out: false, is_over: false }
     }
 
     /// What comes now is of the piece of this number; nothing is open.
@@ -106,15 +114,20 @@ impl Spill {
 
     /// Bytes that the open piece has, and may still take.
     pub(super) fn open_bytes(&self) -> (usize, usize) {
-        (self.open.len(), PIECE_BYTES - self.open.len())
+        let has = self.not_copied.unwrap_or(self.open.len());
+        (has, PIECE_BYTES - has)
     }
 
     /// Adds bytes to the open piece, no more than it may take.
     pub(super) fn add(&mut self, bytes: &[u8]) {
-        debug_assert!(
-            self.full.is_none() && bytes.len() <= PIECE_BYTES - self.open.len(),
-            "a piece at a time"
-        );
+        debug_assert!(self.full.is_none() && bytes.len() <= self.open_bytes().1, "a piece at a time");
+        if let Some(has) = &mut self.not_copied {
+            *has += bytes.len();
+            if *has >= PIECE_BYTES {
+                self.full = Some(Bytes::new());
+            }
+            return;
+        }
         self.open.extend_from_slice(bytes);
         if self.open.len() >= PIECE_BYTES {
             self.full = Some(Bytes::from(std::mem::replace(&mut self.open, Vec::with_capacity(PIECE_BYTES))));
@@ -123,7 +136,9 @@ impl Spill {
 
     /// The body has ended: the open piece is as long as it is.
     pub(super) fn close_piece(&mut self) {
-        if !self.open.is_empty() {
+        if self.not_copied.is_some_and(|has| has > 0) {
+            self.full = Some(Bytes::new());
+        } else if !self.open.is_empty() {
             // It takes no more memory than it has bytes.
             self.open.shrink_to_fit();
             self.full = Some(Bytes::from(std::mem::take(&mut self.open)));
@@ -136,18 +151,40 @@ impl Spill {
     }
 
     /// Hands the full piece over, without waiting. Evicts where that makes room: not to be called under a lock of memory's.
-    pub(super) fn hand_over(&mut self) -> Handed {
-        let is_kept_back = match &self.target {
-            Target::Disks(fill) => self.is_over || (self.is_leaving_out && !fill.is_drained()),
-            Target::File(_) => false,
-        };
-        if is_kept_back {
+    /// Where nobody reads the body, the disks' queues are left to those that somebody reads.
+    pub(super) fn hand_over(&mut self, is_read: bool) -> Handed {
+        if self.is_open_left_out() || self.is_kept_back() || !(is_read || self.is_room_plenty()) {
             return Handed::Full;
         }
         match self.try_hand_over() {
-            Handed::Full if self.make_room() => self.try_hand_over(),
+            Handed::Full if is_read && self.make_room() => self.try_hand_over(),
             handed => handed,
         }
+    }
+
+    /// Whether nothing is handed over at this moment.
+    pub(super) fn is_kept_back(&self) -> bool {
+        match &self.target {
+            Target::Disks(fill) => self.is_over || (self.is_leaving_out && !fill.is_drained(DRAINED_PART)),
+            Target::File(_) => false,
+        }
+    }
+
+    fn is_room_plenty(&self) -> bool {
+        match &self.target {
+            Target::Disks(fill) => fill.is_drained(UNREAD_PART),
+            Target::File(_) => true,
+        }
+    }
+
+    /// The piece that is open, and empty, will be left out.
+    pub(super) fn leave_out_open(&mut self) {
+        self.not_copied = Some(0);
+    }
+
+    /// Whether the piece that is open, or full, will be left out.
+    pub(super) fn is_open_left_out(&self) -> bool {
+        self.not_copied.is_some()
     }
 
     fn try_hand_over(&mut self) -> Handed {
@@ -176,6 +213,7 @@ impl Spill {
 
     fn next(&mut self) {
         self.full = None;
+        self.not_copied = None;
         self.number += 1;
     }
 

@@ -36,6 +36,17 @@ const GAPS_FROM_BYTES: u64 = 4 * 1024 * 1024;
 /// Gaps of one body; beyond them nothing more of it is kept.
 const GAPS_MAX: usize = 128;
 
+/// Fewer bytes are copied out of the buffer that they came in, since they would keep all of it.
+const COPY_BELOW_BYTES: usize = 16 * 1024;
+
+/// Bytes that stay in memory until their piece is handed over, and readers have them.
+fn for_a_while(bytes: &Bytes) -> Bytes {
+    match bytes.len() < COPY_BELOW_BYTES {
+        true => Bytes::copy_from_slice(bytes),
+        false => bytes.clone(),
+    }
+}
+
 /// Whether these runs of a body of `complete` bytes are such as can be filled up where they lie ([`Growing::complete`]).
 pub fn are_whole_pieces(runs: impl Iterator<Item = Range<u64>>, complete: u64) -> bool {
     numbers(runs, complete).is_some()
@@ -105,7 +116,7 @@ impl Growing {
             if bytes.is_empty() {
                 return Ok(());
             }
-            let Some((_, room)) = self.spill.lock().as_ref().map(Spill::open_bytes) else {
+            let Some(room) = self.spill.lock().as_mut().map(|spill| self.open_room(spill)) else {
                 // Given up meanwhile.
                 return self.push_passing(bytes).await;
             };
@@ -113,12 +124,27 @@ impl Growing {
             std::future::poll_fn(|cx| self.poll_window(cx, now.len() as u64)).await;
             let wakers = {
                 let mut state = self.state.lock();
-                state.add(Bytes::copy_from_slice(&now));
+                state.add(for_a_while(&now));
                 state.signal()
             };
             wakers.into_iter().for_each(Waker::wake);
             self.spill.lock().iter_mut().for_each(|spill| spill.add(&now));
         }
+    }
+
+    /// Bytes that the open piece may still take. One that would be left out if it were full now is not even copied, where a
+    /// reader is short of bytes already.
+    fn open_room(&self, spill: &mut Spill) -> usize {
+        let (has, room) = spill.open_bytes();
+        if has == 0 && spill.is_kept_back() && (spill.is_over() || self.state.lock().is_short(SHORT_BYTES)) {
+            spill.leave_out_open();
+        }
+        room
+    }
+
+    /// Whether it may be kept with gaps.
+    pub(super) fn may_have_gaps(&self) -> bool {
+        self.may_have_gaps && self.declared.is_none_or(|declared| declared >= GAPS_FROM_BYTES)
     }
 
     /// Adds bytes of a body that passes. Where it went on from a part, they go between the pieces of that.
@@ -184,12 +210,13 @@ impl Growing {
         let mut guard = self.spill.lock();
         let Some(spill) = guard.as_mut() else { return Some(()) };
         let Some(number) = spill.waits() else { return Some(()) };
-        let mut handed = spill.hand_over();
+        let is_read = || !self.state.lock().readers.is_empty();
+        let mut handed = spill.hand_over(is_read());
         if let (Handed::Full, Some(cx)) = (&handed, cx) {
             // Asked for before the last look, so that nothing that comes in between is missed.
             spill.await_room(cx.waker());
             self.state.lock().producer = Some(cx.waker().clone());
-            handed = spill.hand_over();
+            handed = spill.hand_over(is_read());
         }
         match handed {
             Handed::Taken(piece) => {
@@ -206,7 +233,8 @@ impl Growing {
                 Some(())
             }
             Handed::Full => {
-                let must_go_on = spill.is_over() || self.state.lock().is_short(SHORT_BYTES);
+                let must_go_on =
+                    spill.is_open_left_out() || spill.is_over() || self.state.lock().is_short(SHORT_BYTES);
                 must_go_on.then(|| {
                     let spill = guard.take();
                     drop(guard);
@@ -219,8 +247,7 @@ impl Growing {
     /// The full piece is not kept; where that is no use, nothing is.
     fn leave_out(&self, spill: Option<Spill>) {
         let Some(mut spill) = spill else { return };
-        let is_worth_it = self.declared.is_none_or(|declared| declared >= GAPS_FROM_BYTES);
-        if !(self.may_have_gaps && is_worth_it && spill.may_have_gaps()) {
+        if !(self.may_have_gaps() && spill.may_have_gaps()) {
             spill.give_up();
             self.outgrow(Loss::QueueFull);
             return;

@@ -200,12 +200,12 @@ impl State {
         before.zip(&self.spilled).filter(|(before, now)| *before && now.is_none()).count()
     }
 
-    /// Which bytes lie on disks, of a body that has come to its end.
-    pub(super) fn runs(&self) -> Vec<Range<u64>> {
+    /// Which bytes lie on disks, of a body of `complete` bytes.
+    pub(super) fn runs(&self, complete: u64) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for number in (0..self.spilled.len()).filter(|number| self.is_spilled(*number)) {
             let start = (number * PIECE_BYTES) as u64;
-            let end = self.length.min(start + PIECE_BYTES as u64);
+            let end = complete.min(start + PIECE_BYTES as u64);
             match runs.last_mut() {
                 Some(run) if run.end == start => run.end = end,
                 _ => runs.push(start..end),

@@ -300,6 +300,8 @@ async fn what_waits_is_borrowed_of_the_memory_and_no_more_than_a_quarter() {
     house.disks[0].hold_back(true);
     let content = content(BODY_BYTES * 4);
     let growing = house.growing(Some(content.len() as u64));
+    // Somebody who has bytes to read all the time.
+    let reader = growing.reader(None).unwrap();
     let before = house.store.usage().bytes;
     let mut pushed = Box::pin(async {
         for bytes in sent(&content) {
@@ -314,9 +316,90 @@ async fn what_waits_is_borrowed_of_the_memory_and_no_more_than_a_quarter() {
     house.disks[0].hold_back(false);
     pushed.await;
     assert!(growing.finish(None, |_| ()).await.unwrap().is_some());
-    drop(growing);
+    drop((growing, reader));
     house.settled();
     assert_eq!(house.store.usage().bytes, 0);
+}
+
+#[tokio::test]
+async fn what_disks_have_of_a_body_that_broke_is_kept_and_filled_up_later() {
+    for layout in [Layout::Single, Layout::Mirror, Layout::Stripe, Layout::Hash] {
+        for is_crowded in [false, true] {
+            let house = house(layout);
+            let content = content(BODY_BYTES);
+            let growing = house.growing(Some(BODY_BYTES as u64));
+            let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
+            for (number, bytes) in sent(&content.slice(..BODY_BYTES / 2)).enumerate() {
+                if number == 8 && is_crowded {
+                    house.crowd(true);
+                }
+                growing.push(bytes).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            let mut kept = None;
+            growing.give_up(BodyError::Cut, |finished| {
+                if let Finished::Part { body, runs, complete } = finished {
+                    kept = Some((Arc::clone(body), runs.clone(), *complete));
+                }
+            });
+            assert_eq!(reader.await.unwrap(), Err(BodyError::Cut), "its readers are cut all the same");
+            if is_crowded {
+                house.crowd(false);
+            }
+            let (body, runs, complete) = kept.unwrap();
+            assert_eq!((runs.len(), complete), (1, BODY_BYTES as u64), "{runs:?}");
+            assert!(is_crowded || runs[0].end >= (BODY_BYTES / 2 - PIECE_BYTES) as u64, "{runs:?}");
+            let (whole, missing) = split(&content, &runs);
+            assert!(read(&body).await == whole);
+            let again = Growing::complete(&house.store, &key(), &body, runs.into_iter(), complete).unwrap();
+            again.push(missing.into()).await.unwrap();
+            let whole = again.finish(None, |_| ()).await.unwrap().unwrap();
+            assert!(read(&whole).await == content, "{layout:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_what_cannot_be_completed_nothing_is_kept_when_it_breaks() {
+    for (declared, may_have_gaps) in [(None, true), (Some(BODY_BYTES), false), (Some(BODY_BYTES / 5), true)] {
+        let house = house(Layout::Single);
+        let declared = declared.map(|bytes| bytes as u64);
+        let growing = Growing::keep_for(&house.store, &key(), declared, (false, may_have_gaps)).unwrap();
+        growing.push(content(3 * PIECE_BYTES)).await.unwrap();
+        growing.give_up(BodyError::Cut, |finished| panic!("{finished:?}"));
+        assert!(growing.is_broken());
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_nobody_reads_leaves_room_in_the_queue() {
+    for layout in [Layout::Single, Layout::Mirror, Layout::Stripe, Layout::Hash] {
+        let house = house(layout);
+        house.disks.iter().for_each(|disk| disk.hold_back(true));
+        let content = content(BODY_BYTES * 2);
+        let growing = house.growing(Some(content.len() as u64));
+        let mut pushed = Box::pin(growing.push(content.clone()));
+        assert!(has_to_wait(pushed.as_mut()));
+        // Eight megabytes, and a quarter of the memory.
+        let may_wait = (8 << 20) + MEMORY_BYTES / 4;
+        for disk in &house.disks {
+            let queued = disk.usage().queued_bytes;
+            assert!(queued <= may_wait / 4 + 2 * PIECE_BYTES as u64, "{layout:?}: {queued}");
+        }
+        house.disks.iter().for_each(|disk| disk.hold_back(false));
+        pushed.await.unwrap();
+        assert!(growing.is_keeping(), "{layout:?}");
+    }
+}
+
+#[test]
+fn a_body_whose_disk_hangs_is_not_fetched_on_for_nobody() {
+    let house = house(Layout::Single);
+    let growing = house.growing(Some(BODY_BYTES as u64));
+    assert!(growing.may_keep_more());
+    // As after ten seconds of waiting.
+    growing.spill.lock().as_mut().unwrap().stop();
+    assert!(!growing.may_keep_more() && growing.is_keeping());
 }
 
 #[tokio::test]
