@@ -40,7 +40,8 @@ pub(super) fn report(root: &Path, rows: &[Row], slow: &Option<Vec<Slow>>) -> Res
             })).collect::<Vec<_>>(),
             "slow_disks": slow.iter().flatten().map(|row| json!({
                 "row": row.name,
-                "mb_per_s": rounded(&row.rates), "without_cache_mb_per_s": rounded(&row.without),
+                "mb_per_s": rounded(&row.held.with), "without_cache_mb_per_s": rounded(&row.held.without),
+                "free_mb_per_s": rounded(&row.free.with), "free_without_cache_mb_per_s": rounded(&row.free.without),
                 "found_mb": rounded(&row.found_mb),
             })).collect::<Vec<_>>(),
         }),
@@ -59,8 +60,8 @@ const HOW: &str = "Bodies of so many MB (10^6 bytes) under names that were not a
     of the body was found without the origin. Of the largest, held, the peers have one body only. Without a limit each body is asked for three times. \
     Memory of 256 MiB in front of one disk of 6 GiB that nothing holds back, an ext4 on a loop device with its image in memory, a new one for each size, \
     all of which is taken beforehand; nginx has its cache there. \"When what waited was written\" includes what is fetched behind a client. \
-    For the slow disks: bodies of 512 MB, two such disks held to 40 MB/s each by the kernel's block throttle; nine bodies for the first requests, in turns with \
-    nine without a cache, and another one that is asked for again and again; \"found\" is what the origin did not send. Every byte is checked. Servers share one core, origin and clients another.";
+    For the slow disks: bodies of 512 MB, two such disks held to 40 MB/s each by the kernel's block throttle; five bodies for the first requests of clients at each pace, in turns with \
+    five without a cache, and another one that is asked for again and again; \"found\" is what the origin did not send. Every byte is checked. Servers share one core, origin and clients another.";
 
 fn named(rows: &[Row]) -> impl Iterator<Item = &'static str> {
     [LARDER, BEFORE, NGINX].into_iter().filter(|name| rows.iter().any(|row| row.who == *name))
@@ -105,11 +106,13 @@ fn slow_table(slow: Option<&[Slow]>) -> String {
     let Some(slow) = slow else { return "No slow disks: this machine cannot hold them back.\n\n".to_owned() };
     let mut table = format!(
         "{SLOW_MB} MB on two disks held to 40 MB/s\n\n\
-         | | MB/s of first requests | without a cache | MB found by each further request for one body |\n|---|---|---|---|\n"
+         | | MB/s of first requests, held to 250 | without a cache | no limit | without a cache | MB found by each further request for one body |\n\
+         |---|---|---|---|---|---|\n"
     );
     for row in slow {
-        let (rates, without, found) = (listed(&row.rates), listed(&row.without), listed(&row.found_mb));
-        let _ = writeln!(table, "| {} | {rates} | {without} | {found} |", row.name);
+        let columns = [&row.held.with, &row.held.without, &row.free.with, &row.free.without, &row.found_mb];
+        let cells = columns.map(|figures| listed(figures)).join(" | ");
+        let _ = writeln!(table, "| {} | {cells} |", row.name);
     }
     table + "\n"
 }
@@ -137,8 +140,10 @@ fn judge(rows: &[Row], slow: &[Slow]) -> Vec<Judged> {
     }
     for row in slow {
         let scenario = format!("two slow disks, {}", row.name);
-        let part = median(row.rates.clone()) / median(row.without.clone());
-        let target = format!("clients get at least {OF_NO_CACHE_MIN} of what they get without a cache");
+        let part = median(row.held.with.clone()) / median(row.held.without.clone());
+        let target = format!(
+            "clients held to 250 MB/s get at least {OF_NO_CACHE_MIN} of what they get without a cache"
+        );
         add(scenario.clone(), &target, format!("{part:.2}"), part >= OF_NO_CACHE_MIN);
         let grows = row.found_mb.array_windows().all(|[before, after]| after > before);
         add(scenario, "each request finds more than the one before", listed(&row.found_mb), grows);
@@ -148,6 +153,7 @@ fn judge(rows: &[Row], slow: &[Slow]) -> Vec<Judged> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::slow::Rates;
     use super::*;
 
     fn row(size_mb: u64, is_held: bool, whole_after: &[usize]) -> Row {
@@ -165,7 +171,8 @@ mod tests {
         assert_eq!(missed(row(512, false, &[0, 1, 4])), 1);
         let slow = |rates: &[f64], found_mb: &[f64]| {
             let without = vec![100.0, 90.0, 300.0];
-            Slow { name: "stripe", rates: rates.to_vec(), without, found_mb: found_mb.to_vec() }
+            let held = Rates { with: rates.to_vec(), without };
+            Slow { name: "stripe", held, free: Rates::default(), found_mb: found_mb.to_vec() }
         };
         let judged = judge(&[], &[slow(&[20.0, 96.0, 800.0], &[0.0, 7.0])]);
         assert!(judged.len() == 2 && !judged.iter().any(Judged::missed));

@@ -1,8 +1,10 @@
 //! Bodies that come faster than two disks can write them: what their clients get, and how much each further request finds.
 //!
 //! In: disks that the kernel holds to a pace, as `stripe` and as `mirror`. Out: what clients get of new bodies, in turns with what they get
-//! without a cache, and one body that is asked for until all of it is there. Single requests differ by a factor of two on a machine
-//! that others use as well, so it takes several of each.
+//! without a cache, and one body that is asked for until all of it is there. Clients are held to the pace of the experiment on placement,
+//! six times what one disk takes: so it shows whether anybody waits for a disk. Clients without a limit stand beside them: what they
+//! get is what is left of the one core when larder has copied what the queues take. Single requests differ by a factor
+//! of two on a machine that others use as well, so it takes several of each.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,9 +20,10 @@ use crate::bench::disks::{Disk, Size};
 use crate::bench::placement::throttle::{self, Throttle};
 
 const BYTES_PER_S: u64 = 40_000_000;
+const CLIENT_BYTES_PER_S: u64 = 250_000_000;
 pub(super) const SIZE_MB: u64 = 512;
 /// New bodies, and as many without a cache.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 5;
 /// Requests for one body, at most.
 const REQUESTS: usize = 8;
 
@@ -28,12 +31,19 @@ const REQUESTS: usize = 8;
 pub(super) struct Slow {
     /// How they are used.
     pub(super) name: &'static str,
-    /// MB/s of the first request for each of several bodies.
-    pub(super) rates: Vec<f64>,
-    /// The same without a cache.
-    pub(super) without: Vec<f64>,
+    /// Clients at a pace, and clients without a limit.
+    pub(super) held: Rates,
+    pub(super) free: Rates,
     /// MB of one body that the origin did not send, for each request.
     pub(super) found_mb: Vec<f64>,
+}
+
+/// MB/s of the first request for each of several bodies.
+#[derive(Default)]
+pub(super) struct Rates {
+    pub(super) with: Vec<f64>,
+    /// The same without a cache.
+    pub(super) without: Vec<f64>,
 }
 
 /// Measures; `None` where disks cannot be held to a pace.
@@ -58,13 +68,18 @@ fn of(kit: &Kit, content: &Arc<Content>, layout: &'static str) -> Result<Slow> {
     let who = Who::Larder { name: LARDER, program: kit.larder.clone() };
     let with = start(kit, &origin, &who, &folders, layout)?;
     let without = larder::site(&kit.larder, &kit.setup(origin.address), "no cache", "cache = \"off\"")?;
-    let mut slow = Slow { name: layout, rates: Vec::new(), without: Vec::new(), found_mb: Vec::new() };
-    for round in 0..ROUNDS {
-        let target = format!("/{round}/{bytes}");
-        for (contender, rates) in [(&without, &mut slow.without), (&with, &mut slow.rates)] {
-            let took = client::download(contender.address, (&target, bytes), None, content)?;
-            rates.push(mb_per_s(bytes, took));
-            drained(contender)?;
+    let mut slow =
+        Slow { name: layout, held: Rates::default(), free: Rates::default(), found_mb: Vec::new() };
+    for (name, pace, rates) in
+        [("held", Some(CLIENT_BYTES_PER_S), &mut slow.held), ("free", None, &mut slow.free)]
+    {
+        for round in 0..ROUNDS {
+            let target = format!("/{name}-{round}/{bytes}");
+            for (contender, rates) in [(&without, &mut rates.without), (&with, &mut rates.with)] {
+                let took = client::download(contender.address, (&target, bytes), pace, content)?;
+                rates.push(mb_per_s(bytes, took));
+                drained(contender)?;
+            }
         }
     }
     let target = format!("/again/{bytes}");
@@ -80,8 +95,8 @@ fn of(kit: &Kit, content: &Arc<Content>, layout: &'static str) -> Result<Slow> {
         }
     }
     println!(
-        "two slow disks, {layout}: {:.0?} MB/s, without a cache {:.0?}; {:.0?} MB found",
-        slow.rates, slow.without, slow.found_mb
+        "two slow disks, {layout}: held {:.0?} MB/s, without a cache {:.0?}; free {:.0?}, {:.0?}; {:.0?} MB found",
+        slow.held.with, slow.held.without, slow.free.with, slow.free.without, slow.found_mb
     );
     Ok(slow)
 }
