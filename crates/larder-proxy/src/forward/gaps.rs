@@ -13,7 +13,7 @@ use larder_observe::CacheId;
 use larder_store::{CacheKey, StoredResponse};
 use tokio::sync::oneshot;
 
-use super::{Candidates, Job};
+use super::{Candidates, Job, fly};
 use crate::background::Place;
 use crate::collapse::{FlightGuard, Seat, Trip};
 use crate::exchange::RefreshKind;
@@ -31,7 +31,8 @@ pub(super) struct Behind {
 
 impl Behind {
     /// What follows a fetch for a client that others may share; nothing follows one that is behind another.
-    pub(super) fn after(job: &Job, guard: &FlightGuard) -> Option<Self> {
+    // Boxed: every fetch would be so much larger.
+    pub(super) fn after(job: &Job, guard: &FlightGuard) -> Option<Box<Self>> {
         if job.is_behind || !guard.is_shared() {
             return None;
         }
@@ -53,13 +54,22 @@ impl Behind {
             leader,
         };
         let request = Arc::new(fetch::for_refresh(guard.request(), None));
-        Some(Self { job: next.in_background(), key: guard.key().clone(), request })
+        Some(Box::new(Self { job: next.in_background(), key: guard.key().clone(), request }))
     }
 
     /// Begins it for what `part` lacks, unless somebody else is at it, the origin has no time for it, the part is not there
-    /// any more, or a reload has replaced the plan. It is under way as long as the place is held.
-    pub(super) fn begin(self, (part, store): KeptPart) -> Option<(Job, FlightGuard, Place)> {
-        let Self { job, key, request } = self;
+    /// any more, or a reload has replaced the plan. It is a task of its own.
+    pub(super) fn begin(self: Box<Self>, part: KeptPart) {
+        if let Some((job, guard, place)) = self.boarded(part) {
+            tokio::spawn(async move {
+                let _place = place;
+                Box::pin(fly(job, guard)).await;
+            });
+        }
+    }
+
+    fn boarded(self: Box<Self>, (part, store): KeptPart) -> Option<(Job, FlightGuard, Place)> {
+        let Self { job, key, request } = *self;
         let proxy = &job.worker.proxy;
         let is_in_force = Arc::ptr_eq(&job.worker.furnished.load(), &job.furnished);
         let gap = part.head.part.as_ref()?.gap(part.body.length())?;

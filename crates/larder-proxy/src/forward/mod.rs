@@ -38,7 +38,7 @@ use crate::proxy::{Furnished, Worker};
 use crate::settings::RuleSettings;
 use complete::is_same_whole;
 use confirm::{confirm, update_by_head};
-use gaps::{Behind, KeptPart};
+use gaps::Behind;
 use receive::pass;
 pub(crate) use receive::{judge, receive};
 
@@ -243,20 +243,8 @@ pub(crate) fn act<S: Send + 'static>(
     take
 }
 
-/// Flies: asks, judges, fills, stores; and once more for the gaps, where a client's completion has left some.
-pub(crate) async fn fly(job: Job, guard: FlightGuard) {
-    let behind = match &job.completing {
-        Some(_) => Behind::after(&job, &guard),
-        None => None,
-    };
-    let left = fly_once(job, guard).await;
-    if let Some((job, guard, _place)) = left.zip(behind).and_then(|(part, behind)| behind.begin(part)) {
-        fly_once(job, guard).await;
-    }
-}
-
-/// Gives back what it kept of a body that it was to complete, where that is not all of it.
-async fn fly_once(mut job: Job, mut guard: FlightGuard) -> Option<KeptPart> {
+/// Flies: asks, judges, fills, stores.
+pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
     let orphan_time = job.orphan_time;
     // What may stand in for the origin, whatever it is offered in the end.
     let stood = job.offered.selected.clone();
@@ -271,7 +259,7 @@ async fn fly_once(mut job: Job, mut guard: FlightGuard) -> Option<KeptPart> {
                 if guard.is_shared() {
                     note_failure(&job, stood.as_ref(), RefreshFailure::Dead);
                 }
-                return None;
+                return;
             }
         };
         let (answer, times) = match answered {
@@ -281,8 +269,7 @@ async fn fly_once(mut job: Job, mut guard: FlightGuard) -> Option<KeptPart> {
                 if failure.dead && !(failure.queued && job.leader.is_closed()) {
                     note_failure(&job, stood.as_ref(), RefreshFailure::Dead);
                 }
-                guard.tell(Phase::Failed(failure));
-                return None;
+                return guard.tell(Phase::Failed(failure));
             }
         };
         if let Some((part, gap)) = job.completing.take() {
@@ -294,22 +281,27 @@ async fn fly_once(mut job: Job, mut guard: FlightGuard) -> Option<KeptPart> {
                 {
                     match complete::seed(&job, &guard, (&part, gap), answer, times) {
                         Some(seeded) => {
-                            return receive::receive_gaps(job, guard, &part, (status, seeded), times).await;
+                            let behind = Behind::after(&job, &guard);
+                            let left =
+                                receive::receive_gaps(job, guard, &part, (status, seeded), times).await;
+                            if let Some((behind, left)) = behind.zip(left) {
+                                behind.begin(left);
+                            }
+                            return;
                         }
-                        None if job.is_unwanted(&guard) => return None,
+                        None if job.is_unwanted(&guard) => return,
                         // It went meanwhile, or the whole is not to be stored: once more, for all of it.
                         None => continue,
                     }
                 }
                 StatusCode::PARTIAL_CONTENT if !lies_on_disks && fills(&gap, &part, &answer) => {
-                    receive::receive_rest(job, guard, (&part, &gap), answer, times).await;
-                    return None;
+                    return receive::receive_rest(job, guard, (&part, &gap), answer, times).await;
                 }
                 // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
                 StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
                     job.settings.remove(&guard.key().of_parts(), &part);
                     if job.is_unwanted(&guard) {
-                        return None;
+                        return;
                     }
                     continue;
                 }
@@ -318,7 +310,7 @@ async fn fly_once(mut job: Job, mut guard: FlightGuard) -> Option<KeptPart> {
                     if status == StatusCode::OK {
                         job.settings.remove(&guard.key().of_parts(), &part);
                     }
-                    return None;
+                    return;
                 }
                 _ => {}
             }
@@ -330,30 +322,26 @@ async fn fly_once(mut job: Job, mut guard: FlightGuard) -> Option<KeptPart> {
             if let Some(stored) = stand_in(&job, (guard.key(), stood.as_ref()), answer.status) {
                 note_failure(&job, stood.as_ref(), RefreshFailure::Error);
                 let _ = job.leader.send(Share::StandIn(Arc::clone(&stored), answer.status));
-                guard.tell(Phase::StandIn(stored, answer.status));
-                return None;
+                return guard.tell(Phase::StandIn(stored, answer.status));
             }
             if let Some(freshness) = update_by_head(&job, &guard, &answer, times) {
                 let answer = (answer.status, answer);
-                pass((job.leader, &job.settings), &guard, answer, times, Kept::Updated(freshness));
-            } else {
-                receive(job, guard, answer, times).await;
+                return pass((job.leader, &job.settings), &guard, answer, times, Kept::Updated(freshness));
             }
-            return None;
+            return receive(job, guard, answer, times).await;
         }
         if job.offered.is_empty() {
             // Under a mark the conditions are the client's own, and so is the answer to them.
-            match conditional {
+            return match conditional {
                 true => receive(job, guard, answer, times).await,
                 false => guard.tell(Phase::Failed(Failure::UNASKED_NOT_MODIFIED)),
-            }
-            return None;
+            };
         }
         if let Some(stored) = job.offered.confirmed_by(&answer.fields)
             && !fetch::varies_on_ours(&answer.fields)
         {
             match confirm(job, guard, &stored, answer, times) {
-                None => return None,
+                None => return,
                 Some(again) => (job, guard) = again,
             }
         }

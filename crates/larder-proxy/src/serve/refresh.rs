@@ -24,6 +24,8 @@ use crate::lookup::Ask;
 
 /// Starts a fetch that nobody waits for (RFC 5861 3), unless one has begun within the pause, or is on its way, or
 /// `unchanged` says that one has ended since the look, or the origin has no time for it.
+// Not inlined: what a hit does not need would make its frame larger.
+#[inline(never)]
 pub(super) fn refresh(
     quest: &Quest<'_>,
     exchange: &Exchange,
