@@ -370,7 +370,8 @@ impl Growing {
         if !matches!(state.mode, Mode::Keeping { .. } | Mode::Gaps { .. }) {
             return;
         }
-        state.loss = Some(why);
+        // Where some of it was left out before, that is why there is nothing.
+        state.loss.get_or_insert(why);
         state.skip_spilled();
         let before = std::mem::replace(&mut state.mode, Mode::Passing { room: None });
         if let Mode::Keeping { room } | Mode::Gaps { room } = before {

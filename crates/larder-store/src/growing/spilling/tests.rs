@@ -478,7 +478,12 @@ proptest! {
                     let whole = again.finish(None, |_| ()).await.unwrap().unwrap();
                     assert!(read(&whole).await == content);
                 }
-                Finished::Passed => panic!("it has a strong tag"),
+                // A piece is left out where the disk is crowded when it begins or when it ends; so may be all of them.
+                Finished::Passed => {
+                    assert_eq!(growing.loss(), Some(Loss::QueueFull));
+                    let refused = house.disks[0].usage().refused;
+                    assert_eq!(refused.queue_full, BODY_BYTES.div_ceil(PIECE_BYTES) as u64, "{refused:?}");
+                }
             }
         });
     }
