@@ -1,8 +1,8 @@
 //! What a disk did not keep up with when a body was completed for a client, fetched once more behind it.
 //!
 //! In: a fetch for the gaps of a body, of which some are left. Out: one more for those, at most, with nobody to be kept waiting:
-//! the disk sets its pace. A body that is asked for once only is not fetched twice for the store's sake, so the fetch that
-//! leaves the first gaps is followed by none; nor is the one behind, whatever clients join it. So each request of a client
+//! the disk sets its pace. A body that is asked for only once is not fetched twice for the store's sake: the fetch that leaves
+//! the first gaps is followed by none. Nor is the one behind, whatever clients join it, so that each request of a client
 //! causes one at most. One that the origin answered with everything is followed by none either: the next would be as well.
 
 use std::sync::Arc;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use proptest::prelude::*;
 
+use larder_http::body::BodyError;
+
 use super::*;
 use crate::memory::MemoryStoreSettings;
 
