@@ -1,6 +1,6 @@
 //! Look-ups against a name server that says what the test tells it.
 
-#[path = "../../tests/nameserver/mod.rs"]
+#[path = "../../tests/sockets/nameserver.rs"]
 mod nameserver;
 
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -6,7 +6,7 @@
 use larder_testkit::client::{End, Response};
 use larder_testkit::origin::{Answer, PathScript};
 
-use crate::judge::invariants;
+use crate::http1::judge::invariants;
 use crate::stage::{Outcome, Stage, same, script};
 use crate::suite::Run;
 

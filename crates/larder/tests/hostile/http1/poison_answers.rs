@@ -4,7 +4,7 @@
 
 use larder_testkit::origin::Answer;
 
-use crate::poison::{Poison, cacheable, plain, with};
+use crate::http1::poison::{Poison, cacheable, plain, with};
 use crate::suite::Run;
 
 pub(crate) fn runs() -> Vec<Run> {

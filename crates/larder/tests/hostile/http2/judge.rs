@@ -9,8 +9,8 @@ use std::sync::Arc;
 use larder_testkit::origin::Seen;
 use larder_testkit::wire::latin1;
 
-use crate::frames::STREAM;
-use crate::peer::Peer;
+use crate::http2::frames::STREAM;
+use crate::http2::peer::Peer;
 use crate::stage::{Outcome, Stage, same};
 use crate::suite::Run;
 

@@ -12,7 +12,7 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::frames::{self, ACK, END_HEADERS, END_STREAM};
+use crate::http2::frames::{self, ACK, END_HEADERS, END_STREAM};
 use crate::stage::Outcome;
 
 /// The longest wait for anything single.

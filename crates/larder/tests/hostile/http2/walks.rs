@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use larder_testkit::origin::{Answer, Interim, PathScript, Seen};
 
-use crate::frames::*;
-use crate::judge::invariants;
-use crate::peer::Peer;
+use crate::http2::frames::*;
+use crate::http2::judge::invariants;
+use crate::http2::peer::Peer;
 use crate::stage::{Outcome, PROBE, Stage, same, script};
 use crate::suite::Run;
 

@@ -12,7 +12,7 @@ use larder_http::time::Clock;
 use larder_observe::Diagnostics;
 use larder_testkit::client::{Connection, Progress, Request, Response, exchange_http2};
 
-use crate::raw::{CLEAN, EVIL, RawOrigin, Step};
+use crate::origin::raw::{CLEAN, EVIL, RawOrigin, Step};
 use crate::stage::{Outcome, same};
 
 /// The longest wait for anything single.

@@ -11,8 +11,8 @@ use std::time::Duration;
 use larder_testkit::client::{End, Response};
 use larder_testkit::wire::to_bytes;
 
-use crate::house::{House, Kind, evil};
-use crate::raw::{SECOND, Step};
+use crate::origin::house::{House, Kind, evil};
+use crate::origin::raw::{SECOND, Step};
 use crate::stage::{Outcome, same};
 use crate::suite::Run;
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use larder_testkit::client::{Connection, End, Progress, Request, Response};
 
-use crate::house::{House, Kind, evil};
-use crate::judge::{apart, send};
-use crate::raw::{SECOND, Step};
+use crate::origin::house::{House, Kind, evil};
+use crate::origin::judge::{apart, send};
+use crate::origin::raw::{SECOND, Step};
 use crate::stage::{Outcome, same};
 use crate::suite::Run;
 

@@ -1,0 +1,80 @@
+//! The PROXY header as a server receives it: first of all, and once per client.
+
+use std::sync::Arc;
+
+use crate::scripted::{Larder, Scripted, Step, answer, get, read};
+use crate::trust::Trust;
+use larder_http::message::Peer;
+use larder_origin::{Origin, OriginRequest, OriginSettings, Protocol, ServerAddress, SetupError, Shared};
+use parking_lot::Mutex;
+use tokio::io::AsyncReadExt as _;
+
+const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+/// 192.0.2.1:258 to 198.51.100.7:443.
+const FROM_CLIENT: &[u8] = b"\x21\x11\0\x0c\xc0\0\x02\x01\xc6\x33\x64\x07\x01\x02\x01\xbb";
+const FROM_US: &[u8] = b"\x20\0\0\0";
+
+fn from_client(target: &'static str) -> OriginRequest {
+    let mut request = get(target);
+    let (remote, local) = ("192.0.2.1:258".parse().unwrap(), "198.51.100.7:443".parse().unwrap());
+    request.peer = Some(Peer { remote, local });
+    request
+}
+
+#[tokio::test]
+async fn each_connection_names_one_client_and_serves_one_request() {
+    // The header itself holds an empty line.
+    let steps = || vec![Step::Until("app.example\r\n\r\n"), answer("fine")];
+    let scripted = Scripted::start(vec![steps(), steps(), steps()]).await;
+    let larder = Larder::new(&scripted.address, |settings| settings.proxy_protocol = true);
+    for request in [from_client("/"), from_client("/"), get("/")] {
+        let response = larder.origin.send(request).await.unwrap();
+        assert!(!response.reused);
+        assert_eq!(read(response.body).await.0, b"fine");
+    }
+    for (number, header) in [FROM_CLIENT, FROM_CLIENT, FROM_US].into_iter().enumerate() {
+        let received = scripted.ended(number).await.into_bytes();
+        // As text, which is how the script keeps it, only ASCII is comparable; the rest is below and in unit tests.
+        let expected =
+            String::from_utf8_lossy(&[SIGNATURE, header, b"GET / HTTP/1.1\r\n"].concat()).into_owned();
+        assert!(received.starts_with(expected.as_bytes()), "{number}: {received:?}");
+    }
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn the_header_comes_before_the_handshake() {
+    let trust = Trust::new();
+    let headers = Arc::new(Mutex::new(Vec::new()));
+    let (acceptor, log) = (trust.acceptor(&[]), headers.clone());
+    let wrap = move |mut socket: tokio::net::TcpStream| {
+        let (acceptor, log) = (acceptor.clone(), log.clone());
+        async move {
+            let mut header = vec![0; SIGNATURE.len() + FROM_CLIENT.len()];
+            socket.read_exact(&mut header).await?;
+            log.lock().push(header);
+            acceptor.accept(socket).await
+        }
+    };
+    let scripted = Scripted::start_wrapped(vec![vec![Step::Head, answer("fine")]], wrap).await;
+    let larder = Larder::new(&scripted.address, |settings| {
+        settings.proxy_protocol = true;
+        settings.tls.ca_file = Some(trust.file("ca.pem"));
+    });
+    let response = larder.origin.send(from_client("/")).await.unwrap();
+    assert_eq!(read(response.body).await.0, b"fine");
+    assert_eq!(*headers.lock(), [[SIGNATURE, FROM_CLIENT].concat()]);
+    larder.ends_without_leaks().await;
+}
+
+#[tokio::test]
+async fn one_client_per_connection_and_many_streams_do_not_go_together() {
+    for protocol in [Protocol::Http2, Protocol::Auto] {
+        let address = ServerAddress::Http { host: "127.0.0.1".into(), port: 1 };
+        let mut settings = OriginSettings::new("app", vec![address]);
+        settings.proxy_protocol = true;
+        settings.protocol = protocol;
+        let outcome = Origin::new(Arc::new(settings), Shared::new());
+        assert!(matches!(outcome, Err(SetupError::Conflict(_))), "{protocol:?}");
+    }
+}
