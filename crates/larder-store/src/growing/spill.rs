@@ -151,7 +151,7 @@ impl Spill {
     }
 
     /// Hands the full piece over, without waiting. Evicts where that makes room: not to be called under a lock of memory's.
-    /// Where nobody reads the body, the disks' queues are left to those that somebody reads.
+    /// A body without readers leaves most of the disks' queues to bodies that have some.
     pub(super) fn hand_over(&mut self, is_read: bool) -> Handed {
         if self.is_open_left_out() || self.is_kept_back() || !(is_read || self.is_room_plenty()) {
             return Handed::Full;
