@@ -1,12 +1,18 @@
 # larder's front door: the same commands for people and for CI.
 # Needed: git, make, a C compiler, curl, and cargo from rustup. Each target installs what else it needs (apt when
-# root), or names the package. What is longer than a line or two is Rust in xtask/.
+# root), or names the package. What is longer than a line or two is Rust: checks in xtask/, suites in tests/suites,
+# measurements and real applications in bench/.
 
-NAME  ?= all
-XTASK := cargo run -q -p xtask --
+NAME    ?= all
+SECONDS ?= 600
+XTASK   := target/debug/xtask
+SUITES  := target/debug/suites
+BENCH   := target/debug/bench
+# Random choices of a test run are the same each time; those of `make torture` are drawn anew.
+FIXED   := LARDER_SEED=1 PROPTEST_RNG_SEED=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture check audit fmt reference fuzz-smoke h2spec conformance instructions bench realapp
+.PHONY: help demo built test torture check quick audit fmt reference fuzz-smoke h2spec conformance instructions bench realapp
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 20
@@ -15,22 +21,26 @@ demo: ## a slow app, larder in front of it, load on both, a table
 	cargo build --release -p larder
 	target/release/larder demo
 
-test: ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, fuzz smoke, the pages' commands
-	$(XTASK) need test
-	cargo test --workspace --locked
-	$(XTASK) h2spec
-	$(XTASK) conformance
+# All packages at once: one that is built alone has other features of its dependencies, and builds them again.
+built: ## everything of the dev profile: larder, its tests, the programs around it
+	cargo build --workspace --all-targets --locked
+
+test: built ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, fuzz smoke, the pages' commands
+	$(FIXED) cargo test --workspace --locked
+	$(SUITES) h2spec
+	$(SUITES) conformance
 	$(XTASK) fuzz
-	$(XTASK) instructions
+	$(SUITES) instructions
 	$(XTASK) readme run
 
-torture: ## what takes long: 500 kills of a larder with disks, each byte checked afterwards, long runs of the store's model and of clients with cookies
-	$(XTASK) need test
-	LARDER_KILLS=500 cargo test -p larder --locked --test proofs disks::crash -- --nocapture
-	LARDER_SEEDS=250 cargo test -p larder-store --locked --test contract model -- --nocapture
-	LARDER_SEEDS=200 cargo test -p larder --locked --test proofs own:: -- --nocapture
+torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; long random runs of the store's model, of properties, of clients with cookies; SECONDS of each fuzz target
+	LARDER_KILLS=500 cargo test --workspace --locked --test proofs disks::crash -- --nocapture
+	LARDER_SEEDS=250 cargo test --workspace --locked --test contract model -- --nocapture
+	LARDER_SEEDS=200 cargo test --workspace --locked --test proofs own:: -- --nocapture
+	PROPTEST_CASES=20000 cargo test --workspace --locked --lib
+	$(XTASK) fuzz --seconds $(SECONDS) --kept
 
-check: ## format, lints, docs, layers, words, promises, pages, licences
+check: built ## format, lints, docs, layers, words, promises, pages, licences
 	$(XTASK) need check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -39,35 +49,37 @@ check: ## format, lints, docs, layers, words, promises, pages, licences
 	$(XTASK) words
 	$(XTASK) libraries
 	$(XTASK) promises
-	$(XTASK) reference
+	$(SUITES) reference
 	$(XTASK) readme check
 	cargo deny --locked check --hide-inclusion-graph licenses bans sources
 
-audit: ## known weaknesses in what larder is built from
+quick: ## the inner loop: format, lints and tests of the crates that have changed since the last commit
+	@cargo run -q -p xtask -- quick
+
+audit: built ## known weaknesses in what larder is built from
 	$(XTASK) audit
 
 fmt: ## format every crate
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
 
-reference: ## rewrite the generated pages in docs/reference
-	$(XTASK) reference --write
+reference: built ## rewrite the generated pages in docs/reference
+	$(SUITES) reference --write
 
-fuzz-smoke: ## every fuzz target for a short time
+fuzz-smoke: built ## every fuzz target for 5 s
 	$(XTASK) fuzz
 
-h2spec: ## HTTP/2 conformance against the committed list of failures
-	$(XTASK) h2spec
+h2spec: built ## HTTP/2 conformance against the committed list of failures; WRITE=1 commits the run
+	$(SUITES) h2spec $(if $(WRITE),--write)
 
-conformance: ## the public HTTP cache suite; WRITE=1 commits the run, ONLY=id shows a test
-	$(XTASK) need conformance
-	$(XTASK) conformance $(if $(WRITE),--write) $(if $(ONLY),--only $(ONLY))
+conformance: built ## the public HTTP cache suite; WRITE=1 commits the run, ONLY=id shows a test
+	$(SUITES) conformance $(if $(WRITE),--write) $(if $(ONLY),--only $(ONLY))
 
-instructions: ## instructions per request against the committed figures; WRITE=1 commits new ones
-	$(XTASK) instructions $(if $(WRITE),--write)
+instructions: built ## instructions per request against the committed figures; WRITE=1 commits new ones
+	$(SUITES) instructions $(if $(WRITE),--write)
 
-bench: ## measure beside the peers; NAME=hit for one of them (bench/README.md lists them)
-	$(XTASK) bench $(NAME)
+bench: built ## measure beside the peers; NAME=hit for one of them (bench/README.md lists them)
+	$(BENCH) measure $(NAME)
 
-realapp: ## larder in front of real applications; NAME=mediawiki for one of them (tests/realapp lists them)
-	$(XTASK) realapp $(NAME)
+realapp: built ## larder in front of real applications; NAME=mediawiki for one of them (tests/realapp lists them)
+	$(BENCH) realapp $(NAME)

@@ -1,8 +1,4 @@
-//! Chunked content: larder's decoder, whole and in pieces, beside hyper's.
-
+//! The target `chunked` of `fuzz_targets`.
 #![no_main]
 
-use larder_fuzz::judge;
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|input: &[u8]| judge::content(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_targets::chunked::check(input));

@@ -1,12 +1,4 @@
-//! Whole connections: larder's HTTP/1 front door beside hyper's server.
-
+//! The target `request_head` of `fuzz_targets`.
 #![no_main]
 
-use larder_fuzz::{hypers, judge, ours};
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|input: &[u8]| {
-    if judge::is_comparable(input) {
-        judge::connections(input, &ours::read(input), &hypers::read(input));
-    }
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_targets::request_head::check(input));

@@ -1,4 +1,4 @@
-// Drives the public HTTP cache suite; the verdicts are made in xtask/src/conformance.
+// Drives the public HTTP cache suite; the verdicts are made in tests/suites/src/conformance.
 //   node suite.mjs list FILE             every test that a shared cache can take, and the results that came with the suite
 //   node suite.mjs run FILE BASE         runs them all against BASE, a hundred at once, as the suite's own command does
 //   node suite.mjs run FILE BASE ID...   runs these, one after the other

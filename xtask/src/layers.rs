@@ -3,10 +3,10 @@
 //! In: what `cargo metadata` says of the workspace. Out: every import that goes up or sideways, in one list.
 //! Each crate stands on a floor and imports only from lower ones; a change to [`FLOORS`] is a change to the
 //! architecture and belongs in one commit with ARCHITECTURE.md. Development dependencies obey the same rule, but for
-//! the testkit, which only the top floor's tests may use.
+//! the testkit, which the tests of any crate may use.
 //! Deliberately absent: rules on crates from outside beyond the pure ones; those are in deny.toml.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -16,7 +16,6 @@ use serde_json::Value;
 const FLOORS: &[(&str, u8)] = &[
     ("larder-http", 0),
     ("larder-observe", 1),
-    ("larder-assemble", 2),
     ("larder-cache", 2),
     ("larder-config", 2),
     ("larder-listen", 3),
@@ -27,21 +26,28 @@ const FLOORS: &[(&str, u8)] = &[
     ("larder", 5),
 ];
 
-/// For tests only: imported by nobody but the top floor's tests, and itself standing on the ground floors.
+/// For tests only: imported by tests alone, and itself above the lowest layer only.
 const TESTKIT: &str = "larder-testkit";
 const TESTKIT_FLOOR: u8 = 2;
-const TOP: &str = "larder";
 
-/// The house tools may import anything; nobody imports them.
-const TOOLS: &str = "xtask";
+/// Programs around larder. They may import anything but each other, and no crate of larder may import them.
+const PROGRAMS: &[&str] = &["bench", "fuzz-targets", "larder-floor", "suites", "xtask"];
+
+/// What those programs share.
+const HARNESS: &str = "harness";
+
+/// What must be built before anything else, and say why the rest cannot be: no crate of larder and no runtime below them.
+const PLAIN: &[&str] = &["xtask", HARNESS];
 
 /// Crates that decide and never do: none of these may appear in their dependencies.
-const PURE: &[&str] = &["larder-cache", "larder-config", "larder-assemble"];
+const PURE: &[&str] = &["larder-cache", "larder-config"];
 const IMPURE: &[&str] = &["tokio", "hyper", "h2", "socket2", "mio", "reqwest"];
 
 #[derive(Clone, Debug)]
-struct Package {
-    name: String,
+pub(crate) struct Package {
+    pub(crate) name: String,
+    /// Where its manifest is.
+    pub(crate) folder: PathBuf,
     imports: Vec<Import>,
 }
 
@@ -57,13 +63,23 @@ struct Import {
 /// Fails with the list of imports that the plan of the house forbids.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let packages = packages(root)?;
-    let breaches = breaches(&packages);
+    let mut breaches = breaches(&packages);
+    breaches.extend(without_a_crate(&packages));
     ensure!(breaches.is_empty(), "imports that go up or sideways:\n  {}", breaches.join("\n  "));
     println!("layers: {} crates, every import goes down", packages.len());
     Ok(())
 }
 
-fn packages(root: &Path) -> Result<Vec<Package>> {
+/// Rows of the tables above that name no package.
+fn without_a_crate(packages: &[Package]) -> Vec<String> {
+    let layers = FLOORS.iter().map(|(name, _)| name);
+    let rows = layers.chain(PROGRAMS).chain([&TESTKIT, &HARNESS]);
+    let unknown = rows.filter(|name| packages.iter().all(|package| package.name != **name));
+    unknown.map(|name| format!("xtask/src/layers.rs: there is no crate {name}")).collect()
+}
+
+/// Every package of the workspace, as cargo has them.
+pub(crate) fn packages(root: &Path) -> Result<Vec<Package>> {
     let output = Command::new("cargo")
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .current_dir(root)
@@ -81,6 +97,7 @@ fn package(value: &Value) -> Package {
     let imports = value["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
     Package {
         name: text(&value["name"]),
+        folder: Path::new(&text(&value["manifest_path"])).parent().map(Path::to_path_buf).unwrap_or_default(),
         imports: imports
             .iter()
             .map(|import| Import {
@@ -107,19 +124,24 @@ fn breaches(packages: &[Package]) -> Vec<String> {
 /// Why `package` may not import `import`, or `None` where it may.
 fn breach(package: &Package, import: &Import) -> Option<String> {
     let (from, to) = (package.name.as_str(), import.name.as_str());
-    if from == TOOLS {
+    if !import.ours && PLAIN.contains(&from) {
+        return IMPURE.contains(&to).then(|| format!("{from} -> {to}: {from} has no runtime"));
+    }
+    if PLAIN.contains(&from) {
+        return (to != HARNESS).then(|| format!("{from} -> {to}: {from} is built without larder"));
+    }
+    if PROGRAMS.contains(&to) || to == HARNESS && !PROGRAMS.contains(&from) {
+        return Some(format!("{from} -> {to}: {to} is a program around larder, which imports none"));
+    }
+    if PROGRAMS.contains(&from) {
         return None;
     }
     if !import.ours {
         let forbidden = PURE.contains(&from) && IMPURE.contains(&to) && !import.dev;
         return forbidden.then(|| format!("{from} -> {to}: {from} is pure: no sockets, no runtime"));
     }
-    if to == TOOLS {
-        return Some(format!("{from} -> {to}: nobody imports the house tools"));
-    }
     if to == TESTKIT {
-        let allowed = import.dev && from == TOP;
-        return (!allowed).then(|| format!("{from} -> {to}: only the tests of {TOP} use the testkit"));
+        return (!import.dev).then(|| format!("{from} -> {to}: the testkit is for tests"));
     }
     let above = if from == TESTKIT { Some(TESTKIT_FLOOR) } else { floor(from) };
     match (above, floor(to)) {
@@ -136,7 +158,8 @@ mod tests {
 
     fn check(from: &str, to: &str, dev: bool, ours: bool, allowed: bool) {
         let import = Import { name: to.to_owned(), dev, ours };
-        let found = breaches(&[Package { name: from.to_owned(), imports: vec![import] }]);
+        let package = Package { name: from.to_owned(), folder: PathBuf::new(), imports: vec![import] };
+        let found = breaches(&[package]);
         assert_eq!(found.is_empty(), allowed, "{from} -> {to} (dev: {dev}): {found:?}");
     }
 
@@ -158,10 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn only_the_tests_of_the_top_floor_use_the_testkit() {
+    fn tests_alone_use_the_testkit() {
         check("larder", "larder-testkit", true, true, true);
         check("larder", "larder-testkit", false, true, false);
-        check("larder-listen", "larder-testkit", true, true, false);
+        check("larder-listen", "larder-testkit", true, true, true);
         check("larder-testkit", "larder-http", false, true, true);
         check("larder-testkit", "larder-listen", false, true, false);
     }
@@ -177,6 +200,36 @@ mod tests {
     fn a_crate_without_a_floor_is_found() {
         check("larder-attic", "larder-http", false, true, false);
         check("larder", "larder-attic", false, true, false);
+    }
+
+    #[test]
+    fn programs_around_larder_are_imported_by_none_and_the_checks_need_none_of_it() {
         check("larder", "xtask", true, true, false);
+        check("larder", "harness", true, true, false);
+        check("bench", "suites", false, true, false);
+        check("bench", "harness", false, true, true);
+        check("bench", "larder-store", false, true, true);
+        check("bench", "tokio", false, false, true);
+        check("xtask", "harness", false, true, true);
+        check("xtask", "tokio", false, false, false);
+        check("xtask", "larder-http", false, true, false);
+        check("harness", "larder-http", false, true, false);
+    }
+
+    #[test]
+    fn a_row_for_a_crate_that_does_not_exist_is_found() {
+        let packages = |names: &[&str]| -> Vec<Package> {
+            let package =
+                |name: &&str| Package { name: (*name).to_owned(), folder: PathBuf::new(), imports: vec![] };
+            names.iter().map(package).collect()
+        };
+        let all: Vec<&str> = FLOORS
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(PROGRAMS.iter().copied())
+            .chain([TESTKIT, HARNESS])
+            .collect();
+        assert!(without_a_crate(&packages(&all)).is_empty());
+        assert_eq!(without_a_crate(&packages(&all[1..])).len(), 1);
     }
 }

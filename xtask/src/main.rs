@@ -1,25 +1,18 @@
-//! The house's own tools, behind the targets of the Makefile.
+//! The workspace's checks, behind the targets of the Makefile.
 //!
 //! In: the checkout it stands in. Out: a verdict on standard output and an exit code; 0 means that the rule holds.
 //! Everything longer than a few lines of shell is a module here, so that it is typed, tested and says why it failed.
-//! Deliberately absent: anything that larder itself needs. No crate of the house may import this one.
+//! Deliberately absent: larder itself, and a runtime. This program is built first and tells why the rest cannot be. No crate
+//! of the workspace may import it.
 #![allow(clippy::disallowed_macros, reason = "a tool may panic where nobody reads what it prints")]
 
-mod bench;
-mod children;
-mod conformance;
-mod h2spec;
-mod instructions;
+mod fuzz;
 mod layers;
 mod libraries;
-mod origin;
-mod orphans;
 mod promises;
+mod quick;
 mod readme;
-mod realapp;
-mod reference;
 mod rooms;
-mod smoke;
 mod tools;
 mod words;
 
@@ -27,9 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use conformance::Purpose;
+use fuzz::Drawing;
 
-/// The house's own tools; each is behind a make target.
+/// The workspace's checks; each is behind a make target.
 #[derive(Parser)]
 #[command(name = "xtask")]
 struct Arguments {
@@ -53,67 +46,30 @@ enum Task {
         #[arg(value_parser = ["check", "run"])]
         what: String,
     },
-    /// Generated pages under docs/reference: compares them, or rewrites them
-    Reference {
-        /// Rewrite what differs
-        #[arg(long)]
-        write: bool,
-    },
     /// Makes sure that a target's tools are there: installs them, or names what is missing
     Need {
-        /// check, test, audit, conformance, fuzz, instructions, or the name of a measurement
+        /// check, quick, audit, readme or fuzz
         target: String,
     },
     /// `cargo deny check advisories`, or the reason why the database could not be fetched
     Audit,
-    /// Every fuzz target for a short time
+    /// Format, lints and tests of the crates that have changed since the last commit
+    Quick,
+    /// Every fuzz target for a while
     Fuzz {
-        /// Seconds for each target; half of them where fuzz/Cargo.toml says so
-        #[arg(long, default_value_t = 30)]
+        /// Seconds for each target
+        #[arg(long, default_value_t = 5)]
         seconds: u32,
-    },
-    /// HTTP/2 conformance against the committed list of failures
-    H2spec {
-        /// Rewrite the list from this run
+        /// Draw anew, and begin with what earlier such runs have kept below fuzz/kept
         #[arg(long)]
-        write: bool,
-    },
-    /// Instructions per request, counted by callgrind, against the committed figures
-    Instructions {
-        /// Rewrite the figures from this run
-        #[arg(long)]
-        write: bool,
-    },
-    /// The public HTTP cache suite against the committed outcomes
-    Conformance {
-        /// Rewrite the outcomes and the page from this run
-        #[arg(long, conflicts_with = "only")]
-        write: bool,
-        /// One test, by its id, with every message of both sides
-        #[arg(long)]
-        only: Option<String>,
-    },
-    /// A measurement beside the peers
-    Bench {
-        /// Which one, or `all`
-        #[arg(value_parser = bench::names())]
-        name: String,
-    },
-    /// Watches the core it runs on for a measurement, until standard input closes
-    #[command(hide = true)]
-    Pauses,
-    /// Ends what another run of this program has left, until and after standard input closes
-    #[command(hide = true)]
-    Orphans,
-    /// larder in front of real applications, taken from Debian, PyPI or npm
-    Realapp {
-        /// Which one, or `all`
-        #[arg(value_parser = realapp::names(), default_value = "all")]
-        name: String,
+        kept: bool,
     },
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = harness::orphans::watch_over_children() {
+        return code;
+    }
     let arguments = Arguments::parse();
     let root = checkout();
     let done = match arguments.task {
@@ -123,19 +79,11 @@ fn main() -> ExitCode {
         Task::Promises => promises::run(&root),
         Task::Readme { what } if what == "run" => readme::run(&root),
         Task::Readme { .. } => readme::check(&root),
-        Task::Reference { write } => reference::run(&root, write),
         Task::Need { target } => tools::need(&root, &target),
         Task::Audit => tools::audit(&root),
-        Task::Fuzz { seconds } => smoke::run(&root, seconds),
-        Task::H2spec { write } => h2spec::run(&root, write),
-        Task::Instructions { write } => instructions::run(&root, write),
-        Task::Conformance { only: Some(id), .. } => conformance::run(&root, Purpose::Show(id)),
-        Task::Conformance { write: true, .. } => conformance::run(&root, Purpose::Write),
-        Task::Conformance { .. } => conformance::run(&root, Purpose::Compare),
-        Task::Bench { name } => bench::run(&root, &name),
-        Task::Pauses => bench::pauses::watch(),
-        Task::Orphans => orphans::watch(),
-        Task::Realapp { name } => realapp::run(&root, &name),
+        Task::Quick => tools::need(&root, "quick").and_then(|()| quick::run(&root)),
+        Task::Fuzz { seconds, kept: false } => fuzz::run(&root, seconds, Drawing::Fixed),
+        Task::Fuzz { seconds, kept: true } => fuzz::run(&root, seconds, Drawing::Kept),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

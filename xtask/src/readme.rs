@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::children::{Server, run_within};
-use crate::h2spec::build_larder;
+use harness::built;
+use harness::children::{Server, run_within};
 
 const BLOCK_MAX: Duration = Duration::from_secs(900);
 const READY_MAX: Duration = Duration::from_secs(30);
@@ -115,8 +115,8 @@ fn faults_of(root: &Path, block: &Block, targets: &[String]) -> Vec<String> {
 /// Runs every block that is not marked `no-ci`; the first failure ends it.
 pub(crate) fn run(root: &Path) -> Result<()> {
     check(root)?;
-    crate::tools::need(root, "test")?;
-    let larder = build_larder(root)?;
+    crate::tools::need(root, "readme")?;
+    let larder = built::larder(root)?;
     let programs = larder.parent().context("the binary has no folder")?;
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
     let mut ran = 0;

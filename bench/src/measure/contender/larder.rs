@@ -1,0 +1,137 @@
+//! larder: with the settings that a measurement names, or with everything on that can be on at once.
+//!
+//! In: a [`Setup`] and the program. Out: larder at a free port. "Everything on" is bench/full.toml: the file of the
+//! repository, with the origin's address and the log's path put in.
+//! Deliberately absent: a larder tuned for a measurement. Every row that carries its plain name runs full.toml.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+
+use super::{Contender, Kit, Launch, Setup};
+use harness::children::free_port;
+
+/// The config with everything on.
+const FULL: &str = "bench/full.toml";
+const FULL_ORIGIN: &str = "http://127.0.0.1:3000";
+const FULL_LOG: &str = "access = \"off\"";
+
+/// Whether a line per exchange is written, to a file in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AccessLog {
+    Off,
+    On,
+}
+
+/// larder with everything on.
+pub(crate) fn full(kit: &Kit, setup: &Setup<'_>, name: &str, log: AccessLog) -> Result<Contender> {
+    let folder = setup.folder()?;
+    // The folder of files that one of its sites serves.
+    fs::create_dir(folder.path().join("public"))?;
+    let text = fs::read_to_string(kit.root.join(FULL)).context(FULL)?;
+    fs::write(folder.path().join("larder.toml"), full_config(&text, setup.origin, log)?)?;
+    run(&kit.larder, setup, folder, name)
+}
+
+/// full.toml for an origin at this address.
+fn full_config(text: &str, origin: SocketAddr, log: AccessLog) -> Result<String> {
+    for needed in [FULL_ORIGIN, FULL_LOG] {
+        ensure!(text.contains(needed), "{FULL} does not say `{needed}`");
+    }
+    let text = text.replace(FULL_ORIGIN, &format!("http://{origin}"));
+    Ok(match log {
+        AccessLog::Off => text,
+        AccessLog::On => text.replace(FULL_LOG, "access = \"./access.log\""),
+    })
+}
+
+/// larder with the settings of one site (lines of TOML, `""` for none) and nothing else.
+pub(crate) fn site(program: &Path, setup: &Setup<'_>, name: &str, site: &str) -> Result<Contender> {
+    let folder = setup.folder()?;
+    let config = format!(
+        "[origins.app]\nservers = \"http://{}\"\n\n[stores.default]\nmemory = \"256MiB\"\n\n\
+         [[site]]\norigin = \"app\"\n{site}\n",
+        setup.origin
+    );
+    fs::write(folder.path().join("larder.toml"), config).context("larder.toml")?;
+    run(program, setup, folder, name)
+}
+
+/// larder with this whole config, not started yet.
+pub(crate) fn configured(program: &Path, setup: &Setup<'_>, name: &str, config: &str) -> Result<Launch> {
+    let folder = setup.folder()?;
+    fs::write(folder.path().join("larder.toml"), config).context("larder.toml")?;
+    launch(program, setup, folder, name)
+}
+
+/// A store of 64 MiB in memory in front of these folders, of so many bytes each, for one site that heeds the origin's
+/// fields: a config for [`configured`].
+pub(crate) fn on_disks(origin: SocketAddr, folders: &[PathBuf], size: &str, layout: &str) -> String {
+    let disk = |folder: &PathBuf| format!("{{ path = \"{}\", size = \"{size}\" }}", folder.display());
+    let disks: Vec<String> = folders.iter().map(disk).collect();
+    format!(
+        "[log]\naccess = \"off\"\n\n[origins.app]\nservers = \"http://{origin}\"\n\n\
+         [stores.default]\nmemory = \"64MiB\"\ndisks = [{}]\nlayout = \"{layout}\"\n\n\
+         [[site]]\norigin = \"app\"\n",
+        disks.join(", ")
+    )
+}
+
+/// A store of plain files in this folder, for one site that heeds the origin's fields: a config for [`configured`].
+pub(crate) fn on_files(origin: SocketAddr, folder: &Path) -> String {
+    format!(
+        "[log]\naccess = \"off\"\n\n[origins.app]\nservers = \"http://{origin}\"\n\n\
+         [stores.default]\nfiles = \"{}\"\n\n[[site]]\norigin = \"app\"\n",
+        folder.display()
+    )
+}
+
+fn run(program: &Path, setup: &Setup<'_>, folder: TempDir, name: &str) -> Result<Contender> {
+    launch(program, setup, folder, name)?.contender()
+}
+
+/// The listener speaks HTTP/1 and HTTP/2 alike.
+fn launch(program: &Path, setup: &Setup<'_>, folder: TempDir, name: &str) -> Result<Launch> {
+    let (address, admin) = (free_port()?, free_port()?);
+    let mut command = setup.command();
+    command
+        .arg(program)
+        .args(["run", "--workers", &setup.workers.count.to_string(), "-c"])
+        .arg(folder.path().join("larder.toml"))
+        .args(["--listen", &address.to_string(), "--admin", &admin.to_string()])
+        .stdout(Stdio::null());
+    Ok(Launch { name: name.to_owned(), address, admin: Some(admin), command, folder })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_file_with_everything_on_gets_this_origin_and_its_log() {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(FULL)).unwrap();
+        let origin = "127.0.0.1:45678".parse().unwrap();
+        let quiet = full_config(&text, origin, AccessLog::Off).unwrap();
+        assert!(!quiet.contains(FULL_ORIGIN) && quiet.contains("http://127.0.0.1:45678"));
+        assert!(full_config(&text, origin, AccessLog::On).unwrap().contains("access = \"./access.log\""));
+        assert!(full_config("", origin, AccessLog::Off).is_err());
+    }
+
+    #[test]
+    fn a_store_on_two_disks_names_both() {
+        let folders = [PathBuf::from("/a/one"), PathBuf::from("/b/two")];
+        let config = on_disks("127.0.0.1:45678".parse().unwrap(), &folders, "8GiB", "hash");
+        let config: toml::Table = config.parse().unwrap();
+        let store = &config["stores"]["default"];
+        assert_eq!(store["layout"].as_str(), Some("hash"));
+        let disks = store["disks"].as_array().unwrap();
+        let paths: Vec<_> = disks.iter().filter_map(|disk| disk["path"].as_str()).collect();
+        assert_eq!(paths, ["/a/one", "/b/two"]);
+        assert!(disks.iter().all(|disk| disk["size"].as_str() == Some("8GiB")));
+    }
+}

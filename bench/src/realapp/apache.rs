@@ -1,0 +1,93 @@
+//! Apache with Debian's PHP module, on a free port, with nothing of the system's configuration.
+//!
+//! In: a template of the server's configuration, in which @WORK@ is the scratch folder, @PORT@ the port and @PHP@ the
+//! name of the PHP module. Out: a server that is ended when it is dropped, and how often it was asked through larder.
+//! The first field of its log, Via, tells what came through larder from what was asked for directly.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use harness::children::{Server, free_port, run_within};
+
+const MODULES: &str = "/usr/lib/apache2/modules";
+const READY_MAX: Duration = Duration::from_secs(30);
+const HAND_OVER_MAX: Duration = Duration::from_secs(60);
+
+/// An Apache that runs.
+pub(super) struct Apache {
+    pub(super) address: SocketAddr,
+    log: PathBuf,
+    server: Server,
+}
+
+impl Apache {
+    /// Starts it with `template`. What lies in `work` belongs to Apache's own user from then on.
+    pub(super) fn start(template: &Path, work: &Path) -> Result<Self> {
+        let address = free_port()?;
+        let config = work.join("apache.conf");
+        let values = [
+            ("@WORK@", work.display().to_string()),
+            ("@PORT@", address.port().to_string()),
+            ("@PHP@", php_module()?),
+        ];
+        fs::write(&config, fill(template, &values)?)?;
+        hand_over(work)?;
+        let mut command = Command::new("apache2");
+        command.arg("-f").arg(&config).arg("-DFOREGROUND");
+        let mut server = Server::start("Apache", &mut command)?;
+        server.wait_for(address, READY_MAX).with_context(|| {
+            fs::read_to_string(work.join("apache.log")).unwrap_or_else(|_| "Apache left no log".to_owned())
+        })?;
+        Ok(Self { address, log: work.join("access.log"), server })
+    }
+
+    /// Requests from larder in Apache's log, optionally for one target only.
+    pub(super) fn asked(&self, target: Option<&str>) -> Result<usize> {
+        let log = fs::read_to_string(&self.log).context("Apache's log")?;
+        Ok(log
+            .lines()
+            .map(|line| line.split('\t').collect::<Vec<_>>())
+            .filter(|fields| fields.first().is_some_and(|via| via.ends_with("larder")))
+            .filter(|fields| target.is_none_or(|target| fields.get(2) == Some(&target)))
+            .count())
+    }
+
+    /// Fails when it has ended.
+    pub(super) fn still_runs(&mut self) -> Result<()> {
+        self.server.still_runs()
+    }
+}
+
+/// The text of `template` with each mark replaced by its value.
+pub(super) fn fill(template: &Path, values: &[(&str, String)]) -> Result<String> {
+    let text = fs::read_to_string(template).with_context(|| template.display().to_string())?;
+    Ok(values.iter().fold(text, |text, (mark, value)| text.replace(mark, value)))
+}
+
+/// Started by root, Apache serves as its own user, who has to be able to write.
+fn hand_over(work: &Path) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    for command in [
+        Command::new("chmod").arg("755").arg(work),
+        Command::new("chown").args(["-R", "www-data:www-data"]).arg(work),
+    ] {
+        let status = run_within(command, HAND_OVER_MAX)?;
+        ensure!(status.success(), "{command:?}: {status}");
+    }
+    Ok(())
+}
+
+fn php_module() -> Result<String> {
+    let mut names = fs::read_dir(MODULES)
+        .context(MODULES)?
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.find(|name| name.starts_with("libphp")).context("Apache has no PHP module")
+}

@@ -1,0 +1,116 @@
+//! Programs that a check needs and the machine may lack.
+//!
+//! In: tables of [`Tool`]s, each with the targets that need it. Out: they are on the search path; they were installed
+//! where that was possible without asking (cargo, rustup, and apt for root), else the error names the package.
+//! Deliberately absent: tools that only some machines can have. Go, for h2spec, is used where it exists.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::children::{on_path, run_within};
+
+/// Longest installation.
+const INSTALL_MAX: Duration = Duration::from_secs(1200);
+
+/// Where a tool comes from.
+pub enum From {
+    /// A Debian package.
+    Apt(&'static str),
+    /// A crate with a program, at a version that is known to work here.
+    Cargo(&'static str, &'static str),
+    /// A component of the tool chain.
+    Rustup(&'static str),
+}
+
+/// A program, and who needs it.
+pub struct Tool {
+    /// Its name on the search path.
+    pub program: &'static str,
+    /// What is installed where it is missing.
+    pub from: From,
+    /// The targets that need it, by name.
+    pub targets: &'static [&'static str],
+}
+
+/// Makes sure that everything `target` needs of `tools` is there. Programs of cargo are built below `root`.
+///
+/// # Errors
+/// A tool is missing and could not be installed.
+pub fn ensure_for(root: &Path, target: &str, tools: &[Tool]) -> Result<()> {
+    for tool in tools.iter().filter(|tool| tool.targets.contains(&target)) {
+        if !on_path(tool.program) {
+            install(root, tool)?;
+        }
+    }
+    Ok(())
+}
+
+fn install(root: &Path, tool: &Tool) -> Result<()> {
+    println!("installing {}, which is missing", tool.program);
+    match tool.from {
+        From::Rustup(component) => run(Command::new("rustup").args(["component", "add", component])),
+        // Unoptimised: these run for seconds and take minutes to optimise.
+        From::Cargo(name, version) => run(Command::new("cargo")
+            .args(["install", "--locked", "--debug", "--version", version, name])
+            .env("CARGO_TARGET_DIR", root.join("target/tools"))),
+        From::Apt(package) => apt(package),
+    }
+    .with_context(|| format!("{} is missing and could not be installed", tool.program))
+}
+
+fn apt(package: &str) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("install the Debian package {package}, or run this as root");
+    }
+    let _quiet = NoServices::begin()?;
+    let install = || {
+        run(Command::new("apt-get")
+            .args(["install", "-y", "--no-install-recommends", package])
+            .env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    // A fresh machine has no package lists yet.
+    install().or_else(|_| run(Command::new("apt-get").arg("update")).and_then(|()| install()))
+}
+
+/// Keeps packages from starting their services while it lasts: a server that came only to be measured must not take
+/// the machine's ports. Debian asks this program before it starts anything.
+struct NoServices {
+    ours: bool,
+}
+
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+impl NoServices {
+    fn begin() -> Result<Self> {
+        // A machine that has a policy of its own keeps it.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(POLICY);
+        match file {
+            Ok(mut file) => {
+                file.write_all(b"#!/bin/sh\nexit 101\n").context(POLICY)?;
+                Ok(Self { ours: true })
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Self { ours: false }),
+            Err(error) => Err(error).context(POLICY),
+        }
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        if self.ours {
+            let _ = std::fs::remove_file(POLICY);
+        }
+    }
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = run_within(command, INSTALL_MAX)?;
+    ensure!(status.success(), "{command:?}: {status}");
+    Ok(())
+}

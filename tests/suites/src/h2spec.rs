@@ -1,0 +1,161 @@
+//! HTTP/2 conformance: the tool h2spec, pinned in tests/h2spec/go.mod, against larder on a free port.
+//!
+//! In: a `go` recent enough to build the tool, and the binary of the dev profile. Out: the failures of this run beside
+//! tests/h2spec/expected.txt; any difference fails, in both directions, so that a repaired failure leaves the list.
+//! Deliberately absent: a verdict where there is no such `go`: the run is skipped and says why.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use harness::built;
+use harness::children::{Server, free_port, on_path, run_within};
+use harness::origin::Origin;
+
+const TOOL: &str = "github.com/summerwind/h2spec/cmd/h2spec";
+const READY_MAX: Duration = Duration::from_secs(20);
+const RUN_MAX: Duration = Duration::from_secs(600);
+
+/// Runs the suite, and compares or, with `write`, rewrites the list of failures.
+pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
+    let folder = root.join("tests/h2spec");
+    if let Some(reason) = no_go(&folder)? {
+        println!("h2spec: skipped: {reason}");
+        return Ok(());
+    }
+    let tool = build(root, &folder)?;
+    let report = root.join("target/tools/h2spec.xml");
+    let larder = built::larder(root)?;
+    let origin = Origin::start()?;
+    let (listen, admin) = (free_port()?, free_port()?);
+    let mut server = Server::start(
+        "larder",
+        Command::new(larder)
+            .args(["run", "--workers", "1", "--origin", &format!("http://{}", origin.address)])
+            .args(["--listen", &listen.to_string(), "--admin", &admin.to_string()])
+            .stdout(Stdio::null()),
+    )?;
+    server.wait_for(listen, READY_MAX)?;
+    let (failed, total) = measure(&tool, listen, &report)?;
+    server.still_runs().context("larder did not survive the suite")?;
+    drop(server);
+    judge(&folder.join("expected.txt"), &failed, total, write)
+}
+
+/// Why the tool cannot be built here, if so.
+fn no_go(folder: &Path) -> Result<Option<String>> {
+    if !on_path("go") {
+        return Ok(Some("there is no `go` here".to_owned()));
+    }
+    let manifest = fs::read_to_string(folder.join("go.mod")).context("tests/h2spec/go.mod")?;
+    let wanted = manifest.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.24");
+    let output = Command::new("go").args(["env", "GOVERSION"]).output().context("go env")?;
+    let found = String::from_utf8_lossy(&output.stdout).trim().trim_start_matches("go").to_owned();
+    let old = version(&found) < version(wanted);
+    Ok(old.then(|| format!("go {found} is older than {wanted}")))
+}
+
+fn version(text: &str) -> (u32, u32) {
+    let mut parts = text.split('.').map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
+    let tool = root.join("target/tools/h2spec");
+    let status = Command::new("go")
+        .args(["build", "-mod=readonly", "-buildvcs=false", "-o"])
+        .arg(&tool)
+        .arg(TOOL)
+        .current_dir(folder)
+        .status()
+        .context("go build")?;
+    ensure!(status.success(), "h2spec could not be built: {status}");
+    Ok(tool)
+}
+
+fn measure(tool: &Path, listen: SocketAddr, report: &Path) -> Result<(BTreeSet<String>, usize)> {
+    // A report left by an earlier run must not speak for this one.
+    let _ = fs::remove_file(report);
+    // The tool's exit code says only that something failed; the report says what.
+    run_within(
+        Command::new(tool)
+            .args(["--strict", "--timeout", "3", "--host", &listen.ip().to_string()])
+            .args(["--port", &listen.port().to_string()])
+            .arg("--junit-report")
+            .arg(report)
+            .stdout(Stdio::null()),
+        RUN_MAX,
+    )?;
+    let report = fs::read_to_string(report).context("h2spec left no report")?;
+    let (failed, total) = failures(&report);
+    ensure!(total > 100, "h2spec ran only {total} tests");
+    Ok((failed, total))
+}
+
+/// The failed cases of a JUnit report as `section: what was asked`, and the number of all cases.
+fn failures(report: &str) -> (BTreeSet<String>, usize) {
+    let mut failed = BTreeSet::new();
+    let mut total = 0;
+    for case in report.split("<testcase").skip(1) {
+        total += 1;
+        let (opening, inside) = case.split_once('>').unwrap_or((case, ""));
+        let inside = inside.split("</testcase>").next().unwrap_or_default();
+        if !opening.ends_with('/') && (inside.contains("<failure") || inside.contains("<error")) {
+            failed.insert(format!("{}: {}", attribute(opening, "package"), attribute(opening, "classname")));
+        }
+    }
+    (failed, total)
+}
+
+fn attribute(opening: &str, name: &str) -> String {
+    let value = opening.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+    value.unwrap_or_default().replace("&#39;", "'").replace("&#34;", "\"").replace("&amp;", "&")
+}
+
+fn judge(list: &Path, failed: &BTreeSet<String>, total: usize, write: bool) -> Result<()> {
+    if write {
+        // The reasons, which people wrote, stay.
+        let before = fs::read_to_string(list).unwrap_or_default();
+        let reasons = before.lines().filter(|line| line.starts_with('#'));
+        let lines: Vec<&str> = reasons.chain(failed.iter().map(String::as_str)).collect();
+        fs::write(list, lines.join("\n") + "\n").context("expected.txt")?;
+    }
+    let text = fs::read_to_string(list).context("tests/h2spec/expected.txt")?;
+    let expected: BTreeSet<String> =
+        text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()).map(str::to_owned).collect();
+    for case in failed.difference(&expected) {
+        println!("h2spec: newly failed: {case}");
+    }
+    for case in expected.difference(failed) {
+        println!("h2spec: passes now, take it off the list: {case}");
+    }
+    ensure!(*failed == expected, "h2spec differs from tests/h2spec/expected.txt");
+    println!("h2spec: {} of {total} passed, {} known failures", total - failed.len(), failed.len());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_read_from_the_report() {
+        let report = r#"<testsuite><testcase package="http2/3.5" classname="Sends &#34;client&#34; preface" time="0"></testcase>
+            <testcase package="http2/4.1" classname="Sends a frame" time="0"><failure>x</failure></testcase>
+            <testcase package="http2/4.2" classname="Skipped" time="0"><skipped></skipped></testcase></testsuite>"#;
+        let (failed, total) = failures(report);
+        assert_eq!(total, 3);
+        assert_eq!(failed.into_iter().collect::<Vec<_>>(), ["http2/4.1: Sends a frame"]);
+    }
+
+    #[test]
+    fn an_older_go_is_told_from_a_newer() {
+        assert!(version("1.9.7") < version("1.24"));
+        assert!(version("1.26.8") >= version("1.24.0"));
+    }
+}

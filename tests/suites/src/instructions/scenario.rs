@@ -1,0 +1,292 @@
+//! What is counted: the table of scenarios, and how one is played.
+//!
+//! In: a scenario and a number of requests. Out: the instructions that larder took for its start, for filling the
+//! cache, for that many requests and for its end. Every answer's status and body are checked, and how often the origin
+//! was asked, so that no count is that of an error or of the wrong way.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::callgrind::{Counted, Idle};
+use super::origin::Origin;
+use super::{http1, http2};
+use harness::children::free_port;
+use harness::origin::body;
+
+/// The config with everything on.
+const EVERYTHING: &str = "bench/full.toml";
+
+/// The config of the other scenarios.
+const PLAIN: &str = r#"
+[log]
+access = "off"
+
+[origins.app]
+servers = "http://127.0.0.1:3000"
+
+[[site]]
+origin = "app"
+"#;
+
+/// What the configs say in place of the origin that runs, and of the log where one is written.
+const ORIGIN: &str = "http://127.0.0.1:3000";
+const LOG: &str = "access = \"off\"";
+
+/// What of everything would come at its own time, and so more often in a slower run.
+const CHECKS: &str = "every = \"5s\"";
+
+/// Where the config with everything on has the site that is measured, and the rule that decides.
+const HOST: &str = "localhost";
+const FOLDER: &str = "/page/";
+
+/// A field that a scenario asks with or the origin answers with.
+type Field = (String, String);
+
+/// One row.
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    config: String,
+    log: bool,
+    way: Way,
+    /// Each request asks for something new.
+    misses: bool,
+    asks: Vec<Field>,
+    answers: Vec<Field>,
+    /// Length of the origin's body.
+    bytes: usize,
+    status: u16,
+    /// What of the body is expected.
+    part: Range<usize>,
+}
+
+/// How a client asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Everything over one connection, HTTP/1.1.
+    Kept,
+    /// A connection for each request, which says that it is the last.
+    Each,
+    /// Everything over one connection, HTTP/2.
+    Http2,
+}
+
+/// What a client got.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+}
+
+/// Every scenario, in the order of the table.
+pub(super) fn all(root: &Path) -> Result<Vec<Scenario>> {
+    let everything = fs::read_to_string(root.join(EVERYTHING)).context(EVERYTHING)?;
+    ensure!(everything.contains(CHECKS), "{EVERYTHING} does not say `{CHECKS}`");
+    let everything = everything.replace(CHECKS, "every = \"1h\"");
+    let everything = |name| Scenario { config: everything.clone(), ..hit(name, 134) };
+    let asks = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+    Ok(vec![
+        hit("hit, 134 B", 134),
+        hit("hit, 8357 B", 8357),
+        Scenario { answers: fields(30), ..hit("hit, 134 B, 30 response fields", 134) },
+        Scenario { asks: browser(), ..hit("hit, 134 B, 20 request fields, 2 KB of Cookie", 134) },
+        Scenario { asks: asks("If-None-Match", "\"one\""), status: 304, part: 0..0, ..hit("hit, 304", 8357) },
+        Scenario {
+            asks: asks("Range", "bytes=1000-1499"),
+            status: 206,
+            part: 1000..1500,
+            ..hit("hit, range of 500 B", 8357)
+        },
+        Scenario { way: Way::Each, ..hit("hit, 134 B, a connection each", 134) },
+        Scenario { way: Way::Http2, ..hit("hit, 134 B, HTTP/2", 134) },
+        Scenario { log: true, ..hit("hit, 134 B, access log", 134) },
+        Scenario { config: rules(10), ..hit("hit, 134 B, 10 rules", 134) },
+        everything("hit, 134 B, everything on"),
+        Scenario { way: Way::Each, ..everything("hit, 134 B, everything on, a connection each") },
+        Scenario { way: Way::Http2, ..everything("hit, 134 B, everything on, HTTP/2") },
+        Scenario { log: true, ..everything("hit, 134 B, everything on, access log") },
+        Scenario { misses: true, ..hit("miss, 134 B", 134) },
+    ])
+}
+
+/// A hit over HTTP/1.1 with a plain config and few fields: what the others are variants of.
+fn hit(name: &'static str, bytes: usize) -> Scenario {
+    Scenario {
+        name,
+        config: PLAIN.to_owned(),
+        log: false,
+        way: Way::Kept,
+        misses: false,
+        asks: Vec::new(),
+        answers: Vec::new(),
+        bytes,
+        status: 200,
+        part: 0..bytes,
+    }
+}
+
+/// The plain config with so many rules, of which the last one decides.
+fn rules(count: usize) -> String {
+    let passed = (1..count).map(|number| {
+        format!(
+            "[[site.rule]]\npath = [\"/section-{number}/*\", \"*.type-{number}\"]\nttl = \"{number}m\"\n\n"
+        )
+    });
+    let decides = format!("[[site.rule]]\npath = \"{FOLDER}*\"\nttl = \"1h\"\n");
+    format!("{PLAIN}\n{}{decides}", passed.collect::<String>())
+}
+
+/// So many field lines as applications send them.
+fn fields(count: usize) -> Vec<Field> {
+    let field = |number| {
+        (format!("X-Application-Field-{number:02}"), format!("value {number:02}; of a usual length"))
+    };
+    (0..count).map(field).collect()
+}
+
+/// What browsers send, and cookies of 2 KB.
+fn browser() -> Vec<Field> {
+    let cookies: Vec<String> =
+        (0..32).map(|number| format!("preference_{number:02}={}", "v".repeat(48))).collect();
+    let cookies = cookies.join("; ");
+    let known = [
+        ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
+        ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+        ("Accept-Language", "en-GB,en;q=0.7,de;q=0.3"),
+        ("Accept-Encoding", "gzip, deflate, br, zstd"),
+        ("Referer", "http://localhost/front-page?from=elsewhere"),
+        ("Connection", "keep-alive"),
+        ("Cookie", &cookies),
+        ("Upgrade-Insecure-Requests", "1"),
+        ("Sec-Fetch-Dest", "document"),
+        ("Sec-Fetch-Mode", "navigate"),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Sec-Fetch-User", "?1"),
+        ("Priority", "u=0, i"),
+        ("DNT", "1"),
+    ];
+    let known: Vec<Field> =
+        known.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let more = 20 - known.len();
+    known.into_iter().chain(fields(more)).collect()
+}
+
+/// Instructions of one run with `requests` requests.
+pub(super) fn play(program: &Path, scenario: &Scenario, requests: u64) -> Result<u64> {
+    let scratch = tempfile::tempdir()?;
+    let idle = Idle::default();
+    let content = body(scenario.bytes);
+    let origin = Origin::start(FOLDER, message(scenario, &content), &idle)?;
+    let listen = free_port()?;
+    let config = scratch.path().join("larder.toml");
+    fs::write(&config, config_text(scenario, origin.address).context("the config")?)?;
+    // The folder of files that a site of full.toml serves.
+    fs::create_dir(scratch.path().join("public"))?;
+    let larder = Counted::start(program, &config, listen, scratch.path(), idle)?;
+
+    let expected = content.get(scenario.part.clone()).context("a part beyond the body")?;
+    let hot = format!("{FOLDER}hot");
+    let mut client = Client::open(scenario, listen, &larder.idle)?;
+    if !scenario.misses {
+        larder.idle.wait()?;
+        let answer = client.ask(&hot, &[])?;
+        ensure!(answer.status == 200 && answer.body == content, "wrong at first: status {}", answer.status);
+    }
+    for number in 0..requests {
+        // Of one length, so that the last is as much work as the first.
+        let target = scenario.misses.then(|| format!("{FOLDER}{number:08}"));
+        larder.idle.wait()?;
+        let answer = client.ask(target.as_ref().unwrap_or(&hot), &scenario.asks)?;
+        ensure!(answer.status == scenario.status, "status {}", answer.status);
+        ensure!(answer.body == expected, "a wrong body of {} bytes", answer.body.len());
+    }
+    drop(client);
+    let wanted = if scenario.misses { requests } else { 1 };
+    ensure!(origin.asked() == wanted, "the origin was asked {} times, not {wanted}", origin.asked());
+    larder.end()
+}
+
+/// The origin's answer.
+fn message(scenario: &Scenario, content: &[u8]) -> Vec<u8> {
+    let mut message = String::from(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: max-age=3600\r\nETag: \"one\"\r\n\
+         Last-Modified: Mon, 03 Nov 2025 10:00:00 GMT\r\n",
+    );
+    for (name, value) in &scenario.answers {
+        message.extend([name, ": ", value, "\r\n"]);
+    }
+    message.push_str(&format!("Content-Length: {}\r\n\r\n", content.len()));
+    [message.as_bytes(), content].concat()
+}
+
+/// The scenario's config with the origin that runs, without an admin, and with a log where it is to be counted.
+fn config_text(scenario: &Scenario, origin: SocketAddr) -> Result<String> {
+    let text = &scenario.config;
+    ensure!(text.contains(ORIGIN) && text.contains(LOG), "it does not say `{ORIGIN}` and `{LOG}`");
+    let text = text.replace(ORIGIN, &format!("http://{origin}"));
+    let text = if scenario.log { text.replace(LOG, "access = \"./access.log\"") } else { text };
+    Ok(format!("admin = false\n{text}"))
+}
+
+enum Client {
+    Kept(http1::Connection),
+    Each(SocketAddr, Idle),
+    Http2(http2::Connection),
+}
+
+impl Client {
+    fn open(scenario: &Scenario, address: SocketAddr, idle: &Idle) -> Result<Self> {
+        Ok(match scenario.way {
+            Way::Kept => Self::Kept(http1::Connection::open(address)?),
+            Way::Each => Self::Each(address, idle.clone()),
+            Way::Http2 => Self::Http2(http2::Connection::open(address)?),
+        })
+    }
+
+    fn ask(&mut self, target: &str, fields: &[Field]) -> Result<Answer> {
+        match self {
+            Self::Kept(connection) => connection.exchange(HOST, target, fields),
+            Self::Each(address, idle) => {
+                let last = [fields, &[("Connection".to_owned(), "close".to_owned())]].concat();
+                // As under load: the request is there by the time the connection is accepted.
+                let mut connection = idle.stopped(|| {
+                    let mut connection = http1::Connection::open(*address)?;
+                    connection.send(HOST, target, &last)?;
+                    Ok(connection)
+                })?;
+                let answer = connection.answer()?;
+                connection.ended()?;
+                Ok(answer)
+            }
+            Self::Http2(connection) => connection.exchange(HOST, target, fields),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_config_gets_this_origin_and_its_log() {
+        let origin = "127.0.0.1:45678".parse().unwrap();
+        for scenario in all(&crate::checkout()).unwrap() {
+            let text = config_text(&scenario, origin).unwrap();
+            assert!(!text.contains(ORIGIN) && text.contains("http://127.0.0.1:45678"), "{}", scenario.name);
+            assert_eq!(text.contains("./access.log"), scenario.log, "{}", scenario.name);
+        }
+        let lost = Scenario { config: String::new(), ..hit("lost", 0) };
+        assert!(config_text(&lost, origin).is_err());
+    }
+
+    #[test]
+    fn a_browser_asks_with_twenty_fields_and_two_kilobytes_of_cookies() {
+        let fields = browser();
+        let cookie = fields.iter().find(|(name, _)| name == "Cookie").unwrap();
+        assert_eq!(fields.len(), 20);
+        assert!((2000..2200).contains(&cookie.1.len()), "{}", cookie.1.len());
+    }
+}
