@@ -26,7 +26,7 @@ pub enum BodyError {
     /// More than the limit allows.
     #[error("too large")]
     TooLarge,
-    /// The reader fell behind the window for longer than the write limit.
+    /// The store let go of a body in memory, because its reader was among the slowest.
     #[error("reader too slow")]
     SlowReader,
     /// The task that produced it is gone.

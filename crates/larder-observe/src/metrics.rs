@@ -16,7 +16,7 @@ use crate::worker::{CACHES_MAX, ORIGINS_MAX, ROUTES_MAX, WorkerMetrics};
 pub struct Metrics {
     pub(crate) workers: Box<[Arc<WorkerMetrics>]>,
     /// What the admin's thread counts: purges.
-    pub(crate) aside: Arc<WorkerMetrics>,
+    pub(crate) process: Arc<WorkerMetrics>,
     pub(crate) vocabulary: Vocabulary,
     pub(crate) started: WallTime,
     pub(crate) version: &'static str,
@@ -32,7 +32,7 @@ impl Metrics {
     pub fn new(workers: usize, vocabulary: Vocabulary, started: WallTime, version: &'static str) -> Self {
         Self {
             workers: (0..workers.max(1)).map(|_| Arc::new(WorkerMetrics::new(vocabulary))).collect(),
-            aside: Arc::new(WorkerMetrics::new(vocabulary)),
+            process: Arc::new(WorkerMetrics::new(vocabulary)),
             vocabulary,
             started,
             version,
@@ -55,8 +55,8 @@ impl Metrics {
     }
 
     /// The counters of the one thread beside the workers: invalidations only.
-    pub fn aside(&self) -> &Arc<WorkerMetrics> {
-        &self.aside
+    pub fn process(&self) -> &Arc<WorkerMetrics> {
+        &self.process
     }
 
     /// The number of a site: its name or its first host. The same name always gives the same number; beyond 1024

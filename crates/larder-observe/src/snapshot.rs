@@ -163,7 +163,7 @@ impl Snapshot {
                 OriginSnapshot { name, duration: sum_histograms(cells.iter().map(|c| &c.duration)) }
             });
         let by_reason = |tokens: &'static [&'static str], of: fn(&WorkerMetrics) -> &Cells| {
-            let all = workers.iter().chain(std::iter::once(&metrics.aside));
+            let all = workers.iter().chain(std::iter::once(&metrics.process));
             counts(tokens.iter().copied(), sum(all.map(|w| of(w)), tokens.len()))
         };
         let served = Served::TOKENS.iter().enumerate();

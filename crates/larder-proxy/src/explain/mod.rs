@@ -279,7 +279,7 @@ impl Walk<'_> {
         outlook.decision.alone = ask.alone || personal;
         outlook.needs_origin = verdict == Verdict::Fetch;
         outlook.marked = ask.marked;
-        if self.settings.min_uses > 1 && ask.selected.is_none() {
+        if self.settings.min_uses > 1 && ask.selected.is_none() && ask.part.is_none() {
             let uses = self.worker.proxy.uses.of(key.hash()).saturating_add(1);
             outlook.decision.uses = Some(u32::from(uses));
             outlook.seldom = uses < self.settings.min_uses;

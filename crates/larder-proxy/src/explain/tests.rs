@@ -367,6 +367,10 @@ async fn the_rules_other_settings_and_the_uses_of_a_url_are_told() {
     assert_eq!(told("/fast/a").await.decision.uses, Some(2));
     house.keep("/fast/a", &[], &[("cache-control", "max-age=9")]);
     assert_eq!(told("/fast/a").await.decision.uses, None);
+    let part = [("cache-control", "max-age=9"), ("content-range", "bytes 0-3/9"), ("etag", "\"p\"")];
+    house.keep("/fast/part", &[("range", "bytes=0-3")], &part);
+    let completed = told("/fast/part").await.decision;
+    assert_eq!((completed.verdict, completed.uses), (Verdict::Complete, None));
     let plain = told("/plain").await;
     assert_eq!((plain.route.refresh_ahead, plain.route.collapse_wait_seconds), (false, None));
     assert_eq!((plain.route.min_uses, plain.decision.uses), (1, None));

@@ -229,7 +229,7 @@ impl Worker {
         let done = invalidate::invalidate(numbering, &stores, (authority, &forms), how, &under_way);
         let gone = done.removed + files;
         // On the admin's thread, which counts in cells of its own.
-        self.proxy.metrics.aside().invalidated(&kind);
+        self.proxy.metrics.process().invalidated(&kind);
         let synced = async {
             let mut first = filed.remove().await;
             for disks in stores.iter().filter_map(|store| store.disks()) {

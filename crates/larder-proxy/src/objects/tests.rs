@@ -4,7 +4,7 @@
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
 use larder_http::time::Clock;
-use larder_observe::{CacheId, Diagnostics, Metrics, RouteId};
+use larder_observe::{CacheId, Diagnostics, Label as _, Metrics, RouteId};
 use larder_store::disk::{Disk, DiskSettings, DiskSize};
 use larder_store::{Disks, Layout, MemoryStoreSettings, StoredBody, StoredResponse};
 
@@ -217,6 +217,18 @@ async fn a_purge_takes_every_form_of_a_url_out_of_every_store() {
     for url in ["", "/a", "example.com/a", "ftp://example.com/", "http://a b/"] {
         assert!(matches!(house.worker.purge(url).await, Err(ObjectsError::Url(_))), "{url}");
     }
+}
+
+#[tokio::test]
+async fn a_purge_by_the_admin_address_counts_beside_the_workers() {
+    let house = House::new();
+    let kind = InvalidationKind::Purge;
+    // A worker counts on its own thread, and no other thread may write where it does.
+    std::thread::scope(|scope| scope.spawn(|| house.worker.metrics.invalidated(&kind)).join().unwrap());
+    house.worker.purge("http://example.com/a").await.unwrap();
+    let counted = house.worker.proxy.metrics.snapshot().invalidations;
+    let purges = counted.iter().find(|count| count.token == kind.token());
+    assert_eq!(purges.map(|count| count.count), Some(2), "{counted:?}");
 }
 
 #[tokio::test]

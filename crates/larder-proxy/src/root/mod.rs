@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use http::{HeaderMap, Method};
 use larder_http::message::RequestHead;
+use larder_store::files::{Links, Resolver};
 
 pub(crate) use file::StaticFile;
 
@@ -36,6 +37,7 @@ struct Shared {
     path: PathBuf,
     /// What the path led to; nothing while it leads nowhere.
     directory: ArcSwapOption<OwnedFd>,
+    resolver: Resolver,
     opened: Instant,
     /// When the next look is due, in milliseconds since `opened`.
     next_look: AtomicU64,
@@ -81,10 +83,12 @@ impl Root {
     /// # Errors
     /// Not there, not a directory, or not permitted.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
-        let directory = ArcSwapOption::from_pointee(open::directory(path)?);
+        let directory = open::directory(path)?;
+        let resolver = Resolver::probe(&directory, Links::Beneath);
+        let directory = ArcSwapOption::from_pointee(directory);
         let next_look = AtomicU64::new(LOOK_EVERY.as_millis() as u64);
         let (path, opened) = (path.to_owned(), Instant::now());
-        Ok(Self { shared: Arc::new(Shared { path, directory, opened, next_look }) })
+        Ok(Self { shared: Arc::new(Shared { path, directory, resolver, opened, next_look }) })
     }
 
     /// Looks for a file. Errors of the file system mean that there is none: the origin may know better.
@@ -98,8 +102,8 @@ impl Root {
         let Some(name) = file_name(&path) else {
             return Found::Nothing;
         };
-        let is_due = self.shared.is_due();
-        let is_absent = |directory: &Arc<OwnedFd>| open::is_surely_absent(directory, &name);
+        let (is_due, resolver) = (self.shared.is_due(), self.shared.resolver);
+        let is_absent = |directory: &Arc<OwnedFd>| open::is_surely_absent(resolver, directory, &name);
         if !is_due && self.shared.directory.load().as_ref().is_none_or(is_absent) {
             return Found::Nothing;
         }
@@ -110,7 +114,7 @@ impl Root {
                 shared.look_again();
             }
             let directory = shared.directory.load_full().ok_or(std::io::ErrorKind::NotFound)?;
-            open::open(&directory, &name, with_slash)
+            open::open(resolver, &directory, &name, with_slash)
         };
         let opened = tokio::task::spawn_blocking(open).await;
         match opened {

@@ -1,11 +1,13 @@
-//! Opening names beneath a root. The calls that only Linux has live here.
+//! What a name beneath a root stands for: a file, or a directory with an index.
 
+use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use larder_store::files::{Cached, READ, Resolver};
+use rustix::fs::{FileType, Mode, OFlags, fstat};
 
 use super::file::StaticFile;
 
@@ -17,11 +19,6 @@ pub(super) enum Opened {
 }
 
 const INDEX: &str = "index.html";
-
-const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-
-/// Not blocking at a FIFO that somebody planted; it is refused once its type is known.
-const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
 pub(super) fn directory(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -42,26 +39,23 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
 }
 
 /// Whether the kernel's name cache alone says that there is no such name. Never waits for a disk.
-pub(super) fn is_surely_absent(root: &OwnedFd, name: &[u8]) -> bool {
-    if name.is_empty() {
-        return false;
-    }
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let resolve = RESOLVE | ResolveFlags::CACHED;
-    let path = Path::new(std::ffi::OsStr::from_bytes(name));
-    openat2(root, path, flags, Mode::empty(), resolve).err() == Some(rustix::io::Errno::NOENT)
+pub(super) fn is_surely_absent(resolver: Resolver, root: &OwnedFd, name: &[u8]) -> bool {
+    let path = OFlags::PATH | OFlags::CLOEXEC;
+    !name.is_empty() && matches!(resolver.open_cached(root, name, path), Cached::Absent)
 }
 
 /// Opens a file, or the index of a directory. Blocks; runs on the pool.
-pub(super) fn open(root: &OwnedFd, name: &[u8], with_slash: bool) -> io::Result<Opened> {
+pub(super) fn open(resolver: Resolver, root: &OwnedFd, name: &[u8], with_slash: bool) -> io::Result<Opened> {
     let name = if name.is_empty() { b".".as_slice() } else { name };
-    let path = Path::new(std::ffi::OsStr::from_bytes(name));
-    let opened = beneath(root, path)?;
+    // A file that is asked for with a slash behind its name is refused below.
+    let name = name.strip_suffix(b"/").unwrap_or(name);
+    let path = Path::new(OsStr::from_bytes(name));
+    let opened = resolver.open(root, name, READ)?;
     let status = fstat(&opened)?;
     match FileType::from_raw_mode(status.st_mode) {
         FileType::RegularFile if !with_slash => Ok(Opened::File(StaticFile::read(opened, &status, path)?)),
         FileType::Directory => {
-            let index = beneath(&opened, Path::new(INDEX))?;
+            let index = resolver.open(&opened, INDEX.as_bytes(), READ)?;
             let status = fstat(&index)?;
             if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
                 return Err(io::ErrorKind::NotFound.into());
@@ -75,31 +69,16 @@ pub(super) fn open(root: &OwnedFd, name: &[u8], with_slash: bool) -> io::Result<
     }
 }
 
-/// Opens beneath `directory`, or not at all.
-fn beneath(directory: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
-    match openat2(directory.as_fd(), path, FLAGS, Mode::empty(), RESOLVE) {
-        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => by_component(directory, path),
-        opened => Ok(opened?),
-    }
-}
-
-/// For kernels and sandboxes without `openat2`: one component after the other, following no link at all.
-fn by_component(directory: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
-    let mut at = directory.as_fd().try_clone_to_owned()?;
-    for component in path.components() {
-        at = match component {
-            std::path::Component::CurDir => continue,
-            std::path::Component::Normal(name) => openat(&at, name, FLAGS | OFlags::NOFOLLOW, Mode::empty())?,
-            _ => return Err(io::ErrorKind::NotFound.into()),
-        };
-    }
-    Ok(at)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use larder_store::files::Links;
+
     use super::*;
+
+    fn resolver(root: &OwnedFd) -> Resolver {
+        Resolver::probe(root, Links::Beneath)
+    }
 
     /// A root with a file inside, a file outside, and links to both.
     fn tree() -> (tempfile::TempDir, OwnedFd) {
@@ -128,7 +107,7 @@ mod tests {
             ("sub/../../out.txt", false),
             ("missing", false),
         ] {
-            assert_eq!(open(&root, name.as_bytes(), false).is_ok(), opens, "{name}");
+            assert_eq!(open(resolver(&root), &root, name.as_bytes(), false).is_ok(), opens, "{name}");
         }
     }
 
@@ -142,16 +121,19 @@ mod tests {
             ("leaves", false),
             ("../out.txt", false),
         ] {
-            assert_eq!(by_component(&root, Path::new(name)).is_ok(), opens, "{name}");
+            let opened = open(Resolver::without_openat2(), &root, name.as_bytes(), false);
+            assert_eq!(opened.is_ok(), opens, "{name}");
         }
+        let top = open(Resolver::without_openat2(), &root, b"sub/", true);
+        assert!(matches!(top, Ok(Opened::File(_))));
     }
 
     #[test]
     fn a_directory_answers_with_its_index_behind_a_slash() {
         let (_dir, root) = tree();
-        assert!(matches!(open(&root, b"sub", false), Ok(Opened::Directory)));
-        assert!(matches!(open(&root, b"sub/", true), Ok(Opened::File(_))));
-        assert!(open(&root, b"in.txt/", true).is_err());
-        assert!(open(&root, b"", true).is_err(), "no index at the top");
+        assert!(matches!(open(resolver(&root), &root, b"sub", false), Ok(Opened::Directory)));
+        assert!(matches!(open(resolver(&root), &root, b"sub/", true), Ok(Opened::File(_))));
+        assert!(open(resolver(&root), &root, b"in.txt/", true).is_err());
+        assert!(open(resolver(&root), &root, b"", true).is_err(), "no index at the top");
     }
 }

@@ -1,6 +1,6 @@
 //! Several disks as one: which of them an object, or a piece of it, goes to, and where it is found again.
 //!
-//! In: what is to be kept. Out: the same again, by key, or piece by piece. A disk knows nothing of the others; what one of
+//! In: what is to be kept. Out: the same again, by key, or piece by piece. What one of
 //! them does not take (its queue is full, it is failing, or absent) is not there on it, and nobody waits for it.
 //!
 //! | layout | an object | its pieces |

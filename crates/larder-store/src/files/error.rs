@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::name::Unnameable;
+use super::refusals::NotFiled;
 
 /// Why a directory cannot be a store.
 #[derive(Debug, thiserror::Error)]
@@ -63,17 +64,22 @@ pub enum NotAFile {
 }
 
 impl NotAFile {
+    /// What it is counted as.
+    pub const fn reason(self) -> NotFiled {
+        match self {
+            Self::Status => NotFiled::Status,
+            Self::Varies => NotFiled::Varies,
+            Self::KeyParts => NotFiled::KeyParts,
+            Self::Encoded => NotFiled::Encoded,
+            Self::NotShareable => NotFiled::NotShareable,
+            Self::LargeHead => NotFiled::LargeHead,
+            Self::Unnameable(_) => NotFiled::Name,
+        }
+    }
+
     /// The fixed word for logs and metrics.
     pub const fn token(self) -> &'static str {
-        match self {
-            Self::Status => "status",
-            Self::Varies => "varies",
-            Self::KeyParts => "key-parts",
-            Self::Encoded => "encoded",
-            Self::NotShareable => "not-shareable",
-            Self::LargeHead => "large-head",
-            Self::Unnameable(_) => "name",
-        }
+        self.reason().token()
     }
 }
 
@@ -107,21 +113,26 @@ pub enum Refused {
 }
 
 impl Refused {
+    /// What it is counted as.
+    pub const fn reason(self) -> NotFiled {
+        match self {
+            Self::Unnameable(_) => NotFiled::Name,
+            Self::TooLarge => NotFiled::TooLarge,
+            Self::NoRoom => NotFiled::NoRoom,
+            Self::Counting => NotFiled::Counting,
+            Self::QueueFull => NotFiled::QueueFull,
+            Self::InTheWay => NotFiled::InTheWay,
+            Self::Invalidated => NotFiled::Invalidated,
+            Self::Changed => NotFiled::Changed,
+            Self::Incomplete => NotFiled::Incomplete,
+            Self::Failing => NotFiled::Failing,
+            Self::Absent => NotFiled::Absent,
+            Self::Closed => NotFiled::Closed,
+        }
+    }
+
     /// The fixed word for logs and metrics.
     pub const fn token(self) -> &'static str {
-        match self {
-            Self::Unnameable(_) => "name",
-            Self::TooLarge => "too-large",
-            Self::NoRoom => "no-room",
-            Self::Counting => "counting",
-            Self::QueueFull => "queue-full",
-            Self::InTheWay => "in-the-way",
-            Self::Invalidated => "invalidated",
-            Self::Changed => "changed",
-            Self::Incomplete => "incomplete",
-            Self::Failing => "failing",
-            Self::Absent => "absent",
-            Self::Closed => "closed",
-        }
+        self.reason().token()
     }
 }

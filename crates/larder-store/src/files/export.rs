@@ -25,7 +25,7 @@ use rustix::io::Errno;
 
 use super::error::FilesError;
 use super::name::COMPONENT_BYTES_MAX;
-use super::sys::{DIRECTORY, as_path};
+use super::resolver::{DIRECTORY, as_path};
 
 /// How many of those left out are named; of more only the number is told.
 const NAMED_MAX: usize = 10_000;

@@ -265,7 +265,7 @@ impl Drop for FileFill {
         if !self.is_over {
             let why = self.filling.failure().unwrap_or(Refused::Incomplete);
             self.filling.fail(why);
-            self.shared.base.counts.refusals.note(why.token());
+            self.shared.base.counts.refusals.note(why.reason());
             // The temporary file is removed on the writing thread; by a closed queue here.
             let _ = self.shared.queue.push_end(Job::Abandon(Arc::clone(&self.filling)), || true);
         }

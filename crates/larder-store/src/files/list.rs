@@ -26,7 +26,8 @@ use super::hit::{self, FileHit};
 use super::in_use::{InUse, Shared};
 use super::meta::{self, Meta};
 use super::name::{Name, TargetUri};
-use super::sys::{DIRECTORY, Status};
+use super::resolver::DIRECTORY;
+use super::sys::Status;
 use super::tree::{self, Found, OWN, Tree};
 
 /// The most files of one page.

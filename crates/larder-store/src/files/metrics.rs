@@ -3,8 +3,7 @@
 //! In: a [`FilesUsage`]. Out: each figure under its name, with what it tells. The labels that say which store and which directory
 //! are the caller's. What clients were answered with is counted where they are served.
 
-use super::FilesUsage;
-use super::refusals::REASONS;
+use super::{FilesUsage, NotFiled};
 use crate::disks::metrics::Visit;
 
 /// Hands every figure to `visit`: name, what it is, labels beyond those of the directory, value.
@@ -69,9 +68,9 @@ pub fn for_each(usage: &FilesUsage, visit: Visit<'_>) {
         "1 while the directory is not there, or cannot be used, else 0.",
         u64::from(usage.is_absent),
     );
-    for (reason, value) in REASONS.iter().zip(usage.refused) {
+    for (reason, value) in NotFiled::ALL.into_iter().zip(usage.refused) {
         let help = "Responses that did not become files, by reason: they were served, and what no file can stand for is \
                     kept in memory.";
-        visit("larder_files_refused_total", help, &[("reason", reason)], value);
+        visit("larder_files_refused_total", help, &[("reason", reason.token())], value);
     }
 }

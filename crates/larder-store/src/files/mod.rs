@@ -36,6 +36,7 @@ mod reader;
 mod refusals;
 mod remembered;
 mod renew;
+mod resolver;
 mod room;
 mod sys;
 #[cfg(test)]
@@ -71,6 +72,8 @@ pub use meta::{Meta, StoredTimes};
 pub use name::{TargetUri, Unnameable};
 pub use open::{FilesSettings, probe};
 pub(crate) use reader::{FileContent, FileReader};
+pub use refusals::NotFiled;
+pub use resolver::{Cached, Links, READ, Resolver};
 pub use unreadable::UnreadableFile;
 
 use absence::Absence;
@@ -79,7 +82,6 @@ use in_use::{InUse, Shared};
 use journal::Owed;
 use name::Name;
 use open::Stop;
-use refusals::REASONS;
 
 use crate::disk::Note;
 
@@ -126,7 +128,7 @@ pub struct FilesUsage {
     /// Look-ups that found a file changed or gone since the last one.
     pub changed: u64,
     /// Responses that did not become files, by reason; see [`metrics`].
-    pub refused: [u64; REASONS.len()],
+    pub refused: [u64; NotFiled::ALL.len()],
     /// Reads that failed: the file counted as absent.
     pub unreadable: u64,
     /// Errors of the file system.
@@ -148,8 +150,9 @@ pub struct FilesUsage {
 impl FilesUsage {
     /// What was not taken, and could not be written: each reason by its fixed word. What no file can stand for is kept in memory.
     pub fn refused_by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let is_kept = |reason: &str| NOT_FILES.contains(&reason);
-        REASONS.into_iter().zip(self.refused).filter(move |(reason, _)| !is_kept(reason))
+        let reasons = NotFiled::ALL.into_iter().zip(self.refused);
+        let refused = reasons.filter(|(reason, _)| !reason.is_kept_in_memory());
+        refused.map(|(reason, count)| (reason.token(), count))
     }
 
     /// In what state the directory is, in a word.
@@ -161,9 +164,6 @@ impl FilesUsage {
         }
     }
 }
-
-/// Reasons for which a response is in memory, as it would be without files.
-const NOT_FILES: [&str; 6] = ["status", "varies", "key-parts", "encoded", "not-shareable", "name"];
 
 /// The store. Shared by all workers; every method may be called from any of them. It goes on without its directory where
 /// that cannot be used, and with another that takes its place.
@@ -179,11 +179,6 @@ impl FileStore {
     /// The directory.
     pub fn directory(&self) -> &Path {
         &self.base.settings.path
-    }
-
-    /// The same.
-    pub fn path(&self) -> &Path {
-        self.directory()
     }
 
     /// From now on its queue may borrow of its store's memory, and so may those of directories that take its place.
@@ -230,7 +225,7 @@ impl FileStore {
             Err(why) => Err(why),
         };
         if let Err(why) = &begun {
-            self.base.counts.refusals.note(why.token());
+            self.base.counts.refusals.note(why.reason());
         }
         begun
     }
@@ -338,7 +333,7 @@ impl FileStore {
 
     /// Notes that a file cannot stand for a response of this store.
     pub(crate) fn note_not_a_file(&self, why: NotAFile) {
-        self.base.counts.refusals.note(why.token());
+        self.base.counts.refusals.note(why.reason());
     }
 
     /// The largest body taken, in bytes.

@@ -19,8 +19,9 @@ use rustix::io::Errno;
 
 use super::meta::{self, Judged, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri};
+use super::resolver::{DIRECTORY, READ, as_path};
 use super::room::beside_bytes;
-use super::sys::{self, DIRECTORY, READ, Status, as_path};
+use super::sys::{self, Status};
 use super::tree::{Tree, directory_at, meta_path};
 
 /// How often a step is tried anew because somebody else changed the same names.

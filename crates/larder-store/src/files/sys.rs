@@ -1,44 +1,22 @@
 //! The calls that only Linux has, as this store uses them.
 //!
-//! In: descriptors of directories and names relative to them. Out: descriptors, what `statx` says, bytes. Everything that
-//! takes a name resolves it beneath a directory and follows no symbolic link, not even one that leads back inside: with
-//! `openat2` in one call, where a kernel or a sandbox has none, component by component with `O_NOFOLLOW`. Deliberately
-//! absent: any decision what a file means.
+//! In: descriptors of files and directories. Out: what `statx` says, attributes, bytes. Names are opened by the
+//! [`resolver`](super::resolver). Deliberately absent: any decision what a file means.
 
-use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsFd;
 use std::path::Path;
 
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags, XattrFlags, openat, openat2, statx,
-};
+use rustix::fs::{AtFlags, FileType, StatxFlags, XattrFlags, statx};
 use rustix::io::Errno;
+
+use super::resolver::as_path;
 
 /// Where meta lies on a file that has extended attributes.
 pub(super) const XATTR: &str = "user.larder";
 
 /// The most that an attribute may hold.
 const XATTR_BYTES_MAX: usize = 64 * 1024;
-
-/// How often a name is resolved anew while directories are being renamed.
-const OPEN_TRIES: usize = 64;
-
-const BENEATH: ResolveFlags =
-    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-
-/// For reading. Does not wait at a FIFO that somebody planted; it is refused once its type is known.
-pub(super) const READ: OFlags =
-    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
-
-/// A directory to work in.
-pub(super) const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-pub(super) fn as_path(name: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(name))
-}
 
 /// What `statx` says, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,78 +114,6 @@ impl Identity {
             made: is_told.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec)),
         })
     }
-}
-
-/// Which calls this kernel has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Resolver {
-    openat2: bool,
-    /// Whether names can be resolved from the kernel's cache alone (since Linux 5.12).
-    cached: bool,
-}
-
-/// What the kernel's name cache knows, without asking any disk.
-pub(super) enum Cached {
-    Open(OwnedFd),
-    Absent,
-    Unknown,
-}
-
-impl Resolver {
-    /// Asks the kernel.
-    pub(super) fn probe(directory: impl AsFd) -> Self {
-        let works = |resolve| {
-            let here = Path::new(".");
-            openat2(directory.as_fd(), here, DIRECTORY, Mode::empty(), resolve).is_ok()
-        };
-        Self { openat2: works(BENEATH), cached: works(BENEATH | ResolveFlags::CACHED) }
-    }
-
-    /// That of a kernel without `openat2`.
-    #[cfg(test)]
-    pub(super) const PLAIN: Self = Self { openat2: false, cached: false };
-
-    /// Opens `name` beneath `directory`, or not at all. May wait for a disk.
-    pub(super) fn open(self, directory: impl AsFd, name: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
-        if !self.openat2 {
-            return by_component(directory, name, flags);
-        }
-        for _ in 0..OPEN_TRIES {
-            match openat2(directory.as_fd(), as_path(name), flags, Mode::empty(), BENEATH) {
-                // A rename elsewhere came between: the kernel could not be sure.
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                opened => return Ok(opened?),
-            }
-        }
-        Err(Errno::AGAIN.into())
-    }
-
-    /// The same from the kernel's cache alone: never waits.
-    pub(super) fn open_cached(self, directory: impl AsFd, name: &[u8], flags: OFlags) -> Cached {
-        if !self.cached {
-            return Cached::Unknown;
-        }
-        let resolve = BENEATH | ResolveFlags::CACHED;
-        match openat2(directory.as_fd(), as_path(name), flags, Mode::empty(), resolve) {
-            Ok(file) => Cached::Open(file),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Cached::Absent,
-            Err(_) => Cached::Unknown,
-        }
-    }
-}
-
-/// One component after the other, following no link at all.
-fn by_component(directory: impl AsFd, name: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
-    let mut components = name.split(|byte| *byte == b'/').peekable();
-    let mut at = directory.as_fd().try_clone_to_owned()?;
-    while let Some(component) = components.next() {
-        if matches!(component, b"" | b"." | b"..") {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let flags = if components.peek().is_some() { DIRECTORY } else { flags | OFlags::NOFOLLOW };
-        at = openat(&at, as_path(component), flags, Mode::empty())?;
-    }
-    Ok(at)
 }
 
 /// The attribute of a file; `None` where it has none.

@@ -20,7 +20,8 @@ use super::error::FilesError;
 use super::meta::{self, Judged, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri, digest};
 use super::place::is_absent;
-use super::sys::{self, Cached, DIRECTORY, Identity, READ, Resolver, Status};
+use super::resolver::{Cached, DIRECTORY, Links, READ, Resolver};
+use super::sys::{self, Identity, Status};
 
 /// Where everything of larder's own lies.
 pub(super) const OWN: &str = ".larder";
@@ -106,7 +107,7 @@ impl Tree {
         }
         Ok(Self {
             path: path.to_owned(),
-            resolver: Resolver::probe(&root),
+            resolver: Resolver::probe(&root, Links::None),
             has_attributes: probed.has_attributes,
             is_in_memory: sys::is_in_memory(&root),
             file_mode,
@@ -128,7 +129,7 @@ impl Tree {
         let nowhere = rustix::io::dup(&root).map_err(io::Error::from).map_err(failed)?;
         Ok(Self {
             path: path.to_owned(),
-            resolver: Resolver::probe(&root),
+            resolver: Resolver::probe(&root, Links::None),
             // Nothing was tried: meta is looked for in both places.
             has_attributes: false,
             is_in_memory: sys::is_in_memory(&root),

@@ -15,8 +15,9 @@ use super::in_use::Shared;
 use super::index::Noted;
 use super::name::{Name, digest};
 use super::place::is_absent;
+use super::resolver::{DIRECTORY, as_path};
 use super::room::DIRECTORY_BYTES;
-use super::sys::{DIRECTORY, Status, as_path};
+use super::sys::Status;
 use super::tree::{METAS, OWN};
 
 /// The longest path that is entered, in bytes: what the kernel takes in one call.

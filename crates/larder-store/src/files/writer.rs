@@ -80,7 +80,7 @@ impl Shared {
         let counter = if outcome.is_ok() { of_good } else { &self.base.counts.failed };
         counter.fetch_add(1, Ordering::Relaxed);
         if let Err(why) = outcome {
-            self.base.counts.refusals.note(why.token());
+            self.base.counts.refusals.note(why.reason());
         }
     }
 

@@ -150,7 +150,7 @@ impl Larder for Insight {
                 foreign(out, &labels, |visit| larder_store::disks::metrics::for_each(&usage, visit));
             }
             if let Some(files) = store.files() {
-                let labels = [("cache", name.as_str()), ("directory", &*files.path().to_string_lossy())];
+                let labels = [("cache", name.as_str()), ("directory", &*files.directory().to_string_lossy())];
                 foreign(out, &labels, |visit| larder_store::files::metrics::for_each(&files.usage(), visit));
             }
         }
@@ -224,7 +224,7 @@ impl Larder for Insight {
                 let usage = files.usage();
                 shown.tiers.push(TierStats {
                     tier: "files",
-                    disk: Some(files.path().display().to_string()),
+                    disk: Some(files.directory().display().to_string()),
                     state: Some(usage.state()),
                     bytes: usage.bytes,
                     objects: usage.files,

@@ -43,12 +43,12 @@ impl Server {
                 self.diagnostics.warn(kind, &name, format_args!("store {name}: {event}"));
             }
             while let Some(event) = store.files().and_then(|files| files.take_absence()) {
-                tell_of_files(&self.diagnostics, &name, store.files().map(|files| files.path()), &event);
+                tell_of_files(&self.diagnostics, &name, store.files().map(|files| files.directory()), &event);
             }
             while let Some((files, event)) =
                 store.files().and_then(|files| Some((files, files.take_unreadable()?)))
             {
-                let path = files.path().join(OsStr::from_bytes(&event.path));
+                let path = files.directory().join(OsStr::from_bytes(&event.path));
                 self.diagnostics.warn(
                     "file-unreadable",
                     &name,

@@ -14,8 +14,9 @@ use rustix::io::Errno;
 use super::{JOURNAL, NEW, OWN_BYTES, READ_BYTES_MAX};
 use crate::disk::LOG_HEAD_BYTES;
 use crate::files::place::is_absent;
+use crate::files::resolver::READ;
 use crate::files::room::{Claim, Room};
-use crate::files::sys::{READ, Status};
+use crate::files::sys::Status;
 use crate::files::tree::Tree;
 
 /// The file, as this thread has written it.

@@ -150,13 +150,20 @@ fn what_does_not_become_a_file_is_counted_by_its_reason() {
     std::fs::write(fixture.path("h/a"), "theirs").unwrap();
     assert_eq!(put(&fixture.store, "/a", b"ours"), Err(Refused::InTheWay));
     fixture.store.note_not_a_file(NotAFile::Varies);
+    fixture.store.note_not_a_file(NotAFile::LargeHead);
     let mut told = Vec::new();
     metrics::for_each(&fixture.store.usage(), &mut |name, _, labels, value| {
         if name == "larder_files_refused_total" && value > 0 {
             told.push((labels[0].1.to_owned(), value));
         }
     });
-    let expected =
-        [("varies", 1), ("too-large", 2), ("in-the-way", 1), ("invalidated", 1), ("incomplete", 1)];
+    let expected = [
+        ("varies", 1),
+        ("large-head", 1),
+        ("too-large", 2),
+        ("in-the-way", 1),
+        ("invalidated", 1),
+        ("incomplete", 1),
+    ];
     assert_eq!(told, expected.map(|(reason, count)| (reason.to_owned(), count)));
 }
