@@ -10,6 +10,8 @@ SUITES  := target/debug/suites
 BENCH   := target/debug/bench
 # Random choices of a test run are the same each time; those of `make torture` are drawn anew.
 FIXED   := LARDER_SEED=1 PROPTEST_RNG_SEED=1
+# Most tests wait more than they compute.
+THREADS := RUST_TEST_THREADS=$(shell echo $$((2 * $$(nproc))))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo built test torture check quick audit fmt reference fuzz-smoke h2spec conformance instructions bench realapp
@@ -26,7 +28,7 @@ built: ## everything of the dev profile: larder, its tests, the programs around 
 	cargo build --workspace --all-targets --locked
 
 test: built ## every test: units, properties, scenarios, conformance of HTTP/2 and caching, fuzz smoke, the pages' commands
-	$(FIXED) cargo test --workspace --locked
+	$(FIXED) $(THREADS) cargo test --workspace --locked
 	$(SUITES) h2spec
 	$(SUITES) conformance
 	$(XTASK) fuzz

@@ -90,6 +90,11 @@ impl Reservation {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
+    /// The same bytes in a reservation of their own; this one is left with none.
+    pub(crate) fn take(&mut self) -> Self {
+        Self { budget: Arc::clone(&self.budget), bytes: std::mem::take(&mut self.bytes) }
+    }
+
     /// Keeps `bytes` and gives the rest back. Never grows.
     pub fn shrink_to(&mut self, bytes: u64) {
         if let Some(surplus) = self.bytes.checked_sub(bytes) {

@@ -23,6 +23,7 @@ mod lease;
 pub mod listing;
 pub mod memory;
 mod promote;
+pub mod rank;
 mod recall;
 pub mod store;
 pub mod stored;

@@ -263,7 +263,9 @@ impl Store {
                     goes_for_good.set(is_valid);
                     is_valid
                 };
-                self.memory.insert(key, response, replaces, valid)
+                let is_stored = self.memory.insert(key, response, replaces, valid);
+                disks.write_journals();
+                is_stored
             }
         };
         let to_files = self.files().filter(|_| is_stored);
@@ -295,13 +297,15 @@ impl Store {
             return self.memory.replace(key, old, new, valid);
         };
         let written = Arc::clone(&new);
-        self.memory.replace(key, old, new, || {
+        let is_replaced = self.memory.replace(key, old, new, || {
             let is_valid = put_if(valid(), disks, key, &written);
             if is_valid {
                 forget_other(disks, key, old, &written);
             }
             is_valid
-        })
+        });
+        disks.write_journals();
+        is_replaced
     }
 
     /// Takes one response out of the index, where it still is.
@@ -330,6 +334,7 @@ impl Store {
     pub fn forget(&self, key: &CacheKey, response: &StoredResponse) {
         if let Some(disks) = &self.disks {
             disks.remove(key, response);
+            disks.write_journals();
         }
         if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_key(key))
             && !key.has_more_parts()
@@ -360,6 +365,7 @@ impl Store {
             has_any.set(has_any.get() || goes);
             goes
         });
+        self.disks.iter().for_each(|disks| disks.write_journals());
         if let Some(files) = self.files() {
             // What was in memory may have been on its way to a file.
             filed::discard(files, key, |file| has_any.get() || file.is_none_or(&which));
@@ -399,6 +405,7 @@ impl Store {
         let on_disks = || self.disks.as_ref().map_or(0, |disks| disks.invalidate(key, number));
         // Under the lock under which responses are put into both, and come from one into the other.
         let (in_memory, on_disks) = self.memory.invalidate_with(key, on_disks);
+        self.disks.iter().for_each(|disks| disks.write_journals());
         in_memory.max(on_disks)
     }
 

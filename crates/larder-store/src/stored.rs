@@ -266,7 +266,7 @@ impl StoredBody {
             true => piece.clone(),
             false => Bytes::copy_from_slice(piece.get(within).unwrap_or_default()),
         });
-        let pieces = compact(shared_or_copied.collect(), length, store);
+        let (pieces, _) = compact(shared_or_copied.collect(), length, store);
         room.shrink_to(length + pieces.len() as u64 * PIECE_OVERHEAD_BYTES);
         Some(Self::new(pieces, room).lendable(store.cap()))
     }
@@ -322,12 +322,16 @@ impl Pieces for StoredBody {
 }
 
 /// Puts many small pieces together, where there is room for the copy.
-pub(crate) fn compact(pieces: Vec<Bytes>, length: u64, store: &MemoryStore) -> Vec<Bytes> {
+pub(crate) fn compact(
+    pieces: Vec<Bytes>,
+    length: u64,
+    store: &MemoryStore,
+) -> (Vec<Bytes>, Option<Reservation>) {
     if pieces.len() < 2 || length > COMPACT_MAX_BYTES || length / pieces.len() as u64 >= COMPACT_BELOW_BYTES {
-        return pieces;
+        return (pieces, None);
     }
-    let Some(_copy_room) = store.reserve_free(length) else {
-        return pieces;
+    let Some(copy_room) = store.reserve_free(length) else {
+        return (pieces, None);
     };
     let mut whole = Vec::new();
     // Of exactly the size that is counted: a vector that grows takes up to twice as much.
@@ -350,7 +354,7 @@ pub(crate) fn compact(pieces: Vec<Bytes>, length: u64, store: &MemoryStore) -> V
         buffer.shrink_to_fit();
         whole.push(buffer.into());
     }
-    whole
+    (whole, Some(copy_room))
 }
 
 /// A stored response, as the index hands it out.

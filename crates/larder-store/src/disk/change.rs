@@ -1,8 +1,8 @@
 //! What changes a disk: objects and pieces go in, objects go out, and the journal hears of it.
 //!
 //! Called from event loops, so nothing here waits: what is to be written goes to the queue or is refused, and the
-//! journal takes a `write` of a few bytes. The order is always the same: first the index, then the tables are
-//! out of date, then the journal; taking stock, which goes the other way, then misses nothing.
+//! journal takes a `write` of a few bytes, behind every lock of memory's. The order is always the same: first the index, then
+//! the tables are out of date, then the journal; taking stock, which goes the other way, then misses nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,8 +24,9 @@ use super::{Disk, Shared};
 use crate::key::CacheKey;
 
 impl Shared {
-    pub(super) fn journal(&self, entries: &[JournalEntry]) {
-        self.journal.append(entries, &self.space, &self.health);
+    /// Writes down what the journal has collected: behind every lock, and before anybody is told.
+    pub(super) fn write_journal(&self) {
+        self.journal.write(&self.space, &self.health);
         if self.journal.is_long() {
             self.queue.call();
         }
@@ -57,7 +58,7 @@ impl Shared {
             self.segments.note_death(place.segment());
             JournalEntry::Removed { place: place.0 }
         };
-        self.journal(&places.iter().map(bury).collect::<SmallVec<[_; 2]>>());
+        self.journal.collect(&places.iter().map(bury).collect::<SmallVec<[_; 2]>>());
     }
 
     /// Writes the record of an object once more that is at a place already; it stays there until that is done, and `again` is
@@ -136,6 +137,16 @@ impl Disk {
     /// # Errors
     /// Where the queue is full, the disk failing or without room, or the object too large.
     pub fn put(self: &Arc<Self>, object: Object) -> Result<Place, Refused> {
+        let put = self.take_in(object);
+        self.write_journal();
+        put
+    }
+
+    /// The same for use under a lock: [`Disk::write_journal`] is to be called behind it.
+    ///
+    /// # Errors
+    /// As [`Disk::put`].
+    pub(crate) fn take_in(self: &Arc<Self>, object: Object) -> Result<Place, Refused> {
         let shared = &self.shared;
         let at = self.address(&object.key);
         let (base, tag) = (at.base, at.tag(object.identity));
@@ -170,7 +181,11 @@ impl Disk {
                     let Some(shared) = weak.upgrade() else { return };
                     match is_whole {
                         true => shared.enqueue(Job::Record(job)),
-                        false => shared.lose(&job, Refused::PieceLost),
+                        // On another disk's thread, or under a lock: the writer of this one writes it down.
+                        false => {
+                            shared.lose(&job, Refused::PieceLost);
+                            shared.queue.call();
+                        }
                     }
                 });
             }
@@ -252,12 +267,25 @@ impl Disk {
     pub fn remove(&self, at: &Address, place: Place) {
         if self.shared.index.remove(at.base, place) {
             self.shared.remove_for_good(place);
+            self.shared.write_journal();
         }
+    }
+
+    /// Writes down what was taken out or replaced before this call, without waiting for the disk. Not under a lock of memory's.
+    pub(crate) fn write_journal(&self) {
+        self.shared.write_journal();
     }
 
     /// Takes everything under a base out, whatever its variant, and says how much that was; written down without waiting.
     /// What was stored with a smaller number does not come back at a restart.
     pub fn invalidate(&self, at: &Address, number: u64) -> u64 {
+        let gone = self.take_out(at, number);
+        self.write_journal();
+        gone
+    }
+
+    /// The same for use under a lock: [`Disk::write_journal`] is to be called behind it.
+    pub(crate) fn take_out(&self, at: &Address, number: u64) -> u64 {
         let shared = &self.shared;
         shared.note_number(number);
         let gone = shared.index.remove_base(at.base);
@@ -270,7 +298,7 @@ impl Disk {
                 false => shared.segments.count_out(place.segment(), true),
             }
         }
-        shared.journal(&[JournalEntry::Invalidated { base: at.base, number }]);
+        shared.journal.collect(&[JournalEntry::Invalidated { base: at.base, number }]);
         gone.iter().filter(|place| place.is_pending()).for_each(|place| shared.replaced.forget(*place));
         gone.len() as u64
     }
@@ -279,7 +307,8 @@ impl Disk {
     /// for everything with a smaller number.
     pub fn note(&self, note: &Note) {
         self.shared.note_number(note.number);
-        self.shared.journal(&[JournalEntry::Note(note.clone().bounded())]);
+        self.shared.journal.collect(&[JournalEntry::Note(note.clone().bounded())]);
+        self.shared.write_journal();
     }
 
     /// The notes that were found when the disk was opened, in the order of their numbers. Handed out once.

@@ -1,7 +1,8 @@
-//! The journal: what leaves the index for good is written down in order, at once, without waiting for the disk.
+//! The journal: what leaves the index for good is written down in order, without waiting for the disk.
 //!
-//! In: entries, from any thread. They go to the file by one `write` under a short lock, so they are in the page cache and
-//! survive the process; [`Journal::sync`] makes them survive the machine. Entries that cannot be written (no room, a
+//! In: entries, from any thread. They are collected in memory, also under locks of memory's, and go to the file by one
+//! `write` as soon as those are released ([`Journal::write`]): then they are in the page cache and survive the process.
+//! [`Journal::sync`] makes them survive the machine. A process that is killed in between has told nobody of them. Entries that cannot be written (no room, a
 //! failing disk) are kept for a while, and nobody is told that they are durable.
 //!
 //! When the file is long, the writer takes stock: from then on entries go to a new generation ([`Journal::turn`]), tables
@@ -13,6 +14,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -21,6 +23,7 @@ use super::health::Health;
 use super::space::Space;
 use super::sys;
 use crate::budget::Reservation;
+use crate::rank::forbid_under_lock;
 
 /// A journal longer than this is done away with by taking stock, on all but tiny disks.
 const LONG_BYTES: u64 = 1 << 20;
@@ -55,14 +58,27 @@ struct State {
     long_bytes: u64,
 }
 
-/// The journal of a disk. The lock is held for one `write`.
+/// The journal of a disk. The lock of the files is held for one `write`; the one of what is collected never for a system
+/// call, and inside the other where both are held, so that entries are written in the order in which they came.
 #[derive(Debug)]
 pub(super) struct Journal {
     folder: PathBuf,
     disk: u64,
     /// Taking stock is due above this, where not more than half of it is needed anyway.
     long_bytes: u64,
+    collected: Mutex<Collected>,
+    /// Up to which number of [`Collected`] all is written.
+    written: AtomicU64,
     state: Mutex<State>,
+}
+
+/// What is to be written.
+#[derive(Debug, Default)]
+struct Collected {
+    /// Encoded entries.
+    bytes: Vec<u8>,
+    /// How often entries came.
+    number: u64,
 }
 
 /// The name of a generation's file.
@@ -93,14 +109,40 @@ impl Journal {
         let (_, cap, _) = space.figures();
         let long_bytes = LONG_BYTES.min(cap / 256).max(16 * 1024);
         let state = State { now, old, backlog: Vec::new(), has_lost: false, long_bytes };
-        Self { folder: folder.to_owned(), disk, long_bytes, state: Mutex::new(state) }
+        Self {
+            folder: folder.to_owned(),
+            disk,
+            long_bytes,
+            collected: Mutex::default(),
+            written: AtomicU64::new(0),
+            state: Mutex::new(state),
+        }
     }
 
-    /// Writes entries down. Never waits for the disk; what cannot be written is kept for later.
-    pub(super) fn append(&self, entries: &[Entry], space: &Space, health: &Health) {
-        let mut bytes = Vec::with_capacity(entries.len() * 24);
-        entries.iter().for_each(|entry| entry.write(&mut bytes));
-        self.state.lock().write(&bytes, space, health);
+    /// Takes entries, which [`Journal::write`] writes down: a plain call, for use under any lock.
+    pub(super) fn collect(&self, entries: &[Entry]) {
+        let mut collected = self.collected.lock();
+        collected.number += 1;
+        entries.iter().for_each(|entry| entry.write(&mut collected.bytes));
+    }
+
+    /// Writes down what was collected before this call. Never waits for the disk; what cannot be written is kept for later.
+    pub(super) fn write(&self, space: &Space, health: &Health) {
+        let number = self.collected.lock().number;
+        // Another thread may have taken them and be about to write them: then that is waited for.
+        if self.written.load(Ordering::Acquire) < number {
+            self.write_into(&mut self.state.lock(), space, health);
+        }
+    }
+
+    fn write_into(&self, state: &mut State, space: &Space, health: &Health) {
+        // Taken under the lock of the files: who comes later has later entries.
+        let (bytes, number) = {
+            let mut collected = self.collected.lock();
+            (std::mem::take(&mut collected.bytes), collected.number)
+        };
+        state.write(&bytes, space, health);
+        self.written.store(number, Ordering::Release);
     }
 
     /// Makes what was appended before this call durable.
@@ -110,7 +152,7 @@ impl Journal {
     pub(super) fn sync(&self, space: &Space, health: &Health) -> io::Result<()> {
         let files: Vec<Arc<File>> = {
             let mut state = self.state.lock();
-            state.write(&[], space, health);
+            self.write_into(&mut state, space, health);
             if state.has_lost || !state.backlog.is_empty() {
                 return Err(io::ErrorKind::StorageFull.into());
             }
@@ -154,7 +196,7 @@ impl Journal {
         state.old.push(Generation { is_synced: false, ..before });
         // What was lost up to here the index knows, and tables will.
         let had_lost = std::mem::take(&mut state.has_lost);
-        state.write(&[], space, health);
+        self.write_into(&mut state, space, health);
         Ok((state.old.iter().map(|old| (Arc::clone(&old.file), old.length)).collect(), had_lost))
     }
 
@@ -168,7 +210,11 @@ impl Journal {
     pub(super) fn drop_old(&self, entries: &[Entry], space: &Space, health: &Health) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(entries.len() * 24);
         entries.iter().for_each(|entry| entry.write(&mut bytes));
-        self.state.lock().write(&bytes, space, health);
+        {
+            let mut state = self.state.lock();
+            self.write_into(&mut state, space, health);
+            state.write(&bytes, space, health);
+        }
         self.sync(space, health)?;
         // Segments that were removed must not come back either.
         space.sync_folder()?;
@@ -221,6 +267,7 @@ impl State {
     }
 
     fn try_write(&mut self, bytes: &[u8], space: &Space) -> io::Result<()> {
+        forbid_under_lock();
         let end = self.now.length + bytes.len() as u64;
         if end > self.now.room.bytes() {
             let more = (end - self.now.room.bytes()).next_multiple_of(ROOM_STEP_BYTES);

@@ -92,7 +92,8 @@ impl Disk {
         self.shared.index.note_compared(at.base, place);
     }
 
-    /// Takes the response of this identity out, where there is one; written down without waiting.
+    /// Takes the response of this identity out, where there is one. For use under a lock: [`Disk::write_journal`] is to be called
+    /// behind it.
     pub(crate) fn remove_identity(&self, at: &Address, identity: u64) {
         if let Some(place) = self.shared.index.remove_tag(at.base, at.tag(identity)) {
             self.shared.remove_for_good(place);

@@ -80,6 +80,7 @@ fn is_memory(file: &File) -> bool {
 
 /// Reads what is in the page cache; how much that was, or `None` where reading would wait.
 pub(super) fn read_cached(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+    crate::rank::forbid_under_lock();
     let flags = ReadWriteFlags::NOWAIT;
     match rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, flags) {
         Ok(length) => Ok(Some(length)),
@@ -90,6 +91,7 @@ pub(super) fn read_cached(file: &File, buffer: &mut [u8], offset: u64) -> io::Re
 
 /// Reads up to `length` bytes, fewer at the end of the file.
 pub(super) fn read_up_to(file: &File, length: usize, offset: u64) -> io::Result<Vec<u8>> {
+    crate::rank::forbid_under_lock();
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {
         let at = offset + bytes.len() as u64;

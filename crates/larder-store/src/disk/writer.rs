@@ -171,6 +171,7 @@ impl Writer {
 
     /// What is due beside writing.
     fn look_round(&mut self) {
+        self.shared.write_journal();
         if self.shared.health.pause().is_some() {
             return;
         }

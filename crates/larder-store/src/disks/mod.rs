@@ -295,7 +295,8 @@ impl Disks {
     }
 
     /// Writes a response to the disks that are to have it, in place of what they have of the same identity; all others forget
-    /// that, those that are absent once they are back. Never waits.
+    /// that, those that are absent once they are back. Never waits. For use under a lock, like [`Disks::remove`] and
+    /// [`Disks::invalidate`]: [`Disks::write_journals`] is to be called behind it.
     pub(crate) fn put(self: &Arc<Self>, key: &CacheKey, response: &Arc<StoredResponse>) {
         let identity = response.identity();
         let copies = self.copies(key, response);
@@ -307,7 +308,7 @@ impl Disks {
                 let head = head.get_or_insert_with(|| Bytes::from(response.head.to_bytes())).clone();
                 let stored_at = response.head.freshness.received.wall;
                 let (number, key) = (response.number, key.clone());
-                disk.put(Object { number, stored_at, identity, key, head, content }).is_ok()
+                disk.take_in(Object { number, stored_at, identity, key, head, content }).is_ok()
             });
             if !put {
                 disk.remove_identity(&disk.address(key), identity);
@@ -341,6 +342,12 @@ impl Disks {
         }
     }
 
+    /// Writes down what was taken out, replaced or invalidated before this call, on each disk, without waiting. Not under a lock
+    /// of memory's, and before anybody is told.
+    pub(crate) fn write_journals(&self) {
+        self.disks().for_each(|disk| disk.write_journal());
+    }
+
     /// Takes out what has the identity of `response`.
     pub(crate) fn remove(&self, key: &CacheKey, response: &StoredResponse) {
         for disk in self.slots.iter().filter_map(|slot| slot.to_change(key)) {
@@ -351,7 +358,7 @@ impl Disks {
     /// Drops everything under the base of `key`; says how many responses that were, copies counted once.
     pub(crate) fn invalidate(&self, key: &CacheKey, number: u64) -> u64 {
         let disks = self.slots.iter().filter_map(|slot| slot.to_change(key));
-        let gone = disks.map(|disk| disk.invalidate(&disk.address(key), number));
+        let gone = disks.map(|disk| disk.take_out(&disk.address(key), number));
         match self.layout {
             Layout::Mirror => gone.fold(0, u64::max),
             Layout::Single | Layout::Stripe | Layout::Hash => gone.sum(),

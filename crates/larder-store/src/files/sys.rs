@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, FileType, StatxFlags, XattrFlags, statx};
 use rustix::io::Errno;
 
 use super::resolver::as_path;
+use crate::rank::forbid_under_lock;
 
 /// Where meta lies on a file that has extended attributes.
 pub(super) const XATTR: &str = "user.larder";
@@ -48,6 +49,7 @@ impl Status {
     }
 
     fn read(directory: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Self> {
+        forbid_under_lock();
         let found = statx(directory, path, flags, StatxFlags::BASIC_STATS)?;
         Ok(Self {
             device: (found.stx_dev_major, found.stx_dev_minor),
@@ -105,6 +107,7 @@ impl Identity {
     }
 
     fn read(directory: impl AsFd, path: &Path, flags: AtFlags) -> io::Result<Self> {
+        forbid_under_lock();
         let asked = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::BTIME;
         let found = statx(directory, path, flags, asked)?;
         let is_told = found.stx_mask & StatxFlags::BTIME.bits() != 0;

@@ -1,6 +1,7 @@
 //! How a body that grows ends: well, with what was kept of it, or broken.
 //!
 //! In: its last bytes, or an error. Out: what is kept, told to the index before any reader sees the end; then the readers hear of it.
+//! The index, the disks' journals and the file system are never asked under the lock of the body.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -10,9 +11,10 @@ use http::HeaderMap;
 use larder_http::body::BodyError;
 
 use super::spill::Spill;
-use super::state::{Mode, State, Taken};
+use super::state::{Kept, Mode, Sealed, Whole};
 use super::{Finished, Growing, PushError, Room};
-use crate::stored::StoredBody;
+use crate::budget::Reservation;
+use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, compact};
 
 impl Growing {
     /// As [`Growing::end`], for what is kept whole or not at all.
@@ -69,39 +71,54 @@ impl Growing {
             }
         }
         let spilled = self.end_spill(tail.as_deref()).await;
-        let mut state = self.state.lock();
-        // A last piece that came as one and went to the disks has been counted where it lies.
-        if let Some(tail) = tail.filter(|tail| !state.goes_beyond(tail.len())) {
-            state.add(tail);
-            // Behind it lies nothing but what was there before.
-            state.skip_spilled();
-        }
-        state.ended = true;
-        // What is kept has none.
-        state.trailers =
-            trailers.filter(|_| matches!(state.mode, Mode::Passing { .. } | Mode::Gaps { .. })).map(Box::new);
-        let finished = match state.take_kept(self.store.memory(), spilled) {
-            Taken::Whole(body) => Finished::Whole(body),
-            Taken::Some(body) => {
-                let (runs, complete) = (state.runs(state.length), state.length);
-                Finished::Part { body, runs, complete }
-            }
-            Taken::Nothing => Finished::Passed,
+        // Three steps, of which only the first and the last hold the lock: what is kept is taken out, told to the index, shown.
+        let Sealed { tail, length, kept } = self.state.lock().seal(tail);
+        let (finished, copied) = self.made_of(kept, length, spilled);
+        let whole = match &finished {
+            Finished::Whole(body) => Some(Whole::of(body)),
+            Finished::Part { .. } | Finished::Passed => None,
         };
         if !matches!(finished, Finished::Passed) {
-            // The index is locked under this lock, never the other way round.
             commit(&finished);
         }
-        let wakers = state.signal();
-        drop(state);
+        let wakers = {
+            let mut state = self.state.lock();
+            state.end(tail, whole, trailers);
+            state.signal()
+        };
+        drop(copied);
         wakers.into_iter().for_each(Waker::wake);
         Ok(finished)
+    }
+
+    /// The body that is kept, and the room of what is there as well until the end shows. `spilled` is what lies on disks or in a
+    /// file.
+    fn made_of(
+        &self,
+        kept: Kept,
+        length: u64,
+        spilled: Option<StoredBody>,
+    ) -> (Finished, Option<Reservation>) {
+        let store = self.store.memory();
+        match (kept, spilled) {
+            (Kept::Whole { room, .. }, Some(body)) => (Finished::Whole(Arc::new(body)), Some(room)),
+            (Kept::Whole { pieces, mut room }, None) => {
+                let (pieces, copied) = compact(pieces, length, store);
+                room.shrink_to(length + pieces.len() as u64 * PIECE_OVERHEAD_BYTES);
+                let body = StoredBody::new(pieces, room).lendable(store.cap());
+                (Finished::Whole(Arc::new(body)), copied)
+            }
+            (Kept::Runs(runs), Some(body)) => {
+                (Finished::Part { body: Arc::new(body), runs, complete: length }, None)
+            }
+            (Kept::Runs(_), None) | (Kept::Nothing, _) => (Finished::Passed, None),
+        }
     }
 
     /// The body broke: readers are cut after what had come, nothing is kept.
     pub fn abort(&self, error: BodyError) {
         *self.spill.lock() = None;
-        self.cut(error, |_| ());
+        self.cut(error);
     }
 
     /// The same, but what disks have of it is kept: `commit` gets that, if there is any. Only of a body whose length is known, and
@@ -112,21 +129,24 @@ impl Growing {
             let body = spill.filter(Spill::may_have_gaps)?.finish(self.store.memory())?;
             Some((Arc::new(body), complete))
         });
-        self.cut(error, |state| {
-            if let Some((body, complete)) = kept
-                && matches!(state.mode, Mode::Keeping { .. } | Mode::Gaps { .. })
-            {
-                commit(&Finished::Part { body, runs: state.runs(complete), complete });
+        if let Some((body, complete)) = kept {
+            let runs = {
+                let state = self.state.lock();
+                let is_kept = !state.ended && matches!(state.mode, Mode::Keeping { .. } | Mode::Gaps { .. });
+                is_kept.then(|| state.runs(complete))
+            };
+            if let Some(runs) = runs {
+                commit(&Finished::Part { body, runs, complete });
             }
-        });
+        }
+        self.cut(error);
     }
 
-    fn cut(&self, error: BodyError, before: impl FnOnce(&State)) {
+    fn cut(&self, error: BodyError) {
         let mut state = self.state.lock();
         if state.ended {
             return;
         }
-        before(&state);
         state.ended = true;
         let lost = Mode::Broken { error, _room: None };
         if let Mode::Keeping { room } | Mode::Gaps { room } | Mode::Passing { room: Some(room) } =

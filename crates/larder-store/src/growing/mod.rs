@@ -38,12 +38,12 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use larder_cache::StoredHead;
 use larder_cache::part::may_be_completed;
-use parking_lot::Mutex;
 use slab::Slab;
 
 use crate::disks::PIECE_BYTES;
 use crate::key::CacheKey;
 use crate::lease::large_from;
+use crate::rank::{Rank, RankedMutex};
 use crate::store::Store;
 use crate::stored::{COMPACT_BELOW_BYTES, PIECE_OVERHEAD_BYTES, StoredBody};
 use crate::{disk, files};
@@ -129,9 +129,9 @@ pub struct Growing {
     /// Whether what is left out of it can be asked for later.
     may_have_gaps: bool,
     max_bytes: u64,
-    state: Mutex<State>,
+    state: RankedMutex<State>,
     /// Where it spills to. The producer's alone; never locked together with the state but before it.
-    spill: Mutex<Option<Spill>>,
+    spill: RankedMutex<Option<Spill>>,
 }
 
 impl std::fmt::Debug for Growing {
@@ -203,21 +203,24 @@ impl Growing {
             may_be_file,
             may_have_gaps: false,
             max_bytes: store.max_object_of(may_be_file),
-            spill: Mutex::new(None),
-            state: Mutex::new(State {
-                mode,
-                pieces: VecDeque::new(),
-                spilled: Vec::new(),
-                length: 0,
-                declared,
-                has_dropped: false,
-                ended: false,
-                loss: None,
-                readers: Slab::new(),
-                parked: Vec::new(),
-                producer: None,
-                trailers: None,
-            }),
+            spill: RankedMutex::new(Rank::Spill, None),
+            state: RankedMutex::new(
+                Rank::Body,
+                State {
+                    mode,
+                    pieces: VecDeque::new(),
+                    spilled: Vec::new(),
+                    length: 0,
+                    declared,
+                    has_dropped: false,
+                    ended: false,
+                    loss: None,
+                    readers: Slab::new(),
+                    parked: Vec::new(),
+                    producer: None,
+                    trailers: None,
+                },
+            ),
         }
     }
 

@@ -71,13 +71,14 @@ impl Growing {
             may_have_gaps: true,
             ..Self::new(store, key, Some(complete), false, Mode::Keeping { room })
         };
-        {
+        let spill = {
             let mut state = growing.state.lock();
             let mut spill = Spill::of_part(part, &numbers, |number, piece| state.spilled(number, piece))?;
             state.skip_spilled();
             spill.go_to(state.piece());
-            *growing.spill.lock() = Some(spill);
-        }
+            spill
+        };
+        *growing.spill.lock() = Some(spill);
         Some(Arc::new(growing))
     }
 

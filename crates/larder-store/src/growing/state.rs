@@ -18,8 +18,7 @@ use super::spill::{Place, Spilled};
 use crate::budget::Reservation;
 use crate::disks::PIECE_BYTES;
 use crate::lease::Lease;
-use crate::memory::MemoryStore;
-use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, compact};
+use crate::stored::StoredBody;
 
 thread_local! {
     static WORKER: usize = {
@@ -55,7 +54,7 @@ pub(super) enum Whole {
 }
 
 impl Whole {
-    fn of(body: &Arc<StoredBody>) -> Self {
+    pub(super) fn of(body: &Arc<StoredBody>) -> Self {
         match body.may_be_let_go() {
             true => Self::Leased(Lease::of(body)),
             false => Self::Body(Arc::clone(body)),
@@ -63,10 +62,24 @@ impl Whole {
     }
 }
 
-/// What was kept of a body that has ended.
-pub(super) enum Taken {
-    Whole(Arc<StoredBody>),
-    Some(Arc<StoredBody>),
+/// A body that is about to end, as it lies behind the lock.
+pub(super) struct Sealed {
+    /// Its last bytes, where they are not on the disks already.
+    pub(super) tail: Option<Bytes>,
+    /// The length of the whole.
+    pub(super) length: u64,
+    pub(super) kept: Kept,
+}
+
+/// What is kept of it.
+pub(super) enum Kept {
+    /// All of it: what is in memory of that, and the room for it.
+    Whole {
+        pieces: Vec<Bytes>,
+        room: Reservation,
+    },
+    /// These bytes, on disks.
+    Runs(Vec<Range<u64>>),
     Nothing,
 }
 
@@ -157,13 +170,18 @@ impl State {
 
     /// Where a piece begins that lies on disks, what comes next is behind it.
     pub(super) fn skip_spilled(&mut self) {
-        let Some(complete) = self.declared else { return };
-        while self.length < complete
-            && self.length.is_multiple_of(PIECE_BYTES as u64)
-            && self.is_spilled(self.piece())
+        self.length = self.behind_spilled(self.length);
+    }
+
+    fn behind_spilled(&self, mut length: u64) -> u64 {
+        let Some(complete) = self.declared else { return length };
+        while length < complete
+            && length.is_multiple_of(PIECE_BYTES as u64)
+            && self.is_spilled(number_of(length))
         {
-            self.length = complete.min(self.length + PIECE_BYTES as u64);
+            length = complete.min(length + PIECE_BYTES as u64);
         }
+        length
     }
 
     /// Bytes up to the next piece that lies on disks already.
@@ -214,26 +232,40 @@ impl State {
         runs
     }
 
-    /// What was kept: all of a body of which everything was, else what lies on disks of it. `spilled` is what does.
-    pub(super) fn take_kept(&mut self, store: &MemoryStore, spilled: Option<StoredBody>) -> Taken {
-        if matches!(self.mode, Mode::Gaps { .. }) {
-            return spilled.map_or(Taken::Nothing, |body| Taken::Some(Arc::new(body)));
-        }
-        if !matches!(self.mode, Mode::Keeping { .. }) {
-            return Taken::Nothing;
-        }
-        let lost = Mode::Broken { error: BodyError::Lost, _room: None };
-        let Mode::Keeping { mut room } = std::mem::replace(&mut self.mode, lost) else {
-            return Taken::Nothing;
+    /// What is kept of a body that ends with `tail`, taken out of here without a copy: nothing of it shows yet.
+    pub(super) fn seal(&mut self, tail: Option<Bytes>) -> Sealed {
+        // A last piece that came as one and went to the disks has been counted where it lies.
+        let tail = tail.filter(|tail| !self.goes_beyond(tail.len()));
+        // Behind it lies nothing but what was there before.
+        let length = match &tail {
+            Some(tail) => self.behind_spilled(self.length + tail.len() as u64),
+            None => self.length,
         };
-        let pieces: Vec<Bytes> = self.pieces.drain(..).map(|piece| piece.bytes).collect();
-        let body = Arc::new(spilled.unwrap_or_else(|| {
-            let pieces = compact(pieces, self.length, store);
-            room.shrink_to(self.length + pieces.len() as u64 * PIECE_OVERHEAD_BYTES);
-            StoredBody::new(pieces, room).lendable(store.cap())
-        }));
-        self.mode = Mode::Whole(Whole::of(&body));
-        Taken::Whole(body)
+        let kept = match &mut self.mode {
+            Mode::Gaps { .. } => Kept::Runs(self.runs(length)),
+            Mode::Keeping { room } => {
+                let pieces = self.pieces.iter().map(|piece| piece.bytes.clone()).chain(tail.clone());
+                Kept::Whole { pieces: pieces.collect(), room: room.take() }
+            }
+            Mode::Passing { .. } | Mode::Whole(_) | Mode::Broken { .. } => Kept::Nothing,
+        };
+        Sealed { tail, length, kept }
+    }
+
+    /// The body has ended: what was sealed shows, and its readers read it as it lies there.
+    pub(super) fn end(&mut self, tail: Option<Bytes>, whole: Option<Whole>, trailers: Option<HeaderMap>) {
+        if let Some(tail) = tail {
+            self.add(tail);
+            self.skip_spilled();
+        }
+        // What is kept has none.
+        self.trailers =
+            trailers.filter(|_| matches!(self.mode, Mode::Passing { .. } | Mode::Gaps { .. })).map(Box::new);
+        if let Some(whole) = whole {
+            self.mode = Mode::Whole(whole);
+            self.pieces.clear();
+        }
+        self.ended = true;
     }
 
     /// One waker per worker that has parked readers; each of those wakes its neighbours when it runs.

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use proptest::prelude::*;
 
@@ -43,6 +44,28 @@ async fn readers_that_come_early_late_and_after_the_end_get_the_same_bytes() {
     assert_eq!(rest(growing.reader(Some(2..5)).unwrap()).await.unwrap(), b"e t");
     drop((body, growing));
     assert_eq!(store.usage().bytes, 0);
+}
+
+#[tokio::test]
+async fn the_index_is_told_of_a_body_before_its_readers_and_not_under_its_lock() {
+    let store = store(1 << 20);
+    let growing = Growing::keep(&store, &key(), Some(7)).unwrap();
+    let mut reader = growing.reader(None).unwrap();
+    growing.push(Bytes::from_static(b"one ")).await.unwrap();
+    assert_eq!(reader.frame().await.unwrap().unwrap().into_data().unwrap(), "one ");
+    let mut told = 0;
+    let last = Some(Bytes::from_static(b"two"));
+    let finished = growing.finish(last, |body| {
+        told = body.length();
+        // Whoever tells the index may ask the system.
+        crate::rank::forbid_under_lock();
+        assert!(growing.is_keeping());
+        let cx = &mut Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut reader).poll_frame(cx).is_pending(), "the last bytes were there before");
+    });
+    finished.await.unwrap().unwrap();
+    assert_eq!(told, 7);
+    assert_eq!(rest(reader).await.unwrap(), b"two");
 }
 
 #[tokio::test]

@@ -22,13 +22,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use larder_cache::Fit;
-use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use crate::budget::{Budget, Reservation};
 use crate::key::CacheKey;
 use crate::lease::Gone;
 use crate::promote::Promotions;
+use crate::rank::{Rank, RankedRwLock};
 use crate::stored::{INDEX_ENTRY_BYTES, StoredBody, StoredResponse};
 use near::Version;
 pub use near::{Handle, Held, Near};
@@ -74,11 +74,17 @@ pub enum Lookup {
 
 /// A shard, and what is readable without its lock: how full it is, since eviction takes from the fuller ones, and how
 /// often it was changed.
-#[derive(Default)]
 struct Place {
-    shard: RwLock<Shard>,
+    shard: RankedRwLock<Shard>,
     bytes: AtomicU64,
     changes: AtomicU64,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        let shard = RankedRwLock::new(Rank::Shard, Shard::default());
+        Self { shard, bytes: AtomicU64::new(0), changes: AtomicU64::new(0) }
+    }
 }
 
 impl Place {
@@ -398,22 +404,37 @@ impl MemoryStore {
     /// levels of each. Without the shard's lock.
     pub(crate) fn used_in(&self, turn: usize, mut tell: impl FnMut(&[u8], &[u8])) {
         let Some(place) = self.places.get(turn % SHARDS) else { return };
-        let used = place.shard.read().used();
-        for (key, base_len) in used {
-            let (base, variant) = key.split_at(base_len.min(key.len()));
-            tell(base, variant);
+        let mut from = Some(0);
+        while let Some(start) = from {
+            let used = {
+                let shard = place.shard.read();
+                let (slice, next) = shard.slice(start);
+                from = next;
+                shard.used(slice)
+            };
+            for (key, base_len) in used {
+                let (base, variant) = key.split_at(base_len.min(key.len()));
+                tell(base, variant);
+            }
         }
     }
 
-    /// Takes out what nobody has asked for through so many calls of this, this one included. Each shard's lock is held for the
-    /// length of a walk through it; handles are looked up anew afterwards, and so are uses of what is hot noticed.
+    /// Takes out what nobody has asked for through so many calls of this, this one included. A shard's lock is held for a slice of
+    /// its items at a time; handles are looked up anew afterwards, and so are uses of what is hot noticed.
     pub fn sweep_idle(&self, sweeps: u8) {
         for place in &self.places {
-            let mut dropped = Vec::new();
-            place.change(|shard| shard.sweep_idle(sweeps, &mut dropped));
-            let responses = dropped.iter().filter(|item| !item.is_mark()).count();
-            self.evicted_idle.fetch_add(responses as u64, Ordering::Relaxed);
-            self.let_go(dropped, None);
+            let mut from = Some(0);
+            while let Some(start) = from {
+                let mut dropped = Vec::new();
+                place.change(|shard| {
+                    let (slice, next) = shard.slice(start);
+                    from = next;
+                    shard.sweep_idle(slice, sweeps, &mut dropped);
+                });
+                let responses = dropped.iter().filter(|item| !item.is_mark()).count();
+                self.evicted_idle.fetch_add(responses as u64, Ordering::Relaxed);
+                self.let_go(dropped, None);
+            }
         }
     }
 

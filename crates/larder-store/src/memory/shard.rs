@@ -20,6 +20,9 @@ use crate::key::CacheKey;
 use crate::stored::StoredResponse;
 pub(super) use page::Lying;
 
+/// The most places that a walk through a shard looks at under one hold of its lock.
+const SLICE_ENTRIES: usize = 256;
+
 /// Uses beyond this make no difference to eviction.
 const USES_MAX: u8 = 3;
 
@@ -349,20 +352,31 @@ impl Shard {
         }
     }
 
-    /// The keys of responses that have been used since their last turn in the queues, each with the length of its base.
-    pub(super) fn used(&self) -> Vec<(Box<[u8]>, usize)> {
-        let is_used = |slot: &usize| {
-            let entry = self.entries.get(*slot);
-            entry.is_some_and(|entry| !entry.item.is_mark() && entry.uses.load(Ordering::Relaxed) > 0)
-        };
-        let used = self.keys.iter().filter(|own| own.slots.iter().any(is_used));
+    /// The places of items from `from` on that a walk looks at before it releases the lock, and where it goes on; nothing
+    /// behind the last of them.
+    pub(super) fn slice(&self, from: usize) -> (std::ops::Range<usize>, Option<usize>) {
+        let end = self.entries.capacity();
+        let to = end.min(from.saturating_add(SLICE_ENTRIES));
+        (from..to, (to < end).then_some(to))
+    }
+
+    /// Of a slice, the keys of responses that have been used since their last turn in the queues, each with the length of its
+    /// base. A key with several responses may be there as often.
+    pub(super) fn used(&self, slice: std::ops::Range<usize>) -> Vec<(Box<[u8]>, usize)> {
+        let used = slice.filter_map(|slot| {
+            let entry = self.entries.get(slot)?;
+            let is_used = !entry.item.is_mark() && entry.uses.load(Ordering::Relaxed) > 0;
+            let own = || self.keys.find(entry.key_hash, |own| own.slots.contains(&slot));
+            is_used.then(own).flatten()
+        });
         used.map(|own| (own.bytes.clone(), own.base_len)).collect()
     }
 
-    /// Takes out what nobody has asked for through so many sweeps, this one included.
-    pub(super) fn sweep_idle(&mut self, sweeps: u8, dropped: &mut Vec<Item>) {
+    /// Takes out of a slice what nobody has asked for through so many sweeps, this one included.
+    pub(super) fn sweep_idle(&mut self, slice: std::ops::Range<usize>, sweeps: u8, dropped: &mut Vec<Item>) {
         let mut idle = Vec::new();
-        for (slot, entry) in &mut self.entries {
+        for slot in slice {
+            let Some(entry) = self.entries.get_mut(slot) else { continue };
             entry.idle_sweeps = match std::mem::take(entry.is_asked_for.get_mut()) {
                 true => 0,
                 false => entry.idle_sweeps.saturating_add(1),

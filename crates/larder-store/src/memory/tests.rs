@@ -296,6 +296,41 @@ fn what_nobody_asks_for_goes_and_what_is_asked_for_stays() {
     assert!(!finds(&store, "/idle") && finds(&store, "/asked"));
 }
 
+#[test]
+fn a_walk_through_a_large_shard_meets_everything_and_holds_its_lock_for_256_items_at_a_time() {
+    let store = store(64 << 20);
+    // Variants of one base lie in one shard.
+    let variant = |number: u32| {
+        let mut key = key("/a");
+        key.push_part(&number.to_le_bytes());
+        key
+    };
+    let items = 1000;
+    for number in 0..items {
+        let key = variant(number);
+        let response = response(&store, &key, head(&request(&[]), None), 10).unwrap();
+        assert!(store.insert(&key, response, |_| true, || true));
+    }
+    for number in (0..items).step_by(2) {
+        assert!(matches!(store.lookup(None, &variant(number), NOW, |_| true), Lookup::Selected(_)));
+    }
+    let (mut told, mut slices) = (0, 0);
+    for (turn, place) in store.places.iter().enumerate() {
+        store.used_in(turn, |_, _| told += 1);
+        let (shard, mut from) = (place.shard.read(), Some(0));
+        while let Some(start) = from {
+            let (slice, next) = shard.slice(start);
+            assert!(slice.len() <= 256);
+            slices += usize::from(!slice.is_empty());
+            from = next;
+        }
+    }
+    assert_eq!(told, items / 2);
+    assert!(slices >= 4, "{slices}");
+    (0..2).for_each(|_| store.sweep_idle(1));
+    assert_eq!((store.usage().objects, store.usage().evicted_idle), (0, u64::from(items)));
+}
+
 #[derive(Clone, Debug)]
 enum Act {
     Put(u8, u16),

@@ -63,6 +63,7 @@ impl Hand {
 
     fn remove(&self) {
         self.disk.remove_identity(&self.disk.address(&key(1)), 0);
+        self.disk.write_journal();
     }
 
     /// The number of what is there for who starts after a kill right behind the next write.

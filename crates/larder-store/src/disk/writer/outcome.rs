@@ -66,6 +66,7 @@ impl Shared {
                 self.in_flight.end(old);
             }
         }
+        self.write_journal();
     }
 
     /// Whether what the record lists on other disks is there.
@@ -82,7 +83,7 @@ impl Shared {
         match staged {
             // What reached the file all the same must not count once nothing but the file is left to tell.
             Staged::Record { job, at } => {
-                self.journal(&[JournalEntry::Removed { place: at.0 }]);
+                self.journal.collect(&[JournalEntry::Removed { place: at.0 }]);
                 self.lose(&job, Refused::Failing);
                 self.in_flight.end(job.pending);
             }
@@ -93,9 +94,10 @@ impl Shared {
             }
             // Still in the index where it was.
             Staged::Rescued { old, at, .. } => {
-                self.journal(&[JournalEntry::Removed { place: at.0 }]);
+                self.journal.collect(&[JournalEntry::Removed { place: at.0 }]);
                 self.in_flight.end(old);
             }
         }
+        self.write_journal();
     }
 }

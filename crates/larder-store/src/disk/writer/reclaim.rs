@@ -205,6 +205,7 @@ impl Writer {
                     shared.counts.dropped_objects.add(1);
                 }
             }
+            home.write_journal();
         }
         shared.counts.dropped_objects.add(dropped as u64);
         shared.counts.reclaimed_segments.add(1);
