@@ -11,7 +11,7 @@ BENCH   := target/debug/bench
 # Random choices of a test run are the same each time; those of `make torture` are drawn anew.
 FIXED   := LARDER_SEED=1 PROPTEST_RNG_SEED=1
 # Most tests wait more than they compute.
-THREADS := RUST_TEST_THREADS=$(shell echo $$((2 * $$(nproc))))
+THREADS := RUST_TEST_THREADS=$$((2 * $$(nproc)))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo built test torture check quick audit fmt reference fuzz-smoke h2spec conformance instructions bench realapp
