@@ -20,10 +20,10 @@ use larder_origin::{Affinity, ServerTag};
 use larder_store::Loss;
 
 use crate::collapse::Verdict;
-use crate::fetch::{self, Hop};
+use crate::fetch::{self, ClientHop};
 use crate::invalidate::InvalidationKind;
 use crate::key;
-use crate::proxy::{Furnished, Worker};
+use crate::proxy::{Worker, WorkerPlan};
 use crate::receipt::{Account, Logged, Receipt};
 use crate::root::Root;
 use crate::route::Site;
@@ -44,7 +44,7 @@ pub(crate) struct Exchange {
     pub(crate) head: RequestHead,
     /// As the client sent it, where that is something else.
     pub(crate) sent_target: Option<Target>,
-    pub(crate) hop: Hop,
+    pub(crate) hop: ClientHop,
     /// The server that its client has met before.
     pub(crate) server: Option<ServerTag>,
     /// As far as trusted peers tell; for the log.
@@ -66,18 +66,18 @@ pub(crate) struct Exchange {
 /// workers share them, and such a count, written twice per request, would go from core to core. What is held is this
 /// worker's plan.
 pub(crate) struct Route {
-    furnished: Guard<Arc<Furnished>>,
+    furnished: Guard<Arc<WorkerPlan>>,
     site: usize,
     rule: usize,
 }
 
 impl Route {
     /// By the numbers that the plan's router gave.
-    pub(crate) fn new(furnished: Guard<Arc<Furnished>>, site: usize, rule: usize) -> Self {
+    pub(crate) fn new(furnished: Guard<Arc<WorkerPlan>>, site: usize, rule: usize) -> Self {
         Self { furnished, site, rule }
     }
 
-    pub(crate) fn furnished(&self) -> &Arc<Furnished> {
+    pub(crate) fn furnished(&self) -> &Arc<WorkerPlan> {
         &self.furnished
     }
 

@@ -39,4 +39,4 @@ mod uses;
 pub use exchange::vocabulary;
 pub use invalidate::{Heard, InvalidationKind, Reach};
 pub use plan::{Plan, PlanError};
-pub use proxy::{Door, Gauges, Prepared, Proxy, Worker};
+pub use proxy::{Gauges, Prepared, Proxy, ProxyService, Worker};

@@ -13,7 +13,7 @@ use larder_observe::{
 };
 use larder_origin::{Origin, SetupError};
 use larder_store::disks::Admit;
-use larder_store::{CacheKey, Near, Store};
+use larder_store::{CacheKey, HotCache, Store};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -213,25 +213,25 @@ impl Proxy {
     /// # Errors
     /// An origin's TLS cannot be set up.
     pub fn worker(self: &Arc<Self>, index: usize, plan: Arc<Plan>) -> Result<Worker, SetupError> {
-        let furnished = Furnished::new(plan, None)?;
+        let furnished = WorkerPlan::new(plan, None)?;
         Ok(Worker {
             proxy: Arc::clone(self),
             metrics: self.metrics.worker(index),
             index,
             furnished: ArcSwap::from_pointee(furnished),
-            near: Near::new(self.metrics.workers()),
+            near: HotCache::new(self.metrics.workers()),
             adopted: Notify::new(),
         })
     }
 }
 
 /// A plan with this worker's connections.
-pub(crate) struct Furnished {
+pub(crate) struct WorkerPlan {
     pub(crate) plan: Arc<Plan>,
     origins: Vec<(OriginChoice, Arc<Origin>)>,
 }
 
-impl Furnished {
+impl WorkerPlan {
     fn new(plan: Arc<Plan>, before: Option<&Self>) -> Result<Self, SetupError> {
         let origins = plan.origins.iter().map(|choice| {
             let kept = before.and_then(|before| {
@@ -268,16 +268,16 @@ impl Furnished {
 }
 
 /// A plan that one worker is ready to take over.
-pub struct Prepared(Arc<Furnished>);
+pub struct Prepared(Arc<WorkerPlan>);
 
 /// One worker's part: its connections to origins and its counters.
 pub struct Worker {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) metrics: Arc<WorkerMetrics>,
     pub(crate) index: usize,
-    pub(crate) furnished: ArcSwap<Furnished>,
+    pub(crate) furnished: ArcSwap<WorkerPlan>,
     /// Its own handles of what it is asked for most.
-    pub(crate) near: Near,
+    pub(crate) near: HotCache,
     /// Another plan has been taken over.
     adopted: Notify,
 }
@@ -296,7 +296,7 @@ impl Worker {
     /// An origin's TLS cannot be set up.
     pub fn prepare(&self, plan: Arc<Plan>) -> Result<Prepared, SetupError> {
         let before = self.furnished.load_full();
-        Ok(Prepared(Arc::new(Furnished::new(plan, Some(&before))?)))
+        Ok(Prepared(Arc::new(WorkerPlan::new(plan, Some(&before))?)))
     }
 
     /// Takes over what was prepared, for requests from now on.
@@ -359,9 +359,9 @@ impl Worker {
 
 /// The listener's side of a worker.
 #[derive(Clone, Debug)]
-pub struct Door(pub Arc<Worker>);
+pub struct ProxyService(pub Arc<Worker>);
 
-impl Service for Door {
+impl Service for ProxyService {
     type Receipt = Receipt;
 
     type Call = Serving;

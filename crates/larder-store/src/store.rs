@@ -28,7 +28,7 @@ use crate::disks::{DiskFill, Disks, DisksUsage};
 use crate::filed;
 use crate::files::{FileFill, FileStore, Look, TargetUri, Written};
 use crate::key::CacheKey;
-use crate::memory::{Lookup, MemoryStore, MemoryStoreSettings, Near, Usage};
+use crate::memory::{HotCache, Lookup, MemoryStore, MemoryStoreSettings, Usage};
 use crate::recall::{Gate, Recalled};
 use crate::stored::{StoredBody, StoredResponse};
 
@@ -169,7 +169,7 @@ impl Store {
     #[inline]
     pub fn lookup(
         &self,
-        near: Option<&Near>,
+        near: Option<&HotCache>,
         key: &CacheKey,
         now: Duration,
         selects: impl Fn(&StoredResponse) -> bool,
@@ -181,7 +181,7 @@ impl Store {
     #[inline]
     pub fn lookup_best(
         &self,
-        near: Option<&Near>,
+        near: Option<&HotCache>,
         key: &CacheKey,
         now: Duration,
         fit: impl Fn(&StoredResponse) -> Option<Fit>,

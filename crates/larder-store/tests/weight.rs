@@ -16,7 +16,7 @@ use larder_http::authority::Authority;
 use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
-use larder_store::{CacheKey, Growing, MemoryStoreSettings, Store, StoredResponse};
+use larder_store::{CacheKey, MemoryStoreSettings, Store, StoredResponse, StreamingBody};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -80,7 +80,7 @@ async fn fill(store: &Arc<Store>, shape: &Shape, clock: &Clock) {
         let head = head(shape, &request, clock);
         let room = store.reserve(StoredResponse::overhead_bytes(&head, &key)).unwrap();
         let length = (shape.pieces.0 * shape.pieces.1) as u64;
-        let growing = Growing::keep(store, &key, Some(length)).unwrap();
+        let growing = StreamingBody::keep(store, &key, Some(length)).unwrap();
         for _ in 0..shape.pieces.0 {
             growing.push(piece.clone()).await.unwrap();
         }

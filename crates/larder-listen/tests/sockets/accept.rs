@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{Door, House, eventually, soon};
+use crate::support::{House, Listening, eventually, soon};
 use arc_swap::ArcSwap;
 use larder_listen::{Drain, ListenError, Metrics, Opening, Settings, Slots, accept_loop, bind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -67,7 +67,7 @@ async fn no_more_connections_are_open_than_there_are_slots() {
 
 #[tokio::test]
 async fn connections_that_arrived_before_the_drain_are_served() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut clients = Vec::new();
     // The accept loop has not run since: this test has only one thread.
     for _ in 0..5 {
@@ -88,7 +88,7 @@ async fn connections_that_arrived_before_the_drain_are_served() {
 
 #[tokio::test]
 async fn a_request_that_is_on_its_way_when_the_drain_begins_is_served() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut clients = Vec::new();
     for _ in 0..5 {
         clients.push(TcpStream::connect(door.address).await.unwrap());
@@ -106,7 +106,7 @@ async fn a_request_that_is_on_its_way_when_the_drain_begins_is_served() {
 
 #[tokio::test]
 async fn a_connection_comes_with_its_first_bytes_or_after_a_while() {
-    let door = Door::open();
+    let door = Listening::open();
     let silent = TcpStream::connect(door.address).await.unwrap();
     let mut client = TcpStream::connect(door.address).await.unwrap();
     client.write_all(b"GET /close HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();

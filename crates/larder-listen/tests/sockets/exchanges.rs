@@ -3,14 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::support::{Door, eventually, soon, without_date};
+use crate::support::{Listening, eventually, soon, without_date};
 use larder_http::message::Delivery;
 use larder_listen::{Limits, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
 async fn requests_are_served_in_order_on_one_connection_however_they_arrive() {
-    let door = Door::open();
+    let door = Listening::open();
     let requests = "\r\nGET /a HTTP/1.1\r\nHost: A.test:80\r\n\r\n\
                     POST /later HTTP/1.1\r\nHost: b\r\nContent-Length: 5\r\n\r\nhello\
                     POST /c?d HTTP/1.1\r\nHost: c:81\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nT: x\r\n\r\n\
@@ -48,21 +48,21 @@ async fn a_head_is_framed_as_the_client_can_read_it() {
             "HTTP/1.1 200 OK\r\nx-stored: 1\r\nx-house: yes\r\ncontent-length: 6\r\n\r\nstored",
         ),
     ] {
-        let door = Door::open();
+        let door = Listening::open();
         let next = "GET /close HTTP/1.1\r\nHost: a\r\n\r\n";
         let response = without_date(&door.send(format!("{request}\r\nHost: a\r\n\r\n{next}")).await);
         let bye = "HTTP/1.1 200 OK\r\nx-house: yes\r\ncontent-length: 3\r\nconnection: close\r\n\r\nbye";
         assert_eq!(response, format!("{expected}{bye}"), "{request}");
     }
-    let stored = Door::open().send("GET /stored HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    let stored = Listening::open().send("GET /stored HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     assert_eq!(stored.matches("date: ").count(), 1);
-    let plain = Door::open().send("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    let plain = Listening::open().send("GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     assert_eq!(plain.matches("\r\ndate: ").count(), 1);
 }
 
 #[tokio::test]
 async fn old_clients_get_what_they_understand() {
-    let door = Door::open();
+    let door = Listening::open();
     let response = without_date(&door.send("GET /unknown HTTP/1.0\r\n\r\n").await);
     assert_eq!(response, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n0123456789");
     assert_eq!(door.lines(), [format!("GET {} /unknown HTTP/1.0", door.address)]);
@@ -77,7 +77,8 @@ async fn old_clients_get_what_they_understand() {
 
 #[tokio::test]
 async fn interim_responses_come_first_in_order_and_at_most_sixteen() {
-    let response = Door::open().send("GET /interims HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    let response =
+        Listening::open().send("GET /interims HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     let heads: Vec<_> = response.split("\r\n\r\n").collect();
     assert_eq!(heads.len(), 18);
     for (n, head) in heads.iter().take(16).enumerate() {
@@ -88,7 +89,7 @@ async fn interim_responses_come_first_in_order_and_at_most_sixteen() {
 
 #[tokio::test]
 async fn a_client_that_expects_100_gets_it_when_its_content_is_wanted() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut client = door.connect().await;
     client.write("POST /up HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 5\r\n\r\n").await;
     assert_eq!(client.until("\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
@@ -108,7 +109,7 @@ async fn a_client_that_expects_100_gets_it_when_its_content_is_wanted() {
 
 #[tokio::test]
 async fn content_that_nobody_read_is_never_taken_for_a_request() {
-    let door = Door::open();
+    let door = Listening::open();
     let hidden = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
     let length = hidden.len();
     let request = format!("GET /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{hidden}");
@@ -127,7 +128,7 @@ async fn content_that_nobody_read_is_never_taken_for_a_request() {
 
 #[tokio::test]
 async fn a_large_upload_that_is_ignored_still_gets_its_answer() {
-    let door = Door::open();
+    let door = Listening::open();
     let content = vec![b'x'; 60_000];
     let mut request = b"POST /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n".to_vec();
     request.extend_from_slice(&content);
@@ -140,7 +141,7 @@ async fn what_breaks_on_its_way_never_ends_cleanly() {
     for (path, version) in
         [("/short", "1.1"), ("/long", "1.1"), ("/broken", "1.1"), ("/broken", "1.0"), ("/short", "1.0")]
     {
-        let door = Door::open();
+        let door = Listening::open();
         let response = door.send(format!("GET {path} HTTP/{version}\r\nHost: a\r\n\r\n")).await;
         assert!(response.ends_with("[reset]"), "{path}: {response:?}");
         assert!(!response.contains("0\r\n\r\n"), "{path}: {response:?}");
@@ -151,7 +152,7 @@ async fn what_breaks_on_its_way_never_ends_cleanly() {
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_call() {
-    let door = Door::open();
+    let door = Listening::open();
     for request in [
         "GET /never HTTP/1.1\r\nHost: a\r\n\r\n",
         "POST /never HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx",
@@ -173,7 +174,7 @@ async fn a_client_that_leaves_ends_the_call() {
 
 #[tokio::test]
 async fn a_large_answer_in_memory_arrives_whole_and_is_counted() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut client = door.connect().await;
     client.write("GET /pieces HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     let mut all = Vec::new();
@@ -188,7 +189,7 @@ async fn a_large_answer_in_memory_arrives_whole_and_is_counted() {
 #[tokio::test]
 async fn a_client_that_does_not_read_is_dropped() {
     let limits = Limits { write_idle: Duration::from_millis(100), ..Limits::default() };
-    let door = Door::with(Settings { limits, ..Settings::default() });
+    let door = Listening::with(Settings { limits, ..Settings::default() });
     let mut client = door.connect().await;
     for _ in 0..20 {
         client.write("GET /pieces HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -203,7 +204,7 @@ const OPENING: &str = "GET /switch HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\
 
 #[tokio::test]
 async fn a_websocket_is_tunnelled_after_the_101_and_not_before() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut client = door.connect().await;
     client.write(format!("{OPENING}early ")).await;
     let head = without_date(&client.until("\r\n\r\n").await);
@@ -219,7 +220,7 @@ async fn a_websocket_is_tunnelled_after_the_101_and_not_before() {
 
 #[tokio::test]
 async fn nothing_else_becomes_a_tunnel() {
-    let door = Door::open();
+    let door = Listening::open();
     for opening in [
         OPENING.replace("Connection: Upgrade\r\n", ""),
         OPENING.replace("websocket\r\n", "h2c\r\nHTTP2-Settings: x\r\n"),
@@ -243,7 +244,7 @@ async fn nothing_else_becomes_a_tunnel() {
 
 #[tokio::test]
 async fn only_end_to_end_fields_reach_the_service() {
-    let door = Door::open();
+    let door = Listening::open();
     let request = "POST /x HTTP/1.1\r\nHost: a\r\nConnection: close, X-Mine, Host, Content-Length\r\nX-Mine: 1\r\n\
                    Keep-Alive: 5\r\nTE: trailers\r\nTrailer: x\r\nProxy-Connection: x\r\nProxy-Authorization: x\r\n\
                    Content-Length: 2\r\nX-Other:  a b \t\r\nX-Other: \u{e9}\r\n\r\nhi";
@@ -255,7 +256,7 @@ async fn only_end_to_end_fields_reach_the_service() {
 
 #[tokio::test]
 async fn a_drain_lets_exchanges_finish_and_closes_what_is_idle() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut idle = door.connect().await;
     idle.write("GET /empty HTTP/1.1\r\nHost: a\r\n\r\n").await;
     idle.until("\r\n\r\n").await;

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::support::{Door, eventually, soon};
+use crate::support::{Listening, eventually, soon};
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, SendStream};
@@ -12,7 +12,7 @@ use http::{HeaderMap, Request, Response};
 use larder_listen::{Limits, Settings};
 use tokio::net::TcpStream;
 
-async fn connect(door: &Door) -> SendRequest<Bytes> {
+async fn connect(door: &Listening) -> SendRequest<Bytes> {
     let stream = TcpStream::connect(door.address).await.unwrap();
     let (send, connection) = h2::client::handshake(stream).await.unwrap();
     tokio::spawn(async move {
@@ -48,7 +48,10 @@ async fn read(response: ResponseFuture) -> Result<(http::response::Parts, Vec<u8
     Ok((parts, all))
 }
 
-async fn fetch(door: &Door, request: Request<()>) -> Result<(http::response::Parts, Vec<u8>), h2::Error> {
+async fn fetch(
+    door: &Listening,
+    request: Request<()>,
+) -> Result<(http::response::Parts, Vec<u8>), h2::Error> {
     let mut client = connect(door).await;
     let (response, _) = send(&mut client, request, true);
     read(response).await
@@ -56,7 +59,7 @@ async fn fetch(door: &Door, request: Request<()>) -> Result<(http::response::Par
 
 #[tokio::test]
 async fn requests_and_answers_keep_their_meaning() {
-    let door = Door::open();
+    let door = Listening::open();
     let fields = [("cookie", "a=1"), ("cookie", "b=2"), ("te", "trailers"), ("x", "y")];
     let (parts, body) = fetch(&door, request("GET", "http://A.test:80/p?q", &fields)).await.unwrap();
     assert_eq!(parts.status, 200);
@@ -81,7 +84,7 @@ async fn requests_and_answers_keep_their_meaning() {
 
 #[tokio::test]
 async fn content_flows_as_it_is_read() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut client = connect(&door).await;
     let fields = [("expect", "100-continue"), ("content-length", "1000000")];
     let (mut response, mut stream) = send(&mut client, request("POST", "http://a/up", &fields), false);
@@ -108,7 +111,7 @@ async fn content_flows_as_it_is_read() {
 
 #[tokio::test]
 async fn interim_responses_come_before_the_final_one() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut client = connect(&door).await;
     let (mut response, _) = send(&mut client, request("GET", "http://a/interims", &[]), true);
     let mut links = Vec::new();
@@ -134,7 +137,7 @@ async fn a_request_that_http1_would_refuse_is_refused() {
         (request("GET", "http://a/", &[("x", &"y".repeat(17_000))]), 431),
         (request("GET", "http://a/", &[("cookie", "a"); 101]), 431),
     ] {
-        let door = Door::open();
+        let door = Listening::open();
         let (parts, _) = fetch(&door, request).await.unwrap();
         assert_eq!(
             (parts.status.as_u16(), &parts.headers["cache-control"]),
@@ -147,7 +150,7 @@ async fn a_request_that_http1_would_refuse_is_refused() {
 #[tokio::test]
 async fn content_that_is_not_as_long_as_it_said_never_reaches_an_end() {
     for sent in ["hell", "hello!"] {
-        let door = Door::open();
+        let door = Listening::open();
         let mut client = connect(&door).await;
         let fields = [("content-length", "5")];
         let (response, mut stream) = send(&mut client, request("POST", "http://a/up", &fields), false);
@@ -160,7 +163,7 @@ async fn content_that_is_not_as_long_as_it_said_never_reaches_an_end() {
 
 #[tokio::test]
 async fn a_reset_ends_the_call_at_every_stage() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut client = connect(&door).await;
     let (response, mut stream) = send(&mut client, request("GET", "http://a/never", &[]), true);
     eventually(|| door.house.running.load(Ordering::SeqCst) == 1).await;
@@ -191,7 +194,7 @@ async fn a_reset_ends_the_call_at_every_stage() {
 #[tokio::test]
 async fn what_breaks_on_its_way_is_reset() {
     for path in ["short", "long", "broken"] {
-        let door = Door::open();
+        let door = Listening::open();
         let error = fetch(&door, request("GET", &format!("http://a/{path}"), &[])).await.unwrap_err();
         assert!(error.is_reset(), "{path}: {error}");
         eventually(|| door.house.delivered.lock().len() == 1).await;
@@ -201,7 +204,7 @@ async fn what_breaks_on_its_way_is_reset() {
 
 #[tokio::test]
 async fn an_answer_without_reading_the_content_ends_the_stream_only() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut client = connect(&door).await;
     let (response, mut stream) = send(&mut client, request("POST", "http://a/ignore", &[]), false);
     assert_eq!(read(response).await.unwrap().1, b"ignored");
@@ -214,7 +217,7 @@ async fn an_answer_without_reading_the_content_ends_the_stream_only() {
 #[tokio::test]
 async fn a_window_that_stays_closed_is_given_up() {
     let limits = Limits { write_idle: Duration::from_millis(100), ..Limits::default() };
-    let door = Door::with(Settings { limits, ..Settings::default() });
+    let door = Listening::with(Settings { limits, ..Settings::default() });
     let mut client = connect(&door).await;
     let (response, _) = send(&mut client, request("GET", "http://a/pieces", &[]), true);
     let mut body = soon(response).await.unwrap().into_body();
@@ -226,7 +229,7 @@ async fn a_window_that_stays_closed_is_given_up() {
 #[tokio::test]
 async fn content_that_stalls_is_408() {
     let limits = Limits { body_idle: Duration::from_millis(50), ..Limits::default() };
-    let door = Door::with(Settings { limits, ..Settings::default() });
+    let door = Listening::with(Settings { limits, ..Settings::default() });
     let mut client = connect(&door).await;
     let (response, mut stream) = send(&mut client, request("POST", "http://a/up", &[]), false);
     stream.send_data(Bytes::from("hel"), false).unwrap();
@@ -235,7 +238,7 @@ async fn content_that_stalls_is_408() {
 
 #[tokio::test]
 async fn a_flood_of_resets_ends_the_connection() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut client = connect(&door).await;
     let mut sent = 0;
     let error = soon(async {
@@ -266,7 +269,7 @@ async fn a_flood_of_resets_ends_the_connection() {
 
 #[tokio::test]
 async fn a_drain_lets_streams_finish_and_takes_no_new_ones() {
-    let door = Door::open();
+    let door = Listening::open();
     let mut client = connect(&door).await;
     let (response, mut stream) = send(&mut client, request("POST", "http://a/up", &[]), false);
     eventually(|| door.house.running.load(Ordering::SeqCst) == 1).await;
@@ -282,7 +285,7 @@ async fn a_drain_lets_streams_finish_and_takes_no_new_ones() {
 #[tokio::test]
 async fn an_idle_connection_is_told_to_go() {
     let limits = Limits { keep_alive_idle: Duration::from_millis(50), ..Limits::default() };
-    let door = Door::with(Settings { limits, ..Settings::default() });
+    let door = Listening::with(Settings { limits, ..Settings::default() });
     let _client = connect(&door).await;
     eventually(|| door.metrics.open.value() == 1).await;
     eventually(|| door.metrics.open.value() == 0).await;

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use crate::support::{Door, eventually, soon};
+use crate::support::{Listening, eventually, soon};
 use larder_listen::{Limits, Settings};
 
 /// Sends `request` with another request behind it.
 async fn check(name: &str, request: &[u8], status: u16, token: &str) {
-    let door = Door::open();
+    let door = Listening::open();
     let response = door.send([request, b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"].concat()).await;
     assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {response:?}");
     assert!(response.ends_with(&format!("\r\nconnection: close\r\n\r\n{}", last_line(&response))), "{name}");
@@ -203,7 +203,7 @@ async fn broken_chunks_are_answered_by_400_and_never_reach_an_end() {
 #[tokio::test]
 async fn content_that_is_cut_is_a_400_and_its_reader_knows() {
     for framing in ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\na\r\nhello"] {
-        let door = Door::open();
+        let door = Listening::open();
         let mut client = door.connect().await;
         client.write(format!("POST /up HTTP/1.1\r\nHost: a\r\n{framing}")).await;
         eventually(|| door.house.calls.load(std::sync::atomic::Ordering::SeqCst) == 1).await;
@@ -218,7 +218,7 @@ async fn content_that_is_cut_is_a_400_and_its_reader_knows() {
 async fn each_limit_of_the_head_holds() {
     let request = |line: &str, fields: &str| format!("{line}\r\nHost: a\r\n{fields}\r\n");
     let check_limit = |line: String, fields: String, status: u16, token: &'static str| async move {
-        let response = Door::open().send(request(&line, &fields)).await;
+        let response = Listening::open().send(request(&line, &fields)).await;
         assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{token}: {response:.100}");
         assert!(status == 200 || response.ends_with(&format!(": {token}\n")), "{token}: {response:.300}");
     };
@@ -254,7 +254,7 @@ async fn each_limit_of_the_head_holds() {
 async fn a_client_that_is_too_slow_is_told_so() {
     let short = Duration::from_millis(50);
     let limits = Limits { head_time: short, body_idle: short, keep_alive_idle: short, ..Limits::default() };
-    let door = Door::with(Settings { limits, ..Settings::default() });
+    let door = Listening::with(Settings { limits, ..Settings::default() });
     let response = door.send("GET / HTTP/1.1\r\nHos").await;
     assert!(response.starts_with("HTTP/1.1 408 ") && response.ends_with(": head-timeout\n"), "{response:?}");
     let response = door.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhel").await;
@@ -273,7 +273,7 @@ async fn a_client_that_is_too_slow_is_told_so() {
 #[tokio::test]
 async fn a_head_that_trickles_has_the_same_time_as_one_that_stops() {
     let limits = Limits { head_time: Duration::from_millis(100), ..Limits::default() };
-    let door = Door::with(Settings { limits, ..Settings::default() });
+    let door = Listening::with(Settings { limits, ..Settings::default() });
     let mut client = door.connect().await;
     let head = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(10_000));
     let trickle = async {
@@ -292,7 +292,7 @@ async fn a_head_that_trickles_has_the_same_time_as_one_that_stops() {
 #[tokio::test]
 async fn content_beyond_the_limit_is_413() {
     let limits = Limits { body_bytes_max: Some(4), ..Limits::default() };
-    let door = Door::with(Settings { limits, ..Settings::default() });
+    let door = Listening::with(Settings { limits, ..Settings::default() });
     for framing in
         ["Content-Length: 5\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"]
     {

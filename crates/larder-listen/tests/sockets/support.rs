@@ -185,14 +185,14 @@ impl http_body::Body for Script {
 }
 
 /// A front door that listens.
-pub struct Door {
+pub struct Listening {
     pub address: SocketAddr,
     pub house: House,
     pub metrics: Arc<Metrics>,
     pub drain: Drain,
 }
 
-impl Door {
+impl Listening {
     pub fn open() -> Self {
         Self::with(Settings::default())
     }

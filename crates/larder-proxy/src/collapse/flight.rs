@@ -12,11 +12,11 @@ use http::{Method, StatusCode};
 use larder_cache::{StoredHead, VaryNames};
 use larder_http::message::{Interim, RequestHead};
 use larder_http::time::Now;
-use larder_store::{CacheKey, Growing, StoredResponse};
+use larder_store::{CacheKey, StoredResponse, StreamingBody};
 use tokio::sync::watch;
 
 use super::verdict::Verdict;
-use super::{Flights, Trip, range_of};
+use super::{FlightRequest, Flights, range_of};
 use crate::failure::Failure;
 
 /// Interim responses relayed per exchange; more are dropped.
@@ -24,9 +24,9 @@ pub(crate) const INTERIMS_MAX: usize = 16;
 
 /// A shareable response whose body may still be arriving.
 #[derive(Debug)]
-pub(crate) struct Landing {
+pub(crate) struct SharedResponse {
     pub(crate) head: Arc<StoredHead>,
-    pub(crate) body: Arc<Growing>,
+    pub(crate) body: Arc<StreamingBody>,
     /// Why it will not be in the index once it is whole, where that is known already.
     pub(crate) not_stored: Option<&'static str>,
     /// Whether it is, known when its body has ended.
@@ -41,7 +41,7 @@ pub(crate) struct Landing {
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
     Flying,
-    Landed(Arc<Landing>),
+    Landed(Arc<SharedResponse>),
     Confirmed(Arc<StoredResponse>),
     StandIn(Arc<StoredResponse>, StatusCode),
     Unshared,
@@ -59,7 +59,7 @@ pub(super) struct View {
 #[derive(Debug)]
 pub(crate) enum Event {
     Interim(Interim),
-    Landed(Arc<Landing>),
+    Landed(Arc<SharedResponse>),
     Confirmed(Arc<StoredResponse>),
     /// The origin answered with an error of this status, and the stored response may stand in for it.
     StandIn(Arc<StoredResponse>, StatusCode),
@@ -93,7 +93,7 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(trip: Trip<'_>, shared: bool) -> (Arc<Self>, watch::Sender<View>) {
+    pub(super) fn new(trip: FlightRequest<'_>, shared: bool) -> (Arc<Self>, watch::Sender<View>) {
         let (sender, view) = watch::channel(View { interims: Vec::new(), phase: Phase::Flying });
         let flight = Self {
             key: trip.key.clone(),
@@ -113,7 +113,11 @@ impl Flight {
 
     /// Whether a request may follow. A HEAD may follow a GET, and a range the whole; not the other way round. `usable`
     /// says whether a response that has landed may answer it now.
-    pub(super) fn takes(&self, trip: &Trip<'_>, usable: impl FnOnce(&Landing) -> bool) -> bool {
+    pub(super) fn takes(
+        &self,
+        trip: &FlightRequest<'_>,
+        usable: impl FnOnce(&SharedResponse) -> bool,
+    ) -> bool {
         if !self.is_for(trip) || self.is_outdated_for(trip) {
             return false;
         }
@@ -125,7 +129,7 @@ impl Flight {
 
     /// Whether a request that may not follow, because something was invalidated between this fetch's start and its own arrival,
     /// has to wait for its end all the same before it asks: one after the other, however often that happens.
-    pub(super) fn precedes(&self, trip: &Trip<'_>) -> bool {
+    pub(super) fn precedes(&self, trip: &FlightRequest<'_>) -> bool {
         self.is_for(trip)
             && self.is_outdated_for(trip)
             && matches!(self.view.borrow().phase, Phase::Flying)
@@ -133,7 +137,7 @@ impl Flight {
     }
 
     /// Whether it is for the same as a request, and not for its leader alone.
-    fn is_for(&self, trip: &Trip<'_>) -> bool {
+    fn is_for(&self, trip: &FlightRequest<'_>) -> bool {
         if self.invalidated.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
             return false;
         }
@@ -146,20 +150,20 @@ impl Flight {
     }
 
     /// Whether something was invalidated after it began and before the request came.
-    fn is_outdated_for(&self, trip: &Trip<'_>) -> bool {
+    fn is_outdated_for(&self, trip: &FlightRequest<'_>) -> bool {
         let outdated = self.outdated.load(Ordering::Acquire);
         outdated != 0 && outdated <= trip.arrived
     }
 
     /// Whether what it brings will answer a request, as far as it is known on what responses vary.
-    fn is_expected_by(&self, trip: &Trip<'_>) -> bool {
+    fn is_expected_by(&self, trip: &FlightRequest<'_>) -> bool {
         let may_share = |names: &VaryNames| names.may_share(&self.request.fields, &trip.request.fields);
         self.expected.as_ref().is_none_or(may_share)
     }
 
     /// Notes that a request joins which wants the content; false where the flight has been closed meanwhile. In one order
     /// with [`FlightGuard::gives_up_unread`]: at least one of the two sees the other.
-    pub(super) fn is_joined(&self, trip: &Trip<'_>) -> bool {
+    pub(super) fn is_joined(&self, trip: &FlightRequest<'_>) -> bool {
         if !trip.wants_content {
             return true;
         }

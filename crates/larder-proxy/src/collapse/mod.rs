@@ -1,6 +1,6 @@
 //! One forward request for many: who asks the origin, and who waits for whom.
 //!
-//! In: a key and a request that needs the origin. Out: a [`Seat`]: lead (start the fetch), follow (wait for the one
+//! In: a key and a request that needs the origin. Out: a [`Role`]: lead (start the fetch), follow (wait for the one
 //! that flies), or neither. A fetch is a [`Flight`]; it is a task of its own, tied to no client.
 //!
 //! ```text
@@ -33,7 +33,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-pub(crate) use flight::{Event, Flight, FlightGuard, Follower, Landing, Phase};
+pub(crate) use flight::{Event, Flight, FlightGuard, Follower, Phase, SharedResponse};
 pub(crate) use verdict::Verdict;
 
 const SHARDS: usize = 64;
@@ -55,7 +55,7 @@ pub(crate) struct Flights {
 }
 
 /// A request that needs the origin.
-pub(crate) struct Trip<'a> {
+pub(crate) struct FlightRequest<'a> {
     pub(crate) key: &'a CacheKey,
     /// Tells the rules apart: another may edit requests otherwise, or store elsewhere.
     pub(crate) rule: usize,
@@ -74,7 +74,7 @@ pub(crate) struct Trip<'a> {
 }
 
 /// What a request that needs the origin is given.
-pub(crate) enum Seat {
+pub(crate) enum Role {
     /// Nobody flies for this yet: start the fetch, and wait for it like everybody else.
     Lead(FlightGuard, Follower),
     /// Somebody does: wait.
@@ -102,10 +102,10 @@ impl Flights {
     /// still find the same; it is asked before a new flight is registered, because the last one may have ended since.
     pub(crate) fn board(
         self: &Arc<Self>,
-        trip: Trip<'_>,
-        usable: impl Fn(&Landing) -> bool,
+        trip: FlightRequest<'_>,
+        usable: impl Fn(&SharedResponse) -> bool,
         unchanged: impl FnOnce() -> bool,
-    ) -> Seat {
+    ) -> Role {
         let hash = trip.key.hash();
         let mut shard = self.shard(hash).lock();
         let flights = || shard.get(&hash).into_iter().flatten();
@@ -114,18 +114,18 @@ impl Flights {
         let awaited = || flights().find(|flight| flight.precedes(&trip)).map(|flight| (flight, false));
         if let Some((flight, may_follow)) = followed.or_else(awaited) {
             if flight.waiters.load(Ordering::Relaxed) >= self.waiters_per_key {
-                return Seat::Full;
+                return Role::Full;
             }
             let follower = Follower::new(flight);
-            return if may_follow { Seat::Follow(follower) } else { Seat::After(follower) };
+            return if may_follow { Role::Follow(follower) } else { Role::After(follower) };
         }
         if !unchanged() {
-            return Seat::LookAgain;
+            return Role::LookAgain;
         }
         // What HEAD brings is not stored, so it is of no use to others.
         let shared = trip.request.method != Method::HEAD;
         let (guard, follower) = self.register(&mut shard, trip, shared);
-        Seat::Lead(guard, follower)
+        Role::Lead(guard, follower)
     }
 
     /// When a request for `key` that has waited for others until `now` may go alone: at once, or in its turn. Turns are
@@ -144,7 +144,7 @@ impl Flights {
     }
 
     /// A flight that nobody else may join. It is in the table all the same, for invalidations to find it.
-    pub(crate) fn alone(self: &Arc<Self>, trip: Trip<'_>) -> (FlightGuard, Follower) {
+    pub(crate) fn alone(self: &Arc<Self>, trip: FlightRequest<'_>) -> (FlightGuard, Follower) {
         let mut shard = self.shard(trip.key.hash()).lock();
         self.register(&mut shard, trip, false)
     }
@@ -152,7 +152,7 @@ impl Flights {
     fn register(
         self: &Arc<Self>,
         shard: &mut Shard,
-        trip: Trip<'_>,
+        trip: FlightRequest<'_>,
         shared: bool,
     ) -> (FlightGuard, Follower) {
         let hash = trip.key.hash();

@@ -24,7 +24,7 @@ use super::{
     seconds,
 };
 use crate::exchange::{COOKIES_WITHHELD, NotStored};
-use crate::fetch::{self, Hop};
+use crate::fetch::{self, ClientHop};
 use crate::forward;
 
 /// Who asks, as the origin is told: an address for documentation (RFC 5737). Applications treat their own machine
@@ -86,7 +86,7 @@ impl Walk<'_> {
         let answered = match Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.shared)) {
             Ok(origin) => {
                 let remote = SocketAddr::new(IpAddr::V4(CLIENT), 0);
-                let hop = Hop {
+                let hop = ClientHop {
                     peer: Peer { remote, local: remote },
                     is_waiting: false,
                     trusted: false,

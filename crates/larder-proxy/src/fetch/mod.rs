@@ -32,7 +32,7 @@ const PASSES_MAX: usize = 8;
 
 /// What the origin learns of the client.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hop {
+pub(crate) struct ClientHop {
     /// Its connection.
     pub(crate) peer: Peer,
     /// Whether it is for its sake that the origin is asked. Nobody's connection is told of otherwise.
@@ -86,7 +86,7 @@ pub(crate) fn outgoing(
     head: &RequestHead,
     body: Body,
     websocket: bool,
-    (hop, affinity): (Hop, Affinity),
+    (hop, affinity): (ClientHop, Affinity),
     interims: Option<InterimSink>,
 ) -> OriginRequest {
     let mut fields = head.fields.clone();
@@ -111,7 +111,7 @@ pub(crate) fn outgoing(
     }
 }
 
-fn forward_client(fields: &mut HeaderMap, head: &RequestHead, hop: Hop) {
+fn forward_client(fields: &mut HeaderMap, head: &RequestHead, hop: ClientHop) {
     let client = hop.peer.remote.ip().to_canonical().to_string();
     let before: Vec<&[u8]> = fields.get_all(X_FORWARDED_FOR).iter().map(HeaderValue::as_bytes).collect();
     let list = if hop.trusted && !before.is_empty() {
@@ -179,7 +179,7 @@ mod tests {
             head,
             Body::Empty,
             false,
-            (Hop { peer, is_waiting: true, trusted, takes_trailers: false, via }, Affinity::default()),
+            (ClientHop { peer, is_waiting: true, trusted, takes_trailers: false, via }, Affinity::default()),
             None,
         )
         .fields

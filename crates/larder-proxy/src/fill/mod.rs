@@ -1,6 +1,6 @@
 //! From the origin's stream into a growing body.
 //!
-//! In: a stream and a [`Growing`] that has room. Out: the whole body, what disks kept up with of it, or nothing when it broke,
+//! In: a stream and a [`StreamingBody`] that has room. Out: the whole body, what disks kept up with of it, or nothing when it broke,
 //! outgrew its room, or nobody was left. While it is kept this runs at the origin's pace, clients or none, or at that of a disk
 //! as long as no reader is short of bytes; once it passes through a window, the slowest reader sets the pace. Trailers go to the
 //! readers of what passes; what is kept has none. A part that is stored already goes in front or behind ([`mod@completed`]), or lies on disks and is filled up there ([`mod@rest`]).
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::future::poll_immediate;
 use http::HeaderMap;
 use larder_http::body::{Body, BodyError, Stream};
-use larder_store::{Finished, Growing, PushError};
+use larder_store::{Finished, PushError, StreamingBody};
 
 pub(crate) use completed::completed;
 pub(crate) use rest::{AskAgain, Rest, without};
@@ -63,7 +63,11 @@ struct Looking {
 
 impl Looking {
     /// Whether the fill is to be given up: nobody has been there for `orphan_time`, or nobody is there for whom alone it flows.
-    fn is_abandoned<W: Fn() -> usize, P, G>(&mut self, growing: &Growing, around: &Around<W, P, G>) -> bool {
+    fn is_abandoned<W: Fn() -> usize, P, G>(
+        &mut self,
+        growing: &StreamingBody,
+        around: &Around<W, P, G>,
+    ) -> bool {
         self.looked = Instant::now();
         if growing.readers() + (around.waiters)() > 0 {
             self.orphan_since = None;
@@ -84,7 +88,7 @@ impl Looking {
 /// # Cancel safety
 /// Dropping it leaves the readers waiting: the caller aborts `growing` then.
 pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
-    growing: &Growing,
+    growing: &StreamingBody,
     body: Body,
     around: Around<W, P, G>,
     commit: impl FnOnce(&Finished),
@@ -165,7 +169,7 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
 }
 
 async fn publish<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
-    growing: &Growing,
+    growing: &StreamingBody,
     bytes: Bytes,
     around: &Around<W, P, G>,
 ) -> Result<(), PushError> {
@@ -180,7 +184,7 @@ async fn publish<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
 
 /// A body that passes stops when nobody reads. Those who were told of it a moment ago, on other workers perhaps, get
 /// a moment to begin.
-async fn let_waiters_in(growing: &Growing, waiters: &impl Fn() -> usize) {
+async fn let_waiters_in(growing: &StreamingBody, waiters: &impl Fn() -> usize) {
     for _ in 0..100 {
         if growing.readers() > 0 || waiters() == 0 {
             return;
@@ -190,7 +194,7 @@ async fn let_waiters_in(growing: &Growing, waiters: &impl Fn() -> usize) {
 }
 
 async fn finished(
-    growing: &Growing,
+    growing: &StreamingBody,
     (last, trailers): (Option<Bytes>, Option<HeaderMap>),
     commit: impl FnOnce(&Finished),
 ) -> Filled {
@@ -205,7 +209,7 @@ async fn finished(
     }
 }
 
-fn abandoned(growing: &Growing, commit: impl FnOnce(&Finished)) -> Filled {
+fn abandoned(growing: &StreamingBody, commit: impl FnOnce(&Finished)) -> Filled {
     growing.give_up(BodyError::Lost, commit);
     Filled::Abandoned
 }

@@ -12,9 +12,9 @@ use larder_cache::part::{Gap, is_of, whole_fields};
 use larder_cache::{ExchangeTimes, Storability};
 use larder_http::body::{Body, BodyError, Stream};
 use larder_origin::OriginResponse;
-use larder_store::{Growing, StoredResponse};
+use larder_store::{StoredResponse, StreamingBody};
 
-use super::{Job, ask, judge};
+use super::{FetchTask, ask, judge};
 use crate::collapse::FlightGuard;
 use crate::fetch;
 use crate::fill::{AskAgain, Rest, without};
@@ -28,12 +28,12 @@ pub(super) fn is_same_whole(part: &StoredResponse, gap: &Gap, answer: &OriginRes
 /// The part's body as one that grows, and the answer as that of the whole. `None` where it may not be stored, or the part is not
 /// there any more.
 pub(super) fn seed(
-    job: &Job,
+    job: &FetchTask,
     guard: &FlightGuard,
     (part, gap): (&Arc<StoredResponse>, Gap),
     answer: OriginResponse,
     times: ExchangeTimes,
-) -> Option<(Arc<Growing>, OriginResponse)> {
+) -> Option<(Arc<StreamingBody>, OriginResponse)> {
     let complete = gap.complete;
     let is_whole = answer.status == StatusCode::OK;
     let fields = whole_fields(&part.head.all_fields(), &answer.fields);
@@ -49,7 +49,7 @@ pub(super) fn seed(
     };
     let (store, _) = job.settings.place_for(whole.status, &whole.fields, Some(complete));
     let runs = part.head.part.as_ref()?.runs();
-    let growing = Growing::complete(store, guard.key(), &part.body, runs, complete)?;
+    let growing = StreamingBody::complete(store, guard.key(), &part.body, runs, complete)?;
     let stream: Stream = match is_whole {
         true => Box::pin(without(gap, answer.body)),
         false => {
@@ -61,7 +61,7 @@ pub(super) fn seed(
 }
 
 /// How the further gaps are asked for: as the first was, by the same request.
-fn asking(job: &Job, guard: &FlightGuard, part: &Arc<StoredResponse>, gap: &Gap) -> AskAgain {
+fn asking(job: &FetchTask, guard: &FlightGuard, part: &Arc<StoredResponse>, gap: &Gap) -> AskAgain {
     let (worker, furnished, part) = (Arc::clone(&job.worker), Arc::clone(&job.furnished), Arc::clone(part));
     let (head, content, gap) = (Arc::clone(guard.request()), job.content.clone(), gap.clone());
     let (origin, hop, affinity) = (job.origin, job.hop, job.affinity);

@@ -14,18 +14,18 @@ use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Store, StoredResponse};
 
 use super::receive::pass;
-use super::{Job, Kept, Share};
+use super::{FetchTask, Kept, Share};
 use crate::collapse::{FlightGuard, Phase};
 use crate::exchange::{NotStored, NotStoredLabel};
 
 /// A 304: the stored response is good again. Gives everything back where it cannot be used.
 pub(super) fn confirm(
-    job: Job,
+    job: FetchTask,
     guard: FlightGuard,
     stored: &Arc<StoredResponse>,
     answer: OriginResponse,
     times: ExchangeTimes,
-) -> Option<(Job, FlightGuard)> {
+) -> Option<(FetchTask, FlightGuard)> {
     let worker = &job.worker;
     let request = guard.request();
     let selected = stored.head.vary.selects(&request.fields);
@@ -114,7 +114,7 @@ struct Renewed {
 
 /// The stored response under a new head. `None` where not even an empty reservation can be had.
 fn renew(
-    job: &Job,
+    job: &FetchTask,
     guard: &FlightGuard,
     (store, key): (&Store, &CacheKey),
     stored: &StoredResponse,
@@ -134,7 +134,7 @@ fn renew(
 /// A 200 to HEAD says what a GET would have got: it updates the stored response that it describes, and ends one that it
 /// does not (RFC 9111 4.3.5). Returns the freshness of what was updated.
 pub(super) fn update_by_head(
-    job: &Job,
+    job: &FetchTask,
     guard: &FlightGuard,
     answer: &OriginResponse,
     times: ExchangeTimes,

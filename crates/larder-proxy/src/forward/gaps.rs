@@ -13,9 +13,9 @@ use larder_observe::CacheId;
 use larder_store::{CacheKey, StoredResponse};
 use tokio::sync::oneshot;
 
-use super::{Candidates, Job, fly};
+use super::{Candidates, FetchTask, fly};
 use crate::background::Place;
-use crate::collapse::{FlightGuard, Seat, Trip};
+use crate::collapse::{FlightGuard, FlightRequest, Role};
 use crate::exchange::RefreshKind;
 use crate::fetch;
 
@@ -24,7 +24,7 @@ pub(super) type KeptPart = (Arc<StoredResponse>, CacheId);
 
 /// A fetch that may follow another.
 pub(super) struct Behind {
-    job: Job,
+    job: FetchTask,
     key: CacheKey,
     request: Arc<RequestHead>,
 }
@@ -32,12 +32,12 @@ pub(super) struct Behind {
 impl Behind {
     /// What follows a fetch for a client that others may share; nothing follows one that is behind another.
     // Boxed: every fetch would be so much larger.
-    pub(super) fn after(job: &Job, guard: &FlightGuard) -> Option<Box<Self>> {
+    pub(super) fn after(job: &FetchTask, guard: &FlightGuard) -> Option<Box<Self>> {
         if job.is_behind || !guard.is_shared() {
             return None;
         }
         let (leader, _) = oneshot::channel();
-        let next = Job {
+        let next = FetchTask {
             worker: Arc::clone(&job.worker),
             furnished: Arc::clone(&job.furnished),
             settings: Arc::clone(&job.settings),
@@ -68,7 +68,7 @@ impl Behind {
         }
     }
 
-    fn boarded(self: Box<Self>, (part, store): KeptPart) -> Option<(Job, FlightGuard, Place)> {
+    fn boarded(self: Box<Self>, (part, store): KeptPart) -> Option<(FetchTask, FlightGuard, Place)> {
         let Self { job, key, request } = *self;
         let proxy = &job.worker.proxy;
         let is_in_force = Arc::ptr_eq(&job.worker.furnished.load(), &job.furnished);
@@ -81,7 +81,7 @@ impl Behind {
         }
         let place = proxy.background.place_for_gaps(store)?;
         let now = proxy.clock.now();
-        let trip = Trip {
+        let trip = FlightRequest {
             key: &key,
             rule: Arc::as_ptr(&job.settings).addr(),
             request: &request,
@@ -102,8 +102,8 @@ impl Behind {
                     parts.iter().any(|other| other.is_same(&part))
                 })
         };
-        let Seat::Lead(guard, _) = proxy.flights.board(trip, |_| true, is_there) else { return None };
+        let Role::Lead(guard, _) = proxy.flights.board(trip, |_| true, is_there) else { return None };
         job.worker.metrics.refreshed(&RefreshKind::Gaps);
-        Some((Job { completing: Some((part, gap)), ..job }, guard, place))
+        Some((FetchTask { completing: Some((part, gap)), ..job }, guard, place))
     }
 }

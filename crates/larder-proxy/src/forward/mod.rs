@@ -1,6 +1,6 @@
 //! An origin fetch: a task of its own, which outlives the client that caused it.
 //!
-//! In: a [`Job`] and the guard of its flight. Out: what the leader gets ([`Share`]), what the followers hear, and what
+//! In: a [`FetchTask`] and the guard of its flight. Out: what the leader gets ([`Share`]), what the followers hear, and what
 //! is stored. Once a response is known to be storable and its room is reserved, the fetch ends by itself; anything
 //! else ends with its last reader. However this task ends, the guard tells the followers.
 //!
@@ -30,11 +30,11 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::background::ORPHAN_TIMES;
-use crate::collapse::{FlightGuard, Landing, Phase};
+use crate::collapse::{FlightGuard, Phase, SharedResponse};
 use crate::failure::Failure;
-use crate::fetch::{self, Hop};
+use crate::fetch::{self, ClientHop};
 use crate::invalidate::Writing;
-use crate::proxy::{Furnished, Worker};
+use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::RuleSettings;
 use complete::is_same_whole;
 use confirm::{confirm, update_by_head};
@@ -43,12 +43,12 @@ use receive::pass;
 pub(crate) use receive::{judge, receive};
 
 /// What a fetch needs.
-pub(crate) struct Job {
+pub(crate) struct FetchTask {
     pub(crate) worker: Arc<Worker>,
-    pub(crate) furnished: Arc<Furnished>,
+    pub(crate) furnished: Arc<WorkerPlan>,
     pub(crate) settings: Arc<RuleSettings>,
     pub(crate) origin: usize,
-    pub(crate) hop: Hop,
+    pub(crate) hop: ClientHop,
     /// Which server it should meet.
     pub(crate) affinity: Affinity,
     /// How long it goes on with nobody there.
@@ -68,7 +68,7 @@ pub(crate) struct Job {
     pub(crate) leader: oneshot::Sender<Share>,
 }
 
-impl Job {
+impl FetchTask {
     /// Whether it is for gaps that nobody is waiting for: then the whole is not asked for in their place.
     fn is_unwanted(&self, guard: &FlightGuard) -> bool {
         self.is_behind && guard.waiters() == 0
@@ -77,7 +77,7 @@ impl Job {
     /// The same with nobody who waits for it.
     pub(crate) fn in_background(self) -> Self {
         let orphan_time = self.orphan_time.saturating_mul(ORPHAN_TIMES);
-        let hop = Hop { is_waiting: false, takes_trailers: false, ..self.hop };
+        let hop = ClientHop { is_waiting: false, takes_trailers: false, ..self.hop };
         // No client is to meet the server that it has met before.
         let affinity = Affinity { server: None, ..self.affinity };
         Self { orphan_time, hop, affinity, ..self }
@@ -117,8 +117,8 @@ impl Candidates {
 /// What the client that caused the fetch gets.
 pub(crate) enum Share {
     /// A response that is being stored, or at least shared; `seat` holds its place among the readers.
-    Landing {
-        landing: Arc<Landing>,
+    SharedResponse {
+        landing: Arc<SharedResponse>,
         /// What is not stored of the head and is for the leader all the same: Age as the origin sent it, and the fields
         /// that a qualified directive keeps from others.
         own: HeaderMap,
@@ -155,7 +155,7 @@ pub(crate) enum Kept {
 /// Asks an origin, counting. The fields of the answer are completed.
 pub(crate) async fn ask(
     worker: &Arc<Worker>,
-    furnished: &Furnished,
+    furnished: &WorkerPlan,
     origin: usize,
     request: OriginRequest,
 ) -> Result<(OriginResponse, ExchangeTimes), Failure> {
@@ -195,7 +195,7 @@ pub(crate) type Acted<S> = Result<(OriginResponse, ExchangeTimes, S), Failure>;
 /// and did not say. The client has its answer once what `settle` has invalidated is written down, or that took too long.
 pub(crate) fn act<S: Send + 'static>(
     worker: &Arc<Worker>,
-    furnished: &Arc<Furnished>,
+    furnished: &Arc<WorkerPlan>,
     origin: usize,
     request: OriginRequest,
     settle: impl FnOnce(Option<&OriginResponse>) -> (S, Writing) + Send + 'static,
@@ -244,7 +244,7 @@ pub(crate) fn act<S: Send + 'static>(
 }
 
 /// Flies: asks, judges, fills, stores.
-pub(crate) async fn fly(mut job: Job, mut guard: FlightGuard) {
+pub(crate) async fn fly(mut job: FetchTask, mut guard: FlightGuard) {
     let orphan_time = job.orphan_time;
     // What may stand in for the origin, whatever it is offered in the end.
     let stood = job.offered.selected.clone();
@@ -357,7 +357,7 @@ const CONDITIONS: [http::HeaderName; 4] = [
     http::header::IF_UNMODIFIED_SINCE,
 ];
 
-fn request(job: &Job, guard: &FlightGuard) -> OriginRequest {
+fn request(job: &FetchTask, guard: &FlightGuard) -> OriginRequest {
     let head: &RequestHead = guard.request();
     let sink = Arc::new(guard.interim_sink());
     let mut request =
@@ -379,7 +379,7 @@ fn fills(gap: &Gap, part: &StoredResponse, answer: &OriginResponse) -> bool {
 
 /// The stored response that may stand in for an error of the origin (RFC 5861 4).
 fn stand_in(
-    job: &Job,
+    job: &FetchTask,
     (key, stored): (&CacheKey, Option<&Arc<StoredResponse>>),
     status: StatusCode,
 ) -> Option<Arc<StoredResponse>> {
@@ -393,7 +393,7 @@ fn stand_in(
 }
 
 /// What was to be refreshed stands in for the origin for now, and is not tried again by every request.
-fn note_failure(job: &Job, stored: Option<&Arc<StoredResponse>>, failure: RefreshFailure) {
+fn note_failure(job: &FetchTask, stored: Option<&Arc<StoredResponse>>, failure: RefreshFailure) {
     if let Some(stored) = stored {
         stored.refreshing.failed(job.worker.proxy.clock.now().monotonic, failure);
     }

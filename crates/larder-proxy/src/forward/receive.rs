@@ -13,17 +13,17 @@ use larder_cache::{CachePolicy, ExchangeTimes, NotStorable, Storability, StoredH
 use larder_http::body::BodyError;
 use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
-use larder_store::{CacheKey, Finished, Growing, StoredResponse};
+use larder_store::{CacheKey, Finished, StoredResponse, StreamingBody};
 use tokio::sync::oneshot;
 
 use super::gaps::KeptPart;
 use super::keep::Keeper;
-use super::{Flown, Job, Kept, Share};
-use crate::collapse::{FlightGuard, Landing, Phase, Verdict};
+use super::{FetchTask, Flown, Kept, Share};
+use crate::collapse::{FlightGuard, Phase, SharedResponse, Verdict};
 use crate::exchange::{NotStored, NotStoredLabel};
 use crate::fetch;
 use crate::fill::{Around, Filled, completed, fill};
-use crate::proxy::{Furnished, Worker};
+use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::RuleSettings;
 
 /// So many bytes are fetched for a HEAD, if nobody asks for the content.
@@ -53,14 +53,19 @@ fn is_leaders_own(kept: Kept) -> bool {
 }
 
 /// Judges an answer and lets it land.
-pub(crate) async fn receive(job: Job, guard: FlightGuard, answer: OriginResponse, times: ExchangeTimes) {
+pub(crate) async fn receive(
+    job: FetchTask,
+    guard: FlightGuard,
+    answer: OriginResponse,
+    times: ExchangeTimes,
+) {
     let forward_status = answer.status;
     land(job, guard, forward_status, (answer, None), times).await;
 }
 
 /// The rest of what is stored in part: with that part it is the whole, as if the origin had sent it (RFC 9111 3.4).
 pub(super) async fn receive_rest(
-    job: Job,
+    job: FetchTask,
     guard: FlightGuard,
     (part, gap): (&StoredResponse, &Gap),
     answer: OriginResponse,
@@ -82,10 +87,10 @@ pub(super) async fn receive_rest(
 
 /// The gaps of what lies on disks, where it is filled up.
 pub(super) async fn receive_gaps(
-    job: Job,
+    job: FetchTask,
     guard: FlightGuard,
     part: &StoredResponse,
-    (forward_status, (growing, answer)): (StatusCode, (Arc<Growing>, OriginResponse)),
+    (forward_status, (growing, answer)): (StatusCode, (Arc<StreamingBody>, OriginResponse)),
     times: ExchangeTimes,
 ) -> Option<KeptPart> {
     let (settings, key) = (Arc::clone(&job.settings), guard.key().of_parts());
@@ -133,10 +138,10 @@ struct Landed {
 }
 
 async fn land(
-    job: Job,
+    job: FetchTask,
     guard: FlightGuard,
     forward_status: StatusCode,
-    (answer, seeded): (OriginResponse, Option<Arc<Growing>>),
+    (answer, seeded): (OriginResponse, Option<Arc<StreamingBody>>),
     times: ExchangeTimes,
 ) -> Option<Landed> {
     let freshness = match judge(guard.request(), &answer, times, &job.settings.policy) {
@@ -159,7 +164,7 @@ async fn land(
         pass((job.leader, &job.settings), &guard, (forward_status, answer), times, Kept::Unread);
         return None;
     }
-    let Job { worker, furnished, settings, orphan_time, leader, seldom, before, .. } = job;
+    let FetchTask { worker, furnished, settings, orphan_time, leader, seldom, before, .. } = job;
     let shareable = freshness.is_shareable();
     if !shareable && guard.is_shared() {
         mark(&worker, &furnished, &settings, &guard);
@@ -178,7 +183,7 @@ async fn land(
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
     let room = if seldom { None } else { store.reserve(overhead) };
-    let growing = room.is_some().then(|| Growing::keep_as(store, &key, &head, declared));
+    let growing = room.is_some().then(|| StreamingBody::keep_as(store, &key, &head, declared));
     let unkept = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
     // What goes on from a part needs that for its readers, whether it is kept in the end or not.
     let growing = seeded.or_else(|| growing.flatten());
@@ -186,9 +191,9 @@ async fn land(
     if not_stored.is_some() && !seldom {
         end_before((&settings, before.as_ref()), &guard, Some(&head));
     }
-    let growing = growing.unwrap_or_else(|| Growing::pass(store, &key, declared));
+    let growing = growing.unwrap_or_else(|| StreamingBody::pass(store, &key, declared));
     let verdict = Arc::<Verdict>::default();
-    let landing = Arc::new(Landing {
+    let landing = Arc::new(SharedResponse {
         verdict: Arc::clone(&verdict),
         head: Arc::clone(&head),
         body: Arc::clone(&growing),
@@ -198,7 +203,7 @@ async fn land(
     });
     let seat = growing.reader(None);
     // A leader that has left leaves its place as well.
-    let _ = leader.send(Share::Landing { landing: Arc::clone(&landing), own, seat });
+    let _ = leader.send(Share::SharedResponse { landing: Arc::clone(&landing), own, seat });
     if shareable {
         if not_stored.is_some() {
             guard.close();
@@ -275,7 +280,7 @@ fn end_before(
     }
 }
 
-fn mark(worker: &Worker, furnished: &Furnished, settings: &RuleSettings, guard: &FlightGuard) {
+fn mark(worker: &Worker, furnished: &WorkerPlan, settings: &RuleSettings, guard: &FlightGuard) {
     // What a range or HEAD brings says nothing about the whole.
     let request = guard.request();
     if request.method != Method::HEAD && !request.fields.contains_key(http::header::RANGE) {
@@ -285,7 +290,7 @@ fn mark(worker: &Worker, furnished: &Furnished, settings: &RuleSettings, guard: 
 }
 
 /// Cuts the readers of a fill whose task is dropped before its end; after the end it changes nothing.
-struct AbortOnDrop<'a>(&'a Growing);
+struct AbortOnDrop<'a>(&'a StreamingBody);
 
 impl Drop for AbortOnDrop<'_> {
     fn drop(&mut self) {

@@ -20,7 +20,7 @@ use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_store::growing::are_whole_pieces;
-use larder_store::{CacheKey, Held, Lookup, Near, Recalled, RefreshFailure, Store, StoredResponse};
+use larder_store::{CacheKey, Held, HotCache, Lookup, Recalled, RefreshFailure, Store, StoredResponse};
 use smallvec::SmallVec;
 
 use crate::settings::RuleSettings;
@@ -193,7 +193,7 @@ pub(crate) struct Sought<'a, V> {
     /// Whose stores, and by whose policy.
     pub(crate) rule: &'a RuleSettings,
     /// The handles of the worker that looks; `None` for a look that is no use.
-    pub(crate) near: Option<&'a Near>,
+    pub(crate) near: Option<&'a HotCache>,
     pub(crate) key: &'a CacheKey,
     pub(crate) request: &'a RequestHead,
     /// What invalidations have left of a response that is still in the index.

@@ -12,7 +12,7 @@ use larder_cache::{Answer, StoredHead};
 use larder_http::body::{Body, BodyError};
 use larder_http::message::{PreparedFields, RequestHead, Response, ResponseHead, SharedFields};
 use larder_http::time::WallTime;
-use larder_store::{Growing, Held, StoredResponse};
+use larder_store::{Held, StoredResponse, StreamingBody};
 
 use super::multipart::multipart;
 
@@ -21,7 +21,7 @@ pub(crate) enum Represented<'a> {
     /// In memory, whole.
     Stored(Held),
     /// Its body is arriving.
-    Arriving(&'a StoredHead, &'a Arc<Growing>),
+    Arriving(&'a StoredHead, &'a Arc<StreamingBody>),
 }
 
 impl Represented<'_> {

@@ -12,20 +12,20 @@ use larder_cache::{StaleReason, ValidateReason, Validity};
 use larder_http::fields::cache_status::Outcome;
 use larder_http::time::Now;
 use larder_listen::Interims;
-use larder_store::{CacheKey, Held, Near, StoredResponse};
+use larder_store::{CacheKey, Held, HotCache, StoredResponse};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::landed::{Landed, Told, Wish, is_usable, land, outlast, wait};
 use super::used::{Used, answered};
 use super::{refresh, reply};
-use crate::collapse::{Landing, Seat, Trip};
+use crate::collapse::{FlightRequest, Role, SharedResponse};
 use crate::exchange::{BY_HAND, Exchange, RefreshKind, Reply};
 use crate::failure::Failure;
-use crate::fetch::Hop;
-use crate::forward::{self, Candidates, Job, Share};
+use crate::fetch::ClientHop;
+use crate::forward::{self, Candidates, FetchTask, Share};
 use crate::lookup::{Ask, Found, Sought};
-use crate::proxy::{Furnished, Worker};
+use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::RuleSettings;
 use crate::{fetch, key};
 
@@ -39,27 +39,27 @@ const COLLAPSE_WAIT: &str = "collapse-wait";
 const LOST_MAX: usize = 2;
 
 /// What a request asks for, and who asks the origin for it.
-pub(super) struct Quest<'a> {
+pub(super) struct RequestContext<'a> {
     pub(super) worker: &'a Arc<Worker>,
-    pub(super) furnished: &'a Arc<Furnished>,
+    pub(super) furnished: &'a Arc<WorkerPlan>,
     pub(super) origin: usize,
     /// The content of a QUERY, which is part of its key; else nothing.
     pub(super) content: Bytes,
 }
 
-impl Quest<'_> {
+impl RequestContext<'_> {
     pub(super) fn job(
         &self,
         exchange: &Exchange,
         offered: Candidates,
         leader: oneshot::Sender<Share>,
-    ) -> Job {
-        Job {
+    ) -> FetchTask {
+        FetchTask {
             worker: Arc::clone(self.worker),
             furnished: Arc::clone(self.furnished),
             settings: Arc::clone(exchange.settings()),
             origin: self.origin,
-            hop: Hop {
+            hop: ClientHop {
                 via: self.furnished.choice(self.origin).is_none_or(|choice| choice.via),
                 ..exchange.hop
             },
@@ -88,20 +88,20 @@ pub(super) struct Looked {
 /// Looks, without waiting for anything. What is stored is the answer wherever it may be.
 // Inlined, as is the rest of the way of a hit.
 #[inline(always)]
-pub(super) fn look(quest: &Quest<'_>, exchange: &Exchange, now: Now) -> Result<Used, Box<Looked>> {
+pub(super) fn look(quest: &RequestContext<'_>, exchange: &Exchange, now: Now) -> Result<Used, Box<Looked>> {
     let key = key::key(&exchange.head, &exchange.settings().key, &quest.content);
     use_stored(quest, exchange, &key, None, now).map_err(|ask| looked(quest, key, ask, now))
 }
 
 #[inline(never)]
-fn looked(quest: &Quest<'_>, key: CacheKey, ask: Ask, now: Now) -> Box<Looked> {
+fn looked(quest: &RequestContext<'_>, key: CacheKey, ask: Ask, now: Now) -> Box<Looked> {
     let arrived = quest.worker.proxy.numbering.current();
     Box::new(Looked { key, ask, now, arrived })
 }
 
 /// What a look comes to where the body of what it found is not there any more.
 #[cold]
-pub(super) fn gone(quest: &Quest<'_>, exchange: &Exchange, now: Now) -> Box<Looked> {
+pub(super) fn gone(quest: &RequestContext<'_>, exchange: &Exchange, now: Now) -> Box<Looked> {
     let key = key::key(&exchange.head, &exchange.settings().key, &quest.content);
     looked(quest, key, Ask::gone(), now)
 }
@@ -110,10 +110,10 @@ pub(super) fn gone(quest: &Quest<'_>, exchange: &Exchange, now: Now) -> Box<Look
 /// wait for, or one that is no use. Of a request that `arrived` a while ago, what was fetched since is new enough for it.
 #[inline(always)]
 fn find(
-    quest: &Quest<'_>,
+    quest: &RequestContext<'_>,
     exchange: &Exchange,
     key: &CacheKey,
-    (near, arrived): (Option<&Near>, Option<u64>),
+    (near, arrived): (Option<&HotCache>, Option<u64>),
     now: Now,
 ) -> Found {
     sought(quest, exchange, key, (near, arrived)).look_up(now)
@@ -121,10 +121,10 @@ fn find(
 
 #[inline(always)]
 fn sought<'a>(
-    quest: &'a Quest<'_>,
+    quest: &'a RequestContext<'_>,
     exchange: &'a Exchange,
     key: &'a CacheKey,
-    (near, arrived): (Option<&'a Near>, Option<u64>),
+    (near, arrived): (Option<&'a HotCache>, Option<u64>),
 ) -> Sought<'a, impl Fn(&StoredResponse) -> Validity> {
     let numbering = &quest.worker.proxy.numbering;
     let is_newer = move |stored: &StoredResponse| arrived.is_some_and(|arrived| stored.number >= arrived);
@@ -139,7 +139,7 @@ fn sought<'a>(
 /// is to ask the origin.
 #[inline(always)]
 fn use_stored(
-    quest: &Quest<'_>,
+    quest: &RequestContext<'_>,
     exchange: &Exchange,
     key: &CacheKey,
     arrived: Option<u64>,
@@ -152,7 +152,7 @@ fn use_stored(
 /// The same from what a look has found.
 #[inline(always)]
 fn use_found(
-    quest: &Quest<'_>,
+    quest: &RequestContext<'_>,
     exchange: &Exchange,
     key: &CacheKey,
     (now, arrived): (Now, Option<u64>),
@@ -197,7 +197,7 @@ fn use_found(
 
 /// Looks, where that has not been done, and where it is not enough, asks the origin once for all who wait.
 pub(super) async fn cached(
-    quest: Quest<'_>,
+    quest: RequestContext<'_>,
     exchange: &mut Exchange,
     looked: Option<Box<Looked>>,
     interims: &Interims,
@@ -267,7 +267,7 @@ pub(super) async fn cached(
         if !alone && !seldom && ask.fetches_with_get(&exchange.head, &settings) {
             head.method = Method::GET;
         }
-        let trip = Trip {
+        let trip = FlightRequest {
             key: &key,
             rule: Arc::as_ptr(&settings).addr(),
             request: &Arc::new(head),
@@ -284,9 +284,9 @@ pub(super) async fn cached(
                 went_alone = true;
             }
             let (guard, follower) = flights.alone(trip);
-            Seat::Lead(guard, follower)
+            Role::Lead(guard, follower)
         } else {
-            let usable = |landing: &Landing| {
+            let usable = |landing: &SharedResponse| {
                 let is_new = landing.number >= arrived;
                 (is_new || numbering.is_good(&key, &landing.head, landing.number))
                     && is_usable(exchange, &landing.head, now)
@@ -298,19 +298,19 @@ pub(super) async fn cached(
             flights.board(trip, usable, unchanged)
         };
         let (follower, share) = match seat {
-            Seat::Lead(guard, follower) => {
+            Role::Lead(guard, follower) => {
                 let (give, take) = oneshot::channel();
                 let others = ask.others_offered(&exchange.head.fields);
                 let offered = Candidates { selected: ask.selected.clone(), others };
                 let job = quest.job(exchange, offered, give);
                 let affinity = exchange.affinity(furnished.choice(quest.origin), true);
-                let job = Job { completing: ask.part.clone(), seldom, affinity, ..job };
+                let job = FetchTask { completing: ask.part.clone(), seldom, affinity, ..job };
                 // Boxed: the runtime moves what it is given, several times, and this is large.
                 tokio::spawn(Box::pin(forward::fly(job, guard)));
                 (follower, Some(take))
             }
-            Seat::Follow(follower) => (follower, None),
-            Seat::After(follower) => {
+            Role::Follow(follower) => (follower, None),
+            Role::After(follower) => {
                 let waited = exchange.collapse_wait.unwrap_or_default();
                 let patience = settings.collapse_wait.map(|patience| patience.saturating_sub(waited));
                 let patience =
@@ -325,8 +325,8 @@ pub(super) async fn cached(
                 looks -= 1;
                 continue;
             }
-            Seat::LookAgain => continue,
-            Seat::Full => return reply::failed(Outcome::Forwarded(ask.forward), Failure::WAITERS_FULL),
+            Role::LookAgain => continue,
+            Role::Full => return reply::failed(Outcome::Forwarded(ask.forward), Failure::WAITERS_FULL),
         };
         let collapsed = share.is_none();
         let waited = exchange.collapse_wait.unwrap_or_default();

@@ -18,7 +18,7 @@ use larder_store::{CacheKey, Held};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::cached::Quest;
+use super::cached::RequestContext;
 use super::used::from_stored;
 use super::{reply, resume};
 use crate::collapse::{Event, Follower};
@@ -67,7 +67,7 @@ pub(super) async fn wait(
         (Event::Lost, _) => Told::Lost,
         (_, Some(share)) => share.await.map_or(Told::Lost, Told::Share),
         (Event::Landed(landing), None) => {
-            Told::Share(Share::Landing { landing, own: HeaderMap::new(), seat: None })
+            Told::Share(Share::SharedResponse { landing, own: HeaderMap::new(), seat: None })
         }
         (Event::Confirmed(stored), None) => Told::Share(Share::Confirmed { stored, own: HeaderMap::new() }),
         (Event::StandIn(stored, status), None) => Told::Share(Share::StandIn(stored, status)),
@@ -103,7 +103,7 @@ pub(super) enum Landed {
 
 /// The reply that comes of it, or what to do instead.
 pub(super) fn land(
-    quest: &Quest<'_>,
+    quest: &RequestContext<'_>,
     exchange: &mut Exchange,
     wish: &Wish<'_>,
     told: Told,
@@ -179,7 +179,7 @@ pub(super) fn land(
                 None => return Landed::LookAgain,
             }
         }
-        Told::Share(Share::Landing { landing, mut own, seat }) => {
+        Told::Share(Share::SharedResponse { landing, mut own, seat }) => {
             let head = &landing.head;
             if collapsed && !is_for(worker, exchange, wish, (head, landing.number), now) {
                 return Landed::LookAgain;

@@ -38,13 +38,13 @@ use larder_origin::ServerTag;
 
 use crate::exchange::{Exchange, Reply, Route};
 use crate::failure::Failure;
-use crate::fetch::{self, Hop};
-use crate::proxy::{Furnished, Worker};
+use crate::fetch::{self, ClientHop};
+use crate::proxy::{Worker, WorkerPlan};
 use crate::receipt::Receipt;
 use crate::root::Found as File;
 use crate::settings::ProxySettings;
 use crate::{key, route};
-use cached::{Looked, Quest};
+use cached::{Looked, RequestContext};
 use content::Taken;
 
 /// A request that is being served. What is in the index is an answer at once, without a task's state to set up and take
@@ -82,7 +82,7 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
         sent_target: entered.sent_target,
         client: entered.client,
         origin: None,
-        hop: Hop {
+        hop: ClientHop {
             peer,
             is_waiting: true,
             trusted: entered.trusted,
@@ -102,7 +102,8 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
     let mut looked = None;
     if let Some(origin) = origin {
         let now = exchange.started;
-        let quest = Quest { worker, furnished: exchange.route.furnished(), origin, content: Bytes::new() };
+        let quest =
+            RequestContext { worker, furnished: exchange.route.furnished(), origin, content: Bytes::new() };
         looked = Some(match cached::look(&quest, &exchange, now) {
             Ok(used) => {
                 let status = used.status();
@@ -174,7 +175,7 @@ struct Entered {
 
 /// Route: who asks, which site, which rule; the head becomes what will be keyed.
 fn enter(
-    furnished: Guard<Arc<Furnished>>,
+    furnished: Guard<Arc<WorkerPlan>>,
     head: &mut RequestHead,
     remote: IpAddr,
 ) -> Result<Entered, Failure> {
@@ -203,7 +204,7 @@ fn enter(
 
 /// The server that the client has met before, where the origin keeps clients at theirs. The cookie that says so is
 /// larder's own: neither the cache nor the origin sees it.
-fn take_server(furnished: &Furnished, origin: Option<usize>, head: &mut RequestHead) -> Option<ServerTag> {
+fn take_server(furnished: &WorkerPlan, origin: Option<usize>, head: &mut RequestHead) -> Option<ServerTag> {
     let name = furnished.choice(origin?)?.sticky.as_ref()?;
     let value = cookie::take(&mut head.fields, name.as_bytes())?;
     std::str::from_utf8(&value).ok()?.parse().ok()
@@ -211,7 +212,7 @@ fn take_server(furnished: &Furnished, origin: Option<usize>, head: &mut RequestH
 
 async fn decide(
     worker: &Arc<Worker>,
-    furnished: &Arc<Furnished>,
+    furnished: &Arc<WorkerPlan>,
     exchange: &mut Exchange,
     mut inside: Inside,
     looked: Option<Box<Looked>>,
@@ -229,7 +230,7 @@ async fn decide(
     else {
         return reply::failed(Outcome::Own, if is_get { Failure::NO_SUCH_FILE } else { Failure::METHOD });
     };
-    let quest = |content| Quest { worker, furnished, origin, content };
+    let quest = |content| RequestContext { worker, furnished, origin, content };
     let (reason, detail) = match exchange.settings().passes_by(&exchange.head.method) {
         Some(reason) => (reason, None),
         _ if inside.websocket && exchange.site().settings.websocket => (Forward::Bypass, Some("upgrade")),

@@ -16,16 +16,16 @@ use larder_origin::OriginResponse;
 use super::{Inside, post, reply};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
-use crate::fetch::Hop;
+use crate::fetch::ClientHop;
 use crate::invalidate::{How, InvalidationKind, UnderWay, Writing, durable};
-use crate::proxy::{Furnished, Worker};
+use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::Invalidate;
 use crate::{fetch, forward, invalidate, key};
 
 /// A request that only its own client can use: to the origin and back, and gone when the client leaves.
 pub(super) async fn pass(
     worker: &Arc<Worker>,
-    furnished: &Arc<Furnished>,
+    furnished: &Arc<WorkerPlan>,
     exchange: &mut Exchange,
     origin: usize,
     inside: Inside,
@@ -35,7 +35,7 @@ pub(super) async fn pass(
     let websocket = inside.websocket && exchange.site().settings.websocket;
     let sink: larder_origin::InterimSink = Arc::new(move |interim| interims.push(interim));
     let choice = furnished.choice(origin);
-    let hop = Hop { via: choice.is_none_or(|choice| choice.via), ..exchange.hop };
+    let hop = ClientHop { via: choice.is_none_or(|choice| choice.via), ..exchange.hop };
     let to = (hop, exchange.affinity(choice, true));
     let mut request = fetch::outgoing(&exchange.head, inside.body, websocket, to, Some(sink));
     request.trailers.announced = inside.announced;

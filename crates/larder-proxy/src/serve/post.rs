@@ -16,12 +16,12 @@ use larder_origin::{Affinity, OriginResponse};
 use tokio::sync::oneshot;
 
 use super::reply;
-use crate::collapse::{FlightGuard, Trip};
+use crate::collapse::{FlightGuard, FlightRequest};
 use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
 use crate::failure::Failure;
-use crate::forward::{self, Candidates, Job, Share};
+use crate::forward::{self, Candidates, FetchTask, Share};
 use crate::key;
-use crate::proxy::{Furnished, Worker};
+use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::RuleSettings;
 
 /// A POST whose answer may be kept for GET, and the settings that a GET would have.
@@ -49,7 +49,7 @@ impl ForGet {
             return None;
         }
         let key = key::key(&get, &settings.key, b"");
-        let (guard, _) = worker.proxy.flights.alone(Trip {
+        let (guard, _) = worker.proxy.flights.alone(FlightRequest {
             key: &key,
             rule: Arc::as_ptr(settings).addr(),
             request: &Arc::new(exchange.head.clone()),
@@ -90,7 +90,7 @@ impl ForGet {
     pub(super) async fn keep(
         mut self,
         worker: &Arc<Worker>,
-        furnished: &Arc<Furnished>,
+        furnished: &Arc<WorkerPlan>,
         exchange: &mut Exchange,
         origin: usize,
         (answer, times): (OriginResponse, ExchangeTimes),
@@ -99,7 +99,7 @@ impl ForGet {
         let min_uses = self.settings.min_uses;
         let seldom = min_uses > 1 && worker.proxy.uses.count(self.guard.key().hash()) < min_uses;
         let (leader, share) = oneshot::channel();
-        let job = Job {
+        let job = FetchTask {
             worker: Arc::clone(worker),
             furnished: Arc::clone(furnished),
             settings: self.settings,
@@ -119,7 +119,7 @@ impl ForGet {
         let mut status = CacheStatus::new(Outcome::Own);
         let now = worker.proxy.clock.now();
         match share.await {
-            Ok(Share::Landing { landing, own, seat }) => {
+            Ok(Share::SharedResponse { landing, own, seat }) => {
                 let response = reply::from_landing(exchange, &landing, &mut status, now);
                 drop(seat);
                 if let Some(mut response) = response {

@@ -15,8 +15,8 @@ use larder_http::time::Now;
 use larder_store::{CacheKey, StoredResponse};
 use tokio::sync::oneshot;
 
-use super::cached::Quest;
-use crate::collapse::{Seat, Trip};
+use super::cached::RequestContext;
+use crate::collapse::{FlightRequest, Role};
 use crate::exchange::{Exchange, RefreshKind};
 use crate::fetch;
 use crate::forward::{self, Candidates};
@@ -27,7 +27,7 @@ use crate::lookup::Ask;
 // Not inlined: what a hit does not need would make its frame larger.
 #[inline(never)]
 pub(super) fn refresh(
-    quest: &Quest<'_>,
+    quest: &RequestContext<'_>,
     exchange: &Exchange,
     key: &CacheKey,
     (stored, kind): (&Arc<StoredResponse>, RefreshKind),
@@ -48,7 +48,7 @@ pub(super) fn refresh(
     let mut head = fetch::for_refresh(&exchange.head, stored.head.part.as_ref());
     // What comes is to take the place of this one, not to stand beside it.
     stored.head.vary.ask_for_codings(&mut head.fields);
-    let trip = Trip {
+    let trip = FlightRequest {
         key,
         rule: Arc::as_ptr(exchange.settings()).addr(),
         request: &Arc::new(head),
@@ -58,7 +58,7 @@ pub(super) fn refresh(
         arrived: proxy.numbering.current(),
         begun: now,
     };
-    if let Seat::Lead(guard, _) = proxy.flights.board(trip, |_| true, unchanged) {
+    if let Role::Lead(guard, _) = proxy.flights.board(trip, |_| true, unchanged) {
         let offered = Candidates { selected: Some(Arc::clone(stored)), ..Candidates::default() };
         let (leader, _) = oneshot::channel();
         let job = quest.job(exchange, offered, leader).in_background();
@@ -82,7 +82,7 @@ pub(super) fn is_due_ahead(exchange: &Exchange, stored: &StoredResponse, ttl: Du
 /// The stored response that is used without asking the origin, and why. Once in a while a request that no refresh can be
 /// made with is asked to go itself: nobody else might.
 pub(super) fn standing_in<'a>(
-    quest: &Quest<'_>,
+    quest: &RequestContext<'_>,
     exchange: &Exchange,
     (key, ask): (&CacheKey, &'a Ask),
     now: Now,

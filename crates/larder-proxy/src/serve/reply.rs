@@ -15,7 +15,7 @@ use larder_http::time::Now;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Held};
 
-use crate::collapse::Landing;
+use crate::collapse::SharedResponse;
 use crate::exchange::{Exchange, NotStored, Reply, UPGRADE_IS_OFF};
 use crate::failure::Failure;
 use crate::forward::{Flown, Kept};
@@ -81,7 +81,7 @@ pub(super) fn of_stored(
 /// A response that is arriving, as far as the request asks for it. `None` where its body takes no new readers.
 pub(super) fn from_landing(
     exchange: &Exchange,
-    landing: &Landing,
+    landing: &SharedResponse,
     status: &mut CacheStatus,
     now: Now,
 ) -> Option<Response> {

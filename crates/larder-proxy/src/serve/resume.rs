@@ -17,17 +17,17 @@ use larder_http::body::{Body, BodyError, Stream};
 use larder_http::message::{RequestHead, Response};
 use larder_origin::Affinity;
 
-use super::cached::Quest;
+use super::cached::RequestContext;
 use crate::exchange::Exchange;
-use crate::fetch::Hop;
-use crate::proxy::{Furnished, Worker};
+use crate::fetch::ClientHop;
+use crate::proxy::{Worker, WorkerPlan};
 use crate::{fetch, forward};
 
 type Asked = Pin<Box<dyn Future<Output = Option<Stream>> + Send>>;
 
 /// Sees to it that the client of `response`, which is made of the stored `head`, gets all of it, as far as that can be.
 pub(super) fn make_resumable(
-    quest: &Quest<'_>,
+    quest: &RequestContext<'_>,
     exchange: &Exchange,
     head: &Arc<StoredHead>,
     response: &mut Response,
@@ -57,10 +57,10 @@ pub(super) fn make_resumable(
 /// How the rest is asked for.
 struct Rest {
     worker: Arc<Worker>,
-    furnished: Arc<Furnished>,
+    furnished: Arc<WorkerPlan>,
     origin: usize,
     request: RequestHead,
-    hop: Hop,
+    hop: ClientHop,
     head: Arc<StoredHead>,
 }
 

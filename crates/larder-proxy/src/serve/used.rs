@@ -11,7 +11,7 @@ use larder_http::message::Response;
 use larder_http::time::Now;
 use larder_store::Held;
 
-use super::cached::Quest;
+use super::cached::RequestContext;
 use super::{reply, resume};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
@@ -41,7 +41,11 @@ impl Used {
 
 /// The answer. `None` where it is stored on a disk and has gone from there.
 #[inline(always)]
-pub(super) fn answer(quest: &Quest<'_>, exchange: &Exchange, (used, now): (Used, Now)) -> Option<Response> {
+pub(super) fn answer(
+    quest: &RequestContext<'_>,
+    exchange: &Exchange,
+    (used, now): (Used, Now),
+) -> Option<Response> {
     match used {
         Used::Stored { stored, age, .. } => of_stored(quest, exchange, stored, age, now),
         Used::Failed(failure) => Some(respond::failure(failure)),
@@ -49,7 +53,11 @@ pub(super) fn answer(quest: &Quest<'_>, exchange: &Exchange, (used, now): (Used,
 }
 
 /// The same as a reply.
-pub(super) fn answered(quest: &Quest<'_>, exchange: &Exchange, (used, now): (Used, Now)) -> Option<Reply> {
+pub(super) fn answered(
+    quest: &RequestContext<'_>,
+    exchange: &Exchange,
+    (used, now): (Used, Now),
+) -> Option<Reply> {
     let status = used.status();
     Some(Reply { response: answer(quest, exchange, (used, now))?, status })
 }
@@ -57,7 +65,7 @@ pub(super) fn answered(quest: &Quest<'_>, exchange: &Exchange, (used, now): (Use
 /// The same as [`reply::from_stored`], also for a client that may read so slowly that the store lets go of the body.
 #[inline(always)]
 pub(super) fn from_stored(
-    quest: &Quest<'_>,
+    quest: &RequestContext<'_>,
     exchange: &Exchange,
     stored: Held,
     age: Duration,
@@ -69,7 +77,7 @@ pub(super) fn from_stored(
 
 #[inline(always)]
 fn of_stored(
-    quest: &Quest<'_>,
+    quest: &RequestContext<'_>,
     exchange: &Exchange,
     stored: Held,
     age: Duration,

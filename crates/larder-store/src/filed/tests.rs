@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::files::{FilesSettings, Look};
-use crate::growing::{Growing, Reader};
+use crate::growing::{Reader, StreamingBody};
 use crate::memory::MemoryStoreSettings;
 use crate::store::Store;
 
@@ -95,12 +95,12 @@ impl House {
         Arc::new(StoredHead::new(&request(), StatusCode::OK, fields, freshness, &policy))
     }
 
-    fn begin(&self, head: &StoredHead, declared: Option<u64>) -> Option<Arc<Growing>> {
-        Growing::keep_as(&self.store, &key(), head, declared)
+    fn begin(&self, head: &StoredHead, declared: Option<u64>) -> Option<Arc<StreamingBody>> {
+        StreamingBody::keep_as(&self.store, &key(), head, declared)
     }
 
     /// Ends a body and stores its response.
-    async fn end(&self, growing: &Growing, head: &Arc<StoredHead>) -> bool {
+    async fn end(&self, growing: &StreamingBody, head: &Arc<StoredHead>) -> bool {
         let room = self.store.reserve(StoredResponse::overhead_bytes(head, &key())).unwrap();
         let mut is_stored = false;
         let stored = growing.finish(None, |body| {

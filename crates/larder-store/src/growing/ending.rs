@@ -12,15 +12,15 @@ use larder_http::body::BodyError;
 
 use super::spill::Spill;
 use super::state::{Kept, Mode, Sealed, Whole};
-use super::{Finished, Growing, PushError, Room};
+use super::{Finished, PushError, Room, StreamingBody};
 use crate::budget::Reservation;
 use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, compact};
 
-impl Growing {
-    /// As [`Growing::end`], for what is kept whole or not at all.
+impl StreamingBody {
+    /// As [`StreamingBody::end`], for what is kept whole or not at all.
     ///
     /// # Errors
-    /// As for [`Growing::end`].
+    /// As for [`StreamingBody::end`].
     ///
     /// # Cancel safety
     /// Dropped while it waits, the body has not ended.

@@ -120,7 +120,7 @@ enum Room {
 }
 
 /// A body while it arrives. Owned by the fetch that fills it and by its readers.
-pub struct Growing {
+pub struct StreamingBody {
     store: Arc<Store>,
     key: CacheKey,
     declared: Option<u64>,
@@ -134,13 +134,13 @@ pub struct Growing {
     spill: RankedMutex<Option<Spill>>,
 }
 
-impl std::fmt::Debug for Growing {
+impl std::fmt::Debug for StreamingBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Growing").field("declared", &self.declared).finish_non_exhaustive()
+        f.debug_struct("StreamingBody").field("declared", &self.declared).finish_non_exhaustive()
     }
 }
 
-impl Growing {
+impl StreamingBody {
     /// Reserves room for a body under `key`: all of `declared` bytes, or a first piece where the length is not known; for one
     /// that spills to disks only what it has in memory at once. `None` where there is no room, or the body is larger than
     /// the store takes.

@@ -10,15 +10,15 @@ use http::HeaderMap;
 use http_body::Frame;
 use larder_http::body::BodyError;
 
-use super::Growing;
+use super::StreamingBody;
 use super::spill::Place;
 use super::state::{Found, Mode};
 
 type Reading = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
 
-/// One reader of a [`Growing`] body. Dropping it lets a passing body move on.
+/// One reader of a [`StreamingBody`]. Dropping it lets a passing body move on.
 pub struct Reader {
-    growing: Arc<Growing>,
+    growing: Arc<StreamingBody>,
     slot: usize,
     position: u64,
     end: u64,
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
-    pub(super) fn new(growing: &Arc<Growing>, slot: usize, range: Range<u64>) -> Self {
+    pub(super) fn new(growing: &Arc<StreamingBody>, slot: usize, range: Range<u64>) -> Self {
         Self {
             growing: Arc::clone(growing),
             slot,

@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use super::spill::{Handed, Spill, numbers};
 use super::state::{Mode, State};
-use super::{Growing, Loss, PushError, SPILL_ROOM_BYTES, WINDOW_BYTES};
+use super::{Loss, PushError, SPILL_ROOM_BYTES, StreamingBody, WINDOW_BYTES};
 use crate::disks::PIECE_BYTES;
 use crate::key::CacheKey;
 use crate::store::Store;
@@ -47,12 +47,12 @@ fn for_a_while(bytes: &Bytes) -> Bytes {
     }
 }
 
-/// Whether these runs of a body of `complete` bytes are such as can be filled up where they lie ([`Growing::complete`]).
+/// Whether these runs of a body of `complete` bytes are such as can be filled up where they lie ([`StreamingBody::complete`]).
 pub fn are_whole_pieces(runs: impl Iterator<Item = Range<u64>>, complete: u64) -> bool {
     numbers(runs, complete).is_some()
 }
 
-impl Growing {
+impl StreamingBody {
     /// A body of `complete` bytes of which these runs lie on disks already, as `part`: what is pushed is the rest, in order.
     /// `None` where the runs are not whole pieces, some of them are gone, or there is no room.
     pub fn complete(

@@ -30,7 +30,7 @@ async fn rest(reader: Reader) -> Result<Vec<u8>, BodyError> {
 #[tokio::test]
 async fn readers_that_come_early_late_and_after_the_end_get_the_same_bytes() {
     let store = store(1 << 20);
-    let growing = Growing::keep(&store, &key(), None).unwrap();
+    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
     let early = tokio::spawn(rest(growing.reader(None).unwrap()));
     growing.push(Bytes::from_static(b"one ")).await.unwrap();
     let late = tokio::spawn(rest(growing.reader(None).unwrap()));
@@ -49,7 +49,7 @@ async fn readers_that_come_early_late_and_after_the_end_get_the_same_bytes() {
 #[tokio::test]
 async fn the_index_is_told_of_a_body_before_its_readers_and_not_under_its_lock() {
     let store = store(1 << 20);
-    let growing = Growing::keep(&store, &key(), Some(7)).unwrap();
+    let growing = StreamingBody::keep(&store, &key(), Some(7)).unwrap();
     let mut reader = growing.reader(None).unwrap();
     growing.push(Bytes::from_static(b"one ")).await.unwrap();
     assert_eq!(reader.frame().await.unwrap().unwrap().into_data().unwrap(), "one ");
@@ -71,7 +71,7 @@ async fn the_index_is_told_of_a_body_before_its_readers_and_not_under_its_lock()
 #[tokio::test]
 async fn a_broken_body_cuts_its_readers_and_keeps_nothing() {
     let store = store(1 << 20);
-    let growing = Growing::keep(&store, &key(), Some(10)).unwrap();
+    let growing = StreamingBody::keep(&store, &key(), Some(10)).unwrap();
     let reader = growing.reader(None).unwrap();
     growing.push(Bytes::from_static(b"half")).await.unwrap();
     growing.abort(BodyError::Cut);
@@ -84,7 +84,7 @@ async fn a_broken_body_cuts_its_readers_and_keeps_nothing() {
 #[tokio::test]
 async fn a_body_that_outgrows_its_room_passes_at_the_pace_of_its_slowest_reader() {
     let store = store(64 * 1024);
-    let growing = Growing::keep(&store, &key(), None).unwrap();
+    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
     let mut slow = growing.reader(None).unwrap();
     let fast = tokio::spawn(rest(growing.reader(None).unwrap()));
     let piece = Bytes::from(vec![b'x'; 10_000]);
@@ -117,7 +117,7 @@ async fn a_body_that_outgrows_its_room_passes_at_the_pace_of_its_slowest_reader(
 #[tokio::test]
 async fn a_passing_body_stops_when_its_last_reader_leaves() {
     let store = store(4096);
-    let growing = Growing::pass(&store, &key(), None);
+    let growing = StreamingBody::pass(&store, &key(), None);
     let reader = growing.reader(None).unwrap();
     growing.push(Bytes::from_static(b"x")).await.unwrap();
     drop(reader);
@@ -127,7 +127,7 @@ async fn a_passing_body_stops_when_its_last_reader_leaves() {
 #[tokio::test]
 async fn a_waiting_producer_hears_of_the_last_readers_leaving() {
     let store = store(4096);
-    let growing = Growing::pass(&store, &key(), None);
+    let growing = StreamingBody::pass(&store, &key(), None);
     let reader = growing.reader(None).unwrap();
     let producer = tokio::spawn({
         let growing = Arc::clone(&growing);
@@ -147,7 +147,7 @@ async fn a_waiting_producer_hears_of_the_last_readers_leaving() {
 #[tokio::test]
 async fn many_tiny_pieces_are_put_together() {
     let store = store(1 << 20);
-    let growing = Growing::keep(&store, &key(), None).unwrap();
+    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
     for byte in 0..=255u8 {
         growing.push(Bytes::copy_from_slice(&[byte; 10])).await.unwrap();
     }
@@ -159,7 +159,7 @@ async fn many_tiny_pieces_are_put_together() {
 #[tokio::test]
 async fn a_body_is_committed_before_its_last_bytes_are_seen() {
     let store = store(1 << 20);
-    let growing = Growing::keep(&store, &key(), None).unwrap();
+    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
     let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
     growing.push(Bytes::from_static(b"first, ")).await.unwrap();
     let mut committed = false;
@@ -198,7 +198,7 @@ fn park(reader: &mut Reader, bell: &Arc<Bell>) {
 #[tokio::test]
 async fn a_piece_wakes_one_reader_of_a_worker_and_that_one_the_others() {
     let store = store(1 << 20);
-    let growing = Growing::keep(&store, &key(), None).unwrap();
+    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
     let bells: Vec<Arc<Bell>> = (0..3).map(|_| Arc::default()).collect();
     let mut readers: Vec<Reader> = bells.iter().map(|_| growing.reader(None).unwrap()).collect();
     readers.iter_mut().zip(&bells).for_each(|(reader, bell)| park(reader, bell));
@@ -216,7 +216,7 @@ async fn a_piece_wakes_one_reader_of_a_worker_and_that_one_the_others() {
 #[tokio::test]
 async fn a_place_that_is_used_again_wakes_nobody_in_its_stead() {
     let store = store(1 << 20);
-    let growing = Growing::keep(&store, &key(), None).unwrap();
+    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
     let bells: [Arc<Bell>; 3] = Default::default();
     let mut first = growing.reader(None).unwrap();
     let mut second = growing.reader(None).unwrap();
@@ -240,7 +240,7 @@ async fn a_place_that_is_used_again_wakes_nobody_in_its_stead() {
 async fn a_reader_that_runs_wakes_its_neighbours() {
     use http_body::Body as _;
     let store = store(1 << 20);
-    let growing = Growing::keep(&store, &key(), None).unwrap();
+    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
     let bells: [Arc<Bell>; 2] = Default::default();
     let mut readers = [growing.reader(None).unwrap(), growing.reader(None).unwrap()];
     readers.iter_mut().zip(&bells).for_each(|(reader, bell)| park(reader, bell));
@@ -258,7 +258,7 @@ fn no_reader_is_forgotten_when_neighbours_leave() {
     for round in 0..50u64 {
         runtime.block_on(async {
             let store = store(1 << 20);
-            let growing = Growing::keep(&store, &key(), None).unwrap();
+            let growing = StreamingBody::keep(&store, &key(), None).unwrap();
             let readers: Vec<_> = (0..40)
                 .map(|_| {
                     let reader = growing.reader(None).unwrap();
@@ -294,7 +294,7 @@ proptest! {
         let range = a.min(b)..a.max(b);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let growing = Growing::keep(&store(1 << 20), &key(), None).unwrap();
+            let growing = StreamingBody::keep(&store(1 << 20), &key(), None).unwrap();
             let wanted = range.start as u64..range.end as u64;
             let during = tokio::spawn(rest(growing.reader(Some(wanted.clone())).unwrap()));
             for piece in pieces {

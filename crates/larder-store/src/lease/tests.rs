@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use larder_http::body::Body;
 
 use super::*;
-use crate::growing::{Growing, Reader};
+use crate::growing::{Reader, StreamingBody};
 use crate::memory::tests::{head, key, request};
 use crate::memory::{Lookup, MemoryStoreSettings};
 use crate::store::Store;
@@ -51,7 +51,7 @@ fn round(store: &Arc<Store>) -> usize {
 async fn slow_reader_of(store: &Arc<Store>, number: u8) -> (Reader, usize) {
     let path = format!("/large/{number}");
     let content = bytes(number, LARGE_BYTES);
-    let growing = Growing::keep(store, &key(&path), Some(LARGE_BYTES as u64)).unwrap();
+    let growing = StreamingBody::keep(store, &key(&path), Some(LARGE_BYTES as u64)).unwrap();
     let mut reader = growing.reader(None).unwrap();
     for at in (0..LARGE_BYTES).step_by(65_536) {
         growing.push(content.slice(at..at + 65_536)).await.unwrap();

@@ -31,7 +31,7 @@ use crate::promote::Promotions;
 use crate::rank::{Rank, RankedRwLock};
 use crate::stored::{INDEX_ENTRY_BYTES, StoredBody, StoredResponse};
 use near::Version;
-pub use near::{Handle, Held, Near};
+pub use near::{Handle, Held, HotCache};
 pub(crate) use page::MemoryCursor;
 use shard::{Item, Shard, Step};
 pub use usage::Usage;
@@ -171,7 +171,7 @@ impl MemoryStore {
     /// most is found there.
     pub fn lookup(
         &self,
-        near: Option<&Near>,
+        near: Option<&HotCache>,
         key: &CacheKey,
         now: Duration,
         selects: impl Fn(&StoredResponse) -> bool,
@@ -184,7 +184,7 @@ impl MemoryStore {
     #[inline]
     pub fn lookup_best(
         &self,
-        near: Option<&Near>,
+        near: Option<&HotCache>,
         key: &CacheKey,
         now: Duration,
         fit: impl Fn(&StoredResponse) -> Option<Fit>,
@@ -197,13 +197,13 @@ impl MemoryStore {
         // Read before the lock is taken: what changes in between makes the handle outdated, never the other way about.
         let version = self.version(key.hash());
         if let Some(handle) = near.find(key, version, self).filter(|handle| fit(handle.stored()).is_some()) {
-            return Lookup::Selected(Held::Near(handle));
+            return Lookup::Selected(Held::HotCache(handle));
         }
         let (found, is_settled) = place.shard.read().lookup(key, now, fit, is_fresh);
         match found {
             Lookup::Selected(Held::Shared(stored)) if is_settled => {
                 let handle = near.note(key, version, Some(&stored), self);
-                Lookup::Selected(handle.map_or(Held::Shared(stored), Held::Near))
+                Lookup::Selected(handle.map_or(Held::Shared(stored), Held::HotCache))
             }
             found => {
                 near.note(key, version, None, self);

@@ -53,7 +53,7 @@ pub enum Held {
     /// By the count that all workers share.
     Shared(Arc<StoredResponse>),
     /// By the count of one worker's handle.
-    Near(Arc<Handle>),
+    HotCache(Arc<Handle>),
 }
 
 /// One worker's handle.
@@ -80,7 +80,7 @@ impl Held {
     pub fn fields(&self) -> Arc<dyn SharedFields> {
         match self {
             Self::Shared(stored) => Arc::clone(stored) as Arc<dyn SharedFields>,
-            Self::Near(handle) => Arc::clone(handle) as Arc<dyn SharedFields>,
+            Self::HotCache(handle) => Arc::clone(handle) as Arc<dyn SharedFields>,
         }
     }
 
@@ -97,7 +97,7 @@ impl Held {
     fn into_pieces(self) -> Arc<dyn Pieces> {
         match self {
             Self::Shared(stored) => stored,
-            Self::Near(handle) => handle,
+            Self::HotCache(handle) => handle,
         }
     }
 }
@@ -108,7 +108,7 @@ impl Deref for Held {
     fn deref(&self) -> &Arc<StoredResponse> {
         match self {
             Self::Shared(stored) => stored,
-            Self::Near(handle) => &handle.stored,
+            Self::HotCache(handle) => &handle.stored,
         }
     }
 }
@@ -131,7 +131,7 @@ impl SharedFields for Handle {
 
 /// The handles of one worker. On lines of its own, like everything that a worker writes; the lock is nobody else's.
 #[repr(align(128))]
-pub struct Near {
+pub struct HotCache {
     slots: Mutex<[Slot; SLOTS]>,
     workers: u64,
     /// Copies that are open, also those that only a slow client still holds.
@@ -139,9 +139,9 @@ pub struct Near {
     files_max: usize,
 }
 
-impl std::fmt::Debug for Near {
+impl std::fmt::Debug for HotCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Near").finish_non_exhaustive()
+        f.debug_struct("HotCache").finish_non_exhaustive()
     }
 }
 
@@ -166,7 +166,7 @@ pub(super) struct Version {
     pub(super) change: u64,
 }
 
-impl Near {
+impl HotCache {
     /// None yet, for one of `workers` workers.
     pub fn new(workers: usize) -> Self {
         Self {

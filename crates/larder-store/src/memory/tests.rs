@@ -13,7 +13,7 @@ use larder_http::time::{Clock, Now};
 use proptest::prelude::*;
 
 use super::*;
-use crate::growing::Growing;
+use crate::growing::StreamingBody;
 use crate::store::Store;
 use crate::stored::StoredBody;
 
@@ -277,8 +277,8 @@ fn a_confirmed_response_takes_the_place_of_the_old_one_if_that_is_still_there() 
 #[test]
 fn a_body_larger_than_the_store_takes_is_refused_before_a_byte() {
     let store = Store::in_memory(&MemoryStoreSettings { memory: 10_000, max_object: 10_000 });
-    assert!(Growing::keep(&store, &key("/a"), Some(10_001)).is_none());
-    assert!(Growing::keep(&store, &key("/a"), Some(5_000)).is_some());
+    assert!(StreamingBody::keep(&store, &key("/a"), Some(10_001)).is_none());
+    assert!(StreamingBody::keep(&store, &key("/a"), Some(5_000)).is_some());
     assert_eq!(store.usage().bytes, 0);
 }
 

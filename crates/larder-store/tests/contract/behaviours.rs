@@ -3,7 +3,7 @@
 //! In: a behaviour, as a function of a store. It runs on each kind, and the caps hold afterwards. How things end is in
 //! [`crate::endings`].
 
-use larder_store::{Growing, Lookup};
+use larder_store::{Lookup, StreamingBody};
 
 use crate::house::{House, KINDS, Kind, Page, Sizes, key};
 
@@ -235,7 +235,7 @@ fn readers_follow_a_large_body_while_it_arrives() {
     everywhere(async |house| {
         let page = Page::new("/a", 1, 2_000_000);
         let body = page.body();
-        let growing = Growing::keep(&house.store, &page.key(), Some(2_000_000)).unwrap();
+        let growing = StreamingBody::keep(&house.store, &page.key(), Some(2_000_000)).unwrap();
         let early = tokio::spawn(growing.reader(None).unwrap().collect());
         let idle = growing.reader(None).unwrap();
         for at in (0..body.len()).step_by(64_000) {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use larder_store::Growing;
+use larder_store::StreamingBody;
 
 use crate::behaviours::{LENGTHS, everywhere, everywhere_of, finds, lacks};
 use crate::house::{Kind, Page, Sizes, key};
@@ -77,7 +77,7 @@ fn what_became_invalid_meanwhile_is_not_stored() {
         for length in [134, 600_000] {
             let page = Page::new("/a", 1, length);
             let (key, head, body) = (page.key(), page.head(&house.clock), page.body());
-            let growing = Growing::keep(&house.store, &key, Some(body.len() as u64)).unwrap();
+            let growing = StreamingBody::keep(&house.store, &key, Some(body.len() as u64)).unwrap();
             growing.push(body).await.unwrap();
             let whole = growing.finish(None, |_| ()).await.unwrap().unwrap();
             let room = house.store.reserve(10_000).unwrap();

@@ -20,7 +20,7 @@ use larder_http::time::Clock;
 use larder_store::disk::{Disk, DiskSettings, DiskSize};
 use larder_store::files::{FileStore, FilesSettings, Source, TargetUri};
 use larder_store::{
-    CacheKey, Disks, Growing, Layout, Lookup, MemoryStoreSettings, Store, StoredBody, StoredResponse,
+    CacheKey, Disks, Layout, Lookup, MemoryStoreSettings, Store, StoredBody, StoredResponse, StreamingBody,
 };
 
 const PUSHED_BYTES: usize = 50_000;
@@ -264,7 +264,7 @@ impl House {
     async fn keep(&self, page: &Page, head: Arc<StoredHead>, number: u64) -> bool {
         let (body, key) = (page.body(), page.key());
         let declared = page.is_declared.then_some(body.len() as u64);
-        let Some(growing) = Growing::keep(&self.store, &key, declared) else { return false };
+        let Some(growing) = StreamingBody::keep(&self.store, &key, declared) else { return false };
         for at in (0..body.len()).step_by(PUSHED_BYTES) {
             let piece = body.slice(at..body.len().min(at + PUSHED_BYTES));
             if growing.push(piece).await.is_err() {

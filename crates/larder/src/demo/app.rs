@@ -63,7 +63,7 @@ impl App {
         let accepting = accept_loop(
             socket,
             Arc::new(ArcSwap::from_pointee(Settings { clock, ..Settings::default() })),
-            Door(Arc::clone(&desk)),
+            AppService(Arc::clone(&desk)),
             Slots::new(CONNECTIONS_MAX),
             Arc::new(Metrics::default()),
             Drain::new().signal(),
@@ -130,9 +130,9 @@ struct Desk {
 }
 
 #[derive(Clone)]
-struct Door(Arc<Desk>);
+struct AppService(Arc<Desk>);
 
-impl Service for Door {
+impl Service for AppService {
     type Receipt = ();
 
     type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
@@ -143,7 +143,7 @@ impl Service for Door {
     }
 }
 
-impl Door {
+impl AppService {
     async fn answer(&self, request: Request) -> Response {
         if !matches!(request.head.method, Method::GET | Method::HEAD) {
             let mut response = answer(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "GET only\n".into());

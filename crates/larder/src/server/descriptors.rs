@@ -95,7 +95,7 @@ impl Shares {
         let all = Wanted::sum(wanted.iter().copied());
         let admin = (limit / ADMIN_PART).clamp(ADMIN_MIN, ADMIN_MAX);
         let own = OWN + admin + workers.saturating_mul(PER_WORKER.saturating_add(addresses));
-        let hot = larder_store::Near::files_max_of(limit, workers).saturating_mul(workers);
+        let hot = larder_store::HotCache::files_max_of(limit, workers).saturating_mul(workers);
         let half = limit / 2;
         let left = (limit - half).saturating_sub(own).saturating_sub(hot);
         let share = left / 2;

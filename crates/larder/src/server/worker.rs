@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use larder_listen::{DrainSignal, Metrics as ListenMetrics, Settings, Slots, accept_loop};
 use larder_observe::WorkerMetrics;
-use larder_proxy::{Door, Worker};
+use larder_proxy::{ProxyService, Worker};
 use tokio::sync::{mpsc, oneshot};
 
 use super::ServerError;
@@ -45,7 +45,7 @@ impl WorkerHandle {
         // As many as the config has addresses.
         let (listeners, mut opened) = mpsc::unbounded_channel::<Listener>();
         let (stop, mut stopped) = oneshot::channel();
-        let (door, counted) = (Door(Arc::clone(&worker)), Arc::clone(&metrics));
+        let (door, counted) = (ProxyService(Arc::clone(&worker)), Arc::clone(&metrics));
         let run = move || {
             runtime.block_on(async {
                 // One worker is enough to ask servers how they are.

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::disk::{Disk, DiskSettings, DiskSize};
 use crate::disks::{Disks, Layout};
-use crate::growing::{Growing, PushError, Reader, WINDOW_BYTES};
+use crate::growing::{PushError, Reader, StreamingBody, WINDOW_BYTES};
 use crate::memory::MemoryStoreSettings;
 
 const MEMORY_BYTES: u64 = 4 << 20;
@@ -88,7 +88,7 @@ fn settled(disk: &Disk) {
     }
 }
 
-async fn push_all(growing: &Growing, pieces: &[Bytes]) {
+async fn push_all(growing: &StreamingBody, pieces: &[Bytes]) {
     for piece in pieces {
         growing.push(piece.clone()).await.unwrap();
     }
@@ -99,7 +99,7 @@ async fn readers_that_start_late_read_everything_and_memory_stays_bounded() {
     for declared in [Some(BODY_BYTES as u64), None] {
         let house = house(DISK_BYTES);
         let content = content(BODY_BYTES);
-        let growing = Growing::keep(&house.store, &key(), declared).unwrap();
+        let growing = StreamingBody::keep(&house.store, &key(), declared).unwrap();
         // It is there from the beginning and does not read.
         let slow = growing.reader(None).unwrap();
         for piece in sent(&content) {
@@ -130,7 +130,7 @@ async fn the_last_bytes_may_come_with_the_end() {
         for declared in [Some(length as u64), None] {
             let house = house(DISK_BYTES);
             let content = content(length);
-            let growing = Growing::keep(&house.store, &key(), declared).unwrap();
+            let growing = StreamingBody::keep(&house.store, &key(), declared).unwrap();
             let reader = growing.reader(None).unwrap();
             growing.push(content.slice(..PIECE_BYTES)).await.unwrap();
             let mut committed = None;
@@ -149,7 +149,7 @@ async fn where_the_queue_is_full_in_the_middle_the_body_passes_on_and_nobody_mis
         let content = content(BODY_BYTES);
         let pieces = sent(&content);
         let (before, after) = pieces.split_at(2 * PIECE_BYTES / PUSHED_BYTES + 3);
-        let growing = Growing::keep(&house.store, &key(), declared).unwrap();
+        let growing = StreamingBody::keep(&house.store, &key(), declared).unwrap();
         let early = tokio::spawn(rest(growing.reader(None).unwrap()));
         let slow = growing.reader(None).unwrap();
         push_all(&growing, before).await;
@@ -180,7 +180,7 @@ async fn where_the_queue_is_full_in_the_middle_the_body_passes_on_and_nobody_mis
 async fn a_body_that_passes_stops_when_its_last_reader_leaves() {
     let house = house(DISK_BYTES);
     let content = content(BODY_BYTES);
-    let growing = Growing::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let growing = StreamingBody::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
     let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
     push_all(&growing, &sent(&content)[..30]).await;
     house.disk.crowd_queue(true);
@@ -196,7 +196,7 @@ async fn a_body_that_passes_stops_when_its_last_reader_leaves() {
 async fn one_that_breaks_in_the_middle_cuts_its_readers_after_what_had_come() {
     let house = house(DISK_BYTES);
     let content = content(BODY_BYTES);
-    let growing = Growing::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let growing = StreamingBody::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
     let [slow, early] = [growing.reader(None).unwrap(), growing.reader(None).unwrap()];
     let early = tokio::spawn(until_the_end(early));
     let pieces = sent(&content);
@@ -217,7 +217,7 @@ async fn one_that_breaks_in_the_middle_cuts_its_readers_after_what_had_come() {
 async fn a_reader_may_leave_while_a_piece_is_being_read() {
     let house = house(DISK_BYTES);
     let content = content(BODY_BYTES);
-    let growing = Growing::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let growing = StreamingBody::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
     let mut readers: Vec<Reader> = (0..50).map(|_| growing.reader(None).unwrap()).collect();
     push_all(&growing, &sent(&content)).await;
     settled(&house.disk);
@@ -240,7 +240,7 @@ async fn a_reader_may_leave_while_a_piece_is_being_read() {
 async fn a_slow_reader_is_not_overtaken_by_the_end_of_the_log() {
     let house = house(16 << 20);
     let content = content(BODY_BYTES);
-    let growing = Growing::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let growing = StreamingBody::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
     let slow = growing.reader(None).unwrap();
     push_all(&growing, &sent(&content)).await;
     growing.finish(None, |_| ()).await.unwrap().unwrap();
@@ -277,7 +277,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let house = house(DISK_BYTES);
-            let growing = Growing::keep(&house.store, &key(), is_declared.then_some(length as u64)).unwrap();
+            let growing = StreamingBody::keep(&house.store, &key(), is_declared.then_some(length as u64)).unwrap();
             let part = growing.reader(Some(wanted)).unwrap();
             let whole = growing.reader(None).unwrap();
             let producer = tokio::spawn({

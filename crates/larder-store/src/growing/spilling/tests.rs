@@ -60,9 +60,9 @@ impl House {
         self.disks.iter().map(|disk| disk.usage().written_bytes).sum()
     }
 
-    fn growing(&self, declared: Option<u64>) -> Arc<Growing> {
+    fn growing(&self, declared: Option<u64>) -> Arc<StreamingBody> {
         let may_be = (false, true);
-        Growing::keep_for(&self.store, &key(), declared, may_be).unwrap()
+        StreamingBody::keep_for(&self.store, &key(), declared, may_be).unwrap()
     }
 }
 
@@ -163,7 +163,7 @@ async fn what_a_reader_would_wait_for_is_left_out_and_filled_up_later_without_wr
             let written = house.settled();
 
             let again =
-                Growing::complete(&house.store, &key(), &body, runs.iter().cloned(), complete).unwrap();
+                StreamingBody::complete(&house.store, &key(), &body, runs.iter().cloned(), complete).unwrap();
             drop((growing, body));
             let reader = tokio::spawn(rest(again.reader(None).unwrap()));
             for bytes in sent(&missing.clone().into()) {
@@ -235,8 +235,8 @@ async fn where_the_disk_fails_while_a_part_is_filled_up_everybody_gets_the_right
         let (body, runs) = part_of(&house, &content).await;
         assert!(runs.len() > 3, "{runs:?}");
         let (_, missing) = split(&content, &runs);
-        let again =
-            Growing::complete(&house.store, &key(), &body, runs.into_iter(), BODY_BYTES as u64).unwrap();
+        let again = StreamingBody::complete(&house.store, &key(), &body, runs.into_iter(), BODY_BYTES as u64)
+            .unwrap();
         let readers: Vec<_> = (0..2).map(|_| tokio::spawn(rest(again.reader(None).unwrap()))).collect();
         let producer = async {
             for (number, bytes) in sent(&missing.into()).enumerate() {
@@ -279,7 +279,8 @@ async fn a_small_body_and_one_that_cannot_be_completed_are_kept_whole_or_not_at_
         let house = house(Layout::Single);
         let content = content(length);
         let growing =
-            Growing::keep_for(&house.store, &key(), Some(length as u64), (false, may_have_gaps)).unwrap();
+            StreamingBody::keep_for(&house.store, &key(), Some(length as u64), (false, may_have_gaps))
+                .unwrap();
         let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
         house.crowd(true);
         for bytes in sent(&content) {
@@ -351,7 +352,8 @@ async fn what_disks_have_of_a_body_that_broke_is_kept_and_filled_up_later() {
             assert!(is_crowded || runs[0].end >= (BODY_BYTES / 2 - PIECE_BYTES) as u64, "{runs:?}");
             let (whole, missing) = split(&content, &runs);
             assert!(read(&body).await == whole);
-            let again = Growing::complete(&house.store, &key(), &body, runs.into_iter(), complete).unwrap();
+            let again =
+                StreamingBody::complete(&house.store, &key(), &body, runs.into_iter(), complete).unwrap();
             again.push(missing.into()).await.unwrap();
             let whole = again.finish(None, |_| ()).await.unwrap().unwrap();
             assert!(read(&whole).await == content, "{layout:?}");
@@ -364,7 +366,8 @@ async fn of_what_cannot_be_completed_nothing_is_kept_when_it_breaks() {
     for (declared, may_have_gaps) in [(None, true), (Some(BODY_BYTES), false), (Some(BODY_BYTES / 5), true)] {
         let house = house(Layout::Single);
         let declared = declared.map(|bytes| bytes as u64);
-        let growing = Growing::keep_for(&house.store, &key(), declared, (false, may_have_gaps)).unwrap();
+        let growing =
+            StreamingBody::keep_for(&house.store, &key(), declared, (false, may_have_gaps)).unwrap();
         growing.push(content(3 * PIECE_BYTES)).await.unwrap();
         growing.give_up(BodyError::Cut, |finished| panic!("{finished:?}"));
         assert!(growing.is_broken());
@@ -411,12 +414,18 @@ async fn a_part_of_which_something_is_gone_is_not_gone_on_with() {
     let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
     let runs = || std::iter::once(0..BODY_BYTES as u64);
     let complete = BODY_BYTES as u64;
-    assert!(Growing::complete(&other.store, &key(), &body, runs(), complete).is_none(), "of another store");
+    assert!(
+        StreamingBody::complete(&other.store, &key(), &body, runs(), complete).is_none(),
+        "of another store"
+    );
     let odd = std::iter::once(5..BODY_BYTES as u64);
-    assert!(Growing::complete(&house.store, &key(), &body, odd, complete).is_none(), "no whole pieces");
+    assert!(StreamingBody::complete(&house.store, &key(), &body, odd, complete).is_none(), "no whole pieces");
     let fewer = std::iter::once(0..PIECE_BYTES as u64);
-    assert!(Growing::complete(&house.store, &key(), &body, fewer, complete).is_none(), "not what it has");
-    assert!(Growing::complete(&house.store, &key(), &body, runs(), complete).is_some());
+    assert!(
+        StreamingBody::complete(&house.store, &key(), &body, fewer, complete).is_none(),
+        "not what it has"
+    );
+    assert!(StreamingBody::complete(&house.store, &key(), &body, runs(), complete).is_some());
 }
 proptest! {
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
@@ -473,7 +482,7 @@ proptest! {
                 Finished::Part { body, runs, complete } => {
                     let (kept, missing) = split(&content, &runs);
                     assert!(read(&body).await == kept);
-                    let again = Growing::complete(&house.store, &key(), &body, runs.into_iter(), complete).unwrap();
+                    let again = StreamingBody::complete(&house.store, &key(), &body, runs.into_iter(), complete).unwrap();
                     again.push(missing.into()).await.unwrap();
                     let whole = again.finish(None, |_| ()).await.unwrap().unwrap();
                     assert!(read(&whole).await == content);

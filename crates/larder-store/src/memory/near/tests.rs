@@ -10,25 +10,25 @@ use crate::memory::{Lookup, MemoryStore};
 
 const CAP: u64 = 64 << 20;
 
-fn find(store: &MemoryStore, near: &Near, path: &str) -> Option<Held> {
+fn find(store: &MemoryStore, near: &HotCache, path: &str) -> Option<Held> {
     match store.lookup(Some(near), &key(path), NOW, |_| true) {
         Lookup::Selected(held) => Some(held),
         _ => None,
     }
 }
 
-fn is_near(store: &MemoryStore, near: &Near, path: &str) -> bool {
-    matches!(find(store, near, path), Some(Held::Near(_)))
+fn is_near(store: &MemoryStore, near: &HotCache, path: &str) -> bool {
+    matches!(find(store, near, path), Some(Held::HotCache(_)))
 }
 
-fn heat(store: &MemoryStore, near: &Near, path: &str) {
+fn heat(store: &MemoryStore, near: &HotCache, path: &str) {
     // The first few are for the index: until it counts a use fully.
     (0..FINDS_MIN + 4).for_each(|_| drop(find(store, near, path)));
 }
 
 #[test]
 fn what_is_asked_for_often_is_found_without_touching_what_workers_share() {
-    let (store, near) = (store(CAP), Near::new(1));
+    let (store, near) = (store(CAP), HotCache::new(1));
     let key = key("/a");
     let stored = response(&store, &key, head(&request(&[]), None), 1000).unwrap();
     assert!(store.insert(&key, Arc::clone(&stored), |_| true, || true));
@@ -50,7 +50,7 @@ fn what_is_asked_for_often_is_found_without_touching_what_workers_share() {
 
 #[test]
 fn a_change_of_the_shard_is_seen_at_once() {
-    let (store, near) = (store(CAP), Near::new(1));
+    let (store, near) = (store(CAP), HotCache::new(1));
     assert!(put(&store, "/a", 1000));
     heat(&store, &near, "/a");
     assert!(is_near(&store, &near, "/a"));
@@ -66,7 +66,7 @@ fn a_change_of_the_shard_is_seen_at_once() {
 
 #[test]
 fn a_use_that_eviction_takes_away_is_counted_again() {
-    let (store, near) = (store(CAP), Near::new(1));
+    let (store, near) = (store(CAP), HotCache::new(1));
     assert!(put(&store, "/hot", 1000));
     heat(&store, &near, "/hot");
     // Several times what the store holds, of which nothing is asked for again.
@@ -81,7 +81,7 @@ fn a_use_that_eviction_takes_away_is_counted_again() {
 
 #[test]
 fn with_variants_the_index_decides() {
-    let (store, near) = (store(CAP), Near::new(1));
+    let (store, near) = (store(CAP), HotCache::new(1));
     let key = key("/a");
     for language in ["de", "en"] {
         let head = head(&request(&[("accept-language", language)]), Some("accept-language"));
@@ -95,7 +95,7 @@ fn with_variants_the_index_decides() {
 #[test]
 fn all_handles_together_are_small_beside_their_store() {
     for (workers, handles) in [(1, 3), (2, 1)] {
-        let (store, near) = (store(CAP), Near::new(workers));
+        let (store, near) = (store(CAP), HotCache::new(workers));
         let paths = in_slots_of_their_own(5);
         let has_handle = |path: &&String| {
             assert!(put(&store, path, (CAP / 16 / 3) as usize - 2048));
@@ -112,7 +112,7 @@ fn in_slots_of_their_own(count: usize) -> Vec<String> {
 }
 
 /// Heats until a body of the right size has its copy.
-fn heat_for_copy(store: &MemoryStore, near: &Near, path: &str) -> Arc<dyn Pieces> {
+fn heat_for_copy(store: &MemoryStore, near: &HotCache, path: &str) -> Arc<dyn Pieces> {
     heat(store, near, path);
     (0..HITS_FOR_COPY).for_each(|_| drop(find(store, near, path)));
     find(store, near, path).unwrap().into_pieces()
@@ -121,7 +121,7 @@ fn heat_for_copy(store: &MemoryStore, near: &Near, path: &str) -> Arc<dyn Pieces
 #[test]
 fn a_hot_body_of_some_size_can_be_sent_from_a_file_that_is_counted() {
     for (bytes, has_one) in [(16_383, false), (16_384, true), (60_000, true), (131_073, false)] {
-        let (store, near) = (store(CAP), Near::new(1));
+        let (store, near) = (store(CAP), HotCache::new(1));
         assert!(put(&store, "/a", bytes));
         let before = store.usage().bytes;
         let pieces = heat_for_copy(&store, &near, "/a");
@@ -143,7 +143,7 @@ fn a_hot_body_of_some_size_can_be_sent_from_a_file_that_is_counted() {
 
 #[test]
 fn what_is_confirmed_before_each_use_gets_no_copy() {
-    let (store, near) = (store(CAP), Near::new(1));
+    let (store, near) = (store(CAP), HotCache::new(1));
     let key = key("/a");
     assert!(put(&store, "/a", 20_000));
     for _ in 0..100 {
@@ -156,7 +156,7 @@ fn what_is_confirmed_before_each_use_gets_no_copy() {
 
 #[test]
 fn so_many_copies_are_open_and_no_more_however_slowly_they_are_read() {
-    let (store, mut near) = (store(CAP), Near::new(1));
+    let (store, mut near) = (store(CAP), HotCache::new(1));
     near.files_max = 2;
     let mut held = Vec::new();
     for path in in_slots_of_their_own(3) {
@@ -173,7 +173,7 @@ fn so_many_copies_are_open_and_no_more_however_slowly_they_are_read() {
 
 #[test]
 fn what_handles_hold_does_not_keep_a_smaller_store_from_storing() {
-    let (store, near) = (store(CAP), Near::new(1));
+    let (store, near) = (store(CAP), HotCache::new(1));
     let paths = in_slots_of_their_own(40);
     for path in &paths {
         assert!(put(&store, path, 60_000));
@@ -190,7 +190,7 @@ fn what_handles_hold_does_not_keep_a_smaller_store_from_storing() {
 
 #[test]
 fn two_stores_are_told_apart() {
-    let (one, other, near) = (store(CAP), store(CAP), Near::new(1));
+    let (one, other, near) = (store(CAP), store(CAP), HotCache::new(1));
     assert!(put(&one, "/a", 1000) && put(&other, "/a", 2000));
     heat(&one, &near, "/a");
     assert_eq!(find(&other, &near, "/a").unwrap().body.length(), 2000);
@@ -206,7 +206,7 @@ fn rivals() -> (String, String) {
 
 #[test]
 fn a_rival_takes_the_slot_when_it_is_asked_for_more_and_not_before() {
-    let (store, near) = (store(CAP), Near::new(1));
+    let (store, near) = (store(CAP), HotCache::new(1));
     let (first, rival) = rivals();
     assert!(put(&store, &first, 1000) && put(&store, &rival, 1000));
     heat(&store, &near, &first);
@@ -222,12 +222,12 @@ fn a_rival_takes_the_slot_when_it_is_asked_for_more_and_not_before() {
 
 #[test]
 fn what_has_left_the_index_is_let_go_of_when_its_slot_is_met() {
-    let (store, near) = (store(CAP), Near::new(1));
+    let (store, near) = (store(CAP), HotCache::new(1));
     let (first, rival) = rivals();
     assert!(put(&store, &first, 1000));
     heat(&store, &near, &first);
     let handle = match find(&store, &near, &first) {
-        Some(Held::Near(handle)) => Arc::downgrade(&handle),
+        Some(Held::HotCache(handle)) => Arc::downgrade(&handle),
         _ => panic!(),
     };
     store.invalidate(&key(&first));
@@ -244,12 +244,12 @@ fn nobody_finds_what_was_replaced_before_they_looked() {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let (near, mut hits) = (Near::new(2), 0);
+                let (near, mut hits) = (HotCache::new(2), 0);
                 while !is_over.load(Ordering::Relaxed) {
                     let at_least = published.load(Ordering::Acquire);
                     let Some(held) = find(&store, &near, "/a") else { continue };
                     assert!(held.body.length() >= at_least);
-                    hits += u64::from(matches!(held, Held::Near(_)));
+                    hits += u64::from(matches!(held, Held::HotCache(_)));
                 }
                 assert!(hits > 0, "no handle was ever used");
             });
@@ -258,7 +258,7 @@ fn nobody_finds_what_was_replaced_before_they_looked() {
             assert!(put(&store, "/a", number));
             published.store(number as u64, Ordering::Release);
             // Long enough for a handle now and then.
-            (0..number % 100).for_each(|_| drop(find(&store, &Near::new(2), "/b")));
+            (0..number % 100).for_each(|_| drop(find(&store, &HotCache::new(2), "/b")));
         }
         is_over.store(true, Ordering::Relaxed);
     });
@@ -286,7 +286,7 @@ proptest! {
     #[test]
     fn a_handle_never_finds_what_the_index_would_not(acts in prop::collection::vec((act(), 0..2usize), 1..200)) {
         let store = store(CAP);
-        let nears = [Near::new(2), Near::new(2)];
+        let nears = [HotCache::new(2), HotCache::new(2)];
         let mut model = std::collections::HashMap::new();
         for (act, worker) in acts {
             match act {
