@@ -1,5 +1,5 @@
-//! Tables of segments: what is read is written again as it was, and their length is what is there. The input is read as
-//! it is and with its checksums made right.
+//! Tables of segments: a table that is read is written again unchanged, and its length is that of its entries. The input
+//! is read as it is, and once more with correct checksums.
 
 use crate::allocated::in_proportion;
 use crate::signed;

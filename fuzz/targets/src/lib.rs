@@ -1,11 +1,13 @@
 //! What the fuzz targets hold, as functions that any test can call: a file for each target, with a function `check`.
 //!
-//! In: bytes. Out: nothing, or a panic that says what does not hold. What they share: for whole connections two front doors
-//! that read the same bytes ([`ours`], [`hypers`]) and a judge of the difference ([`judge`]): larder may be stricter than hyper,
-//! by the written list in DIFFERENCES.md; reading a request in another way, or reading one where hyper reads none, is a
-//! finding. Time stands still and jumps when nothing else can happen, so time limits cost nothing. The targets for field values
-//! need none of that: they take their input for the lines of a field. For what lies on disks there are checksums that
-//! are made right ([`signed`]), so that a target gets behind them, and a bound on what reading may allocate ([`allocated`]).
+//! In: bytes. Out: nothing, or a panic that says what does not hold.
+//!
+//! Whole connections are read by two servers, larder's and hyper's ([`ours`], [`hypers`]), and the difference is judged
+//! ([`judge`]). larder may be stricter than hyper, as far as DIFFERENCES.md lists it. A request that larder reads in
+//! another way, or where hyper reads none, is a finding. Time jumps when nothing else can happen, so time limits cost
+//! nothing. Targets for field values take their input for the lines of a field. Targets for disk formats correct the
+//! checksums of their input ([`signed`]), so that it gets behind them, and limit what reading may allocate
+//! ([`allocated`]).
 //! Deliberately absent: libFuzzer, so that every test of the workspace can replay what it found.
 
 pub mod allocated;

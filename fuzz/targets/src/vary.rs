@@ -1,9 +1,9 @@
 //! Vary and the request fields that it names: a stored response is selected exactly where the secondary keys are
 //! equal, content codings aside, and preferences are equal exactly where they say the same.
 //!
-//! The first line of an input is the Vary. The others begin with a letter and a colon: `l` for Accept-Language, `e` for
-//! Accept-Encoding, `f` for a field that nobody knows, small in the request that made the response, capital in the one
-//! that asks; `c` is the response's Content-Language.
+//! The first line of an input is the Vary. Each other line begins with a letter and a colon. `l` is Accept-Language, `e`
+//! Accept-Encoding and `f` an unregistered field: small letters for the request that made the response, capitals for the
+//! request that asks. `c` is the response's Content-Language.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use larder_cache::{Codings, Selecting, VaryNames};

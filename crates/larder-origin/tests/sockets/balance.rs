@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::replica::{Mood, Replica, replicas};
-use crate::scripted::{Larder, get, read};
+use crate::replica::{Mood, Replica, replicas, within};
+use crate::scripted::{Larder, PATIENCE, get, read};
 use larder_origin::{Affinity, Balance, Ejection, OriginRequest, OriginSettings, ServerSettings, ServerTag};
 
 const LONG: Duration = Duration::from_secs(600);
@@ -141,7 +141,7 @@ async fn backups_are_asked_only_while_no_other_server_can_be() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(crate::scripted::PATIENCE, found).await.unwrap();
+    tokio::time::timeout(PATIENCE, found).await.unwrap();
     let reported: Vec<_> = larder.shared.servers().iter().map(|server| server.backup).collect();
     assert_eq!(reported, [false, false, true]);
     larder.ends_without_leaks().await;
@@ -186,7 +186,7 @@ async fn a_client_that_met_a_backup_leaves_it_when_the_others_are_back() {
     let backup = response.tag;
     assert_eq!(read(response.body).await.0, b"b");
     all[0].becomes(Mood::Answers(200));
-    crate::replica::within(async { while larder.text(with_tag(backup)).await.unwrap() != "a" {} }).await;
+    within(async { while larder.text(with_tag(backup)).await.unwrap() != "a" {} }).await;
     for _ in 0..5 {
         assert_eq!(larder.text(with_tag(backup)).await.unwrap(), "a");
     }

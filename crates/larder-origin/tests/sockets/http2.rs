@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::peer::{END_STREAM, Manner, Peer, Raw, Reply, data, frame, head, reset};
-use crate::scripted::{Larder, get, metric, piecemeal, read, request};
+use crate::peer::{
+    END_HEADERS, END_STREAM, HEADERS, Manner, PATIENCE, Peer, Raw, Reply, data, frame, head, reset, send_all,
+};
+use crate::scripted::{Larder, frames, get, metric, piecemeal, read, read_all, request};
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode};
 use larder_http::body::{Body, BodyError};
@@ -93,8 +95,7 @@ async fn content_ends_cleanly_only_where_its_framing_says_so() {
         (
             "trailers",
             || {
-                let trailers =
-                    frame(crate::peer::HEADERS, crate::peer::END_HEADERS | END_STREAM, 1, b"\0\x03x-t\x011");
+                let trailers = frame(HEADERS, END_HEADERS | END_STREAM, 1, b"\0\x03x-t\x011");
                 Reply::Send([head(1, 200, FIVE, 0), data(1, "abcde", 0), trailers].concat())
             },
             Ok(()),
@@ -198,7 +199,7 @@ async fn a_head_is_too_large_by_the_sum_of_its_fields() {
 async fn heads_that_are_none_are_refused() {
     type Case = (&'static str, fn() -> Vec<u8>, &'static str);
     let cases: &[Case] = &[
-        ("no status", || frame(crate::peer::HEADERS, 5, 1, b"\0\x01a\x01b"), "bad-response"),
+        ("no status", || frame(HEADERS, 5, 1, b"\0\x01a\x01b"), "bad-response"),
         ("connection-level field", || head(1, 200, &[("connection", "close")], END_STREAM), "bad-response"),
         ("transfer-encoding", || head(1, 200, &[("transfer-encoding", "chunked")], 0), "bad-response"),
         ("length that is none", || head(1, 200, &[("content-length", "5,5")], 0), "bad-response"),
@@ -344,7 +345,7 @@ fn trailers(stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
             rest = &rest[length..];
         }
     }
-    frame(crate::peer::HEADERS, crate::peer::END_HEADERS | END_STREAM, stream, &literal)
+    frame(HEADERS, END_HEADERS | END_STREAM, stream, &literal)
 }
 
 #[tokio::test]
@@ -365,7 +366,7 @@ async fn trailers_come_behind_the_content_without_what_may_not() {
             Raw::start(move |_, stream| Reply::Send([begin(stream), trailers(stream, sent)].concat())).await;
         let larder = http2(&raw.address);
         let response = larder.origin.send(get("/")).await.unwrap();
-        let (bytes, came) = crate::scripted::read_all(response.body).await;
+        let (bytes, came) = read_all(response.body).await;
         assert_eq!(bytes, content.as_bytes(), "{name}");
         let lines: Vec<_> = came.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
         assert_eq!(lines, [("x-sum", "1"), ("grpc-status", "0")], "{name}");
@@ -393,28 +394,27 @@ async fn a_request_and_its_answer_flow_at_the_same_time() {
         let body = stream.request.body_mut();
         while let Some(Ok(data)) = body.data().await {
             body.flow_control().release_capacity(data.len()).unwrap();
-            crate::peer::send_all(&mut answer, data, false).await;
+            send_all(&mut answer, data, false).await;
         }
         let sum = body.trailers().await.unwrap().unwrap_or_default();
         answer.send_trailers(sum).unwrap();
     })
     .await;
     let larder = http2(&peer.address);
-    let (sender, body) = crate::scripted::frames();
+    let (sender, body) = frames();
     let response = larder.origin.send(request(Method::POST, "/", body)).await.unwrap();
     let Body::Stream { mut stream, .. } = response.body else { panic!("a stream") };
     use http_body_util::BodyExt as _;
     for text in ["one", "two", "three"] {
         sender.send(http_body::Frame::data(Bytes::from_static(text.as_bytes()))).await.unwrap();
-        let frame =
-            tokio::time::timeout(crate::peer::PATIENCE, stream.frame()).await.unwrap().unwrap().unwrap();
+        let frame = tokio::time::timeout(PATIENCE, stream.frame()).await.unwrap().unwrap().unwrap();
         assert_eq!(frame.into_data().unwrap(), text);
     }
     let sum =
         http::HeaderMap::from_iter([(http::HeaderName::from_static("x-sum"), HeaderValue::from_static("3"))]);
     sender.send(http_body::Frame::trailers(sum.clone())).await.unwrap();
     drop(sender);
-    let frame = tokio::time::timeout(crate::peer::PATIENCE, stream.frame()).await.unwrap().unwrap().unwrap();
+    let frame = tokio::time::timeout(PATIENCE, stream.frame()).await.unwrap().unwrap().unwrap();
     assert_eq!(frame.into_trailers().unwrap(), sum);
     assert!(stream.frame().await.is_none());
     drop(stream);
@@ -435,14 +435,14 @@ async fn an_answer_that_is_given_up_or_ends_first_stops_the_upload() {
     .await;
     let larder = http2(&peer.address);
     for target in ["/ends", "/given-up"] {
-        let (sender, body) = crate::scripted::frames();
+        let (sender, body) = frames();
         let response = larder.origin.send(request(Method::POST, target, body)).await.unwrap();
         if target == "/ends" {
             assert_eq!(read(response.body).await, (b"enough".to_vec(), Ok(())));
         } else {
             drop(response);
         }
-        tokio::time::timeout(crate::peer::PATIENCE, sender.closed()).await.unwrap();
+        tokio::time::timeout(PATIENCE, sender.closed()).await.unwrap();
     }
     peer.stage.until(|stage| stage.notes().len() == 2).await;
     assert_eq!(peer.stage.notes(), ["Err(Some(CANCEL))", "Err(Some(CANCEL))"]);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::peer::{
-    DATA, END_STREAM, INITIAL_WINDOW_SIZE, Manner, Peer, RST_STREAM, Raw, Reply, Stream, WINDOW_UPDATE, data,
-    frame, head,
+    DATA, END_STREAM, INITIAL_WINDOW_SIZE, Manner, PATIENCE, Peer, RST_STREAM, Raw, Reply, Stage, Stream,
+    WINDOW_UPDATE, data, frame, head,
 };
 use crate::scripted::{Larder, get, read, request};
 use crate::trust::Trust;
@@ -53,8 +53,7 @@ async fn what_comes_late_for_those_who_left_ends_nobody_elses_exchange() {
         responses.push(respond(&larder, "/").await);
     }
     responses.drain(..LEFT as usize);
-    let resets =
-        |stage: &crate::peer::Stage| stage.frames().iter().filter(|frame| frame.kind == RST_STREAM).count();
+    let resets = |stage: &Stage| stage.frames().iter().filter(|frame| frame.kind == RST_STREAM).count();
     raw.stage.until(|stage| resets(stage) == LEFT as usize).await;
     for _ in 0..LATE {
         respond(&larder, "/").await;
@@ -123,7 +122,7 @@ async fn an_upload_that_was_answered_early_keeps_nothing_of_the_connections_wind
     })
     .await;
     let larder = http2(&raw.address);
-    let sent = |stage: &crate::peer::Stage, stream| {
+    let sent = |stage: &Stage, stream| {
         let frames = stage.frames();
         let data = frames.iter().filter(|frame| frame.kind == DATA && frame.stream == stream);
         data.map(|frame| frame.payload.len()).sum::<usize>()
@@ -202,7 +201,7 @@ async fn a_place_that_becomes_free_is_taken_while_another_connection_does_not_co
     peer.stage.go(1);
     assert_eq!(read(held.body).await, (b"held".to_vec(), Ok(())));
     for waiting in waiting {
-        let got = tokio::time::timeout(crate::peer::PATIENCE, waiting).await;
+        let got = tokio::time::timeout(PATIENCE, waiting).await;
         assert_eq!(got.expect("there is a place").unwrap(), b"fine");
     }
     opening.abort();

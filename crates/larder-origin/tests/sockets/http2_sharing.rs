@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::peer::{
-    END_STREAM, MAX_CONCURRENT_STREAMS, Manner, Peer, RST_STREAM, Raw, Reply, data, goaway, head, reset,
-    send_all,
+    END_STREAM, GOAWAY, MAX_CONCURRENT_STREAMS, Manner, PATIENCE, Peer, RST_STREAM, Raw, Reply, Stage, data,
+    goaway, head, reset, send_all,
 };
 use crate::scripted::{Larder, Quiet, get, metric, piecemeal, read, request};
 use bytes::Bytes;
@@ -301,7 +301,7 @@ async fn leaving_early_ends_the_stream_and_nothing_else() {
     .await;
     let larder = http2(&raw.address);
     let was_reset = |stream| {
-        move |stage: &crate::peer::Stage| {
+        move |stage: &Stage| {
             stage.frames().iter().any(|frame| frame.kind == RST_STREAM && frame.stream == stream)
         }
     };
@@ -407,7 +407,7 @@ async fn an_unused_connection_is_closed_in_good_manner() {
     });
     assert_eq!(text(&larder, "/").await, "fine");
     raw.stage.until(|stage| stage.notes() == ["connection 0 ended"]).await;
-    assert_eq!(raw.stage.frames().last().map(|frame| frame.kind), Some(crate::peer::GOAWAY));
+    assert_eq!(raw.stage.frames().last().map(|frame| frame.kind), Some(GOAWAY));
     larder.shared.is_quiet().await;
     assert_eq!(text(&larder, "/").await, "fine");
     assert_eq!(raw.stage.connections(), 2);
@@ -443,7 +443,7 @@ async fn no_more_unused_connections_are_kept_than_may_be() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(crate::peer::PATIENCE, settled).await.expect("connections are closed");
+        tokio::time::timeout(PATIENCE, settled).await.expect("connections are closed");
         assert_eq!(larder.shared.metrics.connections_open(), kept, "{max_idle}");
         larder.ends_without_leaks().await;
     }

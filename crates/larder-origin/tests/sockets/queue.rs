@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::replica::{Mood, Replica, replicas, within};
-use crate::scripted::{Larder, Scripted, Step, get, metric, read, request, send};
+use crate::scripted::{Larder, PATIENCE, Scripted, Step, answer, get, metric, read, request, send};
 use http::Method;
 use larder_http::body::{Body, BodyError};
 use larder_origin::{InFlightLimit, OriginRequest, OriginSettings, Progress, ServerState};
@@ -42,7 +42,7 @@ async fn queued(larder: &Larder) -> JoinHandle<Result<String, &'static str>> {
 async fn who_is_too_many_waits_for_the_end_of_a_content_on_whichever_worker() {
     let all = replicas::<1>().await;
     all[0].becomes(Mood::Halfway);
-    let larder = Larder::with(settings(&all, 10, crate::scripted::PATIENCE));
+    let larder = Larder::with(settings(&all, 10, PATIENCE));
     let held = larder.origin.send(get("/half")).await.unwrap();
     let (one, two) = (queued(&larder).await, queued(&larder).await);
     assert_eq!((all[0].asked("/"), waiting(&larder)), (0, 2));
@@ -81,7 +81,7 @@ async fn a_full_queue_refuses_and_one_that_moves_too_slowly_gives_up() {
 async fn who_stops_waiting_leaves_its_place_to_the_next() {
     let all = replicas::<1>().await;
     all[0].becomes(Mood::Halfway);
-    let larder = Larder::with(settings(&all, 1, crate::scripted::PATIENCE));
+    let larder = Larder::with(settings(&all, 1, PATIENCE));
     let held = larder.origin.send(get("/half")).await.unwrap();
     for _ in 0..3 {
         let waiter = queued(&larder).await;
@@ -118,11 +118,8 @@ async fn requests_that_fail_or_are_cancelled_give_their_seat_back() {
 async fn a_tunnel_leaves_the_count() {
     let granted =
         "HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n";
-    let scripted = Scripted::start(vec![
-        vec![Step::Head, send(granted)],
-        vec![Step::Head, crate::scripted::answer("x")],
-    ])
-    .await;
+    let scripted =
+        Scripted::start(vec![vec![Step::Head, send(granted)], vec![Step::Head, answer("x")]]).await;
     let larder = Larder::new(&scripted.address, |settings| {
         settings.in_flight = InFlightLimit { max: Some(1), queue: 0, queue_timeout: SHORT };
     });
@@ -162,7 +159,7 @@ async fn a_lower_cap_holds_after_a_reload() {
 #[tokio::test]
 async fn the_limit_on_the_whole_exchange_holds_in_the_queue_before_the_head_and_in_the_content() {
     let all = replicas::<1>().await;
-    let mut settings = settings(&all, 10, crate::scripted::PATIENCE);
+    let mut settings = settings(&all, 10, PATIENCE);
     settings.timeouts.total = Some(SHORT);
     settings.ejection.failures = 1;
     let larder = Larder::with(settings);
@@ -202,7 +199,7 @@ async fn without_a_cap_nobody_waits() {
 async fn a_request_says_how_far_it_has_come() {
     let all = replicas::<1>().await;
     all[0].becomes(Mood::Halfway);
-    let larder = Larder::with(settings(&all, 1, crate::scripted::PATIENCE));
+    let larder = Larder::with(settings(&all, 1, PATIENCE));
     let told = |method: Method| {
         let progress = Progress::new();
         let request = request(method, "/", Body::Empty);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::scripted::{Larder, Quiet, Scripted, Step, answer, get, metric, piecemeal, read, request, send};
+use crate::scripted::{
+    Larder, PATIENCE, Quiet, Scripted, Step, answer, get, metric, piecemeal, read, request, send,
+};
 use bytes::Bytes;
 use http::Method;
 use larder_http::body::Body;
@@ -253,7 +255,7 @@ async fn no_more_idle_connections_are_kept_than_allowed() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(crate::scripted::PATIENCE, two_left).await.unwrap();
+    tokio::time::timeout(PATIENCE, two_left).await.unwrap();
     larder.ends_without_leaks().await;
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::scripted::{Larder, Scripted, Step, answer, get, metric, piecemeal, read, request};
+use crate::scripted::{Larder, PATIENCE, Scripted, Step, answer, get, metric, piecemeal, read, request};
 use bytes::Bytes;
 use http::Method;
 use larder_http::body::{Body, BodyError};
@@ -105,7 +105,7 @@ async fn an_early_answer_stops_the_upload_and_ends_the_connection() {
     sender.send(Ok(Bytes::from_static(b"abc"))).await.unwrap();
     let response = larder.origin.send(request(Method::POST, "/", body)).await.unwrap();
     // The client's body is let go of, while the answer can still be read whole.
-    tokio::time::timeout(crate::scripted::PATIENCE, sender.closed()).await.unwrap();
+    tokio::time::timeout(PATIENCE, sender.closed()).await.unwrap();
     assert_eq!(read(response.body).await, (b"enough".to_vec(), Ok(())));
     assert!(!scripted.ended(0).await.contains("0\r\n\r\n"));
     assert!(!larder.origin.send(get("/")).await.unwrap().reused);

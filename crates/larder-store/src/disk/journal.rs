@@ -58,8 +58,9 @@ struct State {
     long_bytes: u64,
 }
 
-/// The journal of a disk. The lock of the files is held for one `write`; the one of what is collected never for a system
-/// call, and inside the other where both are held, so that entries are written in the order in which they came.
+/// The journal of a disk. The lock of the files is held for one `write`, and the lock of the collected entries never for a
+/// system call. Where both are held, the second is taken inside the first: entries are written in the order of their
+/// arrival.
 #[derive(Debug)]
 pub(super) struct Journal {
     folder: PathBuf,

@@ -3,7 +3,8 @@
 //! Every case starts an origin that records each byte and a larder of its own, speaks HTTP/2 with prior knowledge,
 //! and then looks at three things: what the client got (a response, a reset, GOAWAY) and whether its connection is
 //! still in step, what exactly the origin received over HTTP/1, and that nothing is left open. Tables hold what one
-//! write can show (`http2/{pseudo,fields,content,blocks,connection}.rs`), `walks.rs` what takes steps and time.
+//! write can show (`http2/{pseudo,fields,content,blocks,connection}.rs`), `walks.rs` and `lifecycle.rs` what takes steps
+//! and time.
 //! `HOSTILE=part-of-a-name` runs some of them. Deliberately absent: TLS, and answers of hostile origins.
 
 mod blocks;
@@ -12,6 +13,7 @@ mod content;
 mod fields;
 mod frames;
 mod judge;
+mod lifecycle;
 mod peer;
 mod pseudo;
 mod walks;
@@ -23,5 +25,6 @@ fn no_hostile_frame_gets_through() {
         runs.extend(cases.into_iter().map(judge::Case::into_run));
     }
     runs.extend(walks::runs());
+    runs.extend(lifecycle::runs());
     crate::suite::run_all(runs);
 }

@@ -290,12 +290,12 @@ async fn what_is_in_the_way_is_told_in_one_line_with_its_exit_code() {
     let larder = Process::run(&["--origin", &origin.url()]).await;
     let admin = larder.admin.to_string();
     let front = larder.addr.to_string();
-    let nobody = "127.0.0.1:1";
+    let unused = "127.0.0.1:1";
     let cases: [(&[&str], i32, &str); 19] = [
-        (&["ls", "--admin", nobody], 1, "no larder answers at 127.0.0.1:1"),
-        (&["get", "http://a/", "--admin", nobody], 1, "no larder answers at 127.0.0.1:1"),
-        (&["rm", "http://a/", "http://b/", "--admin", nobody], 1, "no larder answers at 127.0.0.1:1"),
-        (&["stats", "--admin", nobody], 1, "no larder answers at 127.0.0.1:1"),
+        (&["ls", "--admin", unused], 1, "no larder answers at 127.0.0.1:1"),
+        (&["get", "http://a/", "--admin", unused], 1, "no larder answers at 127.0.0.1:1"),
+        (&["rm", "http://a/", "http://b/", "--admin", unused], 1, "no larder answers at 127.0.0.1:1"),
+        (&["stats", "--admin", unused], 1, "no larder answers at 127.0.0.1:1"),
         (&["ls", "--admin", &front], 1, "no larder that lists what it has stored (status"),
         (&["get", "http://a/", "--admin", &front], 1, "no larder that shows what it has stored (status"),
         (&["rm", "http://a/", "--admin", &front], 1, "no larder that takes out what it has stored (status"),
