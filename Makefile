@@ -1,4 +1,4 @@
-# larder's front door: the same commands for people and for CI.
+# larder's commands: the same commands for people and for CI.
 # Needed: git, make, a C compiler, curl, and cargo from rustup. Each target installs what else it needs (apt when
 # root), or names the package. What is longer than a line or two is Rust: checks in xtask/, suites in tests/suites,
 # measurements and real applications in bench/.

@@ -1,7 +1,7 @@
 //! Which crate may import which.
 //!
 //! In: what `cargo metadata` says of the workspace. Out: every import that goes up or sideways, in one list.
-//! Each crate stands on a floor and imports only from lower ones; a change to [`FLOORS`] is a change to the
+//! Each crate is in a layer and imports only from lower ones; a change to [`LAYERS`] is a change to the
 //! architecture and belongs in one commit with ARCHITECTURE.md. Development dependencies obey the same rule, but for
 //! the testkit, which the tests of any crate may use.
 //! Deliberately absent: rules on crates from outside beyond the pure ones; those are in deny.toml.
@@ -12,8 +12,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-/// The house from the ground up. A crate imports only from lower floors; two on one floor are strangers.
-const FLOORS: &[(&str, u8)] = &[
+/// From the lowest layer up. A crate imports only from lower layers; two in one layer do not import each other.
+const LAYERS: &[(&str, u8)] = &[
     ("larder-http", 0),
     ("larder-observe", 1),
     ("larder-cache", 2),
@@ -28,7 +28,7 @@ const FLOORS: &[(&str, u8)] = &[
 
 /// For tests only: imported by tests alone, and itself above the lowest layer only.
 const TESTKIT: &str = "larder-testkit";
-const TESTKIT_FLOOR: u8 = 2;
+const TESTKIT_LAYER: u8 = 2;
 
 /// Programs around larder. They may import anything but each other, and no crate of larder may import them.
 const PROGRAMS: &[&str] = &["bench", "fuzz-targets", "larder-floor", "suites", "xtask"];
@@ -60,7 +60,7 @@ struct Import {
     ours: bool,
 }
 
-/// Fails with the list of imports that the plan of the house forbids.
+/// Fails with the list of imports that the layers forbid.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let packages = packages(root)?;
     let mut breaches = breaches(&packages);
@@ -72,7 +72,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 
 /// Rows of the tables above that name no package.
 fn without_a_crate(packages: &[Package]) -> Vec<String> {
-    let layers = FLOORS.iter().map(|(name, _)| name);
+    let layers = LAYERS.iter().map(|(name, _)| name);
     let rows = layers.chain(PROGRAMS).chain([&TESTKIT, &HARNESS]);
     let unknown = rows.filter(|name| packages.iter().all(|package| package.name != **name));
     unknown.map(|name| format!("xtask/src/layers.rs: there is no crate {name}")).collect()
@@ -113,8 +113,8 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn floor(name: &str) -> Option<u8> {
-    FLOORS.iter().find(|(crate_name, _)| *crate_name == name).map(|(_, floor)| *floor)
+fn layer(name: &str) -> Option<u8> {
+    LAYERS.iter().find(|(crate_name, _)| *crate_name == name).map(|(_, layer)| *layer)
 }
 
 fn breaches(packages: &[Package]) -> Vec<String> {
@@ -143,12 +143,12 @@ fn breach(package: &Package, import: &Import) -> Option<String> {
     if to == TESTKIT {
         return (!import.dev).then(|| format!("{from} -> {to}: the testkit is for tests"));
     }
-    let above = if from == TESTKIT { Some(TESTKIT_FLOOR) } else { floor(from) };
-    match (above, floor(to)) {
+    let above = if from == TESTKIT { Some(TESTKIT_LAYER) } else { layer(from) };
+    match (above, layer(to)) {
         (Some(above), Some(below)) if below < above => None,
-        (Some(above), Some(below)) => Some(format!("{from} (floor {above}) -> {to} (floor {below})")),
-        (None, _) => Some(format!("{from} -> {to}: {from} has no floor; give it one in xtask/src/layers.rs")),
-        (_, None) => Some(format!("{from} -> {to}: {to} has no floor; give it one in xtask/src/layers.rs")),
+        (Some(above), Some(below)) => Some(format!("{from} (layer {above}) -> {to} (layer {below})")),
+        (None, _) => Some(format!("{from} -> {to}: {from} has no layer; give it one in xtask/src/layers.rs")),
+        (_, None) => Some(format!("{from} -> {to}: {to} has no layer; give it one in xtask/src/layers.rs")),
     }
 }
 
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_floor_is_found() {
+    fn a_crate_without_a_layer_is_found() {
         check("larder-attic", "larder-http", false, true, false);
         check("larder", "larder-attic", false, true, false);
     }
@@ -223,7 +223,7 @@ mod tests {
                 |name: &&str| Package { name: (*name).to_owned(), folder: PathBuf::new(), imports: vec![] };
             names.iter().map(package).collect()
         };
-        let all: Vec<&str> = FLOORS
+        let all: Vec<&str> = LAYERS
             .iter()
             .map(|(name, _)| *name)
             .chain(PROGRAMS.iter().copied())

@@ -35,7 +35,7 @@ fn faults(manifest: &str, lock: &str, page: &str) -> Result<Vec<String>> {
         let locked = versions(&lock, name);
         match rows.remove(name.as_str()) {
             None => faults.push(format!("{name} has no row")),
-            // One that no crate of the house asks for yet is not in the lock file.
+            // One that no crate of the workspace asks for yet is not in the lock file.
             Some(_) if locked.is_empty() => {}
             Some(version) if locked.iter().any(|v| v == version) => {}
             Some(version) => {

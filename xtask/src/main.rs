@@ -9,10 +9,10 @@
 mod fuzz;
 mod layers;
 mod libraries;
+mod modules;
 mod promises;
 mod quick;
 mod readme;
-mod rooms;
 mod tools;
 mod words;
 
@@ -32,7 +32,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Which crate may import which, and that the rooms of the proxy do not import each other
+    /// Which crate may import which, and that the step modules of the proxy do not import each other
     Layers,
     /// File heads, unsafe code with its reason, forbidden words and names
     Words,
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let root = checkout();
     let done = match arguments.task {
-        Task::Layers => layers::run(&root).and_then(|()| rooms::run(&root)),
+        Task::Layers => layers::run(&root).and_then(|()| modules::run(&root)),
         Task::Words => words::run(&root),
         Task::Libraries => libraries::run(&root),
         Task::Promises => promises::run(&root),

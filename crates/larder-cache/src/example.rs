@@ -1,4 +1,4 @@
-//! Requests, responses and moments for the tests of all rooms.
+//! Requests, responses and moments for the tests of all modules.
 
 #![allow(clippy::unwrap_used)]
 

@@ -6,7 +6,7 @@
 //!
 //! Every key is declared once, in `sections/`, by the `section!` macro: name, type, unit, default, sentence and
 //! reason. The reader, the nearest-name hints, [`reference_markdown`] and [`json_schema`] all come from there.
-//! The way through the rooms: `document` (TOML to nodes that know their place), `schema` and `value` (nodes to
+//! The modules in their order: `document` (TOML to nodes that know their place), `schema` and `value` (nodes to
 //! values), `sections` (the keys), `checks` (what only the whole config can tell).
 //! Deliberately absent: reading anything but the file itself and what kind of thing it names, and any type of the
 //! crates that the settings are for: the binary maps one to the other.

@@ -1,4 +1,4 @@
-//! The front door with one fixed answer behind it, on one thread: what a hit costs before there is a cache.
+//! The listener with one fixed answer behind it, on one thread: what a hit costs before there is a cache.
 //!
 //! `cargo run --release -p larder-listen --example fixed -- 127.0.0.1:8080 134`
 #![allow(clippy::disallowed_macros, reason = "an example may panic where nobody reads it")]

@@ -31,7 +31,7 @@ use crate::socket::{self, Listener, Socket};
 /// Connections that may wait to be accepted, as far as the system allows as many.
 const BACKLOG: i32 = 4096;
 /// How long a drain waits for the first bytes of connections that the kernel keeps back for them: time for a request that is on
-/// its way. Of a client that connects ahead and says nothing for longer, the first bytes meet a closed door.
+/// its way. Of a client that connects ahead and says nothing for longer, the first bytes meet a closed socket.
 const ON_THEIR_WAY: Duration = Duration::from_millis(100);
 /// How long to rest when accepting failed for want of descriptors or memory.
 const REST: Duration = Duration::from_millis(100);

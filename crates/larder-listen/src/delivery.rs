@@ -1,4 +1,4 @@
-//! The report on how a response left the house, made exactly once, also when the connection's task is dropped.
+//! The report on how the delivery of a response ended, made exactly once, also when the connection's task is dropped.
 
 use larder_http::message::Delivery;
 use tokio::time::Instant;

@@ -1,4 +1,4 @@
-//! What can go wrong at the front door: a socket that does not open, a request that is not one.
+//! What can go wrong at the listener: a socket that does not open, a request that is not one.
 //!
 //! A [`Refusal`] is a value, not an error: it is how the parser says no. It knows its status and a fixed token for
 //! logs and metrics; its text is all that the client is told, and holds nothing that the client sent.

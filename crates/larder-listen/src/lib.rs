@@ -1,10 +1,10 @@
-//! The front door: sockets in, validated requests out to a [`Service`], responses back onto the wire.
+//! The listener: sockets in, validated requests out to a [`Service`], responses back onto the wire.
 //!
 //! In: connections of clients, clear text, HTTP/1.0, 1.1 and 2 (prior knowledge) on the same port. Out: for each
 //! request one call of a [`Service`] with a typed head that holds end-to-end fields only; whatever two parsers could
 //! read differently has been refused before. The answer is framed here and nowhere else (RFC 9112, RFC 9113).
 //!
-//! The rooms: [`accept`] opens sockets and hands connections to [`connection`], which tells HTTP/1 from HTTP/2;
+//! The modules: [`accept`] opens sockets and hands connections to [`connection`], which tells HTTP/1 from HTTP/2;
 //! `http1` and `http2` each own their protocol; [`drain`] ends them in good order; [`metrics`] counts.
 //! Deliberately absent: any knowledge of sites, caches or origins, trust in forwarded fields, and TLS, which will
 //! enter as another [`connection::Transport`].

@@ -1,4 +1,4 @@
-//! What the front door counts. One [`Metrics`] per worker, so that no two cores write to one line of memory; whoever
+//! What the listener counts. One [`Metrics`] per worker, so that no two cores write to one line of memory; whoever
 //! shows them adds them up.
 //!
 //! Each entry is declared once, in the table below, with its name and help text.

@@ -1,4 +1,4 @@
-//! The one trait between the front door and the house.
+//! The one trait between the listener and the service behind it.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -13,7 +13,7 @@ use crate::error::Refusal;
 
 /// Whoever answers requests. One clone per connection.
 pub trait Service: Clone + Send + Sync + 'static {
-    /// What a service wants to be given back when a response has left the house; `()` for nothing.
+    /// What a service wants to be given back when a response has been delivered or dropped; `()` for nothing.
     type Receipt: Send + 'static;
 
     /// A request being answered. It is moved until it has to wait for something, so that what is answered at once costs no

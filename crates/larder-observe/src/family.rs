@@ -3,7 +3,7 @@
 //! `/metrics` and docs/reference/metrics.md are both made from this table. Names follow Prometheus's rules: prefix
 //! `larder_`, base units, `_total` for counters; what all programs report keeps its common `process_` name.
 //! Who fills a family: the counters of this crate, or, for levels that others keep already (stores, runtimes), the
-//! binary at the moment of a scrape. The front door and the way to the origins count and declare their own.
+//! binary at the moment of a scrape. The listener and the way to the origins count and declare their own.
 
 /// What kind of numbers a family holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

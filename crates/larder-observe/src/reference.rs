@@ -1,6 +1,6 @@
 //! The reference pages for metrics and for the access log, made from the declarations.
 //!
-//! In: the families declared here, and the samples of those that the front door and the way to the origins declare
+//! In: the families declared here, and the samples of those that the listener and the way to the origins declare
 //! beside their counters ([`CountedElsewhere`]). Out: the pages. `suites reference`, which sees all crates, compares the
 //! committed pages with them and writes them anew.
 

@@ -1,4 +1,4 @@
-//! One worker's counters: what the rooms of an exchange call when something has happened.
+//! One worker's counters: what the steps of an exchange call when something has happened.
 //!
 //! Every call is a few adds in memory that only this worker writes; nothing waits, hashes or, after the first use of
 //! a site, store or origin, allocates. Cells for a name are made when it first counts, so that unused numbers cost a

@@ -1,6 +1,6 @@
 //! One client's exchange: what it asked, under which rule, and what is said about how it went.
 //!
-//! The one [`CacheStatus`] that the rooms fill in is what the field, the access log and the metrics are made from, so
+//! The one [`CacheStatus`] that the steps fill in is what the field, the access log and the metrics are made from, so
 //! they cannot disagree.
 
 use std::net::IpAddr;

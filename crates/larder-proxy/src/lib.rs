@@ -1,4 +1,4 @@
-//! The house: the way of a request, from the listener's door to the origin and back.
+//! The way of a request, from the listener to the origin and back.
 //!
 //! ```text
 //! route -> key -> lookup -> fresh? ---------------------------> respond -> log
@@ -6,7 +6,7 @@
 //!                                                       fetch, fill
 //! ```
 //! In: requests that a listener validated. Out: responses, each with its `Cache-Status`. Each step is a room (a
-//! folder); rooms never import each other. Two places hand values from room to room: `serve` for a client's
+//! folder); step modules never import each other. Two places hand values from step to step: `serve` for a client's
 //! exchange, `forward` for an origin fetch, which outlives it. Deliberately absent: sockets, the config's text, and
 //! every rule of caching (that is `larder-cache`).
 

@@ -1,4 +1,4 @@
-//! What lives as long as the process, what each worker has of its own, and the door between listener and house.
+//! What lives as long as the process, what each worker has of its own, and the service between the two.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -1,4 +1,4 @@
-//! What the house is told: sites, rules and what they decide, already checked and resolved.
+//! What the proxy is told: sites, rules and what they decide, already checked and resolved.
 //!
 //! In: structs that the binary fills from the config, with names resolved to the things named. Nothing here can be
 //! wrong in a way that a user could cause: `larder-config` has refused that before.

@@ -1,4 +1,4 @@
-//! The one door for fuzz targets to what else only this crate sees: how bytes lie on disks, and the names of files.
+//! The one entry for fuzz targets to what else only this crate sees: how bytes lie on disks, and the names of files.
 //!
 //! In: bytes as a disk could have them. Out: the same written again after they were read, or `None` where they are nothing
 //! of larder's. So targets need no types of the formats, which stay private to the disk that writes them: what has to

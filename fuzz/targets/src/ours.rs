@@ -1,4 +1,4 @@
-//! larder's front door on a pipe.
+//! larder's listener on a pipe.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -82,7 +82,7 @@ impl Recorder {
     }
 }
 
-/// Feeds `input` to larder's front door.
+/// Feeds `input` to larder's listener.
 pub fn read(input: &[u8]) -> Reading {
     let recorder = Recorder::default();
     let peer = Peer { remote: ([127, 0, 0, 1], 40_000).into(), local: ([127, 0, 0, 1], 80).into() };

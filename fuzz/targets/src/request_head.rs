@@ -1,4 +1,4 @@
-//! Whole connections: larder's HTTP/1 front door beside hyper's server.
+//! Whole connections: larder's HTTP/1 listener beside hyper's server.
 
 use crate::{hypers, judge, ours};
 

@@ -37,7 +37,7 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
     Ok(())
 }
 
-/// What the front door and the way to the origins count and declare themselves, labelled as `/metrics` shows it.
+/// What the listener and the way to the origins count and declare themselves, labelled as `/metrics` shows it.
 fn counted_elsewhere() -> CountedElsewhere {
     let mut elsewhere = CountedElsewhere::default();
     larder_listen::Metrics::default()

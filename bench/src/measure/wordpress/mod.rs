@@ -9,9 +9,9 @@
 
 mod ab;
 mod forms;
-// The other real application's: its doors open to its own house only.
+// The other real application's installer, which its crate does not export.
 #[path = "../../realapp/packages.rs"]
-#[expect(clippy::duplicate_mod, reason = "two houses, one installer")]
+#[expect(clippy::duplicate_mod, reason = "two crates, one installer")]
 mod packages;
 mod safety;
 mod site;

@@ -1,6 +1,6 @@
 //! Addresses to listen on: an IP address and a port.
 //!
-//! A bare port is refused: it does not say on which interfaces, and the wrong guess opens a door. Names are refused
+//! A bare port is refused: it does not say on which interfaces, and the wrong guess opens a port to the world. Names are refused
 //! because they may mean several addresses.
 
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{House, Listening, eventually, soon};
+use crate::support::{Listening, TestService, eventually, soon};
 use arc_swap::ArcSwap;
 use larder_listen::{Drain, ListenError, Metrics, Opening, Settings, Slots, accept_loop, bind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,7 +46,7 @@ async fn no_more_connections_are_open_than_there_are_slots() {
     tokio::spawn(accept_loop(
         bound.sockets.pop().unwrap(),
         Arc::new(ArcSwap::from_pointee(Settings::default())),
-        House::default(),
+        TestService::default(),
         Slots::new(2),
         metrics.clone(),
         drain.signal(),
@@ -67,33 +67,33 @@ async fn no_more_connections_are_open_than_there_are_slots() {
 
 #[tokio::test]
 async fn connections_that_arrived_before_the_drain_are_served() {
-    let door = Listening::open();
+    let listener = Listening::open();
     let mut clients = Vec::new();
     // The accept loop has not run since: this test has only one thread.
     for _ in 0..5 {
-        let mut client = std::net::TcpStream::connect(door.address).unwrap();
+        let mut client = std::net::TcpStream::connect(listener.address).unwrap();
         std::io::Write::write_all(&mut client, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         client.set_nonblocking(true).unwrap();
         clients.push(TcpStream::from_std(client).unwrap());
     }
-    door.drain.start();
+    listener.drain.start();
     for mut client in clients {
         let mut all = String::new();
         soon(client.read_to_string(&mut all)).await.unwrap();
         assert!(all.starts_with("HTTP/1.1 200 OK\r\n") && all.contains("\r\nconnection: close\r\n"), "{all}");
     }
-    soon(door.drain.drained()).await;
-    eventually(|| std::net::TcpStream::connect(door.address).is_err()).await;
+    soon(listener.drain.drained()).await;
+    eventually(|| std::net::TcpStream::connect(listener.address).is_err()).await;
 }
 
 #[tokio::test]
 async fn a_request_that_is_on_its_way_when_the_drain_begins_is_served() {
-    let door = Listening::open();
+    let listener = Listening::open();
     let mut clients = Vec::new();
     for _ in 0..5 {
-        clients.push(TcpStream::connect(door.address).await.unwrap());
+        clients.push(TcpStream::connect(listener.address).await.unwrap());
     }
-    door.drain.start();
+    listener.drain.start();
     // So long is the way. The accept loop has heard of the drain meanwhile, and of none of them.
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     for mut client in clients {
@@ -106,12 +106,12 @@ async fn a_request_that_is_on_its_way_when_the_drain_begins_is_served() {
 
 #[tokio::test]
 async fn a_connection_comes_with_its_first_bytes_or_after_a_while() {
-    let door = Listening::open();
-    let silent = TcpStream::connect(door.address).await.unwrap();
-    let mut client = TcpStream::connect(door.address).await.unwrap();
+    let listener = Listening::open();
+    let silent = TcpStream::connect(listener.address).await.unwrap();
+    let mut client = TcpStream::connect(listener.address).await.unwrap();
     client.write_all(b"GET /close HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     soon(client.read_to_string(&mut String::new())).await.unwrap();
-    assert_eq!(door.metrics.accepted.value(), 1, "the silent one is kept back");
-    eventually(|| door.metrics.accepted.value() == 2).await;
+    assert_eq!(listener.metrics.accepted.value(), 1, "the silent one is kept back");
+    eventually(|| listener.metrics.accepted.value() == 2).await;
     drop(silent);
 }

@@ -12,8 +12,8 @@ use http::{HeaderMap, Request, Response};
 use larder_listen::{Limits, Settings};
 use tokio::net::TcpStream;
 
-async fn connect(door: &Listening) -> SendRequest<Bytes> {
-    let stream = TcpStream::connect(door.address).await.unwrap();
+async fn connect(listener: &Listening) -> SendRequest<Bytes> {
+    let stream = TcpStream::connect(listener.address).await.unwrap();
     let (send, connection) = h2::client::handshake(stream).await.unwrap();
     tokio::spawn(async move {
         let _ = connection.await;
@@ -49,43 +49,43 @@ async fn read(response: ResponseFuture) -> Result<(http::response::Parts, Vec<u8
 }
 
 async fn fetch(
-    door: &Listening,
+    listener: &Listening,
     request: Request<()>,
 ) -> Result<(http::response::Parts, Vec<u8>), h2::Error> {
-    let mut client = connect(door).await;
+    let mut client = connect(listener).await;
     let (response, _) = send(&mut client, request, true);
     read(response).await
 }
 
 #[tokio::test]
 async fn requests_and_answers_keep_their_meaning() {
-    let door = Listening::open();
+    let listener = Listening::open();
     let fields = [("cookie", "a=1"), ("cookie", "b=2"), ("te", "trailers"), ("x", "y")];
-    let (parts, body) = fetch(&door, request("GET", "http://A.test:80/p?q", &fields)).await.unwrap();
+    let (parts, body) = fetch(&listener, request("GET", "http://A.test:80/p?q", &fields)).await.unwrap();
     assert_eq!(parts.status, 200);
     assert_eq!(body, b"GET a.test /p?q HTTP/2.0\n");
     assert_eq!(parts.headers["content-length"], "25");
     assert!(parts.headers.contains_key("date"));
-    let seen = door.house.seen.lock().pop().unwrap();
+    let seen = listener.service.seen.lock().pop().unwrap();
     let fields: Vec<_> = seen.fields.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
     assert_eq!(fields, [("cookie", "a=1; b=2"), ("x", "y")]);
 
-    let (parts, body) = fetch(&door, request("HEAD", "http://a/known", &[])).await.unwrap();
+    let (parts, body) = fetch(&listener, request("HEAD", "http://a/known", &[])).await.unwrap();
     assert_eq!((&parts.headers["content-length"], body.len()), (&"10".parse().unwrap(), 0));
-    let (parts, body) = fetch(&door, request("GET", "http://a/unknown", &[])).await.unwrap();
+    let (parts, body) = fetch(&listener, request("GET", "http://a/unknown", &[])).await.unwrap();
     assert_eq!((parts.headers.get("content-length"), body.as_slice()), (None, b"0123456789".as_slice()));
-    let (parts, body) = fetch(&door, request("GET", "http://a/stored", &[])).await.unwrap();
+    let (parts, body) = fetch(&listener, request("GET", "http://a/stored", &[])).await.unwrap();
     assert_eq!((&parts.headers["x-stored"], body.as_slice()), (&"1".parse().unwrap(), b"stored".as_slice()));
-    let (parts, _) = fetch(&door, request("GET", "http://a/304", &[])).await.unwrap();
+    let (parts, _) = fetch(&listener, request("GET", "http://a/304", &[])).await.unwrap();
     assert_eq!((parts.status.as_u16(), parts.headers.get("content-length")), (304, None));
-    let (_, body) = fetch(&door, request("GET", "http://a/pieces", &[])).await.unwrap();
+    let (_, body) = fetch(&listener, request("GET", "http://a/pieces", &[])).await.unwrap();
     assert_eq!(body.len(), 2_000_995);
 }
 
 #[tokio::test]
 async fn content_flows_as_it_is_read() {
-    let door = Listening::open();
-    let mut client = connect(&door).await;
+    let listener = Listening::open();
+    let mut client = connect(&listener).await;
     let fields = [("expect", "100-continue"), ("content-length", "1000000")];
     let (mut response, mut stream) = send(&mut client, request("POST", "http://a/up", &fields), false);
     let interim = soon(poll_fn(|cx| response.poll_informational(cx))).await.unwrap().unwrap();
@@ -103,7 +103,7 @@ async fn content_flows_as_it_is_read() {
     stream.send_trailers(trailers).unwrap();
     let (parts, _) = read(response).await.unwrap();
     assert_eq!(parts.status, 200);
-    let seen = door.house.seen.lock()[0].clone();
+    let seen = listener.service.seen.lock()[0].clone();
     assert_eq!(seen.body.as_ref().map(Vec::len), Ok(1_000_000));
     assert_eq!(seen.trailers["x-trailer"], "1");
     assert_eq!(seen.trailers.len(), 1, "content-length is no trailer");
@@ -111,8 +111,8 @@ async fn content_flows_as_it_is_read() {
 
 #[tokio::test]
 async fn interim_responses_come_before_the_final_one() {
-    let door = Listening::open();
-    let mut client = connect(&door).await;
+    let listener = Listening::open();
+    let mut client = connect(&listener).await;
     let (mut response, _) = send(&mut client, request("GET", "http://a/interims", &[]), true);
     let mut links = Vec::new();
     while let Some(interim) = soon(poll_fn(|cx| response.poll_informational(cx))).await {
@@ -137,75 +137,75 @@ async fn a_request_that_http1_would_refuse_is_refused() {
         (request("GET", "http://a/", &[("x", &"y".repeat(17_000))]), 431),
         (request("GET", "http://a/", &[("cookie", "a"); 101]), 431),
     ] {
-        let door = Listening::open();
-        let (parts, _) = fetch(&door, request).await.unwrap();
+        let listener = Listening::open();
+        let (parts, _) = fetch(&listener, request).await.unwrap();
         assert_eq!(
             (parts.status.as_u16(), &parts.headers["cache-control"]),
             (status, &"no-store".parse().unwrap())
         );
-        assert!(door.lines().is_empty());
+        assert!(listener.lines().is_empty());
     }
 }
 
 #[tokio::test]
 async fn content_that_is_not_as_long_as_it_said_never_reaches_an_end() {
     for sent in ["hell", "hello!"] {
-        let door = Listening::open();
-        let mut client = connect(&door).await;
+        let listener = Listening::open();
+        let mut client = connect(&listener).await;
         let fields = [("content-length", "5")];
         let (response, mut stream) = send(&mut client, request("POST", "http://a/up", &fields), false);
         stream.send_data(Bytes::from(sent), true).unwrap();
         assert_eq!(read(response).await.unwrap_err().reason(), Some(Reason::PROTOCOL_ERROR), "{sent}");
-        eventually(|| door.house.running.load(Ordering::SeqCst) == 0).await;
-        assert!(door.house.seen.lock().iter().all(|seen| seen.body.is_err()), "{sent}");
+        eventually(|| listener.service.running.load(Ordering::SeqCst) == 0).await;
+        assert!(listener.service.seen.lock().iter().all(|seen| seen.body.is_err()), "{sent}");
     }
 }
 
 #[tokio::test]
 async fn a_reset_ends_the_call_at_every_stage() {
-    let door = Listening::open();
-    let mut client = connect(&door).await;
+    let listener = Listening::open();
+    let mut client = connect(&listener).await;
     let (response, mut stream) = send(&mut client, request("GET", "http://a/never", &[]), true);
-    eventually(|| door.house.running.load(Ordering::SeqCst) == 1).await;
+    eventually(|| listener.service.running.load(Ordering::SeqCst) == 1).await;
     stream.send_reset(Reason::CANCEL);
-    eventually(|| door.house.running.load(Ordering::SeqCst) == 0).await;
+    eventually(|| listener.service.running.load(Ordering::SeqCst) == 0).await;
     drop((response, stream));
 
     let (response, mut stream) = send(&mut client, request("POST", "http://a/up", &[]), false);
-    eventually(|| door.house.running.load(Ordering::SeqCst) == 1).await;
+    eventually(|| listener.service.running.load(Ordering::SeqCst) == 1).await;
     stream.send_reset(Reason::CANCEL);
-    eventually(|| door.house.running.load(Ordering::SeqCst) == 0).await;
+    eventually(|| listener.service.running.load(Ordering::SeqCst) == 0).await;
     drop((response, stream));
 
     let (response, _) = send(&mut client, request("GET", "http://a/slow", &[]), true);
     let mut body = soon(response).await.unwrap().into_body();
     assert_eq!(soon(body.data()).await.unwrap().unwrap(), "01234");
     drop(body);
-    eventually(|| door.house.delivered.lock().len() == 1).await;
-    assert!(!door.house.delivered.lock()[0].complete);
+    eventually(|| listener.service.delivered.lock().len() == 1).await;
+    assert!(!listener.service.delivered.lock()[0].complete);
 
     let (response, _) = send(&mut client, request("GET", "http://a/slow", &[]), true);
     let body = soon(response).await.unwrap().into_body();
     drop((client, body));
-    eventually(|| door.house.delivered.lock().len() == 2).await;
-    eventually(|| door.metrics.open.value() == 0).await;
+    eventually(|| listener.service.delivered.lock().len() == 2).await;
+    eventually(|| listener.metrics.open.value() == 0).await;
 }
 
 #[tokio::test]
 async fn what_breaks_on_its_way_is_reset() {
     for path in ["short", "long", "broken"] {
-        let door = Listening::open();
-        let error = fetch(&door, request("GET", &format!("http://a/{path}"), &[])).await.unwrap_err();
+        let listener = Listening::open();
+        let error = fetch(&listener, request("GET", &format!("http://a/{path}"), &[])).await.unwrap_err();
         assert!(error.is_reset(), "{path}: {error}");
-        eventually(|| door.house.delivered.lock().len() == 1).await;
-        assert!(!door.house.delivered.lock()[0].complete);
+        eventually(|| listener.service.delivered.lock().len() == 1).await;
+        assert!(!listener.service.delivered.lock()[0].complete);
     }
 }
 
 #[tokio::test]
 async fn an_answer_without_reading_the_content_ends_the_stream_only() {
-    let door = Listening::open();
-    let mut client = connect(&door).await;
+    let listener = Listening::open();
+    let mut client = connect(&listener).await;
     let (response, mut stream) = send(&mut client, request("POST", "http://a/ignore", &[]), false);
     assert_eq!(read(response).await.unwrap().1, b"ignored");
     let reason = soon(poll_fn(|cx| stream.poll_reset(cx))).await.unwrap();
@@ -217,20 +217,20 @@ async fn an_answer_without_reading_the_content_ends_the_stream_only() {
 #[tokio::test]
 async fn a_window_that_stays_closed_is_given_up() {
     let limits = Limits { write_idle: Duration::from_millis(100), ..Limits::default() };
-    let door = Listening::with(Settings { limits, ..Settings::default() });
-    let mut client = connect(&door).await;
+    let listener = Listening::with(Settings { limits, ..Settings::default() });
+    let mut client = connect(&listener).await;
     let (response, _) = send(&mut client, request("GET", "http://a/pieces", &[]), true);
     let mut body = soon(response).await.unwrap().into_body();
-    eventually(|| door.metrics.write_stalled.value() == 1).await;
+    eventually(|| listener.metrics.write_stalled.value() == 1).await;
     while let Some(Ok(_)) = soon(body.data()).await {}
-    assert!(!door.house.delivered.lock()[0].complete);
+    assert!(!listener.service.delivered.lock()[0].complete);
 }
 
 #[tokio::test]
 async fn content_that_stalls_is_408() {
     let limits = Limits { body_idle: Duration::from_millis(50), ..Limits::default() };
-    let door = Listening::with(Settings { limits, ..Settings::default() });
-    let mut client = connect(&door).await;
+    let listener = Listening::with(Settings { limits, ..Settings::default() });
+    let mut client = connect(&listener).await;
     let (response, mut stream) = send(&mut client, request("POST", "http://a/up", &[]), false);
     stream.send_data(Bytes::from("hel"), false).unwrap();
     assert_eq!(read(response).await.unwrap().0.status, 408);
@@ -238,8 +238,8 @@ async fn content_that_stalls_is_408() {
 
 #[tokio::test]
 async fn a_flood_of_resets_ends_the_connection() {
-    let door = Listening::open();
-    let mut client = connect(&door).await;
+    let listener = Listening::open();
+    let mut client = connect(&listener).await;
     let mut sent = 0;
     let error = soon(async {
         loop {
@@ -248,7 +248,8 @@ async fn a_flood_of_resets_ends_the_connection() {
                     sent += 1;
                     // Let it begin: what is reset before is bounded by another, lower limit.
                     eventually(|| {
-                        door.house.calls.load(Ordering::SeqCst) == sent || door.metrics.resets.value() > 0
+                        listener.service.calls.load(Ordering::SeqCst) == sent
+                            || listener.metrics.resets.value() > 0
                     })
                     .await;
                     stream.send_reset(Reason::CANCEL);
@@ -263,20 +264,20 @@ async fn a_flood_of_resets_ends_the_connection() {
     .await;
     assert!(error.is_go_away() || error.is_io(), "{error}");
     assert!((200..260).contains(&sent), "{sent}");
-    assert_eq!(door.metrics.resets.value(), 1);
-    eventually(|| door.house.running.load(Ordering::SeqCst) == 0).await;
+    assert_eq!(listener.metrics.resets.value(), 1);
+    eventually(|| listener.service.running.load(Ordering::SeqCst) == 0).await;
 }
 
 #[tokio::test]
 async fn a_drain_lets_streams_finish_and_takes_no_new_ones() {
-    let door = Listening::open();
-    let mut client = connect(&door).await;
+    let listener = Listening::open();
+    let mut client = connect(&listener).await;
     let (response, mut stream) = send(&mut client, request("POST", "http://a/up", &[]), false);
-    eventually(|| door.house.running.load(Ordering::SeqCst) == 1).await;
-    door.drain.start();
+    eventually(|| listener.service.running.load(Ordering::SeqCst) == 1).await;
+    listener.drain.start();
     stream.send_data(Bytes::from("hello"), true).unwrap();
     assert_eq!(read(response).await.unwrap().0.status, 200);
-    soon(door.drain.drained()).await;
+    soon(listener.drain.drained()).await;
     let refused = soon(poll_fn(|cx| client.poll_ready(cx))).await.is_err()
         || client.send_request(request("GET", "http://a/", &[]), true).is_err();
     assert!(refused);
@@ -285,9 +286,9 @@ async fn a_drain_lets_streams_finish_and_takes_no_new_ones() {
 #[tokio::test]
 async fn an_idle_connection_is_told_to_go() {
     let limits = Limits { keep_alive_idle: Duration::from_millis(50), ..Limits::default() };
-    let door = Listening::with(Settings { limits, ..Settings::default() });
-    let _client = connect(&door).await;
-    eventually(|| door.metrics.open.value() == 1).await;
-    eventually(|| door.metrics.open.value() == 0).await;
-    assert_eq!(door.metrics.idle_closed.value(), 1);
+    let listener = Listening::with(Settings { limits, ..Settings::default() });
+    let _client = connect(&listener).await;
+    eventually(|| listener.metrics.open.value() == 1).await;
+    eventually(|| listener.metrics.open.value() == 0).await;
+    assert_eq!(listener.metrics.idle_closed.value(), 1);
 }

@@ -8,13 +8,13 @@ use larder_listen::{Limits, Settings};
 
 /// Sends `request` with another request behind it.
 async fn check(name: &str, request: &[u8], status: u16, token: &str) {
-    let door = Listening::open();
-    let response = door.send([request, b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"].concat()).await;
+    let listener = Listening::open();
+    let response = listener.send([request, b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"].concat()).await;
     assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {response:?}");
     assert!(response.ends_with(&format!("\r\nconnection: close\r\n\r\n{}", last_line(&response))), "{name}");
     assert!(last_line(&response).ends_with(&format!(": {token}\n")), "{name}: {response:?}");
     assert_eq!(response.matches("HTTP/1.1").count(), 1, "{name}: {response:?}");
-    assert!(!door.lines().iter().any(|line| line.contains("smuggled")), "{name}");
+    assert!(!listener.lines().iter().any(|line| line.contains("smuggled")), "{name}");
 }
 
 fn last_line(response: &str) -> &str {
@@ -203,14 +203,14 @@ async fn broken_chunks_are_answered_by_400_and_never_reach_an_end() {
 #[tokio::test]
 async fn content_that_is_cut_is_a_400_and_its_reader_knows() {
     for framing in ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\na\r\nhello"] {
-        let door = Listening::open();
-        let mut client = door.connect().await;
+        let listener = Listening::open();
+        let mut client = listener.connect().await;
         client.write(format!("POST /up HTTP/1.1\r\nHost: a\r\n{framing}")).await;
-        eventually(|| door.house.calls.load(std::sync::atomic::Ordering::SeqCst) == 1).await;
+        eventually(|| listener.service.calls.load(std::sync::atomic::Ordering::SeqCst) == 1).await;
         tokio::io::AsyncWriteExt::shutdown(&mut client.stream).await.unwrap();
         let response = client.rest().await;
         assert!(response.starts_with("HTTP/1.1 400 ") && response.ends_with(": body-cut\n"), "{response:?}");
-        assert!(door.lines().is_empty(), "the reader never saw an end");
+        assert!(listener.lines().is_empty(), "the reader never saw an end");
     }
 }
 
@@ -254,16 +254,16 @@ async fn each_limit_of_the_head_holds() {
 async fn a_client_that_is_too_slow_is_told_so() {
     let short = Duration::from_millis(50);
     let limits = Limits { head_time: short, body_idle: short, keep_alive_idle: short, ..Limits::default() };
-    let door = Listening::with(Settings { limits, ..Settings::default() });
-    let response = door.send("GET / HTTP/1.1\r\nHos").await;
+    let listener = Listening::with(Settings { limits, ..Settings::default() });
+    let response = listener.send("GET / HTTP/1.1\r\nHos").await;
     assert!(response.starts_with("HTTP/1.1 408 ") && response.ends_with(": head-timeout\n"), "{response:?}");
-    let response = door.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhel").await;
+    let response = listener.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhel").await;
     assert!(response.starts_with("HTTP/1.1 408 ") && response.ends_with(": body-timeout\n"), "{response:?}");
-    assert_eq!(door.send("").await, "", "a connection that says nothing is closed without a word");
-    let response = door.send("GET /empty HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(listener.send("").await, "", "a connection that says nothing is closed without a word");
+    let response = listener.send("GET /empty HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert!(response.starts_with("HTTP/1.1 200 ") && response.ends_with("\r\n\r\n"), "{response:?}");
     let mut found = 0;
-    door.metrics.for_each(&mut |name, _, labels, value| {
+    listener.metrics.for_each(&mut |name, _, labels, value| {
         found += u64::from(name == "larder_limit_reached_total" && labels == [("limit", "keep_alive_idle")])
             * value;
     });
@@ -273,8 +273,8 @@ async fn a_client_that_is_too_slow_is_told_so() {
 #[tokio::test]
 async fn a_head_that_trickles_has_the_same_time_as_one_that_stops() {
     let limits = Limits { head_time: Duration::from_millis(100), ..Limits::default() };
-    let door = Listening::with(Settings { limits, ..Settings::default() });
-    let mut client = door.connect().await;
+    let listener = Listening::with(Settings { limits, ..Settings::default() });
+    let mut client = listener.connect().await;
     let head = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(10_000));
     let trickle = async {
         for byte in head.bytes() {
@@ -292,11 +292,11 @@ async fn a_head_that_trickles_has_the_same_time_as_one_that_stops() {
 #[tokio::test]
 async fn content_beyond_the_limit_is_413() {
     let limits = Limits { body_bytes_max: Some(4), ..Limits::default() };
-    let door = Listening::with(Settings { limits, ..Settings::default() });
+    let listener = Listening::with(Settings { limits, ..Settings::default() });
     for framing in
         ["Content-Length: 5\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"]
     {
-        let response = door.send(format!("POST /up HTTP/1.1\r\nHost: a\r\n{framing}")).await;
+        let response = listener.send(format!("POST /up HTTP/1.1\r\nHost: a\r\n{framing}")).await;
         assert!(
             response.starts_with("HTTP/1.1 413 ") && response.ends_with(": body-too-large\n"),
             "{response:?}"

@@ -1,4 +1,4 @@
-//! A front door on a real loopback socket, with a small service behind it that does what the path says.
+//! A listener on a real loopback socket, with a small service behind it that does what the path says.
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Seen {
 }
 
 #[derive(Clone, Default)]
-pub struct House {
+pub struct TestService {
     pub seen: Arc<Mutex<Vec<Seen>>>,
     pub delivered: Arc<Mutex<Vec<Delivery>>>,
     pub calls: Arc<AtomicUsize>,
@@ -42,14 +42,14 @@ impl Drop for Running {
     }
 }
 
-impl Service for House {
+impl Service for TestService {
     type Receipt = ();
 
     type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
 
     fn call(&self, request: Request, interims: &Interims) -> Self::Call {
-        let (house, interims) = (self.clone(), interims.clone());
-        Box::pin(async move { (house.answer(request, interims).await, ()) })
+        let (service, interims) = (self.clone(), interims.clone());
+        Box::pin(async move { (service.answer(request, interims).await, ()) })
     }
 
     fn delivered(&self, (): (), delivery: Delivery) {
@@ -57,7 +57,7 @@ impl Service for House {
     }
 }
 
-impl House {
+impl TestService {
     async fn answer(&self, request: Request, interims: Interims) -> Response {
         self.calls.fetch_add(1, Ordering::SeqCst);
         self.running.fetch_add(1, Ordering::SeqCst);
@@ -156,7 +156,7 @@ fn with_status(status: u16, body: Body) -> Response {
 
 fn text(text: &str) -> Response {
     let mut response = with_status(200, Bytes::copy_from_slice(text.as_bytes()).into());
-    response.head.fields.insert(HeaderName::from_static("x-house"), HeaderValue::from_static("yes"));
+    response.head.fields.insert(HeaderName::from_static("x-service"), HeaderValue::from_static("yes"));
     response
 }
 
@@ -184,10 +184,10 @@ impl http_body::Body for Script {
     }
 }
 
-/// A front door that listens.
+/// A listener under test.
 pub struct Listening {
     pub address: SocketAddr,
-    pub house: House,
+    pub service: TestService,
     pub metrics: Arc<Metrics>,
     pub drain: Drain,
 }
@@ -199,16 +199,16 @@ impl Listening {
 
     pub fn with(settings: Settings) -> Self {
         let mut bound = bind("127.0.0.1:0".parse().unwrap(), 1).unwrap();
-        let (house, metrics, drain) = (House::default(), Arc::new(Metrics::default()), Drain::new());
+        let (service, metrics, drain) = (TestService::default(), Arc::new(Metrics::default()), Drain::new());
         tokio::spawn(accept_loop(
             bound.sockets.pop().unwrap(),
             Arc::new(arc_swap::ArcSwap::from_pointee(settings)),
-            house.clone(),
+            service.clone(),
             Slots::new(100),
             metrics.clone(),
             drain.signal(),
         ));
-        Self { address: bound.address, house, metrics, drain }
+        Self { address: bound.address, service, metrics, drain }
     }
 
     pub async fn connect(&self) -> Client {
@@ -223,7 +223,7 @@ impl Listening {
     }
 
     pub fn lines(&self) -> Vec<String> {
-        self.house.seen.lock().iter().map(|seen| seen.line.clone()).collect()
+        self.service.seen.lock().iter().map(|seen| seen.line.clone()).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a request is answered as it is: `larder explain`.
 //!
-//! In: a [`Question`]. Out: an [`Explanation`]. It walks the rooms that a request walks, in the same order and by the
+//! In: a [`Question`]. Out: an [`Explanation`]. It takes the steps that a request takes, in the same order and by the
 //! same calls, and tells what each of them said; nothing is decided here, and nothing is stored. An expired mark or an
 //! invalidated response that the look-up clears away on its walk is all that it ever changes.
 //! Where nothing usable is stored the origin is asked once, over a connection of its own that ends with the head, unless

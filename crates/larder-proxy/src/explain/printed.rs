@@ -1,6 +1,6 @@
 //! Times, fields and names as they are told.
 //!
-//! In: values as the house has them. Out: numbers and text that survive JSON, and that no terminal takes for a command.
+//! In: values as the proxy has them. Out: numbers and text that survive JSON, and that no terminal takes for a command.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which site and which rule took a request, and what its key is made of, as the rooms decided.
+//! Which site and which rule took a request, and what its key is made of, as the steps decided.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use crate::settings::{
 };
 
 /// `example.com` and all below it, with rules for `/off*`, `/keyed*` and `/fast*`, and the methods to look into its store.
-struct House {
+struct Fixture {
     worker: Arc<Worker>,
     store: Arc<Store>,
     /// What holds for `/fast*`.
@@ -65,7 +65,7 @@ fn fast(store: &Arc<Store>) -> Arc<RuleSettings> {
     })
 }
 
-impl House {
+impl Fixture {
     fn new() -> Self {
         let clock = Clock::default();
         let store = Store::in_memory(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 });
@@ -161,15 +161,15 @@ fn verdict(told: &Explanation) -> (Verdict, &str, &str) {
 
 #[tokio::test]
 async fn each_way_that_a_request_can_go_is_told_by_its_own_reason() {
-    let house = House::new();
-    house.keep("/fresh", &[], &[("cache-control", "max-age=100")]);
-    house.keep("/no-cache", &[], &[("cache-control", "max-age=9, no-cache"), ("etag", "\"a\"")]);
-    house.keep("/vary", &[("x-b", "1")], &[("cache-control", "max-age=100"), ("vary", "x-b")]);
+    let fixture = Fixture::new();
+    fixture.keep("/fresh", &[], &[("cache-control", "max-age=100")]);
+    fixture.keep("/no-cache", &[], &[("cache-control", "max-age=9, no-cache"), ("etag", "\"a\"")]);
+    fixture.keep("/vary", &[("x-b", "1")], &[("cache-control", "max-age=100"), ("vary", "x-b")]);
     let part = [("cache-control", "max-age=100"), ("content-range", "bytes 0-3/9"), ("etag", "\"p\"")];
-    house.keep("/part", &[("range", "bytes=0-3")], &part);
-    house.store.mark_hit_for_miss(
-        &key::key(&House::question("GET", "/marked", &[]).head, &KeySettings::default(), b""),
-        house.clock.now().monotonic + Duration::from_secs(9),
+    fixture.keep("/part", &[("range", "bytes=0-3")], &part);
+    fixture.store.mark_hit_for_miss(
+        &key::key(&Fixture::question("GET", "/marked", &[]).head, &KeySettings::default(), b""),
+        fixture.clock.now().monotonic + Duration::from_secs(9),
     );
     let only = [("cache-control", "only-if-cached")];
     for (method, target, fields, expected) in [
@@ -187,7 +187,7 @@ async fn each_way_that_a_request_can_go_is_told_by_its_own_reason() {
         ("POST", "/fresh", &[], (Verdict::Pass, "method", "larder; fwd=method")),
         ("QUERY", "/fresh", &[], (Verdict::Fetch, "miss", "larder; fwd=miss")),
     ] {
-        let told = house.explain(method, target, fields).await;
+        let told = fixture.explain(method, target, fields).await;
         let (verdict, token, line) = verdict(&told);
         let line = line.replace("ttl=100", "ttl=99");
         assert_eq!((verdict, token, line.as_str()), expected, "{method} {target} {fields:?}");
@@ -197,10 +197,10 @@ async fn each_way_that_a_request_can_go_is_told_by_its_own_reason() {
 
 #[tokio::test]
 async fn a_head_that_is_fetched_with_get_is_told() {
-    let house = House::new();
-    house.keep("/stale", &[], &[("cache-control", "max-age=0"), ("etag", "\"a\"")]);
+    let fixture = Fixture::new();
+    fixture.keep("/stale", &[], &[("cache-control", "max-age=0"), ("etag", "\"a\"")]);
     let says_get = async |target: &str, fields: &[(&str, &str)]| {
-        let told = house.explain("HEAD", target, fields).await;
+        let told = fixture.explain("HEAD", target, fields).await;
         told.decision.reason.sentence.contains("fetched with GET")
     };
     assert!(says_get("/none", &[]).await);
@@ -210,18 +210,18 @@ async fn a_head_that_is_fetched_with_get_is_told() {
 
 #[tokio::test]
 async fn a_coding_that_the_request_does_not_take_is_told() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let gzip = [("cache-control", "max-age=100"), ("content-encoding", "gzip"), ("etag", "\"a\"")];
-    house.keep("/a", &[("accept-encoding", "gzip")], &gzip);
-    let told = house.explain("GET", "/a", &[]).await;
+    fixture.keep("/a", &[("accept-encoding", "gzip")], &gzip);
+    let told = fixture.explain("GET", "/a", &[]).await;
     assert_eq!(verdict(&told).0, Verdict::Fetch);
     assert_eq!(told.decision.reason.section, "RFC 9110 12.5.3");
     assert!(told.decision.conditions.is_empty(), "its tag is not offered: {:?}", told.decision.conditions);
     let [stored] = &told.stored.responses[..] else { panic!("{:?}", told.stored) };
     assert_eq!((stored.selected, stored.content_encoding.as_deref()), (false, Some("gzip")));
     assert_eq!(stored.vary[0].name, "accept-encoding");
-    house.keep("/a", &[], &[("cache-control", "max-age=100")]);
-    let told = house.explain("GET", "/a", &[("accept-encoding", "br, gzip;q=0.1")]).await;
+    fixture.keep("/a", &[], &[("cache-control", "max-age=100")]);
+    let told = fixture.explain("GET", "/a", &[("accept-encoding", "br, gzip;q=0.1")]).await;
     assert_eq!(verdict(&told).0, Verdict::Hit);
     let [chosen, other] = &told.stored.responses[..] else { panic!("{:?}", told.stored) };
     assert_eq!((chosen.content_encoding.as_deref(), other.content_encoding.as_deref()), (Some("gzip"), None));
@@ -229,9 +229,9 @@ async fn a_coding_that_the_request_does_not_take_is_told() {
 
 #[tokio::test]
 async fn stale_responses_are_told_with_their_conditions_and_what_the_origins_failure_would_mean() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let said = [("cache-control", "max-age=10, stale-while-revalidate=5"), ("etag", "\"a\"")];
-    house.keep("/a", &[], &said);
+    fixture.keep("/a", &[], &said);
     let uses = |told: &Explanation| {
         let uses = told.decision.stale_use.iter();
         uses.map(|of| (of.cause.clone(), of.allowed, of.reason.token.clone())).collect::<Vec<_>>()
@@ -244,15 +244,15 @@ async fn stale_responses_are_told_with_their_conditions_and_what_the_origins_fai
         ]
         .map(|(cause, allowed, token)| (cause.to_owned(), allowed, token.to_owned()))
     };
-    let fresh = house.explain("GET", "/a", &[]).await;
+    let fresh = fixture.explain("GET", "/a", &[]).await;
     assert_eq!((fresh.decision.verdict, &uses(&fresh)[..]), (Verdict::Hit, &expected(true)[..]));
-    house.clock.advance(Duration::from_secs(12));
-    let behind = house.explain("GET", "/a", &[]).await;
+    fixture.clock.advance(Duration::from_secs(12));
+    let behind = fixture.explain("GET", "/a", &[]).await;
     assert_eq!(verdict(&behind).0, Verdict::Refresh);
     assert!(behind.cache_status.contains("hit; ttl=-2; detail="), "{}", behind.cache_status);
     assert_eq!(uses(&behind), expected(true));
-    house.clock.advance(Duration::from_secs(5));
-    let stale = house.explain("GET", "/a", &[]).await;
+    fixture.clock.advance(Duration::from_secs(5));
+    let stale = fixture.explain("GET", "/a", &[]).await;
     assert_eq!(verdict(&stale).0, Verdict::Validate);
     assert_eq!(uses(&stale), expected(false));
     let tag = Field { name: "if-none-match".to_owned(), value: "\"a\"".to_owned() };
@@ -274,8 +274,8 @@ fn uses(told: &Explanation) -> Vec<Use<'_>> {
 
 #[tokio::test]
 async fn windows_of_stale_use_are_told_with_who_gives_them() {
-    let house = House::new();
-    let keep = |target, cc| house.keep(target, &[], &[("cache-control", cc), ("etag", "\"a\"")]);
+    let fixture = Fixture::new();
+    let keep = |target, cc| fixture.keep(target, &[], &[("cache-control", cc), ("etag", "\"a\"")]);
     keep("/plain", "max-age=10");
     keep("/own", "max-age=10, stale-while-revalidate=5, stale-if-error=20");
     keep("/fast/none", "max-age=10");
@@ -300,75 +300,75 @@ async fn windows_of_stale_use_are_told_with_who_gives_them() {
         ("/fast/own", &own),
         ("/fast/must", &never),
     ] {
-        let told = house.explain("GET", target, &[]).await;
+        let told = fixture.explain("GET", target, &[]).await;
         assert_eq!(uses(&told), expected, "{target}");
         let expiry = told.removal.iter().find(|of| of.token == "expiry").unwrap();
         let is_behind = expiry.sentence.contains("refreshed behind");
         assert_eq!(is_behind, expected.last().is_some_and(|of| of.0 == "while-revalidate" && of.1));
     }
-    house.clock.advance(Duration::from_secs(13));
-    let told = house.explain("GET", "/fast/none", &[]).await;
+    fixture.clock.advance(Duration::from_secs(13));
+    let told = fixture.explain("GET", "/fast/none", &[]).await;
     assert_eq!(verdict(&told).1, "stale-while-revalidate");
-    house.clock.advance(Duration::from_secs(2));
-    let told = house.explain("GET", "/fast/none", &[]).await;
+    fixture.clock.advance(Duration::from_secs(2));
+    let told = fixture.explain("GET", "/fast/none", &[]).await;
     assert_eq!(verdict(&told).0, Verdict::Validate);
     let (_, allowed, window) = uses(&told)[2];
     assert_eq!((allowed, window.map(|window| window.0)), (false, Some(4.0)));
-    let left = house.explain("GET", "/plain", &[]).await.stored.responses[0].freshness.left_seconds;
+    let left = fixture.explain("GET", "/plain", &[]).await.stored.responses[0].freshness.left_seconds;
     assert!((-5.9..=-5.0).contains(&left), "{left}");
 }
 
 #[tokio::test]
 async fn jitter_is_told_where_it_shortened_a_lifetime() {
-    let house = House::new();
-    house.keep("/fast", &[], &[("etag", "\"a\"")]);
-    house.keep("/fast/own", &[], &[("cache-control", "max-age=60")]);
-    let told = house.explain("GET", "/fast", &[]).await;
+    let fixture = Fixture::new();
+    fixture.keep("/fast", &[], &[("etag", "\"a\"")]);
+    fixture.keep("/fast/own", &[], &[("cache-control", "max-age=60")]);
+    let told = fixture.explain("GET", "/fast", &[]).await;
     let freshness = &told.stored.responses[0].freshness;
     assert_eq!((freshness.source.token.as_str(), freshness.shortened_from_seconds), ("ttl", Some(60.0)));
     assert!(freshness.lifetime_seconds > 30.0 && freshness.lifetime_seconds < 60.0, "{freshness:?}");
     assert_eq!(freshness.candidates[0].lifetime_seconds, 60.0);
-    let own = house.explain("GET", "/fast/own", &[]).await;
+    let own = fixture.explain("GET", "/fast/own", &[]).await;
     assert_eq!(own.stored.responses[0].freshness.shortened_from_seconds, None);
 }
 
 #[tokio::test]
 async fn a_refresh_ahead_is_told_with_its_beginning() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for target in ["/fast", "/plain"] {
-        house.keep(target, &[], &[("cache-control", "max-age=100"), ("etag", "\"a\"")]);
+        fixture.keep(target, &[], &[("cache-control", "max-age=100"), ("etag", "\"a\"")]);
     }
     let ahead = async |target| {
-        let told = house.explain("GET", target, &[]).await;
+        let told = fixture.explain("GET", target, &[]).await;
         // The clock runs on while this does.
         told.decision.refresh_ahead_seconds.map(f64::ceil)
     };
     // It took 2 s to come: 3 s, and a twentieth of 100 s.
     assert_eq!((ahead("/fast").await, ahead("/plain").await), (Some(92.0), None));
-    house.clock.advance(Duration::from_secs(91));
+    fixture.clock.advance(Duration::from_secs(91));
     assert_eq!(ahead("/fast").await, Some(1.0));
-    house.clock.advance(Duration::from_secs(8));
+    fixture.clock.advance(Duration::from_secs(8));
     assert_eq!(ahead("/fast").await, Some(0.0));
-    house.clock.advance(Duration::from_secs(1));
+    fixture.clock.advance(Duration::from_secs(1));
     assert_eq!(ahead("/fast").await, None);
 }
 
 #[tokio::test]
 async fn the_rules_other_settings_and_the_uses_of_a_url_are_told() {
-    let house = House::new();
-    let told = async |target| house.explain("GET", target, &[]).await;
+    let fixture = Fixture::new();
+    let told = async |target| fixture.explain("GET", target, &[]).await;
     let fast = told("/fast/a").await;
     assert_eq!((fast.route.refresh_ahead, fast.route.collapse_wait_seconds), (true, Some(1.5)));
     assert_eq!((fast.route.min_uses, fast.decision.uses), (3, Some(1)));
     // Explaining does not count.
     assert_eq!(told("/fast/a").await.decision.uses, Some(1));
-    let head = House::question("GET", "/fast/a", &[]).head;
-    house.worker.proxy.uses.count(key::key(&head, &KeySettings::default(), b"").hash());
+    let head = Fixture::question("GET", "/fast/a", &[]).head;
+    fixture.worker.proxy.uses.count(key::key(&head, &KeySettings::default(), b"").hash());
     assert_eq!(told("/fast/a").await.decision.uses, Some(2));
-    house.keep("/fast/a", &[], &[("cache-control", "max-age=9")]);
+    fixture.keep("/fast/a", &[], &[("cache-control", "max-age=9")]);
     assert_eq!(told("/fast/a").await.decision.uses, None);
     let part = [("cache-control", "max-age=9"), ("content-range", "bytes 0-3/9"), ("etag", "\"p\"")];
-    house.keep("/fast/part", &[("range", "bytes=0-3")], &part);
+    fixture.keep("/fast/part", &[("range", "bytes=0-3")], &part);
     let completed = told("/fast/part").await.decision;
     assert_eq!((completed.verdict, completed.uses), (Verdict::Complete, None));
     let plain = told("/plain").await;
@@ -378,23 +378,23 @@ async fn the_rules_other_settings_and_the_uses_of_a_url_are_told() {
 
 #[tokio::test]
 async fn what_the_last_failure_makes_of_a_stale_response_is_told() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for target in ["/a", "/fast/a"] {
-        house.keep(target, &[], &[("cache-control", "max-age=10"), ("etag", "\"a\"")]);
+        fixture.keep(target, &[], &[("cache-control", "max-age=10"), ("etag", "\"a\"")]);
     }
-    house.clock.advance(Duration::from_secs(20));
+    fixture.clock.advance(Duration::from_secs(20));
     for (target, failure, expected) in [
         ("/a", RefreshFailure::Dead, "larder; hit; ttl=-10; detail=stale-origin-down"),
         ("/a", RefreshFailure::Error, "larder; fwd=stale"),
         ("/fast/a", RefreshFailure::Dead, "larder; hit; ttl=-10; detail=stale-origin-down"),
         ("/fast/a", RefreshFailure::Error, "larder; hit; ttl=-10; detail=stale-if-error"),
     ] {
-        assert_eq!(house.explain("GET", target, &[]).await.cache_status, "larder; fwd=stale", "{target}");
-        let head = House::question("GET", target, &[]).head;
+        assert_eq!(fixture.explain("GET", target, &[]).await.cache_status, "larder; fwd=stale", "{target}");
+        let head = Fixture::question("GET", target, &[]).head;
         let key = key::key(&head, &KeySettings::default(), b"");
-        let stored = house.store.responses(&key, house.clock.now().monotonic).0.remove(0);
-        stored.refreshing.failed(house.clock.now().monotonic, failure);
-        let told = house.explain("GET", target, &[]).await;
+        let stored = fixture.store.responses(&key, fixture.clock.now().monotonic).0.remove(0);
+        stored.refreshing.failed(fixture.clock.now().monotonic, failure);
+        let told = fixture.explain("GET", target, &[]).await;
         assert_eq!(told.cache_status, expected, "{target} {failure:?}");
         assert_eq!(told.decision.verdict == Verdict::Refresh, expected.contains("hit"));
         stored.refreshing.recovered();
@@ -403,9 +403,9 @@ async fn what_the_last_failure_makes_of_a_stale_response_is_told() {
 
 #[tokio::test]
 async fn rule_and_key_are_told_part_by_part() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let fields = [("cookie", "lang=de"), ("x-forwarded-for", "192.0.2.1"), ("host", "WWW.example.com")];
-    let told = house.explain("GET", "/keyed/../keyed?b=1&utm_x=2&a", &fields).await;
+    let told = fixture.explain("GET", "/keyed/../keyed?b=1&utm_x=2&a", &fields).await;
     assert_eq!(told.request.dropped_fields, ["x-forwarded-for"]);
     assert_eq!(told.request.url, "http://www.example.com/keyed/../keyed?b=1&utm_x=2&a");
     let route = &told.route;
@@ -425,40 +425,40 @@ async fn rule_and_key_are_told_part_by_part() {
         ("field x-a", None),
     ];
     assert_eq!(parts, expected);
-    let none = house.explain("GET", "/other", &[]).await.route;
+    let none = fixture.explain("GET", "/other", &[]).await.route;
     assert_eq!((none.rule, none.passed_over.len(), none.conditions.len()), (None, 3, 0));
 }
 
 #[tokio::test]
 async fn explaining_stores_nothing_and_asks_nobody_when_told_so() {
-    let house = House::new();
-    house.keep("/vary", &[], &[("cache-control", "max-age=100"), ("vary", "x-b")]);
-    let before = house.store.usage().objects;
+    let fixture = Fixture::new();
+    fixture.keep("/vary", &[], &[("cache-control", "max-age=100"), ("vary", "x-b")]);
+    let before = fixture.store.usage().objects;
     for target in ["/vary", "/missing"] {
-        let told = house.explain("GET", target, &[("x-b", "9")]).await;
+        let told = fixture.explain("GET", target, &[("x-b", "9")]).await;
         assert!(told.origin.unwrap().not_asked.is_some());
     }
-    assert_eq!(house.store.usage().objects, before);
-    assert_eq!(house.worker.proxy.gauges().flights, 0);
+    assert_eq!(fixture.store.usage().objects, before);
+    assert_eq!(fixture.worker.proxy.gauges().flights, 0);
 }
 
 #[tokio::test]
 async fn what_is_refused_before_the_cache_is_an_error_with_its_word() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for (url, token) in [("http://other.org/", "unknown-host"), ("http://example.com/../x", "climbing-path")]
     {
         let question = Question::parse("GET", url, [], Bytes::new(), true).unwrap();
-        let error = Arc::clone(&house.worker).explain(question, true).await.unwrap_err();
+        let error = Arc::clone(&fixture.worker).explain(question, true).await.unwrap_err();
         assert_eq!(error.token(), token, "{error}");
     }
 }
 
 #[tokio::test]
 async fn an_explanation_survives_its_way_as_json() {
-    let house = House::new();
-    house.keep("/a", &[], &[("cache-control", "max-age=10"), ("vary", "x-b"), ("cache-groups", "\"g\"")]);
+    let fixture = Fixture::new();
+    fixture.keep("/a", &[], &[("cache-control", "max-age=10"), ("vary", "x-b"), ("cache-groups", "\"g\"")]);
     for (method, target) in [("GET", "/a"), ("GET", "/keyed"), ("POST", "/a")] {
-        let told = house.explain(method, target, &[]).await;
+        let told = fixture.explain(method, target, &[]).await;
         let json = serde_json::to_string(&told).unwrap();
         assert_eq!(serde_json::from_str::<Explanation>(&json).unwrap(), told);
     }

@@ -12,14 +12,14 @@ use super::*;
 use crate::plan::Plan;
 use crate::settings::{FieldEdits, KeySettings, ProxySettings, QueryParts, RuleSettings, SiteSettings};
 
-struct House {
+struct Fixture {
     worker: Arc<Worker>,
     stores: Stores,
     clock: Clock,
     _folder: tempfile::TempDir,
 }
 
-impl House {
+impl Fixture {
     /// Two stores, `memory` and `disk`.
     fn new() -> Self {
         let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
@@ -144,16 +144,16 @@ impl House {
 
 #[tokio::test]
 async fn everything_in_all_stores_is_listed_in_pages_of_any_size() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for number in 0..40 {
-        house.keep(number % 2, &format!("http://example.com/{number}"), None, false, "x");
+        fixture.keep(number % 2, &format!("http://example.com/{number}"), None, false, "x");
     }
-    house.keep(0, "https://example.com/s", Some("lang=de"), true, "x");
-    house.settle();
+    fixture.keep(0, "https://example.com/s", Some("lang=de"), true, "x");
+    fixture.settle();
     for limit in [1, 7, 1000] {
-        assert_eq!(house.list("", limit).await.len(), 41, "{limit}");
+        assert_eq!(fixture.list("", limit).await.len(), 41, "{limit}");
     }
-    let [secure] = &house.list("https://example.com", 9).await[..] else { panic!("not one") };
+    let [secure] = &fixture.list("https://example.com", 9).await[..] else { panic!("not one") };
     assert_eq!(
         (secure.url.as_str(), secure.content_type.as_deref()),
         ("https://example.com/s", Some("text/plain"))
@@ -163,7 +163,7 @@ async fn everything_in_all_stores_is_listed_in_pages_of_any_size() {
     assert!(secure.fields.is_empty() && secure.ttl_seconds > 50);
     let asked = |cursor: &str| Listing { cursor: Some(cursor.to_owned()), limit: 9, ..Listing::default() };
     for cursor in ["", "memory", "none:", "memory:x", "disk:m0"] {
-        let refused = house.worker.objects(house.stores.clone(), asked(cursor)).await;
+        let refused = fixture.worker.objects(fixture.stores.clone(), asked(cursor)).await;
         assert!(matches!(refused, Err(ObjectsError::Cursor(_))), "{cursor}");
     }
 }
@@ -194,7 +194,7 @@ fn a_prefix_is_a_host_or_the_beginning_of_a_url() {
 
 #[tokio::test]
 async fn a_purge_takes_every_form_of_a_url_out_of_every_store() {
-    let house = House::new();
+    let fixture = Fixture::new();
     // Another version of the rule may have keyed the query as it came.
     for (store, url) in [
         (0, "http://example.com/a"),
@@ -202,53 +202,53 @@ async fn a_purge_takes_every_form_of_a_url_out_of_every_store() {
         (0, "http://example.com/a?utm_x=1"),
         (1, "http://example.com/b"),
     ] {
-        house.keep(store, url, None, false, "x");
+        fixture.keep(store, url, None, false, "x");
     }
-    house.keep(0, "http://example.com/a", Some("lang=fr"), false, "x");
-    let told = house.worker.object(house.stores.clone(), "http://example.com/a?utm_x=1").await.unwrap();
+    fixture.keep(0, "http://example.com/a", Some("lang=fr"), false, "x");
+    let told = fixture.worker.object(fixture.stores.clone(), "http://example.com/a?utm_x=1").await.unwrap();
     assert_eq!(told.responses.len(), 3, "{told:?}");
     assert!(told.responses.iter().all(|response| !response.fields.is_empty()));
-    let purged = house.worker.purge("http://example.com/a?utm_x=1#top").await.unwrap();
+    let purged = fixture.worker.purge("http://example.com/a?utm_x=1#top").await.unwrap();
     assert_eq!(purged.removed, 4);
-    assert_eq!(house.list("", 9).await.len(), 1);
-    let gone = house.worker.object(house.stores.clone(), "http://example.com/a").await;
+    assert_eq!(fixture.list("", 9).await.len(), 1);
+    let gone = fixture.worker.object(fixture.stores.clone(), "http://example.com/a").await;
     assert!(matches!(gone, Err(ObjectsError::NotStored(_))));
-    assert_eq!(house.worker.purge("http://unknown.example/a").await.unwrap().removed, 0);
+    assert_eq!(fixture.worker.purge("http://unknown.example/a").await.unwrap().removed, 0);
     for url in ["", "/a", "example.com/a", "ftp://example.com/", "http://a b/"] {
-        assert!(matches!(house.worker.purge(url).await, Err(ObjectsError::Url(_))), "{url}");
+        assert!(matches!(fixture.worker.purge(url).await, Err(ObjectsError::Url(_))), "{url}");
     }
 }
 
 #[tokio::test]
 async fn a_purge_by_the_admin_address_counts_beside_the_workers() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let kind = InvalidationKind::Purge;
     // A worker counts on its own thread, and no other thread may write where it does.
-    std::thread::scope(|scope| scope.spawn(|| house.worker.metrics.invalidated(&kind)).join().unwrap());
-    house.worker.purge("http://example.com/a").await.unwrap();
-    let counted = house.worker.proxy.metrics.snapshot().invalidations;
+    std::thread::scope(|scope| scope.spawn(|| fixture.worker.metrics.invalidated(&kind)).join().unwrap());
+    fixture.worker.purge("http://example.com/a").await.unwrap();
+    let counted = fixture.worker.proxy.metrics.snapshot().invalidations;
     let purges = counted.iter().find(|count| count.token == kind.token());
     assert_eq!(purges.map(|count| count.count), Some(2), "{counted:?}");
 }
 
 #[tokio::test]
 async fn a_purge_that_a_disk_does_not_confirm_fails_and_says_that_it_has_gone_all_the_same() {
-    let house = House::new();
-    house.keep(0, "http://example.com/a", None, false, "x");
-    house.stores[1].1.disks().unwrap().close();
-    let failed = house.worker.purge("http://example.com/a").await;
+    let fixture = Fixture::new();
+    fixture.keep(0, "http://example.com/a", None, false, "x");
+    fixture.stores[1].1.disks().unwrap().close();
+    let failed = fixture.worker.purge("http://example.com/a").await;
     assert!(matches!(failed, Err(ObjectsError::NotDurable { gone: 1, why: Some(_) })), "{failed:?}");
-    assert!(house.list("", 9).await.is_empty());
+    assert!(fixture.list("", 9).await.is_empty());
 }
 
 #[tokio::test]
 async fn a_body_is_chosen_by_its_number_and_the_newest_is_the_first() {
-    let house = House::new();
-    house.keep(0, "http://example.com/a", None, false, "old");
-    house.clock.advance(Duration::from_secs(1));
-    house.keep(1, "http://example.com/a", None, true, "new");
+    let fixture = Fixture::new();
+    fixture.keep(0, "http://example.com/a", None, false, "old");
+    fixture.clock.advance(Duration::from_secs(1));
+    fixture.keep(1, "http://example.com/a", None, true, "new");
     let body = async |number| {
-        let body = house.worker.body(house.stores.clone(), "http://example.com/a", number).await;
+        let body = fixture.worker.body(fixture.stores.clone(), "http://example.com/a", number).await;
         body.map(|body| match body {
             Body::Pieces { owner, .. } => String::from_utf8(owner.pieces().concat()).unwrap(),
             other => panic!("{other:?}"),

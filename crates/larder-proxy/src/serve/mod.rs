@@ -1,6 +1,6 @@
-//! A client's exchange, from door to door: where the way of a request branches between the rooms.
+//! A client's exchange, from request to response: where the way of a request branches between the steps.
 //!
-//! In: a request. Out: the response. Each step below is a room's; what is decided here is only which comes next:
+//! In: a request. Out: the response. Each step below has a module of its own; what is decided here is only which comes next:
 //! route and rule, static files, then [`cached`] or [`pass`], and [`reply`] for what is said. Of requests with content only
 //! QUERY may be answered from what is stored; its content is read first ([`content`]), for it belongs to the key. The future is dropped when
 //! the client leaves: nothing it waits for depends on it, since a fetch is a task of its own ([`crate::forward`]); only

@@ -29,13 +29,13 @@ const BODY_BYTES: usize = (3 << 20) + 17;
 /// What a body that is written while it arrives takes of memory.
 const ROOM_BYTES: u64 = 1 << 20;
 
-struct House {
+struct Fixture {
     store: Arc<Store>,
     clock: Clock,
     folder: TempDir,
 }
 
-fn house() -> House {
+fn fixture() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let settings =
         FilesSettings { max_object: MAX_OBJECT, ..FilesSettings::new(folder.path().join("html"), 64 << 20) };
@@ -43,7 +43,7 @@ fn house() -> House {
     wait(|| files.usage().is_counted);
     let memory = MemoryStoreSettings { memory: MEMORY_BYTES, max_object: MEMORY_BYTES / 4 };
     let clock = Clock::default();
-    House { store: Store::of_files(&memory, files), clock, folder }
+    Fixture { store: Store::of_files(&memory, files), clock, folder }
 }
 
 #[track_caller]
@@ -72,7 +72,7 @@ fn key() -> CacheKey {
     key
 }
 
-impl House {
+impl Fixture {
     fn path(&self) -> PathBuf {
         self.folder.path().join("html/h/large.bin")
     }
@@ -152,42 +152,42 @@ const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 #[tokio::test]
 async fn a_body_beyond_what_memory_takes_becomes_a_file_and_readers_follow_it() {
     for declared in [Some(BODY_BYTES as u64), None] {
-        let house = house();
-        let (head, content) = (house.head(&[FRESH]), content());
-        let growing = house.begin(&head, declared).unwrap();
+        let fixture = fixture();
+        let (head, content) = (fixture.head(&[FRESH]), content());
+        let growing = fixture.begin(&head, declared).unwrap();
         let slow = growing.reader(None).unwrap();
         for piece in sent(&content) {
             growing.push(piece).await.unwrap();
             assert!(growing.is_keeping());
-            let counted = house.store.usage().bytes;
+            let counted = fixture.store.usage().bytes;
             assert!(counted <= ROOM_BYTES, "{counted} bytes counted");
-            assert!(!house.path().exists(), "it has its name before it is whole");
+            assert!(!fixture.path().exists(), "it has its name before it is whole");
         }
         let late = growing.reader(Some(300_000..2_000_000)).unwrap();
-        assert!(house.end(&growing, &head).await);
+        assert!(fixture.end(&growing, &head).await);
         let after = growing.reader(None).unwrap();
         drop(growing);
         assert!(rest(slow).await.unwrap() == content);
         assert!(rest(late).await.unwrap() == content.slice(300_000..2_000_000));
-        wait(|| house.path().exists());
+        wait(|| fixture.path().exists());
         assert!(rest(after).await.unwrap() == content);
-        assert!(std::fs::read(house.path()).unwrap() == content);
-        wait(|| house.store.usage().bytes == 0);
-        assert_eq!(house.temporary(), 0);
+        assert!(std::fs::read(fixture.path()).unwrap() == content);
+        wait(|| fixture.store.usage().bytes == 0);
+        assert_eq!(fixture.temporary(), 0);
     }
 }
 
 #[tokio::test]
 async fn what_is_stored_and_has_no_name_yet_can_be_read_and_is_not_there_twice() {
-    let house = house();
-    let (head, content) = (house.head(&[FRESH]), content());
-    let growing = house.begin(&head, None).unwrap();
+    let fixture = fixture();
+    let (head, content) = (fixture.head(&[FRESH]), content());
+    let growing = fixture.begin(&head, None).unwrap();
     for piece in sent(&content) {
         growing.push(piece).await.unwrap();
     }
-    assert!(house.end(&growing, &head).await);
+    assert!(fixture.end(&growing, &head).await);
     drop(growing);
-    let (there, _) = house.store.responses(&key(), Duration::ZERO);
+    let (there, _) = fixture.store.responses(&key(), Duration::ZERO);
     // Its file may have its name already.
     if let Some(stored) = there.first() {
         let body = stored.body.content(5..BODY_BYTES as u64).unwrap();
@@ -195,18 +195,18 @@ async fn what_is_stored_and_has_no_name_yet_can_be_read_and_is_not_there_twice()
         assert_eq!(length, Some(BODY_BYTES as u64 - 5));
         assert!(stream.collect().await.unwrap().to_bytes() == content.slice(5..));
     }
-    wait(|| house.store.responses(&key(), Duration::ZERO).0.is_empty());
-    assert_eq!(house.filed().unwrap().body.length(), BODY_BYTES as u64);
-    assert_eq!(house.files().usage().stored, 1);
+    wait(|| fixture.store.responses(&key(), Duration::ZERO).0.is_empty());
+    assert_eq!(fixture.filed().unwrap().body.length(), BODY_BYTES as u64);
+    assert_eq!(fixture.files().usage().stored, 1);
 }
 
 #[tokio::test]
 async fn a_body_that_ends_early_leaves_nothing() {
     for declared in [Some(BODY_BYTES as u64), None] {
-        let house = house();
-        let before = house.files().usage().bytes;
-        let (head, content) = (house.head(&[FRESH]), content());
-        let growing = house.begin(&head, declared).unwrap();
+        let fixture = fixture();
+        let before = fixture.files().usage().bytes;
+        let (head, content) = (fixture.head(&[FRESH]), content());
+        let growing = fixture.begin(&head, declared).unwrap();
         let reader = growing.reader(None).unwrap();
         for piece in sent(&content).into_iter().take(50) {
             growing.push(piece).await.unwrap();
@@ -214,18 +214,18 @@ async fn a_body_that_ends_early_leaves_nothing() {
         growing.abort(BodyError::Cut);
         assert_eq!(rest(reader).await.unwrap_err(), BodyError::Cut);
         drop(growing);
-        wait(|| house.temporary() == 0);
-        wait(|| house.files().usage().bytes == before && house.store.usage().bytes == 0);
-        assert!(!house.path().exists());
+        wait(|| fixture.temporary() == 0);
+        wait(|| fixture.files().usage().bytes == before && fixture.store.usage().bytes == 0);
+        assert!(!fixture.path().exists());
     }
 }
 
 #[tokio::test]
 async fn a_body_beyond_max_object_passes_and_leaves_nothing() {
-    let house = house();
-    let head = house.head(&[FRESH]);
-    assert!(house.begin(&head, Some(MAX_OBJECT + 1)).is_none());
-    let growing = house.begin(&head, None).unwrap();
+    let fixture = fixture();
+    let head = fixture.head(&[FRESH]);
+    assert!(fixture.begin(&head, Some(MAX_OBJECT + 1)).is_none());
+    let growing = fixture.begin(&head, None).unwrap();
     let reader = growing.reader(None).unwrap();
     let reading = tokio::spawn(rest(reader));
     let piece = Bytes::from(vec![7; 100_000]);
@@ -233,87 +233,87 @@ async fn a_body_beyond_max_object_passes_and_leaves_nothing() {
     for _ in 0..pieces {
         growing.push(piece.clone()).await.unwrap();
         // So that the queue of the files never is why.
-        assert!(house.files().flush());
+        assert!(fixture.files().flush());
     }
     assert!(!growing.is_keeping());
-    assert!(!house.end(&growing, &head).await);
+    assert!(!fixture.end(&growing, &head).await);
     assert_eq!(reading.await.unwrap().unwrap().len() as u64, pieces * 100_000);
     drop(growing);
-    wait(|| house.temporary() == 0);
-    assert!(!house.path().exists());
+    wait(|| fixture.temporary() == 0);
+    assert!(!fixture.path().exists());
 }
 
 #[tokio::test]
 async fn what_no_file_can_stand_for_is_bounded_by_memory() {
-    let house = house();
-    let head = house.head(&[FRESH, ("vary", "accept-language")]);
-    assert!(house.begin(&head, Some(BODY_BYTES as u64)).is_none());
-    assert!(house.begin(&head, Some(MEMORY_BYTES / 4)).is_some());
+    let fixture = fixture();
+    let head = fixture.head(&[FRESH, ("vary", "accept-language")]);
+    assert!(fixture.begin(&head, Some(BODY_BYTES as u64)).is_none());
+    assert!(fixture.begin(&head, Some(MEMORY_BYTES / 4)).is_some());
 }
 
 #[tokio::test]
 async fn where_files_take_nothing_a_body_passes_or_stays_in_memory() {
-    let house = house();
-    let head = house.head(&[FRESH]);
-    house.files().close();
+    let fixture = fixture();
+    let head = fixture.head(&[FRESH]);
+    fixture.files().close();
     let content = content();
-    let growing = house.begin(&head, Some(BODY_BYTES as u64)).unwrap();
+    let growing = fixture.begin(&head, Some(BODY_BYTES as u64)).unwrap();
     let reading = tokio::spawn(rest(growing.reader(None).unwrap()));
     for piece in sent(&content) {
         growing.push(piece).await.unwrap();
     }
-    assert!(!house.end(&growing, &head).await);
+    assert!(!fixture.end(&growing, &head).await);
     assert!(reading.await.unwrap().unwrap() == content);
 }
 
 #[tokio::test]
 async fn a_validation_keeps_the_file_and_memory_keeps_nothing() {
     for length in [1000, BODY_BYTES] {
-        let house = house();
+        let fixture = fixture();
         let content = content().slice(..length);
-        let head = house.head(&[FRESH, ("etag", "\"1\"")]);
-        let growing = house.begin(&head, Some(length as u64)).unwrap();
+        let head = fixture.head(&[FRESH, ("etag", "\"1\"")]);
+        let growing = fixture.begin(&head, Some(length as u64)).unwrap();
         for piece in sent(&content) {
             growing.push(piece).await.unwrap();
         }
-        assert!(house.end(&growing, &head).await);
-        wait(|| house.path().exists() && house.store.usage().objects == 0);
+        assert!(fixture.end(&growing, &head).await);
+        wait(|| fixture.path().exists() && fixture.store.usage().objects == 0);
         let status = || {
-            let found = std::fs::metadata(house.path()).unwrap();
+            let found = std::fs::metadata(fixture.path()).unwrap();
             (found.ino(), found.mtime(), found.mtime_nsec())
         };
         let before = status();
-        let old = house.filed().unwrap();
-        let newer = house.head(&[("cache-control", "max-age=600"), ("etag", "\"1\""), ("x-newer", "1")]);
-        let room = house.store.reserve(StoredResponse::overhead_bytes(&newer, &key())).unwrap();
+        let old = fixture.filed().unwrap();
+        let newer = fixture.head(&[("cache-control", "max-age=600"), ("etag", "\"1\""), ("x-newer", "1")]);
+        let room = fixture.store.reserve(StoredResponse::overhead_bytes(&newer, &key())).unwrap();
         let new = StoredResponse::new(newer, Arc::clone(&old.body), 2, room);
-        assert!(house.store.replace(&key(), &old, Arc::new(new), || true));
-        wait(|| house.store.usage().objects == 0);
-        assert!(house.files().flush());
+        assert!(fixture.store.replace(&key(), &old, Arc::new(new), || true));
+        wait(|| fixture.store.usage().objects == 0);
+        assert!(fixture.files().flush());
         assert_eq!(status(), before);
-        let found = house.filed().unwrap();
+        let found = fixture.filed().unwrap();
         assert_eq!(found.head.fields.map.get("x-newer").unwrap(), "1");
-        assert!(std::fs::read(house.path()).unwrap() == content);
-        assert_eq!((house.files().usage().stored, house.files().usage().renewed), (1, 1));
+        assert!(std::fs::read(fixture.path()).unwrap() == content);
+        assert_eq!((fixture.files().usage().stored, fixture.files().usage().renewed), (1, 1));
     }
 }
 
 #[tokio::test]
 async fn what_becomes_no_file_any_more_goes_from_there() {
-    let house = house();
+    let fixture = fixture();
     let content = content();
-    let head = house.head(&[FRESH]);
-    let growing = house.begin(&head, None).unwrap();
+    let head = fixture.head(&[FRESH]);
+    let growing = fixture.begin(&head, None).unwrap();
     for piece in sent(&content) {
         growing.push(piece).await.unwrap();
     }
-    assert!(house.end(&growing, &head).await);
-    wait(|| house.path().exists() && house.store.usage().objects == 0);
-    let old = house.filed().unwrap();
-    let varying = house.head(&[FRESH, ("vary", "accept-language")]);
-    let room = house.store.reserve(StoredResponse::overhead_bytes(&varying, &key())).unwrap();
+    assert!(fixture.end(&growing, &head).await);
+    wait(|| fixture.path().exists() && fixture.store.usage().objects == 0);
+    let old = fixture.filed().unwrap();
+    let varying = fixture.head(&[FRESH, ("vary", "accept-language")]);
+    let room = fixture.store.reserve(StoredResponse::overhead_bytes(&varying, &key())).unwrap();
     let new = StoredResponse::new(varying, Arc::clone(&old.body), 2, room);
-    house.store.replace(&key(), &old, Arc::new(new), || true);
-    wait(|| !house.path().exists());
-    assert_eq!(house.store.usage().objects, 0, "memory would hold the file open");
+    fixture.store.replace(&key(), &old, Arc::new(new), || true);
+    wait(|| !fixture.path().exists());
+    assert_eq!(fixture.store.usage().objects, 0, "memory would hold the file open");
 }

@@ -20,21 +20,21 @@ use crate::store::Store;
 const MIB: u64 = 1 << 20;
 const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 16 * MIB, max_object: 4 * MIB };
 
-struct House {
+struct Fixture {
     disks: Arc<Disks>,
     store: Arc<Store>,
     clock: Clock,
     _folders: Folders,
 }
 
-fn house() -> House {
+fn fixture() -> Fixture {
     let folders = Folders::new();
     let disks = folders.disks(Layout::Single, &[128]);
     let store = Store::new(&MEMORY, Some(Arc::clone(&disks)));
-    House { disks, store, clock: Clock::default(), _folders: folders }
+    Fixture { disks, store, clock: Clock::default(), _folders: folders }
 }
 
-impl House {
+impl Fixture {
     /// Writes a body of as many mebibytes to the disk, and forgets what memory has of it.
     fn keep(&self, path: &str, mebibytes: u64) {
         let length = mebibytes * MIB;
@@ -84,142 +84,142 @@ impl House {
 
 #[tokio::test]
 async fn what_is_read_again_soon_is_in_memory_from_then_on() {
-    let house = house();
-    house.keep("/a", 2);
-    assert!(!house.read("/a").await);
-    assert!(!house.there(&key("/a")).unwrap().body.is_in_memory(), "once is not enough");
-    assert!(!house.read("/a").await);
-    let written = house.disks.usage().0[0].1.written_bytes;
-    assert!(house.read("/a").await && house.store.usage().promoted == 1);
+    let fixture = fixture();
+    fixture.keep("/a", 2);
+    assert!(!fixture.read("/a").await);
+    assert!(!fixture.there(&key("/a")).unwrap().body.is_in_memory(), "once is not enough");
+    assert!(!fixture.read("/a").await);
+    let written = fixture.disks.usage().0[0].1.written_bytes;
+    assert!(fixture.read("/a").await && fixture.store.usage().promoted == 1);
     // A 304 keeps it where it is, and writes a record only.
-    let old = house.there(&key("/a")).unwrap();
-    let room = house.store.reserve(2000).unwrap();
+    let old = fixture.there(&key("/a")).unwrap();
+    let room = fixture.store.reserve(2000).unwrap();
     let new = StoredResponse::new(Arc::clone(&old.head), Arc::clone(&old.body), 0, room);
-    assert!(house.store.replace(&key("/a"), &old, Arc::new(new), || true));
+    assert!(fixture.store.replace(&key("/a"), &old, Arc::new(new), || true));
     drop(old);
-    while house.disks.usage().0[0].1.queued_objects > 0 {
+    while fixture.disks.usage().0[0].1.queued_objects > 0 {
         std::thread::yield_now();
     }
-    assert!(house.read("/a").await && house.disks.usage().0[0].1.written_bytes < written + 4096);
-    house.store.invalidate(&key("/a"), 1);
-    assert_eq!(house.store.usage().bytes, 0);
+    assert!(fixture.read("/a").await && fixture.disks.usage().0[0].1.written_bytes < written + 4096);
+    fixture.store.invalidate(&key("/a"), 1);
+    assert_eq!(fixture.store.usage().bytes, 0);
 }
 
 #[tokio::test]
 async fn more_than_fits_is_not_promoted_however_often_it_is_read() {
-    let house = house();
+    let fixture = fixture();
     // Each of them once more only after nine others.
     for number in 0..10 {
-        house.keep(&format!("/{number}"), 1);
+        fixture.keep(&format!("/{number}"), 1);
     }
     for _ in 0..4 {
         for number in 0..10 {
-            assert!(!house.read(&format!("/{number}")).await);
+            assert!(!fixture.read(&format!("/{number}")).await);
         }
     }
-    assert_eq!((house.store.usage().promoted, house.store.usage().evicted_for_room), (0, 0));
+    assert_eq!((fixture.store.usage().promoted, fixture.store.usage().evicted_for_room), (0, 0));
     // A few of them more often are.
     for _ in 0..3 {
         for number in 0..3 {
-            house.read(&format!("/{number}")).await;
+            fixture.read(&format!("/{number}")).await;
         }
     }
-    assert_eq!(house.store.usage().promoted, 3);
+    assert_eq!(fixture.store.usage().promoted, 3);
 }
 
 #[tokio::test]
 async fn neither_ranges_nor_what_is_too_large_for_memory_are_promoted() {
-    let house = house();
-    house.keep("/a", 2);
-    house.keep("/large", 5);
+    let fixture = fixture();
+    fixture.keep("/a", 2);
+    fixture.keep("/large", 5);
     for _ in 0..4 {
-        let stored = house.find(&key("/a")).await;
+        let stored = fixture.find(&key("/a")).await;
         for range in [0..2 * MIB - 1, 1..2 * MIB] {
             let Some(Body::Stream { stream, .. }) = stored.body.content(range) else { panic!("in memory") };
             stream.collect().await.unwrap();
         }
-        assert!(!house.read("/large").await);
+        assert!(!fixture.read("/large").await);
     }
-    let promotions = house.store.memory().promotions();
-    assert_eq!((house.store.usage().promoted, promotions.read_bytes.load(Ordering::Relaxed)), (0, 0));
+    let promotions = fixture.store.memory().promotions();
+    assert_eq!((fixture.store.usage().promoted, promotions.read_bytes.load(Ordering::Relaxed)), (0, 0));
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_takes_the_promotion_with_it() {
-    let house = house();
-    house.keep("/a", 2);
-    house.read("/a").await;
-    let before = house.store.usage().bytes;
-    let stored = house.find(&key("/a")).await;
+    let fixture = fixture();
+    fixture.keep("/a", 2);
+    fixture.read("/a").await;
+    let before = fixture.store.usage().bytes;
+    let stored = fixture.find(&key("/a")).await;
     {
         let Some(Body::Stream { mut stream, .. }) = stored.body.content(0..2 * MIB) else {
             panic!("in memory")
         };
         assert!(stream.frame().await.unwrap().is_ok());
-        assert!(house.store.usage().bytes > before + 2 * MIB, "room is reserved first");
+        assert!(fixture.store.usage().bytes > before + 2 * MIB, "room is reserved first");
         // Another who reads meanwhile just reads.
-        assert!(!house.read("/a").await);
-        assert_eq!(house.store.usage().promoted, 0);
+        assert!(!fixture.read("/a").await);
+        assert_eq!(fixture.store.usage().promoted, 0);
     }
-    assert_eq!(house.store.usage().bytes, before);
-    assert_eq!(house.store.memory().promotions().under_way_bytes.load(Ordering::Relaxed), 0);
-    house.read("/a").await;
-    assert_eq!(house.store.usage().promoted, 1, "the next one who reads all of it");
+    assert_eq!(fixture.store.usage().bytes, before);
+    assert_eq!(fixture.store.memory().promotions().under_way_bytes.load(Ordering::Relaxed), 0);
+    fixture.read("/a").await;
+    assert_eq!(fixture.store.usage().promoted, 1, "the next one who reads all of it");
 }
 
 #[tokio::test]
 async fn what_is_invalidated_while_it_is_read_stays_away() {
-    let house = house();
-    house.keep("/a", 2);
-    house.read("/a").await;
-    let stored = house.find(&key("/a")).await;
+    let fixture = fixture();
+    fixture.keep("/a", 2);
+    fixture.read("/a").await;
+    let stored = fixture.find(&key("/a")).await;
     let Some(Body::Stream { mut stream, .. }) = stored.body.content(0..2 * MIB) else { panic!("in memory") };
     assert!(stream.frame().await.unwrap().is_ok());
-    house.store.invalidate(&key("/a"), 7);
+    fixture.store.invalidate(&key("/a"), 7);
     assert_eq!(stream.collect().await.unwrap().to_bytes().len() as u64, 2 * MIB - 256 * 1024);
     drop(stored);
-    assert!(house.there(&key("/a")).is_none());
-    assert_eq!((house.store.usage().promoted, house.store.usage().bytes), (0, 0));
+    assert!(fixture.there(&key("/a")).is_none());
+    assert_eq!((fixture.store.usage().promoted, fixture.store.usage().bytes), (0, 0));
 }
 
 #[tokio::test]
 async fn many_slow_clients_hold_an_eighth_of_the_store() {
-    let house = house();
+    let fixture = fixture();
     let mut streams = Vec::new();
     for number in 0..6 {
-        house.keep(&format!("/{number}"), 1);
+        fixture.keep(&format!("/{number}"), 1);
     }
     for _ in 0..2 {
         for number in 0..6 {
-            let stored = house.find(&key(&format!("/{number}"))).await;
+            let stored = fixture.find(&key(&format!("/{number}"))).await;
             let Some(Body::Stream { stream, .. }) = stored.body.content(0..MIB) else { panic!("in memory") };
             streams.push(stream);
         }
     }
     let mut nobody = Context::from_waker(Waker::noop());
     streams.iter_mut().for_each(|stream| drop(stream.as_mut().poll_frame(&mut nobody)));
-    assert_eq!(house.store.memory().promotions().under_way_bytes.load(Ordering::Relaxed), 2 * MIB);
-    assert!(house.store.usage().bytes < 3 * MIB, "{:?}", house.store.usage());
+    assert_eq!(fixture.store.memory().promotions().under_way_bytes.load(Ordering::Relaxed), 2 * MIB);
+    assert!(fixture.store.usage().bytes < 3 * MIB, "{:?}", fixture.store.usage());
 }
 
 #[tokio::test]
 async fn who_holds_it_from_before_still_renews_it_or_takes_it_out() {
     for renews in [true, false] {
-        let house = house();
-        house.keep("/a", 2);
-        house.read("/a").await;
-        let before = house.find(&key("/a")).await;
-        house.read("/a").await;
-        assert!(!before.body.is_in_memory() && house.there(&key("/a")).unwrap().body.is_in_memory());
+        let fixture = fixture();
+        fixture.keep("/a", 2);
+        fixture.read("/a").await;
+        let before = fixture.find(&key("/a")).await;
+        fixture.read("/a").await;
+        assert!(!before.body.is_in_memory() && fixture.there(&key("/a")).unwrap().body.is_in_memory());
         if renews {
-            let room = house.store.reserve(2000).unwrap();
+            let room = fixture.store.reserve(2000).unwrap();
             let head = head(&request(&[]), None);
             let new = StoredResponse::new(Arc::clone(&head), Arc::clone(&before.body), 0, room);
-            assert!(house.store.replace(&key("/a"), &before, Arc::new(new), || true));
-            assert!(Arc::ptr_eq(&house.there(&key("/a")).unwrap().head, &head));
+            assert!(fixture.store.replace(&key("/a"), &before, Arc::new(new), || true));
+            assert!(Arc::ptr_eq(&fixture.there(&key("/a")).unwrap().head, &head));
         } else {
-            house.store.remove(&key("/a"), &before);
-            assert!(house.there(&key("/a")).is_none() && !house.store.may_recall(&key("/a")));
+            fixture.store.remove(&key("/a"), &before);
+            assert!(fixture.there(&key("/a")).is_none() && !fixture.store.may_recall(&key("/a")));
         }
     }
 }

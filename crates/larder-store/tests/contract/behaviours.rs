@@ -5,88 +5,88 @@
 
 use larder_store::{Lookup, StreamingBody};
 
-use crate::house::{House, KINDS, Kind, Page, Sizes, key};
+use crate::fixture::{Fixture, KINDS, Kind, Page, Sizes, key};
 
 /// What lies inside a record, what is one piece, and what is several.
 pub(crate) const LENGTHS: [usize; 7] = [0, 1, 134, 20_000, 256 * 1024, 256 * 1024 + 1, 1_000_000];
 
 /// Runs a behaviour on each kind of store.
-pub(crate) fn everywhere(behaviour: impl AsyncFn(&mut House)) {
+pub(crate) fn everywhere(behaviour: impl AsyncFn(&mut Fixture)) {
     everywhere_of(Sizes::default(), behaviour);
 }
 
-pub(crate) fn everywhere_of(sizes: Sizes, behaviour: impl AsyncFn(&mut House)) {
+pub(crate) fn everywhere_of(sizes: Sizes, behaviour: impl AsyncFn(&mut Fixture)) {
     for kind in KINDS {
         println!("{kind:?}");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let mut house = House::new(kind, sizes);
-        runtime.block_on(behaviour(&mut house));
-        house.check_caps();
+        let mut fixture = Fixture::new(kind, sizes);
+        runtime.block_on(behaviour(&mut fixture));
+        fixture.check_caps();
     }
 }
 
 /// `page` is found as it is.
-pub(crate) async fn finds(house: &House, page: &Page) {
-    let found = house.find(&page.key(), page.flavour).await;
-    let found = found.unwrap_or_else(|| panic!("{:?} has no {page:?}", house.kind));
-    assert_eq!(found.version, page.version.0, "{:?}: {page:?}", house.kind);
-    assert!(found.body == Some(page.body()), "{:?}: another body of {page:?}", house.kind);
+pub(crate) async fn finds(fixture: &Fixture, page: &Page) {
+    let found = fixture.find(&page.key(), page.flavour).await;
+    let found = found.unwrap_or_else(|| panic!("{:?} has no {page:?}", fixture.kind));
+    assert_eq!(found.version, page.version.0, "{:?}: {page:?}", fixture.kind);
+    assert!(found.body == Some(page.body()), "{:?}: another body of {page:?}", fixture.kind);
 }
 
-pub(crate) async fn lacks(house: &House, path: &str) {
-    let found = house.find(&key(path), None).await;
-    assert!(found.is_none(), "{:?} has {path}: {found:?}", house.kind);
+pub(crate) async fn lacks(fixture: &Fixture, path: &str) {
+    let found = fixture.find(&key(path), None).await;
+    assert!(found.is_none(), "{:?} has {path}: {found:?}", fixture.kind);
 }
 
 #[test]
 fn what_was_stored_is_found_under_its_key_only() {
-    everywhere(async |house| {
+    everywhere(async |fixture| {
         for (number, length) in LENGTHS.into_iter().enumerate() {
             let page = Page::new(&format!("/{number}"), 1, length);
-            assert!(house.put(&page, 0).await);
-            finds(house, &page).await;
-            house.settle();
-            finds(house, &page).await;
-            house.empty_memory();
-            finds(house, &page).await;
+            assert!(fixture.put(&page, 0).await);
+            finds(fixture, &page).await;
+            fixture.settle();
+            finds(fixture, &page).await;
+            fixture.empty_memory();
+            finds(fixture, &page).await;
         }
-        lacks(house, "/none").await;
+        lacks(fixture, "/none").await;
         let mut https = larder_store::CacheKey::new("example.com", "/1");
         https.push_part(b"https");
-        assert!(house.find(&https, None).await.is_none());
+        assert!(fixture.find(&https, None).await.is_none());
     });
 }
 
 #[test]
 fn a_length_that_nobody_told_changes_nothing() {
-    everywhere(async |house| {
+    everywhere(async |fixture| {
         for (number, length) in LENGTHS.into_iter().enumerate() {
             let page = Page { is_declared: false, ..Page::new(&format!("/{number}"), 1, length) };
-            assert!(house.put(&page, 0).await, "{:?} {length}", house.kind);
-            house.settle();
-            house.empty_memory();
-            finds(house, &page).await;
+            assert!(fixture.put(&page, 0).await, "{:?} {length}", fixture.kind);
+            fixture.settle();
+            fixture.empty_memory();
+            finds(fixture, &page).await;
         }
     });
 }
 
 #[test]
 fn what_is_stored_again_takes_the_place_of_what_was() {
-    everywhere(async |house| {
+    everywhere(async |fixture| {
         for (before, after) in [(134, 20_000), (20_000, 1_000_000), (1_000_000, 134), (600_000, 600_000)] {
             for version in [1, 2] {
                 let length = if version == 1 { before } else { after };
-                assert!(house.put(&Page::new("/a", version, length), 0).await);
+                assert!(fixture.put(&Page::new("/a", version, length), 0).await);
             }
             let newer = Page::new("/a", 2, after);
-            finds(house, &newer).await;
-            house.settle();
-            house.empty_memory();
-            finds(house, &newer).await;
-            if let Some(usage) = house.store.disks_usage() {
+            finds(fixture, &newer).await;
+            fixture.settle();
+            fixture.empty_memory();
+            finds(fixture, &newer).await;
+            if let Some(usage) = fixture.store.disks_usage() {
                 let copies =
-                    if matches!(house.kind, Kind::Disks(larder_store::Layout::Mirror, _)) { 2 } else { 1 };
-                assert_eq!(usage.objects(), copies, "{:?}", house.kind);
+                    if matches!(fixture.kind, Kind::Disks(larder_store::Layout::Mirror, _)) { 2 } else { 1 };
+                assert_eq!(usage.objects(), copies, "{:?}", fixture.kind);
             }
         }
     });
@@ -94,26 +94,26 @@ fn what_is_stored_again_takes_the_place_of_what_was() {
 
 #[test]
 fn a_304_changes_the_fields_and_keeps_the_body() {
-    everywhere(async |house| {
+    everywhere(async |fixture| {
         for (number, length) in LENGTHS.into_iter().enumerate() {
             let old = Page::new(&format!("/{number}"), 1, length);
-            assert!(house.put(&old, 0).await);
+            assert!(fixture.put(&old, 0).await);
             // Once while it may be on its way to the disks, once when it is there.
             for version in [2, 3] {
-                let found = house.find(&old.key(), None).await.unwrap();
+                let found = fixture.find(&old.key(), None).await.unwrap();
                 let new = Page { version: (version, 1), ..old.clone() };
-                let is_kept = house.confirm(&found, &new, 0);
-                if !is_kept && house.kind == Kind::Files && version == 2 {
+                let is_kept = fixture.confirm(&found, &new, 0);
+                if !is_kept && fixture.kind == Kind::Files && version == 2 {
                     // On its way to its file at this moment: it is validated once more.
-                    house.settle();
-                    let found = house.find(&old.key(), None).await.unwrap();
-                    assert!(house.confirm(&found, &new, 0), "{length}");
+                    fixture.settle();
+                    let found = fixture.find(&old.key(), None).await.unwrap();
+                    assert!(fixture.confirm(&found, &new, 0), "{length}");
                 } else {
-                    assert!(is_kept, "{:?} {length}", house.kind);
+                    assert!(is_kept, "{:?} {length}", fixture.kind);
                 }
-                house.settle();
-                house.empty_memory();
-                finds(house, &new).await;
+                fixture.settle();
+                fixture.empty_memory();
+                finds(fixture, &new).await;
             }
         }
     });
@@ -122,23 +122,23 @@ fn a_304_changes_the_fields_and_keeps_the_body() {
 /// As many fields as 304s may add to a head over time.
 #[test]
 fn a_large_head_is_stored_whole() {
-    everywhere(async |house| {
+    everywhere(async |fixture| {
         for (number, length) in LENGTHS.into_iter().enumerate() {
             let small = Page::new(&format!("/{number}"), 1, length);
-            assert!(house.put(&small, 0).await);
-            house.settle();
-            let found = house.find(&small.key(), None).await.unwrap();
+            assert!(fixture.put(&small, 0).await);
+            fixture.settle();
+            let found = fixture.find(&small.key(), None).await.unwrap();
             let large = Page { version: (2, 1), lines: 120, ..small.clone() };
-            assert!(house.confirm(&found, &large, 0), "{:?} {length}", house.kind);
-            house.settle();
-            house.empty_memory();
-            if house.kind == Kind::Files && found.stored.body.is_a_file() {
+            assert!(fixture.confirm(&found, &large, 0), "{:?} {length}", fixture.kind);
+            fixture.settle();
+            fixture.empty_memory();
+            if fixture.kind == Kind::Files && found.stored.body.is_a_file() {
                 // Its content is the file, and no file can have such a head.
-                lacks(house, &small.path).await;
+                lacks(fixture, &small.path).await;
                 continue;
             }
-            finds(house, &large).await;
-            let found = house.find(&small.key(), None).await.unwrap().stored;
+            finds(fixture, &large).await;
+            let found = fixture.find(&small.key(), None).await.unwrap().stored;
             let is_line = |name: &http::HeaderName| name.as_str().starts_with("x-line");
             assert_eq!(found.head.fields.map.keys().filter(|name| is_line(name)).count(), 120);
         }
@@ -147,82 +147,82 @@ fn a_large_head_is_stored_whole() {
 
 #[test]
 fn variants_are_told_apart_and_kept_together() {
-    everywhere(async |house| {
+    everywhere(async |fixture| {
         for length in [134, 600_000] {
             let page = |flavour, version| Page { flavour, ..Page::new("/a", version, length) };
             let all = [page(Some("sweet"), 1), page(Some("plain"), 2)];
             for page in &all {
-                assert!(house.put(page, 0).await);
+                assert!(fixture.put(page, 0).await);
             }
             for _ in 0..2 {
                 for page in &all {
-                    finds(house, page).await;
+                    finds(fixture, page).await;
                 }
-                assert!(house.find(&key("/a"), Some("sour")).await.is_none());
-                house.settle();
-                house.empty_memory();
+                assert!(fixture.find(&key("/a"), Some("sour")).await.is_none());
+                fixture.settle();
+                fixture.empty_memory();
             }
             // One of them anew: the other stays.
-            assert!(house.put(&page(Some("sweet"), 3), 0).await);
-            house.settle();
-            house.empty_memory();
-            finds(house, &page(Some("sweet"), 3)).await;
-            finds(house, &all[1]).await;
+            assert!(fixture.put(&page(Some("sweet"), 3), 0).await);
+            fixture.settle();
+            fixture.empty_memory();
+            finds(fixture, &page(Some("sweet"), 3)).await;
+            finds(fixture, &all[1]).await;
         }
     });
 }
 
 #[test]
 fn parts_lie_beside_the_whole_and_go_with_it() {
-    everywhere(async |house| {
+    everywhere(async |fixture| {
         let whole = Page::new("/a", 1, 900_000);
         let parts = [(0, 99), (100_000, 899_999)].map(|part| Page { part: Some(part), ..whole.clone() });
         for page in &parts {
-            assert!(house.put(page, 0).await);
+            assert!(fixture.put(page, 0).await);
         }
-        lacks(house, "/a").await;
-        house.settle();
-        house.empty_memory();
-        let now = house.clock.now();
-        if house.has_disks() {
-            house.store.recall(&parts[0].key(), true, now, |_| true).await;
+        lacks(fixture, "/a").await;
+        fixture.settle();
+        fixture.empty_memory();
+        let now = fixture.clock.now();
+        if fixture.has_disks() {
+            fixture.store.recall(&parts[0].key(), true, now, |_| true).await;
         }
-        let (there, _) = house.store.responses(&parts[0].key(), now.monotonic);
-        assert_eq!(there.len(), 2, "{:?}", house.kind);
+        let (there, _) = fixture.store.responses(&parts[0].key(), now.monotonic);
+        assert_eq!(there.len(), 2, "{:?}", fixture.kind);
         for stored in there {
             let part = stored.head.part.clone().unwrap();
             let page = parts.iter().find(|page| page.part.unwrap().0 == part.range.start).unwrap();
             let length = stored.body.length();
-            assert!(house.read(&stored, 0..length).await == Some(page.body()), "{:?}", house.kind);
+            assert!(fixture.read(&stored, 0..length).await == Some(page.body()), "{:?}", fixture.kind);
         }
-        assert!(house.put(&whole, 0).await);
-        finds(house, &whole).await;
-        assert!(house.store.invalidate(&whole.key(), 1) > 0);
-        lacks(house, "/a").await;
-        house.settle();
-        house.empty_memory();
-        lacks(house, "/a").await;
-        assert!(house.find(&parts[0].key(), None).await.is_none());
+        assert!(fixture.put(&whole, 0).await);
+        finds(fixture, &whole).await;
+        assert!(fixture.store.invalidate(&whole.key(), 1) > 0);
+        lacks(fixture, "/a").await;
+        fixture.settle();
+        fixture.empty_memory();
+        lacks(fixture, "/a").await;
+        assert!(fixture.find(&parts[0].key(), None).await.is_none());
     });
 }
 
 #[test]
 fn ranges_of_what_is_stored_are_the_same_bytes() {
-    everywhere(async |house| {
+    everywhere(async |fixture| {
         for length in [20_000, 1_000_000] {
             let page = Page::new("/a", 1, length);
-            assert!(house.put(&page, 0).await);
-            house.settle();
-            house.empty_memory();
-            let (stored, body) = (house.find(&page.key(), None).await.unwrap().stored, page.body());
+            assert!(fixture.put(&page, 0).await);
+            fixture.settle();
+            fixture.empty_memory();
+            let (stored, body) = (fixture.find(&page.key(), None).await.unwrap().stored, page.body());
             let end = length as u64;
             for range in [0..1, 0..end, 1..end, end - 1..end, end / 2..end / 2 + 1000, 262_143..262_146] {
                 let range = range.start.min(end)..range.end.min(end);
                 let expected = body.slice(range.start as usize..range.end as usize);
                 assert!(
-                    house.read(&stored, range.clone()).await == Some(expected),
+                    fixture.read(&stored, range.clone()).await == Some(expected),
                     "{:?} {range:?}",
-                    house.kind
+                    fixture.kind
                 );
             }
         }
@@ -232,10 +232,10 @@ fn ranges_of_what_is_stored_are_the_same_bytes() {
 #[test]
 fn readers_follow_a_large_body_while_it_arrives() {
     use http_body_util::BodyExt;
-    everywhere(async |house| {
+    everywhere(async |fixture| {
         let page = Page::new("/a", 1, 2_000_000);
         let body = page.body();
-        let growing = StreamingBody::keep(&house.store, &page.key(), Some(2_000_000)).unwrap();
+        let growing = StreamingBody::keep(&fixture.store, &page.key(), Some(2_000_000)).unwrap();
         let early = tokio::spawn(growing.reader(None).unwrap().collect());
         let idle = growing.reader(None).unwrap();
         for at in (0..body.len()).step_by(64_000) {
@@ -244,41 +244,41 @@ fn readers_follow_a_large_body_while_it_arrives() {
         }
         let middle = growing.reader(Some(300_000..1_700_000)).unwrap();
         growing.finish(None, |_| ()).await.unwrap().unwrap();
-        assert!(early.await.unwrap().unwrap().to_bytes() == body, "{:?}", house.kind);
-        assert!(idle.collect().await.unwrap().to_bytes() == body, "{:?}", house.kind);
+        assert!(early.await.unwrap().unwrap().to_bytes() == body, "{:?}", fixture.kind);
+        assert!(idle.collect().await.unwrap().to_bytes() == body, "{:?}", fixture.kind);
         let middle = middle.collect().await.unwrap().to_bytes();
-        assert!(middle == body.slice(300_000..1_700_000), "{:?}", house.kind);
+        assert!(middle == body.slice(300_000..1_700_000), "{:?}", fixture.kind);
     });
 }
 
 #[test]
 fn what_is_too_large_is_not_stored_and_takes_nothing_from_others() {
     let sizes = Sizes { memory: 4 << 20, disk: 64 << 20, max_object: 2 << 20 };
-    everywhere_of(sizes, async |house| {
+    everywhere_of(sizes, async |fixture| {
         let small = Page::new("/small", 1, 1000);
-        assert!(house.put(&small, 0).await);
+        assert!(fixture.put(&small, 0).await);
         let larger = 3 << 20;
-        assert!(house.store.max_object() < larger as u64);
-        assert!(!house.put(&Page::new("/large", 1, larger), 0).await);
+        assert!(fixture.store.max_object() < larger as u64);
+        assert!(!fixture.put(&Page::new("/large", 1, larger), 0).await);
         // Of unknown length it is found out on the way; nobody reads it, so the fetch is told to stop.
         let unknown = Page { is_declared: false, ..Page::new("/unknown", 1, larger) };
-        assert!(!house.put(&unknown, 0).await);
-        lacks(house, "/large").await;
-        lacks(house, "/unknown").await;
-        finds(house, &small).await;
+        assert!(!fixture.put(&unknown, 0).await);
+        lacks(fixture, "/large").await;
+        lacks(fixture, "/unknown").await;
+        finds(fixture, &small).await;
     });
 }
 
 #[test]
 fn a_look_up_tells_what_is_there_for_others() {
-    everywhere(async |house| {
+    everywhere(async |fixture| {
         let page = Page { flavour: Some("sweet"), ..Page::new("/a", 1, 134) };
-        assert!(house.put(&page, 0).await);
-        let now = house.clock.now().monotonic;
-        assert!(matches!(house.store.lookup(None, &key("/a"), now, |_| false), Lookup::VaryMiss(_)));
+        assert!(fixture.put(&page, 0).await);
+        let now = fixture.clock.now().monotonic;
+        assert!(matches!(fixture.store.lookup(None, &key("/a"), now, |_| false), Lookup::VaryMiss(_)));
         let mut https = larder_store::CacheKey::new("example.com", "/a");
         https.push_part(b"https");
-        assert!(matches!(house.store.lookup(None, &https, now, |_| true), Lookup::OtherVariant));
-        assert!(matches!(house.store.lookup(None, &key("/b"), now, |_| true), Lookup::Absent));
+        assert!(matches!(fixture.store.lookup(None, &https, now, |_| true), Lookup::OtherVariant));
+        assert!(matches!(fixture.store.lookup(None, &key("/b"), now, |_| true), Lookup::Absent));
     });
 }

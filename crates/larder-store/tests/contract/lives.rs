@@ -11,7 +11,7 @@ use larder_http::body::Body;
 use larder_store::Layout;
 use larder_store::disk::DiskUsage;
 
-use crate::house::{House, Kind, Page, Sizes};
+use crate::fixture::{Fixture, Kind, Page, Sizes};
 
 const LENGTH: usize = 700_000;
 const DISK: u64 = 32 << 20;
@@ -33,47 +33,47 @@ fn page(kind: &str, number: u64) -> Page {
     Page::new(&format!("/{kind}/{number}"), 1, LENGTH)
 }
 
-fn usage(house: &House) -> Vec<DiskUsage> {
-    house.store.disks().unwrap().usage().0.into_iter().map(|(_, usage)| usage).collect()
+fn usage(fixture: &Fixture) -> Vec<DiskUsage> {
+    fixture.store.disks().unwrap().usage().0.into_iter().map(|(_, usage)| usage).collect()
 }
 
-fn wait(house: &House, until: impl Fn(&DiskUsage) -> bool) {
+fn wait(fixture: &Fixture, until: impl Fn(&DiskUsage) -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
-    while !usage(house).iter().all(&until) {
-        assert!(Instant::now() < end, "{:?}: {:?}", house.kind, usage(house));
+    while !usage(fixture).iter().all(&until) {
+        assert!(Instant::now() < end, "{:?}: {:?}", fixture.kind, usage(fixture));
         std::thread::yield_now();
     }
 }
 
 /// Whether it is found; then it is whole and right.
-async fn is_found(house: &House, page: &Page) -> bool {
-    let Some(found) = house.find(&page.key(), None).await else { return false };
-    let body = found.body.unwrap_or_else(|| panic!("{:?}: {} was cut", house.kind, page.path));
-    assert!(body == page.body(), "{:?}: another body under {}", house.kind, page.path);
+async fn is_found(fixture: &Fixture, page: &Page) -> bool {
+    let Some(found) = fixture.find(&page.key(), None).await else { return false };
+    let body = found.body.unwrap_or_else(|| panic!("{:?}: {} was cut", fixture.kind, page.path));
+    assert!(body == page.body(), "{:?}: another body under {}", fixture.kind, page.path);
     true
 }
 
-async fn put(house: &House, page: &Page) {
-    assert!(house.put(page, 0).await, "{:?}", house.kind);
-    house.settle();
+async fn put(fixture: &Fixture, page: &Page) {
+    assert!(fixture.put(page, 0).await, "{:?}", fixture.kind);
+    fixture.settle();
 }
 
 /// How often what is asked for again and again was gone, while `ROUNDS` times what the disks hold went over it.
-async fn losses(house: &House, disks: u64) -> u64 {
+async fn losses(fixture: &Fixture, disks: u64) -> u64 {
     let mut losses = 0;
     for cold in 0..colds(disks) {
-        put(house, &page("cold", cold)).await;
+        put(fixture, &page("cold", cold)).await;
         if cold < 6 * HOT && cold % 6 == 0 {
-            put(house, &page("hot", cold / 6)).await;
+            put(fixture, &page("hot", cold / 6)).await;
         }
         // Each of them several times while a segment grows old.
         let hot = page("hot", cold % HOT);
-        if cold >= 6 * HOT && !is_found(house, &hot).await {
+        if cold >= 6 * HOT && !is_found(fixture, &hot).await {
             losses += 1;
-            put(house, &hot).await;
+            put(fixture, &hot).await;
         }
     }
-    house.check_caps();
+    fixture.check_caps();
     losses
 }
 
@@ -85,16 +85,16 @@ fn colds(disks: u64) -> u64 {
 fn what_is_in_use_survives_what_is_not_in_every_layout() {
     run(async || {
         for (layout, count) in ALL {
-            let house = House::new(Kind::Disks(layout, count), SIZES);
+            let fixture = Fixture::new(Kind::Disks(layout, count), SIZES);
             let disks = if layout == Layout::Mirror { 1 } else { count as u64 };
-            let losses = losses(&house, disks).await;
+            let losses = losses(&fixture, disks).await;
             println!("{layout:?}: {losses} lost of {}", HOT * ROUNDS);
-            assert!(losses * 4 <= HOT * ROUNDS, "{layout:?}: {losses} lost, {:?}", usage(&house));
-            assert!(usage(&house).iter().all(|usage| usage.damaged == 0 && usage.reclaimed_segments > 10));
+            assert!(losses * 4 <= HOT * ROUNDS, "{layout:?}: {losses} lost, {:?}", usage(&fixture));
+            assert!(usage(&fixture).iter().all(|usage| usage.damaged == 0 && usage.reclaimed_segments > 10));
             // What was not asked for went, but for the last of it.
             let mut cold = 0;
             for number in 0..colds(disks) {
-                cold += u64::from(is_found(&house, &page("cold", number)).await);
+                cold += u64::from(is_found(&fixture, &page("cold", number)).await);
             }
             assert!(cold * LENGTH as u64 <= disks * DISK && cold > 10, "{layout:?}: {cold}");
         }
@@ -105,17 +105,17 @@ fn what_is_in_use_survives_what_is_not_in_every_layout() {
 fn once_everything_is_invalidated_nothing_is_left() {
     run(async || {
         for (layout, count) in ALL {
-            let house = House::new(Kind::Disks(layout, count), SIZES);
+            let fixture = Fixture::new(Kind::Disks(layout, count), SIZES);
             let disks = if layout == Layout::Mirror { 1 } else { count as u64 };
-            losses(&house, disks).await;
+            losses(&fixture, disks).await;
             for number in 0..HOT {
-                house.store.invalidate(&page("hot", number).key(), 7);
+                fixture.store.invalidate(&page("hot", number).key(), 7);
             }
             for number in 0..colds(disks) {
-                house.store.invalidate(&page("cold", number).key(), 7);
+                fixture.store.invalidate(&page("cold", number).key(), 7);
             }
-            house.settle();
-            wait(&house, |usage| (usage.objects, usage.bytes) == (0, 0) && usage.segments <= 2);
+            fixture.settle();
+            wait(&fixture, |usage| (usage.objects, usage.bytes) == (0, 0) && usage.segments <= 2);
         }
     });
 }
@@ -123,19 +123,19 @@ fn once_everything_is_invalidated_nothing_is_left() {
 #[test]
 fn pieces_of_a_body_on_another_disk_are_not_taken_for_dead() {
     run(async || {
-        let house = House::new(Kind::Disks(Layout::Stripe, 2), SIZES);
+        let fixture = Fixture::new(Kind::Disks(Layout::Stripe, 2), SIZES);
         // The oldest segments of both disks, of which nothing will be left.
         for number in 0..8 {
-            put(&house, &page("gone", number)).await;
+            put(&fixture, &page("gone", number)).await;
         }
         let large = Page::new("/large", 1, 7 << 20);
-        put(&house, &large).await;
+        put(&fixture, &large).await;
         for number in 0..8 {
-            house.store.invalidate(&page("gone", number).key(), 7);
+            fixture.store.invalidate(&page("gone", number).key(), 7);
         }
-        wait(&house, |usage| usage.reclaimed_segments > 0);
-        assert!(is_found(&house, &large).await);
-        assert_eq!(usage(&house).iter().map(|usage| usage.objects).sum::<u64>(), 1);
+        wait(&fixture, |usage| usage.reclaimed_segments > 0);
+        assert!(is_found(&fixture, &large).await);
+        assert_eq!(usage(&fixture).iter().map(|usage| usage.objects).sum::<u64>(), 1);
     });
 }
 
@@ -143,24 +143,28 @@ fn pieces_of_a_body_on_another_disk_are_not_taken_for_dead() {
 fn who_has_begun_to_read_reads_to_the_end_whatever_is_given_up() {
     run(async || {
         for (layout, count) in ALL {
-            let house = House::new(Kind::Disks(layout, count), SIZES);
+            let fixture = Fixture::new(Kind::Disks(layout, count), SIZES);
             let slow = Page::new("/slow", 1, 2_000_000);
-            put(&house, &slow).await;
-            let found = house.find(&slow.key(), None).await.unwrap();
+            put(&fixture, &slow).await;
+            let found = fixture.find(&slow.key(), None).await.unwrap();
             let Some(Body::Stream { mut stream, .. }) = found.stored.body.content(0..2_000_000) else {
                 panic!("{layout:?}: in memory")
             };
             let mut read = stream.frame().await.unwrap().unwrap().into_data().unwrap().to_vec();
             // Nobody asks for it again: it goes, from whichever disk first.
             for cold in 0..colds(count as u64) {
-                house.put(&page("cold", cold), 0).await;
-                house.settle();
+                fixture.put(&page("cold", cold), 0).await;
+                fixture.settle();
             }
-            assert!(usage(&house).iter().all(|usage| usage.reclaimed_segments > 10), "{:?}", usage(&house));
-            assert!(house.find(&slow.key(), None).await.is_none(), "{layout:?}");
+            assert!(
+                usage(&fixture).iter().all(|usage| usage.reclaimed_segments > 10),
+                "{:?}",
+                usage(&fixture)
+            );
+            assert!(fixture.find(&slow.key(), None).await.is_none(), "{layout:?}");
             read.extend_from_slice(&stream.collect().await.unwrap().to_bytes());
             assert!(read == slow.body(), "{layout:?}: another body");
-            house.check_caps();
+            fixture.check_caps();
         }
     });
 }
@@ -168,25 +172,25 @@ fn who_has_begun_to_read_reads_to_the_end_whatever_is_given_up() {
 #[test]
 fn a_body_in_use_is_whole_after_a_crash_or_missed() {
     run(async || {
-        let mut house = House::new(Kind::Disks(Layout::Stripe, 2), SIZES);
+        let mut fixture = Fixture::new(Kind::Disks(Layout::Stripe, 2), SIZES);
         let mut found = 0;
         for round in 0..6 {
             for number in 0..HOT {
-                put(&house, &page("hot", number)).await;
+                put(&fixture, &page("hot", number)).await;
             }
             for cold in 0..60 {
-                assert!(house.put(&page("cold", round * 100 + cold), 0).await);
+                assert!(fixture.put(&page("cold", round * 100 + cold), 0).await);
                 if cold % 3 == 0 {
-                    is_found(&house, &page("hot", cold % HOT)).await;
+                    is_found(&fixture, &page("hot", cold % HOT)).await;
                 }
                 if cold % 4 == 0 {
-                    house.settle();
+                    fixture.settle();
                 }
             }
             // In the midst of writing again.
-            house.crash();
+            fixture.crash();
             for number in 0..HOT {
-                found += u64::from(is_found(&house, &page("hot", number)).await);
+                found += u64::from(is_found(&fixture, &page("hot", number)).await);
             }
         }
         assert!(found > 6, "{found} found prove little");

@@ -8,6 +8,6 @@
 
 mod behaviours;
 mod endings;
-mod house;
+mod fixture;
 mod lives;
 mod model;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use larder_store::Layout;
 
-use crate::house::{House, Kind, Page, Sizes, key};
+use crate::fixture::{Fixture, Kind, Page, Sizes, key};
 
 const PATHS: u64 = 30;
 const STEPS: u64 = 400;
@@ -64,7 +64,7 @@ impl Allowed {
 }
 
 struct Model {
-    house: House,
+    fixture: Fixture,
     dice: Dice,
     told: String,
     pages: Vec<[Allowed; 2]>,
@@ -78,7 +78,7 @@ impl Model {
     fn new(layout: Layout, seed: u64) -> Self {
         let count = if layout == Layout::Single { 1 } else { 2 };
         Self {
-            house: House::new(Kind::Disks(layout, count), SIZES),
+            fixture: Fixture::new(Kind::Disks(layout, count), SIZES),
             dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             told: format!("{layout:?}, LARDER_SEED={seed}"),
             pages: (0..PATHS).map(|_| <[Allowed; 2]>::default()).collect(),
@@ -105,17 +105,17 @@ impl Model {
             800..860 => self.confirm(path, flavour).await,
             860..920 => self.invalidate(path),
             920..940 => self.remove(path, flavour).await,
-            940..970 => self.house.empty_memory(),
+            940..970 => self.fixture.empty_memory(),
             970..980 => {
-                self.house.settle();
+                self.fixture.settle();
                 self.all(Allowed::settled);
             }
             980..990 => {
-                self.house.restart();
+                self.fixture.restart();
                 self.all(Allowed::settled);
             }
             _ => {
-                self.house.crash();
+                self.fixture.crash();
                 self.all(Allowed::crashed);
             }
         }
@@ -133,16 +133,16 @@ impl Model {
             is_declared: self.dice.below(3) > 0,
             ..Page::new(&format!("/{path}"), self.version, length as usize)
         };
-        if self.house.put(&page, self.number).await {
+        if self.fixture.put(&page, self.number).await {
             self.pages[path][flavour].stored(page);
         }
     }
 
     /// What is found now is one of what may be, byte for byte.
-    async fn look(&mut self, path: usize, flavour: usize) -> Option<crate::house::Found> {
+    async fn look(&mut self, path: usize, flavour: usize) -> Option<crate::fixture::Found> {
         let allowed = &mut self.pages[path][flavour];
         self.looked += 1;
-        let found = self.house.find(&key(&format!("/{path}")), FLAVOURS[flavour]).await?;
+        let found = self.fixture.find(&key(&format!("/{path}")), FLAVOURS[flavour]).await?;
         let (version, told) = (found.version, &self.told);
         let is_it = |page: &&Page| page.version.0 == version;
         let page = allowed.now.iter().find(is_it).cloned();
@@ -164,20 +164,20 @@ impl Model {
         let Some(old) = self.pages[path][flavour].now.iter().find(is_it).cloned() else { return };
         self.version += 1;
         let page = Page { version: (self.version, old.version.1), ..old };
-        if self.house.confirm(&found, &page, self.number) {
+        if self.fixture.confirm(&found, &page, self.number) {
             self.pages[path][flavour].stored(page);
         }
     }
 
     fn invalidate(&mut self, path: usize) {
         self.number += 1;
-        self.house.store.invalidate(&key(&format!("/{path}")), self.number);
+        self.fixture.store.invalidate(&key(&format!("/{path}")), self.number);
         self.pages[path].iter_mut().for_each(Allowed::gone);
     }
 
     async fn remove(&mut self, path: usize, flavour: usize) {
         let Some(found) = self.look(path, flavour).await else { return };
-        self.house.store.remove(&key(&format!("/{path}")), &found.stored);
+        self.fixture.store.remove(&key(&format!("/{path}")), &found.stored);
         self.pages[path][flavour].gone();
     }
 
@@ -185,7 +185,7 @@ impl Model {
         for _ in 0..STEPS {
             self.step().await;
             if self.dice.below(20) == 0 {
-                self.house.check_caps();
+                self.fixture.check_caps();
             }
         }
         for path in 0..PATHS as usize {

@@ -1,7 +1,7 @@
 //! The slow app: 180 ms for a page, one page at a time, as an application with one worker and a busy database is.
 //!
 //! In: requests on a free loopback port. Out: pages with the stamp of their rendering, and a few assets, which are as
-//! fast as files. It runs on a thread of its own behind larder's own front door, so that neither the load nor the larder
+//! fast as files. It runs on a thread of its own behind larder's own listener, so that neither the load nor the larder
 //! in front of it can borrow its time. Dropping an [`App`] ends it.
 //! Deliberately absent: any word on caching in its answers; that is what the config in front of it is for.
 

@@ -96,7 +96,7 @@ impl Insight {
         self.view.read().stores.clone()
     }
 
-    /// The front door's counters, summed over the workers.
+    /// The listener's counters, summed over the workers.
     fn front_door(&self) -> ListenMetrics {
         let sum = ListenMetrics::default();
         self.listening.iter().for_each(|worker| sum.absorb(worker));

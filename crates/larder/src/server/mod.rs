@@ -84,7 +84,7 @@ pub struct Server {
     insight: Arc<Insight>,
     access_log: Option<(AccessLog, larder_config::Log)>,
     /// Limits for connections accepted from now on.
-    door: Arc<ArcSwap<larder_listen::Settings>>,
+    listener_settings: Arc<ArcSwap<larder_listen::Settings>>,
     config: Config,
     clock: Clock,
     limit: Limit,
@@ -174,7 +174,7 @@ impl Server {
             admin: None,
             insight,
             access_log: None,
-            door: Arc::new(ArcSwap::from_pointee(crate::wire::listener(&config.limits, &clock))),
+            listener_settings: Arc::new(ArcSwap::from_pointee(crate::wire::listener(&config.limits, &clock))),
             clock,
             config,
             limit,
@@ -206,7 +206,7 @@ impl Server {
         bound: larder_listen::Bound,
     ) -> Result<(), ServerError> {
         let drain = Drain::new();
-        let settings = &self.door;
+        let settings = &self.listener_settings;
         let (accepts, accepting) = mpsc::channel(1);
         for (worker, socket) in self.workers.iter().zip(bound.sockets) {
             let listener = Listener {

@@ -1,4 +1,4 @@
-//! What is stored, from the admin address's questions to the house's answers.
+//! What is stored, from the admin address's questions to the proxy's answers.
 //!
 //! In: a question in the words in which it was asked. Out: JSON, a body, or why there is neither. Nothing is decided here.
 

@@ -66,7 +66,7 @@ impl Server {
         let is_staying = |address: &SocketAddr| staying.iter().any(|opening| opening.address == *address);
         let gone: Vec<_> = self.listeners.keys().filter(|address| !is_staying(address)).copied().collect();
         self.config = config;
-        self.door.store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
+        self.listener_settings.store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
         self.closing.retain(|listener| !listener.is_drained());
         for address in gone {
             if let Some(listener) = self.listeners.remove(&address) {

@@ -7,8 +7,8 @@
 //! `HOSTILE=part-of-a-name` runs some of them. Deliberately absent: TLS, and hostile clients.
 
 mod bodies;
+mod fixture;
 mod heads;
-mod house;
 mod judge;
 mod raw;
 mod walks;

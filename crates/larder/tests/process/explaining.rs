@@ -42,7 +42,7 @@ fn assert_says(text: &str, parts: &[&str]) {
     }
 }
 
-async fn house() -> (Process, Origin) {
+async fn fixture() -> (Process, Origin) {
     let vary = answer_of(&["Cache-Control: max-age=3600", "Vary: Accept-Language"], 20);
     let origin = Origin::simple(vec![
         cacheable("/hit", 1000),
@@ -57,7 +57,7 @@ async fn house() -> (Process, Origin) {
 
 #[tokio::test]
 async fn a_hit_is_explained_with_the_line_that_it_gets_and_without_the_origin() {
-    let (larder, origin) = house().await;
+    let (larder, origin) = fixture().await;
     let (url, admin) = ("http://localhost/hit", larder.admin.to_string());
     until("it is stored", async || cache_status(&get(larder.addr, "/hit").await).contains("; hit")).await;
     let asked = origin.log().count();
@@ -76,7 +76,7 @@ async fn a_hit_is_explained_with_the_line_that_it_gets_and_without_the_origin() 
 
 #[tokio::test]
 async fn what_is_not_stored_is_explained_by_one_request_that_stores_nothing() {
-    let (larder, origin) = house().await;
+    let (larder, origin) = fixture().await;
     let admin = larder.admin.to_string();
     let text = explained(&["http://localhost/private", "--admin", &admin]).await;
     let parts = ["not stored", "private", "[RFC 9111 5.2.2.7]", "what helps", "fwd=uri-miss; fwd-status=200"];
@@ -92,7 +92,7 @@ async fn what_is_not_stored_is_explained_by_one_request_that_stores_nothing() {
 
 #[tokio::test]
 async fn a_variant_miss_is_explained_with_all_variants() {
-    let (larder, _origin) = house().await;
+    let (larder, _origin) = fixture().await;
     for language in ["de", "fr"] {
         let request = Request { ..asking("/vary") }.field("Accept-Language", language);
         let status = async || {
@@ -150,7 +150,7 @@ async fn a_config_is_explained_without_a_larder() {
 
 #[tokio::test]
 async fn what_is_in_the_way_is_told_in_one_line_with_its_exit_code() {
-    let (larder, _origin) = house().await;
+    let (larder, _origin) = fixture().await;
     let admin = larder.admin.to_string();
     let (_directory, path) = written(&config("http://127.0.0.1:1", "", "hosts = [\"a.test\"]\n"));
     let path = path.to_str().unwrap();
@@ -173,7 +173,7 @@ async fn what_is_in_the_way_is_told_in_one_line_with_its_exit_code() {
         assert_says(&stderr, &[part]);
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
-    // A larder that is no admin address: its front door.
+    // A larder that is no admin address: its listener.
     let output = explain(&["http://localhost/", "--admin", &larder.addr.to_string()], None).await;
     assert_says(&said(&output.stderr), &["is no larder that explains (status 500"]);
 }

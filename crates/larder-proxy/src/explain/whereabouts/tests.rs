@@ -22,7 +22,7 @@ use crate::settings::{
 const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 };
 
 /// `example.com`, which keeps pages in plain files and all else in memory.
-struct House {
+struct Fixture {
     worker: Arc<Worker>,
     settings: Arc<RuleSettings>,
     files: Arc<Store>,
@@ -30,14 +30,14 @@ struct House {
     folder: std::path::PathBuf,
 }
 
-impl Drop for House {
+impl Drop for Fixture {
     fn drop(&mut self) {
         self.files.close();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-impl House {
+impl Fixture {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("larder-where-{name}-{}", std::process::id()));
         let clock = Clock::default();
@@ -157,64 +157,64 @@ const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
 #[tokio::test]
 async fn stores_are_told_in_the_order_in_which_they_are_looked_through() {
-    let house = House::new("order");
+    let fixture = Fixture::new("order");
     let told = |stored: &crate::explain::Stored| {
         let each = stored.stores.iter();
         each.map(|store| (store.store.clone(), store.places.clone())).collect::<Vec<_>>()
     };
-    let folder = house.folder.to_str().unwrap().to_owned();
+    let folder = fixture.folder.to_str().unwrap().to_owned();
     let memory = || super::MEMORY.to_owned();
     let expected = [("own".to_owned(), vec![memory()]), ("pages".to_owned(), vec![memory(), folder])];
-    assert_eq!(told(&house.explain("/a", true).await.stored), expected);
-    let alone = told(&house.explain("/a", false).await.stored);
+    assert_eq!(told(&fixture.explain("/a", true).await.stored), expected);
+    let alone = told(&fixture.explain("/a", false).await.stored);
     assert!(alone.iter().all(|(_, places)| places.is_empty()), "{alone:?}");
 }
 
 #[tokio::test]
 async fn a_file_is_told_with_its_path_and_what_is_none_with_the_reason() {
-    let house = House::new("file");
-    house.counted().await;
-    house.keep(&house.files, "/page", &[PAGE, FRESH]);
-    let path = house.folder.join("example.com/page");
-    house.until(|| path.exists()).await;
+    let fixture = Fixture::new("file");
+    fixture.counted().await;
+    fixture.keep(&fixture.files, "/page", &[PAGE, FRESH]);
+    let path = fixture.folder.join("example.com/page");
+    fixture.until(|| path.exists()).await;
     let uri = |target| TargetUri {
         scheme: larder_http::message::Scheme::Http,
         authority: "example.com",
         path: target,
         query: None,
     };
-    let files = house.files.files().unwrap();
+    let files = fixture.files.files().unwrap();
     assert!(files.look_blocking(&uri("/page")).is_some());
-    let told = house.explain("/page", true).await;
+    let told = fixture.explain("/page", true).await;
     let response = &told.stored.responses[0];
     assert_eq!((response.store.as_str(), &response.places[..]), ("pages", &[path.display().to_string()][..]));
     assert_eq!((told.stored.responses.len(), &response.held_back), (1, &None));
     assert!(response.selected && told.cache_status.starts_with("larder; hit"), "{told:?}");
 
-    house.keep(&house.files, "/coded", &[PAGE, FRESH, ("content-encoding", "gzip")]);
-    let told = house.explain("/coded", true).await;
+    fixture.keep(&fixture.files, "/coded", &[PAGE, FRESH, ("content-encoding", "gzip")]);
+    let told = fixture.explain("/coded", true).await;
     let response = &told.stored.responses[0];
     let why = response.held_back.as_ref().map(|why| why.token.as_str());
     assert_eq!((&response.places[..], why), (&["memory".to_owned()][..], Some("encoded")));
 
-    house.keep(&house.settings.store, "/data", &[FRESH]);
-    let told = house.explain("/data", true).await;
+    fixture.keep(&fixture.settings.store, "/data", &[FRESH]);
+    let told = fixture.explain("/data", true).await;
     let response = &told.stored.responses[0];
     assert_eq!((response.store.as_str(), &response.held_back), ("own", &None));
 }
 
 #[tokio::test]
 async fn a_destination_is_told_with_who_says_so_and_what_keeps_it_from_the_files() {
-    let house = House::new("destination");
-    house.counted().await;
-    let own = house.destination(&[FRESH], true);
+    let fixture = Fixture::new("destination");
+    fixture.counted().await;
+    let own = fixture.destination(&[FRESH], true);
     assert_eq!((own.store.as_str(), own.entry, own.reason.token.as_str()), ("own", None, "site"));
     assert_eq!((own.places, own.held_back), (vec!["memory".to_owned()], None));
-    let page = house.destination(&[PAGE, FRESH], true);
+    let page = fixture.destination(&[PAGE, FRESH], true);
     assert_eq!((page.store.as_str(), page.entry, page.reason.token.as_str()), ("pages", Some(1), "place"));
     assert_eq!((&page.conditions[..], page.held_back), (&["type text/*".to_owned()][..], None));
     let varying = [PAGE, FRESH, ("vary", "x-a")];
     let token = |told: Destination| told.held_back.map(|why| why.token);
-    assert_eq!(token(house.destination(&varying, true)), Some("varies".to_owned()));
-    assert_eq!(token(house.destination(&varying, false)), None, "a config alone knows of no directory");
+    assert_eq!(token(fixture.destination(&varying, true)), Some("varies".to_owned()));
+    assert_eq!(token(fixture.destination(&varying, false)), None, "a config alone knows of no directory");
 }

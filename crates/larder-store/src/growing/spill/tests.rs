@@ -24,13 +24,13 @@ const PUSHED_BYTES: usize = 10_007;
 const BODY_BYTES: usize = 5 * PIECE_BYTES + 123;
 
 /// A store with one disk, in a folder that goes with it.
-struct House {
+struct Fixture {
     store: Arc<Store>,
     disk: Arc<Disk>,
     _folder: tempfile::TempDir,
 }
 
-fn house(disk_bytes: u64) -> House {
+fn fixture(disk_bytes: u64) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let settings = DiskSettings {
         path: folder.path().join("disk"),
@@ -41,7 +41,7 @@ fn house(disk_bytes: u64) -> House {
     let disk = Disk::open(settings).unwrap();
     let disks = Disks::new(Layout::Single, vec![Arc::clone(&disk)], disk_bytes / 4);
     let memory = MemoryStoreSettings { memory: MEMORY_BYTES, max_object: MEMORY_BYTES / 4 };
-    House { store: Store::new(&memory, Some(disks)), disk, _folder: folder }
+    Fixture { store: Store::new(&memory, Some(disks)), disk, _folder: folder }
 }
 
 fn key() -> CacheKey {
@@ -97,9 +97,9 @@ async fn push_all(growing: &StreamingBody, pieces: &[Bytes]) {
 #[tokio::test]
 async fn readers_that_start_late_read_everything_and_memory_stays_bounded() {
     for declared in [Some(BODY_BYTES as u64), None] {
-        let house = house(DISK_BYTES);
+        let fixture = fixture(DISK_BYTES);
         let content = content(BODY_BYTES);
-        let growing = StreamingBody::keep(&house.store, &key(), declared).unwrap();
+        let growing = StreamingBody::keep(&fixture.store, &key(), declared).unwrap();
         // It is there from the beginning and does not read.
         let slow = growing.reader(None).unwrap();
         for piece in sent(&content) {
@@ -109,18 +109,18 @@ async fn readers_that_start_late_read_everything_and_memory_stays_bounded() {
             assert!(growing.is_keeping());
         }
         let late = growing.reader(Some(PIECE_BYTES as u64 - 5..3 * PIECE_BYTES as u64 + 9)).unwrap();
-        let counted = house.store.usage().bytes;
+        let counted = fixture.store.usage().bytes;
         assert!(counted <= 2 * SPILL_ROOM_BYTES, "{counted} bytes counted");
         let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
         assert_eq!((body.length(), body.is_in_memory()), (BODY_BYTES as u64, false));
-        settled(&house.disk);
+        settled(&fixture.disk);
         assert!(rest(slow).await.unwrap() == content);
         assert!(rest(late).await.unwrap() == content.slice(PIECE_BYTES - 5..3 * PIECE_BYTES + 9));
         let after = growing.reader(None).unwrap();
         drop(growing);
         assert!(rest(after).await.unwrap() == content);
         drop(body);
-        assert_eq!(house.store.usage().bytes, 0);
+        assert_eq!(fixture.store.usage().bytes, 0);
     }
 }
 
@@ -128,9 +128,9 @@ async fn readers_that_start_late_read_everything_and_memory_stays_bounded() {
 async fn the_last_bytes_may_come_with_the_end() {
     for length in [PIECE_BYTES + 1, 2 * PIECE_BYTES, 2 * PIECE_BYTES + 1] {
         for declared in [Some(length as u64), None] {
-            let house = house(DISK_BYTES);
+            let fixture = fixture(DISK_BYTES);
             let content = content(length);
-            let growing = StreamingBody::keep(&house.store, &key(), declared).unwrap();
+            let growing = StreamingBody::keep(&fixture.store, &key(), declared).unwrap();
             let reader = growing.reader(None).unwrap();
             growing.push(content.slice(..PIECE_BYTES)).await.unwrap();
             let mut committed = None;
@@ -145,17 +145,17 @@ async fn the_last_bytes_may_come_with_the_end() {
 #[tokio::test]
 async fn where_the_queue_is_full_in_the_middle_the_body_passes_on_and_nobody_misses_a_byte() {
     for declared in [Some(BODY_BYTES as u64), None] {
-        let house = house(DISK_BYTES);
+        let fixture = fixture(DISK_BYTES);
         let content = content(BODY_BYTES);
         let pieces = sent(&content);
         let (before, after) = pieces.split_at(2 * PIECE_BYTES / PUSHED_BYTES + 3);
-        let growing = StreamingBody::keep(&house.store, &key(), declared).unwrap();
+        let growing = StreamingBody::keep(&fixture.store, &key(), declared).unwrap();
         let early = tokio::spawn(rest(growing.reader(None).unwrap()));
         let slow = growing.reader(None).unwrap();
         push_all(&growing, before).await;
         tokio::task::yield_now().await;
-        settled(&house.disk);
-        house.disk.crowd_queue(true);
+        settled(&fixture.disk);
+        fixture.disk.crowd_queue(true);
         let producer = tokio::spawn({
             let (growing, after) = (Arc::clone(&growing), after.to_vec());
             async move {
@@ -169,21 +169,21 @@ async fn where_the_queue_is_full_in_the_middle_the_body_passes_on_and_nobody_mis
         assert!(rest(slow).await.unwrap() == content, "{declared:?}");
         assert!(early.await.unwrap().unwrap() == content);
         assert!(producer.await.unwrap().is_none());
-        house.disk.crowd_queue(false);
-        assert_eq!(house.disk.usage().objects, 0);
+        fixture.disk.crowd_queue(false);
+        assert_eq!(fixture.disk.usage().objects, 0);
         drop(growing);
-        assert_eq!(house.store.usage().bytes, 0);
+        assert_eq!(fixture.store.usage().bytes, 0);
     }
 }
 
 #[tokio::test]
 async fn a_body_that_passes_stops_when_its_last_reader_leaves() {
-    let house = house(DISK_BYTES);
+    let fixture = fixture(DISK_BYTES);
     let content = content(BODY_BYTES);
-    let growing = StreamingBody::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let growing = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
     let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
     push_all(&growing, &sent(&content)[..30]).await;
-    house.disk.crowd_queue(true);
+    fixture.disk.crowd_queue(true);
     push_all(&growing, &sent(&content)[30..60]).await;
     assert!(!growing.is_keeping());
     assert_eq!(growing.loss(), Some(Loss::QueueFull));
@@ -194,9 +194,9 @@ async fn a_body_that_passes_stops_when_its_last_reader_leaves() {
 
 #[tokio::test]
 async fn one_that_breaks_in_the_middle_cuts_its_readers_after_what_had_come() {
-    let house = house(DISK_BYTES);
+    let fixture = fixture(DISK_BYTES);
     let content = content(BODY_BYTES);
-    let growing = StreamingBody::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let growing = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
     let [slow, early] = [growing.reader(None).unwrap(), growing.reader(None).unwrap()];
     let early = tokio::spawn(until_the_end(early));
     let pieces = sent(&content);
@@ -209,18 +209,18 @@ async fn one_that_breaks_in_the_middle_cuts_its_readers_after_what_had_come() {
         assert!(read == content[..came * PUSHED_BYTES]);
     }
     drop(growing);
-    settled(&house.disk);
-    assert_eq!((house.store.usage().bytes, house.disk.usage().objects), (0, 0));
+    settled(&fixture.disk);
+    assert_eq!((fixture.store.usage().bytes, fixture.disk.usage().objects), (0, 0));
 }
 
 #[tokio::test]
 async fn a_reader_may_leave_while_a_piece_is_being_read() {
-    let house = house(DISK_BYTES);
+    let fixture = fixture(DISK_BYTES);
     let content = content(BODY_BYTES);
-    let growing = StreamingBody::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let growing = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
     let mut readers: Vec<Reader> = (0..50).map(|_| growing.reader(None).unwrap()).collect();
     push_all(&growing, &sent(&content)).await;
-    settled(&house.disk);
+    settled(&fixture.disk);
     let mut nobody = Context::from_waker(Waker::noop());
     for reader in &mut readers {
         // It has its first piece, or waits for it.
@@ -238,18 +238,18 @@ async fn a_reader_may_leave_while_a_piece_is_being_read() {
 /// A disk whose segments are all given up while somebody still reads what lay in the first of them.
 #[tokio::test]
 async fn a_slow_reader_is_not_overtaken_by_the_end_of_the_log() {
-    let house = house(16 << 20);
+    let fixture = fixture(16 << 20);
     let content = content(BODY_BYTES);
-    let growing = StreamingBody::keep(&house.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let growing = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
     let slow = growing.reader(None).unwrap();
     push_all(&growing, &sent(&content)).await;
     growing.finish(None, |_| ()).await.unwrap().unwrap();
-    settled(&house.disk);
-    let before = house.disk.usage().reclaimed_segments;
-    while house.disk.usage().reclaimed_segments < before + 12 {
+    settled(&fixture.disk);
+    let before = fixture.disk.usage().reclaimed_segments;
+    while fixture.disk.usage().reclaimed_segments < before + 12 {
         let other = CacheKey::new("example.com", "/other");
-        let filler = house.disk.put_piece(&other, Bytes::from(vec![7; PIECE_BYTES]));
-        settled(&house.disk);
+        let filler = fixture.disk.put_piece(&other, Bytes::from(vec![7; PIECE_BYTES]));
+        settled(&fixture.disk);
         drop(filler);
     }
     let (read, error) = until_the_end(slow).await;
@@ -276,13 +276,13 @@ proptest! {
         let content = content(length);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let house = house(DISK_BYTES);
-            let growing = StreamingBody::keep(&house.store, &key(), is_declared.then_some(length as u64)).unwrap();
+            let fixture = fixture(DISK_BYTES);
+            let growing = StreamingBody::keep(&fixture.store, &key(), is_declared.then_some(length as u64)).unwrap();
             let part = growing.reader(Some(wanted)).unwrap();
             let whole = growing.reader(None).unwrap();
             let producer = tokio::spawn({
                 let (growing, content, disk) =
-                    (Arc::clone(&growing), content.clone(), Arc::clone(&house.disk));
+                    (Arc::clone(&growing), content.clone(), Arc::clone(&fixture.disk));
                 async move {
                     for (number, at) in (0..content.len()).step_by(pushed).enumerate() {
                         if crowded_after == Some(number) {

@@ -20,13 +20,13 @@ const PUSHED_BYTES: usize = 100_003;
 /// Seventeen pieces and a bit: more than what is kept whole or not at all.
 const BODY_BYTES: usize = 17 * PIECE_BYTES + 123;
 
-struct House {
+struct Fixture {
     store: Arc<Store>,
     disks: Vec<Arc<Disk>>,
     _folder: tempfile::TempDir,
 }
 
-fn house(layout: Layout) -> House {
+fn fixture(layout: Layout) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let count = if layout == Layout::Single { 1 } else { 2 };
     let open = |number: usize| {
@@ -42,10 +42,10 @@ fn house(layout: Layout) -> House {
     let disks: Vec<_> = (0..count).map(open).collect();
     let memory = MemoryStoreSettings { memory: MEMORY_BYTES, max_object: MEMORY_BYTES / 4 };
     let store = Store::new(&memory, Some(Disks::new(layout, disks.clone(), 32 << 20)));
-    House { store, disks, _folder: folder }
+    Fixture { store, disks, _folder: folder }
 }
 
-impl House {
+impl Fixture {
     fn crowd(&self, is_full: bool) {
         self.disks.iter().for_each(|disk| disk.crowd_queue(is_full));
     }
@@ -114,18 +114,18 @@ fn split(content: &Bytes, runs: &[Range<u64>]) -> (Vec<u8>, Vec<u8>) {
 async fn a_full_queue_is_waited_for_as_long_as_every_reader_has_bytes() {
     for layout in [Layout::Single, Layout::Mirror, Layout::Stripe, Layout::Hash] {
         for declared in [Some(BODY_BYTES as u64), None] {
-            let house = house(layout);
+            let fixture = fixture(layout);
             let content = content(BODY_BYTES);
-            let growing = house.growing(declared);
+            let growing = fixture.growing(declared);
             let mut slow = growing.reader(None).unwrap();
             growing.push(content.slice(..PIECE_BYTES + 1)).await.unwrap();
-            house.settled();
-            house.crowd(true);
+            fixture.settled();
+            fixture.crowd(true);
             let mut pushed = Box::pin(growing.push(content.slice(PIECE_BYTES + 1..)));
             assert!(has_to_wait(pushed.as_mut()), "it waits for the disk");
             let first = slow.frame().await.unwrap().unwrap().into_data().unwrap();
             assert!(first.len() <= PIECE_BYTES && has_to_wait(pushed.as_mut()));
-            house.crowd(false);
+            fixture.crowd(false);
             pushed.await.unwrap();
             assert!(growing.is_keeping() && growing.loss().is_none());
             let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
@@ -139,14 +139,14 @@ async fn a_full_queue_is_waited_for_as_long_as_every_reader_has_bytes() {
 async fn what_a_reader_would_wait_for_is_left_out_and_filled_up_later_without_writing_the_rest_again() {
     for layout in [Layout::Single, Layout::Mirror, Layout::Stripe, Layout::Hash] {
         for declared in [Some(BODY_BYTES as u64), None] {
-            let house = house(layout);
+            let fixture = fixture(layout);
             let content = content(BODY_BYTES);
-            let growing = house.growing(declared);
+            let growing = fixture.growing(declared);
             let fast = tokio::spawn(rest(growing.reader(None).unwrap()));
             for (number, bytes) in sent(&content).enumerate() {
                 match number {
-                    8 | 25 => house.crowd(true),
-                    15 | 32 => house.crowd(false),
+                    8 | 25 => fixture.crowd(true),
+                    15 | 32 => fixture.crowd(false),
                     _ => {}
                 }
                 growing.push(bytes).await.unwrap();
@@ -160,10 +160,11 @@ async fn what_a_reader_would_wait_for_is_left_out_and_filled_up_later_without_wr
             let (kept, missing) = split(&content, &runs);
             assert!(runs.len() > 1 && !missing.is_empty(), "{runs:?}");
             assert!(read(&body).await == kept);
-            let written = house.settled();
+            let written = fixture.settled();
 
             let again =
-                StreamingBody::complete(&house.store, &key(), &body, runs.iter().cloned(), complete).unwrap();
+                StreamingBody::complete(&fixture.store, &key(), &body, runs.iter().cloned(), complete)
+                    .unwrap();
             drop((growing, body));
             let reader = tokio::spawn(rest(again.reader(None).unwrap()));
             for bytes in sent(&missing.clone().into()) {
@@ -173,27 +174,27 @@ async fn what_a_reader_would_wait_for_is_left_out_and_filled_up_later_without_wr
             assert!(reader.await.unwrap().unwrap() == content, "{layout:?}");
             assert!(read(&whole).await == content);
             let copies = if layout == Layout::Mirror { 2 } else { 1 };
-            let more = house.settled() - written;
+            let more = fixture.settled() - written;
             assert!(more < copies * (missing.len() as u64 + 100_000), "{more} for {}", missing.len());
             drop((again, whole));
-            assert_eq!(house.store.usage().bytes, 0, "{layout:?}");
+            assert_eq!(fixture.store.usage().bytes, 0, "{layout:?}");
         }
     }
 }
 
 /// A body of which the disk has every third piece.
-async fn part_of(house: &House, content: &Bytes) -> (Arc<StoredBody>, Vec<Range<u64>>) {
-    let growing = house.growing(Some(content.len() as u64));
+async fn part_of(fixture: &Fixture, content: &Bytes) -> (Arc<StoredBody>, Vec<Range<u64>>) {
+    let growing = fixture.growing(Some(content.len() as u64));
     let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
     for (number, at) in (0..content.len()).step_by(PIECE_BYTES).enumerate() {
         let is_full = number % 3 != 0;
         match is_full {
-            true => house.crowd(true),
-            false => assert!(house.settled() < u64::MAX),
+            true => fixture.crowd(true),
+            false => assert!(fixture.settled() < u64::MAX),
         }
         growing.push(content.slice(at..content.len().min(at + PIECE_BYTES))).await.unwrap();
         if is_full {
-            house.crowd(false);
+            fixture.crowd(false);
         }
     }
     let Finished::Part { body, runs, .. } = growing.end(None, None, |_| ()).await.unwrap() else {
@@ -206,18 +207,18 @@ async fn part_of(house: &House, content: &Bytes) -> (Arc<StoredBody>, Vec<Range<
 #[tokio::test]
 async fn a_last_piece_that_comes_by_itself_is_sent_and_counted_once() {
     for layout in [Layout::Single, Layout::Mirror, Layout::Stripe, Layout::Hash] {
-        let house = house(layout);
+        let fixture = fixture(layout);
         let content = content(BODY_BYTES);
-        let growing = house.growing(Some(BODY_BYTES as u64));
+        let growing = fixture.growing(Some(BODY_BYTES as u64));
         let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
         let last = content.slice(BODY_BYTES / PIECE_BYTES * PIECE_BYTES..);
         for at in (0..content.len() - last.len()).step_by(PIECE_BYTES) {
-            house.crowd(at == 8 * PIECE_BYTES);
+            fixture.crowd(at == 8 * PIECE_BYTES);
             growing.push(content.slice(at..at + PIECE_BYTES)).await.unwrap();
             tokio::task::yield_now().await;
         }
-        house.crowd(false);
-        house.settled();
+        fixture.crowd(false);
+        fixture.settled();
         let finished = growing.end(Some(last), None, |_| ()).await.unwrap();
         let Finished::Part { body, runs, complete } = finished else { panic!("{finished:?}") };
         assert_eq!(complete, BODY_BYTES as u64);
@@ -230,18 +231,19 @@ async fn a_last_piece_that_comes_by_itself_is_sent_and_counted_once() {
 #[tokio::test]
 async fn where_the_disk_fails_while_a_part_is_filled_up_everybody_gets_the_right_bytes_all_the_same() {
     for fails_after in [0, 1, 5, 20] {
-        let house = house(Layout::Single);
+        let fixture = fixture(Layout::Single);
         let content = content(BODY_BYTES);
-        let (body, runs) = part_of(&house, &content).await;
+        let (body, runs) = part_of(&fixture, &content).await;
         assert!(runs.len() > 3, "{runs:?}");
         let (_, missing) = split(&content, &runs);
-        let again = StreamingBody::complete(&house.store, &key(), &body, runs.into_iter(), BODY_BYTES as u64)
-            .unwrap();
+        let again =
+            StreamingBody::complete(&fixture.store, &key(), &body, runs.into_iter(), BODY_BYTES as u64)
+                .unwrap();
         let readers: Vec<_> = (0..2).map(|_| tokio::spawn(rest(again.reader(None).unwrap()))).collect();
         let producer = async {
             for (number, bytes) in sent(&missing.into()).enumerate() {
                 if number == fails_after {
-                    house.disks[0].close_queue();
+                    fixture.disks[0].close_queue();
                 }
                 again.push(bytes).await.unwrap();
                 tokio::task::yield_now().await;
@@ -259,13 +261,13 @@ async fn where_the_disk_fails_while_a_part_is_filled_up_everybody_gets_the_right
 
 #[tokio::test]
 async fn a_body_of_unknown_length_that_nothing_took_in_time_stays_in_memory_and_is_right() {
-    let house = house(Layout::Single);
+    let fixture = fixture(Layout::Single);
     let content = content(3 * PIECE_BYTES);
-    let growing = house.growing(None);
+    let growing = fixture.growing(None);
     let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
     for (number, bytes) in sent(&content).enumerate() {
         // It is beyond a piece while the disk is left alone.
-        house.disks[0].leave_alone((2..5).contains(&number));
+        fixture.disks[0].leave_alone((2..5).contains(&number));
         growing.push(bytes).await.unwrap();
     }
     let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
@@ -276,13 +278,13 @@ async fn a_body_of_unknown_length_that_nothing_took_in_time_stays_in_memory_and_
 #[tokio::test]
 async fn a_small_body_and_one_that_cannot_be_completed_are_kept_whole_or_not_at_all() {
     for (length, may_have_gaps) in [(BODY_BYTES / 5, true), (BODY_BYTES, false)] {
-        let house = house(Layout::Single);
+        let fixture = fixture(Layout::Single);
         let content = content(length);
         let growing =
-            StreamingBody::keep_for(&house.store, &key(), Some(length as u64), (false, may_have_gaps))
+            StreamingBody::keep_for(&fixture.store, &key(), Some(length as u64), (false, may_have_gaps))
                 .unwrap();
         let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
-        house.crowd(true);
+        fixture.crowd(true);
         for bytes in sent(&content) {
             growing.push(bytes).await.unwrap();
         }
@@ -290,49 +292,49 @@ async fn a_small_body_and_one_that_cannot_be_completed_are_kept_whole_or_not_at_
         assert!(matches!(finished, Finished::Passed), "{finished:?}");
         assert!(reader.await.unwrap().unwrap() == content);
         assert_eq!(growing.loss(), Some(Loss::QueueFull));
-        assert_eq!(house.disks[0].usage().refused.queue_full, 1);
+        assert_eq!(fixture.disks[0].usage().refused.queue_full, 1);
     }
 }
 
 #[tokio::test]
 async fn what_waits_is_borrowed_of_the_memory_and_no_more_than_a_quarter() {
-    let house = house(Layout::Single);
+    let fixture = fixture(Layout::Single);
     // As many as the queue has of its own; nothing of it is written.
-    house.disks[0].hold_back(true);
+    fixture.disks[0].hold_back(true);
     let content = content(BODY_BYTES * 4);
-    let growing = house.growing(Some(content.len() as u64));
+    let growing = fixture.growing(Some(content.len() as u64));
     // Somebody who has bytes to read all the time.
     let reader = growing.reader(None).unwrap();
-    let before = house.store.usage().bytes;
+    let before = fixture.store.usage().bytes;
     let mut pushed = Box::pin(async {
         for bytes in sent(&content) {
             growing.push(bytes).await.unwrap();
         }
     });
     assert!(has_to_wait(pushed.as_mut()));
-    let queued = house.disks[0].usage().queued_bytes;
-    let borrowed = house.store.usage().bytes - before;
+    let queued = fixture.disks[0].usage().queued_bytes;
+    let borrowed = fixture.store.usage().bytes - before;
     assert!(borrowed > 1 << 20 && borrowed <= MEMORY_BYTES / 4, "{borrowed} borrowed");
     assert_eq!(queued - (8 << 20), borrowed);
-    house.disks[0].hold_back(false);
+    fixture.disks[0].hold_back(false);
     pushed.await;
     assert!(growing.finish(None, |_| ()).await.unwrap().is_some());
     drop((growing, reader));
-    house.settled();
-    assert_eq!(house.store.usage().bytes, 0);
+    fixture.settled();
+    assert_eq!(fixture.store.usage().bytes, 0);
 }
 
 #[tokio::test]
 async fn what_disks_have_of_a_body_that_broke_is_kept_and_filled_up_later() {
     for layout in [Layout::Single, Layout::Mirror, Layout::Stripe, Layout::Hash] {
         for is_crowded in [false, true] {
-            let house = house(layout);
+            let fixture = fixture(layout);
             let content = content(BODY_BYTES);
-            let growing = house.growing(Some(BODY_BYTES as u64));
+            let growing = fixture.growing(Some(BODY_BYTES as u64));
             let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
             for (number, bytes) in sent(&content.slice(..BODY_BYTES / 2)).enumerate() {
                 if number == 8 && is_crowded {
-                    house.crowd(true);
+                    fixture.crowd(true);
                 }
                 growing.push(bytes).await.unwrap();
                 tokio::task::yield_now().await;
@@ -345,7 +347,7 @@ async fn what_disks_have_of_a_body_that_broke_is_kept_and_filled_up_later() {
             });
             assert_eq!(reader.await.unwrap(), Err(BodyError::Cut), "its readers are cut all the same");
             if is_crowded {
-                house.crowd(false);
+                fixture.crowd(false);
             }
             let (body, runs, complete) = kept.unwrap();
             assert_eq!((runs.len(), complete), (1, BODY_BYTES as u64), "{runs:?}");
@@ -353,7 +355,7 @@ async fn what_disks_have_of_a_body_that_broke_is_kept_and_filled_up_later() {
             let (whole, missing) = split(&content, &runs);
             assert!(read(&body).await == whole);
             let again =
-                StreamingBody::complete(&house.store, &key(), &body, runs.into_iter(), complete).unwrap();
+                StreamingBody::complete(&fixture.store, &key(), &body, runs.into_iter(), complete).unwrap();
             again.push(missing.into()).await.unwrap();
             let whole = again.finish(None, |_| ()).await.unwrap().unwrap();
             assert!(read(&whole).await == content, "{layout:?}");
@@ -364,10 +366,10 @@ async fn what_disks_have_of_a_body_that_broke_is_kept_and_filled_up_later() {
 #[tokio::test]
 async fn of_what_cannot_be_completed_nothing_is_kept_when_it_breaks() {
     for (declared, may_have_gaps) in [(None, true), (Some(BODY_BYTES), false), (Some(BODY_BYTES / 5), true)] {
-        let house = house(Layout::Single);
+        let fixture = fixture(Layout::Single);
         let declared = declared.map(|bytes| bytes as u64);
         let growing =
-            StreamingBody::keep_for(&house.store, &key(), declared, (false, may_have_gaps)).unwrap();
+            StreamingBody::keep_for(&fixture.store, &key(), declared, (false, may_have_gaps)).unwrap();
         growing.push(content(3 * PIECE_BYTES)).await.unwrap();
         growing.give_up(BodyError::Cut, |finished| panic!("{finished:?}"));
         assert!(growing.is_broken());
@@ -377,19 +379,19 @@ async fn of_what_cannot_be_completed_nothing_is_kept_when_it_breaks() {
 #[tokio::test]
 async fn a_body_that_nobody_reads_leaves_room_in_the_queue() {
     for layout in [Layout::Single, Layout::Mirror, Layout::Stripe, Layout::Hash] {
-        let house = house(layout);
-        house.disks.iter().for_each(|disk| disk.hold_back(true));
+        let fixture = fixture(layout);
+        fixture.disks.iter().for_each(|disk| disk.hold_back(true));
         let content = content(BODY_BYTES * 2);
-        let growing = house.growing(Some(content.len() as u64));
+        let growing = fixture.growing(Some(content.len() as u64));
         let mut pushed = Box::pin(growing.push(content.clone()));
         assert!(has_to_wait(pushed.as_mut()));
         // Eight megabytes, and a quarter of the memory.
         let may_wait = (8 << 20) + MEMORY_BYTES / 4;
-        for disk in &house.disks {
+        for disk in &fixture.disks {
             let queued = disk.usage().queued_bytes;
             assert!(queued <= may_wait / 4 + 2 * PIECE_BYTES as u64, "{layout:?}: {queued}");
         }
-        house.disks.iter().for_each(|disk| disk.hold_back(false));
+        fixture.disks.iter().for_each(|disk| disk.hold_back(false));
         pushed.await.unwrap();
         assert!(growing.is_keeping(), "{layout:?}");
     }
@@ -397,8 +399,8 @@ async fn a_body_that_nobody_reads_leaves_room_in_the_queue() {
 
 #[test]
 fn a_body_whose_disk_hangs_is_not_fetched_on_for_nobody() {
-    let house = house(Layout::Single);
-    let growing = house.growing(Some(BODY_BYTES as u64));
+    let fixture = fixture(Layout::Single);
+    let growing = fixture.growing(Some(BODY_BYTES as u64));
     assert!(growing.may_keep_more());
     // As after ten seconds of waiting.
     growing.spill.lock().as_mut().unwrap().stop();
@@ -407,9 +409,9 @@ fn a_body_whose_disk_hangs_is_not_fetched_on_for_nobody() {
 
 #[tokio::test]
 async fn a_part_of_which_something_is_gone_is_not_gone_on_with() {
-    let (house, other) = (house(Layout::Single), house(Layout::Single));
+    let (fixture, other) = (fixture(Layout::Single), fixture(Layout::Single));
     let content = content(BODY_BYTES);
-    let growing = house.growing(Some(BODY_BYTES as u64));
+    let growing = fixture.growing(Some(BODY_BYTES as u64));
     growing.push(content.clone()).await.unwrap();
     let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
     let runs = || std::iter::once(0..BODY_BYTES as u64);
@@ -419,13 +421,16 @@ async fn a_part_of_which_something_is_gone_is_not_gone_on_with() {
         "of another store"
     );
     let odd = std::iter::once(5..BODY_BYTES as u64);
-    assert!(StreamingBody::complete(&house.store, &key(), &body, odd, complete).is_none(), "no whole pieces");
+    assert!(
+        StreamingBody::complete(&fixture.store, &key(), &body, odd, complete).is_none(),
+        "no whole pieces"
+    );
     let fewer = std::iter::once(0..PIECE_BYTES as u64);
     assert!(
-        StreamingBody::complete(&house.store, &key(), &body, fewer, complete).is_none(),
+        StreamingBody::complete(&fixture.store, &key(), &body, fewer, complete).is_none(),
         "not what it has"
     );
-    assert!(StreamingBody::complete(&house.store, &key(), &body, runs(), complete).is_some());
+    assert!(StreamingBody::complete(&fixture.store, &key(), &body, runs(), complete).is_some());
 }
 proptest! {
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
@@ -442,11 +447,11 @@ proptest! {
         let content = content(BODY_BYTES);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let house = house(Layout::Single);
-            let growing = house.growing(is_declared.then_some(BODY_BYTES as u64));
+            let fixture = fixture(Layout::Single);
+            let growing = fixture.growing(is_declared.then_some(BODY_BYTES as u64));
             let readers: Vec<_> = reads.iter().map(|_| growing.reader(None).unwrap()).collect();
             let producer = {
-                let (growing, content, disk) = (Arc::clone(&growing), content.clone(), Arc::clone(&house.disks[0]));
+                let (growing, content, disk) = (Arc::clone(&growing), content.clone(), Arc::clone(&fixture.disks[0]));
                 let crowded = crowded.clone();
                 tokio::spawn(async move {
                     let mut was_full = false;
@@ -482,7 +487,7 @@ proptest! {
                 Finished::Part { body, runs, complete } => {
                     let (kept, missing) = split(&content, &runs);
                     assert!(read(&body).await == kept);
-                    let again = StreamingBody::complete(&house.store, &key(), &body, runs.into_iter(), complete).unwrap();
+                    let again = StreamingBody::complete(&fixture.store, &key(), &body, runs.into_iter(), complete).unwrap();
                     again.push(missing.into()).await.unwrap();
                     let whole = again.finish(None, |_| ()).await.unwrap().unwrap();
                     assert!(read(&whole).await == content);
@@ -490,7 +495,7 @@ proptest! {
                 // A piece is left out where the disk is crowded when it begins or when it ends; so may be all of them.
                 Finished::Passed => {
                     assert_eq!(growing.loss(), Some(Loss::QueueFull));
-                    let refused = house.disks[0].usage().refused;
+                    let refused = fixture.disks[0].usage().refused;
                     assert_eq!(refused.queue_full, BODY_BYTES.div_ceil(PIECE_BYTES) as u64, "{refused:?}");
                 }
             }

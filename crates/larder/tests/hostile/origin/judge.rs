@@ -11,7 +11,7 @@ use std::time::Duration;
 use larder_testkit::client::{End, Response};
 use larder_testkit::wire::to_bytes;
 
-use crate::origin::house::{House, Kind, evil};
+use crate::origin::fixture::{Fixture, Kind, evil};
 use crate::origin::raw::{SECOND, Step};
 use crate::stage::{Outcome, same};
 use crate::suite::Run;
@@ -123,21 +123,21 @@ impl Case {
 
 async fn run(case: Arc<Case>) -> Outcome {
     let scripts = vec![case.steps.clone(); case.asked];
-    let house = House::new(scripts, "", "").await?;
+    let fixture = Fixture::new(scripts, "", "").await?;
     let request = evil(case.method);
     let clients = async {
-        let asked = CLIENTS.map(|kind| house.ask(kind, &request));
+        let asked = CLIENTS.map(|kind| fixture.ask(kind, &request));
         let [a, b, c, d] = asked;
         tokio::join!(a, b, c, d)
     };
     let release = async {
         let all = CLIENTS.len() as f64;
-        let waited = house
-            .until("all clients wait", |house| {
-                house.metric("larder_flights_waiting") == all || house.origin.asked() == CLIENTS.len()
+        let waited = fixture
+            .until("all clients wait", |fixture| {
+                fixture.metric("larder_flights_waiting") == all || fixture.origin.asked() == CLIENTS.len()
             })
             .await;
-        house.origin.release();
+        fixture.origin.release();
         waited
     };
     let ((a, b, c, d), waited) = tokio::join!(clients, release);
@@ -146,13 +146,13 @@ async fn run(case: Arc<Case>) -> Outcome {
         let response = response?;
         judge(&case, kind, &response).map_err(|why| format!("{kind:?}: {why}, in\n{response}"))?;
     }
-    same("times the origin was asked", &house.origin.asked(), &case.asked)?;
+    same("times the origin was asked", &fixture.origin.asked(), &case.asked)?;
     // Bytes that come while a request waits for its answer are that answer; before, they are nobody's.
-    house.until("the script has ended", |house| house.origin.played() == case.asked).await?;
-    house.still_serves().await?;
-    again(&case, &house).await.map_err(|why| format!("afterwards: {why}"))?;
-    house.still_serves().await?;
-    house.end().await
+    fixture.until("the script has ended", |fixture| fixture.origin.played() == case.asked).await?;
+    fixture.still_serves().await?;
+    again(&case, &fixture).await.map_err(|why| format!("afterwards: {why}"))?;
+    fixture.still_serves().await?;
+    fixture.end().await
 }
 
 fn judge(case: &Case, kind: Kind, response: &Response) -> Outcome {
@@ -209,19 +209,19 @@ fn failed(response: &Response, status: u16, detail: &str) -> Outcome {
 }
 
 /// What is served next: the same where it was whole, never a part of it.
-async fn again(case: &Case, house: &House) -> Outcome {
-    let response = house.ask(Kind::Http11, &evil("GET")).await?;
+async fn again(case: &Case, fixture: &Fixture) -> Outcome {
+    let response = fixture.ask(Kind::Http11, &evil("GET")).await?;
     same("end", &response.end, &End::Complete)?;
     let content = response.body.escape_ascii().to_string();
     match &case.expect {
         Expect::Whole(first) if case.is_stored && case.method == "GET" => {
             same("content", &content, &first.escape_default().to_string())?;
-            same("times the origin was asked", &house.origin.asked(), &case.asked)
+            same("times the origin was asked", &fixture.origin.asked(), &case.asked)
         }
         _ => {
             same("status", &response.status, &200)?;
             same("content", content.as_str(), SECOND)?;
-            same("times the origin was asked", &house.origin.asked(), &(case.asked + 1))
+            same("times the origin was asked", &fixture.origin.asked(), &(case.asked + 1))
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use larder_testkit::client::{Connection, End, Progress, Request, Response};
 
-use crate::origin::house::{House, Kind, evil};
+use crate::origin::fixture::{Fixture, Kind, evil};
 use crate::origin::judge::{apart, send};
 use crate::origin::raw::{SECOND, Step};
 use crate::stage::{Outcome, same};
@@ -123,11 +123,11 @@ fn is_broken(response: &Response) -> bool {
 }
 
 /// Nothing of what happened is served to the next client, and nothing is left.
-async fn afterwards(house: House) -> Outcome {
-    let response = house.ask(Kind::Http11, &evil("GET")).await?;
+async fn afterwards(fixture: Fixture) -> Outcome {
+    let response = fixture.ask(Kind::Http11, &evil("GET")).await?;
     same("afterwards", &content(&response), &SECOND.to_owned())?;
-    house.still_serves().await?;
-    house.end().await
+    fixture.still_serves().await?;
+    fixture.end().await
 }
 
 async fn early_answer(keeps: bool) -> Outcome {
@@ -136,25 +136,25 @@ async fn early_answer(keeps: bool) -> Outcome {
     if keeps {
         steps.push(Step::Pause(Duration::from_millis(500)));
     }
-    let house = House::new(vec![steps], "", "").await?;
-    house.origin.release();
+    let fixture = Fixture::new(vec![steps], "", "").await?;
+    fixture.origin.release();
     // More than the kernels between larder and the origin hold, so it cannot be complete.
     let request = evil("POST").body(vec![b'a'; 32 << 20]);
-    let response = house.ask(Kind::Http11, &request).await?;
+    let response = fixture.ask(Kind::Http11, &request).await?;
     same("status", &response.status, &413)?;
     same("content", &content(&response), &"big".to_owned())?;
     same("closes", &response.fields.lists("connection", "close"), &true)?;
-    afterwards(house).await
+    afterwards(fixture).await
 }
 
 async fn unread_upload() -> Outcome {
-    let house = House::new(vec![vec![Step::Pause(Duration::from_secs(3))]], "", "").await?;
-    house.origin.release();
+    let fixture = Fixture::new(vec![vec![Step::Pause(Duration::from_secs(3))]], "", "").await?;
+    fixture.origin.release();
     // More than the kernels between larder and the origin hold.
     let request = evil("POST").body(vec![b'a'; 32 << 20]);
-    let response = house.ask(Kind::Http11, &request).await?;
+    let response = fixture.ask(Kind::Http11, &request).await?;
     same("status", &response.status, &504)?;
-    afterwards(house).await
+    afterwards(fixture).await
 }
 
 async fn post_once() -> Outcome {
@@ -163,10 +163,10 @@ async fn post_once() -> Outcome {
         ("HTTP/1.1 20", "closed"),
         ("", "closed"),
     ] {
-        let house = House::new(vec![send(answer)], "", "").await?;
-        house.origin.release();
+        let fixture = Fixture::new(vec![send(answer)], "", "").await?;
+        fixture.origin.release();
         for kind in [Kind::Http11, Kind::Http2] {
-            let response = house.ask(kind, &evil("POST").body("hello")).await?;
+            let response = fixture.ask(kind, &evil("POST").body("hello")).await?;
             let status = response.fields.first("cache-status").unwrap_or_default().to_owned();
             if kind == Kind::Http2 {
                 // The script has ended: this one is answered.
@@ -175,51 +175,51 @@ async fn post_once() -> Outcome {
             }
             same("status", &response.status, &502)?;
             same(&status, &status.ends_with(&format!("detail={detail}")), &true)?;
-            same("times asked", &house.origin.asked(), &1)?;
+            same("times asked", &fixture.origin.asked(), &1)?;
         }
-        afterwards(house).await?;
+        afterwards(fixture).await?;
     }
     Ok(())
 }
 
 /// Leaves one connection in the pool.
-async fn with_kept(scripts: Vec<Vec<Step>>) -> Result<House, String> {
-    let house = House::new(scripts, "", "").await?;
-    house.origin.release();
-    let response = house.ask(Kind::Http11, &Request::new("GET", "/first", "a.test")).await?;
+async fn with_kept(scripts: Vec<Vec<Step>>) -> Result<Fixture, String> {
+    let fixture = Fixture::new(scripts, "", "").await?;
+    fixture.origin.release();
+    let response = fixture.ask(Kind::Http11, &Request::new("GET", "/first", "a.test")).await?;
     same("first", &response.status, &200)?;
-    same("kept", &house.origin.open(), &1)?;
-    Ok(house)
+    same("kept", &fixture.origin.open(), &1)?;
+    Ok(fixture)
 }
 
 async fn kept_and_closed() -> Outcome {
     // Nobody can tell an unlucky moment from an attack: once more, and then no more.
-    let house = with_kept(vec![Vec::new(), Vec::new()]).await?;
-    let response = house.ask(Kind::Http11, &evil("GET")).await?;
+    let fixture = with_kept(vec![Vec::new(), Vec::new()]).await?;
+    let response = fixture.ask(Kind::Http11, &evil("GET")).await?;
     same("status", &response.status, &502)?;
-    same("times asked", &house.origin.asked(), &2)?;
-    afterwards(house).await
+    same("times asked", &fixture.origin.asked(), &2)?;
+    afterwards(fixture).await
 }
 
 async fn kept_and_closed_post() -> Outcome {
-    let house = with_kept(vec![Vec::new()]).await?;
-    let response = house.ask(Kind::Http11, &evil("POST").body("hello")).await?;
+    let fixture = with_kept(vec![Vec::new()]).await?;
+    let response = fixture.ask(Kind::Http11, &evil("POST").body("hello")).await?;
     same("status", &response.status, &502)?;
-    same("times asked", &house.origin.asked(), &1)?;
-    afterwards(house).await
+    same("times asked", &fixture.origin.asked(), &1)?;
+    afterwards(fixture).await
 }
 
 async fn kept_and_cut() -> Outcome {
-    let house = with_kept(vec![send("H")]).await?;
-    let response = house.ask(Kind::Http11, &evil("GET")).await?;
+    let fixture = with_kept(vec![send("H")]).await?;
+    let response = fixture.ask(Kind::Http11, &evil("GET")).await?;
     same("status", &response.status, &502)?;
-    same("times asked", &house.origin.asked(), &1)?;
-    afterwards(house).await
+    same("times asked", &fixture.origin.asked(), &1)?;
+    afterwards(fixture).await
 }
 
 /// A client that has read some of the body and is still there.
-async fn reading(house: &House, kind: Kind, bytes: u64) -> Result<impl Sized + use<>, String> {
-    let mut connection = house.connect().await?;
+async fn reading(fixture: &Fixture, kind: Kind, bytes: u64) -> Result<impl Sized + use<>, String> {
+    let mut connection = fixture.connect().await?;
     let mut request = evil("GET");
     if kind == Kind::Http10 {
         request.version = "1.0".to_owned();
@@ -253,13 +253,13 @@ fn flood(head: &str) -> Vec<Step> {
 }
 
 async fn endless(head: &str, kind: Kind, store: &str) -> Outcome {
-    let house = House::new(vec![flood(head)], store, "").await?;
-    house.origin.release();
-    let client = reading(&house, kind, 300_000).await?;
-    same("open at the origin", &house.origin.open(), &1)?;
+    let fixture = Fixture::new(vec![flood(head)], store, "").await?;
+    fixture.origin.release();
+    let client = reading(&fixture, kind, 300_000).await?;
+    same("open at the origin", &fixture.origin.open(), &1)?;
     drop(client);
-    house.is_quiet().await?;
-    afterwards(house).await
+    fixture.is_quiet().await?;
+    afterwards(fixture).await
 }
 
 async fn passing_and_silent() -> Outcome {
@@ -267,51 +267,51 @@ async fn passing_and_silent() -> Outcome {
     let mut steps = send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 900000\r\n\r\n");
     steps.push(Step::Send(vec![b'a'; 100_000]));
     steps.push(Step::Stay);
-    let house = House::patient(vec![steps], SMALL_STORE).await?;
-    house.origin.release();
-    let client = reading(&house, Kind::Http11, 100_000).await?;
+    let fixture = Fixture::patient(vec![steps], SMALL_STORE).await?;
+    fixture.origin.release();
+    let client = reading(&fixture, Kind::Http11, 100_000).await?;
     drop(client);
     let began = std::time::Instant::now();
-    house.until("the origin's connection is closed", |house| house.origin.open() == 0).await?;
+    fixture.until("the origin's connection is closed", |fixture| fixture.origin.open() == 0).await?;
     let is_soon = began.elapsed() < Duration::from_secs(3);
     same("closed soon", &is_soon, &true)?;
-    afterwards(house).await
+    afterwards(fixture).await
 }
 
 async fn silent_and_left() -> Outcome {
-    let house = House::new(vec![vec![Step::Stay]], "", "").await?;
-    house.origin.release();
-    let mut connection = house.connect().await?;
+    let fixture = Fixture::new(vec![vec![Step::Stay]], "", "").await?;
+    fixture.origin.release();
+    let mut connection = fixture.connect().await?;
     let sent = connection.write(&evil("GET").to_http1()).await;
     sent.map_err(|error| error.to_string())?;
-    house.until("the origin is asked", |house| house.origin.asked() == 1).await?;
+    fixture.until("the origin is asked", |fixture| fixture.origin.asked() == 1).await?;
     connection.abort();
-    house.is_quiet().await?;
-    afterwards(house).await
+    fixture.is_quiet().await?;
+    afterwards(fixture).await
 }
 
 async fn left_and_stored() -> Outcome {
     let mut steps = send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\nhello");
     steps.extend([Step::Pause(Duration::from_millis(200)), Step::Send(b"world".to_vec()), Step::Keep]);
-    let house = House::new(vec![steps], "", "").await?;
-    house.origin.release();
-    drop(reading(&house, Kind::Http11, 5).await?);
-    let response = house.ask(Kind::Http2, &evil("GET")).await?;
+    let fixture = Fixture::new(vec![steps], "", "").await?;
+    fixture.origin.release();
+    drop(reading(&fixture, Kind::Http11, 5).await?);
+    let response = fixture.ask(Kind::Http2, &evil("GET")).await?;
     same("content", &content(&response), &"helloworld".to_owned())?;
-    same("times asked", &house.origin.asked(), &1)?;
-    house.still_serves().await?;
-    house.end().await
+    same("times asked", &fixture.origin.asked(), &1)?;
+    fixture.still_serves().await?;
+    fixture.end().await
 }
 
 async fn unread(head: &str, store: &str) -> Outcome {
     let top = format!("{store}\n[limits]\nwrite_idle = \"300ms\"");
-    let house = House::new(vec![flood(head)], &top, "").await?;
-    house.origin.release();
-    let client = reading(&house, Kind::Http11, 1000).await?;
-    house.is_quiet().await?;
-    same("counted", &house.metric("larder_limit_reached_total{limit=\"write_idle\"}"), &1.0)?;
+    let fixture = Fixture::new(vec![flood(head)], &top, "").await?;
+    fixture.origin.release();
+    let client = reading(&fixture, Kind::Http11, 1000).await?;
+    fixture.is_quiet().await?;
+    same("counted", &fixture.metric("larder_limit_reached_total{limit=\"write_idle\"}"), &1.0)?;
     drop(client);
-    afterwards(house).await
+    afterwards(fixture).await
 }
 
 async fn slow_among_fast() -> Outcome {
@@ -320,13 +320,14 @@ async fn slow_among_fast() -> Outcome {
         send(format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: {LENGTH}\r\n\r\n"));
     steps.extend([Step::Send(vec![b'a'; LENGTH]), Step::Keep]);
     let top = format!("{SMALL_STORE}\n[limits]\nwrite_idle = \"300ms\"");
-    let house = House::patient(vec![steps], &top).await?;
-    let slow = reading_when_released(&house).await?;
+    let fixture = Fixture::patient(vec![steps], &top).await?;
+    let slow = reading_when_released(&fixture).await?;
     let request = evil("GET");
-    let fast = house.ask(Kind::Http11, &request);
+    let fast = fixture.ask(Kind::Http11, &request);
     let release = async {
-        let waited = house.until("both wait", |house| house.metric("larder_flights_waiting") == 2.0).await;
-        house.origin.release();
+        let waited =
+            fixture.until("both wait", |fixture| fixture.metric("larder_flights_waiting") == 2.0).await;
+        fixture.origin.release();
         waited
     };
     let (fast, waited) = tokio::join!(fast, release);
@@ -334,17 +335,17 @@ async fn slow_among_fast() -> Outcome {
     let fast = fast?;
     same("end", &fast.end, &End::Complete)?;
     same("length", &fast.body.len(), &LENGTH)?;
-    same("times asked", &house.origin.asked(), &1)?;
+    same("times asked", &fixture.origin.asked(), &1)?;
     drop(slow);
-    afterwards(house).await
+    afterwards(fixture).await
 }
 
 /// A client that has asked and reads nothing.
-async fn reading_when_released(house: &House) -> Result<Connection, String> {
-    let mut connection = house.connect().await?;
+async fn reading_when_released(fixture: &Fixture) -> Result<Connection, String> {
+    let mut connection = fixture.connect().await?;
     let sent = connection.write(&evil("GET").to_http1()).await;
     sent.map_err(|error| error.to_string())?;
-    house.until("the origin is asked", |house| house.origin.asked() == 1).await?;
+    fixture.until("the origin is asked", |fixture| fixture.origin.asked() == 1).await?;
     Ok(connection)
 }
 
@@ -353,22 +354,22 @@ async fn joined_and_cut() -> Outcome {
         "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
     );
     steps.extend([Step::Pause(Duration::from_millis(300)), Step::Reset]);
-    let house = House::new(vec![steps], "", "").await?;
-    house.origin.release();
-    let leader = reading(&house, Kind::Http11, 5).await?;
+    let fixture = Fixture::new(vec![steps], "", "").await?;
+    fixture.origin.release();
+    let leader = reading(&fixture, Kind::Http11, 5).await?;
     let request = evil("GET");
     let (a, b, c) = tokio::join!(
-        house.ask(Kind::Http11, &request),
-        house.ask(Kind::Http10, &request),
-        house.ask(Kind::Http2, &request)
+        fixture.ask(Kind::Http11, &request),
+        fixture.ask(Kind::Http10, &request),
+        fixture.ask(Kind::Http2, &request)
     );
     for response in [a?, b?, c?] {
         same("broken", &is_broken(&response), &true)?;
         same("content", &b"hello".starts_with(&response.body), &true)?;
     }
-    same("times asked", &house.origin.asked(), &1)?;
+    same("times asked", &fixture.origin.asked(), &1)?;
     drop(leader);
-    afterwards(house).await
+    afterwards(fixture).await
 }
 
 /// What comes of an odd answer to a validation.
@@ -384,11 +385,11 @@ async fn validation(answer: &'static str, then: Then) -> Outcome {
     let first =
         send("HTTP/1.1 200 OK\r\nCache-Control: no-cache\r\nETag: \"a\"\r\nContent-Length: 5\r\n\r\nhello");
     let odd = send(answer);
-    let house = House::new(vec![first, odd], "", "").await?;
-    house.origin.release();
-    let response = house.ask(Kind::Http11, &evil("GET")).await?;
+    let fixture = Fixture::new(vec![first, odd], "", "").await?;
+    fixture.origin.release();
+    let response = fixture.ask(Kind::Http11, &evil("GET")).await?;
     same("first", &content(&response), &"hello".to_owned())?;
-    let response = house.ask(Kind::Http11, &evil("GET")).await?;
+    let response = fixture.ask(Kind::Http11, &evil("GET")).await?;
     match then {
         Then::Served => {
             same("status", &response.status, &200)?;
@@ -398,11 +399,11 @@ async fn validation(answer: &'static str, then: Then) -> Outcome {
         Then::Failed => same("status", &response.status, &502)?,
         Then::AskedAgain => {
             same("content", &content(&response), &SECOND.to_owned())?;
-            same("times asked", &house.origin.asked(), &3)?;
+            same("times asked", &fixture.origin.asked(), &3)?;
         }
         Then::Cut => same("broken", &is_broken(&response), &true)?,
     }
-    afterwards(house).await
+    afterwards(fixture).await
 }
 
 /// A 206 is its client's alone: whatever it says, the next request for the whole is asked anew.
@@ -410,17 +411,17 @@ async fn part(range: &'static str, lines: &'static str, is_whole: bool) -> Outco
     let answer = send(format!(
         "HTTP/1.1 206 Partial Content\r\nCache-Control: max-age=60\r\nETag: \"a\"\r\n{lines}\r\nhello"
     ));
-    let house = House::new(vec![answer], "", "").await?;
-    house.origin.release();
+    let fixture = Fixture::new(vec![answer], "", "").await?;
+    fixture.origin.release();
     let mut request = evil("GET");
     if !range.is_empty() {
         request = request.field("Range", range);
     }
-    let response = house.ask(Kind::Http11, &request).await?;
+    let response = fixture.ask(Kind::Http11, &request).await?;
     same("status", &response.status, &206)?;
     same("broken", &is_broken(&response), &!is_whole)?;
     same("content", &b"hello".starts_with(&response.body), &true)?;
-    afterwards(house).await
+    afterwards(fixture).await
 }
 
 async fn tunnel(answer: &'static str, status: u16) -> Outcome {
@@ -430,17 +431,17 @@ async fn tunnel(answer: &'static str, status: u16) -> Outcome {
     } else {
         steps.extend([apart(), Step::Send(b"more of it".to_vec()), Step::Stay]);
     }
-    let house = House::new(vec![steps], "", "websocket = true").await?;
-    house.origin.release();
+    let fixture = Fixture::new(vec![steps], "", "websocket = true").await?;
+    fixture.origin.release();
     let request = evil("GET")
         .field("Connection", "Upgrade")
         .field("Upgrade", "websocket")
         .field("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
         .field("Sec-WebSocket-Version", "13");
-    let response = house.ask(Kind::Http11, &request).await?;
+    let response = fixture.ask(Kind::Http11, &request).await?;
     same("status", &response.status, &status)?;
     same("upgrade", &response.fields.has("upgrade"), &false)?;
     let has_leaked = response.body.windows(4).any(|four| four == b"evil");
     same("leaked", &has_leaked, &false)?;
-    afterwards(house).await
+    afterwards(fixture).await
 }

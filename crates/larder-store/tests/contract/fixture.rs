@@ -180,7 +180,7 @@ pub(crate) struct Found {
 }
 
 /// A store, and where it lies.
-pub(crate) struct House {
+pub(crate) struct Fixture {
     pub(crate) kind: Kind,
     pub(crate) store: Arc<Store>,
     pub(crate) clock: Clock,
@@ -188,7 +188,7 @@ pub(crate) struct House {
     folder: tempfile::TempDir,
 }
 
-impl House {
+impl Fixture {
     pub(crate) fn new(kind: Kind, sizes: Sizes) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::default());
         let store = open(kind, sizes, folder.path(), &clock);

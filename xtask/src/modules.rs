@@ -1,9 +1,9 @@
-//! The rooms of larder-proxy never import each other.
+//! The step modules of larder-proxy never import each other.
 //!
-//! In: the sources below crates/larder-proxy/src. Out: every path by which one room names another. A room is a folder
-//! or a top file with the name of a step of a request's way. What names rooms, `serve` and `forward`
-//! before all, are the hall between them: they may name rooms, and no room may name them, for a room that could name
-//! the hall would have a back door to all others. Top files that name no room are ground for everybody.
+//! In: the sources below crates/larder-proxy/src. Out: every path by which one step module names another. A step module
+//! is a folder, or a top file with the name of a step of a request. Modules that name step modules are branching modules,
+//! `serve` and `forward` above all. No step module may name a branching module, because it would reach all others through
+//! it. Every module may name the remaining top files.
 //! Deliberately absent: a parser for Rust. Comments are cut, and paths are read as text: `crate::a::b`,
 //! `crate::{a, b::c}` and chains of `super::`.
 
@@ -15,21 +15,21 @@ use anyhow::{Context, Result, ensure};
 
 const SOURCES: &str = "crates/larder-proxy/src";
 
-/// The hall, whatever these files name. Others join it by naming a room.
-const HALL: &[&str] = &["lib", "serve", "forward", "explain", "objects"];
+/// Branching modules, whatever these files name. Others join them by naming a step module.
+const BRANCHING: &[&str] = &["lib", "serve", "forward", "explain", "objects"];
 
-/// Rooms by name even where they are a single file.
+/// Step modules by name even where they are a single file.
 const STEPS: &[&str] =
     &["route", "key", "lookup", "collapse", "fetch", "fill", "assemble", "respond", "invalidate"];
 
-/// Fails with the list of paths between rooms.
+/// Fails with the list of paths between step modules.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let sources = root.join(SOURCES);
     let mut files = Vec::new();
     collect(&sources, &sources, &mut files)?;
     let breaches = breaches(&files);
-    ensure!(breaches.is_empty(), "rooms that import each other:\n  {}", breaches.join("\n  "));
-    println!("rooms: {} files of larder-proxy, none names another room", files.len());
+    ensure!(breaches.is_empty(), "modules that import each other:\n  {}", breaches.join("\n  "));
+    println!("modules: {} files of larder-proxy, no step names another", files.len());
     Ok(())
 }
 
@@ -60,12 +60,12 @@ fn collect(base: &Path, folder: &Path, files: &mut Vec<Source>) -> Result<()> {
 }
 
 fn breaches(files: &[Source]) -> Vec<String> {
-    let mut rooms: BTreeSet<&str> = STEPS.iter().copied().collect();
-    rooms.extend(
+    let mut steps: BTreeSet<&str> = STEPS.iter().copied().collect();
+    steps.extend(
         files.iter().filter(|f| f.module.len() > 1).filter_map(|f| f.module.first()).map(String::as_str),
     );
-    // A part of the hall may be a folder too; that makes it no room.
-    rooms.retain(|name| !HALL.contains(name));
+    // A branching module may be a folder too; that makes it no step module.
+    steps.retain(|name| !BRANCHING.contains(name));
     let named: Vec<(&Source, &str, BTreeSet<String>)> = files
         .iter()
         .filter_map(|file| {
@@ -74,27 +74,27 @@ fn breaches(files: &[Source]) -> Vec<String> {
         })
         .collect();
 
-    // The hall grows until no file outside of it names a room or the hall.
-    let mut hall: BTreeSet<&str> = HALL.iter().copied().collect();
+    // Branching modules are added until no other file names a step module or a branching module.
+    let mut branching: BTreeSet<&str> = BRANCHING.iter().copied().collect();
     loop {
-        let is_behind_a_door = |name: &String| rooms.contains(name.as_str()) || hall.contains(name.as_str());
+        let is_guarded = |name: &String| steps.contains(name.as_str()) || branching.contains(name.as_str());
         let joins = |(_, own, names): &&(&Source, &str, BTreeSet<String>)| {
-            !rooms.contains(own) && !hall.contains(own) && names.iter().any(is_behind_a_door)
+            !steps.contains(own) && !branching.contains(own) && names.iter().any(is_guarded)
         };
         let joining: Vec<&str> = named.iter().filter(joins).map(|(_, own, _)| *own).collect();
         if joining.is_empty() {
             break;
         }
-        hall.extend(joining);
+        branching.extend(joining);
     }
 
     let mut found = Vec::new();
-    for (file, own, names) in named.iter().filter(|(_, own, _)| rooms.contains(own)) {
+    for (file, own, names) in named.iter().filter(|(_, own, _)| steps.contains(own)) {
         for other in names.iter().map(String::as_str).filter(|other| other != own) {
-            if rooms.contains(other) {
-                found.push(format!("{}: names the room `{other}`", file.path.display()));
-            } else if hall.contains(other) {
-                found.push(format!("{}: names `{other}`, which names rooms", file.path.display()));
+            if steps.contains(other) {
+                found.push(format!("{}: names the step `{other}`", file.path.display()));
+            } else if branching.contains(other) {
+                found.push(format!("{}: names `{other}`, which names steps", file.path.display()));
             }
         }
     }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_room_uses_itself_and_shared_ground() {
+    fn a_step_uses_itself_and_shared_files() {
         check(&["key"], "use crate::key::Parts; use crate::settings::Site;", 0);
         check(&["fill", "tee"], "use super::Fill; use crate::fill::Reader;", 0);
         check(&["fill", "tee"], "// as in crate::fetch::Pace", 0);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_room_that_names_another_is_found() {
+    fn a_step_that_names_another_is_found() {
         check(&["key"], "use crate::fetch::Pace;", 1);
         check(&["key", "sort"], "fn f(x: crate::lookup::Found) {}", 1);
         check(&["fill"], "use crate::{settings::Site, fetch::{Pace, Turn}, collapse};", 2);
@@ -189,15 +189,15 @@ mod tests {
     }
 
     #[test]
-    fn the_hall_names_rooms_and_is_named_by_none() {
+    fn the_branching_names_rooms_and_is_named_by_none() {
         check(&["serve"], "use crate::{fetch, fill};", 0);
         check(&["plan"], "use crate::fetch::Pace;", 0);
         let files = [
             source(&["plan"], "use crate::fetch::Pace;"),
-            source(&["house"], "use crate::plan::Plan;"),
+            source(&["table"], "use crate::plan::Plan;"),
             source(&["fetch", "pace"], ""),
-            source(&["key"], "use crate::house::House;"),
+            source(&["key"], "use crate::table::Table;"),
         ];
-        assert_eq!(breaches(&files), ["key: names `house`, which names rooms"]);
+        assert_eq!(breaches(&files), ["key: names `table`, which names steps"]);
     }
 }

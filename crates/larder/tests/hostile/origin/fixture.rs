@@ -28,7 +28,7 @@ const GAUGES: [&str; 5] = [
     "larder_connections_open",
 ];
 
-pub struct House {
+pub struct Fixture {
     pub origin: RawOrigin,
     addr: SocketAddr,
     server: Server,
@@ -45,7 +45,7 @@ pub enum Kind {
     Http2,
 }
 
-impl House {
+impl Fixture {
     /// Starts both. `top` are lines at the top of the config or tables, `site` lines of its one site.
     pub async fn new(scripts: Vec<Vec<Step>>, top: &str, site: &str) -> Result<Self, String> {
         let limits = "first_byte_timeout = \"500ms\"\nbetween_bytes_timeout = \"500ms\"";
@@ -92,7 +92,7 @@ impl House {
         answered.map_err(|error| format!("{kind:?} got no response: {error}"))
     }
 
-    /// A connection for what [`House::ask`] cannot say.
+    /// A connection for what [`Fixture::ask`] cannot say.
     pub async fn connect(&self) -> Result<Connection, String> {
         let connection = Connection::open(self.addr, LIMIT).await;
         connection.map_err(|error| error.to_string())
@@ -132,8 +132,9 @@ impl House {
 
     /// Every gauge is back to nothing, and so is what the origin sees.
     pub async fn is_quiet(&self) -> Outcome {
-        self.until("every gauge is 0", |house| GAUGES.iter().all(|name| house.metric(name) == 0.0)).await?;
-        self.until("the origin has no connection", |house| house.origin.open() == 0).await
+        self.until("every gauge is 0", |fixture| GAUGES.iter().all(|name| fixture.metric(name) == 0.0))
+            .await?;
+        self.until("the origin has no connection", |fixture| fixture.origin.open() == 0).await
     }
 
     /// Ends it. Clients have to be gone.
