@@ -51,7 +51,7 @@ pub(crate) struct Exchange {
     pub(crate) client: IpAddr,
     /// The origin that was asked, or whose answer to somebody else was waited for.
     pub(crate) origin: Option<Arc<str>>,
-    pub(crate) route: Route,
+    pub(crate) route: MatchedRule,
     /// Whether it was looked up under a key.
     pub(crate) keyed: bool,
     pub(crate) started: Now,
@@ -65,29 +65,29 @@ pub(crate) struct Exchange {
 /// A site and a rule of the plan that an exchange began with. Neither is held by a count of references of its own: all
 /// workers share them, and such a count, written twice per request, would go from core to core. What is held is this
 /// worker's plan.
-pub(crate) struct Route {
-    furnished: Guard<Arc<WorkerPlan>>,
+pub(crate) struct MatchedRule {
+    worker_plan: Guard<Arc<WorkerPlan>>,
     site: usize,
     rule: usize,
 }
 
-impl Route {
+impl MatchedRule {
     /// By the numbers that the plan's router gave.
-    pub(crate) fn new(furnished: Guard<Arc<WorkerPlan>>, site: usize, rule: usize) -> Self {
-        Self { furnished, site, rule }
+    pub(crate) fn new(worker_plan: Guard<Arc<WorkerPlan>>, site: usize, rule: usize) -> Self {
+        Self { worker_plan, site, rule }
     }
 
-    pub(crate) fn furnished(&self) -> &Arc<WorkerPlan> {
-        &self.furnished
+    pub(crate) fn worker_plan(&self) -> &Arc<WorkerPlan> {
+        &self.worker_plan
     }
 
     pub(crate) fn site(&self) -> &Arc<Site> {
-        self.furnished.plan.router.at(self.site)
+        self.worker_plan.plan.router.at(self.site)
     }
 
     /// Where its documents are.
     pub(crate) fn root(&self) -> Option<&Root> {
-        self.furnished.plan.roots.get(self.site)?.as_ref()
+        self.worker_plan.plan.roots.get(self.site)?.as_ref()
     }
 
     pub(crate) fn settings(&self) -> &Arc<RuleSettings> {
@@ -96,7 +96,7 @@ impl Route {
 
     /// The same for an exchange that may wait: of what costs nothing to hold a thread has a few only.
     pub(crate) fn for_long(self) -> Self {
-        Self { furnished: Guard::from_inner(Guard::into_inner(self.furnished)), ..self }
+        Self { worker_plan: Guard::from_inner(Guard::into_inner(self.worker_plan)), ..self }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::settings::RuleSettings;
 
 /// An entry of a rule's `place`.
 #[derive(Clone)]
-pub struct Place {
+pub struct StoreRule {
     /// Which responses it is for.
     pub what: PlaceMatch,
     /// Where they are kept.
@@ -292,7 +292,7 @@ mod tests {
     }
 
     fn rule(store: &Arc<Store>, places: &[(&str, &Arc<Store>)]) -> RuleSettings {
-        let place = |(pattern, store): &(&str, &Arc<Store>)| Place {
+        let place = |(pattern, store): &(&str, &Arc<Store>)| StoreRule {
             what: PlaceMatch { types: vec![TypePattern::new(pattern)], ..PlaceMatch::default() },
             store: Arc::clone(store),
             store_id: CacheId::default(),

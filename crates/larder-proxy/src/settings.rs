@@ -15,7 +15,7 @@ use larder_observe::{CacheId, OriginId, RouteId};
 use larder_origin::OriginSettings;
 use larder_store::Store;
 
-pub use crate::place::{Place, PlaceMatch, TypePattern};
+pub use crate::place::{PlaceMatch, StoreRule, TypePattern};
 
 /// Everything that one version of the config decides.
 pub struct ProxySettings {
@@ -163,7 +163,7 @@ pub struct RuleSettings {
     /// Who said so.
     pub store_from: StoreFrom,
     /// Other stores, for some of them; the first entry that matches decides.
-    pub places: Vec<Place>,
+    pub places: Vec<StoreRule>,
     /// What its unsafe requests do to what they invalidate; `None` is nothing.
     pub invalidate: Option<Invalidate>,
     /// Whether what is in use is refreshed before its lifetime ends.

@@ -93,18 +93,18 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(trip: FlightRequest<'_>, shared: bool) -> (Arc<Self>, watch::Sender<View>) {
+    pub(super) fn new(flight_request: FlightRequest<'_>, is_open: bool) -> (Arc<Self>, watch::Sender<View>) {
         let (sender, view) = watch::channel(View { interims: Vec::new(), phase: Phase::Flying });
         let flight = Self {
-            key: trip.key.clone(),
-            rule: trip.rule,
-            request: Arc::clone(trip.request),
-            expected: trip.expected,
-            number: trip.number,
+            key: flight_request.key.clone(),
+            rule: flight_request.rule,
+            request: Arc::clone(flight_request.request),
+            expected: flight_request.expected,
+            number: flight_request.number,
             invalidated: AtomicBool::new(false),
             outdated: AtomicU64::new(0),
-            closed: AtomicBool::new(!shared),
-            is_wanted: AtomicBool::new(trip.wants_content),
+            closed: AtomicBool::new(!is_open),
+            is_wanted: AtomicBool::new(flight_request.wants_content),
             waiters: AtomicUsize::new(0),
             view,
         };
@@ -115,56 +115,57 @@ impl Flight {
     /// says whether a response that has landed may answer it now.
     pub(super) fn takes(
         &self,
-        trip: &FlightRequest<'_>,
+        flight_request: &FlightRequest<'_>,
         usable: impl FnOnce(&SharedResponse) -> bool,
     ) -> bool {
-        if !self.is_for(trip) || self.is_outdated_for(trip) {
+        if !self.is_for(flight_request) || self.is_outdated_for(flight_request) {
             return false;
         }
-        if let Phase::Landed(landing) = &self.view.borrow().phase {
-            return landing.head.vary.selects(&trip.request.fields) && usable(landing);
+        if let Phase::Landed(shared) = &self.view.borrow().phase {
+            return shared.head.vary.selects(&flight_request.request.fields) && usable(shared);
         }
-        self.is_expected_by(trip)
+        self.is_expected_by(flight_request)
     }
 
     /// Whether a request that may not follow, because something was invalidated between this fetch's start and its own arrival,
     /// has to wait for its end all the same before it asks: one after the other, however often that happens.
-    pub(super) fn precedes(&self, trip: &FlightRequest<'_>) -> bool {
-        self.is_for(trip)
-            && self.is_outdated_for(trip)
+    pub(super) fn precedes(&self, flight_request: &FlightRequest<'_>) -> bool {
+        self.is_for(flight_request)
+            && self.is_outdated_for(flight_request)
             && matches!(self.view.borrow().phase, Phase::Flying)
-            && self.is_expected_by(trip)
+            && self.is_expected_by(flight_request)
     }
 
     /// Whether it is for the same as a request, and not for its leader alone.
-    fn is_for(&self, trip: &FlightRequest<'_>) -> bool {
+    fn is_for(&self, flight_request: &FlightRequest<'_>) -> bool {
         if self.invalidated.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
             return false;
         }
-        let request = trip.request;
+        let request = flight_request.request;
         let same_method = self.request.method == request.method
             || (self.request.method == Method::GET && request.method == Method::HEAD);
         let own_range = range_of(&self.request);
         let same_range = own_range.0.is_none() || own_range == range_of(request);
-        self.key == *trip.key && self.rule == trip.rule && same_method && same_range
+        self.key == *flight_request.key && self.rule == flight_request.rule && same_method && same_range
     }
 
     /// Whether something was invalidated after it began and before the request came.
-    fn is_outdated_for(&self, trip: &FlightRequest<'_>) -> bool {
+    fn is_outdated_for(&self, flight_request: &FlightRequest<'_>) -> bool {
         let outdated = self.outdated.load(Ordering::Acquire);
-        outdated != 0 && outdated <= trip.arrived
+        outdated != 0 && outdated <= flight_request.arrived
     }
 
     /// Whether what it brings will answer a request, as far as it is known on what responses vary.
-    fn is_expected_by(&self, trip: &FlightRequest<'_>) -> bool {
-        let may_share = |names: &VaryNames| names.may_share(&self.request.fields, &trip.request.fields);
+    fn is_expected_by(&self, flight_request: &FlightRequest<'_>) -> bool {
+        let may_share =
+            |names: &VaryNames| names.may_share(&self.request.fields, &flight_request.request.fields);
         self.expected.as_ref().is_none_or(may_share)
     }
 
     /// Notes that a request joins which wants the content; false where the flight has been closed meanwhile. In one order
     /// with [`FlightGuard::gives_up_unread`]: at least one of the two sees the other.
-    pub(super) fn is_joined(&self, trip: &FlightRequest<'_>) -> bool {
-        if !trip.wants_content {
+    pub(super) fn is_joined(&self, flight_request: &FlightRequest<'_>) -> bool {
+        if !flight_request.wants_content {
             return true;
         }
         self.is_wanted.store(true, Ordering::SeqCst);
@@ -183,7 +184,7 @@ pub(crate) struct FlightGuard {
     flight: Arc<Flight>,
     sender: Arc<watch::Sender<View>>,
     table: Arc<Flights>,
-    shared: bool,
+    is_open: bool,
     number: u64,
     begun: Now,
 }
@@ -192,11 +193,11 @@ impl FlightGuard {
     pub(super) fn new(
         (flight, sender): (Arc<Flight>, watch::Sender<View>),
         table: Arc<Flights>,
-        shared: bool,
+        is_open: bool,
         begun: Now,
     ) -> Self {
         let number = flight.number;
-        Self { flight, sender: Arc::new(sender), table, shared, number, begun }
+        Self { flight, sender: Arc::new(sender), table, is_open, number, begun }
     }
 
     pub(super) fn is_of(&self, flight: &Arc<Flight>) -> bool {
@@ -205,7 +206,7 @@ impl FlightGuard {
 
     /// Whether others could join.
     pub(crate) fn is_shared(&self) -> bool {
-        self.shared
+        self.is_open
     }
 
     pub(crate) fn key(&self) -> &CacheKey {
@@ -271,7 +272,7 @@ impl FlightGuard {
     /// Where interim responses go. Holds nothing: it falls silent when the flight ends. What others hear too sets no
     /// cookies.
     pub(crate) fn interim_sink(&self) -> impl Fn(Interim) + Send + Sync + 'static {
-        let (sender, shared) = (Arc::downgrade(&self.sender), self.shared);
+        let (sender, shared) = (Arc::downgrade(&self.sender), self.is_open);
         move |mut interim| {
             if shared {
                 interim.fields.remove(SET_COOKIE);
@@ -340,7 +341,7 @@ impl Follower {
                 }
                 match &view.phase {
                     Phase::Flying => {}
-                    Phase::Landed(landing) => return Event::Landed(Arc::clone(landing)),
+                    Phase::Landed(shared) => return Event::Landed(Arc::clone(shared)),
                     Phase::Confirmed(stored) => return Event::Confirmed(Arc::clone(stored)),
                     Phase::StandIn(stored, status) => return Event::StandIn(Arc::clone(stored), *status),
                     Phase::Unshared => return Event::Unshared,

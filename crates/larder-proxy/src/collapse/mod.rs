@@ -102,16 +102,19 @@ impl Flights {
     /// still find the same; it is asked before a new flight is registered, because the last one may have ended since.
     pub(crate) fn board(
         self: &Arc<Self>,
-        trip: FlightRequest<'_>,
+        flight_request: FlightRequest<'_>,
         usable: impl Fn(&SharedResponse) -> bool,
         unchanged: impl FnOnce() -> bool,
     ) -> Role {
-        let hash = trip.key.hash();
+        let hash = flight_request.key.hash();
         let mut shard = self.shard(hash).lock();
         let flights = || shard.get(&hash).into_iter().flatten();
-        let takes = |flight: &&Arc<Flight>| flight.takes(&trip, &usable) && flight.is_joined(&trip);
+        let takes = |flight: &&Arc<Flight>| {
+            flight.takes(&flight_request, &usable) && flight.is_joined(&flight_request)
+        };
         let followed = flights().find(takes).map(|flight| (flight, true));
-        let awaited = || flights().find(|flight| flight.precedes(&trip)).map(|flight| (flight, false));
+        let awaited =
+            || flights().find(|flight| flight.precedes(&flight_request)).map(|flight| (flight, false));
         if let Some((flight, may_follow)) = followed.or_else(awaited) {
             if flight.waiters.load(Ordering::Relaxed) >= self.waiters_per_key {
                 return Role::Full;
@@ -123,8 +126,8 @@ impl Flights {
             return Role::LookAgain;
         }
         // What HEAD brings is not stored, so it is of no use to others.
-        let shared = trip.request.method != Method::HEAD;
-        let (guard, follower) = self.register(&mut shard, trip, shared);
+        let shared = flight_request.request.method != Method::HEAD;
+        let (guard, follower) = self.register(&mut shard, flight_request, shared);
         Role::Lead(guard, follower)
     }
 
@@ -144,20 +147,20 @@ impl Flights {
     }
 
     /// A flight that nobody else may join. It is in the table all the same, for invalidations to find it.
-    pub(crate) fn alone(self: &Arc<Self>, trip: FlightRequest<'_>) -> (FlightGuard, Follower) {
-        let mut shard = self.shard(trip.key.hash()).lock();
-        self.register(&mut shard, trip, false)
+    pub(crate) fn alone(self: &Arc<Self>, flight_request: FlightRequest<'_>) -> (FlightGuard, Follower) {
+        let mut shard = self.shard(flight_request.key.hash()).lock();
+        self.register(&mut shard, flight_request, false)
     }
 
     fn register(
         self: &Arc<Self>,
         shard: &mut Shard,
-        trip: FlightRequest<'_>,
+        flight_request: FlightRequest<'_>,
         shared: bool,
     ) -> (FlightGuard, Follower) {
-        let hash = trip.key.hash();
-        let begun = trip.begun;
-        let (flight, sender) = Flight::new(trip, shared);
+        let hash = flight_request.key.hash();
+        let begun = flight_request.begun;
+        let (flight, sender) = Flight::new(flight_request, shared);
         shard.entry(hash).or_default().push(Arc::clone(&flight));
         let follower = Follower::new(&flight);
         (FlightGuard::new((flight, sender), Arc::clone(self), shared, begun), follower)

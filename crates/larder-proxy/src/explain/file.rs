@@ -9,17 +9,17 @@ use larder_store::{CacheKey, StoredResponse};
 use super::explanation::{Reason, Verdict};
 use super::{CONFIGURATION, Outlook, Walk};
 use crate::exchange::BY_HAND;
-use crate::lookup::{Found, Sought};
+use crate::lookup::{Lookup, LookupResult};
 
 impl Walk<'_> {
     /// What a request would find, in plain files as well.
-    pub(super) async fn find(&self, key: &CacheKey) -> Found {
+    pub(super) async fn find(&self, key: &CacheKey) -> LookupResult {
         let validity = |stored: &StoredResponse| self.worker.proxy.numbering.validity(key, stored);
-        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), validity };
+        let sought = Lookup { rule: self.settings, hot: None, key, request: self.head(), validity };
         let found = sought.look_up(self.now);
         let has_files = || self.settings.stores().any(|(store, _)| store.files().is_some());
         match &found {
-            Found::Ask(ask) if ask.may_recall && has_files() => {
+            LookupResult::Miss(ask) if ask.may_recall && has_files() => {
                 sought.recall(self.now).await.unwrap_or(found)
             }
             _ => found,

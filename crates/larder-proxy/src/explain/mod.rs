@@ -33,10 +33,10 @@ use smallvec::SmallVec;
 
 use crate::exchange::UPGRADE_IS_OFF;
 use crate::failure::Failure;
-use crate::lookup::{Ask, Found, Sought};
+use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::plan::Plan;
 use crate::proxy::Worker;
-use crate::root::Found as File;
+use crate::root::RootEntry;
 use crate::route::Site;
 use crate::settings::RuleSettings;
 use crate::{fetch, key, route as rooms_route};
@@ -90,7 +90,7 @@ impl Worker {
         mut question: Question,
         running: bool,
     ) -> Result<Explanation, ExplainError> {
-        let plan = Arc::clone(&self.furnished.load().plan);
+        let plan = Arc::clone(&self.worker_plan.load().plan);
         let head = &mut question.head;
         let before = head.fields.clone();
         rooms_route::drop_unkeyed_fields(head, false);
@@ -144,11 +144,11 @@ impl Walk<'_> {
         let head = self.head();
         if let Some(Some(root)) = self.plan.roots.get(site) {
             let (token, sentence) = match root.find(head).await {
-                File::File(_) => ("static-file", "A file below the site's root will answer it."),
-                File::Directory(_) => {
+                RootEntry::File(_) => ("static-file", "A file below the site's root will answer it."),
+                RootEntry::Directory(_) => {
                     ("static-directory", "It will be redirected to the directory's own path.")
                 }
-                File::Nothing => ("", ""),
+                RootEntry::Nothing => ("", ""),
             };
             if !token.is_empty() {
                 let status = CacheStatus { detail: Some(token), ..CacheStatus::new(Outcome::Own) };
@@ -202,9 +202,9 @@ impl Walk<'_> {
     /// What a request would bring from a disk into memory is brought, so that it can be told of.
     async fn recall(&self, key: &larder_store::CacheKey) {
         let validity = |_: &larder_store::StoredResponse| Validity::Good;
-        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), validity };
-        if matches!(sought.look_up(self.now), Found::Ask(ask) if ask.may_recall) {
-            sought.recall(self.now).await;
+        let lookup = Lookup { rule: self.settings, hot: None, key, request: self.head(), validity };
+        if matches!(lookup.look_up(self.now), LookupResult::Miss(miss) if miss.may_recall) {
+            lookup.recall(self.now).await;
         }
     }
 
@@ -216,13 +216,15 @@ impl Walk<'_> {
     }
 
     /// What the look-up says, in words.
-    fn look_up(&self, key: &larder_store::CacheKey, under: &Under, found: Found) -> Outlook {
+    fn look_up(&self, key: &larder_store::CacheKey, under: &Under, found: LookupResult) -> Outlook {
         let policy = &self.settings.policy;
         match found {
-            Found::Fresh { stored, .. } if stored.body.is_by_hand() => self.by_hand(&stored),
-            Found::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
-            Found::Refresh { stored, .. } => self.refreshed(&stored.head, StaleReason::WhileRevalidate),
-            Found::Ask(_) if larder_cache::only_if_cached(self.head(), policy) => {
+            LookupResult::Fresh { stored, .. } if stored.body.is_by_hand() => self.by_hand(&stored),
+            LookupResult::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
+            LookupResult::Refresh { stored, .. } => {
+                self.refreshed(&stored.head, StaleReason::WhileRevalidate)
+            }
+            LookupResult::Miss(_) if larder_cache::only_if_cached(self.head(), policy) => {
                 let Failure { status: code, detail, .. } = Failure::ONLY_IF_CACHED;
                 let status = CacheStatus { detail: Some(detail), ..CacheStatus::new(Outcome::Own) };
                 let sentence = format!(
@@ -232,9 +234,9 @@ impl Walk<'_> {
                 let reason = Reason::new(detail, sentence, "RFC 9111 5.2.1.7");
                 self.settled(Verdict::Refuse, reason, status)
             }
-            Found::Ask(ask) => match stale::standing_in(self, key, &ask) {
+            LookupResult::Miss(miss) => match stale::standing_in(self, key, &miss) {
                 Some((head, reason)) => self.refreshed(&head, reason),
-                None => self.asking(key, ask, under),
+                None => self.asking(key, miss, under),
             },
         }
     }
@@ -270,28 +272,28 @@ impl Walk<'_> {
         self.with_stored(outlook, stored, &[])
     }
 
-    fn asking(&self, key: &larder_store::CacheKey, ask: Ask, under: &Under) -> Outlook {
-        let detail = ask.invalidated.then_some(ValidateReason::Invalidated.token());
-        let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(ask.forward)) };
+    fn asking(&self, key: &larder_store::CacheKey, miss: Miss, under: &Under) -> Outlook {
+        let detail = miss.invalidated.then_some(ValidateReason::Invalidated.token());
+        let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(miss.forward)) };
         let personal = larder_cache::is_personal(self.head(), &self.settings.policy);
-        let (verdict, reason) = self.why_ask(&ask, under);
+        let (verdict, reason) = self.why_ask(&miss, under);
         let mut outlook = self.settled(verdict, reason, status);
-        outlook.decision.alone = ask.alone || personal;
+        outlook.decision.alone = miss.alone || personal;
         outlook.needs_origin = verdict == Verdict::Fetch;
-        outlook.marked = ask.marked;
-        if self.settings.min_uses > 1 && ask.selected.is_none() && ask.part.is_none() {
+        outlook.marked = miss.marked;
+        if self.settings.min_uses > 1 && miss.selected.is_none() && miss.part.is_none() {
             let uses = self.worker.proxy.uses.of(key.hash()).saturating_add(1);
             outlook.decision.uses = Some(u32::from(uses));
             outlook.seldom = uses < self.settings.min_uses;
         }
         let goes_alone = outlook.decision.alone || outlook.seldom;
-        if !goes_alone && ask.fetches_with_get(self.head(), self.settings) {
+        if !goes_alone && miss.fetches_with_get(self.head(), self.settings) {
             outlook.as_get = true;
             outlook.decision.reason.sentence += " The HEAD is fetched with GET, and what comes is stored.";
         }
-        let others = ask.others_offered(&self.head().fields);
+        let others = miss.others_offered(&self.head().fields);
         let others: SmallVec<[&StoredHead; 4]> = others.iter().map(|other| &*other.head).collect();
-        match (&ask.part, &ask.selected) {
+        match (&miss.part, &miss.selected) {
             (Some((part, gap)), _) => {
                 let mut fields = HeaderMap::new();
                 gap.request_fields(0, &part.head, &mut fields);
@@ -309,36 +311,37 @@ impl Walk<'_> {
         }
     }
 
-    fn why_ask(&self, ask: &Ask, under: &Under) -> (Verdict, Reason) {
+    fn why_ask(&self, miss: &Miss, under: &Under) -> (Verdict, Reason) {
         let policy = &self.settings.policy;
         let judged = |stored: &StoredHead| larder_cache::reuse(stored, self.head(), self.now, policy);
         let invalidated = || Reuse::Validate(ValidateReason::Invalidated);
-        let of_selected = ask.selected.as_ref().map(|stored| judged(&stored.head));
+        let of_selected = miss.selected.as_ref().map(|stored| judged(&stored.head));
         if let Some(Reuse::Validate(reason)) =
-            of_selected.map(|of| if ask.invalidated { invalidated() } else { of })
+            of_selected.map(|of| if miss.invalidated { invalidated() } else { of })
         {
             let reason = Reason::new(reason.token(), reason.sentence(), reason.section());
             return (Verdict::Validate, reason);
         }
-        if ask.part.is_some() {
+        if miss.part.is_some() {
             let sentence = "Of what is asked only a part is stored; the origin will be asked for the rest.";
-            return (Verdict::Complete, Reason::new(ask.forward.token(), sentence, "RFC 9111 3.4"));
+            return (Verdict::Complete, Reason::new(miss.forward.token(), sentence, "RFC 9111 3.4"));
         }
-        if ask.marked {
+        if miss.marked {
             let sentence =
                 "The last answer for this key could not be shared: the request will go alone, and unchanged.";
             return (Verdict::Fetch, Reason::new("hit-for-miss", sentence, "RFC 9211 2.2"));
         }
-        let lacks_its_coding =
-            |ask: &Ask| ask.others.iter().any(|other| other.head.vary.lacks_its_coding(&self.head().fields));
+        let lacks_its_coding = |miss: &Miss| {
+            miss.others.iter().any(|other| other.head.vary.lacks_its_coding(&self.head().fields))
+        };
         if let Some(Reuse::Unusable(reason)) = under.selected().map(|stored| judged(&stored.head)) {
             let named = cookies::deciding(self.head(), policy);
             let sentence = cookies::because(reason.sentence(), named);
             return (Verdict::Fetch, Reason::new(reason.token(), sentence, reason.section()));
         }
-        let (sentence, section) = match ask.forward {
+        let (sentence, section) = match miss.forward {
             Forward::UriMiss => ("Nothing is stored under this URL.", "RFC 9111 4"),
-            Forward::VaryMiss if lacks_its_coding(ask) => (
+            Forward::VaryMiss if lacks_its_coding(miss) => (
                 "What is stored under this key has a content coding that the request does not take, or lacks one that it takes.",
                 "RFC 9110 12.5.3",
             ),
@@ -352,7 +355,7 @@ impl Walk<'_> {
                 "RFC 9111 2",
             ),
         };
-        (Verdict::Fetch, Reason::new(ask.forward.token(), sentence, section))
+        (Verdict::Fetch, Reason::new(miss.forward.token(), sentence, section))
     }
 
     /// Adds what may be done with a stored response when it is stale, and with what it is validated.

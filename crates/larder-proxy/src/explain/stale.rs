@@ -13,7 +13,7 @@ use larder_http::time::Now;
 use larder_store::CacheKey;
 
 use super::{Reason, StaleUse, Walk, Window, seconds};
-use crate::lookup::Ask;
+use crate::lookup::Miss;
 
 /// What may be done with a stored response at `now`, when the origin fails or while it is asked.
 pub(super) fn stale_use(stored: &StoredHead, now: Now, policy: &CachePolicy) -> Vec<StaleUse> {
@@ -76,15 +76,15 @@ fn told(window: StaleWindow, directive: &str, key: &str) -> Window {
 pub(super) fn standing_in<'a>(
     walk: &Walk<'_>,
     key: &CacheKey,
-    ask: &'a Ask,
+    miss: &'a Miss,
 ) -> Option<(Cow<'a, StoredHead>, StaleReason)> {
-    let (furnished, policy) = (walk.worker.furnished.load(), &walk.settings.policy);
+    let (worker_plan, policy) = (walk.worker.worker_plan.load(), &walk.settings.policy);
     let of_site = walk.site.settings.origin;
-    let head = walk.worker.proxy.numbering.head_of(key, ask.selected.as_ref()?)?;
-    let is_down = || of_site.is_some_and(|origin| furnished.is_down(origin));
-    let (stored, ground) = ask.standing_in(&head, (walk.now, policy), is_down)?;
+    let head = walk.worker.proxy.numbering.head_of(key, miss.selected.as_ref()?)?;
+    let is_down = || of_site.is_some_and(|origin| worker_plan.is_down(origin));
+    let (stored, ground) = miss.standing_in(&head, (walk.now, policy), is_down)?;
     let asks_itself = !larder_cache::may_refresh_with(walk.head(), &stored.head, policy)
-        && of_site.is_some_and(|origin| furnished.has_prospect(origin))
+        && of_site.is_some_and(|origin| worker_plan.has_prospect(origin))
         && stored.refreshing.is_due(walk.now.monotonic, REFRESH_PAUSE);
     (!asks_itself).then_some((head, ground))
 }

@@ -45,7 +45,7 @@ pub(crate) use receive::{judge, receive};
 /// What a fetch needs.
 pub(crate) struct FetchTask {
     pub(crate) worker: Arc<Worker>,
-    pub(crate) furnished: Arc<WorkerPlan>,
+    pub(crate) worker_plan: Arc<WorkerPlan>,
     pub(crate) settings: Arc<RuleSettings>,
     pub(crate) origin: usize,
     pub(crate) hop: ClientHop,
@@ -118,7 +118,7 @@ impl Candidates {
 pub(crate) enum Share {
     /// A response that is being stored, or at least shared; `seat` holds its place among the readers.
     SharedResponse {
-        landing: Arc<SharedResponse>,
+        shared: Arc<SharedResponse>,
         /// What is not stored of the head and is for the leader all the same: Age as the origin sent it, and the fields
         /// that a qualified directive keeps from others.
         own: HeaderMap,
@@ -155,12 +155,12 @@ pub(crate) enum Kept {
 /// Asks an origin, counting. The fields of the answer are completed.
 pub(crate) async fn ask(
     worker: &Arc<Worker>,
-    furnished: &WorkerPlan,
+    worker_plan: &WorkerPlan,
     origin: usize,
     request: OriginRequest,
 ) -> Result<(OriginResponse, ExchangeTimes), Failure> {
     // Sites name origins of their own plan.
-    let Some((choice, origin)) = furnished.origin(origin) else {
+    let Some((choice, origin)) = worker_plan.origin(origin) else {
         return Err(Failure::FETCH_LOST);
     };
     let (begun, wanted) = (Instant::now(), worker.proxy.clock.now());
@@ -195,13 +195,13 @@ pub(crate) type Acted<S> = Result<(OriginResponse, ExchangeTimes, S), Failure>;
 /// and did not say. The client has its answer once what `settle` has invalidated is written down, or that took too long.
 pub(crate) fn act<S: Send + 'static>(
     worker: &Arc<Worker>,
-    furnished: &Arc<WorkerPlan>,
+    worker_plan: &Arc<WorkerPlan>,
     origin: usize,
     request: OriginRequest,
     settle: impl FnOnce(Option<&OriginResponse>) -> (S, Writing) + Send + 'static,
 ) -> oneshot::Receiver<Acted<S>> {
     let (mut give, take) = oneshot::channel();
-    let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
+    let (worker, worker_plan) = (Arc::clone(worker), Arc::clone(worker_plan));
     // A call that its client gives up is to be given up by the server: the reset is a message of the protocol.
     let ends_with_client = content_type::is_grpc(&request.fields);
     let progress = Progress::new();
@@ -214,7 +214,7 @@ pub(crate) fn act<S: Send + 'static>(
             }
         };
         let asked = tokio::select! {
-            asked = ask(&worker, &furnished, origin, request) => asked,
+            asked = ask(&worker, &worker_plan, origin, request) => asked,
             () = left => {
                 // Where nothing of it was sent, nothing came of it; and perhaps its client asks again.
                 if progress.is_written() {
@@ -244,20 +244,20 @@ pub(crate) fn act<S: Send + 'static>(
 }
 
 /// Flies: asks, judges, fills, stores.
-pub(crate) async fn fly(mut job: FetchTask, mut guard: FlightGuard) {
-    let orphan_time = job.orphan_time;
+pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
+    let orphan_time = task.orphan_time;
     // What may stand in for the origin, whatever it is offered in the end.
-    let stood = job.offered.selected.clone();
+    let stood = task.offered.selected.clone();
     loop {
-        let request = request(&job, &guard);
+        let request = request(&task, &guard);
         let conditional = CONDITIONS.iter().any(|name| request.fields.contains_key(name));
-        let asked = ask(&job.worker, &job.furnished, job.origin, request);
+        let asked = ask(&task.worker, &task.worker_plan, task.origin, request);
         let answered = tokio::select! {
             answered = asked => answered,
-            () = abandoned(&mut job.leader, &guard, orphan_time) => {
+            () = abandoned(&mut task.leader, &guard, orphan_time) => {
                 // Everybody has given up on an origin that said nothing all that time.
                 if guard.is_shared() {
-                    note_failure(&job, stood.as_ref(), RefreshFailure::Dead);
+                    note_failure(&task, stood.as_ref(), RefreshFailure::Dead);
                 }
                 return;
             }
@@ -266,49 +266,49 @@ pub(crate) async fn fly(mut job: FetchTask, mut guard: FlightGuard) {
             Ok(answered) => answered,
             Err(failure) => {
                 // That there was no room for a refresh says nothing of the origin.
-                if failure.dead && !(failure.queued && job.leader.is_closed()) {
-                    note_failure(&job, stood.as_ref(), RefreshFailure::Dead);
+                if failure.dead && !(failure.queued && task.leader.is_closed()) {
+                    note_failure(&task, stood.as_ref(), RefreshFailure::Dead);
                 }
                 return guard.tell(Phase::Failed(failure));
             }
         };
-        if let Some((part, gap)) = job.completing.take() {
+        if let Some((part, gap)) = task.completing.take() {
             let lies_on_disks = !part.body.is_in_memory();
             match answer.status {
                 status
                     if lies_on_disks
                         && (fills(&gap, &part, &answer) || is_same_whole(&part, &gap, &answer)) =>
                 {
-                    match complete::seed(&job, &guard, (&part, gap), answer, times) {
+                    match complete::seed(&task, &guard, (&part, gap), answer, times) {
                         Some(seeded) => {
-                            let behind = Behind::after(&job, &guard);
+                            let behind = Behind::after(&task, &guard);
                             let left =
-                                receive::receive_gaps(job, guard, &part, (status, seeded), times).await;
+                                receive::receive_gaps(task, guard, &part, (status, seeded), times).await;
                             if let Some((behind, left)) = behind.zip(left) {
                                 behind.begin(left);
                             }
                             return;
                         }
-                        None if job.is_unwanted(&guard) => return,
+                        None if task.is_unwanted(&guard) => return,
                         // It went meanwhile, or the whole is not to be stored: once more, for all of it.
                         None => continue,
                     }
                 }
                 StatusCode::PARTIAL_CONTENT if !lies_on_disks && fills(&gap, &part, &answer) => {
-                    return receive::receive_rest(job, guard, (&part, &gap), answer, times).await;
+                    return receive::receive_rest(task, guard, (&part, &gap), answer, times).await;
                 }
                 // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
                 StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
-                    job.settings.remove(&guard.key().of_parts(), &part);
-                    if job.is_unwanted(&guard) {
+                    task.settings.remove(&guard.key().of_parts(), &part);
+                    if task.is_unwanted(&guard) {
                         return;
                     }
                     continue;
                 }
-                status if job.is_unwanted(&guard) => {
+                status if task.is_unwanted(&guard) => {
                     // Of something else as well.
                     if status == StatusCode::OK {
-                        job.settings.remove(&guard.key().of_parts(), &part);
+                        task.settings.remove(&guard.key().of_parts(), &part);
                     }
                     return;
                 }
@@ -319,34 +319,34 @@ pub(crate) async fn fly(mut job: FetchTask, mut guard: FlightGuard) {
             stored.refreshing.recovered();
         }
         if answer.status != StatusCode::NOT_MODIFIED {
-            if let Some(stored) = stand_in(&job, (guard.key(), stood.as_ref()), answer.status) {
-                note_failure(&job, stood.as_ref(), RefreshFailure::Error);
-                let _ = job.leader.send(Share::StandIn(Arc::clone(&stored), answer.status));
+            if let Some(stored) = stand_in(&task, (guard.key(), stood.as_ref()), answer.status) {
+                note_failure(&task, stood.as_ref(), RefreshFailure::Error);
+                let _ = task.leader.send(Share::StandIn(Arc::clone(&stored), answer.status));
                 return guard.tell(Phase::StandIn(stored, answer.status));
             }
-            if let Some(freshness) = update_by_head(&job, &guard, &answer, times) {
+            if let Some(freshness) = update_by_head(&task, &guard, &answer, times) {
                 let answer = (answer.status, answer);
-                return pass((job.leader, &job.settings), &guard, answer, times, Kept::Updated(freshness));
+                return pass((task.leader, &task.settings), &guard, answer, times, Kept::Updated(freshness));
             }
-            return receive(job, guard, answer, times).await;
+            return receive(task, guard, answer, times).await;
         }
-        if job.offered.is_empty() {
+        if task.offered.is_empty() {
             // Under a mark the conditions are the client's own, and so is the answer to them.
             return match conditional {
-                true => receive(job, guard, answer, times).await,
+                true => receive(task, guard, answer, times).await,
                 false => guard.tell(Phase::Failed(Failure::UNASKED_NOT_MODIFIED)),
             };
         }
-        if let Some(stored) = job.offered.confirmed_by(&answer.fields)
+        if let Some(stored) = task.offered.confirmed_by(&answer.fields)
             && !fetch::varies_on_ours(&answer.fields)
         {
-            match confirm(job, guard, &stored, answer, times) {
+            match confirm(task, guard, &stored, answer, times) {
                 None => return,
-                Some(again) => (job, guard) = again,
+                Some(again) => (task, guard) = again,
             }
         }
         // It confirms something that is not here, or cannot be used: once more, without conditions.
-        job.offered = Candidates::default();
+        task.offered = Candidates::default();
     }
 }
 
@@ -357,14 +357,16 @@ const CONDITIONS: [http::HeaderName; 4] = [
     http::header::IF_UNMODIFIED_SINCE,
 ];
 
-fn request(job: &FetchTask, guard: &FlightGuard) -> OriginRequest {
+fn request(task: &FetchTask, guard: &FlightGuard) -> OriginRequest {
     let head: &RequestHead = guard.request();
     let sink = Arc::new(guard.interim_sink());
     let mut request =
-        fetch::outgoing(head, job.content.clone().into(), false, (job.hop, job.affinity), Some(sink));
-    match &job.completing {
+        fetch::outgoing(head, task.content.clone().into(), false, (task.hop, task.affinity), Some(sink));
+    match &task.completing {
         Some((part, gap)) => gap.request_fields(0, &part.head, &mut request.fields),
-        None => job.offered.offered(|offered| larder_cache::conditional_fields(offered, &mut request.fields)),
+        None => {
+            task.offered.offered(|offered| larder_cache::conditional_fields(offered, &mut request.fields))
+        }
     }
     request
 }
@@ -379,23 +381,23 @@ fn fills(gap: &Gap, part: &StoredResponse, answer: &OriginResponse) -> bool {
 
 /// The stored response that may stand in for an error of the origin (RFC 5861 4).
 fn stand_in(
-    job: &FetchTask,
+    task: &FetchTask,
     (key, stored): (&CacheKey, Option<&Arc<StoredResponse>>),
     status: StatusCode,
 ) -> Option<Arc<StoredResponse>> {
     let (cause, stored) = (StaleCause::of_status(status)?, stored?);
-    let proxy = &job.worker.proxy;
+    let proxy = &task.worker.proxy;
     // What was removed meanwhile is still for those who came before that.
     let head = proxy.numbering.head_of(key, stored).unwrap_or(Cow::Borrowed(&*stored.head));
     let now = proxy.clock.now();
-    let allowed = larder_cache::may_serve_stale(&head, now, cause, &job.settings.policy);
+    let allowed = larder_cache::may_serve_stale(&head, now, cause, &task.settings.policy);
     allowed.is_ok().then(|| Arc::clone(stored))
 }
 
 /// What was to be refreshed stands in for the origin for now, and is not tried again by every request.
-fn note_failure(job: &FetchTask, stored: Option<&Arc<StoredResponse>>, failure: RefreshFailure) {
+fn note_failure(task: &FetchTask, stored: Option<&Arc<StoredResponse>>, failure: RefreshFailure) {
     if let Some(stored) = stored {
-        stored.refreshing.failed(job.worker.proxy.clock.now().monotonic, failure);
+        stored.refreshing.failed(task.worker.proxy.clock.now().monotonic, failure);
     }
 }
 

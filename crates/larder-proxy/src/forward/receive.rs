@@ -54,18 +54,18 @@ fn is_leaders_own(kept: Kept) -> bool {
 
 /// Judges an answer and lets it land.
 pub(crate) async fn receive(
-    job: FetchTask,
+    task: FetchTask,
     guard: FlightGuard,
     answer: OriginResponse,
     times: ExchangeTimes,
 ) {
     let forward_status = answer.status;
-    land(job, guard, forward_status, (answer, None), times).await;
+    land(task, guard, forward_status, (answer, None), times).await;
 }
 
 /// The rest of what is stored in part: with that part it is the whole, as if the origin had sent it (RFC 9111 3.4).
 pub(super) async fn receive_rest(
-    job: FetchTask,
+    task: FetchTask,
     guard: FlightGuard,
     (part, gap): (&StoredResponse, &Gap),
     answer: OriginResponse,
@@ -80,21 +80,21 @@ pub(super) async fn receive_rest(
         content_length: Some(gap.complete),
         ..answer
     };
-    let (settings, key) = (Arc::clone(&job.settings), guard.key().of_parts());
-    let landed = land(job, guard, forward_status, (answer, None), times).await;
+    let (settings, key) = (Arc::clone(&task.settings), guard.key().of_parts());
+    let landed = land(task, guard, forward_status, (answer, None), times).await;
     end_misfit(&settings, &key, part, landed.as_ref());
 }
 
 /// The gaps of what lies on disks, where it is filled up.
 pub(super) async fn receive_gaps(
-    job: FetchTask,
+    task: FetchTask,
     guard: FlightGuard,
     part: &StoredResponse,
     (forward_status, (growing, answer)): (StatusCode, (Arc<StreamingBody>, OriginResponse)),
     times: ExchangeTimes,
 ) -> Option<KeptPart> {
-    let (settings, key) = (Arc::clone(&job.settings), guard.key().of_parts());
-    let landed = land(job, guard, forward_status, (answer, Some(growing)), times).await;
+    let (settings, key) = (Arc::clone(&task.settings), guard.key().of_parts());
+    let landed = land(task, guard, forward_status, (answer, Some(growing)), times).await;
     end_misfit(&settings, &key, part, landed.as_ref());
     let Landed { filled, part } = landed?;
     // An origin that knows no ranges would send everything once more.
@@ -138,36 +138,36 @@ struct Landed {
 }
 
 async fn land(
-    job: FetchTask,
+    task: FetchTask,
     guard: FlightGuard,
     forward_status: StatusCode,
     (answer, seeded): (OriginResponse, Option<Arc<StreamingBody>>),
     times: ExchangeTimes,
 ) -> Option<Landed> {
-    let freshness = match judge(guard.request(), &answer, times, &job.settings.policy) {
+    let freshness = match judge(guard.request(), &answer, times, &task.settings.policy) {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
-            job.worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
+            task.worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
             let kept = Kept::Nothing(reason);
             if reason.outdates(answer.status) {
-                end_before((&job.settings, job.before.as_ref()), &guard, None);
+                end_before((&task.settings, task.before.as_ref()), &guard, None);
             }
             if guard.is_shared() && !is_leaders_own(kept) {
-                mark(&job.worker, &job.furnished, &job.settings, &guard);
+                mark(&task.worker, &task.worker_plan, &task.settings, &guard);
             }
-            pass((job.leader, &job.settings), &guard, (forward_status, answer), times, kept);
+            pass((task.leader, &task.settings), &guard, (forward_status, answer), times, kept);
             return None;
         }
     };
     if answer.body.length().or(answer.content_length) > Some(UNREAD_BYTES_MAX) && guard.gives_up_unread() {
-        job.worker.metrics.not_stored(&NotStoredLabel(NotStored::Unread));
-        pass((job.leader, &job.settings), &guard, (forward_status, answer), times, Kept::Unread);
+        task.worker.metrics.not_stored(&NotStoredLabel(NotStored::Unread));
+        pass((task.leader, &task.settings), &guard, (forward_status, answer), times, Kept::Unread);
         return None;
     }
-    let FetchTask { worker, furnished, settings, orphan_time, leader, seldom, before, .. } = job;
+    let FetchTask { worker, worker_plan, settings, orphan_time, leader, seldom, before, .. } = task;
     let shareable = freshness.is_shareable();
     if !shareable && guard.is_shared() {
-        mark(&worker, &furnished, &settings, &guard);
+        mark(&worker, &worker_plan, &settings, &guard);
     }
     let OriginResponse { status, fields, body, content_length, .. } = answer;
     let age = fields.get(AGE).cloned();
@@ -193,7 +193,7 @@ async fn land(
     }
     let growing = growing.unwrap_or_else(|| StreamingBody::pass(store, &key, declared));
     let verdict = Arc::<Verdict>::default();
-    let landing = Arc::new(SharedResponse {
+    let shared = Arc::new(SharedResponse {
         verdict: Arc::clone(&verdict),
         head: Arc::clone(&head),
         body: Arc::clone(&growing),
@@ -203,12 +203,12 @@ async fn land(
     });
     let seat = growing.reader(None);
     // A leader that has left leaves its place as well.
-    let _ = leader.send(Share::SharedResponse { landing: Arc::clone(&landing), own, seat });
+    let _ = leader.send(Share::SharedResponse { shared: Arc::clone(&shared), own, seat });
     if shareable {
         if not_stored.is_some() {
             guard.close();
         }
-        guard.tell(Phase::Landed(landing));
+        guard.tell(Phase::Landed(shared));
     } else {
         guard.tell(Phase::Unshared);
     }
@@ -280,11 +280,11 @@ fn end_before(
     }
 }
 
-fn mark(worker: &Worker, furnished: &WorkerPlan, settings: &RuleSettings, guard: &FlightGuard) {
+fn mark(worker: &Worker, worker_plan: &WorkerPlan, settings: &RuleSettings, guard: &FlightGuard) {
     // What a range or HEAD brings says nothing about the whole.
     let request = guard.request();
     if request.method != Method::HEAD && !request.fields.contains_key(http::header::RANGE) {
-        let until = worker.proxy.clock.now().monotonic + furnished.plan.hit_for_miss;
+        let until = worker.proxy.clock.now().monotonic + worker_plan.plan.hit_for_miss;
         settings.store.mark_hit_for_miss(guard.key(), until);
     }
 }

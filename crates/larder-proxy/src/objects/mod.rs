@@ -222,7 +222,7 @@ impl Worker {
             UnderWay { any: &|_| true, tell: &|key: &_, number, _| flights.invalidate(key, number, None) };
         let authority = parsed.authority.as_str();
         let forms = Arc::new(self.forms(&parsed));
-        let filed = files::Filed::of(&stores, authority, &forms);
+        let filed = files::StoredFile::of(&stores, authority, &forms);
         let files = filed.count().await;
         let kind = InvalidationKind::Purge;
         let (numbering, how) = (&self.proxy.numbering, (kind, How::Remove, self.proxy.clock.now()));
@@ -247,7 +247,7 @@ impl Worker {
 
     /// A URL in every form in which its site may key it. One that no site takes any more may still be stored.
     fn forms(&self, url: &Url) -> Vec<Target> {
-        let plan = Arc::clone(&self.furnished.load().plan);
+        let plan = Arc::clone(&self.worker_plan.load().plan);
         match plan.router.site(url.authority.host()) {
             Some((_, site)) => site.forms(&url.target, key::normalise),
             None => vec![url.target.clone()],

@@ -70,7 +70,7 @@ impl Shared {
 }
 
 /// What the root has for a request.
-pub(crate) enum Found {
+pub(crate) enum RootEntry {
     File(StaticFile),
     /// A directory that was asked for without its slash: the path to go to.
     Directory(String),
@@ -92,20 +92,20 @@ impl Root {
     }
 
     /// Looks for a file. Errors of the file system mean that there is none: the origin may know better.
-    pub(crate) async fn find(&self, request: &RequestHead) -> Found {
+    pub(crate) async fn find(&self, request: &RequestHead) -> RootEntry {
         if request.method != Method::GET && request.method != Method::HEAD {
-            return Found::Nothing;
+            return RootEntry::Nothing;
         }
         let Ok(path) = request.target.canonical_path() else {
-            return Found::Nothing;
+            return RootEntry::Nothing;
         };
         let Some(name) = file_name(&path) else {
-            return Found::Nothing;
+            return RootEntry::Nothing;
         };
         let (is_due, resolver) = (self.shared.is_due(), self.shared.resolver);
         let is_absent = |directory: &Arc<OwnedFd>| open::is_surely_absent(resolver, directory, &name);
         if !is_due && self.shared.directory.load().as_ref().is_none_or(is_absent) {
-            return Found::Nothing;
+            return RootEntry::Nothing;
         }
         let shared = Arc::clone(&self.shared);
         let with_slash = path.ends_with('/');
@@ -118,14 +118,14 @@ impl Root {
         };
         let opened = tokio::task::spawn_blocking(open).await;
         match opened {
-            Ok(Ok(open::Opened::File(file))) => Found::File(file),
+            Ok(Ok(open::Opened::File(file))) => RootEntry::File(file),
             Ok(Ok(open::Opened::Directory)) => {
                 let query = request.target.query().map(|query| format!("?{query}"));
                 // The canonical path begins with one slash: the raw one may begin with two, and would lead a browser
                 // to another host.
-                Found::Directory(format!("{path}/{}", query.unwrap_or_default()))
+                RootEntry::Directory(format!("{path}/{}", query.unwrap_or_default()))
             }
-            Ok(Err(_)) | Err(_) => Found::Nothing,
+            Ok(Err(_)) | Err(_) => RootEntry::Nothing,
         }
     }
 }
@@ -175,11 +175,11 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
             let found = match root.find(&crate::testing::request(target)).await {
-                Found::File(file) => match file.body(0..file.size()) {
+                RootEntry::File(file) => match file.body(0..file.size()) {
                     larder_http::body::Body::Full(bytes) => Some(bytes),
                     _ => None,
                 },
-                Found::Directory(_) | Found::Nothing => None,
+                RootEntry::Directory(_) | RootEntry::Nothing => None,
             };
             if found.as_deref() == wanted.map(str::as_bytes) {
                 return;

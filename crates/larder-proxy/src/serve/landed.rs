@@ -25,7 +25,7 @@ use crate::collapse::{Event, Follower};
 use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
 use crate::failure::Failure;
 use crate::forward::Share;
-use crate::lookup::Ask;
+use crate::lookup::Miss;
 use crate::proxy::Worker;
 use crate::respond;
 
@@ -36,7 +36,7 @@ pub(super) enum Told {
     NotForOthers,
     Failed(Failure),
     Lost,
-    /// It has waited long enough, and it is its turn to ask.
+    /// It has waited long enough, and it is its turn to miss.
     TooLate,
 }
 
@@ -66,8 +66,8 @@ pub(super) async fn wait(
         (Event::Failed(failure), _) => Told::Failed(failure),
         (Event::Lost, _) => Told::Lost,
         (_, Some(share)) => share.await.map_or(Told::Lost, Told::Share),
-        (Event::Landed(landing), None) => {
-            Told::Share(Share::SharedResponse { landing, own: HeaderMap::new(), seat: None })
+        (Event::Landed(shared), None) => {
+            Told::Share(Share::SharedResponse { shared, own: HeaderMap::new(), seat: None })
         }
         (Event::Confirmed(stored), None) => Told::Share(Share::Confirmed { stored, own: HeaderMap::new() }),
         (Event::StandIn(stored, status), None) => Told::Share(Share::StandIn(stored, status)),
@@ -88,7 +88,7 @@ pub(super) async fn outlast(
 /// What a request has looked for.
 pub(super) struct Wish<'a> {
     pub(super) key: &'a CacheKey,
-    pub(super) ask: &'a Ask,
+    pub(super) miss: &'a Miss,
     /// The last invalidation when it came: what was fetched after that is new enough for it.
     pub(super) arrived: u64,
 }
@@ -103,16 +103,16 @@ pub(super) enum Landed {
 
 /// The reply that comes of it, or what to do instead.
 pub(super) fn land(
-    quest: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     exchange: &mut Exchange,
     wish: &Wish<'_>,
     told: Told,
     collapsed: bool,
 ) -> Landed {
-    let (worker, furnished) = (quest.worker, quest.furnished);
-    let ask = wish.ask;
+    let (worker, worker_plan) = (context.worker, context.worker_plan);
+    let miss = wish.miss;
     let now = worker.proxy.clock.now();
-    let mut status = CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(ask.forward)) };
+    let mut status = CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(miss.forward)) };
     let reply = match told {
         Told::Unshared => return Landed::GoAlone,
         // It was the leader's cookie: with one of its own, a request cannot lead for others either.
@@ -123,12 +123,12 @@ pub(super) fn land(
         }
         Told::NotForOthers => return Landed::LookAgain,
         Told::Lost | Told::TooLate => return Landed::Lost,
-        Told::Failed(failure) => reply::stale_or_failed(worker, exchange, (wish.key, ask), failure, status),
+        Told::Failed(failure) => reply::stale_or_failed(worker, exchange, (wish.key, miss), failure, status),
         Told::Share(Share::Passed(flown)) => {
             exchange.origin_time = Some(flown.delay);
             let met = flown.answer.tag;
             let mut reply = reply::flown(exchange, flown, status, now);
-            exchange.stay(furnished.choice(quest.origin), met, &mut reply.response.head.fields);
+            exchange.stay(worker_plan.choice(context.origin), met, &mut reply.response.head.fields);
             reply
         }
         Told::Share(Share::Confirmed { stored, mut own }) => {
@@ -142,7 +142,7 @@ pub(super) fn land(
             status.forward_status = Some(StatusCode::NOT_MODIFIED);
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             let age = stored.head.freshness.age(now);
-            let reply = from_stored(quest, exchange, Held::Shared(stored), age, now, status);
+            let reply = from_stored(context, exchange, Held::Shared(stored), age, now, status);
             let Some(mut reply) = reply else { return Landed::LookAgain };
             if own.contains_key(SET_COOKIE) {
                 reply.status.detail = Some(COOKIES_WITHHELD);
@@ -174,23 +174,23 @@ pub(super) fn land(
             status.detail = Some(allowed.unwrap_or(StaleReason::StaleIfError).token());
             let age = head.freshness.age(now);
             drop(head);
-            match from_stored(quest, exchange, Held::Shared(stored), age, now, status) {
+            match from_stored(context, exchange, Held::Shared(stored), age, now, status) {
                 Some(reply) => reply,
                 None => return Landed::LookAgain,
             }
         }
-        Told::Share(Share::SharedResponse { landing, mut own, seat }) => {
-            let head = &landing.head;
-            if collapsed && !is_for(worker, exchange, wish, (head, landing.number), now) {
+        Told::Share(Share::SharedResponse { shared, mut own, seat }) => {
+            let head = &shared.head;
+            if collapsed && !is_for(worker, exchange, wish, (head, shared.number), now) {
                 return Landed::LookAgain;
             }
-            let Some(mut response) = reply::from_landing(exchange, &landing, &mut status, now) else {
+            let Some(mut response) = reply::from_landing(exchange, &shared, &mut status, now) else {
                 // Nobody asks again: the origin has had its request, and what it made of it is known.
-                return if landing.body.is_broken() {
+                return if shared.body.is_broken() {
                     Landed::Reply(Box::new(reply::stale_or_failed(
                         worker,
                         exchange,
-                        (wish.key, ask),
+                        (wish.key, miss),
                         Failure::BODY_BROKEN,
                         status,
                     )))
@@ -198,7 +198,7 @@ pub(super) fn land(
                     Landed::GoAlone
                 };
             };
-            exchange.verdict = Some(Arc::clone(&landing.verdict));
+            exchange.verdict = Some(Arc::clone(&shared.verdict));
             // The leader's place was held for it until here.
             drop(seat);
             if collapsed {
@@ -208,8 +208,8 @@ pub(super) fn land(
                 status.detail = status.detail.or(Some(COOKIES_WITHHELD));
             }
             response.head.fields.extend(own);
-            if landing.body.may_be_let_go() {
-                resume::make_resumable(quest, exchange, head, &mut response);
+            if shared.body.may_be_let_go() {
+                resume::make_resumable(context, exchange, head, &mut response);
             }
             Reply { response, status }
         }
@@ -230,7 +230,7 @@ fn is_for(
     head.vary.selects(&exchange.head.fields) && is_new() && is_usable(exchange, head, now)
 }
 
-/// Whether it may be used as it is. What came after this request did is as new as any wish could ask for, and as fresh as
+/// Whether it may be used as it is. What came after this request did is as new as any wish could miss for, and as fresh as
 /// it was on arrival: a lifetime of milliseconds may be over before the last of many that waited is told.
 pub(super) fn is_usable(exchange: &Exchange, head: &StoredHead, now: Now) -> bool {
     let (policy, request) = (&exchange.settings().policy, &exchange.head);

@@ -36,12 +36,12 @@ use larder_listen::Interims;
 
 use larder_origin::ServerTag;
 
-use crate::exchange::{Exchange, Reply, Route};
+use crate::exchange::{Exchange, MatchedRule, Reply};
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
 use crate::proxy::{Worker, WorkerPlan};
 use crate::receipt::Receipt;
-use crate::root::Found as File;
+use crate::root::RootEntry;
 use crate::settings::ProxySettings;
 use crate::{key, route};
 use cached::{Looked, RequestContext};
@@ -69,7 +69,7 @@ impl Future for Serving {
 /// Serves one request.
 pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Serving {
     let Request { mut head, body, websocket, trailers, peer } = request;
-    let entered = match enter(worker.furnished.load(), &mut head, peer.remote.ip()) {
+    let entered = match enter(worker.worker_plan.load(), &mut head, peer.remote.ip()) {
         Ok(entered) => entered,
         Err(failure) => {
             let answered = turned_away::answer(worker, &head, peer.remote.ip(), failure);
@@ -102,12 +102,16 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
     let mut looked = None;
     if let Some(origin) = origin {
         let now = exchange.started;
-        let quest =
-            RequestContext { worker, furnished: exchange.route.furnished(), origin, content: Bytes::new() };
-        looked = Some(match cached::look(&quest, &exchange, now) {
+        let context = RequestContext {
+            worker,
+            worker_plan: exchange.route.worker_plan(),
+            origin,
+            content: Bytes::new(),
+        };
+        looked = Some(match cached::look(&context, &exchange, now) {
             Ok(used) => {
                 let status = used.status();
-                let mut response = used::answer(&quest, &exchange, (used, now));
+                let mut response = used::answer(&context, &exchange, (used, now));
                 let close = |response| exchange.close_in_place(worker, response, status);
                 let receipt = response.as_mut().map(close);
                 // One after the other: a pair of both would be one more copy.
@@ -116,7 +120,7 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
                 {
                     return Serving::Answered(Some((response, receipt)));
                 }
-                cached::gone(&quest, &exchange, now)
+                cached::gone(&context, &exchange, now)
             }
             Err(looked) => looked,
         });
@@ -124,16 +128,16 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
     exchange.route = exchange.route.for_long();
     let (worker, interims) = (Arc::clone(worker), interims.clone());
     Serving::Underway(Box::pin(async move {
-        let furnished = Arc::clone(exchange.route.furnished());
+        let worker_plan = Arc::clone(exchange.route.worker_plan());
         let refuses_upgrade = inside.websocket && !exchange.site().settings.websocket;
-        let mut reply = decide(&worker, &furnished, &mut exchange, inside, looked, &interims).await;
+        let mut reply = decide(&worker, &worker_plan, &mut exchange, inside, looked, &interims).await;
         if refuses_upgrade {
             worker.proxy.complain_of_upgrade(exchange.site());
             reply::tell_upgrade_is_off(&mut reply);
         }
         if let (Outcome::Forwarded(_), Some(origin)) = (reply.status.outcome, exchange.site().settings.origin)
         {
-            exchange.origin = furnished.origin(origin).map(|(choice, _)| Arc::clone(&choice.name));
+            exchange.origin = worker_plan.origin(origin).map(|(choice, _)| Arc::clone(&choice.name));
         }
         exchange.close(&worker, reply)
     }))
@@ -142,13 +146,13 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
 /// The origin of a request that goes the way of nearly every one: it is looked up without waiting. `None` where it goes another.
 #[inline(always)]
 fn looks_at_once(exchange: &Exchange, inside: &Inside) -> Option<usize> {
-    let (furnished, site) = (exchange.route.furnished(), &exchange.site().settings);
+    let (worker_plan, site) = (exchange.route.worker_plan(), &exchange.site().settings);
     let is_plain = is_get(exchange)
         && inside.body.is_empty()
         && !inside.websocket
         && exchange.settings().passes_by(&exchange.head.method).is_none()
         && exchange.route.root().is_none();
-    site.origin.filter(|origin| is_plain && furnished.origin(*origin).is_some())
+    site.origin.filter(|origin| is_plain && worker_plan.origin(*origin).is_some())
 }
 
 fn is_get(exchange: &Exchange) -> bool {
@@ -165,7 +169,7 @@ struct Inside {
 
 /// A request that has found where it belongs.
 struct Entered {
-    route: Route,
+    route: MatchedRule,
     /// What the client sent, where the rule changed it.
     sent_target: Option<Target>,
     server: Option<ServerTag>,
@@ -173,13 +177,13 @@ struct Entered {
     trusted: bool,
 }
 
-/// Route: who asks, which site, which rule; the head becomes what will be keyed.
+/// MatchedRule: who asks, which site, which rule; the head becomes what will be keyed.
 fn enter(
-    furnished: Guard<Arc<WorkerPlan>>,
+    worker_plan: Guard<Arc<WorkerPlan>>,
     head: &mut RequestHead,
     remote: IpAddr,
 ) -> Result<Entered, Failure> {
-    let plan = &furnished.plan;
+    let plan = &worker_plan.plan;
     let trusted = (plan.trusted)(remote);
     if trusted {
         route::believe_forwarded(head);
@@ -190,7 +194,7 @@ fn enter(
     if head.fields.contains_key(VIA) && fetch::is_looping(&head.fields) {
         return Err(Failure::LOOP);
     }
-    let server = take_server(&furnished, site.settings.origin, head);
+    let server = take_server(&worker_plan, site.settings.origin, head);
     let settings = site.settings_at(rule);
     settings.request.apply(&mut head.fields);
     let normal = key::normalise(&head.target, &settings.key);
@@ -199,20 +203,20 @@ fn enter(
         true => route::client_of(head, remote, |address| (plan.trusted)(address)),
         false => remote,
     };
-    Ok(Entered { route: Route::new(furnished, index, rule), sent_target, server, client, trusted })
+    Ok(Entered { route: MatchedRule::new(worker_plan, index, rule), sent_target, server, client, trusted })
 }
 
 /// The server that the client has met before, where the origin keeps clients at theirs. The cookie that says so is
 /// larder's own: neither the cache nor the origin sees it.
-fn take_server(furnished: &WorkerPlan, origin: Option<usize>, head: &mut RequestHead) -> Option<ServerTag> {
-    let name = furnished.choice(origin?)?.sticky.as_ref()?;
+fn take_server(worker_plan: &WorkerPlan, origin: Option<usize>, head: &mut RequestHead) -> Option<ServerTag> {
+    let name = worker_plan.choice(origin?)?.sticky.as_ref()?;
     let value = cookie::take(&mut head.fields, name.as_bytes())?;
     std::str::from_utf8(&value).ok()?.parse().ok()
 }
 
 async fn decide(
     worker: &Arc<Worker>,
-    furnished: &Arc<WorkerPlan>,
+    worker_plan: &Arc<WorkerPlan>,
     exchange: &mut Exchange,
     mut inside: Inside,
     looked: Option<Box<Looked>>,
@@ -220,26 +224,28 @@ async fn decide(
 ) -> Reply {
     if let Some(root) = exchange.route.root() {
         match root.find(&exchange.head).await {
-            File::File(file) => return reply::static_file(exchange, file),
-            File::Directory(location) => return reply::redirect(&location),
-            File::Nothing => {}
+            RootEntry::File(file) => return reply::static_file(exchange, file),
+            RootEntry::Directory(location) => return reply::redirect(&location),
+            RootEntry::Nothing => {}
         }
     }
     let is_get = is_get(exchange);
-    let Some(origin) = exchange.site().settings.origin.filter(|origin| furnished.origin(*origin).is_some())
+    let Some(origin) = exchange.site().settings.origin.filter(|origin| worker_plan.origin(*origin).is_some())
     else {
         return reply::failed(Outcome::Own, if is_get { Failure::NO_SUCH_FILE } else { Failure::METHOD });
     };
-    let quest = |content| RequestContext { worker, furnished, origin, content };
+    let context = |content| RequestContext { worker, worker_plan, origin, content };
     let (reason, detail) = match exchange.settings().passes_by(&exchange.head.method) {
         Some(reason) => (reason, None),
         _ if inside.websocket && exchange.site().settings.websocket => (Forward::Bypass, Some("upgrade")),
         _ if is_get && inside.body.is_empty() => {
-            return cached::cached(quest(Bytes::new()), exchange, looked, interims).await;
+            return cached::cached(context(Bytes::new()), exchange, looked, interims).await;
         }
         _ if is_get => (Forward::Bypass, Some("request-body")),
         _ => match content::take(inside.body, ProxySettings::QUERY_CONTENT_MAX).await {
-            Ok(Taken::All(content)) => return cached::cached(quest(content), exchange, None, interims).await,
+            Ok(Taken::All(content)) => {
+                return cached::cached(context(content), exchange, None, interims).await;
+            }
             Ok(Taken::TooLong(body)) => {
                 inside.body = body;
                 (Forward::Bypass, Some("query-too-large"))
@@ -247,7 +253,7 @@ async fn decide(
             Err(error) => return reply::failed(Outcome::Own, Failure::of_content(error)),
         },
     };
-    let mut reply = pass::pass(worker, furnished, exchange, origin, inside, interims).await;
+    let mut reply = pass::pass(worker, worker_plan, exchange, origin, inside, interims).await;
     reply.status.outcome = Outcome::Forwarded(reason);
     reply.status.detail = reply.status.detail.or(detail);
     reply

@@ -25,7 +25,7 @@ use crate::{fetch, forward, invalidate, key};
 /// A request that only its own client can use: to the origin and back, and gone when the client leaves.
 pub(super) async fn pass(
     worker: &Arc<Worker>,
-    furnished: &Arc<WorkerPlan>,
+    worker_plan: &Arc<WorkerPlan>,
     exchange: &mut Exchange,
     origin: usize,
     inside: Inside,
@@ -34,17 +34,17 @@ pub(super) async fn pass(
     let interims = interims.clone();
     let websocket = inside.websocket && exchange.site().settings.websocket;
     let sink: larder_origin::InterimSink = Arc::new(move |interim| interims.push(interim));
-    let choice = furnished.choice(origin);
+    let choice = worker_plan.choice(origin);
     let hop = ClientHop { via: choice.is_none_or(|choice| choice.via), ..exchange.hop };
     let to = (hop, exchange.affinity(choice, true));
     let mut request = fetch::outgoing(&exchange.head, inside.body, websocket, to, Some(sink));
     request.trailers.announced = inside.announced;
     let acted = match larder_cache::is_safe(&exchange.head.method) {
-        true => forward::ask(worker, furnished, origin, request).await.map(|(a, times)| (a, times, None)),
+        true => forward::ask(worker, worker_plan, origin, request).await.map(|(a, times)| (a, times, None)),
         false => {
             let kept = post::ForGet::before_sending(worker, exchange);
             let settle = invalidation(worker, exchange, kept);
-            let acted = forward::act(worker, furnished, origin, request, settle);
+            let acted = forward::act(worker, worker_plan, origin, request, settle);
             acted.await.unwrap_or(Err(Failure::FETCH_LOST))
         }
     };
@@ -54,7 +54,7 @@ pub(super) async fn pass(
     };
     exchange.origin_time = Some(times.delay());
     if let Some(kept) = kept.filter(|kept| kept.takes(exchange, &answer, times)) {
-        return kept.keep(worker, furnished, exchange, origin, (answer, times)).await;
+        return kept.keep(worker, worker_plan, exchange, origin, (answer, times)).await;
     }
     let (tunnel, mut fields) = (answer.tunnel, answer.fields);
     directives::strip(&mut fields, &exchange.settings().policy.controls);

@@ -90,7 +90,7 @@ impl ForGet {
     pub(super) async fn keep(
         mut self,
         worker: &Arc<Worker>,
-        furnished: &Arc<WorkerPlan>,
+        worker_plan: &Arc<WorkerPlan>,
         exchange: &mut Exchange,
         origin: usize,
         (answer, times): (OriginResponse, ExchangeTimes),
@@ -99,14 +99,14 @@ impl ForGet {
         let min_uses = self.settings.min_uses;
         let seldom = min_uses > 1 && worker.proxy.uses.count(self.guard.key().hash()) < min_uses;
         let (leader, share) = oneshot::channel();
-        let job = FetchTask {
+        let task = FetchTask {
             worker: Arc::clone(worker),
-            furnished: Arc::clone(furnished),
+            worker_plan: Arc::clone(worker_plan),
             settings: self.settings,
             origin,
             hop: exchange.hop,
             affinity: Affinity::default(),
-            orphan_time: furnished.plan.orphan_time,
+            orphan_time: worker_plan.plan.orphan_time,
             content: Bytes::new(),
             offered: Candidates::default(),
             before: None,
@@ -115,15 +115,15 @@ impl ForGet {
             is_behind: false,
             leader,
         };
-        tokio::spawn(Box::pin(forward::receive(job, self.guard, answer, times)));
+        tokio::spawn(Box::pin(forward::receive(task, self.guard, answer, times)));
         let mut status = CacheStatus::new(Outcome::Own);
         let now = worker.proxy.clock.now();
         match share.await {
-            Ok(Share::SharedResponse { landing, own, seat }) => {
-                let response = reply::from_landing(exchange, &landing, &mut status, now);
+            Ok(Share::SharedResponse { shared, own, seat }) => {
+                let response = reply::from_landing(exchange, &shared, &mut status, now);
                 drop(seat);
                 if let Some(mut response) = response {
-                    exchange.verdict = Some(Arc::clone(&landing.verdict));
+                    exchange.verdict = Some(Arc::clone(&shared.verdict));
                     if own.contains_key(SET_COOKIE) {
                         status.detail = status.detail.or(Some(COOKIES_WITHHELD));
                     }

@@ -20,35 +20,35 @@ use crate::collapse::{FlightRequest, Role};
 use crate::exchange::{Exchange, RefreshKind};
 use crate::fetch;
 use crate::forward::{self, Candidates};
-use crate::lookup::Ask;
+use crate::lookup::Miss;
 
 /// Starts a fetch that nobody waits for (RFC 5861 3), unless one has begun within the pause, or is on its way, or
 /// `unchanged` says that one has ended since the look, or the origin has no time for it.
 // Not inlined: what a hit does not need would make its frame larger.
 #[inline(never)]
 pub(super) fn refresh(
-    quest: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     exchange: &Exchange,
     key: &CacheKey,
     (stored, kind): (&Arc<StoredResponse>, RefreshKind),
     unchanged: impl FnOnce() -> bool,
 ) {
-    let proxy = &quest.worker.proxy;
+    let proxy = &context.worker.proxy;
     let now = proxy.clock.now();
     let policy = &exchange.settings().policy;
     let is_due = stored.refreshing.is_due(now.monotonic, REFRESH_PAUSE)
         && larder_cache::may_refresh_with(&exchange.head, &stored.head, policy)
-        && quest.furnished.has_prospect(quest.origin);
+        && context.worker_plan.has_prospect(context.origin);
     if !is_due || !stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE) {
         return;
     }
     let Some(place) = proxy.background.place() else {
-        return quest.worker.metrics.refresh_put_off();
+        return context.worker.metrics.refresh_put_off();
     };
     let mut head = fetch::for_refresh(&exchange.head, stored.head.part.as_ref());
     // What comes is to take the place of this one, not to stand beside it.
     stored.head.vary.ask_for_codings(&mut head.fields);
-    let trip = FlightRequest {
+    let flight_request = FlightRequest {
         key,
         rule: Arc::as_ptr(exchange.settings()).addr(),
         request: &Arc::new(head),
@@ -58,14 +58,14 @@ pub(super) fn refresh(
         arrived: proxy.numbering.current(),
         begun: now,
     };
-    if let Role::Lead(guard, _) = proxy.flights.board(trip, |_| true, unchanged) {
+    if let Role::Lead(guard, _) = proxy.flights.board(flight_request, |_| true, unchanged) {
         let offered = Candidates { selected: Some(Arc::clone(stored)), ..Candidates::default() };
         let (leader, _) = oneshot::channel();
-        let job = quest.job(exchange, offered, leader).in_background();
-        quest.worker.metrics.refreshed(&kind);
+        let task = context.task(exchange, offered, leader).in_background();
+        context.worker.metrics.refreshed(&kind);
         tokio::spawn(async move {
             let _place = place;
-            Box::pin(forward::fly(job, guard)).await;
+            Box::pin(forward::fly(task, guard)).await;
         });
     }
 }
@@ -82,17 +82,17 @@ pub(super) fn is_due_ahead(exchange: &Exchange, stored: &StoredResponse, ttl: Du
 /// The stored response that is used without asking the origin, and why. Once in a while a request that no refresh can be
 /// made with is asked to go itself: nobody else might.
 pub(super) fn standing_in<'a>(
-    quest: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     exchange: &Exchange,
-    (key, ask): (&CacheKey, &'a Ask),
+    (key, miss): (&CacheKey, &'a Miss),
     now: Now,
 ) -> Option<(&'a Arc<StoredResponse>, Cow<'a, StoredHead>, StaleReason)> {
     let policy = &exchange.settings().policy;
-    let head = quest.worker.proxy.numbering.head_of(key, ask.selected.as_ref()?)?;
-    let is_down = || quest.furnished.is_down(quest.origin);
-    let (stored, reason) = ask.standing_in(&head, (now, policy), is_down)?;
+    let head = context.worker.proxy.numbering.head_of(key, miss.selected.as_ref()?)?;
+    let is_down = || context.worker_plan.is_down(context.origin);
+    let (stored, reason) = miss.standing_in(&head, (now, policy), is_down)?;
     let asks_itself = !larder_cache::may_refresh_with(&exchange.head, &stored.head, policy)
-        && quest.furnished.has_prospect(quest.origin)
+        && context.worker_plan.has_prospect(context.origin)
         && stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE);
     (!asks_itself).then_some((stored, head, reason))
 }

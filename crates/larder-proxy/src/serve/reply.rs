@@ -1,6 +1,6 @@
 //! What is said in the end, and the Cache-Status that goes with it.
 //!
-//! In: what the steps brought. Out: a [`Reply`]. No decision about whom to ask is made here any more.
+//! In: what the steps brought. Out: a [`Reply`]. No decision about whom to miss is made here any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::collapse::SharedResponse;
 use crate::exchange::{Exchange, NotStored, Reply, UPGRADE_IS_OFF};
 use crate::failure::Failure;
 use crate::forward::{Flown, Kept};
-use crate::lookup::Ask;
+use crate::lookup::Miss;
 use crate::proxy::Worker;
 use crate::respond::{self, Represented};
 use crate::root;
@@ -28,14 +28,14 @@ use crate::root;
 pub(super) fn stale_or_failed(
     worker: &Arc<Worker>,
     exchange: &Exchange,
-    (key, ask): (&CacheKey, &Ask),
+    (key, miss): (&CacheKey, &Miss),
     failure: Failure,
     mut status: CacheStatus,
 ) -> Reply {
     let now = worker.proxy.clock.now();
     status.detail = Some(failure.detail);
     let cause = StaleCause::OriginDead;
-    let selected = ask.selected.as_ref().filter(|_| failure.dead);
+    let selected = miss.selected.as_ref().filter(|_| failure.dead);
     let head = selected.and_then(|stored| worker.proxy.numbering.head_of(key, stored));
     let may = |head: &StoredHead| {
         larder_cache::may_serve_stale(head, now, cause, &exchange.settings().policy).is_ok()
@@ -81,15 +81,15 @@ pub(super) fn of_stored(
 /// A response that is arriving, as far as the request asks for it. `None` where its body takes no new readers.
 pub(super) fn from_landing(
     exchange: &Exchange,
-    landing: &SharedResponse,
+    shared: &SharedResponse,
     status: &mut CacheStatus,
     now: Now,
 ) -> Option<Response> {
-    let head = &landing.head;
-    let response = respond::represent(&exchange.head, Represented::Arriving(head, &landing.body), now.wall)?;
-    status.forward_status = Some(landing.forward_status);
-    status.stored = landing.not_stored.is_none();
-    status.detail = landing.not_stored;
+    let head = &shared.head;
+    let response = respond::represent(&exchange.head, Represented::Arriving(head, &shared.body), now.wall)?;
+    status.forward_status = Some(shared.forward_status);
+    status.stored = shared.not_stored.is_none();
+    status.detail = shared.not_stored;
     status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
     Some(response)
 }

@@ -16,7 +16,7 @@ use crate::explain::{Explanation, Question};
 use crate::plan::Plan;
 use crate::proxy::{Proxy, Worker};
 use crate::settings::{
-    FieldEdits, KeySettings, Place, PlaceMatch, ProxySettings, RuleSettings, SiteSettings, TypePattern,
+    FieldEdits, KeySettings, PlaceMatch, ProxySettings, RuleSettings, SiteSettings, StoreRule, TypePattern,
 };
 
 const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 };
@@ -52,7 +52,11 @@ impl Fixture {
             store_id: metrics.cache("own"),
             store: Arc::clone(&own),
             store_from: StoreFrom::Site,
-            places: vec![Place { what: pages, store: Arc::clone(&files), store_id: metrics.cache("pages") }],
+            places: vec![StoreRule {
+                what: pages,
+                store: Arc::clone(&files),
+                store_id: metrics.cache("pages"),
+            }],
             refresh_ahead: false,
             invalidate: Some(Default::default()),
             collapse_wait: None,
@@ -142,9 +146,9 @@ impl Fixture {
     /// Where a response with these fields would go.
     fn destination(&self, said: &[(&'static str, &'static str)], running: bool) -> Destination {
         let question = Question::parse("GET", "http://example.com/a", [], Bytes::new(), true).unwrap();
-        let furnished = self.worker.furnished.load_full();
-        let (_, site) = furnished.plan.router.site("example.com").unwrap();
-        let (plan, settings) = (&furnished.plan, &self.settings);
+        let worker_plan = self.worker.worker_plan.load_full();
+        let (_, site) = worker_plan.plan.router.site("example.com").unwrap();
+        let (plan, settings) = (&worker_plan.plan, &self.settings);
         let (worker, now) = (&self.worker, self.clock.now());
         let walk = Walk { worker, plan, site, settings, question, now, running };
         let (fields, head) = self.head(said);
