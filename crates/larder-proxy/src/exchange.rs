@@ -19,7 +19,7 @@ use larder_observe::{Label, LogRecord, Served, Text, Vocabulary};
 use larder_origin::{Affinity, ServerTag};
 use larder_store::Loss;
 
-use crate::collapse::Verdict;
+use crate::collapse::Storing;
 use crate::fetch::{self, ClientHop};
 use crate::invalidate::InvalidationKind;
 use crate::key;
@@ -59,7 +59,7 @@ pub(crate) struct Exchange {
     pub(crate) collapse_wait: Option<Duration>,
     pub(crate) origin_time: Option<Duration>,
     /// Whether the response that it is sent is stored, where that is known only at the end.
-    pub(crate) verdict: Option<Arc<Verdict>>,
+    pub(crate) storing: Option<Arc<Storing>>,
 }
 
 /// A site and a rule of the plan that an exchange began with. Neither is held by a count of references of its own: all
@@ -177,7 +177,7 @@ impl Exchange {
             if let Some(value) = &with_key {
                 record.set(Text::CacheStatus, value.as_bytes());
             }
-            Logged { line: record.line(format), stored: status.stored, verdict: self.verdict.clone() }
+            Logged { line: record.line(format), stored: status.stored, storing: self.storing.clone() }
         });
         match with_key {
             Some(value) => drop(response.head.fields.append(CACHE_STATUS, value)),

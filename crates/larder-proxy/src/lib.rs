@@ -5,13 +5,14 @@
 //!                      \-> stale, miss -> collapse -> forward -----^
 //!                                                       fetch, fill
 //! ```
-//! In: requests that a listener validated. Out: responses, each with its `Cache-Status`. Each step is a room (a
+//! In: requests that a listener validated. Out: responses, each with its `Cache-Status`. Each step is a module (a
 //! folder); step modules never import each other. Two places hand values from step to step: `serve` for a client's
 //! exchange, `forward` for an origin fetch, which outlives it. Deliberately absent: sockets, the config's text, and
 //! every rule of caching (that is `larder-cache`).
 
 mod background;
 mod collapse;
+mod decision;
 mod exchange;
 pub mod explain;
 mod failure;

@@ -203,7 +203,7 @@ mod tests {
     use larder_store::MemoryStoreSettings;
 
     use super::*;
-    use crate::settings::{FieldEdits, KeySettings};
+    use crate::settings::{FieldEdits, KeySettings, RuleNumber};
 
     const OK: StatusCode = StatusCode::OK;
 
@@ -298,6 +298,7 @@ mod tests {
             store_id: CacheId::default(),
         };
         RuleSettings {
+            number: RuleNumber::unique(),
             cache: true,
             policy: CachePolicy::default(),
             store_id: CacheId::default(),

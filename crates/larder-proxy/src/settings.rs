@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method};
@@ -150,8 +151,22 @@ pub enum StoreFrom {
     BuiltIn,
 }
 
+/// Tells a rule from all others that the process has had. A reload gives new numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleNumber(u64);
+
+impl RuleNumber {
+    /// A number that no other rule has.
+    pub fn unique() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// What a rule decides.
 pub struct RuleSettings {
+    /// Its number.
+    pub number: RuleNumber,
     /// `cache = "auto"`; with `false` requests are passed on and nothing is stored or looked up.
     pub cache: bool,
     /// Lifetimes and guards.

@@ -7,6 +7,7 @@
 //! Look-up is a plain call that never waits for anything but a shard's lock, held for the length of a look.
 //! Deliberately absent: any judgement of HTTP. Whether a response may be kept or used is decided in `larder-cache`.
 
+pub mod audience;
 mod backlog;
 pub mod budget;
 pub mod descriptors;
@@ -29,6 +30,7 @@ pub mod store;
 pub mod stored;
 pub mod whereabouts;
 
+pub use audience::Audience;
 pub use budget::{Budget, Reservation};
 pub use disk::Note;
 pub use disks::{Disks, Layout};

@@ -20,7 +20,7 @@ use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics};
 use larder_proxy::settings::{
     FieldEdits, Invalidate, KeySettings, OriginChoice, PlaceMatch, ProxySettings, QueryParts, RuleMatch,
-    RuleSettings, SiteSettings, StoreFrom, StoreRule, TypePattern, ValueMatch,
+    RuleNumber, RuleSettings, SiteSettings, StoreFrom, StoreRule, TypePattern, ValueMatch,
 };
 use larder_proxy::{Heard, PlanError, Reach};
 use larder_store::{MemoryStoreSettings, Store};
@@ -280,6 +280,7 @@ impl Wiring {
             StoreRule { what: place_match(place), store, store_id }
         };
         RuleSettings {
+            number: RuleNumber::unique(),
             cache: resolved.cache == CacheMode::Auto,
             store,
             store_id,

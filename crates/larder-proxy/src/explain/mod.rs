@@ -31,13 +31,14 @@ use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use smallvec::SmallVec;
 
+use crate::decision::{Arrived, Counters, Facts, Forwarding, Missed, Next, next};
 use crate::exchange::UPGRADE_IS_OFF;
 use crate::failure::Failure;
 use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::plan::Plan;
 use crate::proxy::Worker;
-use crate::root::RootEntry;
 use crate::route::Site;
+use crate::serve::standing_in;
 use crate::settings::RuleSettings;
 use crate::{fetch, key, route as rooms_route};
 pub use explanation::{
@@ -139,50 +140,60 @@ impl Walk<'_> {
         &self.question.head
     }
 
-    /// What becomes of a request that is not looked up, in the order of [`crate::serve`].
+    /// What becomes of a request that is not looked up.
     async fn before_the_cache(&self, site: usize) -> Option<Outlook> {
-        let head = self.head();
-        if let Some(Some(root)) = self.plan.roots.get(site) {
-            let (token, sentence) = match root.find(head).await {
-                RootEntry::File(_) => ("static-file", "A file below the site's root will answer it."),
-                RootEntry::Directory(_) => {
-                    ("static-directory", "It will be redirected to the directory's own path.")
-                }
-                RootEntry::Nothing => ("", ""),
-            };
-            if !token.is_empty() {
-                let status = CacheStatus { detail: Some(token), ..CacheStatus::new(Outcome::Own) };
-                return Some(self.settled(
-                    Verdict::File,
-                    Reason::new(token, sentence, CONFIGURATION),
-                    status,
-                ));
+        let document = match self.plan.roots.get(site) {
+            Some(Some(root)) => root.find(self.head()).await.document(),
+            _ => None,
+        };
+        let site = &self.site.settings;
+        let arrived = Arrived {
+            is_get: matches!(self.head().method, Method::GET | Method::HEAD),
+            document,
+            has_origin: site.origin.is_some_and(|origin| origin < self.plan.origins.len()),
+            passes_by: self.settings.passes_by(&self.head().method),
+            upgrades: self.question.websocket && site.websocket,
+            // That of a question is part of its key.
+            has_content: false,
+        };
+        match next(&Facts::Arrived(arrived), Counters::default()).0 {
+            Next::File => Some(self.of_file("static-file", "A file below the site's root will answer it.")),
+            Next::Redirect => {
+                let sentence = "It will be redirected to the directory's own path.";
+                Some(self.of_file("static-directory", sentence))
             }
+            Next::Refuse(failure) => {
+                let status = failure.status.as_u16();
+                let sentence = format!("The site has no origin and no such file: {status}.");
+                Some(self.refused(failure, sentence, CONFIGURATION))
+            }
+            Next::Pass { forward, detail } => Some(self.passed(forward, detail)),
+            _ => None,
         }
-        if self.site.settings.origin.is_none_or(|origin| origin >= self.plan.origins.len()) {
-            let failure = match head.method {
-                Method::GET | Method::HEAD => Failure::NO_SUCH_FILE,
-                _ => Failure::METHOD,
-            };
-            let sentence = format!("The site has no origin and no such file: {}.", failure.status.as_u16());
-            let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
-            let reason = Reason::new(failure.detail, sentence, CONFIGURATION);
-            return Some(self.settled(Verdict::Refuse, reason, status));
-        }
-        if self.question.websocket && self.site.settings.websocket && self.settings.cache {
-            let sentence =
-                "It is a WebSocket handshake: it will go to the origin, and nothing will be stored.";
-            let reason = Reason::new("upgrade", sentence, "RFC 6455 4.1, RFC 9211 2.2");
-            let status = CacheStatus {
-                detail: Some("upgrade"),
-                ..CacheStatus::new(Outcome::Forwarded(Forward::Bypass))
-            };
-            return Some(self.settled(Verdict::Pass, reason, status));
-        }
-        let forward = self.settings.passes_by(&head.method)?;
-        let (sentence, section) = match forward {
-            Forward::Method => (
-                format!("{} is never answered from what is stored: it will go to the origin.", head.method),
+    }
+
+    fn of_file(&self, token: &'static str, sentence: &str) -> Outlook {
+        let status = CacheStatus { detail: Some(token), ..CacheStatus::new(Outcome::Own) };
+        self.settled(Verdict::File, Reason::new(token, sentence, CONFIGURATION), status)
+    }
+
+    fn refused(&self, failure: Failure, sentence: String, section: &str) -> Outlook {
+        let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
+        self.settled(Verdict::Refuse, Reason::new(failure.detail, sentence, section), status)
+    }
+
+    fn passed(&self, forward: Forward, detail: Option<&'static str>) -> Outlook {
+        let (sentence, section) = match (forward, detail) {
+            (_, Some(_)) => (
+                "It is a WebSocket handshake: it will go to the origin, and nothing will be stored."
+                    .to_owned(),
+                "RFC 6455 4.1, RFC 9211 2.2",
+            ),
+            (Forward::Method, None) => (
+                format!(
+                    "{} is never answered from what is stored: it will go to the origin.",
+                    self.head().method
+                ),
                 "RFC 9111 4, RFC 9211 2.2",
             ),
             _ => (
@@ -191,8 +202,9 @@ impl Walk<'_> {
                 "configuration, RFC 9211 2.2",
             ),
         };
-        let reason = Reason::new(forward.token(), sentence, section);
-        Some(self.settled(Verdict::Pass, reason, CacheStatus::new(Outcome::Forwarded(forward))))
+        let reason = Reason::new(detail.unwrap_or(forward.token()), sentence, section);
+        let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(forward)) };
+        self.settled(Verdict::Pass, reason, status)
     }
 
     fn key(&self) -> larder_store::CacheKey {
@@ -217,27 +229,43 @@ impl Walk<'_> {
 
     /// What the look-up says, in words.
     fn look_up(&self, key: &larder_store::CacheKey, under: &Under, found: LookupResult) -> Outlook {
-        let policy = &self.settings.policy;
         match found {
             LookupResult::Fresh { stored, .. } if stored.body.is_by_hand() => self.by_hand(&stored),
             LookupResult::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
             LookupResult::Refresh { stored, .. } => {
                 self.refreshed(&stored.head, StaleReason::WhileRevalidate)
             }
-            LookupResult::Miss(_) if larder_cache::only_if_cached(self.head(), policy) => {
-                let Failure { status: code, detail, .. } = Failure::ONLY_IF_CACHED;
-                let status = CacheStatus { detail: Some(detail), ..CacheStatus::new(Outcome::Own) };
-                let sentence = format!(
-                    "The request says only-if-cached, and nothing usable is stored: {}.",
-                    code.as_u16()
-                );
-                let reason = Reason::new(detail, sentence, "RFC 9111 5.2.1.7");
-                self.settled(Verdict::Refuse, reason, status)
+            LookupResult::Miss(miss) => self.missed(key, miss, under),
+        }
+    }
+
+    /// What follows on a look that found nothing to use. The disks and files were asked already.
+    fn missed(&self, key: &larder_store::CacheKey, miss: Miss, under: &Under) -> Outlook {
+        let (policy, worker_plan) = (&self.settings.policy, self.worker.worker_plan.load());
+        let (asked, origin) = ((self.head(), &**self.settings), self.site.settings.origin);
+        let standing = origin.and_then(|origin| {
+            standing_in(self.worker, (&worker_plan, origin), asked, (key, &miss), self.now)
+        });
+        let facts = Facts::Missed(Missed {
+            may_recall: miss.may_recall,
+            only_if_cached: larder_cache::only_if_cached(self.head(), policy),
+            stands_in: standing.as_ref().map(|standing| standing.fact),
+            for_one: miss.alone,
+        });
+        let counters = Counters::new(larder_cache::is_personal(self.head(), policy)).after_recall();
+        match (next(&facts, counters).0, standing) {
+            (Next::UseStale(ground), Some(standing)) => self.refreshed(&standing.head, ground),
+            (Next::Forward { alone }, standing) => {
+                drop(standing);
+                self.asking(key, miss, under, alone)
             }
-            LookupResult::Miss(miss) => match stale::standing_in(self, key, &miss) {
-                Some((head, reason)) => self.refreshed(&head, reason),
-                None => self.asking(key, miss, under),
-            },
+            (_, _) => {
+                let failure = Failure::ONLY_IF_CACHED;
+                let status = failure.status.as_u16();
+                let sentence =
+                    format!("The request says only-if-cached, and nothing usable is stored: {status}.");
+                self.refused(failure, sentence, "RFC 9111 5.2.1.7")
+            }
         }
     }
 
@@ -272,23 +300,25 @@ impl Walk<'_> {
         self.with_stored(outlook, stored, &[])
     }
 
-    fn asking(&self, key: &larder_store::CacheKey, miss: Miss, under: &Under) -> Outlook {
+    fn asking(&self, key: &larder_store::CacheKey, miss: Miss, under: &Under, alone: bool) -> Outlook {
         let detail = miss.invalidated.then_some(ValidateReason::Invalidated.token());
         let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(miss.forward)) };
-        let personal = larder_cache::is_personal(self.head(), &self.settings.policy);
         let (verdict, reason) = self.why_ask(&miss, under);
         let mut outlook = self.settled(verdict, reason, status);
-        outlook.decision.alone = miss.alone || personal;
+        outlook.decision.alone = alone;
         outlook.needs_origin = verdict == Verdict::Fetch;
         outlook.marked = miss.marked;
-        if self.settings.min_uses > 1 && miss.selected.is_none() && miss.part.is_none() {
-            let uses = self.worker.proxy.uses.of(key.hash()).saturating_add(1);
-            outlook.decision.uses = Some(u32::from(uses));
-            outlook.seldom = uses < self.settings.min_uses;
+        let is_counted = self.settings.min_uses > 1 && miss.selected.is_none() && miss.part.is_none();
+        let uses = is_counted.then(|| self.worker.proxy.uses.of(key.hash()).saturating_add(1));
+        outlook.decision.uses = uses.map(u32::from);
+        let get_would_do = miss.fetches_with_get(self.head(), self.settings);
+        let forwarding = Forwarding { alone, uses, min_uses: self.settings.min_uses, get_would_do };
+        if let (Next::Board { seldom, as_get, .. }, _) =
+            next(&Facts::Forwarding(forwarding), Counters::default())
+        {
+            (outlook.seldom, outlook.as_get) = (seldom, as_get);
         }
-        let goes_alone = outlook.decision.alone || outlook.seldom;
-        if !goes_alone && miss.fetches_with_get(self.head(), self.settings) {
-            outlook.as_get = true;
+        if outlook.as_get {
             outlook.decision.reason.sentence += " The HEAD is fetched with GET, and what comes is stored.";
         }
         let others = miss.others_offered(&self.head().fields);

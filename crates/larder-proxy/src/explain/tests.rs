@@ -12,7 +12,7 @@ use larder_store::{MemoryStoreSettings, RefreshFailure, Store, StoredBody};
 use super::*;
 use crate::proxy::Proxy;
 use crate::settings::{
-    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, SiteSettings,
+    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleNumber, SiteSettings,
 };
 
 /// `example.com` and all below it, with rules for `/off*`, `/keyed*` and `/fast*`, and the methods to look into its store.
@@ -26,6 +26,7 @@ struct Fixture {
 
 fn rule(store: &Arc<Store>, cache: bool, key: KeySettings) -> Arc<RuleSettings> {
     Arc::new(RuleSettings {
+        number: RuleNumber::unique(),
         cache,
         policy: CachePolicy::default(),
         store_id: CacheId::default(),
@@ -50,6 +51,7 @@ fn fast(store: &Arc<Store>) -> Arc<RuleSettings> {
     let plain = Arc::into_inner(rule(store, true, KeySettings::default())).unwrap();
     let ttl = Lifetimes { any: Some(seconds(60)), by_status: Vec::new() };
     Arc::new(RuleSettings {
+        number: RuleNumber::unique(),
         policy: CachePolicy {
             ttl,
             jitter_percent: 50,

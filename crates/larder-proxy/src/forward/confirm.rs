@@ -13,9 +13,9 @@ use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Store, StoredResponse};
 
+use super::FetchTask;
 use super::receive::pass;
-use super::{FetchTask, Kept, Share};
-use crate::collapse::{FlightGuard, Phase};
+use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::exchange::{NotStored, NotStoredLabel};
 
 /// A 304: the stored response is good again. Gives everything back where it cannot be used.
@@ -52,17 +52,17 @@ pub(super) fn confirm(
             if !kept {
                 worker.metrics.not_stored(&NotStoredLabel(NotStored::NoRoom));
             }
-            let phase = match renewed.head.freshness.is_shareable() {
-                true => Phase::Confirmed(Arc::clone(&renewed)),
-                false => Phase::Unshared,
-            };
+            let shareable = renewed.head.freshness.is_shareable();
             let policy = &task.settings.policy;
             let own = larder_cache::withheld_by_update(&stored.head, &renewed.head, &answer.fields, policy);
             if own.contains_key(SET_COOKIE) {
                 worker.metrics.cookies_withheld();
             }
-            let _ = task.leader.send(Share::Confirmed { stored: renewed, own });
-            guard.tell(phase);
+            let for_leader = FlightOutcome::Confirmed { stored: renewed, own };
+            match shareable {
+                true => guard.conclude(for_leader),
+                false => guard.conclude_apart(for_leader, FlightOutcome::Unshared),
+            }
         }
         Updated::NoLongerStorable { fields, reason } => {
             worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
@@ -72,10 +72,10 @@ pub(super) fn confirm(
             match once_more(stored, request, fields, answer) {
                 Some(answer) => {
                     let answer = (StatusCode::NOT_MODIFIED, answer);
-                    pass((task.leader, &task.settings), &guard, answer, times, Kept::Nothing(reason));
+                    pass(&task.settings, &guard, answer, times, Kept::Nothing(reason));
                 }
-                // A part that is not what its client asked for any more: dropping the leader's end makes it look again.
-                None => guard.tell(Phase::Unshared),
+                // A part that is not what its client asked for any more: the leader looks again.
+                None => guard.conclude_apart(FlightOutcome::Lost, FlightOutcome::Unshared),
             }
         }
     }

@@ -11,7 +11,6 @@ use larder_cache::Validity;
 use larder_http::message::RequestHead;
 use larder_observe::CacheId;
 use larder_store::{CacheKey, StoredResponse};
-use tokio::sync::oneshot;
 
 use super::{Candidates, FetchTask, fly};
 use crate::background::BackgroundSlot;
@@ -36,7 +35,6 @@ impl Behind {
         if task.is_behind || !guard.is_shared() {
             return None;
         }
-        let (leader, _) = oneshot::channel();
         let next = FetchTask {
             worker: Arc::clone(&task.worker),
             worker_plan: Arc::clone(&task.worker_plan),
@@ -51,7 +49,6 @@ impl Behind {
             seldom: false,
             completing: None,
             is_behind: true,
-            leader,
         };
         let request = Arc::new(fetch::for_refresh(guard.request(), None));
         Some(Box::new(Self { task: next.in_background(), key: guard.key().clone(), request }))
@@ -83,7 +80,7 @@ impl Behind {
         let now = proxy.clock.now();
         let flight_request = FlightRequest {
             key: &key,
-            rule: Arc::as_ptr(&task.settings).addr(),
+            rule: task.settings.number,
             request: &request,
             expected: Some(part.head.vary.names().clone()),
             wants_content: true,
@@ -102,7 +99,7 @@ impl Behind {
                     parts.iter().any(|other| other.is_same(&part))
                 })
         };
-        let Role::Lead(guard, _) = proxy.flights.board(flight_request, |_| true, is_there) else {
+        let Role::Lead(guard) = proxy.flights.board(flight_request, |_| true, is_there) else {
             return None;
         };
         task.worker.metrics.refreshed(&RefreshKind::Gaps);

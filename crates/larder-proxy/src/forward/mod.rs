@@ -1,6 +1,6 @@
 //! An origin fetch: a task of its own, which outlives the client that caused it.
 //!
-//! In: a [`FetchTask`] and the guard of its flight. Out: what the leader gets ([`Share`]), what the followers hear, and what
+//! In: a [`FetchTask`] and the guard of its flight. Out: a [`FlightOutcome`] for all who wait, and what
 //! is stored. Once a response is known to be storable and its room is reserved, the fetch ends by itself; anything
 //! else ends with its last reader. However this task ends, the guard tells the followers.
 //!
@@ -20,17 +20,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use larder_cache::part::Gap;
-use larder_cache::{Confirmed, ExchangeTimes, Freshness, NotStorable, Offered, StaleCause, StoredHead};
+use larder_cache::{Confirmed, ExchangeTimes, Offered, StaleCause, StoredHead};
 use larder_http::fields::content_type;
 use larder_http::message::RequestHead;
 use larder_origin::{Affinity, OriginRequest, OriginResponse, Progress};
-use larder_store::{CacheKey, Reader, RefreshFailure, StoredResponse};
+use larder_store::{CacheKey, RefreshFailure, StoredResponse};
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::background::ORPHAN_TIMES;
-use crate::collapse::{FlightGuard, Phase, SharedResponse};
+use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
 use crate::invalidate::Writing;
@@ -65,13 +65,12 @@ pub(crate) struct FetchTask {
     pub(crate) completing: Option<(Arc<StoredResponse>, Gap)>,
     /// It follows a client's fetch, for what that could not keep.
     pub(crate) is_behind: bool,
-    pub(crate) leader: oneshot::Sender<Share>,
 }
 
 impl FetchTask {
     /// Whether it is for gaps that nobody is waiting for: then the whole is not asked for in their place.
     fn is_unwanted(&self, guard: &FlightGuard) -> bool {
-        self.is_behind && guard.waiters() == 0
+        self.is_behind && guard.audience().waiters() == 0
     }
 
     /// The same with nobody who waits for it.
@@ -112,44 +111,6 @@ impl Candidates {
             Confirmed::Other(index) => self.others.get(index).cloned(),
         }
     }
-}
-
-/// What the client that caused the fetch gets.
-pub(crate) enum Share {
-    /// A response that is being stored, or at least shared; `seat` holds its place among the readers.
-    SharedResponse {
-        shared: Arc<SharedResponse>,
-        /// What is not stored of the head and is for the leader all the same: Age as the origin sent it, and the fields
-        /// that a qualified directive keeps from others.
-        own: HeaderMap,
-        seat: Option<Reader>,
-    },
-    /// A stored response that the origin has confirmed, and what of the 304 is for the leader alone.
-    Confirmed { stored: Arc<StoredResponse>, own: HeaderMap },
-    /// A stored response in place of the origin's error of this status.
-    StandIn(Arc<StoredResponse>, StatusCode),
-    /// The origin's answer as it is.
-    Passed(Flown),
-}
-
-/// An answer on its way to one client.
-pub(crate) struct Flown {
-    pub(crate) answer: Box<OriginResponse>,
-    pub(crate) delay: Duration,
-    /// What the origin said, where that was a 304 to larder's own conditions and so is not the answer's status.
-    pub(crate) forward_status: StatusCode,
-    pub(crate) kept: Kept,
-}
-
-/// What an answer that goes to one client did to what is stored.
-#[derive(Clone, Copy)]
-pub(crate) enum Kept {
-    /// Nothing, for this reason.
-    Nothing(NotStorable),
-    /// Nothing: it is larger than what is fetched for a HEAD alone.
-    Unread,
-    /// An answer to HEAD brought a stored response up to date.
-    Updated(Freshness),
 }
 
 /// Asks an origin, counting. The fields of the answer are completed.
@@ -254,7 +215,7 @@ pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
         let asked = ask(&task.worker, &task.worker_plan, task.origin, request);
         let answered = tokio::select! {
             answered = asked => answered,
-            () = abandoned(&mut task.leader, &guard, orphan_time) => {
+            () = abandoned(&guard, orphan_time) => {
                 // Everybody has given up on an origin that said nothing all that time.
                 if guard.is_shared() {
                     note_failure(&task, stood.as_ref(), RefreshFailure::Dead);
@@ -266,10 +227,10 @@ pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
             Ok(answered) => answered,
             Err(failure) => {
                 // That there was no room for a refresh says nothing of the origin.
-                if failure.dead && !(failure.queued && task.leader.is_closed()) {
+                if failure.dead && (!failure.queued || guard.has_leader()) {
                     note_failure(&task, stood.as_ref(), RefreshFailure::Dead);
                 }
-                return guard.tell(Phase::Failed(failure));
+                return guard.conclude(FlightOutcome::Failed(failure));
             }
         };
         if let Some((part, gap)) = task.completing.take() {
@@ -321,12 +282,11 @@ pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
         if answer.status != StatusCode::NOT_MODIFIED {
             if let Some(stored) = stand_in(&task, (guard.key(), stood.as_ref()), answer.status) {
                 note_failure(&task, stood.as_ref(), RefreshFailure::Error);
-                let _ = task.leader.send(Share::StandIn(Arc::clone(&stored), answer.status));
-                return guard.tell(Phase::StandIn(stored, answer.status));
+                return guard.conclude(FlightOutcome::StandIn { stored, status: answer.status });
             }
             if let Some(freshness) = update_by_head(&task, &guard, &answer, times) {
                 let answer = (answer.status, answer);
-                return pass((task.leader, &task.settings), &guard, answer, times, Kept::Updated(freshness));
+                return pass(&task.settings, &guard, answer, times, Kept::Updated(freshness));
             }
             return receive(task, guard, answer, times).await;
         }
@@ -334,7 +294,7 @@ pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
             // Under a mark the conditions are the client's own, and so is the answer to them.
             return match conditional {
                 true => receive(task, guard, answer, times).await,
-                false => guard.tell(Phase::Failed(Failure::UNASKED_NOT_MODIFIED)),
+                false => guard.conclude(FlightOutcome::Failed(Failure::UNASKED_NOT_MODIFIED)),
             };
         }
         if let Some(stored) = task.offered.confirmed_by(&answer.fields)
@@ -401,15 +361,14 @@ fn note_failure(task: &FetchTask, stored: Option<&Arc<StoredResponse>>, failure:
     }
 }
 
-/// Resolves when there is nobody left to fetch for: at once where nobody but the leader could want it, else when nobody
-/// has been waiting for `orphan_time`.
-async fn abandoned(leader: &mut oneshot::Sender<Share>, guard: &FlightGuard, orphan_time: Duration) {
-    if !guard.is_shared() {
-        return leader.closed().await;
-    }
+/// Resolves when there is no client left to fetch for: at once where nobody but the leader could want the answer, else
+/// when nobody has waited for `orphan_time`.
+async fn abandoned(guard: &FlightGuard, orphan_time: Duration) {
+    let audience = guard.audience();
     loop {
-        tokio::time::sleep(orphan_time).await;
-        if guard.waiters() == 0 {
+        audience.empty().await;
+        let is_over = !guard.is_shared() || timeout(orphan_time, audience.present()).await.is_err();
+        if is_over {
             return;
         }
     }

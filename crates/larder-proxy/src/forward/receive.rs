@@ -14,12 +14,11 @@ use larder_http::body::BodyError;
 use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Finished, StoredResponse, StreamingBody};
-use tokio::sync::oneshot;
 
+use super::FetchTask;
 use super::gaps::KeptPart;
 use super::keep::Keeper;
-use super::{FetchTask, Flown, Kept, Share};
-use crate::collapse::{FlightGuard, Phase, SharedResponse, Verdict};
+use crate::collapse::{FlightGuard, FlightOutcome, Kept, PassedAnswer, SharedResponse, Storing};
 use crate::exchange::{NotStored, NotStoredLabel};
 use crate::fetch;
 use crate::fill::{Around, Filled, completed, fill};
@@ -32,7 +31,7 @@ const UNREAD_BYTES_MAX: u64 = 16 << 20;
 /// The answer is for the leader alone. Followers go alone as well, or, where only the leader's request is why, the next
 /// of them leads.
 pub(super) fn pass(
-    (leader, settings): (oneshot::Sender<Share>, &RuleSettings),
+    settings: &RuleSettings,
     guard: &FlightGuard,
     (forward_status, mut answer): (StatusCode, OriginResponse),
     times: ExchangeTimes,
@@ -40,8 +39,12 @@ pub(super) fn pass(
 ) {
     directives::strip(&mut answer.fields, &settings.policy.controls);
     let answer = Box::new(answer);
-    let _ = leader.send(Share::Passed(Flown { answer, forward_status, delay: times.delay(), kept }));
-    guard.tell(if is_leaders_own(kept) { Phase::NotForOthers } else { Phase::Unshared });
+    let passed = PassedAnswer { answer, forward_status, delay: times.delay(), kept };
+    let for_followers = match is_leaders_own(kept) {
+        true => FlightOutcome::NotForOthers,
+        false => FlightOutcome::Unshared,
+    };
+    guard.conclude_apart(FlightOutcome::Passed(passed), for_followers);
 }
 
 /// Whether the answer is not for others because of the request that the leader made, so that the next of them may lead.
@@ -96,15 +99,15 @@ pub(super) async fn receive_gaps(
     let (settings, key) = (Arc::clone(&task.settings), guard.key().of_parts());
     let landed = land(task, guard, forward_status, (answer, Some(growing)), times).await;
     end_misfit(&settings, &key, part, landed.as_ref());
-    let Landed { filled, part } = landed?;
+    let Received { filled, part } = landed?;
     // An origin that knows no ranges would send everything once more.
     let is_left = matches!(filled, Filled::InPart) && forward_status == StatusCode::PARTIAL_CONTENT;
     part.filter(|_| is_left)
 }
 
 /// A part that was not what it said: the next request shall not be completed from it again.
-fn end_misfit(settings: &RuleSettings, key: &CacheKey, part: &StoredResponse, landed: Option<&Landed>) {
-    if let Some(Landed { filled: Filled::Broken(BodyError::Framing), .. }) = landed {
+fn end_misfit(settings: &RuleSettings, key: &CacheKey, part: &StoredResponse, landed: Option<&Received>) {
+    if let Some(Received { filled: Filled::Broken(BodyError::Framing), .. }) = landed {
         for (store, _) in settings.stores() {
             store.discard(key, |other| Arc::ptr_eq(&other.body, &part.body));
         }
@@ -131,7 +134,7 @@ pub(crate) fn judge(
 }
 
 /// What became of a body that was to be kept.
-struct Landed {
+struct Received {
     filled: Filled,
     /// What is stored of it, where that is not all.
     part: Option<KeptPart>,
@@ -143,7 +146,7 @@ async fn land(
     forward_status: StatusCode,
     (answer, seeded): (OriginResponse, Option<Arc<StreamingBody>>),
     times: ExchangeTimes,
-) -> Option<Landed> {
+) -> Option<Received> {
     let freshness = match judge(guard.request(), &answer, times, &task.settings.policy) {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
@@ -155,16 +158,16 @@ async fn land(
             if guard.is_shared() && !is_leaders_own(kept) {
                 mark(&task.worker, &task.worker_plan, &task.settings, &guard);
             }
-            pass((task.leader, &task.settings), &guard, (forward_status, answer), times, kept);
+            pass(&task.settings, &guard, (forward_status, answer), times, kept);
             return None;
         }
     };
     if answer.body.length().or(answer.content_length) > Some(UNREAD_BYTES_MAX) && guard.gives_up_unread() {
         task.worker.metrics.not_stored(&NotStoredLabel(NotStored::Unread));
-        pass((task.leader, &task.settings), &guard, (forward_status, answer), times, Kept::Unread);
+        pass(&task.settings, &guard, (forward_status, answer), times, Kept::Unread);
         return None;
     }
-    let FetchTask { worker, worker_plan, settings, orphan_time, leader, seldom, before, .. } = task;
+    let FetchTask { worker, worker_plan, settings, orphan_time, seldom, before, .. } = task;
     let shareable = freshness.is_shareable();
     if !shareable && guard.is_shared() {
         mark(&worker, &worker_plan, &settings, &guard);
@@ -192,25 +195,24 @@ async fn land(
         end_before((&settings, before.as_ref()), &guard, Some(&head));
     }
     let growing = growing.unwrap_or_else(|| StreamingBody::pass(store, &key, declared));
-    let verdict = Arc::<Verdict>::default();
+    let storing = Arc::<Storing>::default();
     let shared = Arc::new(SharedResponse {
-        verdict: Arc::clone(&verdict),
+        storing: Arc::clone(&storing),
         head: Arc::clone(&head),
         body: Arc::clone(&growing),
         not_stored,
         forward_status,
         number: guard.number(),
     });
-    let seat = growing.reader(None);
-    // A leader that has left leaves its place as well.
-    let _ = leader.send(Share::SharedResponse { shared: Arc::clone(&shared), own, seat });
-    if shareable {
+    let reader = growing.reader(None);
+    let for_leader = FlightOutcome::Shared { response: shared, own, reader };
+    if !shareable {
+        guard.conclude_apart(for_leader, FlightOutcome::Unshared);
+    } else {
         if not_stored.is_some() {
             guard.close();
         }
-        guard.tell(Phase::Landed(shared));
-    } else {
-        guard.tell(Phase::Unshared);
+        guard.conclude(for_leader);
     }
     let _cut = AbortOnDrop(&growing);
     let has_outgrown = AtomicBool::new(not_stored.is_some());
@@ -224,9 +226,9 @@ async fn land(
         outgrows();
     };
     let gives_up = |arrived| arrived > UNREAD_BYTES_MAX && guard.gives_up_unread();
-    let around = Around { waiters: || guard.waiters(), passing, gives_up, orphan_time };
+    let around = Around { waiters: || guard.audience().waiters(), passing, gives_up, orphan_time };
     let settled = |outcome: Result<(), NotStored>| {
-        verdict.settle(outcome.map_err(NotStored::token));
+        storing.settle(outcome.map_err(NotStored::token));
         worker.proxy.note_outcome(store_id, &key, outcome);
     };
     let mut part = None;
@@ -258,7 +260,7 @@ async fn land(
         worker.metrics.not_stored(&NotStoredLabel(reason));
         settled(Err(reason));
     }
-    Some(Landed { filled, part })
+    Some(Received { filled, part })
 }
 
 /// What the origin says now cannot be kept, and what is stored is not what it says any more. What a visitor with a

@@ -10,7 +10,9 @@ use larder_store::{Disks, Layout, MemoryStoreSettings, StoredBody, StoredRespons
 
 use super::*;
 use crate::plan::Plan;
-use crate::settings::{FieldEdits, KeySettings, ProxySettings, QueryParts, RuleSettings, SiteSettings};
+use crate::settings::{
+    FieldEdits, KeySettings, ProxySettings, QueryParts, RuleNumber, RuleSettings, SiteSettings,
+};
 
 struct Fixture {
     worker: Arc<Worker>,
@@ -41,6 +43,7 @@ impl Fixture {
             ..KeySettings::default()
         };
         let rule = RuleSettings {
+            number: RuleNumber::unique(),
             cache: true,
             policy: CachePolicy::default(),
             store_id: CacheId::default(),

@@ -23,6 +23,8 @@ use http::{HeaderMap, Method};
 use larder_http::message::RequestHead;
 use larder_store::files::{Links, Resolver};
 
+use crate::decision::Document;
+
 pub(crate) use file::StaticFile;
 
 /// How long a directory is used before it is looked again where its path leads.
@@ -75,6 +77,17 @@ pub(crate) enum RootEntry {
     /// A directory that was asked for without its slash: the path to go to.
     Directory(String),
     Nothing,
+}
+
+impl RootEntry {
+    /// What it is, as a fact for what comes next.
+    pub(crate) fn document(&self) -> Option<Document> {
+        match self {
+            Self::File(_) => Some(Document::File),
+            Self::Directory(_) => Some(Document::Directory),
+            Self::Nothing => None,
+        }
+    }
 }
 
 impl Root {

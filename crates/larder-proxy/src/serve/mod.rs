@@ -8,7 +8,8 @@
 
 mod cached;
 mod content;
-mod landed;
+mod look;
+mod outcome;
 mod pass;
 mod post;
 mod refresh;
@@ -25,10 +26,10 @@ use std::task::{Context, Poll};
 
 use arc_swap::Guard;
 use bytes::Bytes;
-use http::HeaderValue;
 use http::header::VIA;
+use http::{HeaderValue, Method};
 use larder_http::body::Body;
-use larder_http::fields::cache_status::{Forward, Outcome};
+use larder_http::fields::cache_status::Outcome;
 use larder_http::fields::cookie;
 use larder_http::message::{Request, RequestHead, Response};
 use larder_http::target::Target;
@@ -36,6 +37,7 @@ use larder_listen::Interims;
 
 use larder_origin::ServerTag;
 
+use crate::decision::{Arrived, ContentRead, Counters, Document, Facts, Next, next};
 use crate::exchange::{Exchange, MatchedRule, Reply};
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
@@ -44,8 +46,9 @@ use crate::receipt::Receipt;
 use crate::root::RootEntry;
 use crate::settings::ProxySettings;
 use crate::{key, route};
-use cached::{Looked, RequestContext};
 use content::Taken;
+use look::{FirstLook, RequestContext};
+pub(crate) use refresh::standing_in;
 
 /// A request that is being served. What is in the index is an answer at once, without a task's state to set up and take
 /// down; everything that may have to wait is a future on the heap, so that an idle connection keeps no room for it.
@@ -94,7 +97,7 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
         started: worker.proxy.clock.now(),
         collapse_wait: None,
         origin_time: None,
-        verdict: None,
+        storing: None,
         head,
     };
     let origin = looks_at_once(&exchange, &inside);
@@ -108,7 +111,7 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
             origin,
             content: Bytes::new(),
         };
-        looked = Some(match cached::look(&context, &exchange, now) {
+        match look::first(&context, &exchange, now) {
             Ok(used) => {
                 let status = used.status();
                 let mut response = used::answer(&context, &exchange, (used, now));
@@ -120,17 +123,17 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
                 {
                     return Serving::Answered(Some((response, receipt)));
                 }
-                cached::gone(&context, &exchange, now)
+                // It lay on a disk, and went with its segment a moment later: the request looks again.
             }
-            Err(looked) => looked,
-        });
+            Err(first) => looked = Some(first),
+        }
     }
     exchange.route = exchange.route.for_long();
     let (worker, interims) = (Arc::clone(worker), interims.clone());
     Serving::Underway(Box::pin(async move {
         let worker_plan = Arc::clone(exchange.route.worker_plan());
         let refuses_upgrade = inside.websocket && !exchange.site().settings.websocket;
-        let mut reply = decide(&worker, &worker_plan, &mut exchange, inside, looked, &interims).await;
+        let mut reply = reply_to(&worker, &worker_plan, &mut exchange, inside, looked, &interims).await;
         if refuses_upgrade {
             worker.proxy.complain_of_upgrade(exchange.site());
             reply::tell_upgrade_is_off(&mut reply);
@@ -143,20 +146,29 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
     }))
 }
 
-/// The origin of a request that goes the way of nearly every one: it is looked up without waiting. `None` where it goes another.
+/// The origin of a request that is looked up without anything to wait for before, as nearly every one is. `None` where
+/// it goes another way, or where a handshake that the site does not pass on has to be told of.
 #[inline(always)]
 fn looks_at_once(exchange: &Exchange, inside: &Inside) -> Option<usize> {
-    let (worker_plan, site) = (exchange.route.worker_plan(), &exchange.site().settings);
-    let is_plain = is_get(exchange)
-        && inside.body.is_empty()
+    let origin = exchange.site().settings.origin?;
+    let is_next = exchange.route.root().is_none()
         && !inside.websocket
-        && exchange.settings().passes_by(&exchange.head.method).is_none()
-        && exchange.route.root().is_none();
-    site.origin.filter(|origin| is_plain && worker_plan.origin(*origin).is_some())
+        && next(&Facts::Arrived(arrived(exchange, inside, None)), Counters::default()).0 == Next::Look;
+    is_next.then_some(origin)
 }
 
-fn is_get(exchange: &Exchange) -> bool {
-    matches!(exchange.head.method, http::Method::GET | http::Method::HEAD)
+/// What is known of a request when it comes.
+#[inline(always)]
+fn arrived(exchange: &Exchange, inside: &Inside, document: Option<Document>) -> Arrived {
+    let site = &exchange.site().settings;
+    Arrived {
+        is_get: matches!(exchange.head.method, Method::GET | Method::HEAD),
+        document,
+        has_origin: site.origin.is_some_and(|origin| exchange.route.worker_plan().origin(origin).is_some()),
+        passes_by: exchange.settings().passes_by(&exchange.head.method),
+        upgrades: inside.websocket && site.websocket,
+        has_content: !inside.body.is_empty(),
+    }
 }
 
 /// What a request carries beside its head.
@@ -214,47 +226,55 @@ fn take_server(worker_plan: &WorkerPlan, origin: Option<usize>, head: &mut Reque
     std::str::from_utf8(&value).ok()?.parse().ok()
 }
 
-async fn decide(
+/// The reply, by the way that the request takes.
+async fn reply_to(
     worker: &Arc<Worker>,
     worker_plan: &Arc<WorkerPlan>,
     exchange: &mut Exchange,
     mut inside: Inside,
-    looked: Option<Box<Looked>>,
+    looked: Option<Box<FirstLook>>,
     interims: &Interims,
 ) -> Reply {
-    if let Some(root) = exchange.route.root() {
-        match root.find(&exchange.head).await {
-            RootEntry::File(file) => return reply::static_file(exchange, file),
-            RootEntry::Directory(location) => return reply::redirect(&location),
-            RootEntry::Nothing => {}
+    let mut entry = match exchange.route.root() {
+        Some(root) => root.find(&exchange.head).await,
+        None => RootEntry::Nothing,
+    };
+    let mut facts = Facts::Arrived(arrived(exchange, &inside, entry.document()));
+    let origin = exchange.site().settings.origin.unwrap_or_default();
+    let mut content = Bytes::new();
+    loop {
+        let (step, _) = next(&facts, Counters::default());
+        match (step, entry) {
+            (Next::File, RootEntry::File(file)) => return reply::static_file(exchange, file),
+            (Next::Redirect, RootEntry::Directory(location)) => return reply::redirect(&location),
+            (Next::Look, _) => {
+                let context = RequestContext { worker, worker_plan, origin, content };
+                return cached::cached(context, exchange, looked, interims).await;
+            }
+            (Next::Pass { forward, detail }, _) => {
+                let mut reply = pass::pass(worker, worker_plan, exchange, origin, inside, interims).await;
+                reply.status.outcome = Outcome::Forwarded(forward);
+                reply.status.detail = reply.status.detail.or(detail);
+                return reply;
+            }
+            (Next::ReadContent, nothing) => {
+                let body = std::mem::replace(&mut inside.body, Body::Empty);
+                let read = match content::take(body, ProxySettings::QUERY_CONTENT_MAX).await {
+                    Ok(Taken::All(all)) => {
+                        content = all;
+                        ContentRead::All
+                    }
+                    Ok(Taken::TooLong(body)) => {
+                        inside.body = body;
+                        ContentRead::TooLong
+                    }
+                    Err(error) => ContentRead::Broken(Failure::of_content(error)),
+                };
+                (facts, entry) = (Facts::ContentRead(read), nothing);
+            }
+            (Next::Refuse(failure), _) => return reply::failed(Outcome::Own, failure),
+            // Nothing else follows on these facts.
+            _ => return reply::failed(Outcome::Own, Failure::FETCH_LOST),
         }
     }
-    let is_get = is_get(exchange);
-    let Some(origin) = exchange.site().settings.origin.filter(|origin| worker_plan.origin(*origin).is_some())
-    else {
-        return reply::failed(Outcome::Own, if is_get { Failure::NO_SUCH_FILE } else { Failure::METHOD });
-    };
-    let context = |content| RequestContext { worker, worker_plan, origin, content };
-    let (reason, detail) = match exchange.settings().passes_by(&exchange.head.method) {
-        Some(reason) => (reason, None),
-        _ if inside.websocket && exchange.site().settings.websocket => (Forward::Bypass, Some("upgrade")),
-        _ if is_get && inside.body.is_empty() => {
-            return cached::cached(context(Bytes::new()), exchange, looked, interims).await;
-        }
-        _ if is_get => (Forward::Bypass, Some("request-body")),
-        _ => match content::take(inside.body, ProxySettings::QUERY_CONTENT_MAX).await {
-            Ok(Taken::All(content)) => {
-                return cached::cached(context(content), exchange, None, interims).await;
-            }
-            Ok(Taken::TooLong(body)) => {
-                inside.body = body;
-                (Forward::Bypass, Some("query-too-large"))
-            }
-            Err(error) => return reply::failed(Outcome::Own, Failure::of_content(error)),
-        },
-    };
-    let mut reply = pass::pass(worker, worker_plan, exchange, origin, inside, interims).await;
-    reply.status.outcome = Outcome::Forwarded(reason);
-    reply.status.detail = reply.status.detail.or(detail);
-    reply
 }

@@ -13,13 +13,12 @@ use http::header::SET_COOKIE;
 use larder_cache::{ExchangeTimes, Storability};
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_origin::{Affinity, OriginResponse};
-use tokio::sync::oneshot;
 
 use super::reply;
-use crate::collapse::{FlightGuard, FlightRequest};
+use crate::collapse::{FlightGuard, FlightOutcome, FlightRequest};
 use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
 use crate::failure::Failure;
-use crate::forward::{self, Candidates, FetchTask, Share};
+use crate::forward::{self, Candidates, FetchTask};
 use crate::key;
 use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::RuleSettings;
@@ -49,9 +48,9 @@ impl ForGet {
             return None;
         }
         let key = key::key(&get, &settings.key, b"");
-        let (guard, _) = worker.proxy.flights.alone(FlightRequest {
+        let guard = worker.proxy.flights.alone(FlightRequest {
             key: &key,
-            rule: Arc::as_ptr(settings).addr(),
+            rule: settings.number,
             request: &Arc::new(exchange.head.clone()),
             expected: None,
             wants_content: true,
@@ -98,7 +97,7 @@ impl ForGet {
         self.guard.began(times.request);
         let min_uses = self.settings.min_uses;
         let seldom = min_uses > 1 && worker.proxy.uses.count(self.guard.key().hash()) < min_uses;
-        let (leader, share) = oneshot::channel();
+        let mut leader = self.guard.lead();
         let task = FetchTask {
             worker: Arc::clone(worker),
             worker_plan: Arc::clone(worker_plan),
@@ -113,17 +112,16 @@ impl ForGet {
             seldom,
             completing: None,
             is_behind: false,
-            leader,
         };
         tokio::spawn(Box::pin(forward::receive(task, self.guard, answer, times)));
         let mut status = CacheStatus::new(Outcome::Own);
         let now = worker.proxy.clock.now();
-        match share.await {
-            Ok(Share::SharedResponse { shared, own, seat }) => {
-                let response = reply::from_landing(exchange, &shared, &mut status, now);
-                drop(seat);
+        match leader.outcome(drop).await {
+            FlightOutcome::Shared { response: shared, own, reader } => {
+                let response = reply::from_shared(exchange, &shared, &mut status, now);
+                drop(reader);
                 if let Some(mut response) = response {
-                    exchange.verdict = Some(Arc::clone(&shared.verdict));
+                    exchange.storing = Some(Arc::clone(&shared.storing));
                     if own.contains_key(SET_COOKIE) {
                         status.detail = status.detail.or(Some(COOKIES_WITHHELD));
                     }
@@ -131,8 +129,8 @@ impl ForGet {
                     return Reply { response, status };
                 }
             }
-            Ok(Share::Passed(flown)) => return reply::flown(exchange, flown, status, now),
-            Ok(Share::Confirmed { .. } | Share::StandIn(..)) | Err(_) => {}
+            FlightOutcome::Passed(passed) => return reply::passed_answer(exchange, passed, status, now),
+            _ => {}
         }
         reply::failed(Outcome::Own, Failure::BODY_BROKEN)
     }

@@ -9,30 +9,32 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use larder_cache::StoredHead;
 use larder_cache::stale::REFRESH_PAUSE;
-use larder_cache::{StaleReason, StoredHead};
+use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_store::{CacheKey, StoredResponse};
-use tokio::sync::oneshot;
 
-use super::cached::RequestContext;
+use super::look::Look;
 use crate::collapse::{FlightRequest, Role};
+use crate::decision::StandsIn;
 use crate::exchange::{Exchange, RefreshKind};
 use crate::fetch;
 use crate::forward::{self, Candidates};
 use crate::lookup::Miss;
+use crate::proxy::{Worker, WorkerPlan};
+use crate::settings::RuleSettings;
 
 /// Starts a fetch that nobody waits for (RFC 5861 3), unless one has begun within the pause, or is on its way, or
 /// `unchanged` says that one has ended since the look, or the origin has no time for it.
 // Not inlined: what a hit does not need would make its frame larger.
 #[inline(never)]
 pub(super) fn refresh(
-    context: &RequestContext<'_>,
-    exchange: &Exchange,
-    key: &CacheKey,
+    look: &Look<'_>,
     (stored, kind): (&Arc<StoredResponse>, RefreshKind),
     unchanged: impl FnOnce() -> bool,
 ) {
+    let Look { context, exchange, key, .. } = *look;
     let proxy = &context.worker.proxy;
     let now = proxy.clock.now();
     let policy = &exchange.settings().policy;
@@ -50,7 +52,7 @@ pub(super) fn refresh(
     stored.head.vary.ask_for_codings(&mut head.fields);
     let flight_request = FlightRequest {
         key,
-        rule: Arc::as_ptr(exchange.settings()).addr(),
+        rule: exchange.settings().number,
         request: &Arc::new(head),
         expected: Some(stored.head.vary.names().clone()),
         wants_content: true,
@@ -58,10 +60,9 @@ pub(super) fn refresh(
         arrived: proxy.numbering.current(),
         begun: now,
     };
-    if let Role::Lead(guard, _) = proxy.flights.board(flight_request, |_| true, unchanged) {
+    if let Role::Lead(guard) = proxy.flights.board(flight_request, |_| true, unchanged) {
         let offered = Candidates { selected: Some(Arc::clone(stored)), ..Candidates::default() };
-        let (leader, _) = oneshot::channel();
-        let task = context.task(exchange, offered, leader).in_background();
+        let task = context.task(exchange, offered).in_background();
         context.worker.metrics.refreshed(&kind);
         tokio::spawn(async move {
             let _place = place;
@@ -79,20 +80,28 @@ pub(super) fn is_due_ahead(exchange: &Exchange, stored: &StoredResponse, ttl: Du
         && ttl <= stored.head.freshness.refresh_ahead(stored.took)
 }
 
-/// The stored response that is used without asking the origin, and why. Once in a while a request that no refresh can be
-/// made with is asked to go itself: nobody else might.
-pub(super) fn standing_in<'a>(
-    context: &RequestContext<'_>,
-    exchange: &Exchange,
+/// A stored response that may be used without asking the origin.
+pub(crate) struct Standing<'a> {
+    pub(crate) stored: &'a Arc<StoredResponse>,
+    /// Its head, as invalidations have left it.
+    pub(crate) head: Cow<'a, StoredHead>,
+    pub(crate) fact: StandsIn,
+}
+
+/// The stale response that stands in for an origin that is down or failed a moment ago. Once in a while a request that no
+/// refresh can be made with asks the origin itself: no other might.
+pub(crate) fn standing_in<'a>(
+    worker: &Worker,
+    (worker_plan, origin): (&WorkerPlan, usize),
+    (request, rule): (&RequestHead, &RuleSettings),
     (key, miss): (&CacheKey, &'a Miss),
     now: Now,
-) -> Option<(&'a Arc<StoredResponse>, Cow<'a, StoredHead>, StaleReason)> {
-    let policy = &exchange.settings().policy;
-    let head = context.worker.proxy.numbering.head_of(key, miss.selected.as_ref()?)?;
-    let is_down = || context.worker_plan.is_down(context.origin);
-    let (stored, reason) = miss.standing_in(&head, (now, policy), is_down)?;
-    let asks_itself = !larder_cache::may_refresh_with(&exchange.head, &stored.head, policy)
-        && context.worker_plan.has_prospect(context.origin)
-        && stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE);
-    (!asks_itself).then_some((stored, head, reason))
+) -> Option<Standing<'a>> {
+    let policy = &rule.policy;
+    let head = worker.proxy.numbering.head_of(key, miss.selected.as_ref()?)?;
+    let (stored, ground) = miss.standing_in(&head, (now, policy), || worker_plan.is_down(origin))?;
+    let asks_itself = !larder_cache::may_refresh_with(request, &stored.head, policy)
+        && worker_plan.has_prospect(origin)
+        && stored.refreshing.is_due(now.monotonic, REFRESH_PAUSE);
+    Some(Standing { stored, head, fact: StandsIn { ground, asks_itself } })
 }

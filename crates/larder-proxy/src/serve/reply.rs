@@ -15,10 +15,9 @@ use larder_http::time::Now;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Held};
 
-use crate::collapse::SharedResponse;
+use crate::collapse::{Kept, PassedAnswer, SharedResponse};
 use crate::exchange::{Exchange, NotStored, Reply, UPGRADE_IS_OFF};
 use crate::failure::Failure;
-use crate::forward::{Flown, Kept};
 use crate::lookup::Miss;
 use crate::proxy::Worker;
 use crate::respond::{self, Represented};
@@ -79,7 +78,7 @@ pub(super) fn of_stored(
 }
 
 /// A response that is arriving, as far as the request asks for it. `None` where its body takes no new readers.
-pub(super) fn from_landing(
+pub(super) fn from_shared(
     exchange: &Exchange,
     shared: &SharedResponse,
     status: &mut CacheStatus,
@@ -115,8 +114,13 @@ pub(super) fn announce(fields: &mut HeaderMap, announced: Option<HeaderValue>) {
 }
 
 /// The origin's answer for this client alone, and what it did to what is stored.
-pub(super) fn flown(exchange: &Exchange, flown: Flown, mut status: CacheStatus, now: Now) -> Reply {
-    let Flown { answer, forward_status, kept, .. } = flown;
+pub(super) fn passed_answer(
+    exchange: &Exchange,
+    passed_on: PassedAnswer,
+    mut status: CacheStatus,
+    now: Now,
+) -> Reply {
+    let PassedAnswer { answer, forward_status, kept, .. } = passed_on;
     status.forward_status = Some(forward_status);
     match kept {
         Kept::Nothing(reason) => status.detail = Some(reason.token()),

@@ -17,7 +17,7 @@ use larder_http::body::{Body, BodyError, Stream};
 use larder_http::message::{RequestHead, Response};
 use larder_origin::Affinity;
 
-use super::cached::RequestContext;
+use super::look::RequestContext;
 use crate::exchange::Exchange;
 use crate::fetch::ClientHop;
 use crate::proxy::{Worker, WorkerPlan};

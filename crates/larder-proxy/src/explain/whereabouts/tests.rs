@@ -16,7 +16,8 @@ use crate::explain::{Explanation, Question};
 use crate::plan::Plan;
 use crate::proxy::{Proxy, Worker};
 use crate::settings::{
-    FieldEdits, KeySettings, PlaceMatch, ProxySettings, RuleSettings, SiteSettings, StoreRule, TypePattern,
+    FieldEdits, KeySettings, PlaceMatch, ProxySettings, RuleNumber, RuleSettings, SiteSettings, StoreRule,
+    TypePattern,
 };
 
 const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 };
@@ -47,6 +48,7 @@ impl Fixture {
         let metrics = Arc::new(Metrics::new(1, crate::vocabulary(), clock.now().wall, "0"));
         let pages = PlaceMatch { types: vec![TypePattern::new("text/*")], ..PlaceMatch::default() };
         let settings = Arc::new(RuleSettings {
+            number: RuleNumber::unique(),
             cache: true,
             policy: CachePolicy::default(),
             store_id: metrics.cache("own"),

@@ -1,89 +1,28 @@
 //! What comes of a fetch for one who waited for it, its leader or a follower.
 //!
-//! In: the flight, and what the request would be content with. Out: a reply, or that it has to look again, go alone, or count
-//! one more lost fetch. A follower takes what somebody else's request brought only where it may use that as it is.
+//! In: the flight's outcome, and what the request has looked for. Out: a reply, or why the outcome gives none. A follower takes what somebody else's request brought only where it may use that as it is.
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
+use http::StatusCode;
 use http::header::{AGE, CACHE_CONTROL, SET_COOKIE};
-use http::{HeaderMap, StatusCode};
 use larder_cache::{StaleCause, StaleReason, StoredHead};
 use larder_http::fields::age;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::time::Now;
-use larder_listen::Interims;
 use larder_store::{CacheKey, Held};
-use tokio::sync::oneshot;
-use tokio::time::Instant;
 
-use super::cached::RequestContext;
+use super::look::RequestContext;
 use super::used::from_stored;
 use super::{reply, resume};
-use crate::collapse::{Event, Follower};
+use crate::collapse::FlightOutcome;
+use crate::decision::Landing;
 use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
 use crate::failure::Failure;
-use crate::forward::Share;
 use crate::lookup::Miss;
 use crate::proxy::Worker;
 use crate::respond;
-
-/// What a follower, or the leader, was told in the end.
-pub(super) enum Told {
-    Share(Share),
-    Unshared,
-    NotForOthers,
-    Failed(Failure),
-    Lost,
-    /// It has waited long enough, and it is its turn to miss.
-    TooLate,
-}
-
-/// Waits for a flight, passing on interim responses; with `patience` for so long, and then for its turn.
-pub(super) async fn wait(
-    mut follower: Follower,
-    share: Option<oneshot::Receiver<Share>>,
-    interims: &Interims,
-    patience: Option<(Duration, impl FnOnce() -> Instant)>,
-) -> Told {
-    let (mut until, mut turn) = patience.map(|(patience, turn)| (Instant::now() + patience, turn)).unzip();
-    let event = loop {
-        let next = match until {
-            None => Ok(follower.next().await),
-            Some(until) => tokio::time::timeout_at(until, follower.next()).await,
-        };
-        match next {
-            Ok(Event::Interim(interim)) => interims.push(interim),
-            Ok(event) => break event,
-            Err(_elapsed) => match turn.take() {
-                Some(turn) => until = Some(turn()),
-                None => return Told::TooLate,
-            },
-        }
-    };
-    match (event, share) {
-        (Event::Failed(failure), _) => Told::Failed(failure),
-        (Event::Lost, _) => Told::Lost,
-        (_, Some(share)) => share.await.map_or(Told::Lost, Told::Share),
-        (Event::Landed(shared), None) => {
-            Told::Share(Share::SharedResponse { shared, own: HeaderMap::new(), seat: None })
-        }
-        (Event::Confirmed(stored), None) => Told::Share(Share::Confirmed { stored, own: HeaderMap::new() }),
-        (Event::StandIn(stored, status), None) => Told::Share(Share::StandIn(stored, status)),
-        (Event::NotForOthers, None) => Told::NotForOthers,
-        (Event::Unshared | Event::Interim(_), None) => Told::Unshared,
-    }
-}
-
-/// Waits until a flight is over that began before something was invalidated; false where it takes longer than `patience`, and
-/// then until it is this client's turn.
-pub(super) async fn outlast(
-    follower: Follower,
-    patience: Option<(Duration, impl FnOnce() -> Instant)>,
-) -> bool {
-    !matches!(wait(follower, None, &Interims::default(), patience).await, Told::TooLate)
-}
 
 /// What a request has looked for.
 pub(super) struct Wish<'a> {
@@ -93,57 +32,49 @@ pub(super) struct Wish<'a> {
     pub(super) arrived: u64,
 }
 
-/// What comes of what was told.
-pub(super) enum Landed {
-    Reply(Box<Reply>),
-    GoAlone,
-    LookAgain,
-    Lost,
-}
-
-/// The reply that comes of it, or what to do instead.
-pub(super) fn land(
+/// The reply that comes of an outcome, or why there is none.
+pub(super) fn take(
     context: &RequestContext<'_>,
     exchange: &mut Exchange,
     wish: &Wish<'_>,
-    told: Told,
+    outcome: FlightOutcome,
     collapsed: bool,
-) -> Landed {
+) -> Result<Box<Reply>, Landing> {
     let (worker, worker_plan) = (context.worker, context.worker_plan);
     let miss = wish.miss;
     let now = worker.proxy.clock.now();
     let mut status = CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(miss.forward)) };
-    let reply = match told {
-        Told::Unshared => return Landed::GoAlone,
-        // It was the leader's cookie: with one of its own, a request cannot lead for others either.
-        Told::NotForOthers
-            if larder_cache::has_personal_cookie(&exchange.head, &exchange.settings().policy) =>
-        {
-            return Landed::GoAlone;
+    let reply = match outcome {
+        FlightOutcome::Unshared => return Err(Landing::Unshared),
+        FlightOutcome::NotForOthers => {
+            let policy = &exchange.settings().policy;
+            let has_cookie = larder_cache::has_personal_cookie(&exchange.head, policy);
+            return Err(Landing::NotForOthers { has_cookie });
         }
-        Told::NotForOthers => return Landed::LookAgain,
-        Told::Lost | Told::TooLate => return Landed::Lost,
-        Told::Failed(failure) => reply::stale_or_failed(worker, exchange, (wish.key, miss), failure, status),
-        Told::Share(Share::Passed(flown)) => {
-            exchange.origin_time = Some(flown.delay);
-            let met = flown.answer.tag;
-            let mut reply = reply::flown(exchange, flown, status, now);
+        FlightOutcome::Lost => return Err(Landing::Lost),
+        FlightOutcome::Failed(failure) => {
+            reply::stale_or_failed(worker, exchange, (wish.key, miss), failure, status)
+        }
+        FlightOutcome::Passed(passed) => {
+            exchange.origin_time = Some(passed.delay);
+            let met = passed.answer.tag;
+            let mut reply = reply::passed_answer(exchange, passed, status, now);
             exchange.stay(worker_plan.choice(context.origin), met, &mut reply.response.head.fields);
             reply
         }
-        Told::Share(Share::Confirmed { stored, mut own }) => {
+        FlightOutcome::Confirmed { stored, mut own } => {
             // A 304 may bring fields that a condition of the client does not hold for any more: then it wants the
             // whole, which a part is not.
             let is_enough = respond::has_what_is_asked(&exchange.head, &stored, now.wall);
             if !is_enough || collapsed && !is_for(worker, exchange, wish, (&stored.head, stored.number), now)
             {
-                return Landed::LookAgain;
+                return Err(Landing::Unfit);
             }
             status.forward_status = Some(StatusCode::NOT_MODIFIED);
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             let age = stored.head.freshness.age(now);
             let reply = from_stored(context, exchange, Held::Shared(stored), age, now, status);
-            let Some(mut reply) = reply else { return Landed::LookAgain };
+            let Some(mut reply) = reply else { return Err(Landing::Unfit) };
             if own.contains_key(SET_COOKIE) {
                 reply.status.detail = Some(COOKIES_WITHHELD);
             }
@@ -152,11 +83,11 @@ pub(super) fn land(
             reply.response.head.fields.extend(own);
             reply
         }
-        Told::Share(Share::StandIn(stored, error)) => {
+        FlightOutcome::StandIn { stored, status: error } => {
             // What was removed meanwhile is for those who came before that.
             let head = match worker.proxy.numbering.head_of(wish.key, &stored) {
                 Some(head) => head,
-                None if collapsed => return Landed::LookAgain,
+                None if collapsed => return Err(Landing::Unfit),
                 None => Cow::Borrowed(&*stored.head),
             };
             let cause = StaleCause::OriginError;
@@ -167,7 +98,7 @@ pub(super) fn land(
                     && respond::has_what_is_asked(&exchange.head, &stored, now.wall)
             };
             if collapsed && !(allowed.is_ok() && is_ours()) {
-                return Landed::LookAgain;
+                return Err(Landing::Unfit);
             }
             status.forward_status = Some(error);
             status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
@@ -176,31 +107,26 @@ pub(super) fn land(
             drop(head);
             match from_stored(context, exchange, Held::Shared(stored), age, now, status) {
                 Some(reply) => reply,
-                None => return Landed::LookAgain,
+                None => return Err(Landing::Unfit),
             }
         }
-        Told::Share(Share::SharedResponse { shared, mut own, seat }) => {
+        FlightOutcome::Shared { response: shared, mut own, reader } => {
             let head = &shared.head;
             if collapsed && !is_for(worker, exchange, wish, (head, shared.number), now) {
-                return Landed::LookAgain;
+                return Err(Landing::Unfit);
             }
-            let Some(mut response) = reply::from_landing(exchange, &shared, &mut status, now) else {
+            let Some(mut response) = reply::from_shared(exchange, &shared, &mut status, now) else {
                 // Nobody asks again: the origin has had its request, and what it made of it is known.
-                return if shared.body.is_broken() {
-                    Landed::Reply(Box::new(reply::stale_or_failed(
-                        worker,
-                        exchange,
-                        (wish.key, miss),
-                        Failure::BODY_BROKEN,
-                        status,
-                    )))
-                } else {
-                    Landed::GoAlone
-                };
+                if !shared.body.is_broken() {
+                    return Err(Landing::BodyClosed);
+                }
+                let failure = Failure::BODY_BROKEN;
+                let reply = reply::stale_or_failed(worker, exchange, (wish.key, miss), failure, status);
+                return Ok(Box::new(reply));
             };
-            exchange.verdict = Some(Arc::clone(&shared.verdict));
+            exchange.storing = Some(Arc::clone(&shared.storing));
             // The leader's place was held for it until here.
-            drop(seat);
+            drop(reader);
             if collapsed {
                 own.insert(AGE, age::format(head.freshness.age(now)));
             }
@@ -214,7 +140,7 @@ pub(super) fn land(
             Reply { response, status }
         }
     };
-    Landed::Reply(Box::new(reply))
+    Ok(Box::new(reply))
 }
 
 /// Whether what somebody else's request brought is for a follower too: its Vary selects it, nothing that concerns it was
