@@ -9,7 +9,7 @@ use larder_cache::{CachePolicy, ExchangeTimes, Storability};
 use larder_http::time::{Clock, Now};
 use larder_observe::{Diagnostics, Metrics, RouteId};
 use larder_store::files::{FileStore, FilesSettings, TargetUri};
-use larder_store::{MemoryStoreSettings, StoredBody, StoredResponse};
+use larder_store::{CacheKey, MemoryStoreSettings, StoredBody, StoredResponse};
 
 use super::*;
 use crate::explain::{Explanation, Question};
@@ -124,9 +124,13 @@ impl Fixture {
         (fields.clone(), StoredHead::new(&request, StatusCode::OK, fields, freshness, &policy))
     }
 
-    fn keep(&self, store: &Arc<Store>, target: &str, said: &[(&'static str, &'static str)]) {
+    fn key(target: &str) -> CacheKey {
         let question = Question::parse("GET", &format!("http://example.com{target}"), [], Bytes::new(), true);
-        let key = crate::key::key(&question.unwrap().head, &KeySettings::default(), b"");
+        crate::key::key(&question.unwrap().head, &KeySettings::default(), b"")
+    }
+
+    fn keep(&self, store: &Arc<Store>, target: &str, said: &[(&'static str, &'static str)]) {
+        let key = Self::key(target);
         let body = StoredBody::new(vec![Bytes::from_static(b"0123")], store.reserve(100).unwrap());
         let room = store.reserve(1000).unwrap();
         let response = StoredResponse::new(Arc::new(self.head(said).1), Arc::new(body), 0, room);
@@ -182,7 +186,10 @@ async fn a_file_is_told_with_its_path_and_what_is_none_with_the_reason() {
     fixture.counted().await;
     fixture.keep(&fixture.files, "/page", &[PAGE, FRESH]);
     let path = fixture.folder.join("example.com/page");
-    fixture.until(|| path.exists()).await;
+    // A response leaves memory only after its file is complete.
+    let key = Fixture::key("/page");
+    let in_memory = || fixture.files.responses(&key, Duration::ZERO).0;
+    fixture.until(|| path.exists() && in_memory().is_empty()).await;
     let uri = |target| TargetUri {
         scheme: larder_http::message::Scheme::Http,
         authority: "example.com",
