@@ -10,6 +10,7 @@
 //! exchange, `forward` for an origin fetch, which outlives it. Deliberately absent: sockets, the config's text, and
 //! every rule of caching (that is `larder-cache`).
 
+mod asked;
 mod background;
 mod collapse;
 mod decision;

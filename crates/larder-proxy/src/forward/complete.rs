@@ -65,9 +65,9 @@ fn asking(task: &FetchTask, guard: &FlightGuard, part: &Arc<StoredResponse>, gap
     let (worker, worker_plan, part) =
         (Arc::clone(&task.worker), Arc::clone(&task.worker_plan), Arc::clone(part));
     let (head, content, gap) = (Arc::clone(guard.request()), task.content.clone(), gap.clone());
-    let (origin, hop, affinity) = (task.origin, task.hop, task.affinity);
+    let (origin, to) = (task.origin, task.to());
     Box::new(move |number| {
-        let mut request = fetch::outgoing(&head, content.clone().into(), false, (hop, affinity), None);
+        let mut request = fetch::outgoing(&head, content.clone().into(), false, to, None);
         gap.request_fields(number, &part.head, &mut request.fields);
         let (worker, worker_plan) = (Arc::clone(&worker), Arc::clone(&worker_plan));
         let (part, gap) = (Arc::clone(&part), gap.clone());

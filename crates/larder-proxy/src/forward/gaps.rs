@@ -40,9 +40,8 @@ impl Behind {
             worker_plan: Arc::clone(&task.worker_plan),
             settings: Arc::clone(&task.settings),
             origin: task.origin,
-            hop: task.hop,
-            affinity: task.affinity,
-            orphan_time: task.orphan_time,
+            asker: task.asker.behind(),
+            hash: task.hash,
             content: task.content.clone(),
             offered: Candidates::default(),
             before: None,
@@ -51,7 +50,7 @@ impl Behind {
             is_behind: true,
         };
         let request = Arc::new(fetch::for_refresh(guard.request(), None));
-        Some(Box::new(Self { task: next.in_background(), key: guard.key().clone(), request }))
+        Some(Box::new(Self { task: next, key: guard.key().clone(), request }))
     }
 
     /// Begins it for what `part` lacks, unless somebody else is at it, the origin has no time for it, the part is not there

@@ -29,6 +29,7 @@ use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
+use crate::asked::Asker;
 use crate::background::ORPHAN_TIMES;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::failure::Failure;
@@ -48,11 +49,10 @@ pub(crate) struct FetchTask {
     pub(crate) worker_plan: Arc<WorkerPlan>,
     pub(crate) settings: Arc<RuleSettings>,
     pub(crate) origin: usize,
-    pub(crate) hop: ClientHop,
-    /// Which server it should meet.
-    pub(crate) affinity: Affinity,
-    /// How long it goes on with nobody there.
-    pub(crate) orphan_time: Duration,
+    /// For whom the origin is asked.
+    pub(crate) asker: Asker,
+    /// What the origin's server is chosen by, where the origin has it so.
+    pub(crate) hash: Option<u64>,
     /// The content of a QUERY.
     pub(crate) content: Bytes,
     /// What the origin may confirm.
@@ -73,13 +73,15 @@ impl FetchTask {
         self.is_behind && guard.audience().waiters() == 0
     }
 
-    /// The same with nobody who waits for it.
-    pub(crate) fn in_background(self) -> Self {
-        let orphan_time = self.orphan_time.saturating_mul(ORPHAN_TIMES);
-        let hop = ClientHop { is_waiting: false, takes_trailers: false, ..self.hop };
-        // No client is to meet the server that it has met before.
-        let affinity = Affinity { server: None, ..self.affinity };
-        Self { orphan_time, hop, affinity, ..self }
+    /// How long it goes on with nobody there: longer where nobody ever was.
+    fn orphan_time(&self) -> Duration {
+        let times = if self.asker.hop.is_waiting { 1 } else { ORPHAN_TIMES };
+        self.worker_plan.plan.orphan_time.saturating_mul(times)
+    }
+
+    /// For whom the origin is asked, and which of its servers.
+    fn to(&self) -> (ClientHop, Affinity) {
+        (self.asker.hop, Affinity { hash: self.hash, server: self.asker.server })
     }
 }
 
@@ -206,7 +208,7 @@ pub(crate) fn act<S: Send + 'static>(
 
 /// Flies: asks, judges, fills, stores.
 pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
-    let orphan_time = task.orphan_time;
+    let orphan_time = task.orphan_time();
     // What may stand in for the origin, whatever it is offered in the end.
     let stood = task.offered.selected.clone();
     loop {
@@ -320,8 +322,7 @@ const CONDITIONS: [http::HeaderName; 4] = [
 fn request(task: &FetchTask, guard: &FlightGuard) -> OriginRequest {
     let head: &RequestHead = guard.request();
     let sink = Arc::new(guard.interim_sink());
-    let mut request =
-        fetch::outgoing(head, task.content.clone().into(), false, (task.hop, task.affinity), Some(sink));
+    let mut request = fetch::outgoing(head, task.content.clone().into(), false, task.to(), Some(sink));
     match &task.completing {
         Some((part, gap)) => gap.request_fields(0, &part.head, &mut request.fields),
         None => {

@@ -167,7 +167,8 @@ async fn land(
         pass(&task.settings, &guard, (forward_status, answer), times, Kept::Unread);
         return None;
     }
-    let FetchTask { worker, worker_plan, settings, orphan_time, seldom, before, .. } = task;
+    let orphan_time = task.orphan_time();
+    let FetchTask { worker, worker_plan, settings, seldom, before, .. } = task;
     let shareable = freshness.is_shareable();
     if !shareable && guard.is_shared() {
         mark(&worker, &worker_plan, &settings, &guard);

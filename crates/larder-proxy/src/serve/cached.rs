@@ -112,11 +112,11 @@ impl<'a> CachedRequest<'a> {
         let (key, arrived, missing) = match looked {
             Some(looked) => (looked.key, looked.arrived, Some(looked.missing)),
             None => {
-                let key = key::key(&exchange.head, &settings.key, &context.content);
+                let key = key::key(&exchange.asked.head, &settings.key, &context.content);
                 (key, context.worker.proxy.numbering.current(), None)
             }
         };
-        let counters = Counters::new(larder_cache::is_personal(&exchange.head, &settings.policy));
+        let counters = Counters::new(larder_cache::is_personal(&exchange.asked.head, &settings.policy));
         let (uses, went_alone) = (None, false);
         let mut request =
             Self { context, exchange, interims, settings, key, arrived, counters, uses, went_alone };
@@ -181,7 +181,7 @@ impl<'a> CachedRequest<'a> {
         missing.forwards();
         let Missing { miss, now, .. } = missing;
         let uses = self.uses(&miss);
-        let get_would_do = miss.fetches_with_get(&self.exchange.head, &self.settings);
+        let get_would_do = miss.fetches_with_get(&self.exchange.asked.head, &self.settings);
         let forwarding = Forwarding { alone, uses, min_uses: self.settings.min_uses, get_would_do };
         let Next::Board { alone, seldom, as_get } = self.decide(&Facts::Forwarding(forwarding)) else {
             return Step::Look;
@@ -216,8 +216,8 @@ impl<'a> CachedRequest<'a> {
         let (proxy, exchange) = (&self.context.worker.proxy, &*self.exchange);
         // Under a mark the client's conditions and range are the origin's to answer.
         let mut head = match miss.marked {
-            true => exchange.head.clone(),
-            false => fetch::for_everyone(&exchange.head),
+            true => exchange.asked.head.clone(),
+            false => fetch::for_everyone(&exchange.asked.head),
         };
         if as_get {
             head.method = Method::GET;
@@ -227,7 +227,7 @@ impl<'a> CachedRequest<'a> {
             rule: self.settings.number,
             request: &Arc::new(head),
             expected: miss.expected(),
-            wants_content: exchange.head.method != Method::HEAD,
+            wants_content: exchange.asked.head.method != Method::HEAD,
             number: proxy.numbering.current(),
             arrived: self.arrived,
             begun: now,
@@ -251,10 +251,13 @@ impl<'a> CachedRequest<'a> {
 
     fn task(&self, miss: &Miss, seldom: bool) -> FetchTask {
         let (context, exchange) = (&self.context, &*self.exchange);
-        let others = miss.others_offered(&exchange.head.fields);
+        let others = miss.others_offered(&exchange.asked.head.fields);
         let offered = Candidates { selected: miss.selected.clone(), others };
-        let affinity = exchange.affinity(context.worker_plan.choice(context.origin), true);
-        FetchTask { completing: miss.part.clone(), seldom, affinity, ..context.task(exchange, offered) }
+        FetchTask {
+            completing: miss.part.clone(),
+            seldom,
+            ..context.task(&exchange.asked, &exchange.asker, offered)
+        }
     }
 
     /// How much longer it waits for others, and when it may go alone after that.

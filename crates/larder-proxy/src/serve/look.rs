@@ -13,6 +13,7 @@ use larder_store::{CacheKey, Held, HotCache, StoredResponse};
 
 use super::refresh::{self, Standing};
 use super::used::Used;
+use crate::asked::{Asked, Asker};
 use crate::decision::{Counters, Facts, Missed, Next, next};
 use crate::exchange::{BY_HAND, Exchange, RefreshKind};
 use crate::fetch::ClientHop;
@@ -31,19 +32,17 @@ pub(super) struct RequestContext<'a> {
 }
 
 impl RequestContext<'_> {
-    /// The fetch that an exchange causes.
-    pub(super) fn task(&self, exchange: &Exchange, offered: Candidates) -> FetchTask {
+    /// The fetch that a request causes.
+    pub(super) fn task(&self, asked: &Asked, asker: &Asker, offered: Candidates) -> FetchTask {
+        let choice = self.worker_plan.choice(self.origin);
+        let hop = ClientHop { via: choice.is_none_or(|choice| choice.via), ..asker.hop };
         FetchTask {
             worker: Arc::clone(self.worker),
             worker_plan: Arc::clone(self.worker_plan),
-            settings: Arc::clone(exchange.settings()),
+            settings: Arc::clone(asked.route.settings()),
             origin: self.origin,
-            hop: ClientHop {
-                via: self.worker_plan.choice(self.origin).is_none_or(|choice| choice.via),
-                ..exchange.hop
-            },
-            affinity: exchange.affinity(self.worker_plan.choice(self.origin), false),
-            orphan_time: self.worker_plan.plan.orphan_time,
+            hash: asker.hash(choice, &asked.head),
+            asker: Asker { hop, ..asker.clone() },
             content: self.content.clone(),
             before: offered.selected.clone(),
             offered,
@@ -53,6 +52,7 @@ impl RequestContext<'_> {
         }
     }
 }
+
 /// A look at the stores.
 pub(super) struct Look<'a> {
     pub(super) context: &'a RequestContext<'a>,
@@ -90,7 +90,7 @@ pub(super) fn first(
     exchange: &Exchange,
     now: Now,
 ) -> Result<Used, Box<FirstLook>> {
-    let key = key::key(&exchange.head, &exchange.settings().key, &context.content);
+    let key = key::key(&exchange.asked.head, &exchange.settings().key, &context.content);
     let look = Look { context, exchange, key: &key, arrived: None, now };
     match look.at_once() {
         Ok(used) => Ok(used),
@@ -107,7 +107,8 @@ fn first_miss(
     now: Now,
 ) -> Result<Used, Box<FirstLook>> {
     let arrived = context.worker.proxy.numbering.current();
-    let counters = Counters::new(larder_cache::is_personal(&exchange.head, &exchange.settings().policy));
+    let counters =
+        Counters::new(larder_cache::is_personal(&exchange.asked.head, &exchange.settings().policy));
     let missed = Look { context, exchange, key: &key, arrived: None, now }.missed(miss, counters);
     missed.map_err(|missing| Box::new(FirstLook { key, arrived, missing }))
 }
@@ -140,7 +141,7 @@ impl Look<'_> {
             Validity::Invalid { .. } if is_newer(stored) => Validity::Good,
             validity => validity,
         };
-        Lookup { rule: self.exchange.settings(), hot, key, request: &self.exchange.head, validity }
+        Lookup { rule: self.exchange.settings(), hot, key, request: &self.exchange.asked.head, validity }
     }
 
     /// The answer from what was found, with a refresh behind it where one is due.
@@ -172,13 +173,13 @@ impl Look<'_> {
     /// What follows where nothing may be used as it is: a stale response stands in, larder refuses, or the request goes on.
     pub(super) fn missed(&self, miss: Miss, counters: Counters) -> Result<Used, Box<Missing>> {
         let RequestContext { worker, worker_plan, origin, .. } = *self.context;
-        let asked = (&self.exchange.head, &**self.exchange.settings());
+        let asked = (&self.exchange.asked.head, &**self.exchange.settings());
         let standing =
             refresh::standing_in(worker, (worker_plan, origin), asked, (self.key, &miss), self.now);
         let facts = Facts::Missed(Missed {
             may_recall: miss.may_recall,
             only_if_cached: larder_cache::only_if_cached(
-                &self.exchange.head,
+                &self.exchange.asked.head,
                 &self.exchange.settings().policy,
             ),
             stands_in: standing.as_ref().map(|standing| standing.fact),

@@ -37,8 +37,9 @@ use larder_listen::Interims;
 
 use larder_origin::ServerTag;
 
+use crate::asked::{Asked, Asker, MatchedRule};
 use crate::decision::{Arrived, ContentRead, Counters, Document, Facts, Next, next};
-use crate::exchange::{Exchange, MatchedRule, Reply};
+use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
 use crate::proxy::{Worker, WorkerPlan};
@@ -80,26 +81,10 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
         }
     };
     let inside = Inside { body, websocket, announced: trailers.announced };
-    let mut exchange = Exchange {
-        route: entered.route,
-        sent_target: entered.sent_target,
-        client: entered.client,
-        origin: None,
-        hop: ClientHop {
-            peer,
-            is_waiting: true,
-            trusted: entered.trusted,
-            takes_trailers: trailers.takes,
-            via: true,
-        },
-        server: entered.server,
-        keyed: false,
-        started: worker.proxy.clock.now(),
-        collapse_wait: None,
-        origin_time: None,
-        storing: None,
-        head,
-    };
+    let Entered { route, sent_target, server, client, trusted } = entered;
+    let hop = ClientHop { peer, is_waiting: true, trusted, takes_trailers: trailers.takes, via: true };
+    let (asked, asker) = (Asked { head, sent_target, route }, Asker { hop, server, client });
+    let mut exchange = Exchange::new(asked, asker, worker.proxy.clock.now());
     let origin = looks_at_once(&exchange, &inside);
     exchange.keyed = origin.is_some();
     let mut looked = None;
@@ -107,7 +92,7 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
         let now = exchange.started;
         let context = RequestContext {
             worker,
-            worker_plan: exchange.route.worker_plan(),
+            worker_plan: exchange.asked.route.worker_plan(),
             origin,
             content: Bytes::new(),
         };
@@ -128,10 +113,10 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
             Err(first) => looked = Some(first),
         }
     }
-    exchange.route = exchange.route.for_long();
+    exchange.asked.route = exchange.asked.route.for_long();
     let (worker, interims) = (Arc::clone(worker), interims.clone());
     Serving::Underway(Box::pin(async move {
-        let worker_plan = Arc::clone(exchange.route.worker_plan());
+        let worker_plan = Arc::clone(exchange.asked.route.worker_plan());
         let refuses_upgrade = inside.websocket && !exchange.site().settings.websocket;
         let mut reply = reply_to(&worker, &worker_plan, &mut exchange, inside, looked, &interims).await;
         if refuses_upgrade {
@@ -151,7 +136,7 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
 #[inline(always)]
 fn looks_at_once(exchange: &Exchange, inside: &Inside) -> Option<usize> {
     let origin = exchange.site().settings.origin?;
-    let is_next = exchange.route.root().is_none()
+    let is_next = exchange.asked.route.root().is_none()
         && !inside.websocket
         && next(&Facts::Arrived(arrived(exchange, inside, None)), Counters::default()).0 == Next::Look;
     is_next.then_some(origin)
@@ -162,10 +147,12 @@ fn looks_at_once(exchange: &Exchange, inside: &Inside) -> Option<usize> {
 fn arrived(exchange: &Exchange, inside: &Inside, document: Option<Document>) -> Arrived {
     let site = &exchange.site().settings;
     Arrived {
-        is_get: matches!(exchange.head.method, Method::GET | Method::HEAD),
+        is_get: matches!(exchange.asked.head.method, Method::GET | Method::HEAD),
         document,
-        has_origin: site.origin.is_some_and(|origin| exchange.route.worker_plan().origin(origin).is_some()),
-        passes_by: exchange.settings().passes_by(&exchange.head.method),
+        has_origin: site
+            .origin
+            .is_some_and(|origin| exchange.asked.route.worker_plan().origin(origin).is_some()),
+        passes_by: exchange.settings().passes_by(&exchange.asked.head.method),
         upgrades: inside.websocket && site.websocket,
         has_content: !inside.body.is_empty(),
     }
@@ -235,8 +222,8 @@ async fn reply_to(
     looked: Option<Box<FirstLook>>,
     interims: &Interims,
 ) -> Reply {
-    let mut entry = match exchange.route.root() {
-        Some(root) => root.find(&exchange.head).await,
+    let mut entry = match exchange.asked.route.root() {
+        Some(root) => root.find(&exchange.asked.head).await,
         None => RootEntry::Nothing,
     };
     let mut facts = Facts::Arrived(arrived(exchange, &inside, entry.document()));

@@ -48,7 +48,7 @@ pub(super) fn take(
         FlightOutcome::Unshared => return Err(Landing::Unshared),
         FlightOutcome::NotForOthers => {
             let policy = &exchange.settings().policy;
-            let has_cookie = larder_cache::has_personal_cookie(&exchange.head, policy);
+            let has_cookie = larder_cache::has_personal_cookie(&exchange.asked.head, policy);
             return Err(Landing::NotForOthers { has_cookie });
         }
         FlightOutcome::Lost => return Err(Landing::Lost),
@@ -65,7 +65,7 @@ pub(super) fn take(
         FlightOutcome::Confirmed { stored, mut own } => {
             // A 304 may bring fields that a condition of the client does not hold for any more: then it wants the
             // whole, which a part is not.
-            let is_enough = respond::has_what_is_asked(&exchange.head, &stored, now.wall);
+            let is_enough = respond::has_what_is_asked(&exchange.asked.head, &stored, now.wall);
             if !is_enough || collapsed && !is_for(worker, exchange, wish, (&stored.head, stored.number), now)
             {
                 return Err(Landing::Unfit);
@@ -93,9 +93,12 @@ pub(super) fn take(
             let cause = StaleCause::OriginError;
             let allowed = larder_cache::may_serve_stale(&head, now, cause, &exchange.settings().policy);
             let is_ours = || {
-                larder_cache::is_shared_with(&exchange.head, &head.freshness, &exchange.settings().policy)
-                    && head.vary.selects(&exchange.head.fields)
-                    && respond::has_what_is_asked(&exchange.head, &stored, now.wall)
+                larder_cache::is_shared_with(
+                    &exchange.asked.head,
+                    &head.freshness,
+                    &exchange.settings().policy,
+                ) && head.vary.selects(&exchange.asked.head.fields)
+                    && respond::has_what_is_asked(&exchange.asked.head, &stored, now.wall)
             };
             if collapsed && !(allowed.is_ok() && is_ours()) {
                 return Err(Landing::Unfit);
@@ -153,13 +156,13 @@ fn is_for(
     now: Now,
 ) -> bool {
     let is_new = || number >= wish.arrived || worker.proxy.numbering.is_good(wish.key, head, number);
-    head.vary.selects(&exchange.head.fields) && is_new() && is_usable(exchange, head, now)
+    head.vary.selects(&exchange.asked.head.fields) && is_new() && is_usable(exchange, head, now)
 }
 
 /// Whether it may be used as it is. What came after this request did is as new as any wish could miss for, and as fresh as
 /// it was on arrival: a lifetime of milliseconds may be over before the last of many that waited is told.
 pub(super) fn is_usable(exchange: &Exchange, head: &StoredHead, now: Now) -> bool {
-    let (policy, request) = (&exchange.settings().policy, &exchange.head);
+    let (policy, request) = (&exchange.settings().policy, &exchange.asked.head);
     let received = head.freshness.received;
     let came_after = received.monotonic >= exchange.started.monotonic;
     let now = if came_after { received } else { now };

@@ -11,7 +11,7 @@ use larder_cache::groups::GroupTags;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::target::Target;
 use larder_listen::Interims;
-use larder_origin::OriginResponse;
+use larder_origin::{Affinity, OriginResponse};
 
 use super::{Inside, post, reply};
 use crate::exchange::{Exchange, Reply};
@@ -35,11 +35,13 @@ pub(super) async fn pass(
     let websocket = inside.websocket && exchange.site().settings.websocket;
     let sink: larder_origin::InterimSink = Arc::new(move |interim| interims.push(interim));
     let choice = worker_plan.choice(origin);
-    let hop = ClientHop { via: choice.is_none_or(|choice| choice.via), ..exchange.hop };
-    let to = (hop, exchange.affinity(choice, true));
-    let mut request = fetch::outgoing(&exchange.head, inside.body, websocket, to, Some(sink));
+    let hop = ClientHop { via: choice.is_none_or(|choice| choice.via), ..exchange.asker.hop };
+    let asker = &exchange.asker;
+    let affinity = Affinity { hash: asker.hash(choice, &exchange.asked.head), server: asker.server };
+    let to = (hop, affinity);
+    let mut request = fetch::outgoing(&exchange.asked.head, inside.body, websocket, to, Some(sink));
     request.trailers.announced = inside.announced;
-    let acted = match larder_cache::is_safe(&exchange.head.method) {
+    let acted = match larder_cache::is_safe(&exchange.asked.head.method) {
         true => forward::ask(worker, worker_plan, origin, request).await.map(|(a, times)| (a, times, None)),
         false => {
             let kept = post::ForGet::before_sending(worker, exchange);
@@ -75,8 +77,8 @@ fn invalidation(
     kept: Option<post::ForGet>,
 ) -> impl FnOnce(Option<&OriginResponse>) -> (Option<post::ForGet>, Writing) + Send + 'static {
     let worker = Arc::clone(worker);
-    let (site, mut head) = (Arc::clone(exchange.site()), exchange.head.clone());
-    head.target = exchange.raw_target().clone();
+    let (site, mut head) = (Arc::clone(exchange.site()), exchange.asked.head.clone());
+    head.target = exchange.asked.raw_target().clone();
     let mode = exchange.settings().invalidate;
     move |answer| {
         let Some(mode) = mode else { return (kept, Writing::default()) };

@@ -12,7 +12,7 @@ use http::Method;
 use http::header::SET_COOKIE;
 use larder_cache::{ExchangeTimes, Storability};
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
-use larder_origin::{Affinity, OriginResponse};
+use larder_origin::OriginResponse;
 
 use super::reply;
 use crate::collapse::{FlightGuard, FlightOutcome, FlightRequest};
@@ -32,26 +32,26 @@ pub(super) struct ForGet {
 impl ForGet {
     /// Registers the flight of a POST that is about to be sent; `None` where its answer would not be for GET.
     pub(super) fn before_sending(worker: &Worker, exchange: &Exchange) -> Option<Self> {
-        if exchange.head.method != Method::POST {
+        if exchange.asked.head.method != Method::POST {
             return None;
         }
-        let mut get = exchange.head.clone();
+        let mut get = exchange.asked.head.clone();
         get.method = Method::GET;
-        get.target = exchange.raw_target().clone();
+        get.target = exchange.asked.raw_target().clone();
         let settings = exchange.site().settings_for(&get).ok().filter(|settings| settings.cache)?;
         if let Some(target) = key::normalise(&get.target, &settings.key) {
             get.target = target;
         }
         let same_edits = Arc::ptr_eq(settings, exchange.settings())
             || (settings.request.is_empty() && exchange.settings().request.is_empty());
-        if get.target != exchange.head.target || !same_edits {
+        if get.target != exchange.asked.head.target || !same_edits {
             return None;
         }
         let key = key::key(&get, &settings.key, b"");
         let guard = worker.proxy.flights.alone(FlightRequest {
             key: &key,
             rule: settings.number,
-            request: &Arc::new(exchange.head.clone()),
+            request: &Arc::new(exchange.asked.head.clone()),
             expected: None,
             wants_content: true,
             number: worker.proxy.numbering.current(),
@@ -81,7 +81,7 @@ impl ForGet {
 
     /// Whether the answer may be kept: nothing has overtaken it, and no rule forbids it.
     pub(super) fn takes(&self, exchange: &Exchange, answer: &OriginResponse, times: ExchangeTimes) -> bool {
-        let judged = || forward::judge(&exchange.head, answer, times, &self.settings.policy);
+        let judged = || forward::judge(&exchange.asked.head, answer, times, &self.settings.policy);
         !self.is_overtaken() && matches!(judged(), Storability::Storable(_))
     }
 
@@ -103,9 +103,8 @@ impl ForGet {
             worker_plan: Arc::clone(worker_plan),
             settings: self.settings,
             origin,
-            hop: exchange.hop,
-            affinity: Affinity::default(),
-            orphan_time: worker_plan.plan.orphan_time,
+            asker: exchange.asker.clone(),
+            hash: None,
             content: Bytes::new(),
             offered: Candidates::default(),
             before: None,

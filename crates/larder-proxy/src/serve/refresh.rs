@@ -39,7 +39,7 @@ pub(super) fn refresh(
     let now = proxy.clock.now();
     let policy = &exchange.settings().policy;
     let is_due = stored.refreshing.is_due(now.monotonic, REFRESH_PAUSE)
-        && larder_cache::may_refresh_with(&exchange.head, &stored.head, policy)
+        && larder_cache::may_refresh_with(&exchange.asked.head, &stored.head, policy)
         && context.worker_plan.has_prospect(context.origin);
     if !is_due || !stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE) {
         return;
@@ -47,13 +47,16 @@ pub(super) fn refresh(
     let Some(place) = proxy.background.place() else {
         return context.worker.metrics.refresh_put_off();
     };
-    let mut head = fetch::for_refresh(&exchange.head, stored.head.part.as_ref());
+    // A request of larder's own.
+    let mut asked =
+        exchange.asked.with_head(fetch::for_refresh(&exchange.asked.head, stored.head.part.as_ref()));
     // What comes is to take the place of this one, not to stand beside it.
-    stored.head.vary.ask_for_codings(&mut head.fields);
+    stored.head.vary.ask_for_codings(&mut asked.head.fields);
+    let asker = exchange.asker.behind();
     let flight_request = FlightRequest {
         key,
-        rule: exchange.settings().number,
-        request: &Arc::new(head),
+        rule: asked.route.settings().number,
+        request: &Arc::new(asked.head.clone()),
         expected: Some(stored.head.vary.names().clone()),
         wants_content: true,
         number: proxy.numbering.current(),
@@ -62,7 +65,7 @@ pub(super) fn refresh(
     };
     if let Role::Lead(guard) = proxy.flights.board(flight_request, |_| true, unchanged) {
         let offered = Candidates { selected: Some(Arc::clone(stored)), ..Candidates::default() };
-        let task = context.task(exchange, offered).in_background();
+        let task = context.task(&asked, &asker, offered);
         context.worker.metrics.refreshed(&kind);
         tokio::spawn(async move {
             let _place = place;

@@ -70,7 +70,7 @@ pub(super) fn of_stored(
     current_age: Duration,
     now: Now,
 ) -> Option<Response> {
-    let mut response = respond::represent(&exchange.head, Represented::Stored(stored), now.wall);
+    let mut response = respond::represent(&exchange.asked.head, Represented::Stored(stored), now.wall);
     if let Some(response) = &mut response {
         response.head.age = Some(current_age.as_secs());
     }
@@ -85,7 +85,8 @@ pub(super) fn from_shared(
     now: Now,
 ) -> Option<Response> {
     let head = &shared.head;
-    let response = respond::represent(&exchange.head, Represented::Arriving(head, &shared.body), now.wall)?;
+    let response =
+        respond::represent(&exchange.asked.head, Represented::Arriving(head, &shared.body), now.wall)?;
     status.forward_status = Some(shared.forward_status);
     status.stored = shared.not_stored.is_none();
     status.detail = shared.not_stored;
@@ -101,7 +102,7 @@ pub(super) fn passed(
     body: Body,
     content_length: Option<u64>,
 ) -> Response {
-    let is_head = exchange.head.method == http::Method::HEAD;
+    let is_head = exchange.asked.head.method == http::Method::HEAD;
     let body = if is_head { respond::unsent(content_length.or_else(|| body.length())) } else { body };
     Response::new(ResponseHead::new(status, fields), body)
 }
@@ -137,7 +138,7 @@ pub(super) fn passed_answer(
 /// everything that it may say to it stays (a cookie that it sets above all): only what describes content goes.
 fn conditionally(exchange: &Exchange, response: Response, now: Now) -> Response {
     let head = &response.head;
-    match larder_cache::answer(&exchange.head, head.status, &head.fields, None, now.wall) {
+    match larder_cache::answer(&exchange.asked.head, head.status, &head.fields, None, now.wall) {
         Answer::NotModified => {
             let mut fields = response.head.fields;
             for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, TRAILER] {
@@ -167,7 +168,7 @@ pub(super) fn tell_upgrade_is_off(reply: &mut Reply) {
 pub(super) fn static_file(exchange: &Exchange, file: root::StaticFile) -> Reply {
     let fields = root::fields(&file);
     let (size, now) = (file.size(), exchange.started.wall);
-    let response = respond::file(&exchange.head, fields, size, now, |range| file.body(range));
+    let response = respond::file(&exchange.asked.head, fields, size, now, |range| file.body(range));
     let status = CacheStatus { detail: Some("static-file"), ..CacheStatus::new(Outcome::Own) };
     Reply { response, status }
 }

@@ -39,14 +39,14 @@ pub(super) fn make_resumable(
     let part = Part::of(&response.head.fields);
     // Of several ranges nobody knows here where the stream is.
     let is_one = response.head.status != StatusCode::PARTIAL_CONTENT || part.is_some();
-    let may_ask = is_one && exchange.head.method == Method::GET && may_be_completed(head);
+    let may_ask = is_one && exchange.asked.head.method == Method::GET && may_be_completed(head);
     let position = part.map_or(0, |part| part.range.start);
     let rest = may_ask.then(|| Rest {
         worker: Arc::clone(context.worker),
         worker_plan: Arc::clone(context.worker_plan),
         origin: context.origin,
-        request: fetch::for_refresh(&exchange.head, None),
-        hop: exchange.hop,
+        request: fetch::for_refresh(&exchange.asked.head, None),
+        hop: exchange.asker.hop,
         head: Arc::clone(head),
     });
     let (worker, end) = (Arc::clone(context.worker), length.map(|length| position + length));
