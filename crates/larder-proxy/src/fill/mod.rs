@@ -65,16 +65,16 @@ impl Looking {
     /// Whether the fill is to be given up: nobody has been there for `orphan_time`, or nobody is there for whom alone it flows.
     fn is_abandoned<W: Fn() -> usize, P, G>(
         &mut self,
-        growing: &StreamingBody,
+        streaming: &StreamingBody,
         around: &Around<W, P, G>,
     ) -> bool {
         self.looked = Instant::now();
-        if growing.readers() + (around.waiters)() > 0 {
+        if streaming.readers() + (around.waiters)() > 0 {
             self.orphan_since = None;
             return false;
         }
         // Whatever passes is for its readers alone, also while the origin says nothing.
-        !growing.may_keep_more()
+        !streaming.may_keep_more()
             || self.orphan_since.get_or_insert(self.looked).elapsed() >= around.orphan_time
     }
 
@@ -88,15 +88,15 @@ impl Looking {
 /// # Cancel safety
 /// Dropping it leaves the readers waiting: the caller aborts `growing` then.
 pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
-    growing: &StreamingBody,
+    streaming: &StreamingBody,
     body: Body,
     around: Around<W, P, G>,
     commit: impl FnOnce(&Finished),
 ) -> Filled {
     let mut stream = match body {
         Body::Stream { stream, .. } => stream,
-        Body::Full(bytes) => return finished(growing, (Some(bytes), None), commit).await,
-        Body::Empty | Body::Pieces { .. } => return finished(growing, (None, None), commit).await,
+        Body::Full(bytes) => return finished(streaming, (Some(bytes), None), commit).await,
+        Body::Empty | Body::Pieces { .. } => return finished(streaming, (None, None), commit).await,
     };
     let mut arrived = 0;
     let mut looking = Looking { looked: Instant::now(), orphan_since: None };
@@ -112,16 +112,16 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
                     next
                 }
                 None => {
-                    if publish(growing, bytes, &around).await.is_err() {
-                        return abandoned(growing, commit);
+                    if publish(streaming, bytes, &around).await.is_err() {
+                        return abandoned(streaming, commit);
                     }
                     continue;
                 }
             },
             None => {
                 let next = tokio::time::timeout(LOOK_EVERY, next_data(&mut stream, &mut trailers)).await;
-                if looking.is_abandoned(growing, &around) {
-                    return abandoned(growing, commit);
+                if looking.is_abandoned(streaming, &around) {
+                    return abandoned(streaming, commit);
                 }
                 match next {
                     Ok(next) => next,
@@ -133,7 +133,7 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
             Some(Ok(bytes)) => {
                 arrived += bytes.len() as u64;
                 if (around.gives_up)(arrived) {
-                    growing.abort(BodyError::Lost);
+                    streaming.abort(BodyError::Lost);
                     return Filled::Unread;
                 }
                 unyielding_bytes += bytes.len();
@@ -142,51 +142,51 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
                     tokio::task::yield_now().await;
                 }
                 if let Some(before) = held.replace(bytes)
-                    && publish(growing, before, &around).await.is_err()
+                    && publish(streaming, before, &around).await.is_err()
                 {
-                    return abandoned(growing, commit);
+                    return abandoned(streaming, commit);
                 }
                 // A disk that is slower than the origin may set the pace: then this goes on for long without ever being idle.
-                if looking.is_due() && looking.is_abandoned(growing, &around) {
-                    return abandoned(growing, commit);
+                if looking.is_due() && looking.is_abandoned(streaming, &around) {
+                    return abandoned(streaming, commit);
                 }
             }
             Some(Err(error)) => {
                 // What came before the break is still the clients' to have.
                 if let Some(bytes) = held.take() {
-                    let _ = publish(growing, bytes, &around).await;
+                    let _ = publish(streaming, bytes, &around).await;
                 }
                 match error {
                     // Nobody knows what it was.
-                    BodyError::Framing => growing.abort(error),
-                    _ => growing.give_up(error, commit),
+                    BodyError::Framing => streaming.abort(error),
+                    _ => streaming.give_up(error, commit),
                 }
                 return Filled::Broken(error);
             }
-            None => return finished(growing, (held, trailers), commit).await,
+            None => return finished(streaming, (held, trailers), commit).await,
         }
     }
 }
 
 async fn publish<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
-    growing: &StreamingBody,
+    streaming: &StreamingBody,
     bytes: Bytes,
     around: &Around<W, P, G>,
 ) -> Result<(), PushError> {
-    if !growing.is_keeping() {
+    if !streaming.is_keeping() {
         (around.passing)();
-        if !growing.may_keep_more() {
-            let_waiters_in(growing, &around.waiters).await;
+        if !streaming.may_keep_more() {
+            let_waiters_in(streaming, &around.waiters).await;
         }
     }
-    growing.push(bytes).await
+    streaming.push(bytes).await
 }
 
 /// A body that passes stops when nobody reads. Those who were told of it a moment ago, on other workers perhaps, get
 /// a moment to begin.
-async fn let_waiters_in(growing: &StreamingBody, waiters: &impl Fn() -> usize) {
+async fn let_waiters_in(streaming: &StreamingBody, waiters: &impl Fn() -> usize) {
     for _ in 0..100 {
-        if growing.readers() > 0 || waiters() == 0 {
+        if streaming.readers() > 0 || waiters() == 0 {
             return;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -194,23 +194,23 @@ async fn let_waiters_in(growing: &StreamingBody, waiters: &impl Fn() -> usize) {
 }
 
 async fn finished(
-    growing: &StreamingBody,
+    streaming: &StreamingBody,
     (last, trailers): (Option<Bytes>, Option<HeaderMap>),
     commit: impl FnOnce(&Finished),
 ) -> Filled {
-    match growing.end(last, trailers, commit).await {
+    match streaming.end(last, trailers, commit).await {
         Ok(Finished::Whole(_)) => Filled::Kept,
         Ok(Finished::Part { .. }) => Filled::InPart,
         Ok(Finished::Passed) => Filled::Passed,
         Err(PushError::NoReaders) => {
-            growing.abort(BodyError::Lost);
+            streaming.abort(BodyError::Lost);
             Filled::Abandoned
         }
     }
 }
 
-fn abandoned(growing: &StreamingBody, commit: impl FnOnce(&Finished)) -> Filled {
-    growing.give_up(BodyError::Lost, commit);
+fn abandoned(streaming: &StreamingBody, commit: impl FnOnce(&Finished)) -> Filled {
+    streaming.give_up(BodyError::Lost, commit);
     Filled::Abandoned
 }
 

@@ -49,7 +49,7 @@ pub(super) fn seed(
     };
     let (store, _) = task.settings.place_for(whole.status, &whole.fields, Some(complete));
     let runs = part.head.part.as_ref()?.runs();
-    let growing = StreamingBody::complete(store, guard.key(), &part.body, runs, complete)?;
+    let streaming = StreamingBody::complete(store, guard.key(), &part.body, runs, complete)?;
     let stream: Stream = match is_whole {
         true => Box::pin(without(gap, answer.body)),
         false => {
@@ -57,7 +57,7 @@ pub(super) fn seed(
             Box::pin(Rest::new(gap, answer.body, again))
         }
     };
-    Some((growing, OriginResponse { body: Body::Stream { length: Some(complete), stream }, ..whole }))
+    Some((streaming, OriginResponse { body: Body::Stream { length: Some(complete), stream }, ..whole }))
 }
 
 /// How the further gaps are asked for: as the first was, by the same request.

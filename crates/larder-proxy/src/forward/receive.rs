@@ -93,11 +93,11 @@ pub(super) async fn receive_gaps(
     task: FetchTask,
     guard: FlightGuard,
     part: &StoredResponse,
-    (forward_status, (growing, answer)): (StatusCode, (Arc<StreamingBody>, OriginResponse)),
+    (forward_status, (streaming, answer)): (StatusCode, (Arc<StreamingBody>, OriginResponse)),
     times: ExchangeTimes,
 ) -> Option<KeptPart> {
     let (settings, key) = (Arc::clone(&task.settings), guard.key().of_parts());
-    let landed = land(task, guard, forward_status, (answer, Some(growing)), times).await;
+    let landed = land(task, guard, forward_status, (answer, Some(streaming)), times).await;
     end_misfit(&settings, &key, part, landed.as_ref());
     let Received { filled, part } = landed?;
     // An origin that knows no ranges would send everything once more.
@@ -187,25 +187,25 @@ async fn land(
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
     let room = if seldom { None } else { store.reserve(overhead) };
-    let growing = room.is_some().then(|| StreamingBody::keep_as(store, &key, &head, declared));
+    let streaming = room.is_some().then(|| StreamingBody::keep_as(store, &key, &head, declared));
     let unkept = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
     // What goes on from a part needs that for its readers, whether it is kept in the end or not.
-    let growing = seeded.or_else(|| growing.flatten());
-    let not_stored = (growing.is_none() || room.is_none()).then_some(unkept.token());
+    let streaming = seeded.or_else(|| streaming.flatten());
+    let not_stored = (streaming.is_none() || room.is_none()).then_some(unkept.token());
     if not_stored.is_some() && !seldom {
         end_before((&settings, before.as_ref()), &guard, Some(&head));
     }
-    let growing = growing.unwrap_or_else(|| StreamingBody::pass(store, &key, declared));
+    let streaming = streaming.unwrap_or_else(|| StreamingBody::pass(store, &key, declared));
     let storing = Arc::<Storing>::default();
     let shared = Arc::new(SharedResponse {
         storing: Arc::clone(&storing),
         head: Arc::clone(&head),
-        body: Arc::clone(&growing),
+        body: Arc::clone(&streaming),
         not_stored,
         forward_status,
         number: guard.number(),
     });
-    let reader = growing.reader(None);
+    let reader = streaming.reader(None);
     let for_leader = FlightOutcome::Shared { response: shared, own, reader };
     if !shareable {
         guard.conclude_apart(for_leader, FlightOutcome::Unshared);
@@ -215,7 +215,7 @@ async fn land(
         }
         guard.conclude(for_leader);
     }
-    let _cut = AbortOnDrop(&growing);
+    let _cut = AbortOnDrop(&streaming);
     let has_outgrown = AtomicBool::new(not_stored.is_some());
     let outgrows = || {
         if !has_outgrown.swap(true, Ordering::Relaxed) {
@@ -245,15 +245,15 @@ async fn land(
             Finished::Passed => {}
         }
     };
-    let filled = fill(&growing, body, around, commit).await;
+    let filled = fill(&streaming, body, around, commit).await;
     // With its last bytes, perhaps, and with nobody there to read them.
-    if !matches!(filled, Filled::Kept | Filled::Broken(_)) && !growing.is_keeping() {
+    if !matches!(filled, Filled::Kept | Filled::Broken(_)) && !streaming.is_keeping() {
         outgrows();
     }
     let lost = match filled {
         Filled::Kept => None,
         Filled::Unread => Some(NotStored::Unread),
-        Filled::InPart | Filled::Passed => Some(growing.loss().map_or(unkept, NotStored::of)),
+        Filled::InPart | Filled::Passed => Some(streaming.loss().map_or(unkept, NotStored::of)),
         Filled::Broken(_) | Filled::Abandoned if seldom => Some(NotStored::MinUses),
         Filled::Broken(_) | Filled::Abandoned => Some(NotStored::Incomplete),
     };

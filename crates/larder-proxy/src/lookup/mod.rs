@@ -19,7 +19,7 @@ use larder_http::fields::cache_status::Forward;
 use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_store::growing::are_whole_pieces;
+use larder_store::streaming::are_whole_pieces;
 use larder_store::{
     CacheKey, Held, HotCache, Lookup as Selection, Recalled, RefreshFailure, Store, StoredResponse,
 };

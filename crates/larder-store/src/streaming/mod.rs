@@ -50,7 +50,7 @@ use crate::{disk, files};
 pub use reader::Reader;
 use spill::{SPILL_ROOM_BYTES, Spill};
 pub use spilling::are_whole_pieces;
-use state::{Mode, Slot, State};
+use state::{BodyState, Mode, ReaderSlot};
 
 /// How far the fastest reader of a passing body may be ahead of the slowest.
 pub const WINDOW_BYTES: u64 = 1024 * 1024;
@@ -129,7 +129,7 @@ pub struct StreamingBody {
     /// Whether what is left out of it can be asked for later.
     may_have_gaps: bool,
     max_bytes: u64,
-    state: RankedMutex<State>,
+    state: RankedMutex<BodyState>,
     /// Where it spills to. The producer's alone; never locked together with the state but before it.
     spill: RankedMutex<Option<Spill>>,
 }
@@ -166,8 +166,8 @@ impl StreamingBody {
         (may_be_file, may_have_gaps): (bool, bool),
     ) -> Option<Arc<Self>> {
         let new = |room| {
-            let growing = Self::new(store, key, declared, may_be_file, Mode::Keeping { room });
-            Arc::new(Self { may_have_gaps, ..growing })
+            let streaming = Self::new(store, key, declared, may_be_file, Mode::Keeping { room });
+            Arc::new(Self { may_have_gaps, ..streaming })
         };
         let first = declared.unwrap_or(0);
         if first > store.max_object_of(may_be_file) {
@@ -177,9 +177,9 @@ impl StreamingBody {
             && let Some(spill) = Spill::begin(store, key, declared, may_be_file)
         {
             let room = store.reserve(SPILL_ROOM_BYTES)?;
-            let growing = new(room);
-            *growing.spill.lock() = Some(spill);
-            return Some(growing);
+            let streaming = new(room);
+            *streaming.spill.lock() = Some(spill);
+            return Some(streaming);
         }
         if first > store.memory().max_object() {
             return None;
@@ -206,7 +206,7 @@ impl StreamingBody {
             spill: RankedMutex::new(Rank::Spill, None),
             state: RankedMutex::new(
                 Rank::Body,
-                State {
+                BodyState {
                     mode,
                     pieces: VecDeque::new(),
                     spilled: Vec::new(),
@@ -257,7 +257,8 @@ impl StreamingBody {
         }
         let range = range.unwrap_or(0..u64::MAX);
         let (position, end) = (range.start, range.end);
-        let slot = state.readers.insert(Slot { position, end, waker: None, worker: 0, signalled: false });
+        let slot =
+            state.readers.insert(ReaderSlot { position, end, waker: None, worker: 0, signalled: false });
         Some(Reader::new(self, slot, range))
     }
 
