@@ -20,7 +20,7 @@ const READER: u64 = 1 << 32;
 #[derive(Debug, Default)]
 pub struct Audience {
     counts: AtomicU64,
-    /// Notified when the audience begins or ceases to be empty.
+    /// Notified when the audience begins or ceases to be empty, and when somebody begins to read.
     changed: Notify,
 }
 
@@ -43,7 +43,8 @@ impl Audience {
     }
 
     fn join(self: &Arc<Self>, unit: u64) -> Member {
-        if self.counts.fetch_add(unit, Ordering::AcqRel) == 0 {
+        let before = self.counts.fetch_add(unit, Ordering::AcqRel);
+        if before == 0 || (before < READER && unit == READER) {
             self.changed.notify_waiters();
         }
         Member { audience: Arc::clone(self), unit }
@@ -80,6 +81,15 @@ impl Audience {
         self.until(|audience| !audience.is_empty()).await;
     }
 
+    /// Resolves when somebody reads: true; or when nobody is there to do so: false.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn reads(&self) -> bool {
+        self.until(|audience| audience.readers() > 0 || audience.is_empty()).await;
+        !self.is_empty()
+    }
+
     async fn until(&self, holds: impl Fn(&Self) -> bool) {
         let mut changed = pin!(self.changed.notified());
         loop {
@@ -105,7 +115,7 @@ impl Drop for Member {
 #[cfg(test)]
 mod tests {
     use std::pin::Pin;
-    use std::task::{Context, Waker};
+    use std::task::{Context, Poll, Waker};
 
     use super::*;
 
@@ -140,5 +150,20 @@ mod tests {
         assert!(!is_ready(empty.as_mut()), "a reader is left");
         drop(reader);
         assert!(is_ready(empty));
+    }
+
+    #[test]
+    fn a_waiter_that_reads_is_waited_for_and_one_that_leaves_is_not() {
+        let audience = Arc::<Audience>::default();
+        let waiter = audience.wait();
+        let mut reads = pin!(audience.reads());
+        assert!(!is_ready(reads.as_mut()));
+        let reader = audience.read();
+        assert_eq!(reads.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(true));
+        drop(reader);
+        let mut reads = pin!(audience.reads());
+        assert!(!is_ready(reads.as_mut()));
+        drop(waiter);
+        assert_eq!(reads.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(false));
     }
 }

@@ -49,7 +49,8 @@ pub(super) fn seed(
     };
     let (store, _) = task.settings.place_for(whole.status, &whole.fields, Some(complete));
     let runs = part.head.part.as_ref()?.runs();
-    let streaming = StreamingBody::complete(store, guard.key(), &part.body, runs, complete)?;
+    let streaming =
+        StreamingBody::complete(store, guard.key(), &part.body, runs, complete, guard.audience())?;
     let stream: Stream = match is_whole {
         true => Box::pin(without(gap, answer.body)),
         false => {

@@ -187,7 +187,8 @@ async fn land(
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
     let room = if seldom { None } else { store.reserve(overhead) };
-    let streaming = room.is_some().then(|| StreamingBody::keep_as(store, &key, &head, declared));
+    let streaming =
+        room.is_some().then(|| StreamingBody::keep_as(store, &key, &head, declared, guard.audience()));
     let unkept = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
     // What goes on from a part needs that for its readers, whether it is kept in the end or not.
     let streaming = seeded.or_else(|| streaming.flatten());
@@ -195,7 +196,7 @@ async fn land(
     if not_stored.is_some() && !seldom {
         end_before((&settings, before.as_ref()), &guard, Some(&head));
     }
-    let streaming = streaming.unwrap_or_else(|| StreamingBody::pass(store, &key, declared));
+    let streaming = streaming.unwrap_or_else(|| StreamingBody::pass(store, &key, declared, guard.audience()));
     let storing = Arc::<Storing>::default();
     let shared = Arc::new(SharedResponse {
         storing: Arc::clone(&storing),
@@ -227,7 +228,7 @@ async fn land(
         outgrows();
     };
     let gives_up = |arrived| arrived > UNREAD_BYTES_MAX && guard.gives_up_unread();
-    let around = Around { waiters: || guard.audience().waiters(), passing, gives_up, orphan_time };
+    let around = Around { passing, gives_up, orphan_time };
     let settled = |outcome: Result<(), NotStored>| {
         storing.settle(outcome.map_err(NotStored::token));
         worker.proxy.note_outcome(store_id, &key, outcome);

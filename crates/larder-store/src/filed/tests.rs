@@ -96,7 +96,7 @@ impl Fixture {
     }
 
     fn begin(&self, head: &StoredHead, declared: Option<u64>) -> Option<Arc<StreamingBody>> {
-        StreamingBody::keep_as(&self.store, &key(), head, declared)
+        StreamingBody::keep_as(&self.store, &key(), head, declared, &Arc::default())
     }
 
     /// Ends a body and stores its response.

@@ -13,6 +13,7 @@ use larder_http::body::BodyError;
 use super::StreamingBody;
 use super::spill::ChunkLocation;
 use super::state::{BytesAt, Mode};
+use crate::audience::Member;
 
 type Reading = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
 
@@ -26,6 +27,7 @@ pub struct Reader {
     reading: Option<(Reading, usize)>,
     /// Whether it has come to its end.
     has_ended: bool,
+    _reads: Member,
 }
 
 impl std::fmt::Debug for Reader {
@@ -46,6 +48,7 @@ impl Reader {
             end: range.end,
             reading: None,
             has_ended: false,
+            _reads: streaming.audience.read(),
         }
     }
 

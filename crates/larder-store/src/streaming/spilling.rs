@@ -19,6 +19,7 @@ use bytes::Bytes;
 use super::spill::{Handed, Spill, numbers};
 use super::state::{BodyState, Mode};
 use super::{Loss, PushError, SPILL_ROOM_BYTES, StreamingBody, WINDOW_BYTES};
+use crate::audience::Audience;
 use crate::disks::PIECE_BYTES;
 use crate::key::CacheKey;
 use crate::store::Store;
@@ -61,6 +62,7 @@ impl StreamingBody {
         part: &StoredBody,
         runs: impl Iterator<Item = Range<u64>>,
         complete: u64,
+        audience: &Arc<Audience>,
     ) -> Option<Arc<Self>> {
         let numbers = numbers(runs, complete)?;
         if !store.disks().is_some_and(|disks| part.is_on(disks)) {
@@ -69,7 +71,7 @@ impl StreamingBody {
         let room = store.reserve(SPILL_ROOM_BYTES)?;
         let streaming = Self {
             may_have_gaps: true,
-            ..Self::new(store, key, Some(complete), false, Mode::Keeping { room })
+            ..Self::new(store, key, (Some(complete), false), Mode::Keeping { room }, audience)
         };
         let spill = {
             let mut state = streaming.state.lock();
@@ -155,7 +157,12 @@ impl StreamingBody {
                 Some(room) if room < bytes.len() => bytes.split_to(room),
                 _ => std::mem::take(&mut bytes),
             };
-            std::future::poll_fn(|cx| self.poll_pass(cx, &now)).await?;
+            // Those who were told of the body a moment ago, on other workers perhaps, are about to read it.
+            while let Err(error) = std::future::poll_fn(|cx| self.poll_pass(cx, &now)).await {
+                if !self.audience.reads().await {
+                    return Err(error);
+                }
+            }
             self.state.lock().skip_spilled();
             if bytes.is_empty() {
                 return Ok(());

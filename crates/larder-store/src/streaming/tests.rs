@@ -117,7 +117,7 @@ async fn a_body_that_outgrows_its_room_passes_at_the_pace_of_its_slowest_reader(
 #[tokio::test]
 async fn a_passing_body_stops_when_its_last_reader_leaves() {
     let store = store(4096);
-    let streaming = StreamingBody::pass(&store, &key(), None);
+    let streaming = StreamingBody::pass(&store, &key(), None, &Arc::default());
     let reader = streaming.reader(None).unwrap();
     streaming.push(Bytes::from_static(b"x")).await.unwrap();
     drop(reader);
@@ -127,7 +127,7 @@ async fn a_passing_body_stops_when_its_last_reader_leaves() {
 #[tokio::test]
 async fn a_waiting_producer_hears_of_the_last_readers_leaving() {
     let store = store(4096);
-    let streaming = StreamingBody::pass(&store, &key(), None);
+    let streaming = StreamingBody::pass(&store, &key(), None, &Arc::default());
     let reader = streaming.reader(None).unwrap();
     let producer = tokio::spawn({
         let streaming = Arc::clone(&streaming);

@@ -229,9 +229,9 @@ async fn a_reader_may_leave_while_a_piece_is_being_read() {
     let left = readers.split_off(49);
     drop(readers);
     streaming.finish(None, |_| ()).await.unwrap().unwrap();
-    assert_eq!(streaming.readers(), 1);
+    assert_eq!(streaming.audience().readers(), 1);
     drop(left);
-    assert_eq!(streaming.readers(), 0);
+    assert_eq!(streaming.audience().readers(), 0);
     assert!(rest(streaming.reader(None).unwrap()).await.unwrap() == content);
 }
 

@@ -62,7 +62,7 @@ impl Fixture {
 
     fn streaming(&self, declared: Option<u64>) -> Arc<StreamingBody> {
         let may_be = (false, true);
-        StreamingBody::keep_for(&self.store, &key(), declared, may_be).unwrap()
+        StreamingBody::keep_for(&self.store, &key(), declared, may_be, &Arc::default()).unwrap()
     }
 }
 
@@ -162,9 +162,15 @@ async fn what_a_reader_would_wait_for_is_left_out_and_filled_up_later_without_wr
             assert!(read(&body).await == kept);
             let written = fixture.settled();
 
-            let again =
-                StreamingBody::complete(&fixture.store, &key(), &body, runs.iter().cloned(), complete)
-                    .unwrap();
+            let again = StreamingBody::complete(
+                &fixture.store,
+                &key(),
+                &body,
+                runs.iter().cloned(),
+                complete,
+                &Arc::default(),
+            )
+            .unwrap();
             drop((streaming, body));
             let reader = tokio::spawn(rest(again.reader(None).unwrap()));
             for bytes in sent(&missing.clone().into()) {
@@ -236,9 +242,15 @@ async fn where_the_disk_fails_while_a_part_is_filled_up_everybody_gets_the_right
         let (body, runs) = part_of(&fixture, &content).await;
         assert!(runs.len() > 3, "{runs:?}");
         let (_, missing) = split(&content, &runs);
-        let again =
-            StreamingBody::complete(&fixture.store, &key(), &body, runs.into_iter(), BODY_BYTES as u64)
-                .unwrap();
+        let again = StreamingBody::complete(
+            &fixture.store,
+            &key(),
+            &body,
+            runs.into_iter(),
+            BODY_BYTES as u64,
+            &Arc::default(),
+        )
+        .unwrap();
         let readers: Vec<_> = (0..2).map(|_| tokio::spawn(rest(again.reader(None).unwrap()))).collect();
         let producer = async {
             for (number, bytes) in sent(&missing.into()).enumerate() {
@@ -280,9 +292,14 @@ async fn a_small_body_and_one_that_cannot_be_completed_are_kept_whole_or_not_at_
     for (length, may_have_gaps) in [(BODY_BYTES / 5, true), (BODY_BYTES, false)] {
         let fixture = fixture(Layout::Single);
         let content = content(length);
-        let streaming =
-            StreamingBody::keep_for(&fixture.store, &key(), Some(length as u64), (false, may_have_gaps))
-                .unwrap();
+        let streaming = StreamingBody::keep_for(
+            &fixture.store,
+            &key(),
+            Some(length as u64),
+            (false, may_have_gaps),
+            &Arc::default(),
+        )
+        .unwrap();
         let reader = tokio::spawn(rest(streaming.reader(None).unwrap()));
         fixture.crowd(true);
         for bytes in sent(&content) {
@@ -354,8 +371,15 @@ async fn what_disks_have_of_a_body_that_broke_is_kept_and_filled_up_later() {
             assert!(is_crowded || runs[0].end >= (BODY_BYTES / 2 - PIECE_BYTES) as u64, "{runs:?}");
             let (whole, missing) = split(&content, &runs);
             assert!(read(&body).await == whole);
-            let again =
-                StreamingBody::complete(&fixture.store, &key(), &body, runs.into_iter(), complete).unwrap();
+            let again = StreamingBody::complete(
+                &fixture.store,
+                &key(),
+                &body,
+                runs.into_iter(),
+                complete,
+                &Arc::default(),
+            )
+            .unwrap();
             again.push(missing.into()).await.unwrap();
             let whole = again.finish(None, |_| ()).await.unwrap().unwrap();
             assert!(read(&whole).await == content, "{layout:?}");
@@ -368,8 +392,14 @@ async fn of_what_cannot_be_completed_nothing_is_kept_when_it_breaks() {
     for (declared, may_have_gaps) in [(None, true), (Some(BODY_BYTES), false), (Some(BODY_BYTES / 5), true)] {
         let fixture = fixture(Layout::Single);
         let declared = declared.map(|bytes| bytes as u64);
-        let streaming =
-            StreamingBody::keep_for(&fixture.store, &key(), declared, (false, may_have_gaps)).unwrap();
+        let streaming = StreamingBody::keep_for(
+            &fixture.store,
+            &key(),
+            declared,
+            (false, may_have_gaps),
+            &Arc::default(),
+        )
+        .unwrap();
         streaming.push(content(3 * PIECE_BYTES)).await.unwrap();
         streaming.give_up(BodyError::Cut, |finished| panic!("{finished:?}"));
         assert!(streaming.is_broken());
@@ -417,20 +447,22 @@ async fn a_part_of_which_something_is_gone_is_not_gone_on_with() {
     let runs = || std::iter::once(0..BODY_BYTES as u64);
     let complete = BODY_BYTES as u64;
     assert!(
-        StreamingBody::complete(&other.store, &key(), &body, runs(), complete).is_none(),
+        StreamingBody::complete(&other.store, &key(), &body, runs(), complete, &Arc::default()).is_none(),
         "of another store"
     );
     let odd = std::iter::once(5..BODY_BYTES as u64);
     assert!(
-        StreamingBody::complete(&fixture.store, &key(), &body, odd, complete).is_none(),
+        StreamingBody::complete(&fixture.store, &key(), &body, odd, complete, &Arc::default()).is_none(),
         "no whole pieces"
     );
     let fewer = std::iter::once(0..PIECE_BYTES as u64);
     assert!(
-        StreamingBody::complete(&fixture.store, &key(), &body, fewer, complete).is_none(),
+        StreamingBody::complete(&fixture.store, &key(), &body, fewer, complete, &Arc::default()).is_none(),
         "not what it has"
     );
-    assert!(StreamingBody::complete(&fixture.store, &key(), &body, runs(), complete).is_some());
+    assert!(
+        StreamingBody::complete(&fixture.store, &key(), &body, runs(), complete, &Arc::default()).is_some()
+    );
 }
 proptest! {
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
@@ -487,7 +519,7 @@ proptest! {
                 Finished::Part { body, runs, complete } => {
                     let (kept, missing) = split(&content, &runs);
                     assert!(read(&body).await == kept);
-                    let again = StreamingBody::complete(&fixture.store, &key(), &body, runs.into_iter(), complete).unwrap();
+                    let again = StreamingBody::complete(&fixture.store, &key(), &body, runs.into_iter(), complete, &Arc::default()).unwrap();
                     again.push(missing.into()).await.unwrap();
                     let whole = again.finish(None, |_| ()).await.unwrap().unwrap();
                     assert!(read(&whole).await == content);
