@@ -19,7 +19,7 @@ use larder_store::Loss;
 
 use crate::asked::{Asked, Asker};
 use crate::collapse::Storing;
-use crate::invalidate::InvalidationKind;
+use crate::invalidation::InvalidationKind;
 use crate::key;
 use crate::proxy::Worker;
 use crate::receipt::{Account, Logged, Receipt};

@@ -20,7 +20,7 @@ mod failure;
 mod fetch;
 mod fill;
 mod forward;
-mod invalidate;
+mod invalidation;
 mod key;
 mod lookup;
 mod losses;
@@ -39,6 +39,6 @@ mod testing;
 mod uses;
 
 pub use exchange::vocabulary;
-pub use invalidate::{Heard, InvalidationKind, Reach};
+pub use invalidation::{Heard, InvalidationKind, Reach};
 pub use plan::{Plan, PlanError};
 pub use proxy::{Gauges, Prepared, Proxy, ProxyService, Worker};

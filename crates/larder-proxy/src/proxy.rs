@@ -21,7 +21,7 @@ use crate::background::Background;
 use crate::collapse::Flights;
 use crate::exchange::NotStored;
 use crate::failure::TurnedAway;
-use crate::invalidate::{Heard, Joined, Numbering, Reach, durable};
+use crate::invalidation::{Heard, Invalidations, Joined, Reach, durable};
 use crate::losses::{Losses, Lost};
 use crate::plan::Plan;
 use crate::receipt::Receipt;
@@ -41,7 +41,7 @@ const COMBINED: u8 = Format::Combined as u8;
 pub struct Proxy {
     pub(crate) clock: Clock,
     pub(crate) flights: Arc<Flights>,
-    pub(crate) numbering: Numbering,
+    pub(crate) invalidations: Invalidations,
     /// Every store that is in use, be it by requests of a config that is not in force any more.
     pub(crate) reach: Arc<Reach>,
     pub(crate) uses: Uses,
@@ -78,7 +78,7 @@ impl Proxy {
         Arc::new(Self {
             clock,
             flights: Flights::new(ProxySettings::WAITERS_PER_KEY),
-            numbering: Numbering::default(),
+            invalidations: Invalidations::default(),
             reach: Arc::default(),
             uses: Uses::default(),
             losses: Losses::default(),
@@ -169,7 +169,7 @@ impl Proxy {
             move |last, notes| {
                 proxy
                     .upgrade()
-                    .map(|proxy| durable::readmit(&proxy.numbering, last, notes, proxy.clock.now()))
+                    .map(|proxy| durable::readmit(&proxy.invalidations, last, notes, proxy.clock.now()))
             }
         };
         for Joined { store, is_believed } in self.reach.join(stores, heard) {
@@ -199,7 +199,7 @@ impl Proxy {
     pub fn try_absent_disks<'a>(self: &Arc<Self>, stores: impl Iterator<Item = &'a Arc<Store>>) {
         let proxy = Arc::clone(self);
         let admit: Arc<Admit> =
-            Arc::new(move |last, notes| durable::admit(&proxy.numbering, last, notes, proxy.clock.now()));
+            Arc::new(move |last, notes| durable::admit(&proxy.invalidations, last, notes, proxy.clock.now()));
         stores.filter_map(|store| store.disks()).for_each(|disks| disks.try_absent(&admit));
     }
 

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
-use larder_cache::{Offered, Reuse, StaleReason, StoredHead, ValidateReason, Validity};
+use larder_cache::{Offered, Reuse, StaleReason, StoredHead, ValidateReason, Verdict};
 use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
@@ -42,8 +42,9 @@ use crate::serve::standing_in;
 use crate::settings::RuleSettings;
 use crate::{fetch, key, route as rooms_route};
 pub use explanation::{
-    AskedRequest, Candidate, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart, OriginAnswer,
-    Part, PassedOver, Reason, Route, Server, StaleUse, Stored, StoredResponse, VaryField, Verdict, Window,
+    AskedRequest, Candidate, Course, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart,
+    OriginAnswer, Part, PassedOver, Reason, Route, Server, StaleUse, Stored, StoredResponse, VaryField,
+    Window,
 };
 use printed::{fields_of, printable, seconds, visible};
 pub use question::{ExplainError, Question};
@@ -174,12 +175,12 @@ impl Walk<'_> {
 
     fn of_file(&self, token: &'static str, sentence: &str) -> Outlook {
         let status = CacheStatus { detail: Some(token), ..CacheStatus::new(Outcome::Own) };
-        self.settled(Verdict::File, Reason::new(token, sentence, CONFIGURATION), status)
+        self.settled(Course::File, Reason::new(token, sentence, CONFIGURATION), status)
     }
 
     fn refused(&self, failure: Failure, sentence: String, section: &str) -> Outlook {
         let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
-        self.settled(Verdict::Refuse, Reason::new(failure.detail, sentence, section), status)
+        self.settled(Course::Refuse, Reason::new(failure.detail, sentence, section), status)
     }
 
     fn passed(&self, forward: Forward, detail: Option<&'static str>) -> Outlook {
@@ -204,7 +205,7 @@ impl Walk<'_> {
         };
         let reason = Reason::new(detail.unwrap_or(forward.token()), sentence, section);
         let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(forward)) };
-        self.settled(Verdict::Pass, reason, status)
+        self.settled(Course::Pass, reason, status)
     }
 
     fn key(&self) -> larder_store::CacheKey {
@@ -213,8 +214,8 @@ impl Walk<'_> {
 
     /// What a request would bring from a disk into memory is brought, so that it can be told of.
     async fn recall(&self, key: &larder_store::CacheKey) {
-        let validity = |_: &larder_store::StoredResponse| Validity::Good;
-        let lookup = Lookup { rule: self.settings, hot: None, key, request: self.head(), validity };
+        let verdict = |_: &larder_store::StoredResponse| Verdict::Good;
+        let lookup = Lookup { rule: self.settings, hot: None, key, request: self.head(), verdict };
         if matches!(lookup.look_up(self.now), LookupResult::Miss(miss) if miss.may_recall) {
             lookup.recall(self.now).await;
         }
@@ -277,7 +278,7 @@ impl Walk<'_> {
             ..CacheStatus::new(Outcome::Hit)
         };
         let reason = Reason::new(ground.token(), ground.sentence(), ground.section());
-        self.with_stored(self.settled(Verdict::Refresh, reason, status), stored, &[])
+        self.with_stored(self.settled(Course::Refresh, reason, status), stored, &[])
     }
 
     fn hit(&self, stored: &larder_store::StoredResponse, is_stale: bool) -> Outlook {
@@ -292,7 +293,7 @@ impl Walk<'_> {
         let section = if is_stale { "RFC 9111 5.2.1.2" } else { "RFC 9111 4" };
         let ttl = stored.freshness.ttl_seconds(self.now).max(0);
         let status = CacheStatus { ttl_seconds: Some(ttl), ..CacheStatus::new(Outcome::Hit) };
-        let mut outlook = self.settled(Verdict::Hit, Reason::new("hit", sentence, section), status);
+        let mut outlook = self.settled(Course::Hit, Reason::new("hit", sentence, section), status);
         if self.settings.refresh_ahead && !is_stale {
             let wait = stale::until_refresh_ahead(&stored.freshness, took, self.now);
             outlook.decision.refresh_ahead_seconds = Some(seconds(wait));
@@ -306,7 +307,7 @@ impl Walk<'_> {
         let (verdict, reason) = self.why_ask(&miss, under);
         let mut outlook = self.settled(verdict, reason, status);
         outlook.decision.alone = alone;
-        outlook.needs_origin = verdict == Verdict::Fetch;
+        outlook.needs_origin = verdict == Course::Fetch;
         outlook.marked = miss.marked;
         let is_counted = self.settings.min_uses > 1 && miss.selected.is_none() && miss.part.is_none();
         let uses = is_counted.then(|| self.worker.proxy.uses.of(key.hash()).saturating_add(1));
@@ -331,7 +332,7 @@ impl Walk<'_> {
                 outlook
             }
             (None, Some(selected)) => {
-                let head = self.worker.proxy.numbering.head_of(key, selected);
+                let head = self.worker.proxy.invalidations.head_of(key, selected);
                 self.with_stored(outlook, head.as_deref().unwrap_or(&selected.head), &others)
             }
             (None, None) => {
@@ -341,7 +342,7 @@ impl Walk<'_> {
         }
     }
 
-    fn why_ask(&self, miss: &Miss, under: &Under) -> (Verdict, Reason) {
+    fn why_ask(&self, miss: &Miss, under: &Under) -> (Course, Reason) {
         let policy = &self.settings.policy;
         let judged = |stored: &StoredHead| larder_cache::reuse(stored, self.head(), self.now, policy);
         let invalidated = || Reuse::Validate(ValidateReason::Invalidated);
@@ -350,16 +351,16 @@ impl Walk<'_> {
             of_selected.map(|of| if miss.invalidated { invalidated() } else { of })
         {
             let reason = Reason::new(reason.token(), reason.sentence(), reason.section());
-            return (Verdict::Validate, reason);
+            return (Course::Validate, reason);
         }
         if miss.part.is_some() {
             let sentence = "Of what is asked only a part is stored; the origin will be asked for the rest.";
-            return (Verdict::Complete, Reason::new(miss.forward.token(), sentence, "RFC 9111 3.4"));
+            return (Course::Complete, Reason::new(miss.forward.token(), sentence, "RFC 9111 3.4"));
         }
         if miss.marked {
             let sentence =
                 "The last answer for this key could not be shared: the request will go alone, and unchanged.";
-            return (Verdict::Fetch, Reason::new("hit-for-miss", sentence, "RFC 9211 2.2"));
+            return (Course::Fetch, Reason::new("hit-for-miss", sentence, "RFC 9211 2.2"));
         }
         let lacks_its_coding = |miss: &Miss| {
             miss.others.iter().any(|other| other.head.vary.lacks_its_coding(&self.head().fields))
@@ -367,7 +368,7 @@ impl Walk<'_> {
         if let Some(Reuse::Unusable(reason)) = under.selected().map(|stored| judged(&stored.head)) {
             let named = cookies::deciding(self.head(), policy);
             let sentence = cookies::because(reason.sentence(), named);
-            return (Verdict::Fetch, Reason::new(reason.token(), sentence, reason.section()));
+            return (Course::Fetch, Reason::new(reason.token(), sentence, reason.section()));
         }
         let (sentence, section) = match miss.forward {
             Forward::UriMiss => ("Nothing is stored under this URL.", "RFC 9111 4"),
@@ -385,25 +386,25 @@ impl Walk<'_> {
                 "RFC 9111 2",
             ),
         };
-        (Verdict::Fetch, Reason::new(miss.forward.token(), sentence, section))
+        (Course::Fetch, Reason::new(miss.forward.token(), sentence, section))
     }
 
     /// Adds what may be done with a stored response when it is stale, and with what it is validated.
     fn with_stored(&self, mut outlook: Outlook, stored: &StoredHead, others: &[&StoredHead]) -> Outlook {
         let decision = &mut outlook.decision;
-        if matches!(decision.verdict, Verdict::Validate | Verdict::Refresh) {
+        if matches!(decision.verdict, Course::Validate | Course::Refresh) {
             decision.conditions = conditions(Offered { selected: Some(stored), others });
         }
         // Of what is used as it is, it is told what will hold.
         let wait = match decision.verdict {
-            Verdict::Hit => stored.freshness.remaining(self.now),
+            Course::Hit => stored.freshness.remaining(self.now),
             _ => Duration::ZERO,
         };
         decision.stale_use = stale::stale_use(stored, self.now.later(wait), &self.settings.policy);
         outlook
     }
 
-    fn settled(&self, verdict: Verdict, reason: Reason, status: CacheStatus) -> Outlook {
+    fn settled(&self, verdict: Course, reason: Reason, status: CacheStatus) -> Outlook {
         let decision = Decision {
             verdict,
             reason,

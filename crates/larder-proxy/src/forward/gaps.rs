@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use larder_cache::Validity;
+use larder_cache::Verdict;
 use larder_http::message::RequestHead;
 use larder_observe::CacheId;
 use larder_store::{CacheKey, StoredResponse};
@@ -83,14 +83,14 @@ impl Behind {
             request: &request,
             expected: Some(part.head.vary.names().clone()),
             wants_content: true,
-            number: proxy.numbering.current(),
-            arrived: proxy.numbering.current(),
+            number: proxy.invalidations.current(),
+            arrived: proxy.invalidations.current(),
             begun: now,
         };
         let of_parts = key.of_parts();
         let is_there = || {
             let is_good =
-                proxy.numbering.validity(&of_parts, &part) == Validity::Good && part.body.is_there();
+                proxy.invalidations.verdict(&of_parts, &part) == Verdict::Good && part.body.is_there();
             let mut stores = task.settings.stores();
             is_good
                 && stores.any(|(store, _)| {

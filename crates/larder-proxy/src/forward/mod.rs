@@ -34,7 +34,7 @@ use crate::background::ORPHAN_TIMES;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
-use crate::invalidate::Writing;
+use crate::invalidation::Writing;
 use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::RuleSettings;
 use complete::is_same_whole;
@@ -349,7 +349,7 @@ fn stand_in(
     let (cause, stored) = (StaleCause::of_status(status)?, stored?);
     let proxy = &task.worker.proxy;
     // What was removed meanwhile is still for those who came before that.
-    let head = proxy.numbering.head_of(key, stored).unwrap_or(Cow::Borrowed(&*stored.head));
+    let head = proxy.invalidations.head_of(key, stored).unwrap_or(Cow::Borrowed(&*stored.head));
     let now = proxy.clock.now();
     let allowed = larder_cache::may_serve_stale(&head, now, cause, &task.settings.policy);
     allowed.is_ok().then(|| Arc::clone(stored))

@@ -13,7 +13,7 @@ use http::{HeaderMap, Method};
 use larder_cache::part::{Gap, answer_part};
 use larder_cache::stale::FAILURE_MEMORY;
 use larder_cache::{
-    CachePolicy, Reuse, Selecting, StaleCause, StaleReason, StoredHead, ValidateReason, Validity, VaryNames,
+    CachePolicy, Reuse, Selecting, StaleCause, StaleReason, StoredHead, ValidateReason, VaryNames, Verdict,
 };
 use larder_http::fields::cache_status::Forward;
 use larder_http::fields::range::RangeField;
@@ -199,10 +199,10 @@ pub(crate) struct Lookup<'a, V> {
     pub(crate) key: &'a CacheKey,
     pub(crate) request: &'a RequestHead,
     /// What invalidations have left of a response that is still in the index.
-    pub(crate) validity: V,
+    pub(crate) verdict: V,
 }
 
-impl<V: Fn(&StoredResponse) -> Validity> Lookup<'_, V> {
+impl<V: Fn(&StoredResponse) -> Verdict> Lookup<'_, V> {
     /// Looks: in the rule's own store, and where it may place responses elsewhere, there too.
     #[inline]
     pub(crate) fn look_up(&self, now: Now) -> LookupResult {
@@ -227,12 +227,12 @@ impl<V: Fn(&StoredResponse) -> Validity> Lookup<'_, V> {
     fn look_up_beside_files(&self, store: &Store, filed: FileLookup, now: Now) -> LookupResult {
         let (stored, would_wait) = match filed {
             FileLookup::ByHand(stored) => return self.judge(Held::Shared(stored), now),
-            FileLookup::Found(stored) => match (self.validity)(&stored) {
-                Validity::Gone => {
+            FileLookup::Found(stored) => match (self.verdict)(&stored) {
+                Verdict::Gone => {
                     store.forget(self.key, &stored);
                     (None, false)
                 }
-                Validity::Good | Validity::Invalid { .. } => (Some(stored), false),
+                Verdict::Good | Verdict::Invalid { .. } => (Some(stored), false),
             },
             FileLookup::Absent => (None, false),
             FileLookup::WouldWait => (None, true),
@@ -260,9 +260,9 @@ impl<V: Fn(&StoredResponse) -> Validity> Lookup<'_, V> {
         let is_fresh = |response: &StoredResponse| response.head.freshness.is_fresh(now);
         for _ in 0..GONE_MAX {
             let miss = match store.lookup_best(self.hot, self.key, now.monotonic, fit, is_fresh) {
-                Selection::Selected(stored) => match (self.validity)(&stored) {
-                    Validity::Good if stored.body.is_there() => return self.judge(stored, now),
-                    Validity::Invalid { .. } if stored.body.is_there() => {
+                Selection::Selected(stored) => match (self.verdict)(&stored) {
+                    Verdict::Good if stored.body.is_there() => return self.judge(stored, now),
+                    Verdict::Invalid { .. } if stored.body.is_there() => {
                         return self.judge_invalid(stored, now);
                     }
                     _ => {
@@ -284,7 +284,7 @@ impl<V: Fn(&StoredResponse) -> Validity> Lookup<'_, V> {
                 Selection::Absent => Miss::new(Forward::UriMiss),
                 Selection::OtherVariant => Miss::new(Forward::Miss),
                 Selection::VaryMiss(mut others) => {
-                    others.retain(|other| (self.validity)(other) != Validity::Gone);
+                    others.retain(|other| (self.verdict)(other) != Verdict::Gone);
                     Miss { others, ..Miss::new(Forward::VaryMiss) }
                 }
             };
@@ -322,7 +322,7 @@ impl<V: Fn(&StoredResponse) -> Validity> Lookup<'_, V> {
 
     async fn recall_from(&self, store: &Store, now: Now) -> Recalled {
         let selects = |response: &StoredResponse| {
-            response.head.vary.selects(&self.request.fields) && (self.validity)(response) != Validity::Gone
+            response.head.vary.selects(&self.request.fields) && (self.verdict)(response) != Verdict::Gone
         };
         let whole = store.recall(self.key, false, now, selects).await;
         if whole != Recalled::Nothing || self.request.method != Method::GET {
@@ -332,9 +332,9 @@ impl<V: Fn(&StoredResponse) -> Validity> Lookup<'_, V> {
     }
 
     fn judge_by_validity(&self, stored: Held, now: Now) -> LookupResult {
-        match (self.validity)(&stored) {
-            Validity::Good => self.judge(stored, now),
-            Validity::Invalid { .. } | Validity::Gone => self.judge_invalid(stored, now),
+        match (self.verdict)(&stored) {
+            Verdict::Good => self.judge(stored, now),
+            Verdict::Invalid { .. } | Verdict::Gone => self.judge_invalid(stored, now),
         }
     }
 
@@ -379,7 +379,7 @@ impl<V: Fn(&StoredResponse) -> Validity> Lookup<'_, V> {
             return LookupResult::Miss(miss);
         }
         let is_ours = |part: &StoredResponse| {
-            part.head.vary.selects(&self.request.fields) && (self.validity)(part) != Validity::Gone
+            part.head.vary.selects(&self.request.fields) && (self.verdict)(part) != Verdict::Gone
         };
         let answers = |stored: &StoredResponse| {
             let answer = |part| answer_part(self.request, &stored.head, part, stored.body.length(), now.wall);
@@ -394,7 +394,7 @@ impl<V: Fn(&StoredResponse) -> Validity> Lookup<'_, V> {
         };
         // Of one that was invalidated nobody knows what the rest belongs to.
         let is_fresh = |stored: &Arc<StoredResponse>| {
-            if (self.validity)(stored) != Validity::Good {
+            if (self.verdict)(stored) != Verdict::Good {
                 return false;
             }
             let reuse = larder_cache::reuse(&stored.head, self.request, now, &self.rule.policy);

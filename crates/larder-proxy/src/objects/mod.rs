@@ -22,7 +22,7 @@ use larder_http::time::Now;
 use larder_store::listing::{Cursor, Entry};
 use larder_store::{CacheKey, Store};
 
-use crate::invalidate::{self, How, InvalidationKind, UnderWay};
+use crate::invalidation::{self, How, InvalidationKind, UnderWay};
 use crate::key;
 use crate::proxy::{Proxy, Worker};
 pub use told::{Object, Objects, Purged, StoredObject, Varying};
@@ -225,8 +225,8 @@ impl Worker {
         let filed = files::StoredFile::of(&stores, authority, &forms);
         let files = filed.count().await;
         let kind = InvalidationKind::Purge;
-        let (numbering, how) = (&self.proxy.numbering, (kind, How::Remove, self.proxy.clock.now()));
-        let done = invalidate::invalidate(numbering, &stores, (authority, &forms), how, &under_way);
+        let (invalidations, how) = (&self.proxy.invalidations, (kind, How::Remove, self.proxy.clock.now()));
+        let done = invalidation::invalidate(invalidations, &stores, (authority, &forms), how, &under_way);
         let gone = done.removed + files;
         // On the admin's thread, which counts in cells of its own.
         self.proxy.metrics.process().invalidated(&kind);

@@ -111,7 +111,7 @@ impl Fixture {
         let store = &self.stores[store].1;
         let room = || store.reserve(4096).unwrap();
         let body = StoredBody::new(vec![Bytes::from_static(body.as_bytes())], room());
-        let number = self.worker.proxy.numbering.current();
+        let number = self.worker.proxy.invalidations.current();
         let response = StoredResponse::new(stored, Arc::new(body), number, room());
         assert!(store.insert(&key, Arc::new(response), |_| false, || true));
     }

@@ -113,7 +113,7 @@ impl<'a> CachedRequest<'a> {
             Some(looked) => (looked.key, looked.arrived, Some(looked.missing)),
             None => {
                 let key = key::key(&exchange.asked.head, &settings.key, &context.content);
-                (key, context.worker.proxy.numbering.current(), None)
+                (key, context.worker.proxy.invalidations.current(), None)
             }
         };
         let counters = Counters::new(larder_cache::is_personal(&exchange.asked.head, &settings.policy));
@@ -228,7 +228,7 @@ impl<'a> CachedRequest<'a> {
             request: &Arc::new(head),
             expected: miss.expected(),
             wants_content: exchange.asked.head.method != Method::HEAD,
-            number: proxy.numbering.current(),
+            number: proxy.invalidations.current(),
             arrived: self.arrived,
             begun: now,
         };
@@ -241,7 +241,7 @@ impl<'a> CachedRequest<'a> {
         }
         let usable = |shared: &SharedResponse| {
             let is_new = shared.number >= self.arrived;
-            (is_new || proxy.numbering.is_good(&self.key, &shared.head, shared.number))
+            (is_new || proxy.invalidations.is_good(&self.key, &shared.head, shared.number))
                 && is_usable(exchange, &shared.head, now)
         };
         let unchanged =

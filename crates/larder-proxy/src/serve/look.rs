@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use larder_cache::stale::REFRESH_PAUSE;
-use larder_cache::{StaleReason, Validity};
+use larder_cache::{StaleReason, Verdict};
 use larder_http::time::Now;
 use larder_store::{CacheKey, Held, HotCache, StoredResponse};
 
@@ -106,7 +106,7 @@ fn first_miss(
     miss: Miss,
     now: Now,
 ) -> Result<Used, Box<FirstLook>> {
-    let arrived = context.worker.proxy.numbering.current();
+    let arrived = context.worker.proxy.invalidations.current();
     let counters =
         Counters::new(larder_cache::is_personal(&exchange.asked.head, &exchange.settings().policy));
     let missed = Look { context, exchange, key: &key, arrived: None, now }.missed(miss, counters);
@@ -134,14 +134,15 @@ impl Look<'_> {
     /// With `hot` it may find the worker's own handles. Without, it is a look under a lock that others wait for, or one
     /// that is no use.
     #[inline(always)]
-    fn lookup<'b>(&'b self, hot: Option<&'b HotCache>) -> Lookup<'b, impl Fn(&StoredResponse) -> Validity> {
-        let (numbering, key, arrived) = (&self.context.worker.proxy.numbering, self.key, self.arrived);
+    fn lookup<'b>(&'b self, hot: Option<&'b HotCache>) -> Lookup<'b, impl Fn(&StoredResponse) -> Verdict> {
+        let (invalidations, key, arrived) =
+            (&self.context.worker.proxy.invalidations, self.key, self.arrived);
         let is_newer = move |stored: &StoredResponse| arrived.is_some_and(|arrived| stored.number >= arrived);
-        let validity = move |stored: &StoredResponse| match numbering.validity(key, stored) {
-            Validity::Invalid { .. } if is_newer(stored) => Validity::Good,
-            validity => validity,
+        let verdict = move |stored: &StoredResponse| match invalidations.verdict(key, stored) {
+            Verdict::Invalid { .. } if is_newer(stored) => Verdict::Good,
+            verdict => verdict,
         };
-        Lookup { rule: self.exchange.settings(), hot, key, request: &self.exchange.asked.head, validity }
+        Lookup { rule: self.exchange.settings(), hot, key, request: &self.exchange.asked.head, verdict }
     }
 
     /// The answer from what was found, with a refresh behind it where one is due.

@@ -85,7 +85,7 @@ pub(super) fn take(
         }
         FlightOutcome::StandIn { stored, status: error } => {
             // What was removed meanwhile is for those who came before that.
-            let head = match worker.proxy.numbering.head_of(wish.key, &stored) {
+            let head = match worker.proxy.invalidations.head_of(wish.key, &stored) {
                 Some(head) => head,
                 None if collapsed => return Err(Landing::Unfit),
                 None => Cow::Borrowed(&*stored.head),
@@ -155,7 +155,7 @@ fn is_for(
     (head, number): (&StoredHead, u64),
     now: Now,
 ) -> bool {
-    let is_new = || number >= wish.arrived || worker.proxy.numbering.is_good(wish.key, head, number);
+    let is_new = || number >= wish.arrived || worker.proxy.invalidations.is_good(wish.key, head, number);
     head.vary.selects(&exchange.asked.head.fields) && is_new() && is_usable(exchange, head, now)
 }
 

@@ -17,10 +17,10 @@ use super::{Inside, post, reply};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch::ClientHop;
-use crate::invalidate::{How, InvalidationKind, UnderWay, Writing, durable};
+use crate::invalidation::{How, InvalidationKind, UnderWay, Writing, durable};
 use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::Invalidate;
-use crate::{fetch, forward, invalidate, key};
+use crate::{fetch, forward, invalidation, key};
 
 /// A request that only its own client can use: to the origin and back, and gone when the client leaves.
 pub(super) async fn pass(
@@ -99,7 +99,7 @@ fn invalidation(
             let named = GroupTags::invalidated_by(head.scheme, &head.authority, fields);
             let own = GroupTags::of(head.scheme, &head.authority, fields);
             let since = kept.as_ref().map_or(0, |kept| kept.guard().number());
-            let (number, was_good) = proxy.numbering.invalidate_groups((&named, how), &own, since);
+            let (number, was_good) = proxy.invalidations.invalidate_groups((&named, how), &own, since);
             if !named.is_empty() {
                 durable::note_groups(&stores, (&head, fields), (number, how, now));
             }
@@ -117,7 +117,8 @@ fn invalidation(
         };
         let under = (head.authority.as_str(), &forms[..]);
         let kind = InvalidationKind::UnsafeMethod;
-        let done = invalidate::invalidate(&proxy.numbering, &stores, under, (kind, how, now), &under_way);
+        let done =
+            invalidation::invalidate(&proxy.invalidations, &stores, under, (kind, how, now), &under_way);
         worker.metrics.invalidated(&kind);
         (kept.map(|kept| kept.after_invalidating(done.number)), Writing::of(&stores))
     }

@@ -54,8 +54,8 @@ impl ForGet {
             request: &Arc::new(exchange.asked.head.clone()),
             expected: None,
             wants_content: true,
-            number: worker.proxy.numbering.current(),
-            arrived: worker.proxy.numbering.current(),
+            number: worker.proxy.invalidations.current(),
+            arrived: worker.proxy.invalidations.current(),
             begun: exchange.started,
         });
         Some(Self { settings: Arc::clone(settings), guard })

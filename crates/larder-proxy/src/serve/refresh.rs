@@ -59,8 +59,8 @@ pub(super) fn refresh(
         request: &Arc::new(asked.head.clone()),
         expected: Some(stored.head.vary.names().clone()),
         wants_content: true,
-        number: proxy.numbering.current(),
-        arrived: proxy.numbering.current(),
+        number: proxy.invalidations.current(),
+        arrived: proxy.invalidations.current(),
         begun: now,
     };
     if let Role::Lead(guard) = proxy.flights.board(flight_request, |_| true, unchanged) {
@@ -101,7 +101,7 @@ pub(crate) fn standing_in<'a>(
     now: Now,
 ) -> Option<Standing<'a>> {
     let policy = &rule.policy;
-    let head = worker.proxy.numbering.head_of(key, miss.selected.as_ref()?)?;
+    let head = worker.proxy.invalidations.head_of(key, miss.selected.as_ref()?)?;
     let (stored, ground) = miss.standing_in(&head, (now, policy), || worker_plan.is_down(origin))?;
     let asks_itself = !larder_cache::may_refresh_with(request, &stored.head, policy)
         && worker_plan.has_prospect(origin)
