@@ -40,8 +40,8 @@ mod tests {
 
     #[test]
     fn a_metric_is_added_up_over_its_labels() {
-        let metrics = "# TYPE larder_disk_index_bytes gauge\nlarder_disk_index_bytes{cache=\"a\",disk=\"}\"} 5\n\
-                       larder_disk_index_bytes{cache=\"b\"} 7\nlarder_disk_index_bytes_max 100\n";
+        let metrics = "# TYPE larder_disk_index_bytes gauge\nlarder_disk_index_bytes{store=\"a\",disk=\"}\"} 5\n\
+                       larder_disk_index_bytes{store=\"b\"} 7\nlarder_disk_index_bytes_max 100\n";
         assert_eq!(sum_of(metrics, "larder_disk_index_bytes"), Some(12));
         assert_eq!(sum_of("larder_disk_index_bytes 3\n", "larder_disk_index_bytes"), Some(3));
         assert_eq!(sum_of(metrics, "larder_disk"), None);

@@ -68,25 +68,25 @@ macro_rules! families {
 }
 
 families! {
-    REQUESTS = "larder_requests_total" Counter "requests" ["route", "method", "code_class"]
+    REQUESTS = "larder_requests_total" Counter "requests" ["site", "method", "code_class"]
         "Requests answered, by site, method and class of status code."
-        "The rate of traffic and of errors. `route` is the site's name, or its first host; unknown methods are `other`.";
+        "The rate of traffic and of errors. `site` is the name of the site, or its first host; unknown methods are `other`.";
     REQUESTS_TURNED_AWAY = "larder_requests_turned_away_total" Counter "requests" ["reason"]
         "Requests that belong to no site, by reason."
         "`unknown-host` (421), `climbing-path` (400) and `loop` (508): the words of `Cache-Status` and of the log.";
     REQUEST_SECONDS = "larder_request_duration_seconds" Histogram "seconds" ["served"]
         "Time from a request's head to the end of its response."
         "What clients wait for, apart for `hit`, `forwarded` and `local` (static files and errors).";
-    RESPONSE_BYTES = "larder_response_body_bytes_total" Counter "bytes" ["route"]
+    RESPONSE_BYTES = "larder_response_body_bytes_total" Counter "bytes" ["site"]
         "Response body bytes handed to the kernel."
         "Traffic towards clients; beside the origin's own figures it shows what caching saves.";
-    RESPONSES_ABORTED = "larder_responses_aborted_total" Counter "responses" ["route"]
+    RESPONSES_ABORTED = "larder_responses_aborted_total" Counter "responses" ["site"]
         "Responses that did not reach their end."
         "Clients that left or stalled, and bodies that broke at the origin.";
-    LOOKUPS = "larder_cache_lookups_total" Counter "lookups" ["cache", "status"]
+    LOOKUPS = "larder_cache_lookups_total" Counter "lookups" ["store", "status"]
         "Cache look-ups by outcome."
         "The hit ratio. `status` is `hit` or the reason why the request was forwarded, as in Cache-Status (RFC 9211).";
-    COLLAPSED = "larder_collapsed_requests_total" Counter "requests" ["cache"]
+    COLLAPSED = "larder_collapsed_requests_total" Counter "requests" ["store"]
         "Requests that joined another request's fetch instead of asking the origin."
         "How much load collapsing takes off the origin.";
     LOCK_WAIT_SECONDS = "larder_lock_wait_seconds" Histogram "seconds" []
@@ -104,10 +104,10 @@ families! {
     COOKIES_WITHHELD = "larder_cookies_withheld_total" Counter "responses" []
         "Answers of origins with cookies that may be one person's: what is stored is without them."
         "Each is a cookie that a client would have shared with all others. `detail=cookies-withheld` in the log tells the URLs.";
-    STORED = "larder_stored_total" Counter "responses" ["cache"]
+    STORED = "larder_stored_total" Counter "responses" ["store"]
         "Responses stored."
         "The rate of fills.";
-    FILES_BY_HAND = "larder_files_by_hand_total" Counter "requests" ["cache"]
+    FILES_BY_HAND = "larder_files_by_hand_total" Counter "requests" ["store"]
         "Requests answered by a plain file that somebody put there or changed."
         "`detail=by-hand` in Cache-Status: which answers are not the origin's own.";
     NOT_STORED = "larder_not_stored_total" Counter "responses" ["reason"]
@@ -116,22 +116,22 @@ families! {
     LET_GO = "larder_slow_readers_total" Counter "responses" ["outcome"]
         "Responses whose client read a large body so slowly that its store let go of it."
         "`resumed` ones went on from a new fetch of the rest; `cut` ones could not: no strong `ETag`, or an origin that answers no ranges.";
-    CACHE_BYTES = "larder_cache_bytes" Gauge "bytes" ["cache", "tier"]
+    CACHE_BYTES = "larder_cache_bytes" Gauge "bytes" ["store", "tier"]
         "Bytes held by a store."
         "Fill level; it includes bytes that an evicted response still holds for its last reader.";
-    CACHE_OBJECTS = "larder_cache_objects" Gauge "responses" ["cache", "tier"]
+    CACHE_OBJECTS = "larder_cache_objects" Gauge "responses" ["store", "tier"]
         "Responses held by a store."
         "Fill level in responses; beside the bytes it gives their mean size.";
-    CACHE_MAX_BYTES = "larder_cache_max_bytes" Gauge "bytes" ["cache", "tier"]
+    CACHE_MAX_BYTES = "larder_cache_max_bytes" Gauge "bytes" ["store", "tier"]
         "The most bytes that a store may hold."
         "The denominator of the fill level.";
-    CACHE_HIGH_WATER_BYTES = "larder_cache_high_water_bytes" Gauge "bytes" ["cache", "tier"]
+    CACHE_HIGH_WATER_BYTES = "larder_cache_high_water_bytes" Gauge "bytes" ["store", "tier"]
         "The most bytes that a store has ever held."
         "Never more than the store may hold, at any moment; noted at every change and not by sampling.";
-    EVICTIONS = "larder_cache_evictions_total" Counter "responses" ["cache", "reason"]
+    EVICTIONS = "larder_cache_evictions_total" Counter "responses" ["store", "reason"]
         "Responses that a store gave up, by reason."
         "A cache that is too small evicts for room what is asked for again.";
-    PROMOTIONS = "larder_cache_promotions_total" Counter "responses" ["cache"]
+    PROMOTIONS = "larder_cache_promotions_total" Counter "responses" ["store"]
         "Large bodies that came from disks into memory because they were read again."
         "Stands still where what is in use is larger than memory; then a larger one helps.";
     INVALIDATIONS = "larder_invalidations_total" Counter "invalidations" ["kind"]
@@ -140,7 +140,7 @@ families! {
     INVALIDATED = "larder_requests_invalidated_total" Counter "requests" []
         "Requests that asked the origin because an unsafe request had invalidated what is stored for them."
         "What the writes cost: with `invalidate = \"validate\"` a 304 each where the page did not change.";
-    ORIGIN_SECONDS = "larder_origin_request_duration_seconds" Histogram "seconds" ["upstream"]
+    ORIGIN_SECONDS = "larder_origin_request_duration_seconds" Histogram "seconds" ["origin"]
         "Time from asking an origin to its final response head."
         "The origin's speed as larder sees it; its count is the number of answered fetches.";
     LOG_LINES = "larder_log_lines_total" Counter "lines" []

@@ -118,11 +118,11 @@ mod tests {
     fn a_family_counted_elsewhere_is_described_once_with_all_values_of_its_labels() {
         let mut elsewhere = CountedElsewhere::default();
         for reason in ["dns", "tls", "dns"] {
-            elsewhere.sample("larder_x_total", "Failures.", &[("upstream", ""), ("reason", reason)]);
+            elsewhere.sample("larder_x_total", "Failures.", &[("origin", ""), ("reason", reason)]);
         }
         elsewhere.sample("larder_y", "Open.", &[]);
         let page = metrics_markdown(&elsewhere);
-        let expected = "## `larder_x_total`\n\nFailures.\n\n- Kind: counter\n- Labels: `upstream`, `reason` (`dns`, \
+        let expected = "## `larder_x_total`\n\nFailures.\n\n- Kind: counter\n- Labels: `origin`, `reason` (`dns`, \
                         `tls`)\n\n## `larder_y`\n\nOpen.\n\n- Kind: gauge\n- Labels: none\n";
         assert!(page.ends_with(expected), "{page}");
         assert!(family::ALL.iter().all(|family| page.contains(&format!("## `{}`\n", family.name))));

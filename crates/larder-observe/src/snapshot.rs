@@ -227,7 +227,7 @@ impl Snapshot {
 
 impl RouteSnapshot {
     fn expose(&self, out: &mut Exposition) {
-        let route = ("route", &*self.name);
+        let route = ("site", &*self.name);
         for (method, class, count) in &self.requests {
             out.family(&family::REQUESTS).value(&[route, ("method", method), ("code_class", class)], *count);
         }
@@ -238,7 +238,7 @@ impl RouteSnapshot {
 
 impl CacheSnapshot {
     fn expose(&self, out: &mut Exposition) {
-        let cache = ("cache", &*self.name);
+        let cache = ("store", &*self.name);
         for Count { token, count } in &self.lookups {
             out.family(&family::LOOKUPS).value(&[cache, ("status", token)], *count);
         }
@@ -250,7 +250,7 @@ impl CacheSnapshot {
 
 impl OriginSnapshot {
     fn expose(&self, out: &mut Exposition) {
-        let upstream = ("upstream", &*self.name);
+        let upstream = ("origin", &*self.name);
         out.family(&family::ORIGIN_SECONDS).histogram(&[upstream], &self.duration);
     }
 }
@@ -319,7 +319,7 @@ mod tests {
         };
         let before = text(&metrics);
         assert!(
-            before.contains("larder_cache_lookups_total{cache=\"default\",status=\"hit\"} 0\n"),
+            before.contains("larder_cache_lookups_total{store=\"default\",status=\"hit\"} 0\n"),
             "{before}"
         );
         assert!(before.contains("larder_build_info{version=\"1.2.3\"} 1\n"), "{before}");
@@ -329,7 +329,7 @@ mod tests {
         metrics.worker(0).request(RouteId::default(), &Method::POST, StatusCode::NOT_FOUND);
         let after = text(&metrics);
         assert!(
-            after.contains("larder_requests_total{route=\"other\",method=\"POST\",code_class=\"4xx\"} 1\n")
+            after.contains("larder_requests_total{site=\"other\",method=\"POST\",code_class=\"4xx\"} 1\n")
         );
     }
 

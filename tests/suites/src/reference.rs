@@ -43,14 +43,14 @@ fn counted_elsewhere() -> CountedElsewhere {
     larder_listen::Metrics::default()
         .for_each(&mut |name, help, labels, _| elsewhere.sample(name, help, labels));
     larder_origin::Metrics::default().for_each(&mut |name, help, labels, _| {
-        let labels: Vec<_> = std::iter::once(("upstream", "")).chain(labels.iter().copied()).collect();
+        let labels: Vec<_> = std::iter::once(("origin", "")).chain(labels.iter().copied()).collect();
         elsewhere.sample(name, help, &labels);
     });
     larder_store::disks::metrics::for_each(
         &larder_store::disk::DiskUsage::default(),
         &mut |name, help, labels, _| {
             let labels: Vec<_> =
-                [("cache", ""), ("disk", "")].into_iter().chain(labels.iter().copied()).collect();
+                [("store", ""), ("disk", "")].into_iter().chain(labels.iter().copied()).collect();
             elsewhere.sample(name, help, &labels);
         },
     );
@@ -58,7 +58,7 @@ fn counted_elsewhere() -> CountedElsewhere {
         &larder_store::files::FilesUsage::default(),
         &mut |name, help, labels, _| {
             let labels: Vec<_> =
-                [("cache", ""), ("directory", "")].into_iter().chain(labels.iter().copied()).collect();
+                [("store", ""), ("directory", "")].into_iter().chain(labels.iter().copied()).collect();
             elsewhere.sample(name, help, &labels);
         },
     );

@@ -126,31 +126,31 @@ impl Larder for Insight {
         for (family, figure) in tiers {
             let mut samples = out.family(family);
             for (name, usage) in &usages {
-                samples.value(&[("cache", name.as_str()), ("tier", "memory")], figure(usage));
+                samples.value(&[("store", name.as_str()), ("tier", "memory")], figure(usage));
             }
         }
         let mut evictions = out.family(&family::EVICTIONS);
         for (name, usage) in &usages {
-            evictions.value(&[("cache", name.as_str()), ("reason", "room")], usage.evicted_for_room);
-            evictions.value(&[("cache", name.as_str()), ("reason", "variants")], usage.evicted_variants);
-            evictions.value(&[("cache", name.as_str()), ("reason", "idle")], usage.evicted_idle);
+            evictions.value(&[("store", name.as_str()), ("reason", "room")], usage.evicted_for_room);
+            evictions.value(&[("store", name.as_str()), ("reason", "variants")], usage.evicted_variants);
+            evictions.value(&[("store", name.as_str()), ("reason", "idle")], usage.evicted_idle);
         }
         let mut promotions = out.family(&family::PROMOTIONS);
         for (name, usage) in &usages {
-            promotions.value(&[("cache", name.as_str())], usage.promoted);
+            promotions.value(&[("store", name.as_str())], usage.promoted);
         }
         let help = "1 while a store goes on without a disk, or without its directory of files, else 0.";
         let mut degraded = out.foreign("larder_store_degraded", Kind::Gauge, help);
         for (name, store) in &view.stores {
-            degraded.value(&[("cache", name.as_str())], u64::from(store.is_degraded()));
+            degraded.value(&[("store", name.as_str())], u64::from(store.is_degraded()));
         }
         for (name, store) in &view.stores {
             for (path, usage) in store.disks_usage().unwrap_or_default().0 {
-                let labels = [("cache", name.as_str()), ("disk", &*path.to_string_lossy())];
+                let labels = [("store", name.as_str()), ("disk", &*path.to_string_lossy())];
                 foreign(out, &labels, |visit| larder_store::disks::metrics::for_each(&usage, visit));
             }
             if let Some(files) = store.files() {
-                let labels = [("cache", name.as_str()), ("directory", &*files.directory().to_string_lossy())];
+                let labels = [("store", name.as_str()), ("directory", &*files.directory().to_string_lossy())];
                 foreign(out, &labels, |visit| larder_store::files::metrics::for_each(&files.usage(), visit));
             }
         }
@@ -165,7 +165,7 @@ impl Larder for Insight {
             turned_away.value(&[("reason", reason)], count);
         });
         for (name, shared) in &view.origins {
-            foreign(out, &[("upstream", name)], |visit| shared.metrics.for_each(visit));
+            foreign(out, &[("origin", name)], |visit| shared.metrics.for_each(visit));
         }
         if let Some(log) = &view.log {
             log.expose(out);

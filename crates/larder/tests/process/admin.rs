@@ -75,18 +75,18 @@ async fn metrics_are_valid_and_no_series_stands_twice() {
         }
     }
     for expected in [
-        "larder_cache_bytes{cache=\"default\",tier=\"memory\"}",
-        "larder_cache_bytes{cache=\"small\",tier=\"memory\"}",
-        "larder_origin_connections{upstream=\"one\"}",
-        "larder_origin_connections{upstream=\"two\"}",
+        "larder_cache_bytes{store=\"default\",tier=\"memory\"}",
+        "larder_cache_bytes{store=\"small\",tier=\"memory\"}",
+        "larder_origin_connections{origin=\"one\"}",
+        "larder_origin_connections{origin=\"two\"}",
         "larder_tasks{worker=\"1\"}",
         "larder_flights",
         "larder_requests_refused_total{reason=\"host\"}",
-        "larder_cache_lookups_total{cache=\"default\",status=\"hit\"}",
+        "larder_cache_lookups_total{store=\"default\",status=\"hit\"}",
     ] {
         assert!(series.contains(expected), "no {expected} in {}", metrics.0);
     }
-    assert_eq!(metrics.value("larder_cache_lookups_total{cache=\"default\",status=\"hit\"}"), Some(1.0));
+    assert_eq!(metrics.value("larder_cache_lookups_total{store=\"default\",status=\"hit\"}"), Some(1.0));
     assert!(metrics.sum("larder_origin_errors_total") >= 2, "{}", metrics.0);
 }
 

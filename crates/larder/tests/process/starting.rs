@@ -25,7 +25,7 @@ async fn run_says_where_it_is_and_what_it_fronts_and_serves() {
     until("it is stored", async || cache_status(&get(larder.addr, "/a").await).contains("; hit")).await;
     assert_eq!(origin.log().count(), 1, "{}", origin.log());
     let metrics = larder.metrics().await;
-    let max = metrics.value("larder_cache_max_bytes{cache=\"default\",tier=\"memory\"}");
+    let max = metrics.value("larder_cache_max_bytes{store=\"default\",tier=\"memory\"}");
     assert_eq!(max, Some(8.0 * 1024.0 * 1024.0));
     assert_eq!(get(larder.admin, "/healthz").await.status, 200);
     assert!(larder.stderr().is_empty(), "{:?}", larder.stderr());

@@ -23,8 +23,8 @@ pub const HOST: &str = "a.test";
 const GAUGES: [&str; 5] = [
     "larder_flights",
     "larder_flights_waiting",
-    "larder_origin_in_flight{upstream=\"app\"}",
-    "larder_origin_connections{upstream=\"app\"}",
+    "larder_origin_in_flight{origin=\"app\"}",
+    "larder_origin_connections{origin=\"app\"}",
     "larder_connections_open",
 ];
 

@@ -206,7 +206,7 @@ async fn a_disk_that_comes_back_under_load_costs_nobody_an_answer() {
         shelf.bring_back();
         larder.says("disk again").await;
         let disk =
-            format!("larder_disk_written_objects_total{{cache=\"default\",disk={:?}}}", shelf.site.disks[0]);
+            format!("larder_disk_written_objects_total{{store=\"default\",disk={:?}}}", shelf.site.disks[0]);
         let is_used = async || larder.metrics().await.value(&disk) > Some(0.0);
         until("it is written to", is_used).await;
         serves(ANSWERS).await;

@@ -82,7 +82,7 @@ async fn what_a_slow_disk_does_not_take_is_served_and_not_stored() {
     drop(throttle);
     let bytes: u64 = origin.catalogue.resources.iter().map(|resource| resource.bytes).sum();
     let series =
-        |name: &str, more: &str| format!("{name}{{cache=\"default\",disk={:?}{more}}}", site.disks[0]);
+        |name: &str, more: &str| format!("{name}{{store=\"default\",disk={:?}{more}}}", site.disks[0]);
     let value = |series: String| metrics.value(&series).unwrap() as u64;
     let refused = value(series("larder_disk_refused_total", ",reason=\"queue-full\""));
     let queued = value(series("larder_disk_queued_bytes", ""));
