@@ -19,8 +19,7 @@ const SOURCES: &str = "crates/larder-proxy/src";
 const BRANCHING: &[&str] = &["lib", "serve", "forward", "explain", "objects"];
 
 /// Step modules by name even where they are a single file.
-const STEPS: &[&str] =
-    &["route", "key", "lookup", "collapse", "fetch", "fill", "assemble", "respond", "invalidate"];
+const STEPS: &[&str] = &["route", "key", "lookup", "collapse", "fetch", "fill", "assemble", "respond"];
 
 /// Fails with the list of paths between step modules.
 pub(crate) fn run(root: &Path) -> Result<()> {

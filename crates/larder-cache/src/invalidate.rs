@@ -17,7 +17,7 @@ use larder_http::target::{Target, absolute_form};
 
 /// What invalidations have left of a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Validity {
+pub enum Verdict {
     /// None of them concerns it.
     Good,
     /// It is used again only after a validation. Until then it may stand in for an origin that fails, as if its lifetime
@@ -30,7 +30,7 @@ pub enum Validity {
     Gone,
 }
 
-impl Validity {
+impl Verdict {
     /// What two invalidations leave together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

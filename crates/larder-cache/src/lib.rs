@@ -41,7 +41,7 @@ pub use directives::{Directives, Said};
 pub use freshness::{ExchangeTimes, Freshness, LifetimeSource};
 pub use groups::{GroupTag, GroupTags};
 pub use head::{HeadError, StoredHead};
-pub use invalidate::{Validity, invalidates, is_safe, names_own_target};
+pub use invalidate::{Verdict, invalidates, is_safe, names_own_target};
 pub use part::{Gap, Part, PartAnswer};
 pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookie, Wishes};
 pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};

@@ -1,6 +1,6 @@
 //! Fetches that nobody waits for: how many there may be at once, and how much longer each may take.
 //!
-//! In: what the process has under way. Out: a [`Place`] for one more, which it gives back when it ends, however that comes
+//! In: what the process has under way. Out: a [`BackgroundSlot`] for one more, which it gives back when it ends, however that comes
 //! about. Clients are not slowed down by such fetches, so that something else has to hold them back. Refreshes have places together.
 //! Each store has one place for the gaps of its bodies, since its disks set the pace: two at once would take as long
 //! as one after the other, and keep two of the origin's connections.
@@ -30,34 +30,34 @@ struct UnderWay {
 
 impl Background {
     /// A place for one more refresh; `None` where all are taken.
-    pub(crate) fn place(&self) -> Option<Place> {
+    pub(crate) fn place(&self) -> Option<BackgroundSlot> {
         let mut under_way = self.0.lock();
         let is_free = under_way.refreshes < REFRESHES_MAX;
         is_free.then(|| {
             under_way.refreshes += 1;
-            Place { background: self.clone(), gaps_of: None }
+            BackgroundSlot { background: self.clone(), gaps_of: None }
         })
     }
 
     /// The place for gaps of bodies in a store; `None` where it is taken.
-    pub(crate) fn place_for_gaps(&self, store: CacheId) -> Option<Place> {
+    pub(crate) fn place_for_gaps(&self, store: CacheId) -> Option<BackgroundSlot> {
         let mut under_way = self.0.lock();
         let is_free = !under_way.gaps.contains(&store);
         is_free.then(|| {
             under_way.gaps.push(store);
-            Place { background: self.clone(), gaps_of: Some(store) }
+            BackgroundSlot { background: self.clone(), gaps_of: Some(store) }
         })
     }
 }
 
 /// A place among them.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct BackgroundSlot {
     background: Background,
     gaps_of: Option<CacheId>,
 }
 
-impl Drop for Place {
+impl Drop for BackgroundSlot {
     fn drop(&mut self) {
         let mut under_way = self.background.0.lock();
         match self.gaps_of {

@@ -3,11 +3,9 @@
 //! The one [`CacheStatus`] that the steps fill in is what the field, the access log and the metrics are made from, so
 //! they cannot disagree.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::Guard;
 use http::header::{REFERER, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_cache::{NotStorable, directives};
@@ -16,16 +14,15 @@ use larder_http::message::{RequestHead, Response, ResponseHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Now;
 use larder_observe::{Label, LogRecord, Served, Text, Vocabulary};
-use larder_origin::{Affinity, ServerTag};
+use larder_origin::ServerTag;
 use larder_store::Loss;
 
-use crate::collapse::Verdict;
-use crate::fetch::{self, ClientHop};
-use crate::invalidate::InvalidationKind;
+use crate::asked::{Asked, Asker};
+use crate::collapse::Storing;
+use crate::invalidation::InvalidationKind;
 use crate::key;
-use crate::proxy::{Worker, WorkerPlan};
+use crate::proxy::Worker;
 use crate::receipt::{Account, Logged, Receipt};
-use crate::root::Root;
 use crate::route::Site;
 use crate::settings::{OriginChoice, RuleSettings};
 
@@ -38,66 +35,21 @@ pub(crate) const COOKIES_WITHHELD: &str = "cookies-withheld";
 /// The word for a WebSocket handshake on a site without `websocket = true`.
 pub(crate) const UPGRADE_IS_OFF: &str = "websocket-off";
 
-/// An exchange from the moment that its site and rule are known.
+/// An exchange from the moment that its site and rule are known: what is asked, who asks, and how it went. A request of
+/// larder's own making has the same two parts.
 pub(crate) struct Exchange {
-    /// As it will be keyed and sent on: edits and normalisation applied.
-    pub(crate) head: RequestHead,
-    /// As the client sent it, where that is something else.
-    pub(crate) sent_target: Option<Target>,
-    pub(crate) hop: ClientHop,
-    /// The server that its client has met before.
-    pub(crate) server: Option<ServerTag>,
-    /// As far as trusted peers tell; for the log.
-    pub(crate) client: IpAddr,
-    /// The origin that was asked, or whose answer to somebody else was waited for.
+    pub(crate) asked: Asked,
+    pub(crate) asker: Asker,
+    /// The origin that was asked, or whose answer to another request was waited for.
     pub(crate) origin: Option<Arc<str>>,
-    pub(crate) route: Route,
     /// Whether it was looked up under a key.
     pub(crate) keyed: bool,
     pub(crate) started: Now,
-    /// How long it waited for somebody else's fetch.
+    /// How long it waited for another's fetch.
     pub(crate) collapse_wait: Option<Duration>,
     pub(crate) origin_time: Option<Duration>,
     /// Whether the response that it is sent is stored, where that is known only at the end.
-    pub(crate) verdict: Option<Arc<Verdict>>,
-}
-
-/// A site and a rule of the plan that an exchange began with. Neither is held by a count of references of its own: all
-/// workers share them, and such a count, written twice per request, would go from core to core. What is held is this
-/// worker's plan.
-pub(crate) struct Route {
-    furnished: Guard<Arc<WorkerPlan>>,
-    site: usize,
-    rule: usize,
-}
-
-impl Route {
-    /// By the numbers that the plan's router gave.
-    pub(crate) fn new(furnished: Guard<Arc<WorkerPlan>>, site: usize, rule: usize) -> Self {
-        Self { furnished, site, rule }
-    }
-
-    pub(crate) fn furnished(&self) -> &Arc<WorkerPlan> {
-        &self.furnished
-    }
-
-    pub(crate) fn site(&self) -> &Arc<Site> {
-        self.furnished.plan.router.at(self.site)
-    }
-
-    /// Where its documents are.
-    pub(crate) fn root(&self) -> Option<&Root> {
-        self.furnished.plan.roots.get(self.site)?.as_ref()
-    }
-
-    pub(crate) fn settings(&self) -> &Arc<RuleSettings> {
-        self.site().settings_at(self.rule)
-    }
-
-    /// The same for an exchange that may wait: of what costs nothing to hold a thread has a few only.
-    pub(crate) fn for_long(self) -> Self {
-        Self { furnished: Guard::from_inner(Guard::into_inner(self.furnished)), ..self }
-    }
+    pub(crate) storing: Option<Arc<Storing>>,
 }
 
 /// A response and how it came about.
@@ -107,38 +59,37 @@ pub(crate) struct Reply {
 }
 
 impl Exchange {
+    /// At the beginning.
+    pub(crate) fn new(asked: Asked, asker: Asker, started: Now) -> Self {
+        Self {
+            asked,
+            asker,
+            origin: None,
+            keyed: false,
+            started,
+            collapse_wait: None,
+            origin_time: None,
+            storing: None,
+        }
+    }
+
     pub(crate) fn settings(&self) -> &Arc<RuleSettings> {
-        self.route.settings()
+        self.asked.route.settings()
     }
 
     pub(crate) fn site(&self) -> &Arc<Site> {
-        self.route.site()
-    }
-
-    /// What the client asked for, byte for byte.
-    pub(crate) fn raw_target(&self) -> &Target {
-        self.sent_target.as_ref().unwrap_or(&self.head.target)
-    }
-
-    /// Which server of an origin it should meet: the one that the client has met before, where it `waits` for the answer.
-    /// Whether that will be shared is not known before it comes, and what is shared is the same from every server.
-    pub(crate) fn affinity(&self, choice: Option<&OriginChoice>, waits: bool) -> Affinity {
-        let by = choice.and_then(|choice| choice.hash_by.as_ref());
-        Affinity {
-            hash: by.and_then(|by| fetch::hash(by, &self.head, self.client)),
-            server: self.server.filter(|_| waits),
-        }
+        self.asked.route.site()
     }
 
     /// Keeps the client at the server that answered it, and it alone: an answer that other caches may give to others is left
     /// as it is.
     pub(crate) fn stay(&self, choice: Option<&OriginChoice>, met: ServerTag, fields: &mut HeaderMap) {
         let name = choice.and_then(|choice| choice.sticky.as_ref());
-        let is_new = self.server != Some(met);
+        let is_new = self.asker.server != Some(met);
         let Some(name) = name.filter(|_| is_new && !directives::invites_sharing(fields)) else {
             return;
         };
-        let secure = if self.head.scheme == Scheme::Https { "; Secure" } else { "" };
+        let secure = if self.asked.head.scheme == Scheme::Https { "; Secure" } else { "" };
         let cookie = format!("{name}={met}; Path=/; HttpOnly; SameSite=Lax{secure}");
         if let Ok(cookie) = HeaderValue::try_from(cookie) {
             fields.append(SET_COOKIE, cookie);
@@ -167,17 +118,17 @@ impl Exchange {
             edits.apply(&mut response.head.fields);
         }
         let with_key = (self.keyed && self.settings().debug)
-            .then(|| status.value_with_key(&key::text(&self.head, &self.settings().key)));
+            .then(|| status.value_with_key(&key::text(&self.asked.head, &self.settings().key)));
         worker.count(self, response.head.status, &status);
         let log = worker.proxy.log_format().map(|format| {
-            let mut record = LogRecord::new(self.started.wall, self.client);
+            let mut record = LogRecord::new(self.started.wall, self.asker.client);
             record.status = response.head.status;
             record.cache_status = Some(&status);
             self.tell(&mut record);
             if let Some(value) = &with_key {
                 record.set(Text::CacheStatus, value.as_bytes());
             }
-            Logged { line: record.line(format), stored: status.stored, verdict: self.verdict.clone() }
+            Logged { line: record.line(format), stored: status.stored, storing: self.storing.clone() }
         });
         match with_key {
             Some(value) => drop(response.head.fields.append(CACHE_STATUS, value)),
@@ -199,7 +150,7 @@ impl Exchange {
         record.origin_time = self.origin_time;
         record.set(Text::Site, self.site().settings.name.as_bytes());
         record.set(Text::Origin, self.origin.as_deref().unwrap_or_default().as_bytes());
-        tell_head(&self.head, self.raw_target(), record);
+        tell_head(&self.asked.head, self.asked.raw_target(), record);
     }
 }
 
@@ -222,7 +173,7 @@ pub(crate) fn tell_head<'a>(head: &'a RequestHead, target: &'a Target, record: &
 impl Worker {
     #[inline]
     fn count(&self, exchange: &Exchange, status: StatusCode, said: &CacheStatus) {
-        self.metrics.request(exchange.site().settings.route, &exchange.head.method, status);
+        self.metrics.request(exchange.site().settings.route, &exchange.asked.head.method, status);
         let cache = exchange.settings().store_id;
         match said.outcome {
             Outcome::Hit => {

@@ -5,20 +5,22 @@
 //!                      \-> stale, miss -> collapse -> forward -----^
 //!                                                       fetch, fill
 //! ```
-//! In: requests that a listener validated. Out: responses, each with its `Cache-Status`. Each step is a room (a
+//! In: requests that a listener validated. Out: responses, each with its `Cache-Status`. Each step is a module (a
 //! folder); step modules never import each other. Two places hand values from step to step: `serve` for a client's
 //! exchange, `forward` for an origin fetch, which outlives it. Deliberately absent: sockets, the config's text, and
 //! every rule of caching (that is `larder-cache`).
 
+mod asked;
 mod background;
 mod collapse;
+mod decision;
 mod exchange;
 pub mod explain;
 mod failure;
 mod fetch;
 mod fill;
 mod forward;
-mod invalidate;
+mod invalidation;
 mod key;
 mod lookup;
 mod losses;
@@ -37,6 +39,6 @@ mod testing;
 mod uses;
 
 pub use exchange::vocabulary;
-pub use invalidate::{Heard, InvalidationKind, Reach};
+pub use invalidation::{Heard, InvalidationKind, Reach};
 pub use plan::{Plan, PlanError};
 pub use proxy::{Gauges, Prepared, Proxy, ProxyService, Worker};

@@ -19,7 +19,7 @@ use crate::settings::RuleSettings;
 
 /// An entry of a rule's `place`.
 #[derive(Clone)]
-pub struct Place {
+pub struct StoreRule {
     /// Which responses it is for.
     pub what: PlaceMatch,
     /// Where they are kept.
@@ -203,7 +203,7 @@ mod tests {
     use larder_store::MemoryStoreSettings;
 
     use super::*;
-    use crate::settings::{FieldEdits, KeySettings};
+    use crate::settings::{FieldEdits, KeySettings, RuleNumber};
 
     const OK: StatusCode = StatusCode::OK;
 
@@ -292,12 +292,13 @@ mod tests {
     }
 
     fn rule(store: &Arc<Store>, places: &[(&str, &Arc<Store>)]) -> RuleSettings {
-        let place = |(pattern, store): &(&str, &Arc<Store>)| Place {
+        let place = |(pattern, store): &(&str, &Arc<Store>)| StoreRule {
             what: PlaceMatch { types: vec![TypePattern::new(pattern)], ..PlaceMatch::default() },
             store: Arc::clone(store),
             store_id: CacheId::default(),
         };
         RuleSettings {
+            number: RuleNumber::unique(),
             cache: true,
             policy: CachePolicy::default(),
             store_id: CacheId::default(),

@@ -21,7 +21,7 @@ use crate::background::Background;
 use crate::collapse::Flights;
 use crate::exchange::NotStored;
 use crate::failure::TurnedAway;
-use crate::invalidate::{Heard, Joined, Numbering, Reach, durable};
+use crate::invalidation::{Heard, Invalidations, Joined, Reach, durable};
 use crate::losses::{Losses, Lost};
 use crate::plan::Plan;
 use crate::receipt::Receipt;
@@ -41,7 +41,7 @@ const COMBINED: u8 = Format::Combined as u8;
 pub struct Proxy {
     pub(crate) clock: Clock,
     pub(crate) flights: Arc<Flights>,
-    pub(crate) numbering: Numbering,
+    pub(crate) invalidations: Invalidations,
     /// Every store that is in use, be it by requests of a config that is not in force any more.
     pub(crate) reach: Arc<Reach>,
     pub(crate) uses: Uses,
@@ -78,7 +78,7 @@ impl Proxy {
         Arc::new(Self {
             clock,
             flights: Flights::new(ProxySettings::WAITERS_PER_KEY),
-            numbering: Numbering::default(),
+            invalidations: Invalidations::default(),
             reach: Arc::default(),
             uses: Uses::default(),
             losses: Losses::default(),
@@ -169,7 +169,7 @@ impl Proxy {
             move |last, notes| {
                 proxy
                     .upgrade()
-                    .map(|proxy| durable::readmit(&proxy.numbering, last, notes, proxy.clock.now()))
+                    .map(|proxy| durable::readmit(&proxy.invalidations, last, notes, proxy.clock.now()))
             }
         };
         for Joined { store, is_believed } in self.reach.join(stores, heard) {
@@ -199,7 +199,7 @@ impl Proxy {
     pub fn try_absent_disks<'a>(self: &Arc<Self>, stores: impl Iterator<Item = &'a Arc<Store>>) {
         let proxy = Arc::clone(self);
         let admit: Arc<Admit> =
-            Arc::new(move |last, notes| durable::admit(&proxy.numbering, last, notes, proxy.clock.now()));
+            Arc::new(move |last, notes| durable::admit(&proxy.invalidations, last, notes, proxy.clock.now()));
         stores.filter_map(|store| store.disks()).for_each(|disks| disks.try_absent(&admit));
     }
 
@@ -213,13 +213,13 @@ impl Proxy {
     /// # Errors
     /// An origin's TLS cannot be set up.
     pub fn worker(self: &Arc<Self>, index: usize, plan: Arc<Plan>) -> Result<Worker, SetupError> {
-        let furnished = WorkerPlan::new(plan, None)?;
+        let worker_plan = WorkerPlan::new(plan, None)?;
         Ok(Worker {
             proxy: Arc::clone(self),
             metrics: self.metrics.worker(index),
             index,
-            furnished: ArcSwap::from_pointee(furnished),
-            near: HotCache::new(self.metrics.workers()),
+            worker_plan: ArcSwap::from_pointee(worker_plan),
+            hot: HotCache::new(self.metrics.workers()),
             adopted: Notify::new(),
         })
     }
@@ -275,9 +275,9 @@ pub struct Worker {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) metrics: Arc<WorkerMetrics>,
     pub(crate) index: usize,
-    pub(crate) furnished: ArcSwap<WorkerPlan>,
+    pub(crate) worker_plan: ArcSwap<WorkerPlan>,
     /// Its own handles of what it is asked for most.
-    pub(crate) near: HotCache,
+    pub(crate) hot: HotCache,
     /// Another plan has been taken over.
     adopted: Notify,
 }
@@ -295,13 +295,13 @@ impl Worker {
     /// # Errors
     /// An origin's TLS cannot be set up.
     pub fn prepare(&self, plan: Arc<Plan>) -> Result<Prepared, SetupError> {
-        let before = self.furnished.load_full();
+        let before = self.worker_plan.load_full();
         Ok(Prepared(Arc::new(WorkerPlan::new(plan, Some(&before))?)))
     }
 
     /// Takes over what was prepared, for requests from now on.
     pub fn adopt(&self, prepared: Prepared) {
-        self.furnished.store(prepared.0);
+        self.worker_plan.store(prepared.0);
         self.adopted.notify_one();
     }
 
@@ -315,9 +315,9 @@ impl Worker {
         let mut tasks = JoinSet::new();
         let mut tended: Vec<(Arc<Origin>, AbortHandle)> = Vec::new();
         loop {
-            let furnished = self.furnished.load_full();
+            let worker_plan = self.worker_plan.load_full();
             tended.retain(|(origin, task)| {
-                let is_in_force = furnished.origins.iter().any(|(_, other)| Arc::ptr_eq(origin, other));
+                let is_in_force = worker_plan.origins.iter().any(|(_, other)| Arc::ptr_eq(origin, other));
                 if !is_in_force {
                     task.abort();
                 }
@@ -327,14 +327,14 @@ impl Worker {
             while tasks.len() > tended.len() {
                 let _ = tasks.join_next().await;
             }
-            for (_, origin) in &furnished.origins {
+            for (_, origin) in &worker_plan.origins {
                 if !tended.iter().any(|(other, _)| Arc::ptr_eq(origin, other)) {
                     let tending = Arc::clone(origin);
                     let task = tasks.spawn(async move { tending.tend().await });
                     tended.push((Arc::clone(origin), task));
                 }
             }
-            drop(furnished);
+            drop(worker_plan);
             tokio::select! {
                 () = self.adopted.notified() => {}
                 // It has panicked, and is begun again.
@@ -345,9 +345,9 @@ impl Worker {
 
     /// Resolves every origin's names once. Returns what could not be resolved, for a warning.
     pub async fn probe_origins(&self) -> Vec<(String, String)> {
-        let furnished = self.furnished.load_full();
+        let worker_plan = self.worker_plan.load_full();
         let mut unresolved = Vec::new();
-        for (choice, origin) in &furnished.origins {
+        for (choice, origin) in &worker_plan.origins {
             for failed in origin.probe().await {
                 unresolved
                     .push((choice.settings.name.clone(), format!("{}: {}", failed.server, failed.error)));

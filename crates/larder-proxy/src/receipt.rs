@@ -10,7 +10,7 @@ use larder_http::message::Delivery;
 use larder_http::time::Now;
 use larder_observe::{Ending, LogLine, RouteId, Served};
 
-use crate::collapse::Verdict;
+use crate::collapse::Storing;
 use crate::proxy::Worker;
 
 /// Nothing for a request that was never an exchange.
@@ -29,7 +29,7 @@ pub(crate) struct Logged {
     /// Whether the response was stored, as far as its head told.
     pub(crate) stored: bool,
     /// The same from the end of its body, and why it was not, where it was still arriving.
-    pub(crate) verdict: Option<Arc<Verdict>>,
+    pub(crate) storing: Option<Arc<Storing>>,
 }
 
 impl Account {
@@ -48,14 +48,14 @@ impl Logged {
     /// Writes the line, with its end.
     #[inline(never)]
     fn close(self, worker: &Worker, delivery: &Delivery, took: Duration) {
-        let Self { line, stored, verdict } = self;
+        let Self { line, stored, storing } = self;
         let Delivery { body_bytes, complete, .. } = *delivery;
         let ending = Ending { body_bytes, complete, request_time: took, stored, not_stored: None };
-        let Some(verdict) = verdict else {
+        let Some(storing) = storing else {
             return worker.proxy.log(worker.index, line, &ending);
         };
         let (proxy, index) = (Arc::clone(&worker.proxy), worker.index);
-        verdict.when_settled(move |outcome| {
+        storing.when_settled(move |outcome| {
             let (stored, not_stored) = (outcome.is_ok(), outcome.err());
             proxy.log(index, line, &Ending { stored, not_stored, ..ending });
         });

@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method};
@@ -15,7 +16,7 @@ use larder_observe::{CacheId, OriginId, RouteId};
 use larder_origin::OriginSettings;
 use larder_store::Store;
 
-pub use crate::place::{Place, PlaceMatch, TypePattern};
+pub use crate::place::{PlaceMatch, StoreRule, TypePattern};
 
 /// Everything that one version of the config decides.
 pub struct ProxySettings {
@@ -150,8 +151,22 @@ pub enum StoreFrom {
     BuiltIn,
 }
 
+/// Tells a rule from all others that the process has had. A reload gives new numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleNumber(u64);
+
+impl RuleNumber {
+    /// A number that no other rule has.
+    pub fn unique() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// What a rule decides.
 pub struct RuleSettings {
+    /// Its number.
+    pub number: RuleNumber,
     /// `cache = "auto"`; with `false` requests are passed on and nothing is stored or looked up.
     pub cache: bool,
     /// Lifetimes and guards.
@@ -163,7 +178,7 @@ pub struct RuleSettings {
     /// Who said so.
     pub store_from: StoreFrom,
     /// Other stores, for some of them; the first entry that matches decides.
-    pub places: Vec<Place>,
+    pub places: Vec<StoreRule>,
     /// What its unsafe requests do to what they invalidate; `None` is nothing.
     pub invalidate: Option<Invalidate>,
     /// Whether what is in use is refreshed before its lifetime ends.

@@ -7,6 +7,7 @@
 //! Look-up is a plain call that never waits for anything but a shard's lock, held for the length of a look.
 //! Deliberately absent: any judgement of HTTP. Whether a response may be kept or used is decided in `larder-cache`.
 
+pub mod audience;
 mod backlog;
 pub mod budget;
 pub mod descriptors;
@@ -17,7 +18,6 @@ pub mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod growing;
 pub mod key;
 mod lease;
 pub mod listing;
@@ -27,15 +27,17 @@ pub mod rank;
 mod recall;
 pub mod store;
 pub mod stored;
+pub mod streaming;
 pub mod whereabouts;
 
+pub use audience::Audience;
 pub use budget::{Budget, Reservation};
 pub use disk::Note;
 pub use disks::{Disks, Layout};
-pub use growing::{Finished, Loss, PushError, Reader, StreamingBody};
 pub use key::CacheKey;
 pub use memory::{Held, HotCache, Lookup, MemoryStore, MemoryStoreSettings, Usage};
 pub use recall::Recalled;
 pub use store::Store;
 pub use stored::{RefreshFailure, Refreshing, StoredBody, StoredResponse};
+pub use streaming::{Finished, Loss, PushError, Reader, StreamingBody};
 pub use whereabouts::HeldBack;

@@ -22,7 +22,7 @@ use larder_http::time::Now;
 use smallvec::SmallVec;
 
 use crate::disk::NoCursor;
-use crate::disks::{Candidate, Content, Disks, DisksCursor, Kept};
+use crate::disks::{Candidate, Disks, DisksCursor, ListedRecord, LoadedContent};
 use crate::files::{FileStore, FilesCursor, Listed, TargetUri, freshness_by_hand};
 use crate::key::CacheKey;
 use crate::memory::MemoryCursor;
@@ -186,8 +186,8 @@ impl Store {
             Source::Disk(candidate) => {
                 let loaded = self.disks()?.load(&entry.key, candidate).await.ok()?;
                 match loaded.content {
-                    Content::Inline(bytes) => Some(bytes.into()),
-                    Content::Pieces(pieces) => {
+                    LoadedContent::Inline(bytes) => Some(bytes.into()),
+                    LoadedContent::Pieces(pieces) => {
                         let length = pieces.length();
                         let stream = Box::pin(pieces.reader(0..length)?);
                         Some(Body::Stream { length: Some(length), stream })
@@ -215,8 +215,8 @@ impl Store {
     }
 
     /// What a disk has. What memory has of the same is newer, or the same with its head in force.
-    fn kept_entry(&self, disks: &Disks, kept: Kept, now: Now) -> Option<Entry> {
-        let Kept { key, record, at } = kept;
+    fn kept_entry(&self, disks: &Disks, kept: ListedRecord, now: Now) -> Option<Entry> {
+        let ListedRecord { key, record, at } = kept;
         let (here, _) = self.memory().responses(&key, now.monotonic);
         if let Some(stored) = here.into_iter().find(|stored| stored.identity() == record.identity) {
             return self.entry(key, stored);

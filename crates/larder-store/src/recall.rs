@@ -17,7 +17,7 @@ use larder_http::message::Scheme;
 use larder_http::time::Now;
 use parking_lot::Mutex;
 
-use crate::disks::{Candidate, Content, Disks, Loaded};
+use crate::disks::{Candidate, Disks, Loaded, LoadedContent};
 use crate::key::CacheKey;
 use crate::memory::MemoryStore;
 use crate::stored::{StoredBody, StoredResponse};
@@ -140,13 +140,13 @@ fn restored(
         }
     };
     let body = match loaded.content {
-        Content::Inline(bytes) if bytes.is_empty() => StoredBody::empty(),
-        Content::Inline(bytes) => {
+        LoadedContent::Inline(bytes) if bytes.is_empty() => StoredBody::empty(),
+        LoadedContent::Inline(bytes) => {
             let room = memory.reserve(bytes.len() as u64 + crate::stored::PIECE_OVERHEAD_BYTES)?;
             // Copied: it is a slice of the whole record.
             StoredBody::new(vec![Bytes::copy_from_slice(&bytes)], room)
         }
-        Content::Pieces(pieces) => StoredBody::on_disks(memory, *pieces)?,
+        LoadedContent::Pieces(pieces) => StoredBody::on_disks(memory, *pieces)?,
     };
     let room = memory.reserve(StoredResponse::overhead_bytes(&head, key))?;
     let stored = StoredResponse::new(Arc::new(head), Arc::new(body), loaded.number, room);

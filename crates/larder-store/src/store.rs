@@ -169,25 +169,25 @@ impl Store {
     #[inline]
     pub fn lookup(
         &self,
-        near: Option<&HotCache>,
+        hot: Option<&HotCache>,
         key: &CacheKey,
         now: Duration,
         selects: impl Fn(&StoredResponse) -> bool,
     ) -> Lookup {
-        self.memory.lookup(near, key, now, selects)
+        self.memory.lookup(hot, key, now, selects)
     }
 
     /// See [`MemoryStore::lookup_best`].
     #[inline]
     pub fn lookup_best(
         &self,
-        near: Option<&HotCache>,
+        hot: Option<&HotCache>,
         key: &CacheKey,
         now: Duration,
         fit: impl Fn(&StoredResponse) -> Option<Fit>,
         is_fresh: impl Fn(&StoredResponse) -> bool,
     ) -> Lookup {
-        self.memory.lookup_best(near, key, now, fit, is_fresh)
+        self.memory.lookup_best(hot, key, now, fit, is_fresh)
     }
 
     /// Whether a disk may have what memory has not: something lies there under the key.

@@ -80,11 +80,11 @@ async fn fill(store: &Arc<Store>, shape: &Shape, clock: &Clock) {
         let head = head(shape, &request, clock);
         let room = store.reserve(StoredResponse::overhead_bytes(&head, &key)).unwrap();
         let length = (shape.pieces.0 * shape.pieces.1) as u64;
-        let growing = StreamingBody::keep(store, &key, Some(length)).unwrap();
+        let streaming = StreamingBody::keep(store, &key, Some(length)).unwrap();
         for _ in 0..shape.pieces.0 {
-            growing.push(piece.clone()).await.unwrap();
+            streaming.push(piece.clone()).await.unwrap();
         }
-        let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
+        let body = streaming.finish(None, |_| ()).await.unwrap().unwrap();
         let response = Arc::new(StoredResponse::new(head, body, 0, room));
         assert!(store.insert(&key, response, |_| true, || true));
     }

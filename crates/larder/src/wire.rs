@@ -19,8 +19,8 @@ use larder_http::fields::cookie_names::HARMLESS;
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics};
 use larder_proxy::settings::{
-    FieldEdits, Invalidate, KeySettings, OriginChoice, Place, PlaceMatch, ProxySettings, QueryParts,
-    RuleMatch, RuleSettings, SiteSettings, StoreFrom, TypePattern, ValueMatch,
+    FieldEdits, Invalidate, KeySettings, OriginChoice, PlaceMatch, ProxySettings, QueryParts, RuleMatch,
+    RuleNumber, RuleSettings, SiteSettings, StoreFrom, StoreRule, TypePattern, ValueMatch,
 };
 use larder_proxy::{Heard, PlanError, Reach};
 use larder_store::{MemoryStoreSettings, Store};
@@ -277,9 +277,10 @@ impl Wiring {
         let (store, store_id) = self.store(&resolved.store, draft);
         let place = |place: &larder_config::Place| {
             let (store, store_id) = self.store(&place.store, draft);
-            Place { what: place_match(place), store, store_id }
+            StoreRule { what: place_match(place), store, store_id }
         };
         RuleSettings {
+            number: RuleNumber::unique(),
             cache: resolved.cache == CacheMode::Auto,
             store,
             store_id,

@@ -18,8 +18,8 @@ use bytes::Bytes;
 use larder_http::time::WallTime;
 use larder_store::CacheKey;
 use larder_store::disk::{
-    Content, Disk, DiskSettings, DiskSize, Finding, Found, FoundContent, Object, Piece, Place, ReadError,
-    Report, fsck,
+    Disk, DiskSettings, DiskSize, Finding, FoundContent, FoundRecord, Location, Object, Piece, ReadError,
+    RecordContent, Report, fsck,
 };
 
 const DISK_BYTES: u64 = 16 << 20;
@@ -146,7 +146,7 @@ fn holds(folder: &Path, stores: bool) {
 }
 
 /// A place, and a digest of what is read there.
-type Listed = (Place, std::result::Result<u32, ReadError>);
+type Listed = (Location, std::result::Result<u32, ReadError>);
 
 fn all_of(disk: &Arc<Disk>) -> Vec<Listed> {
     let (mut places, mut next) = (Vec::new(), None);
@@ -167,7 +167,7 @@ fn all_of(disk: &Arc<Disk>) -> Vec<Listed> {
         .collect()
 }
 
-fn read(disk: &Arc<Disk>, place: Place) -> std::result::Result<Found, ReadError> {
+fn read(disk: &Arc<Disk>, place: Location) -> std::result::Result<FoundRecord, ReadError> {
     disk.read_now(place).unwrap_or_else(|| block_on(disk.read(place)))
 }
 
@@ -179,7 +179,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(work)
 }
 
-fn digest(disk: &Arc<Disk>, place: Place, found: &Found) -> u32 {
+fn digest(disk: &Arc<Disk>, place: Location, found: &FoundRecord) -> u32 {
     let head = disk.read_head(place).expect("what can be read whole can be read without its content");
     assert_eq!((&head.base, &head.variant, &head.head), (&found.base, &found.variant, &found.head));
     assert_eq!((head.number, head.identity), (found.number, found.identity));
@@ -220,7 +220,7 @@ fn store(disk: &Arc<Disk>, key: &CacheKey) -> bool {
         identity: 7,
         key: key.clone(),
         head: Bytes::from_static(b"head"),
-        content: Content::Inline(vec![CONTENT]),
+        content: RecordContent::Inline(vec![CONTENT]),
     };
     if disk.put(object).is_err() {
         return false;

@@ -5,76 +5,53 @@
 //! nobody.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use http::Method;
 use http::header::SET_COOKIE;
-use http::{Method, StatusCode};
 use larder_cache::{StoredHead, VaryNames};
 use larder_http::message::{Interim, RequestHead};
 use larder_http::time::Now;
-use larder_store::{CacheKey, StoredResponse, StreamingBody};
+use larder_store::audience::Member;
+use larder_store::{Audience, CacheKey};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::verdict::Verdict;
+use super::outcome::{FlightOutcome, SharedResponse};
 use super::{FlightRequest, Flights, range_of};
-use crate::failure::Failure;
+use crate::settings::RuleNumber;
 
 /// Interim responses relayed per exchange; more are dropped.
 pub(crate) const INTERIMS_MAX: usize = 16;
 
-/// A shareable response whose body may still be arriving.
-#[derive(Debug)]
-pub(crate) struct SharedResponse {
-    pub(crate) head: Arc<StoredHead>,
-    pub(crate) body: Arc<StreamingBody>,
-    /// Why it will not be in the index once it is whole, where that is known already.
-    pub(crate) not_stored: Option<&'static str>,
-    /// Whether it is, known when its body has ended.
-    pub(crate) verdict: Arc<Verdict>,
-    /// What the origin answered: 206 where that completed what was there.
-    pub(crate) forward_status: StatusCode,
-    /// The last invalidation before the fetch began.
-    pub(crate) number: u64,
-}
-
-/// Where a flight is.
-#[derive(Clone, Debug)]
-pub(crate) enum Phase {
-    Flying,
-    Landed(Arc<SharedResponse>),
-    Confirmed(Arc<StoredResponse>),
-    StandIn(Arc<StoredResponse>, StatusCode),
-    Unshared,
-    NotForOthers,
-    Failed(Failure),
-}
-
-#[derive(Debug)]
+/// What is announced of a flight.
 pub(super) struct View {
     interims: Vec<Interim>,
-    phase: Phase,
+    ended: Option<Mutex<Ended>>,
 }
 
-/// What a follower hears.
-#[derive(Debug)]
-pub(crate) enum Event {
-    Interim(Interim),
-    Landed(Arc<SharedResponse>),
-    Confirmed(Arc<StoredResponse>),
-    /// The origin answered with an error of this status, and the stored response may stand in for it.
-    StandIn(Arc<StoredResponse>, StatusCode),
-    Unshared,
-    NotForOthers,
-    Failed(Failure),
-    /// The task ended without a word.
-    Lost,
+/// The end of a flight.
+struct Ended {
+    /// Until the leader takes it.
+    for_leader: Option<FlightOutcome>,
+    for_followers: FlightOutcome,
+}
+
+impl View {
+    /// The response that new followers may have as well.
+    fn shared(&self) -> Option<Arc<SharedResponse>> {
+        match &self.ended.as_ref()?.lock().for_followers {
+            FlightOutcome::Shared { response, .. } => Some(Arc::clone(response)),
+            _ => None,
+        }
+    }
 }
 
 /// One fetch.
 pub(crate) struct Flight {
     pub(super) key: CacheKey,
     /// The rule that it flies under: another may edit requests otherwise, or store elsewhere.
-    rule: usize,
+    rule: RuleNumber,
     /// The request as the origin receives it.
     request: Arc<RequestHead>,
     /// What responses under this key varied on when it began.
@@ -88,24 +65,28 @@ pub(crate) struct Flight {
     closed: AtomicBool,
     /// Somebody who joined wants more than the head.
     is_wanted: AtomicBool,
-    pub(super) waiters: AtomicUsize,
+    /// Those who wait for it, and the readers of its body.
+    pub(super) audience: Arc<Audience>,
+    /// The client that caused it waits for its outcome.
+    has_leader: AtomicBool,
     view: watch::Receiver<View>,
 }
 
 impl Flight {
-    pub(super) fn new(trip: FlightRequest<'_>, shared: bool) -> (Arc<Self>, watch::Sender<View>) {
-        let (sender, view) = watch::channel(View { interims: Vec::new(), phase: Phase::Flying });
+    pub(super) fn new(flight_request: FlightRequest<'_>, is_open: bool) -> (Arc<Self>, watch::Sender<View>) {
+        let (sender, view) = watch::channel(View { interims: Vec::new(), ended: None });
         let flight = Self {
-            key: trip.key.clone(),
-            rule: trip.rule,
-            request: Arc::clone(trip.request),
-            expected: trip.expected,
-            number: trip.number,
+            key: flight_request.key.clone(),
+            rule: flight_request.rule,
+            request: Arc::clone(flight_request.request),
+            expected: flight_request.expected,
+            number: flight_request.number,
             invalidated: AtomicBool::new(false),
             outdated: AtomicU64::new(0),
-            closed: AtomicBool::new(!shared),
-            is_wanted: AtomicBool::new(trip.wants_content),
-            waiters: AtomicUsize::new(0),
+            closed: AtomicBool::new(!is_open),
+            is_wanted: AtomicBool::new(flight_request.wants_content),
+            audience: Arc::default(),
+            has_leader: AtomicBool::new(false),
             view,
         };
         (Arc::new(flight), sender)
@@ -115,56 +96,58 @@ impl Flight {
     /// says whether a response that has landed may answer it now.
     pub(super) fn takes(
         &self,
-        trip: &FlightRequest<'_>,
+        flight_request: &FlightRequest<'_>,
         usable: impl FnOnce(&SharedResponse) -> bool,
     ) -> bool {
-        if !self.is_for(trip) || self.is_outdated_for(trip) {
+        if !self.is_for(flight_request) || self.is_outdated_for(flight_request) {
             return false;
         }
-        if let Phase::Landed(landing) = &self.view.borrow().phase {
-            return landing.head.vary.selects(&trip.request.fields) && usable(landing);
+        let shared = self.view.borrow().shared();
+        if let Some(shared) = shared {
+            return shared.head.vary.selects(&flight_request.request.fields) && usable(&shared);
         }
-        self.is_expected_by(trip)
+        self.is_expected_by(flight_request)
     }
 
     /// Whether a request that may not follow, because something was invalidated between this fetch's start and its own arrival,
     /// has to wait for its end all the same before it asks: one after the other, however often that happens.
-    pub(super) fn precedes(&self, trip: &FlightRequest<'_>) -> bool {
-        self.is_for(trip)
-            && self.is_outdated_for(trip)
-            && matches!(self.view.borrow().phase, Phase::Flying)
-            && self.is_expected_by(trip)
+    pub(super) fn precedes(&self, flight_request: &FlightRequest<'_>) -> bool {
+        self.is_for(flight_request)
+            && self.is_outdated_for(flight_request)
+            && self.view.borrow().ended.is_none()
+            && self.is_expected_by(flight_request)
     }
 
     /// Whether it is for the same as a request, and not for its leader alone.
-    fn is_for(&self, trip: &FlightRequest<'_>) -> bool {
+    fn is_for(&self, flight_request: &FlightRequest<'_>) -> bool {
         if self.invalidated.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
             return false;
         }
-        let request = trip.request;
+        let request = flight_request.request;
         let same_method = self.request.method == request.method
             || (self.request.method == Method::GET && request.method == Method::HEAD);
         let own_range = range_of(&self.request);
         let same_range = own_range.0.is_none() || own_range == range_of(request);
-        self.key == *trip.key && self.rule == trip.rule && same_method && same_range
+        self.key == *flight_request.key && self.rule == flight_request.rule && same_method && same_range
     }
 
     /// Whether something was invalidated after it began and before the request came.
-    fn is_outdated_for(&self, trip: &FlightRequest<'_>) -> bool {
+    fn is_outdated_for(&self, flight_request: &FlightRequest<'_>) -> bool {
         let outdated = self.outdated.load(Ordering::Acquire);
-        outdated != 0 && outdated <= trip.arrived
+        outdated != 0 && outdated <= flight_request.arrived
     }
 
     /// Whether what it brings will answer a request, as far as it is known on what responses vary.
-    fn is_expected_by(&self, trip: &FlightRequest<'_>) -> bool {
-        let may_share = |names: &VaryNames| names.may_share(&self.request.fields, &trip.request.fields);
+    fn is_expected_by(&self, flight_request: &FlightRequest<'_>) -> bool {
+        let may_share =
+            |names: &VaryNames| names.may_share(&self.request.fields, &flight_request.request.fields);
         self.expected.as_ref().is_none_or(may_share)
     }
 
     /// Notes that a request joins which wants the content; false where the flight has been closed meanwhile. In one order
     /// with [`FlightGuard::gives_up_unread`]: at least one of the two sees the other.
-    pub(super) fn is_joined(&self, trip: &FlightRequest<'_>) -> bool {
-        if !trip.wants_content {
+    pub(super) fn is_joined(&self, flight_request: &FlightRequest<'_>) -> bool {
+        if !flight_request.wants_content {
             return true;
         }
         self.is_wanted.store(true, Ordering::SeqCst);
@@ -178,12 +161,12 @@ impl Flight {
     }
 }
 
-/// The fetch task's end. Dropped without a final phase, it tells the followers that the task is lost.
+/// The fetch task's end. Dropped without an outcome, it tells all who wait that the fetch is lost.
 pub(crate) struct FlightGuard {
     flight: Arc<Flight>,
     sender: Arc<watch::Sender<View>>,
     table: Arc<Flights>,
-    shared: bool,
+    is_open: bool,
     number: u64,
     begun: Now,
 }
@@ -192,11 +175,11 @@ impl FlightGuard {
     pub(super) fn new(
         (flight, sender): (Arc<Flight>, watch::Sender<View>),
         table: Arc<Flights>,
-        shared: bool,
+        is_open: bool,
         begun: Now,
     ) -> Self {
         let number = flight.number;
-        Self { flight, sender: Arc::new(sender), table, shared, number, begun }
+        Self { flight, sender: Arc::new(sender), table, is_open, number, begun }
     }
 
     pub(super) fn is_of(&self, flight: &Arc<Flight>) -> bool {
@@ -205,7 +188,7 @@ impl FlightGuard {
 
     /// Whether others could join.
     pub(crate) fn is_shared(&self) -> bool {
-        self.shared
+        self.is_open
     }
 
     pub(crate) fn key(&self) -> &CacheKey {
@@ -254,9 +237,20 @@ impl FlightGuard {
         !self.flight.invalidated.load(Ordering::Acquire)
     }
 
-    /// Clients that wait or have just been told.
-    pub(crate) fn waiters(&self) -> usize {
-        self.flight.waiters.load(Ordering::Relaxed)
+    /// Those who wait for it, and the readers of its body.
+    pub(crate) fn audience(&self) -> &Arc<Audience> {
+        &self.flight.audience
+    }
+
+    /// The end of the client that causes the fetch.
+    pub(crate) fn lead(&self) -> Follower {
+        self.flight.has_leader.store(true, Ordering::SeqCst);
+        Follower::new(&self.flight, true)
+    }
+
+    /// Whether the client that caused the fetch waits for its outcome.
+    pub(crate) fn has_leader(&self) -> bool {
+        self.flight.has_leader.load(Ordering::SeqCst)
     }
 
     /// Whether only requests for the head have caused and joined it. If so, nobody new joins.
@@ -271,7 +265,7 @@ impl FlightGuard {
     /// Where interim responses go. Holds nothing: it falls silent when the flight ends. What others hear too sets no
     /// cookies.
     pub(crate) fn interim_sink(&self) -> impl Fn(Interim) + Send + Sync + 'static {
-        let (sender, shared) = (Arc::downgrade(&self.sender), self.shared);
+        let (sender, shared) = (Arc::downgrade(&self.sender), self.is_open);
         move |mut interim| {
             if shared {
                 interim.fields.remove(SET_COOKIE);
@@ -293,12 +287,25 @@ impl FlightGuard {
         self.flight.closed.store(true, Ordering::Release);
     }
 
-    /// Tells everyone.
-    pub(crate) fn tell(&self, phase: Phase) {
-        if !matches!(phase, Phase::Landed(_)) {
+    /// Tells all who wait the same, but for what is the leader's alone.
+    pub(crate) fn conclude(&self, outcome: FlightOutcome) {
+        let for_followers = outcome.for_follower();
+        self.conclude_apart(outcome, for_followers);
+    }
+
+    /// Tells the leader one thing and the followers another. Only a response that is shared with followers can be joined
+    /// afterwards.
+    pub(crate) fn conclude_apart(&self, for_leader: FlightOutcome, for_followers: FlightOutcome) {
+        if !matches!(for_followers, FlightOutcome::Shared { .. }) {
             self.close();
         }
-        self.sender.send_modify(|view| view.phase = phase);
+        // What a leader has left behind is dropped once the lock is released: its place among the readers, the origin's
+        // connection.
+        let mut for_leader = Some(for_leader);
+        self.sender.send_modify(|view| {
+            let for_leader = self.has_leader().then(|| for_leader.take()).flatten();
+            view.ended = Some(Mutex::new(Ended { for_leader, for_followers }));
+        });
     }
 }
 
@@ -314,45 +321,44 @@ pub(crate) struct Follower {
     flight: Arc<Flight>,
     view: watch::Receiver<View>,
     heard: usize,
+    leads: bool,
+    _waits: Member,
 }
 
 impl Follower {
-    pub(super) fn new(flight: &Arc<Flight>) -> Self {
-        flight.waiters.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn new(flight: &Arc<Flight>, leads: bool) -> Self {
+        let waits = flight.audience.wait();
         let mut view = flight.view.clone();
         let heard = view.borrow_and_update().interims.len();
-        // The phase may have been set already: it has to be heard.
+        // The outcome may be there already: it has to be heard.
         view.mark_changed();
-        Self { flight: Arc::clone(flight), view, heard }
+        Self { flight: Arc::clone(flight), view, heard, leads, _waits: waits }
     }
 
-    /// Waits for the next thing to happen. There is no limit here: the fetch has its own.
+    /// Waits for the outcome, and hands on the interim responses that come before it. There is no limit here: the fetch
+    /// has its own. To be called until it has given the outcome, which the leader gets once.
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub(crate) async fn next(&mut self) -> Event {
+    pub(crate) async fn outcome(&mut self, mut interim: impl FnMut(Interim)) -> FlightOutcome {
         loop {
             {
                 let view = self.view.borrow_and_update();
-                if let Some(interim) = view.interims.get(self.heard) {
+                while let Some(next) = view.interims.get(self.heard) {
                     self.heard += 1;
-                    return Event::Interim(interim.clone());
+                    interim(next.clone());
                 }
-                match &view.phase {
-                    Phase::Flying => {}
-                    Phase::Landed(landing) => return Event::Landed(Arc::clone(landing)),
-                    Phase::Confirmed(stored) => return Event::Confirmed(Arc::clone(stored)),
-                    Phase::StandIn(stored, status) => return Event::StandIn(Arc::clone(stored), *status),
-                    Phase::Unshared => return Event::Unshared,
-                    Phase::NotForOthers => return Event::NotForOthers,
-                    Phase::Failed(failure) => return Event::Failed(*failure),
+                if let Some(ended) = &view.ended {
+                    let mut ended = ended.lock();
+                    return match self.leads {
+                        true => ended.for_leader.take().unwrap_or(FlightOutcome::Lost),
+                        false => ended.for_followers.for_follower(),
+                    };
                 }
             }
-            if self.view.changed().await.is_err() {
-                // The last word may have been spoken just before the sender went.
-                if matches!(self.view.borrow().phase, Phase::Flying) {
-                    return Event::Lost;
-                }
+            // The outcome may have been announced just before the sender went.
+            if self.view.changed().await.is_err() && self.view.borrow().ended.is_none() {
+                return FlightOutcome::Lost;
             }
         }
     }
@@ -360,6 +366,10 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.flight.waiters.fetch_sub(1, Ordering::Relaxed);
+        if self.leads {
+            self.flight.has_leader.store(false, Ordering::SeqCst);
+            // What was for it goes with it.
+            let _own = self.view.borrow().ended.as_ref().and_then(|ended| ended.lock().for_leader.take());
+        }
     }
 }

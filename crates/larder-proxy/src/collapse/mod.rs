@@ -3,21 +3,15 @@
 //! In: a key and a request that needs the origin. Out: a [`Role`]: lead (start the fetch), follow (wait for the one
 //! that flies), or neither. A fetch is a [`Flight`]; it is a task of its own, tied to no client.
 //!
-//! ```text
-//!   Flying --interim--> Flying
-//!     |---- Landed      a shareable response: everyone reads the same body
-//!     |---- Confirmed   the origin said 304: everyone uses the stored response
-//!     |---- StandIn     the origin said 5xx, and what is stored says that it may stand in for that
-//!     |---- Unshared    what comes is for nobody but who asks: the leader has it, everyone else goes alone
-//!     |---- NotForOthers  only the leader's request made it so: the next follower leads
-//!     |---- Failed      everyone gets the same outcome
-//!     '---- (sender dropped)  the task is lost: the first follower that comes back leads
-//! ```
+//! A flight announces interim responses, and once a [`FlightOutcome`], to all who wait on one channel. If the fetch task
+//! ends without an outcome, the first follower that looks again leads.
+//!
 //! Locks: a shard of the table, held for a look, never across a wait; under it a store's shard may be looked at (to
 //! see whether a fetch ended just now), never the other way round.
 
 mod flight;
-mod verdict;
+mod outcome;
+mod storing;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,8 +27,11 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-pub(crate) use flight::{Event, Flight, FlightGuard, Follower, Phase, SharedResponse};
-pub(crate) use verdict::Verdict;
+use crate::decision::Boarding;
+use crate::settings::RuleNumber;
+pub(crate) use flight::{Flight, FlightGuard, Follower};
+pub(crate) use outcome::{FlightOutcome, Kept, PassedAnswer, SharedResponse};
+pub(crate) use storing::Storing;
 
 const SHARDS: usize = 64;
 
@@ -58,7 +55,7 @@ pub(crate) struct Flights {
 pub(crate) struct FlightRequest<'a> {
     pub(crate) key: &'a CacheKey,
     /// Tells the rules apart: another may edit requests otherwise, or store elsewhere.
-    pub(crate) rule: usize,
+    pub(crate) rule: RuleNumber,
     /// As the origin will receive it.
     pub(crate) request: &'a Arc<RequestHead>,
     /// The Vary of responses under this key, as far as it is known.
@@ -75,8 +72,8 @@ pub(crate) struct FlightRequest<'a> {
 
 /// What a request that needs the origin is given.
 pub(crate) enum Role {
-    /// Nobody flies for this yet: start the fetch, and wait for it like everybody else.
-    Lead(FlightGuard, Follower),
+    /// There is no fetch for this yet: start it ([`FlightGuard::lead`]), and wait for it like everybody else.
+    Lead(FlightGuard),
     /// Somebody does: wait.
     Follow(Follower),
     /// Somebody does, and began before something was invalidated: wait for that to end, then look again.
@@ -85,6 +82,18 @@ pub(crate) enum Role {
     LookAgain,
     /// Too many wait already.
     Full,
+}
+
+impl Role {
+    /// What the table said, as a fact for what comes next.
+    pub(crate) fn boarding(&self) -> Boarding {
+        match self {
+            Self::Lead(_) | Self::Follow(_) => Boarding::Boarded,
+            Self::After(_) => Boarding::Preceded,
+            Self::LookAgain => Boarding::Changed,
+            Self::Full => Boarding::Full,
+        }
+    }
 }
 
 impl Flights {
@@ -102,30 +111,32 @@ impl Flights {
     /// still find the same; it is asked before a new flight is registered, because the last one may have ended since.
     pub(crate) fn board(
         self: &Arc<Self>,
-        trip: FlightRequest<'_>,
+        flight_request: FlightRequest<'_>,
         usable: impl Fn(&SharedResponse) -> bool,
         unchanged: impl FnOnce() -> bool,
     ) -> Role {
-        let hash = trip.key.hash();
+        let hash = flight_request.key.hash();
         let mut shard = self.shard(hash).lock();
         let flights = || shard.get(&hash).into_iter().flatten();
-        let takes = |flight: &&Arc<Flight>| flight.takes(&trip, &usable) && flight.is_joined(&trip);
+        let takes = |flight: &&Arc<Flight>| {
+            flight.takes(&flight_request, &usable) && flight.is_joined(&flight_request)
+        };
         let followed = flights().find(takes).map(|flight| (flight, true));
-        let awaited = || flights().find(|flight| flight.precedes(&trip)).map(|flight| (flight, false));
+        let awaited =
+            || flights().find(|flight| flight.precedes(&flight_request)).map(|flight| (flight, false));
         if let Some((flight, may_follow)) = followed.or_else(awaited) {
-            if flight.waiters.load(Ordering::Relaxed) >= self.waiters_per_key {
+            if flight.audience.waiters() >= self.waiters_per_key {
                 return Role::Full;
             }
-            let follower = Follower::new(flight);
+            let follower = Follower::new(flight, false);
             return if may_follow { Role::Follow(follower) } else { Role::After(follower) };
         }
         if !unchanged() {
             return Role::LookAgain;
         }
         // What HEAD brings is not stored, so it is of no use to others.
-        let shared = trip.request.method != Method::HEAD;
-        let (guard, follower) = self.register(&mut shard, trip, shared);
-        Role::Lead(guard, follower)
+        let is_open = flight_request.request.method != Method::HEAD;
+        Role::Lead(self.register(&mut shard, flight_request, is_open))
     }
 
     /// When a request for `key` that has waited for others until `now` may go alone: at once, or in its turn. Turns are
@@ -144,23 +155,22 @@ impl Flights {
     }
 
     /// A flight that nobody else may join. It is in the table all the same, for invalidations to find it.
-    pub(crate) fn alone(self: &Arc<Self>, trip: FlightRequest<'_>) -> (FlightGuard, Follower) {
-        let mut shard = self.shard(trip.key.hash()).lock();
-        self.register(&mut shard, trip, false)
+    pub(crate) fn alone(self: &Arc<Self>, flight_request: FlightRequest<'_>) -> FlightGuard {
+        let mut shard = self.shard(flight_request.key.hash()).lock();
+        self.register(&mut shard, flight_request, false)
     }
 
     fn register(
         self: &Arc<Self>,
         shard: &mut Shard,
-        trip: FlightRequest<'_>,
-        shared: bool,
-    ) -> (FlightGuard, Follower) {
-        let hash = trip.key.hash();
-        let begun = trip.begun;
-        let (flight, sender) = Flight::new(trip, shared);
+        flight_request: FlightRequest<'_>,
+        is_open: bool,
+    ) -> FlightGuard {
+        let hash = flight_request.key.hash();
+        let begun = flight_request.begun;
+        let (flight, sender) = Flight::new(flight_request, is_open);
         shard.entry(hash).or_default().push(Arc::clone(&flight));
-        let follower = Follower::new(&flight);
-        (FlightGuard::new((flight, sender), Arc::clone(self), shared, begun), follower)
+        FlightGuard::new((flight, sender), Arc::clone(self), is_open, begun)
     }
 
     /// Forbids every flight for the base of `key` that began before invalidation `number` to store its result, and
@@ -214,7 +224,7 @@ impl Flights {
     /// Clients that wait for a flight in the table, those that caused one included.
     pub(crate) fn waiting(&self) -> usize {
         let of = |flights: &SmallVec<[Arc<Flight>; 1]>| {
-            flights.iter().map(|flight| flight.waiters.load(Ordering::Relaxed)).sum::<usize>()
+            flights.iter().map(|flight| flight.audience.waiters()).sum::<usize>()
         };
         self.shards.iter().map(|shard| shard.lock().values().map(of).sum::<usize>()).sum()
     }

@@ -275,7 +275,7 @@ pub struct Candidate {
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum Course {
     /// Answered from what is stored.
     Hit,
     /// Answered from what is stored, which is refreshed behind.
@@ -298,7 +298,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// What happens.
-    pub verdict: Verdict,
+    pub verdict: Course,
     /// Why.
     pub reason: Reason,
     /// Whether the request goes to the origin alone, without waiting for another's fetch.

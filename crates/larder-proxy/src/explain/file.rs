@@ -6,20 +6,20 @@
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_store::{CacheKey, StoredResponse};
 
-use super::explanation::{Reason, Verdict};
+use super::explanation::{Course, Reason};
 use super::{CONFIGURATION, Outlook, Walk};
 use crate::exchange::BY_HAND;
-use crate::lookup::{Found, Sought};
+use crate::lookup::{Lookup, LookupResult};
 
 impl Walk<'_> {
     /// What a request would find, in plain files as well.
-    pub(super) async fn find(&self, key: &CacheKey) -> Found {
-        let validity = |stored: &StoredResponse| self.worker.proxy.numbering.validity(key, stored);
-        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), validity };
+    pub(super) async fn find(&self, key: &CacheKey) -> LookupResult {
+        let verdict = |stored: &StoredResponse| self.worker.proxy.invalidations.verdict(key, stored);
+        let sought = Lookup { rule: self.settings, hot: None, key, request: self.head(), verdict };
         let found = sought.look_up(self.now);
         let has_files = || self.settings.stores().any(|(store, _)| store.files().is_some());
         match &found {
-            Found::Ask(ask) if ask.may_recall && has_files() => {
+            LookupResult::Miss(ask) if ask.may_recall && has_files() => {
                 sought.recall(self.now).await.unwrap_or(found)
             }
             _ => found,
@@ -33,6 +33,6 @@ impl Walk<'_> {
             CacheStatus { ttl_seconds: Some(ttl), detail: Some(BY_HAND), ..CacheStatus::new(Outcome::Hit) };
         let sentence =
             "A file that was put there or changed by hand will be the answer for as long as it lies there.";
-        self.settled(Verdict::Hit, Reason::new(BY_HAND, sentence, CONFIGURATION), status)
+        self.settled(Course::Hit, Reason::new(BY_HAND, sentence, CONFIGURATION), status)
     }
 }

@@ -25,24 +25,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
-use larder_cache::{Offered, Reuse, StaleReason, StoredHead, ValidateReason, Validity};
+use larder_cache::{Offered, Reuse, StaleReason, StoredHead, ValidateReason, Verdict};
 use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use smallvec::SmallVec;
 
+use crate::decision::{Arrived, Counters, Facts, Forwarding, Missed, Next, next};
 use crate::exchange::UPGRADE_IS_OFF;
 use crate::failure::Failure;
-use crate::lookup::{Ask, Found, Sought};
+use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::plan::Plan;
 use crate::proxy::Worker;
-use crate::root::Found as File;
 use crate::route::Site;
+use crate::serve::standing_in;
 use crate::settings::RuleSettings;
 use crate::{fetch, key, route as rooms_route};
 pub use explanation::{
-    AskedRequest, Candidate, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart, OriginAnswer,
-    Part, PassedOver, Reason, Route, Server, StaleUse, Stored, StoredResponse, VaryField, Verdict, Window,
+    AskedRequest, Candidate, Course, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart,
+    OriginAnswer, Part, PassedOver, Reason, Route, Server, StaleUse, Stored, StoredResponse, VaryField,
+    Window,
 };
 use printed::{fields_of, printable, seconds, visible};
 pub use question::{ExplainError, Question};
@@ -90,7 +92,7 @@ impl Worker {
         mut question: Question,
         running: bool,
     ) -> Result<Explanation, ExplainError> {
-        let plan = Arc::clone(&self.furnished.load().plan);
+        let plan = Arc::clone(&self.worker_plan.load().plan);
         let head = &mut question.head;
         let before = head.fields.clone();
         rooms_route::drop_unkeyed_fields(head, false);
@@ -139,50 +141,60 @@ impl Walk<'_> {
         &self.question.head
     }
 
-    /// What becomes of a request that is not looked up, in the order of [`crate::serve`].
+    /// What becomes of a request that is not looked up.
     async fn before_the_cache(&self, site: usize) -> Option<Outlook> {
-        let head = self.head();
-        if let Some(Some(root)) = self.plan.roots.get(site) {
-            let (token, sentence) = match root.find(head).await {
-                File::File(_) => ("static-file", "A file below the site's root will answer it."),
-                File::Directory(_) => {
-                    ("static-directory", "It will be redirected to the directory's own path.")
-                }
-                File::Nothing => ("", ""),
-            };
-            if !token.is_empty() {
-                let status = CacheStatus { detail: Some(token), ..CacheStatus::new(Outcome::Own) };
-                return Some(self.settled(
-                    Verdict::File,
-                    Reason::new(token, sentence, CONFIGURATION),
-                    status,
-                ));
+        let document = match self.plan.roots.get(site) {
+            Some(Some(root)) => root.find(self.head()).await.document(),
+            _ => None,
+        };
+        let site = &self.site.settings;
+        let arrived = Arrived {
+            is_get: matches!(self.head().method, Method::GET | Method::HEAD),
+            document,
+            has_origin: site.origin.is_some_and(|origin| origin < self.plan.origins.len()),
+            passes_by: self.settings.passes_by(&self.head().method),
+            upgrades: self.question.websocket && site.websocket,
+            // That of a question is part of its key.
+            has_content: false,
+        };
+        match next(&Facts::Arrived(arrived), Counters::default()).0 {
+            Next::File => Some(self.of_file("static-file", "A file below the site's root will answer it.")),
+            Next::Redirect => {
+                let sentence = "It will be redirected to the directory's own path.";
+                Some(self.of_file("static-directory", sentence))
             }
+            Next::Refuse(failure) => {
+                let status = failure.status.as_u16();
+                let sentence = format!("The site has no origin and no such file: {status}.");
+                Some(self.refused(failure, sentence, CONFIGURATION))
+            }
+            Next::Pass { forward, detail } => Some(self.passed(forward, detail)),
+            _ => None,
         }
-        if self.site.settings.origin.is_none_or(|origin| origin >= self.plan.origins.len()) {
-            let failure = match head.method {
-                Method::GET | Method::HEAD => Failure::NO_SUCH_FILE,
-                _ => Failure::METHOD,
-            };
-            let sentence = format!("The site has no origin and no such file: {}.", failure.status.as_u16());
-            let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
-            let reason = Reason::new(failure.detail, sentence, CONFIGURATION);
-            return Some(self.settled(Verdict::Refuse, reason, status));
-        }
-        if self.question.websocket && self.site.settings.websocket && self.settings.cache {
-            let sentence =
-                "It is a WebSocket handshake: it will go to the origin, and nothing will be stored.";
-            let reason = Reason::new("upgrade", sentence, "RFC 6455 4.1, RFC 9211 2.2");
-            let status = CacheStatus {
-                detail: Some("upgrade"),
-                ..CacheStatus::new(Outcome::Forwarded(Forward::Bypass))
-            };
-            return Some(self.settled(Verdict::Pass, reason, status));
-        }
-        let forward = self.settings.passes_by(&head.method)?;
-        let (sentence, section) = match forward {
-            Forward::Method => (
-                format!("{} is never answered from what is stored: it will go to the origin.", head.method),
+    }
+
+    fn of_file(&self, token: &'static str, sentence: &str) -> Outlook {
+        let status = CacheStatus { detail: Some(token), ..CacheStatus::new(Outcome::Own) };
+        self.settled(Course::File, Reason::new(token, sentence, CONFIGURATION), status)
+    }
+
+    fn refused(&self, failure: Failure, sentence: String, section: &str) -> Outlook {
+        let status = CacheStatus { detail: Some(failure.detail), ..CacheStatus::new(Outcome::Own) };
+        self.settled(Course::Refuse, Reason::new(failure.detail, sentence, section), status)
+    }
+
+    fn passed(&self, forward: Forward, detail: Option<&'static str>) -> Outlook {
+        let (sentence, section) = match (forward, detail) {
+            (_, Some(_)) => (
+                "It is a WebSocket handshake: it will go to the origin, and nothing will be stored."
+                    .to_owned(),
+                "RFC 6455 4.1, RFC 9211 2.2",
+            ),
+            (Forward::Method, None) => (
+                format!(
+                    "{} is never answered from what is stored: it will go to the origin.",
+                    self.head().method
+                ),
                 "RFC 9111 4, RFC 9211 2.2",
             ),
             _ => (
@@ -191,8 +203,9 @@ impl Walk<'_> {
                 "configuration, RFC 9211 2.2",
             ),
         };
-        let reason = Reason::new(forward.token(), sentence, section);
-        Some(self.settled(Verdict::Pass, reason, CacheStatus::new(Outcome::Forwarded(forward))))
+        let reason = Reason::new(detail.unwrap_or(forward.token()), sentence, section);
+        let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(forward)) };
+        self.settled(Course::Pass, reason, status)
     }
 
     fn key(&self) -> larder_store::CacheKey {
@@ -201,10 +214,10 @@ impl Walk<'_> {
 
     /// What a request would bring from a disk into memory is brought, so that it can be told of.
     async fn recall(&self, key: &larder_store::CacheKey) {
-        let validity = |_: &larder_store::StoredResponse| Validity::Good;
-        let sought = Sought { rule: self.settings, near: None, key, request: self.head(), validity };
-        if matches!(sought.look_up(self.now), Found::Ask(ask) if ask.may_recall) {
-            sought.recall(self.now).await;
+        let verdict = |_: &larder_store::StoredResponse| Verdict::Good;
+        let lookup = Lookup { rule: self.settings, hot: None, key, request: self.head(), verdict };
+        if matches!(lookup.look_up(self.now), LookupResult::Miss(miss) if miss.may_recall) {
+            lookup.recall(self.now).await;
         }
     }
 
@@ -216,26 +229,44 @@ impl Walk<'_> {
     }
 
     /// What the look-up says, in words.
-    fn look_up(&self, key: &larder_store::CacheKey, under: &Under, found: Found) -> Outlook {
-        let policy = &self.settings.policy;
+    fn look_up(&self, key: &larder_store::CacheKey, under: &Under, found: LookupResult) -> Outlook {
         match found {
-            Found::Fresh { stored, .. } if stored.body.is_by_hand() => self.by_hand(&stored),
-            Found::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
-            Found::Refresh { stored, .. } => self.refreshed(&stored.head, StaleReason::WhileRevalidate),
-            Found::Ask(_) if larder_cache::only_if_cached(self.head(), policy) => {
-                let Failure { status: code, detail, .. } = Failure::ONLY_IF_CACHED;
-                let status = CacheStatus { detail: Some(detail), ..CacheStatus::new(Outcome::Own) };
-                let sentence = format!(
-                    "The request says only-if-cached, and nothing usable is stored: {}.",
-                    code.as_u16()
-                );
-                let reason = Reason::new(detail, sentence, "RFC 9111 5.2.1.7");
-                self.settled(Verdict::Refuse, reason, status)
+            LookupResult::Fresh { stored, .. } if stored.body.is_by_hand() => self.by_hand(&stored),
+            LookupResult::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
+            LookupResult::Refresh { stored, .. } => {
+                self.refreshed(&stored.head, StaleReason::WhileRevalidate)
             }
-            Found::Ask(ask) => match stale::standing_in(self, key, &ask) {
-                Some((head, reason)) => self.refreshed(&head, reason),
-                None => self.asking(key, ask, under),
-            },
+            LookupResult::Miss(miss) => self.missed(key, miss, under),
+        }
+    }
+
+    /// What follows on a look that found nothing to use. The disks and files were asked already.
+    fn missed(&self, key: &larder_store::CacheKey, miss: Miss, under: &Under) -> Outlook {
+        let (policy, worker_plan) = (&self.settings.policy, self.worker.worker_plan.load());
+        let (asked, origin) = ((self.head(), &**self.settings), self.site.settings.origin);
+        let standing = origin.and_then(|origin| {
+            standing_in(self.worker, (&worker_plan, origin), asked, (key, &miss), self.now)
+        });
+        let facts = Facts::Missed(Missed {
+            may_recall: miss.may_recall,
+            only_if_cached: larder_cache::only_if_cached(self.head(), policy),
+            stands_in: standing.as_ref().map(|standing| standing.fact),
+            for_one: miss.alone,
+        });
+        let counters = Counters::new(larder_cache::is_personal(self.head(), policy)).after_recall();
+        match (next(&facts, counters).0, standing) {
+            (Next::UseStale(ground), Some(standing)) => self.refreshed(&standing.head, ground),
+            (Next::Forward { alone }, standing) => {
+                drop(standing);
+                self.asking(key, miss, under, alone)
+            }
+            (_, _) => {
+                let failure = Failure::ONLY_IF_CACHED;
+                let status = failure.status.as_u16();
+                let sentence =
+                    format!("The request says only-if-cached, and nothing usable is stored: {status}.");
+                self.refused(failure, sentence, "RFC 9111 5.2.1.7")
+            }
         }
     }
 
@@ -247,7 +278,7 @@ impl Walk<'_> {
             ..CacheStatus::new(Outcome::Hit)
         };
         let reason = Reason::new(ground.token(), ground.sentence(), ground.section());
-        self.with_stored(self.settled(Verdict::Refresh, reason, status), stored, &[])
+        self.with_stored(self.settled(Course::Refresh, reason, status), stored, &[])
     }
 
     fn hit(&self, stored: &larder_store::StoredResponse, is_stale: bool) -> Outlook {
@@ -262,7 +293,7 @@ impl Walk<'_> {
         let section = if is_stale { "RFC 9111 5.2.1.2" } else { "RFC 9111 4" };
         let ttl = stored.freshness.ttl_seconds(self.now).max(0);
         let status = CacheStatus { ttl_seconds: Some(ttl), ..CacheStatus::new(Outcome::Hit) };
-        let mut outlook = self.settled(Verdict::Hit, Reason::new("hit", sentence, section), status);
+        let mut outlook = self.settled(Course::Hit, Reason::new("hit", sentence, section), status);
         if self.settings.refresh_ahead && !is_stale {
             let wait = stale::until_refresh_ahead(&stored.freshness, took, self.now);
             outlook.decision.refresh_ahead_seconds = Some(seconds(wait));
@@ -270,28 +301,30 @@ impl Walk<'_> {
         self.with_stored(outlook, stored, &[])
     }
 
-    fn asking(&self, key: &larder_store::CacheKey, ask: Ask, under: &Under) -> Outlook {
-        let detail = ask.invalidated.then_some(ValidateReason::Invalidated.token());
-        let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(ask.forward)) };
-        let personal = larder_cache::is_personal(self.head(), &self.settings.policy);
-        let (verdict, reason) = self.why_ask(&ask, under);
+    fn asking(&self, key: &larder_store::CacheKey, miss: Miss, under: &Under, alone: bool) -> Outlook {
+        let detail = miss.invalidated.then_some(ValidateReason::Invalidated.token());
+        let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(miss.forward)) };
+        let (verdict, reason) = self.why_ask(&miss, under);
         let mut outlook = self.settled(verdict, reason, status);
-        outlook.decision.alone = ask.alone || personal;
-        outlook.needs_origin = verdict == Verdict::Fetch;
-        outlook.marked = ask.marked;
-        if self.settings.min_uses > 1 && ask.selected.is_none() && ask.part.is_none() {
-            let uses = self.worker.proxy.uses.of(key.hash()).saturating_add(1);
-            outlook.decision.uses = Some(u32::from(uses));
-            outlook.seldom = uses < self.settings.min_uses;
+        outlook.decision.alone = alone;
+        outlook.needs_origin = verdict == Course::Fetch;
+        outlook.marked = miss.marked;
+        let is_counted = self.settings.min_uses > 1 && miss.selected.is_none() && miss.part.is_none();
+        let uses = is_counted.then(|| self.worker.proxy.uses.of(key.hash()).saturating_add(1));
+        outlook.decision.uses = uses.map(u32::from);
+        let get_would_do = miss.fetches_with_get(self.head(), self.settings);
+        let forwarding = Forwarding { alone, uses, min_uses: self.settings.min_uses, get_would_do };
+        if let (Next::Board { seldom, as_get, .. }, _) =
+            next(&Facts::Forwarding(forwarding), Counters::default())
+        {
+            (outlook.seldom, outlook.as_get) = (seldom, as_get);
         }
-        let goes_alone = outlook.decision.alone || outlook.seldom;
-        if !goes_alone && ask.fetches_with_get(self.head(), self.settings) {
-            outlook.as_get = true;
+        if outlook.as_get {
             outlook.decision.reason.sentence += " The HEAD is fetched with GET, and what comes is stored.";
         }
-        let others = ask.others_offered(&self.head().fields);
+        let others = miss.others_offered(&self.head().fields);
         let others: SmallVec<[&StoredHead; 4]> = others.iter().map(|other| &*other.head).collect();
-        match (&ask.part, &ask.selected) {
+        match (&miss.part, &miss.selected) {
             (Some((part, gap)), _) => {
                 let mut fields = HeaderMap::new();
                 gap.request_fields(0, &part.head, &mut fields);
@@ -299,7 +332,7 @@ impl Walk<'_> {
                 outlook
             }
             (None, Some(selected)) => {
-                let head = self.worker.proxy.numbering.head_of(key, selected);
+                let head = self.worker.proxy.invalidations.head_of(key, selected);
                 self.with_stored(outlook, head.as_deref().unwrap_or(&selected.head), &others)
             }
             (None, None) => {
@@ -309,36 +342,37 @@ impl Walk<'_> {
         }
     }
 
-    fn why_ask(&self, ask: &Ask, under: &Under) -> (Verdict, Reason) {
+    fn why_ask(&self, miss: &Miss, under: &Under) -> (Course, Reason) {
         let policy = &self.settings.policy;
         let judged = |stored: &StoredHead| larder_cache::reuse(stored, self.head(), self.now, policy);
         let invalidated = || Reuse::Validate(ValidateReason::Invalidated);
-        let of_selected = ask.selected.as_ref().map(|stored| judged(&stored.head));
+        let of_selected = miss.selected.as_ref().map(|stored| judged(&stored.head));
         if let Some(Reuse::Validate(reason)) =
-            of_selected.map(|of| if ask.invalidated { invalidated() } else { of })
+            of_selected.map(|of| if miss.invalidated { invalidated() } else { of })
         {
             let reason = Reason::new(reason.token(), reason.sentence(), reason.section());
-            return (Verdict::Validate, reason);
+            return (Course::Validate, reason);
         }
-        if ask.part.is_some() {
+        if miss.part.is_some() {
             let sentence = "Of what is asked only a part is stored; the origin will be asked for the rest.";
-            return (Verdict::Complete, Reason::new(ask.forward.token(), sentence, "RFC 9111 3.4"));
+            return (Course::Complete, Reason::new(miss.forward.token(), sentence, "RFC 9111 3.4"));
         }
-        if ask.marked {
+        if miss.marked {
             let sentence =
                 "The last answer for this key could not be shared: the request will go alone, and unchanged.";
-            return (Verdict::Fetch, Reason::new("hit-for-miss", sentence, "RFC 9211 2.2"));
+            return (Course::Fetch, Reason::new("hit-for-miss", sentence, "RFC 9211 2.2"));
         }
-        let lacks_its_coding =
-            |ask: &Ask| ask.others.iter().any(|other| other.head.vary.lacks_its_coding(&self.head().fields));
+        let lacks_its_coding = |miss: &Miss| {
+            miss.others.iter().any(|other| other.head.vary.lacks_its_coding(&self.head().fields))
+        };
         if let Some(Reuse::Unusable(reason)) = under.selected().map(|stored| judged(&stored.head)) {
             let named = cookies::deciding(self.head(), policy);
             let sentence = cookies::because(reason.sentence(), named);
-            return (Verdict::Fetch, Reason::new(reason.token(), sentence, reason.section()));
+            return (Course::Fetch, Reason::new(reason.token(), sentence, reason.section()));
         }
-        let (sentence, section) = match ask.forward {
+        let (sentence, section) = match miss.forward {
             Forward::UriMiss => ("Nothing is stored under this URL.", "RFC 9111 4"),
-            Forward::VaryMiss if lacks_its_coding(ask) => (
+            Forward::VaryMiss if lacks_its_coding(miss) => (
                 "What is stored under this key has a content coding that the request does not take, or lacks one that it takes.",
                 "RFC 9110 12.5.3",
             ),
@@ -352,25 +386,25 @@ impl Walk<'_> {
                 "RFC 9111 2",
             ),
         };
-        (Verdict::Fetch, Reason::new(ask.forward.token(), sentence, section))
+        (Course::Fetch, Reason::new(miss.forward.token(), sentence, section))
     }
 
     /// Adds what may be done with a stored response when it is stale, and with what it is validated.
     fn with_stored(&self, mut outlook: Outlook, stored: &StoredHead, others: &[&StoredHead]) -> Outlook {
         let decision = &mut outlook.decision;
-        if matches!(decision.verdict, Verdict::Validate | Verdict::Refresh) {
+        if matches!(decision.verdict, Course::Validate | Course::Refresh) {
             decision.conditions = conditions(Offered { selected: Some(stored), others });
         }
         // Of what is used as it is, it is told what will hold.
         let wait = match decision.verdict {
-            Verdict::Hit => stored.freshness.remaining(self.now),
+            Course::Hit => stored.freshness.remaining(self.now),
             _ => Duration::ZERO,
         };
         decision.stale_use = stale::stale_use(stored, self.now.later(wait), &self.settings.policy);
         outlook
     }
 
-    fn settled(&self, verdict: Verdict, reason: Reason, status: CacheStatus) -> Outlook {
+    fn settled(&self, verdict: Course, reason: Reason, status: CacheStatus) -> Outlook {
         let decision = Decision {
             verdict,
             reason,

@@ -1,19 +1,16 @@
 //! What may be done with a stored response past its lifetime, for how long, and who says so; and when it is refreshed
 //! before.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
-use larder_cache::stale::{REFRESH_PAUSE, while_revalidate, window};
+use larder_cache::stale::{while_revalidate, window};
 use larder_cache::{
     CachePolicy, StaleCause, StaleForbidden, StaleReason, StaleWindow, StoredHead, WindowSource,
     may_refresh_behind, may_serve_stale,
 };
 use larder_http::time::Now;
-use larder_store::CacheKey;
 
-use super::{Reason, StaleUse, Walk, Window, seconds};
-use crate::lookup::Ask;
+use super::{Reason, StaleUse, Window, seconds};
 
 /// What may be done with a stored response at `now`, when the origin fails or while it is asked.
 pub(super) fn stale_use(stored: &StoredHead, now: Now, policy: &CachePolicy) -> Vec<StaleUse> {
@@ -69,24 +66,6 @@ fn told(window: StaleWindow, directive: &str, key: &str) -> Window {
         WindowSource::Rule => format!("{key} = {length:?}"),
     };
     Window { seconds: seconds(length), source: source.token().to_owned(), field }
-}
-
-/// What is used at once in place of an origin that is down, or whose last answer to a refresh was none or an error; and on
-/// what ground. Nothing where this request would go itself, because no refresh can be made with it.
-pub(super) fn standing_in<'a>(
-    walk: &Walk<'_>,
-    key: &CacheKey,
-    ask: &'a Ask,
-) -> Option<(Cow<'a, StoredHead>, StaleReason)> {
-    let (furnished, policy) = (walk.worker.furnished.load(), &walk.settings.policy);
-    let of_site = walk.site.settings.origin;
-    let head = walk.worker.proxy.numbering.head_of(key, ask.selected.as_ref()?)?;
-    let is_down = || of_site.is_some_and(|origin| furnished.is_down(origin));
-    let (stored, ground) = ask.standing_in(&head, (walk.now, policy), is_down)?;
-    let asks_itself = !larder_cache::may_refresh_with(walk.head(), &stored.head, policy)
-        && of_site.is_some_and(|origin| furnished.has_prospect(origin))
-        && stored.refreshing.is_due(walk.now.monotonic, REFRESH_PAUSE);
-    (!asks_itself).then_some((head, ground))
 }
 
 /// How long it takes until a use begins to refresh a fresh response that took `took` to come; zero where it is time.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use larder_cache::explain::{LifetimeCandidate, lifetimes, shortened_from};
-use larder_cache::{CachePolicy, ExchangeTimes, LifetimeSource, StoredHead, Validity};
+use larder_cache::{CachePolicy, ExchangeTimes, LifetimeSource, StoredHead, Verdict};
 use larder_http::fields::cache_groups;
 use larder_http::time::Now;
 use larder_observe::CacheId;
@@ -32,7 +32,7 @@ struct Lying {
     places: Vec<String>,
     held_back: Option<Reason>,
     selected: bool,
-    validity: Validity,
+    verdict: Verdict,
 }
 
 impl Lying {
@@ -44,7 +44,7 @@ impl Lying {
         Self {
             selected: response.head.vary.selects(&walk.head().fields)
                 && respond::has_what_is_asked(walk.head(), &response, walk.now.wall),
-            validity: walk.worker.proxy.numbering.validity(key, &response),
+            verdict: walk.worker.proxy.invalidations.verdict(key, &response),
             response,
             store,
             places,
@@ -78,7 +78,7 @@ impl Under {
             let fit = head
                 .vary
                 .fit(&walk.head().fields)
-                .filter(|_| lying.selected && lying.validity != Validity::Gone)?;
+                .filter(|_| lying.selected && lying.verdict != Verdict::Gone)?;
             Some(fit.where_fresh(head.freshness.is_fresh(walk.now)))
         };
         whole.sort_by_key(|lying| std::cmp::Reverse(fit(lying)));
@@ -89,7 +89,7 @@ impl Under {
     /// The whole response that the request selects, and that fits it best.
     pub(super) fn selected(&self) -> Option<&larder_store::StoredResponse> {
         let is_ours = |lying: &&Lying| {
-            lying.selected && lying.validity != Validity::Gone && lying.response.head.part.is_none()
+            lying.selected && lying.verdict != Verdict::Gone && lying.response.head.part.is_none()
         };
         self.responses.iter().find(is_ours).map(|lying| &*lying.response)
     }
@@ -100,8 +100,8 @@ impl Under {
             let head = &lying.response.head;
             StoredResponse {
                 selected: lying.selected,
-                invalidated: lying.validity != Validity::Good,
-                gone: lying.validity == Validity::Gone,
+                invalidated: lying.verdict != Verdict::Good,
+                gone: lying.verdict == Verdict::Gone,
                 status: head.status.as_u16(),
                 body_bytes: lying.response.body.length(),
                 store: walk.store_name(lying.store),

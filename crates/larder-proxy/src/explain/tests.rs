@@ -12,7 +12,7 @@ use larder_store::{MemoryStoreSettings, RefreshFailure, Store, StoredBody};
 use super::*;
 use crate::proxy::Proxy;
 use crate::settings::{
-    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, SiteSettings,
+    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleNumber, SiteSettings,
 };
 
 /// `example.com` and all below it, with rules for `/off*`, `/keyed*` and `/fast*`, and the methods to look into its store.
@@ -26,6 +26,7 @@ struct Fixture {
 
 fn rule(store: &Arc<Store>, cache: bool, key: KeySettings) -> Arc<RuleSettings> {
     Arc::new(RuleSettings {
+        number: RuleNumber::unique(),
         cache,
         policy: CachePolicy::default(),
         store_id: CacheId::default(),
@@ -50,6 +51,7 @@ fn fast(store: &Arc<Store>) -> Arc<RuleSettings> {
     let plain = Arc::into_inner(rule(store, true, KeySettings::default())).unwrap();
     let ttl = Lifetimes { any: Some(seconds(60)), by_status: Vec::new() };
     Arc::new(RuleSettings {
+        number: RuleNumber::unique(),
         policy: CachePolicy {
             ttl,
             jitter_percent: 50,
@@ -155,7 +157,7 @@ impl Fixture {
 }
 
 /// The verdict, its word, and the line.
-fn verdict(told: &Explanation) -> (Verdict, &str, &str) {
+fn verdict(told: &Explanation) -> (Course, &str, &str) {
     (told.decision.verdict, &told.decision.reason.token, &told.cache_status)
 }
 
@@ -173,19 +175,19 @@ async fn each_way_that_a_request_can_go_is_told_by_its_own_reason() {
     );
     let only = [("cache-control", "only-if-cached")];
     for (method, target, fields, expected) in [
-        ("GET", "/fresh", &[][..], (Verdict::Hit, "hit", "larder; hit; ttl=99")),
-        ("HEAD", "/fresh", &[], (Verdict::Hit, "hit", "larder; hit; ttl=99")),
-        ("GET", "/fresh?", &[], (Verdict::Fetch, "uri-miss", "larder; fwd=uri-miss")),
-        ("GET", "/no-cache", &[], (Verdict::Validate, "no-cache", "larder; fwd=stale")),
-        ("GET", "/vary", &[("x-b", "1")], (Verdict::Hit, "hit", "larder; hit; ttl=99")),
-        ("GET", "/vary", &[("x-b", "2")], (Verdict::Fetch, "vary-miss", "larder; fwd=vary-miss")),
-        ("GET", "/part", &[("range", "bytes=1-2")], (Verdict::Hit, "hit", "larder; hit; ttl=99")),
-        ("GET", "/part", &[], (Verdict::Complete, "partial", "larder; fwd=partial")),
-        ("GET", "/marked", &[], (Verdict::Fetch, "hit-for-miss", "larder; fwd=uri-miss")),
-        ("GET", "/x", &only, (Verdict::Refuse, "only-if-cached", "larder; detail=only-if-cached")),
-        ("GET", "/off/x", &[], (Verdict::Pass, "bypass", "larder; fwd=bypass")),
-        ("POST", "/fresh", &[], (Verdict::Pass, "method", "larder; fwd=method")),
-        ("QUERY", "/fresh", &[], (Verdict::Fetch, "miss", "larder; fwd=miss")),
+        ("GET", "/fresh", &[][..], (Course::Hit, "hit", "larder; hit; ttl=99")),
+        ("HEAD", "/fresh", &[], (Course::Hit, "hit", "larder; hit; ttl=99")),
+        ("GET", "/fresh?", &[], (Course::Fetch, "uri-miss", "larder; fwd=uri-miss")),
+        ("GET", "/no-cache", &[], (Course::Validate, "no-cache", "larder; fwd=stale")),
+        ("GET", "/vary", &[("x-b", "1")], (Course::Hit, "hit", "larder; hit; ttl=99")),
+        ("GET", "/vary", &[("x-b", "2")], (Course::Fetch, "vary-miss", "larder; fwd=vary-miss")),
+        ("GET", "/part", &[("range", "bytes=1-2")], (Course::Hit, "hit", "larder; hit; ttl=99")),
+        ("GET", "/part", &[], (Course::Complete, "partial", "larder; fwd=partial")),
+        ("GET", "/marked", &[], (Course::Fetch, "hit-for-miss", "larder; fwd=uri-miss")),
+        ("GET", "/x", &only, (Course::Refuse, "only-if-cached", "larder; detail=only-if-cached")),
+        ("GET", "/off/x", &[], (Course::Pass, "bypass", "larder; fwd=bypass")),
+        ("POST", "/fresh", &[], (Course::Pass, "method", "larder; fwd=method")),
+        ("QUERY", "/fresh", &[], (Course::Fetch, "miss", "larder; fwd=miss")),
     ] {
         let told = fixture.explain(method, target, fields).await;
         let (verdict, token, line) = verdict(&told);
@@ -214,7 +216,7 @@ async fn a_coding_that_the_request_does_not_take_is_told() {
     let gzip = [("cache-control", "max-age=100"), ("content-encoding", "gzip"), ("etag", "\"a\"")];
     fixture.keep("/a", &[("accept-encoding", "gzip")], &gzip);
     let told = fixture.explain("GET", "/a", &[]).await;
-    assert_eq!(verdict(&told).0, Verdict::Fetch);
+    assert_eq!(verdict(&told).0, Course::Fetch);
     assert_eq!(told.decision.reason.section, "RFC 9110 12.5.3");
     assert!(told.decision.conditions.is_empty(), "its tag is not offered: {:?}", told.decision.conditions);
     let [stored] = &told.stored.responses[..] else { panic!("{:?}", told.stored) };
@@ -222,7 +224,7 @@ async fn a_coding_that_the_request_does_not_take_is_told() {
     assert_eq!(stored.vary[0].name, "accept-encoding");
     fixture.keep("/a", &[], &[("cache-control", "max-age=100")]);
     let told = fixture.explain("GET", "/a", &[("accept-encoding", "br, gzip;q=0.1")]).await;
-    assert_eq!(verdict(&told).0, Verdict::Hit);
+    assert_eq!(verdict(&told).0, Course::Hit);
     let [chosen, other] = &told.stored.responses[..] else { panic!("{:?}", told.stored) };
     assert_eq!((chosen.content_encoding.as_deref(), other.content_encoding.as_deref()), (Some("gzip"), None));
 }
@@ -245,15 +247,15 @@ async fn stale_responses_are_told_with_their_conditions_and_what_the_origins_fai
         .map(|(cause, allowed, token)| (cause.to_owned(), allowed, token.to_owned()))
     };
     let fresh = fixture.explain("GET", "/a", &[]).await;
-    assert_eq!((fresh.decision.verdict, &uses(&fresh)[..]), (Verdict::Hit, &expected(true)[..]));
+    assert_eq!((fresh.decision.verdict, &uses(&fresh)[..]), (Course::Hit, &expected(true)[..]));
     fixture.clock.advance(Duration::from_secs(12));
     let behind = fixture.explain("GET", "/a", &[]).await;
-    assert_eq!(verdict(&behind).0, Verdict::Refresh);
+    assert_eq!(verdict(&behind).0, Course::Refresh);
     assert!(behind.cache_status.contains("hit; ttl=-2; detail="), "{}", behind.cache_status);
     assert_eq!(uses(&behind), expected(true));
     fixture.clock.advance(Duration::from_secs(5));
     let stale = fixture.explain("GET", "/a", &[]).await;
-    assert_eq!(verdict(&stale).0, Verdict::Validate);
+    assert_eq!(verdict(&stale).0, Course::Validate);
     assert_eq!(uses(&stale), expected(false));
     let tag = Field { name: "if-none-match".to_owned(), value: "\"a\"".to_owned() };
     assert_eq!(stale.decision.conditions, [tag]);
@@ -311,7 +313,7 @@ async fn windows_of_stale_use_are_told_with_who_gives_them() {
     assert_eq!(verdict(&told).1, "stale-while-revalidate");
     fixture.clock.advance(Duration::from_secs(2));
     let told = fixture.explain("GET", "/fast/none", &[]).await;
-    assert_eq!(verdict(&told).0, Verdict::Validate);
+    assert_eq!(verdict(&told).0, Course::Validate);
     let (_, allowed, window) = uses(&told)[2];
     assert_eq!((allowed, window.map(|window| window.0)), (false, Some(4.0)));
     let left = fixture.explain("GET", "/plain", &[]).await.stored.responses[0].freshness.left_seconds;
@@ -370,7 +372,7 @@ async fn the_rules_other_settings_and_the_uses_of_a_url_are_told() {
     let part = [("cache-control", "max-age=9"), ("content-range", "bytes 0-3/9"), ("etag", "\"p\"")];
     fixture.keep("/fast/part", &[("range", "bytes=0-3")], &part);
     let completed = told("/fast/part").await.decision;
-    assert_eq!((completed.verdict, completed.uses), (Verdict::Complete, None));
+    assert_eq!((completed.verdict, completed.uses), (Course::Complete, None));
     let plain = told("/plain").await;
     assert_eq!((plain.route.refresh_ahead, plain.route.collapse_wait_seconds), (false, None));
     assert_eq!((plain.route.min_uses, plain.decision.uses), (1, None));
@@ -396,7 +398,7 @@ async fn what_the_last_failure_makes_of_a_stale_response_is_told() {
         stored.refreshing.failed(fixture.clock.now().monotonic, failure);
         let told = fixture.explain("GET", target, &[]).await;
         assert_eq!(told.cache_status, expected, "{target} {failure:?}");
-        assert_eq!(told.decision.verdict == Verdict::Refresh, expected.contains("hit"));
+        assert_eq!(told.decision.verdict == Course::Refresh, expected.contains("hit"));
         stored.refreshing.recovered();
     }
 }

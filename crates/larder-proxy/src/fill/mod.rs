@@ -9,19 +9,17 @@ mod completed;
 mod rest;
 
 use std::pin::Pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::poll_immediate;
 use http::HeaderMap;
 use larder_http::body::{Body, BodyError, Stream};
 use larder_store::{Finished, PushError, StreamingBody};
+use tokio::time::timeout;
 
 pub(crate) use completed::completed;
 pub(crate) use rest::{AskAgain, Rest, without};
-
-/// How often a fill that waits for the origin looks whether anybody is left.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A fill lets others run after so many bytes, where nothing else makes it wait.
 const YIELD_AFTER_BYTES: usize = 512 * 1024;
@@ -44,9 +42,7 @@ pub(crate) enum Filled {
 }
 
 /// What a fill has to know and to tell.
-pub(crate) struct Around<W, P, G> {
-    /// Clients that are about to read.
-    pub(crate) waiters: W,
+pub(crate) struct Around<P, G> {
     /// Called when nobody new may join any more.
     pub(crate) passing: P,
     /// Whether it ends here, after so many bytes: nobody has asked for them.
@@ -55,51 +51,77 @@ pub(crate) struct Around<W, P, G> {
     pub(crate) orphan_time: Duration,
 }
 
-/// Whether anybody is left, looked at now and then.
-struct Looking {
-    looked: Instant,
-    orphan_since: Option<Instant>,
+/// How pouring a stream into a body ended.
+enum Poured {
+    /// With these last bytes and trailers.
+    Whole(Option<Bytes>, Option<HeaderMap>),
+    Broken(BodyError),
+    Unread,
+    /// It passes, and nobody reads it.
+    NoReaders,
 }
 
-impl Looking {
-    /// Whether the fill is to be given up: nobody has been there for `orphan_time`, or nobody is there for whom alone it flows.
-    fn is_abandoned<W: Fn() -> usize, P, G>(
-        &mut self,
-        growing: &StreamingBody,
-        around: &Around<W, P, G>,
-    ) -> bool {
-        self.looked = Instant::now();
-        if growing.readers() + (around.waiters)() > 0 {
-            self.orphan_since = None;
-            return false;
-        }
-        // Whatever passes is for its readers alone, also while the origin says nothing.
-        !growing.may_keep_more()
-            || self.orphan_since.get_or_insert(self.looked).elapsed() >= around.orphan_time
-    }
-
-    fn is_due(&self) -> bool {
-        self.looked.elapsed() >= LOOK_EVERY
-    }
-}
-
-/// Fills `growing` from `body`. `commit` gets the body, or what was kept of it, before any reader sees its end.
+/// Fills `streaming` from `body`. `commit` gets the body, or what was kept of it, before any reader sees its end. It is
+/// given up when nobody has been there for `orphan_time`, or nobody at all where it flows for its readers alone.
 ///
 /// # Cancel safety
-/// Dropping it leaves the readers waiting: the caller aborts `growing` then.
-pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
-    growing: &StreamingBody,
+/// Dropping it leaves the readers waiting: the caller aborts `streaming` then.
+pub(crate) async fn fill<P: Fn(), G: Fn(u64) -> bool>(
+    streaming: &StreamingBody,
     body: Body,
-    around: Around<W, P, G>,
+    around: Around<P, G>,
     commit: impl FnOnce(&Finished),
 ) -> Filled {
-    let mut stream = match body {
+    let stream = match body {
         Body::Stream { stream, .. } => stream,
-        Body::Full(bytes) => return finished(growing, (Some(bytes), None), commit).await,
-        Body::Empty | Body::Pieces { .. } => return finished(growing, (None, None), commit).await,
+        Body::Full(bytes) => return finished(streaming, (Some(bytes), None), commit).await,
+        Body::Empty | Body::Pieces { .. } => return finished(streaming, (None, None), commit).await,
     };
+    // A disk that is slower than the origin may set the pace: then pouring waits for long, and nobody may be left.
+    let poured = tokio::select! {
+        biased;
+        poured = pour(streaming, stream, &around) => poured,
+        () = abandonment(streaming, around.orphan_time) => Poured::NoReaders,
+    };
+    match poured {
+        Poured::Whole(last, trailers) => finished(streaming, (last, trailers), commit).await,
+        Poured::Broken(error) => {
+            match error {
+                // What it was cannot be known.
+                BodyError::Framing => streaming.abort(error),
+                _ => streaming.give_up(error, commit),
+            }
+            Filled::Broken(error)
+        }
+        Poured::Unread => {
+            streaming.abort(BodyError::Lost);
+            Filled::Unread
+        }
+        Poured::NoReaders => {
+            streaming.give_up(BodyError::Lost, commit);
+            Filled::Abandoned
+        }
+    }
+}
+
+/// Resolves when nobody is left to fill it for.
+async fn abandonment(streaming: &StreamingBody, orphan_time: Duration) {
+    let audience = streaming.audience();
+    loop {
+        audience.empty().await;
+        // Whatever passes is for its readers alone, also while the origin says nothing.
+        if !streaming.may_keep_more() || timeout(orphan_time, audience.present()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn pour<P: Fn(), G: Fn(u64) -> bool>(
+    streaming: &StreamingBody,
+    mut stream: Stream,
+    around: &Around<P, G>,
+) -> Poured {
     let mut arrived = 0;
-    let mut looking = Looking { looked: Instant::now(), orphan_since: None };
     // What is in memory already comes without ever waiting: others on this worker get their turn all the same.
     let mut unyielding_bytes = 0;
     // Bytes wait here until it is known whether they are the last ones, as far as that is known without waiting.
@@ -112,29 +134,19 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
                     next
                 }
                 None => {
-                    if publish(growing, bytes, &around).await.is_err() {
-                        return abandoned(growing, commit);
+                    if publish(streaming, bytes, around).await.is_err() {
+                        return Poured::NoReaders;
                     }
                     continue;
                 }
             },
-            None => {
-                let next = tokio::time::timeout(LOOK_EVERY, next_data(&mut stream, &mut trailers)).await;
-                if looking.is_abandoned(growing, &around) {
-                    return abandoned(growing, commit);
-                }
-                match next {
-                    Ok(next) => next,
-                    Err(_elapsed) => continue,
-                }
-            }
+            None => next_data(&mut stream, &mut trailers).await,
         };
         match next {
             Some(Ok(bytes)) => {
                 arrived += bytes.len() as u64;
                 if (around.gives_up)(arrived) {
-                    growing.abort(BodyError::Lost);
-                    return Filled::Unread;
+                    return Poured::Unread;
                 }
                 unyielding_bytes += bytes.len();
                 if unyielding_bytes >= YIELD_AFTER_BYTES {
@@ -142,76 +154,48 @@ pub(crate) async fn fill<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
                     tokio::task::yield_now().await;
                 }
                 if let Some(before) = held.replace(bytes)
-                    && publish(growing, before, &around).await.is_err()
+                    && publish(streaming, before, around).await.is_err()
                 {
-                    return abandoned(growing, commit);
-                }
-                // A disk that is slower than the origin may set the pace: then this goes on for long without ever being idle.
-                if looking.is_due() && looking.is_abandoned(growing, &around) {
-                    return abandoned(growing, commit);
+                    return Poured::NoReaders;
                 }
             }
             Some(Err(error)) => {
                 // What came before the break is still the clients' to have.
                 if let Some(bytes) = held.take() {
-                    let _ = publish(growing, bytes, &around).await;
+                    let _ = publish(streaming, bytes, around).await;
                 }
-                match error {
-                    // Nobody knows what it was.
-                    BodyError::Framing => growing.abort(error),
-                    _ => growing.give_up(error, commit),
-                }
-                return Filled::Broken(error);
+                return Poured::Broken(error);
             }
-            None => return finished(growing, (held, trailers), commit).await,
+            None => return Poured::Whole(held, trailers),
         }
     }
 }
 
-async fn publish<W: Fn() -> usize, P: Fn(), G: Fn(u64) -> bool>(
-    growing: &StreamingBody,
+async fn publish<P: Fn(), G: Fn(u64) -> bool>(
+    streaming: &StreamingBody,
     bytes: Bytes,
-    around: &Around<W, P, G>,
+    around: &Around<P, G>,
 ) -> Result<(), PushError> {
-    if !growing.is_keeping() {
+    if !streaming.is_keeping() {
         (around.passing)();
-        if !growing.may_keep_more() {
-            let_waiters_in(growing, &around.waiters).await;
-        }
     }
-    growing.push(bytes).await
-}
-
-/// A body that passes stops when nobody reads. Those who were told of it a moment ago, on other workers perhaps, get
-/// a moment to begin.
-async fn let_waiters_in(growing: &StreamingBody, waiters: &impl Fn() -> usize) {
-    for _ in 0..100 {
-        if growing.readers() > 0 || waiters() == 0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    streaming.push(bytes).await
 }
 
 async fn finished(
-    growing: &StreamingBody,
+    streaming: &StreamingBody,
     (last, trailers): (Option<Bytes>, Option<HeaderMap>),
     commit: impl FnOnce(&Finished),
 ) -> Filled {
-    match growing.end(last, trailers, commit).await {
+    match streaming.end(last, trailers, commit).await {
         Ok(Finished::Whole(_)) => Filled::Kept,
         Ok(Finished::Part { .. }) => Filled::InPart,
         Ok(Finished::Passed) => Filled::Passed,
         Err(PushError::NoReaders) => {
-            growing.abort(BodyError::Lost);
+            streaming.abort(BodyError::Lost);
             Filled::Abandoned
         }
     }
-}
-
-fn abandoned(growing: &StreamingBody, commit: impl FnOnce(&Finished)) -> Filled {
-    growing.give_up(BodyError::Lost, commit);
-    Filled::Abandoned
 }
 
 /// The next data; `trailers` gets what comes behind the last.

@@ -28,7 +28,7 @@ pub(super) fn is_same_whole(part: &StoredResponse, gap: &Gap, answer: &OriginRes
 /// The part's body as one that grows, and the answer as that of the whole. `None` where it may not be stored, or the part is not
 /// there any more.
 pub(super) fn seed(
-    job: &FetchTask,
+    task: &FetchTask,
     guard: &FlightGuard,
     (part, gap): (&Arc<StoredResponse>, Gap),
     answer: OriginResponse,
@@ -44,34 +44,37 @@ pub(super) fn seed(
         body: Body::Empty,
         ..answer
     };
-    let Storability::Storable(_) = judge(guard.request(), &whole, times, &job.settings.policy) else {
+    let Storability::Storable(_) = judge(guard.request(), &whole, times, &task.settings.policy) else {
         return None;
     };
-    let (store, _) = job.settings.place_for(whole.status, &whole.fields, Some(complete));
+    let (store, _) = task.settings.place_for(whole.status, &whole.fields, Some(complete));
     let runs = part.head.part.as_ref()?.runs();
-    let growing = StreamingBody::complete(store, guard.key(), &part.body, runs, complete)?;
+    let streaming =
+        StreamingBody::complete(store, guard.key(), &part.body, runs, complete, guard.audience())?;
     let stream: Stream = match is_whole {
         true => Box::pin(without(gap, answer.body)),
         false => {
-            let again = asking(job, guard, part, &gap);
+            let again = asking(task, guard, part, &gap);
             Box::pin(Rest::new(gap, answer.body, again))
         }
     };
-    Some((growing, OriginResponse { body: Body::Stream { length: Some(complete), stream }, ..whole }))
+    Some((streaming, OriginResponse { body: Body::Stream { length: Some(complete), stream }, ..whole }))
 }
 
 /// How the further gaps are asked for: as the first was, by the same request.
-fn asking(job: &FetchTask, guard: &FlightGuard, part: &Arc<StoredResponse>, gap: &Gap) -> AskAgain {
-    let (worker, furnished, part) = (Arc::clone(&job.worker), Arc::clone(&job.furnished), Arc::clone(part));
-    let (head, content, gap) = (Arc::clone(guard.request()), job.content.clone(), gap.clone());
-    let (origin, hop, affinity) = (job.origin, job.hop, job.affinity);
+fn asking(task: &FetchTask, guard: &FlightGuard, part: &Arc<StoredResponse>, gap: &Gap) -> AskAgain {
+    let (worker, worker_plan, part) =
+        (Arc::clone(&task.worker), Arc::clone(&task.worker_plan), Arc::clone(part));
+    let (head, content, gap) = (Arc::clone(guard.request()), task.content.clone(), gap.clone());
+    let (origin, to) = (task.origin, task.to());
     Box::new(move |number| {
-        let mut request = fetch::outgoing(&head, content.clone().into(), false, (hop, affinity), None);
+        let mut request = fetch::outgoing(&head, content.clone().into(), false, to, None);
         gap.request_fields(number, &part.head, &mut request.fields);
-        let (worker, furnished) = (Arc::clone(&worker), Arc::clone(&furnished));
+        let (worker, worker_plan) = (Arc::clone(&worker), Arc::clone(&worker_plan));
         let (part, gap) = (Arc::clone(&part), gap.clone());
         Box::pin(async move {
-            let (answer, _) = ask(&worker, &furnished, origin, request).await.map_err(|_| BodyError::Lost)?;
+            let (answer, _) =
+                ask(&worker, &worker_plan, origin, request).await.map_err(|_| BodyError::Lost)?;
             let is_it = answer.status == StatusCode::PARTIAL_CONTENT
                 && gap.filled_by(number, &part.head, &answer.fields);
             match is_it {

@@ -13,28 +13,28 @@ use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Store, StoredResponse};
 
+use super::FetchTask;
 use super::receive::pass;
-use super::{FetchTask, Kept, Share};
-use crate::collapse::{FlightGuard, Phase};
+use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::exchange::{NotStored, NotStoredLabel};
 
 /// A 304: the stored response is good again. Gives everything back where it cannot be used.
 pub(super) fn confirm(
-    job: FetchTask,
+    task: FetchTask,
     guard: FlightGuard,
     stored: &Arc<StoredResponse>,
     answer: OriginResponse,
     times: ExchangeTimes,
 ) -> Option<(FetchTask, FlightGuard)> {
-    let worker = &job.worker;
+    let worker = &task.worker;
     let request = guard.request();
     let selected = stored.head.vary.selects(&request.fields);
     let key = guard.place_of(&stored.head);
-    let store = job.settings.store_of(&key, stored);
-    match larder_cache::update(&stored.head, request, &answer.fields, times, &job.settings.policy) {
-        Updated::TooLarge => return Some((job, guard)),
+    let store = task.settings.store_of(&key, stored);
+    match larder_cache::update(&stored.head, request, &answer.fields, times, &task.settings.policy) {
+        Updated::TooLarge => return Some((task, guard)),
         Updated::Stored(head) => {
-            let Renewed { response: renewed, kept } = renew(&job, &guard, (store, &key), stored, *head)?;
+            let Renewed { response: renewed, kept } = renew(&task, &guard, (store, &key), stored, *head)?;
             match (kept, selected) {
                 (true, true) => {
                     store.replace(&key, stored, Arc::clone(&renewed), || guard.is_valid());
@@ -46,36 +46,36 @@ pub(super) fn confirm(
                         |old: &StoredResponse| own.head.vary.replaces(&old.head.vary, &request.fields);
                     store.insert(&key, Arc::clone(&renewed), replaces, || guard.is_valid());
                 }
-                (false, true) => job.settings.remove(&key, stored),
+                (false, true) => task.settings.remove(&key, stored),
                 (false, false) => {}
             }
             if !kept {
                 worker.metrics.not_stored(&NotStoredLabel(NotStored::NoRoom));
             }
-            let phase = match renewed.head.freshness.is_shareable() {
-                true => Phase::Confirmed(Arc::clone(&renewed)),
-                false => Phase::Unshared,
-            };
-            let policy = &job.settings.policy;
+            let shareable = renewed.head.freshness.is_shareable();
+            let policy = &task.settings.policy;
             let own = larder_cache::withheld_by_update(&stored.head, &renewed.head, &answer.fields, policy);
             if own.contains_key(SET_COOKIE) {
                 worker.metrics.cookies_withheld();
             }
-            let _ = job.leader.send(Share::Confirmed { stored: renewed, own });
-            guard.tell(phase);
+            let for_leader = FlightOutcome::Confirmed { stored: renewed, own };
+            match shareable {
+                true => guard.conclude(for_leader),
+                false => guard.conclude_apart(for_leader, FlightOutcome::Unshared),
+            }
         }
         Updated::NoLongerStorable { fields, reason } => {
             worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
             if selected && !reason.lies_in_request() {
-                job.settings.remove_all_for(&key, stored, request);
+                task.settings.remove_all_for(&key, stored, request);
             }
             match once_more(stored, request, fields, answer) {
                 Some(answer) => {
                     let answer = (StatusCode::NOT_MODIFIED, answer);
-                    pass((job.leader, &job.settings), &guard, answer, times, Kept::Nothing(reason));
+                    pass(&task.settings, &guard, answer, times, Kept::Nothing(reason));
                 }
-                // A part that is not what its client asked for any more: dropping the leader's end makes it look again.
-                None => guard.tell(Phase::Unshared),
+                // A part that is not what its client asked for any more: the leader looks again.
+                None => guard.conclude_apart(FlightOutcome::Lost, FlightOutcome::Unshared),
             }
         }
     }
@@ -114,7 +114,7 @@ struct Renewed {
 
 /// The stored response under a new head. `None` where not even an empty reservation can be had.
 fn renew(
-    job: &FetchTask,
+    task: &FetchTask,
     guard: &FlightGuard,
     (store, key): (&Store, &CacheKey),
     stored: &StoredResponse,
@@ -126,7 +126,7 @@ fn renew(
     };
     let body = Arc::clone(&stored.body);
     // Without content this was quick; the next refresh may bring some.
-    let took = job.worker.proxy.clock.now().since(&guard.begun()).max(stored.took / 2);
+    let took = task.worker.proxy.clock.now().since(&guard.begun()).max(stored.took / 2);
     let response = StoredResponse { took, ..StoredResponse::new(Arc::new(head), body, guard.number(), room) };
     Some(Renewed { response: Arc::new(response), kept })
 }
@@ -134,15 +134,15 @@ fn renew(
 /// A 200 to HEAD says what a GET would have got: it updates the stored response that it describes, and ends one that it
 /// does not (RFC 9111 4.3.5). Returns the freshness of what was updated.
 pub(super) fn update_by_head(
-    job: &FetchTask,
+    task: &FetchTask,
     guard: &FlightGuard,
     answer: &OriginResponse,
     times: ExchangeTimes,
 ) -> Option<Freshness> {
     let request = guard.request();
     let is_head = request.method == Method::HEAD && answer.status == StatusCode::OK;
-    let stored = job.offered.selected.as_ref().filter(|stored| is_head && stored.head.part.is_none())?;
-    let (store, policy) = (job.settings.store_of(guard.key(), stored), &job.settings.policy);
+    let stored = task.offered.selected.as_ref().filter(|stored| is_head && stored.head.part.is_none())?;
+    let (store, policy) = (task.settings.store_of(guard.key(), stored), &task.settings.policy);
     let updated = larder_cache::update_by_head(&stored.head, request, &answer.fields, times, policy);
     // The length that HEAD announces is not among its fields here.
     let other_length = answer.content_length.is_some_and(|length| length != stored.body.length());
@@ -150,17 +150,17 @@ pub(super) fn update_by_head(
         // What one client's credentials bring says nothing about what is shared.
         HeadUpdate::Unchanged => None,
         HeadUpdate::Outdated => {
-            job.settings.remove(guard.key(), stored);
+            task.settings.remove(guard.key(), stored);
             None
         }
         HeadUpdate::Updated(_) if other_length => {
-            job.settings.remove(guard.key(), stored);
+            task.settings.remove(guard.key(), stored);
             None
         }
         HeadUpdate::Updated(head) => {
             let freshness = head.freshness;
             let renewed =
-                renew(job, guard, (store, guard.key()), stored, *head).filter(|renewed| renewed.kept)?;
+                renew(task, guard, (store, guard.key()), stored, *head).filter(|renewed| renewed.kept)?;
             let replaced = store.replace(guard.key(), stored, renewed.response, || guard.is_valid());
             replaced.then_some(freshness)
         }

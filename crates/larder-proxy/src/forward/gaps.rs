@@ -7,14 +7,13 @@
 
 use std::sync::Arc;
 
-use larder_cache::Validity;
+use larder_cache::Verdict;
 use larder_http::message::RequestHead;
 use larder_observe::CacheId;
 use larder_store::{CacheKey, StoredResponse};
-use tokio::sync::oneshot;
 
 use super::{Candidates, FetchTask, fly};
-use crate::background::Place;
+use crate::background::BackgroundSlot;
 use crate::collapse::{FlightGuard, FlightRequest, Role};
 use crate::exchange::RefreshKind;
 use crate::fetch;
@@ -24,7 +23,7 @@ pub(super) type KeptPart = (Arc<StoredResponse>, CacheId);
 
 /// A fetch that may follow another.
 pub(super) struct Behind {
-    job: FetchTask,
+    task: FetchTask,
     key: CacheKey,
     request: Arc<RequestHead>,
 }
@@ -32,78 +31,77 @@ pub(super) struct Behind {
 impl Behind {
     /// What follows a fetch for a client that others may share; nothing follows one that is behind another.
     // Boxed: every fetch would be so much larger.
-    pub(super) fn after(job: &FetchTask, guard: &FlightGuard) -> Option<Box<Self>> {
-        if job.is_behind || !guard.is_shared() {
+    pub(super) fn after(task: &FetchTask, guard: &FlightGuard) -> Option<Box<Self>> {
+        if task.is_behind || !guard.is_shared() {
             return None;
         }
-        let (leader, _) = oneshot::channel();
         let next = FetchTask {
-            worker: Arc::clone(&job.worker),
-            furnished: Arc::clone(&job.furnished),
-            settings: Arc::clone(&job.settings),
-            origin: job.origin,
-            hop: job.hop,
-            affinity: job.affinity,
-            orphan_time: job.orphan_time,
-            content: job.content.clone(),
+            worker: Arc::clone(&task.worker),
+            worker_plan: Arc::clone(&task.worker_plan),
+            settings: Arc::clone(&task.settings),
+            origin: task.origin,
+            asker: task.asker.behind(),
+            hash: task.hash,
+            content: task.content.clone(),
             offered: Candidates::default(),
             before: None,
             seldom: false,
             completing: None,
             is_behind: true,
-            leader,
         };
         let request = Arc::new(fetch::for_refresh(guard.request(), None));
-        Some(Box::new(Self { job: next.in_background(), key: guard.key().clone(), request }))
+        Some(Box::new(Self { task: next, key: guard.key().clone(), request }))
     }
 
     /// Begins it for what `part` lacks, unless somebody else is at it, the origin has no time for it, the part is not there
     /// any more, or a reload has replaced the plan. It is a task of its own.
     pub(super) fn begin(self: Box<Self>, part: KeptPart) {
-        if let Some((job, guard, place)) = self.boarded(part) {
+        if let Some((task, guard, place)) = self.boarded(part) {
             tokio::spawn(async move {
                 let _place = place;
-                Box::pin(fly(job, guard)).await;
+                Box::pin(fly(task, guard)).await;
             });
         }
     }
 
-    fn boarded(self: Box<Self>, (part, store): KeptPart) -> Option<(FetchTask, FlightGuard, Place)> {
-        let Self { job, key, request } = *self;
-        let proxy = &job.worker.proxy;
-        let is_in_force = Arc::ptr_eq(&job.worker.furnished.load(), &job.furnished);
+    fn boarded(self: Box<Self>, (part, store): KeptPart) -> Option<(FetchTask, FlightGuard, BackgroundSlot)> {
+        let Self { task, key, request } = *self;
+        let proxy = &task.worker.proxy;
+        let is_in_force = Arc::ptr_eq(&task.worker.worker_plan.load(), &task.worker_plan);
         let gap = part.head.part.as_ref()?.gap(part.body.length())?;
         if !is_in_force
-            || !larder_cache::may_refresh_with(&request, &part.head, &job.settings.policy)
-            || !job.furnished.has_prospect(job.origin)
+            || !larder_cache::may_refresh_with(&request, &part.head, &task.settings.policy)
+            || !task.worker_plan.has_prospect(task.origin)
         {
             return None;
         }
         let place = proxy.background.place_for_gaps(store)?;
         let now = proxy.clock.now();
-        let trip = FlightRequest {
+        let flight_request = FlightRequest {
             key: &key,
-            rule: Arc::as_ptr(&job.settings).addr(),
+            rule: task.settings.number,
             request: &request,
             expected: Some(part.head.vary.names().clone()),
             wants_content: true,
-            number: proxy.numbering.current(),
-            arrived: proxy.numbering.current(),
+            number: proxy.invalidations.current(),
+            arrived: proxy.invalidations.current(),
             begun: now,
         };
         let of_parts = key.of_parts();
         let is_there = || {
             let is_good =
-                proxy.numbering.validity(&of_parts, &part) == Validity::Good && part.body.is_there();
-            let mut stores = job.settings.stores();
+                proxy.invalidations.verdict(&of_parts, &part) == Verdict::Good && part.body.is_there();
+            let mut stores = task.settings.stores();
             is_good
                 && stores.any(|(store, _)| {
                     let (parts, _) = store.responses(&of_parts, now.monotonic);
                     parts.iter().any(|other| other.is_same(&part))
                 })
         };
-        let Role::Lead(guard, _) = proxy.flights.board(trip, |_| true, is_there) else { return None };
-        job.worker.metrics.refreshed(&RefreshKind::Gaps);
-        Some((FetchTask { completing: Some((part, gap)), ..job }, guard, place))
+        let Role::Lead(guard) = proxy.flights.board(flight_request, |_| true, is_there) else {
+            return None;
+        };
+        task.worker.metrics.refreshed(&RefreshKind::Gaps);
+        Some((FetchTask { completing: Some((part, gap)), ..task }, guard, place))
     }
 }

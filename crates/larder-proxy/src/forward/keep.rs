@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 use larder_cache::part::{Part, different_states, same_representation, whole_fields};
-use larder_cache::{StoredHead, Validity};
+use larder_cache::{StoredHead, Verdict};
 use larder_http::fields::content_range::ContentRange;
 use larder_observe::CacheId;
 use larder_store::{CacheKey, Reservation, Store, StoredBody, StoredResponse};
@@ -83,9 +83,10 @@ impl Keeper<'_> {
             return Err(NotStored::Invalidated);
         }
         let key = self.guard.key().of_parts();
-        let (received, numbering) = (part.0.freshness.received.monotonic, &self.worker.proxy.numbering);
+        let (received, invalidations) =
+            (part.0.freshness.received.monotonic, &self.worker.proxy.invalidations);
         let (there, _) = self.store.responses(&key, received);
-        let is_good = |other: &StoredResponse| numbering.validity(&key, other) == Validity::Good;
+        let is_good = |other: &StoredResponse| invalidations.verdict(&key, other) == Verdict::Good;
         let mut joined = part;
         for other in there.iter().filter(|other| self.is_selected(other) && is_good(other)) {
             if let Some(both) = self.join(&joined, other) {

@@ -1,6 +1,6 @@
 //! An origin fetch: a task of its own, which outlives the client that caused it.
 //!
-//! In: a [`FetchTask`] and the guard of its flight. Out: what the leader gets ([`Share`]), what the followers hear, and what
+//! In: a [`FetchTask`] and the guard of its flight. Out: a [`FlightOutcome`] for all who wait, and what
 //! is stored. Once a response is known to be storable and its room is reserved, the fetch ends by itself; anything
 //! else ends with its last reader. However this task ends, the guard tells the followers.
 //!
@@ -20,20 +20,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use larder_cache::part::Gap;
-use larder_cache::{Confirmed, ExchangeTimes, Freshness, NotStorable, Offered, StaleCause, StoredHead};
+use larder_cache::{Confirmed, ExchangeTimes, Offered, StaleCause, StoredHead};
 use larder_http::fields::content_type;
 use larder_http::message::RequestHead;
 use larder_origin::{Affinity, OriginRequest, OriginResponse, Progress};
-use larder_store::{CacheKey, Reader, RefreshFailure, StoredResponse};
+use larder_store::{CacheKey, RefreshFailure, StoredResponse};
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
+use crate::asked::Asker;
 use crate::background::ORPHAN_TIMES;
-use crate::collapse::{FlightGuard, Phase, SharedResponse};
+use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
-use crate::invalidate::Writing;
+use crate::invalidation::Writing;
 use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::RuleSettings;
 use complete::is_same_whole;
@@ -45,14 +46,13 @@ pub(crate) use receive::{judge, receive};
 /// What a fetch needs.
 pub(crate) struct FetchTask {
     pub(crate) worker: Arc<Worker>,
-    pub(crate) furnished: Arc<WorkerPlan>,
+    pub(crate) worker_plan: Arc<WorkerPlan>,
     pub(crate) settings: Arc<RuleSettings>,
     pub(crate) origin: usize,
-    pub(crate) hop: ClientHop,
-    /// Which server it should meet.
-    pub(crate) affinity: Affinity,
-    /// How long it goes on with nobody there.
-    pub(crate) orphan_time: Duration,
+    /// For whom the origin is asked.
+    pub(crate) asker: Asker,
+    /// What the origin's server is chosen by, where the origin has it so.
+    pub(crate) hash: Option<u64>,
     /// The content of a QUERY.
     pub(crate) content: Bytes,
     /// What the origin may confirm.
@@ -65,22 +65,23 @@ pub(crate) struct FetchTask {
     pub(crate) completing: Option<(Arc<StoredResponse>, Gap)>,
     /// It follows a client's fetch, for what that could not keep.
     pub(crate) is_behind: bool,
-    pub(crate) leader: oneshot::Sender<Share>,
 }
 
 impl FetchTask {
     /// Whether it is for gaps that nobody is waiting for: then the whole is not asked for in their place.
     fn is_unwanted(&self, guard: &FlightGuard) -> bool {
-        self.is_behind && guard.waiters() == 0
+        self.is_behind && guard.audience().waiters() == 0
     }
 
-    /// The same with nobody who waits for it.
-    pub(crate) fn in_background(self) -> Self {
-        let orphan_time = self.orphan_time.saturating_mul(ORPHAN_TIMES);
-        let hop = ClientHop { is_waiting: false, takes_trailers: false, ..self.hop };
-        // No client is to meet the server that it has met before.
-        let affinity = Affinity { server: None, ..self.affinity };
-        Self { orphan_time, hop, affinity, ..self }
+    /// How long it goes on with nobody there: longer where nobody ever was.
+    fn orphan_time(&self) -> Duration {
+        let times = if self.asker.hop.is_waiting { 1 } else { ORPHAN_TIMES };
+        self.worker_plan.plan.orphan_time.saturating_mul(times)
+    }
+
+    /// For whom the origin is asked, and which of its servers.
+    fn to(&self) -> (ClientHop, Affinity) {
+        (self.asker.hop, Affinity { hash: self.hash, server: self.asker.server })
     }
 }
 
@@ -114,53 +115,15 @@ impl Candidates {
     }
 }
 
-/// What the client that caused the fetch gets.
-pub(crate) enum Share {
-    /// A response that is being stored, or at least shared; `seat` holds its place among the readers.
-    SharedResponse {
-        landing: Arc<SharedResponse>,
-        /// What is not stored of the head and is for the leader all the same: Age as the origin sent it, and the fields
-        /// that a qualified directive keeps from others.
-        own: HeaderMap,
-        seat: Option<Reader>,
-    },
-    /// A stored response that the origin has confirmed, and what of the 304 is for the leader alone.
-    Confirmed { stored: Arc<StoredResponse>, own: HeaderMap },
-    /// A stored response in place of the origin's error of this status.
-    StandIn(Arc<StoredResponse>, StatusCode),
-    /// The origin's answer as it is.
-    Passed(Flown),
-}
-
-/// An answer on its way to one client.
-pub(crate) struct Flown {
-    pub(crate) answer: Box<OriginResponse>,
-    pub(crate) delay: Duration,
-    /// What the origin said, where that was a 304 to larder's own conditions and so is not the answer's status.
-    pub(crate) forward_status: StatusCode,
-    pub(crate) kept: Kept,
-}
-
-/// What an answer that goes to one client did to what is stored.
-#[derive(Clone, Copy)]
-pub(crate) enum Kept {
-    /// Nothing, for this reason.
-    Nothing(NotStorable),
-    /// Nothing: it is larger than what is fetched for a HEAD alone.
-    Unread,
-    /// An answer to HEAD brought a stored response up to date.
-    Updated(Freshness),
-}
-
 /// Asks an origin, counting. The fields of the answer are completed.
 pub(crate) async fn ask(
     worker: &Arc<Worker>,
-    furnished: &WorkerPlan,
+    worker_plan: &WorkerPlan,
     origin: usize,
     request: OriginRequest,
 ) -> Result<(OriginResponse, ExchangeTimes), Failure> {
     // Sites name origins of their own plan.
-    let Some((choice, origin)) = furnished.origin(origin) else {
+    let Some((choice, origin)) = worker_plan.origin(origin) else {
         return Err(Failure::FETCH_LOST);
     };
     let (begun, wanted) = (Instant::now(), worker.proxy.clock.now());
@@ -195,13 +158,13 @@ pub(crate) type Acted<S> = Result<(OriginResponse, ExchangeTimes, S), Failure>;
 /// and did not say. The client has its answer once what `settle` has invalidated is written down, or that took too long.
 pub(crate) fn act<S: Send + 'static>(
     worker: &Arc<Worker>,
-    furnished: &Arc<WorkerPlan>,
+    worker_plan: &Arc<WorkerPlan>,
     origin: usize,
     request: OriginRequest,
     settle: impl FnOnce(Option<&OriginResponse>) -> (S, Writing) + Send + 'static,
 ) -> oneshot::Receiver<Acted<S>> {
     let (mut give, take) = oneshot::channel();
-    let (worker, furnished) = (Arc::clone(worker), Arc::clone(furnished));
+    let (worker, worker_plan) = (Arc::clone(worker), Arc::clone(worker_plan));
     // A call that its client gives up is to be given up by the server: the reset is a message of the protocol.
     let ends_with_client = content_type::is_grpc(&request.fields);
     let progress = Progress::new();
@@ -214,7 +177,7 @@ pub(crate) fn act<S: Send + 'static>(
             }
         };
         let asked = tokio::select! {
-            asked = ask(&worker, &furnished, origin, request) => asked,
+            asked = ask(&worker, &worker_plan, origin, request) => asked,
             () = left => {
                 // Where nothing of it was sent, nothing came of it; and perhaps its client asks again.
                 if progress.is_written() {
@@ -244,20 +207,20 @@ pub(crate) fn act<S: Send + 'static>(
 }
 
 /// Flies: asks, judges, fills, stores.
-pub(crate) async fn fly(mut job: FetchTask, mut guard: FlightGuard) {
-    let orphan_time = job.orphan_time;
+pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
+    let orphan_time = task.orphan_time();
     // What may stand in for the origin, whatever it is offered in the end.
-    let stood = job.offered.selected.clone();
+    let stood = task.offered.selected.clone();
     loop {
-        let request = request(&job, &guard);
+        let request = request(&task, &guard);
         let conditional = CONDITIONS.iter().any(|name| request.fields.contains_key(name));
-        let asked = ask(&job.worker, &job.furnished, job.origin, request);
+        let asked = ask(&task.worker, &task.worker_plan, task.origin, request);
         let answered = tokio::select! {
             answered = asked => answered,
-            () = abandoned(&mut job.leader, &guard, orphan_time) => {
+            () = abandoned(&guard, orphan_time) => {
                 // Everybody has given up on an origin that said nothing all that time.
                 if guard.is_shared() {
-                    note_failure(&job, stood.as_ref(), RefreshFailure::Dead);
+                    note_failure(&task, stood.as_ref(), RefreshFailure::Dead);
                 }
                 return;
             }
@@ -266,49 +229,49 @@ pub(crate) async fn fly(mut job: FetchTask, mut guard: FlightGuard) {
             Ok(answered) => answered,
             Err(failure) => {
                 // That there was no room for a refresh says nothing of the origin.
-                if failure.dead && !(failure.queued && job.leader.is_closed()) {
-                    note_failure(&job, stood.as_ref(), RefreshFailure::Dead);
+                if failure.dead && (!failure.queued || guard.has_leader()) {
+                    note_failure(&task, stood.as_ref(), RefreshFailure::Dead);
                 }
-                return guard.tell(Phase::Failed(failure));
+                return guard.conclude(FlightOutcome::Failed(failure));
             }
         };
-        if let Some((part, gap)) = job.completing.take() {
+        if let Some((part, gap)) = task.completing.take() {
             let lies_on_disks = !part.body.is_in_memory();
             match answer.status {
                 status
                     if lies_on_disks
                         && (fills(&gap, &part, &answer) || is_same_whole(&part, &gap, &answer)) =>
                 {
-                    match complete::seed(&job, &guard, (&part, gap), answer, times) {
+                    match complete::seed(&task, &guard, (&part, gap), answer, times) {
                         Some(seeded) => {
-                            let behind = Behind::after(&job, &guard);
+                            let behind = Behind::after(&task, &guard);
                             let left =
-                                receive::receive_gaps(job, guard, &part, (status, seeded), times).await;
+                                receive::receive_gaps(task, guard, &part, (status, seeded), times).await;
                             if let Some((behind, left)) = behind.zip(left) {
                                 behind.begin(left);
                             }
                             return;
                         }
-                        None if job.is_unwanted(&guard) => return,
+                        None if task.is_unwanted(&guard) => return,
                         // It went meanwhile, or the whole is not to be stored: once more, for all of it.
                         None => continue,
                     }
                 }
                 StatusCode::PARTIAL_CONTENT if !lies_on_disks && fills(&gap, &part, &answer) => {
-                    return receive::receive_rest(job, guard, (&part, &gap), answer, times).await;
+                    return receive::receive_rest(task, guard, (&part, &gap), answer, times).await;
                 }
                 // Nothing that fits: once more, for the whole. What is there is of something else, or of nobody knows what.
                 StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
-                    job.settings.remove(&guard.key().of_parts(), &part);
-                    if job.is_unwanted(&guard) {
+                    task.settings.remove(&guard.key().of_parts(), &part);
+                    if task.is_unwanted(&guard) {
                         return;
                     }
                     continue;
                 }
-                status if job.is_unwanted(&guard) => {
+                status if task.is_unwanted(&guard) => {
                     // Of something else as well.
                     if status == StatusCode::OK {
-                        job.settings.remove(&guard.key().of_parts(), &part);
+                        task.settings.remove(&guard.key().of_parts(), &part);
                     }
                     return;
                 }
@@ -319,34 +282,33 @@ pub(crate) async fn fly(mut job: FetchTask, mut guard: FlightGuard) {
             stored.refreshing.recovered();
         }
         if answer.status != StatusCode::NOT_MODIFIED {
-            if let Some(stored) = stand_in(&job, (guard.key(), stood.as_ref()), answer.status) {
-                note_failure(&job, stood.as_ref(), RefreshFailure::Error);
-                let _ = job.leader.send(Share::StandIn(Arc::clone(&stored), answer.status));
-                return guard.tell(Phase::StandIn(stored, answer.status));
+            if let Some(stored) = stand_in(&task, (guard.key(), stood.as_ref()), answer.status) {
+                note_failure(&task, stood.as_ref(), RefreshFailure::Error);
+                return guard.conclude(FlightOutcome::StandIn { stored, status: answer.status });
             }
-            if let Some(freshness) = update_by_head(&job, &guard, &answer, times) {
+            if let Some(freshness) = update_by_head(&task, &guard, &answer, times) {
                 let answer = (answer.status, answer);
-                return pass((job.leader, &job.settings), &guard, answer, times, Kept::Updated(freshness));
+                return pass(&task.settings, &guard, answer, times, Kept::Updated(freshness));
             }
-            return receive(job, guard, answer, times).await;
+            return receive(task, guard, answer, times).await;
         }
-        if job.offered.is_empty() {
+        if task.offered.is_empty() {
             // Under a mark the conditions are the client's own, and so is the answer to them.
             return match conditional {
-                true => receive(job, guard, answer, times).await,
-                false => guard.tell(Phase::Failed(Failure::UNASKED_NOT_MODIFIED)),
+                true => receive(task, guard, answer, times).await,
+                false => guard.conclude(FlightOutcome::Failed(Failure::UNASKED_NOT_MODIFIED)),
             };
         }
-        if let Some(stored) = job.offered.confirmed_by(&answer.fields)
+        if let Some(stored) = task.offered.confirmed_by(&answer.fields)
             && !fetch::varies_on_ours(&answer.fields)
         {
-            match confirm(job, guard, &stored, answer, times) {
+            match confirm(task, guard, &stored, answer, times) {
                 None => return,
-                Some(again) => (job, guard) = again,
+                Some(again) => (task, guard) = again,
             }
         }
         // It confirms something that is not here, or cannot be used: once more, without conditions.
-        job.offered = Candidates::default();
+        task.offered = Candidates::default();
     }
 }
 
@@ -357,14 +319,15 @@ const CONDITIONS: [http::HeaderName; 4] = [
     http::header::IF_UNMODIFIED_SINCE,
 ];
 
-fn request(job: &FetchTask, guard: &FlightGuard) -> OriginRequest {
+fn request(task: &FetchTask, guard: &FlightGuard) -> OriginRequest {
     let head: &RequestHead = guard.request();
     let sink = Arc::new(guard.interim_sink());
-    let mut request =
-        fetch::outgoing(head, job.content.clone().into(), false, (job.hop, job.affinity), Some(sink));
-    match &job.completing {
+    let mut request = fetch::outgoing(head, task.content.clone().into(), false, task.to(), Some(sink));
+    match &task.completing {
         Some((part, gap)) => gap.request_fields(0, &part.head, &mut request.fields),
-        None => job.offered.offered(|offered| larder_cache::conditional_fields(offered, &mut request.fields)),
+        None => {
+            task.offered.offered(|offered| larder_cache::conditional_fields(offered, &mut request.fields))
+        }
     }
     request
 }
@@ -379,35 +342,34 @@ fn fills(gap: &Gap, part: &StoredResponse, answer: &OriginResponse) -> bool {
 
 /// The stored response that may stand in for an error of the origin (RFC 5861 4).
 fn stand_in(
-    job: &FetchTask,
+    task: &FetchTask,
     (key, stored): (&CacheKey, Option<&Arc<StoredResponse>>),
     status: StatusCode,
 ) -> Option<Arc<StoredResponse>> {
     let (cause, stored) = (StaleCause::of_status(status)?, stored?);
-    let proxy = &job.worker.proxy;
+    let proxy = &task.worker.proxy;
     // What was removed meanwhile is still for those who came before that.
-    let head = proxy.numbering.head_of(key, stored).unwrap_or(Cow::Borrowed(&*stored.head));
+    let head = proxy.invalidations.head_of(key, stored).unwrap_or(Cow::Borrowed(&*stored.head));
     let now = proxy.clock.now();
-    let allowed = larder_cache::may_serve_stale(&head, now, cause, &job.settings.policy);
+    let allowed = larder_cache::may_serve_stale(&head, now, cause, &task.settings.policy);
     allowed.is_ok().then(|| Arc::clone(stored))
 }
 
 /// What was to be refreshed stands in for the origin for now, and is not tried again by every request.
-fn note_failure(job: &FetchTask, stored: Option<&Arc<StoredResponse>>, failure: RefreshFailure) {
+fn note_failure(task: &FetchTask, stored: Option<&Arc<StoredResponse>>, failure: RefreshFailure) {
     if let Some(stored) = stored {
-        stored.refreshing.failed(job.worker.proxy.clock.now().monotonic, failure);
+        stored.refreshing.failed(task.worker.proxy.clock.now().monotonic, failure);
     }
 }
 
-/// Resolves when there is nobody left to fetch for: at once where nobody but the leader could want it, else when nobody
-/// has been waiting for `orphan_time`.
-async fn abandoned(leader: &mut oneshot::Sender<Share>, guard: &FlightGuard, orphan_time: Duration) {
-    if !guard.is_shared() {
-        return leader.closed().await;
-    }
+/// Resolves when there is no client left to fetch for: at once where nobody but the leader could want the answer, else
+/// when nobody has waited for `orphan_time`.
+async fn abandoned(guard: &FlightGuard, orphan_time: Duration) {
+    let audience = guard.audience();
     loop {
-        tokio::time::sleep(orphan_time).await;
-        if guard.waiters() == 0 {
+        audience.empty().await;
+        let is_over = !guard.is_shared() || timeout(orphan_time, audience.present()).await.is_err();
+        if is_over {
             return;
         }
     }

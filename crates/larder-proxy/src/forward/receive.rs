@@ -14,12 +14,11 @@ use larder_http::body::BodyError;
 use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Finished, StoredResponse, StreamingBody};
-use tokio::sync::oneshot;
 
+use super::FetchTask;
 use super::gaps::KeptPart;
 use super::keep::Keeper;
-use super::{FetchTask, Flown, Kept, Share};
-use crate::collapse::{FlightGuard, Phase, SharedResponse, Verdict};
+use crate::collapse::{FlightGuard, FlightOutcome, Kept, PassedAnswer, SharedResponse, Storing};
 use crate::exchange::{NotStored, NotStoredLabel};
 use crate::fetch;
 use crate::fill::{Around, Filled, completed, fill};
@@ -32,7 +31,7 @@ const UNREAD_BYTES_MAX: u64 = 16 << 20;
 /// The answer is for the leader alone. Followers go alone as well, or, where only the leader's request is why, the next
 /// of them leads.
 pub(super) fn pass(
-    (leader, settings): (oneshot::Sender<Share>, &RuleSettings),
+    settings: &RuleSettings,
     guard: &FlightGuard,
     (forward_status, mut answer): (StatusCode, OriginResponse),
     times: ExchangeTimes,
@@ -40,8 +39,12 @@ pub(super) fn pass(
 ) {
     directives::strip(&mut answer.fields, &settings.policy.controls);
     let answer = Box::new(answer);
-    let _ = leader.send(Share::Passed(Flown { answer, forward_status, delay: times.delay(), kept }));
-    guard.tell(if is_leaders_own(kept) { Phase::NotForOthers } else { Phase::Unshared });
+    let passed = PassedAnswer { answer, forward_status, delay: times.delay(), kept };
+    let for_followers = match is_leaders_own(kept) {
+        true => FlightOutcome::NotForOthers,
+        false => FlightOutcome::Unshared,
+    };
+    guard.conclude_apart(FlightOutcome::Passed(passed), for_followers);
 }
 
 /// Whether the answer is not for others because of the request that the leader made, so that the next of them may lead.
@@ -54,18 +57,18 @@ fn is_leaders_own(kept: Kept) -> bool {
 
 /// Judges an answer and lets it land.
 pub(crate) async fn receive(
-    job: FetchTask,
+    task: FetchTask,
     guard: FlightGuard,
     answer: OriginResponse,
     times: ExchangeTimes,
 ) {
     let forward_status = answer.status;
-    land(job, guard, forward_status, (answer, None), times).await;
+    land(task, guard, forward_status, (answer, None), times).await;
 }
 
 /// The rest of what is stored in part: with that part it is the whole, as if the origin had sent it (RFC 9111 3.4).
 pub(super) async fn receive_rest(
-    job: FetchTask,
+    task: FetchTask,
     guard: FlightGuard,
     (part, gap): (&StoredResponse, &Gap),
     answer: OriginResponse,
@@ -80,31 +83,31 @@ pub(super) async fn receive_rest(
         content_length: Some(gap.complete),
         ..answer
     };
-    let (settings, key) = (Arc::clone(&job.settings), guard.key().of_parts());
-    let landed = land(job, guard, forward_status, (answer, None), times).await;
+    let (settings, key) = (Arc::clone(&task.settings), guard.key().of_parts());
+    let landed = land(task, guard, forward_status, (answer, None), times).await;
     end_misfit(&settings, &key, part, landed.as_ref());
 }
 
 /// The gaps of what lies on disks, where it is filled up.
 pub(super) async fn receive_gaps(
-    job: FetchTask,
+    task: FetchTask,
     guard: FlightGuard,
     part: &StoredResponse,
-    (forward_status, (growing, answer)): (StatusCode, (Arc<StreamingBody>, OriginResponse)),
+    (forward_status, (streaming, answer)): (StatusCode, (Arc<StreamingBody>, OriginResponse)),
     times: ExchangeTimes,
 ) -> Option<KeptPart> {
-    let (settings, key) = (Arc::clone(&job.settings), guard.key().of_parts());
-    let landed = land(job, guard, forward_status, (answer, Some(growing)), times).await;
+    let (settings, key) = (Arc::clone(&task.settings), guard.key().of_parts());
+    let landed = land(task, guard, forward_status, (answer, Some(streaming)), times).await;
     end_misfit(&settings, &key, part, landed.as_ref());
-    let Landed { filled, part } = landed?;
+    let Received { filled, part } = landed?;
     // An origin that knows no ranges would send everything once more.
     let is_left = matches!(filled, Filled::InPart) && forward_status == StatusCode::PARTIAL_CONTENT;
     part.filter(|_| is_left)
 }
 
 /// A part that was not what it said: the next request shall not be completed from it again.
-fn end_misfit(settings: &RuleSettings, key: &CacheKey, part: &StoredResponse, landed: Option<&Landed>) {
-    if let Some(Landed { filled: Filled::Broken(BodyError::Framing), .. }) = landed {
+fn end_misfit(settings: &RuleSettings, key: &CacheKey, part: &StoredResponse, landed: Option<&Received>) {
+    if let Some(Received { filled: Filled::Broken(BodyError::Framing), .. }) = landed {
         for (store, _) in settings.stores() {
             store.discard(key, |other| Arc::ptr_eq(&other.body, &part.body));
         }
@@ -131,43 +134,44 @@ pub(crate) fn judge(
 }
 
 /// What became of a body that was to be kept.
-struct Landed {
+struct Received {
     filled: Filled,
     /// What is stored of it, where that is not all.
     part: Option<KeptPart>,
 }
 
 async fn land(
-    job: FetchTask,
+    task: FetchTask,
     guard: FlightGuard,
     forward_status: StatusCode,
     (answer, seeded): (OriginResponse, Option<Arc<StreamingBody>>),
     times: ExchangeTimes,
-) -> Option<Landed> {
-    let freshness = match judge(guard.request(), &answer, times, &job.settings.policy) {
+) -> Option<Received> {
+    let freshness = match judge(guard.request(), &answer, times, &task.settings.policy) {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
-            job.worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
+            task.worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
             let kept = Kept::Nothing(reason);
             if reason.outdates(answer.status) {
-                end_before((&job.settings, job.before.as_ref()), &guard, None);
+                end_before((&task.settings, task.before.as_ref()), &guard, None);
             }
             if guard.is_shared() && !is_leaders_own(kept) {
-                mark(&job.worker, &job.furnished, &job.settings, &guard);
+                mark(&task.worker, &task.worker_plan, &task.settings, &guard);
             }
-            pass((job.leader, &job.settings), &guard, (forward_status, answer), times, kept);
+            pass(&task.settings, &guard, (forward_status, answer), times, kept);
             return None;
         }
     };
     if answer.body.length().or(answer.content_length) > Some(UNREAD_BYTES_MAX) && guard.gives_up_unread() {
-        job.worker.metrics.not_stored(&NotStoredLabel(NotStored::Unread));
-        pass((job.leader, &job.settings), &guard, (forward_status, answer), times, Kept::Unread);
+        task.worker.metrics.not_stored(&NotStoredLabel(NotStored::Unread));
+        pass(&task.settings, &guard, (forward_status, answer), times, Kept::Unread);
         return None;
     }
-    let FetchTask { worker, furnished, settings, orphan_time, leader, seldom, before, .. } = job;
+    let orphan_time = task.orphan_time();
+    let FetchTask { worker, worker_plan, settings, seldom, before, .. } = task;
     let shareable = freshness.is_shareable();
     if !shareable && guard.is_shared() {
-        mark(&worker, &furnished, &settings, &guard);
+        mark(&worker, &worker_plan, &settings, &guard);
     }
     let OriginResponse { status, fields, body, content_length, .. } = answer;
     let age = fields.get(AGE).cloned();
@@ -183,36 +187,36 @@ async fn land(
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
     let room = if seldom { None } else { store.reserve(overhead) };
-    let growing = room.is_some().then(|| StreamingBody::keep_as(store, &key, &head, declared));
+    let streaming =
+        room.is_some().then(|| StreamingBody::keep_as(store, &key, &head, declared, guard.audience()));
     let unkept = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
     // What goes on from a part needs that for its readers, whether it is kept in the end or not.
-    let growing = seeded.or_else(|| growing.flatten());
-    let not_stored = (growing.is_none() || room.is_none()).then_some(unkept.token());
+    let streaming = seeded.or_else(|| streaming.flatten());
+    let not_stored = (streaming.is_none() || room.is_none()).then_some(unkept.token());
     if not_stored.is_some() && !seldom {
         end_before((&settings, before.as_ref()), &guard, Some(&head));
     }
-    let growing = growing.unwrap_or_else(|| StreamingBody::pass(store, &key, declared));
-    let verdict = Arc::<Verdict>::default();
-    let landing = Arc::new(SharedResponse {
-        verdict: Arc::clone(&verdict),
+    let streaming = streaming.unwrap_or_else(|| StreamingBody::pass(store, &key, declared, guard.audience()));
+    let storing = Arc::<Storing>::default();
+    let shared = Arc::new(SharedResponse {
+        storing: Arc::clone(&storing),
         head: Arc::clone(&head),
-        body: Arc::clone(&growing),
+        body: Arc::clone(&streaming),
         not_stored,
         forward_status,
         number: guard.number(),
     });
-    let seat = growing.reader(None);
-    // A leader that has left leaves its place as well.
-    let _ = leader.send(Share::SharedResponse { landing: Arc::clone(&landing), own, seat });
-    if shareable {
+    let reader = streaming.reader(None);
+    let for_leader = FlightOutcome::Shared { response: shared, own, reader };
+    if !shareable {
+        guard.conclude_apart(for_leader, FlightOutcome::Unshared);
+    } else {
         if not_stored.is_some() {
             guard.close();
         }
-        guard.tell(Phase::Landed(landing));
-    } else {
-        guard.tell(Phase::Unshared);
+        guard.conclude(for_leader);
     }
-    let _cut = AbortOnDrop(&growing);
+    let _cut = AbortOnDrop(&streaming);
     let has_outgrown = AtomicBool::new(not_stored.is_some());
     let outgrows = || {
         if !has_outgrown.swap(true, Ordering::Relaxed) {
@@ -224,9 +228,9 @@ async fn land(
         outgrows();
     };
     let gives_up = |arrived| arrived > UNREAD_BYTES_MAX && guard.gives_up_unread();
-    let around = Around { waiters: || guard.waiters(), passing, gives_up, orphan_time };
+    let around = Around { passing, gives_up, orphan_time };
     let settled = |outcome: Result<(), NotStored>| {
-        verdict.settle(outcome.map_err(NotStored::token));
+        storing.settle(outcome.map_err(NotStored::token));
         worker.proxy.note_outcome(store_id, &key, outcome);
     };
     let mut part = None;
@@ -242,15 +246,15 @@ async fn land(
             Finished::Passed => {}
         }
     };
-    let filled = fill(&growing, body, around, commit).await;
+    let filled = fill(&streaming, body, around, commit).await;
     // With its last bytes, perhaps, and with nobody there to read them.
-    if !matches!(filled, Filled::Kept | Filled::Broken(_)) && !growing.is_keeping() {
+    if !matches!(filled, Filled::Kept | Filled::Broken(_)) && !streaming.is_keeping() {
         outgrows();
     }
     let lost = match filled {
         Filled::Kept => None,
         Filled::Unread => Some(NotStored::Unread),
-        Filled::InPart | Filled::Passed => Some(growing.loss().map_or(unkept, NotStored::of)),
+        Filled::InPart | Filled::Passed => Some(streaming.loss().map_or(unkept, NotStored::of)),
         Filled::Broken(_) | Filled::Abandoned if seldom => Some(NotStored::MinUses),
         Filled::Broken(_) | Filled::Abandoned => Some(NotStored::Incomplete),
     };
@@ -258,7 +262,7 @@ async fn land(
         worker.metrics.not_stored(&NotStoredLabel(reason));
         settled(Err(reason));
     }
-    Some(Landed { filled, part })
+    Some(Received { filled, part })
 }
 
 /// What the origin says now cannot be kept, and what is stored is not what it says any more. What a visitor with a
@@ -280,11 +284,11 @@ fn end_before(
     }
 }
 
-fn mark(worker: &Worker, furnished: &WorkerPlan, settings: &RuleSettings, guard: &FlightGuard) {
+fn mark(worker: &Worker, worker_plan: &WorkerPlan, settings: &RuleSettings, guard: &FlightGuard) {
     // What a range or HEAD brings says nothing about the whole.
     let request = guard.request();
     if request.method != Method::HEAD && !request.fields.contains_key(http::header::RANGE) {
-        let until = worker.proxy.clock.now().monotonic + furnished.plan.hit_for_miss;
+        let until = worker.proxy.clock.now().monotonic + worker_plan.plan.hit_for_miss;
         settings.store.mark_hit_for_miss(guard.key(), until);
     }
 }

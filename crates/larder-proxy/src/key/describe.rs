@@ -13,10 +13,10 @@ use larder_http::target::Target;
 use crate::settings::KeySettings;
 
 /// A part of a key: its name, and its value where the request has one.
-pub(crate) type Part = (String, Option<String>);
+pub(crate) type KeyComponent = (String, Option<String>);
 
 /// The parts of the key of a request whose target is already normalised.
-pub(crate) fn describe(head: &RequestHead, settings: &KeySettings) -> Vec<Part> {
+pub(crate) fn describe(head: &RequestHead, settings: &KeySettings) -> Vec<KeyComponent> {
     let mut parts = vec![
         ("scheme".to_owned(), Some(head.scheme.as_str().to_owned())),
         ("host".to_owned(), Some(head.authority.as_str().to_owned())),
@@ -34,7 +34,7 @@ pub(crate) fn describe(head: &RequestHead, settings: &KeySettings) -> Vec<Part> 
 }
 
 /// The parts that the content of a QUERY adds, in the order of [`push_content`](super::push_content).
-pub(crate) fn describe_content(fields: &HeaderMap, content: &[u8]) -> Vec<Part> {
+pub(crate) fn describe_content(fields: &HeaderMap, content: &[u8]) -> Vec<KeyComponent> {
     let digest = ring::digest::digest(&ring::digest::SHA256, content);
     let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     let length = if content.len() == 1 { "1 byte".to_owned() } else { format!("{} bytes", content.len()) };
@@ -63,11 +63,11 @@ pub(crate) fn query_changes(raw: &Target, normal: &Target) -> (Vec<String>, bool
     (dropped, reordered)
 }
 
-fn push_field(parts: &mut Vec<Part>, fields: &HeaderMap, name: &http::HeaderName) {
+fn push_field(parts: &mut Vec<KeyComponent>, fields: &HeaderMap, name: &http::HeaderName) {
     push_all(parts, &format!("field {name}"), fields.get_all(name).iter().map(HeaderValue::as_bytes));
 }
 
-fn push_all<'a>(parts: &mut Vec<Part>, name: &str, values: impl Iterator<Item = &'a [u8]>) {
+fn push_all<'a>(parts: &mut Vec<KeyComponent>, name: &str, values: impl Iterator<Item = &'a [u8]>) {
     let before = parts.len();
     parts.extend(values.map(|value| (name.to_owned(), Some(value.escape_ascii().to_string()))));
     if parts.len() == before {

@@ -24,7 +24,7 @@ use crate::settings::RuleSettings;
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// What the file system says.
-pub(super) enum Filed {
+pub(super) enum FileLookup {
     /// This answers, if it is fresh.
     Found(Arc<StoredResponse>),
     /// The same, put there by hand.
@@ -42,12 +42,12 @@ fn may_answer(rule: &RuleSettings, request: &RequestHead) -> bool {
 }
 
 /// Asks the file system, without waiting.
-pub(super) fn look(rule: &RuleSettings, store: &Store, request: &RequestHead, now: Now) -> Filed {
-    let Some(files) = store.files().filter(|_| may_answer(rule, request)) else { return Filed::Absent };
+pub(super) fn look(rule: &RuleSettings, store: &Store, request: &RequestHead, now: Now) -> FileLookup {
+    let Some(files) = store.files().filter(|_| may_answer(rule, request)) else { return FileLookup::Absent };
     match files.look_to_send(&TargetUri::of(request)) {
         Look::Found(hit) => filed(rule, store, request, &hit, now),
-        Look::Absent => Filed::Absent,
-        Look::WouldBlock => Filed::WouldWait,
+        Look::Absent => FileLookup::Absent,
+        Look::WouldBlock => FileLookup::WouldWait,
     }
 }
 
@@ -57,15 +57,15 @@ pub(super) async fn look_waiting(
     store: &Store,
     request: &RequestHead,
     now: Now,
-) -> Filed {
-    let Some(files) = store.files().filter(|_| may_answer(rule, request)) else { return Filed::Absent };
+) -> FileLookup {
+    let Some(files) = store.files().filter(|_| may_answer(rule, request)) else { return FileLookup::Absent };
     let (looking, asked) = (Arc::clone(files), request.clone());
     // Dropped, a look that has not begun never begins.
     let mut looks = JoinSet::new();
     looks.spawn_blocking(move || looking.look_blocking(&TargetUri::of(&asked)));
     match tokio::time::timeout(WAIT_MAX, looks.join_next()).await {
         Ok(Some(Ok(Some(hit)))) => filed(rule, store, request, &hit, now),
-        Ok(_) | Err(_) => Filed::Absent,
+        Ok(_) | Err(_) => FileLookup::Absent,
     }
 }
 
@@ -82,14 +82,20 @@ pub(crate) async fn file_of(
     let hit = tokio::task::spawn_blocking(look).await.ok()??;
     let path = files.directory().join(OsStr::from_bytes(hit.path()));
     match filed(rule, store, request, &hit, now) {
-        Filed::Found(stored) | Filed::ByHand(stored) => Some((stored, path)),
-        Filed::Absent | Filed::WouldWait => None,
+        FileLookup::Found(stored) | FileLookup::ByHand(stored) => Some((stored, path)),
+        FileLookup::Absent | FileLookup::WouldWait => None,
     }
 }
 
-fn filed(rule: &RuleSettings, store: &Store, request: &RequestHead, hit: &Arc<FileHit>, now: Now) -> Filed {
+fn filed(
+    rule: &RuleSettings,
+    store: &Store,
+    request: &RequestHead,
+    hit: &Arc<FileHit>,
+    now: Now,
+) -> FileLookup {
     // Nothing of it is counted with memory; an empty reservation is always to be had.
-    let Some(room) = store.reserve_free(0) else { return Filed::Absent };
+    let Some(room) = store.reserve_free(0) else { return FileLookup::Absent };
     let stored = |body: StoredBody| {
         let (number, took, freshness) = match hit.source() {
             Source::Stored(meta) => (meta.number, meta.took, meta.times.freshness(now)),
@@ -100,8 +106,8 @@ fn filed(rule: &RuleSettings, store: &Store, request: &RequestHead, hit: &Arc<Fi
     };
     let stored = hit.stored(stored);
     match hit.source() {
-        Source::Stored(_) => Filed::Found(stored),
-        Source::ByHand(_) => Filed::ByHand(stored),
+        Source::Stored(_) => FileLookup::Found(stored),
+        Source::ByHand(_) => FileLookup::ByHand(stored),
     }
 }
 

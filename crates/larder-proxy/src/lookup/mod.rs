@@ -13,18 +13,20 @@ use http::{HeaderMap, Method};
 use larder_cache::part::{Gap, answer_part};
 use larder_cache::stale::FAILURE_MEMORY;
 use larder_cache::{
-    CachePolicy, Reuse, Selecting, StaleCause, StaleReason, StoredHead, ValidateReason, Validity, VaryNames,
+    CachePolicy, Reuse, Selecting, StaleCause, StaleReason, StoredHead, ValidateReason, VaryNames, Verdict,
 };
 use larder_http::fields::cache_status::Forward;
 use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_store::growing::are_whole_pieces;
-use larder_store::{CacheKey, Held, HotCache, Lookup, Recalled, RefreshFailure, Store, StoredResponse};
+use larder_store::streaming::are_whole_pieces;
+use larder_store::{
+    CacheKey, Held, HotCache, Lookup as Selection, Recalled, RefreshFailure, Store, StoredResponse,
+};
 use smallvec::SmallVec;
 
 use crate::settings::RuleSettings;
-use file::Filed;
+use file::FileLookup;
 pub(crate) use file::file_of;
 
 /// Responses that were invalidated without being looked for, taken out in one look-up.
@@ -32,21 +34,21 @@ const GONE_MAX: usize = 64;
 
 /// What was found.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum LookupResult {
     /// May be used as it is.
     Fresh { stored: Held, age: Duration, ttl: Duration },
     /// May be used at once, while it is refreshed behind (RFC 5861 3).
     Refresh { stored: Held, age: Duration },
     /// The origin has to be asked.
-    Ask(Ask),
+    Miss(Miss),
 }
 
-impl Found {
+impl LookupResult {
     /// Whether a look that does not wait finds `stored` usable, or cannot see where it lies.
     pub(crate) fn has(&self, stored: &Arc<StoredResponse>) -> bool {
         match self {
             Self::Fresh { stored: found, .. } | Self::Refresh { stored: found, .. } => is_one(found, stored),
-            Self::Ask(ask) => ask.may_recall && ask.selected.is_none(),
+            Self::Miss(miss) => miss.may_recall && miss.selected.is_none(),
         }
     }
 
@@ -54,14 +56,14 @@ impl Found {
     fn usable(&self) -> Option<&Arc<StoredResponse>> {
         match self {
             Self::Fresh { stored, .. } | Self::Refresh { stored, .. } => Some(stored),
-            Self::Ask(ask) => ask.selected.as_ref().filter(|_| ask.invalidated),
+            Self::Miss(miss) => miss.selected.as_ref().filter(|_| miss.invalidated),
         }
     }
 }
 
 /// Why the origin has to be asked, and what may help.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct Miss {
     pub(crate) forward: Forward,
     /// The response that would be used, were it fresh.
     pub(crate) selected: Option<Arc<StoredResponse>>,
@@ -80,7 +82,7 @@ pub(crate) struct Ask {
     pub(crate) may_recall: bool,
 }
 
-impl Ask {
+impl Miss {
     fn new(forward: Forward) -> Self {
         Self {
             forward,
@@ -101,23 +103,23 @@ impl Ask {
 
     /// The same look in further stores: the first that has what may be used, or one that the request selects at least, goes
     /// before this one, which goes before all that have nothing.
-    pub(crate) fn or_else_in(self, further: impl Iterator<Item = Found>) -> Found {
+    pub(crate) fn or_else_in(self, further: impl Iterator<Item = LookupResult>) -> LookupResult {
         let mut best = self;
         for found in further {
             match found {
-                Found::Ask(ask) => {
-                    let may_recall = best.may_recall || ask.may_recall;
+                LookupResult::Miss(miss) => {
+                    let may_recall = best.may_recall || miss.may_recall;
                     let has_more =
-                        |ask: &Self| (ask.selected.is_some(), ask.part.is_some(), !ask.others.is_empty());
-                    if has_more(&ask) > has_more(&best) {
-                        best = ask;
+                        |miss: &Self| (miss.selected.is_some(), miss.part.is_some(), !miss.others.is_empty());
+                    if has_more(&miss) > has_more(&best) {
+                        best = miss;
                     }
                     best.may_recall = may_recall;
                 }
                 usable => return usable,
             }
         }
-        Found::Ask(best)
+        LookupResult::Miss(best)
     }
 
     /// Whether a HEAD that nobody else's reasons keep to itself is fetched with GET: nothing is stored for its URL. Where
@@ -189,31 +191,31 @@ fn is_one(one: &Arc<StoredResponse>, other: &Arc<StoredResponse>) -> bool {
 }
 
 /// What to look for, and where.
-pub(crate) struct Sought<'a, V> {
+pub(crate) struct Lookup<'a, V> {
     /// Whose stores, and by whose policy.
     pub(crate) rule: &'a RuleSettings,
     /// The handles of the worker that looks; `None` for a look that is no use.
-    pub(crate) near: Option<&'a HotCache>,
+    pub(crate) hot: Option<&'a HotCache>,
     pub(crate) key: &'a CacheKey,
     pub(crate) request: &'a RequestHead,
     /// What invalidations have left of a response that is still in the index.
-    pub(crate) validity: V,
+    pub(crate) verdict: V,
 }
 
-impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
+impl<V: Fn(&StoredResponse) -> Verdict> Lookup<'_, V> {
     /// Looks: in the rule's own store, and where it may place responses elsewhere, there too.
     #[inline]
-    pub(crate) fn look_up(&self, now: Now) -> Found {
+    pub(crate) fn look_up(&self, now: Now) -> LookupResult {
         match self.look_up_in(&self.rule.store, now) {
-            Found::Ask(ask) if !self.rule.places.is_empty() => {
+            LookupResult::Miss(miss) if !self.rule.places.is_empty() => {
                 let others = self.rule.stores().skip(1);
-                ask.or_else_in(others.map(|(store, _)| self.look_up_in(store, now)))
+                miss.or_else_in(others.map(|(store, _)| self.look_up_in(store, now)))
             }
             found => found,
         }
     }
 
-    fn look_up_in(&self, store: &Store, now: Now) -> Found {
+    fn look_up_in(&self, store: &Store, now: Now) -> LookupResult {
         if store.files().is_none() {
             return self.look_up_in_memory(store, now);
         }
@@ -222,18 +224,18 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
 
     /// What a person put there goes before everything; a file that larder wrote, before what is in memory, unless that is
     /// newer and on its way to be one, or has a coding that the request takes: a file is the plain form, for everybody.
-    fn look_up_beside_files(&self, store: &Store, filed: Filed, now: Now) -> Found {
+    fn look_up_beside_files(&self, store: &Store, filed: FileLookup, now: Now) -> LookupResult {
         let (stored, would_wait) = match filed {
-            Filed::ByHand(stored) => return self.judge(Held::Shared(stored), now),
-            Filed::Found(stored) => match (self.validity)(&stored) {
-                Validity::Gone => {
+            FileLookup::ByHand(stored) => return self.judge(Held::Shared(stored), now),
+            FileLookup::Found(stored) => match (self.verdict)(&stored) {
+                Verdict::Gone => {
                     store.forget(self.key, &stored);
                     (None, false)
                 }
-                Validity::Good | Validity::Invalid { .. } => (Some(stored), false),
+                Verdict::Good | Verdict::Invalid { .. } => (Some(stored), false),
             },
-            Filed::Absent => (None, false),
-            Filed::WouldWait => (None, true),
+            FileLookup::Absent => (None, false),
+            FileLookup::WouldWait => (None, true),
         };
         let in_memory = self.look_up_in_memory(store, now);
         // By the wall clock, which is what a file knows: within a millisecond what is in memory is the newer.
@@ -246,19 +248,21 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
             {
                 self.judge_by_validity(Held::Shared(file), now)
             }
-            (_, Found::Ask(ask)) => Found::Ask(Ask { may_recall: ask.may_recall || would_wait, ..ask }),
+            (_, LookupResult::Miss(miss)) => {
+                LookupResult::Miss(Miss { may_recall: miss.may_recall || would_wait, ..miss })
+            }
             (_, found) => found,
         }
     }
 
-    fn look_up_in_memory(&self, store: &Store, now: Now) -> Found {
+    fn look_up_in_memory(&self, store: &Store, now: Now) -> LookupResult {
         let fit = |response: &StoredResponse| response.head.vary.fit(&self.request.fields);
         let is_fresh = |response: &StoredResponse| response.head.freshness.is_fresh(now);
         for _ in 0..GONE_MAX {
-            let ask = match store.lookup_best(self.near, self.key, now.monotonic, fit, is_fresh) {
-                Lookup::Selected(stored) => match (self.validity)(&stored) {
-                    Validity::Good if stored.body.is_there() => return self.judge(stored, now),
-                    Validity::Invalid { .. } if stored.body.is_there() => {
+            let miss = match store.lookup_best(self.hot, self.key, now.monotonic, fit, is_fresh) {
+                Selection::Selected(stored) => match (self.verdict)(&stored) {
+                    Verdict::Good if stored.body.is_there() => return self.judge(stored, now),
+                    Verdict::Invalid { .. } if stored.body.is_there() => {
                         return self.judge_invalid(stored, now);
                     }
                     _ => {
@@ -266,28 +270,32 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
                         continue;
                     }
                 },
-                Lookup::HitForMiss => {
+                Selection::HitForMiss => {
                     // A mark keeps nobody from what is there already.
-                    return match self.look_for_parts(store, Ask::new(Forward::UriMiss), now) {
-                        Found::Ask(_) => {
-                            Found::Ask(Ask { alone: true, marked: true, ..Ask::new(Forward::UriMiss) })
-                        }
+                    return match self.look_for_parts(store, Miss::new(Forward::UriMiss), now) {
+                        LookupResult::Miss(_) => LookupResult::Miss(Miss {
+                            alone: true,
+                            marked: true,
+                            ..Miss::new(Forward::UriMiss)
+                        }),
                         usable => usable,
                     };
                 }
-                Lookup::Absent => Ask::new(Forward::UriMiss),
-                Lookup::OtherVariant => Ask::new(Forward::Miss),
-                Lookup::VaryMiss(mut others) => {
-                    others.retain(|other| (self.validity)(other) != Validity::Gone);
-                    Ask { others, ..Ask::new(Forward::VaryMiss) }
+                Selection::Absent => Miss::new(Forward::UriMiss),
+                Selection::OtherVariant => Miss::new(Forward::Miss),
+                Selection::VaryMiss(mut others) => {
+                    others.retain(|other| (self.verdict)(other) != Verdict::Gone);
+                    Miss { others, ..Miss::new(Forward::VaryMiss) }
                 }
             };
-            return match self.look_for_parts(store, ask, now) {
-                Found::Ask(ask) => Found::Ask(Ask { may_recall: self.may_recall(store), ..ask }),
+            return match self.look_for_parts(store, miss, now) {
+                LookupResult::Miss(miss) => {
+                    LookupResult::Miss(Miss { may_recall: self.may_recall(store), ..miss })
+                }
                 usable => usable,
             };
         }
-        Found::Ask(Ask { alone: true, ..Ask::new(Forward::Miss) })
+        LookupResult::Miss(Miss { alone: true, ..Miss::new(Forward::Miss) })
     }
 
     fn may_recall(&self, store: &Store) -> bool {
@@ -298,11 +306,11 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
 
     /// What the disks and files of the rule's stores have for this request, as far as a look that does not wait could not
     /// tell. What comes from a disk is in memory from then on.
-    pub(crate) async fn recall(&self, now: Now) -> Option<Found> {
+    pub(crate) async fn recall(&self, now: Now) -> Option<LookupResult> {
         for (store, _) in self.rule.stores() {
             if store.files().is_some() {
                 let filed = file::look_waiting(self.rule, store, self.request, now).await;
-                if matches!(filed, Filed::Found(_) | Filed::ByHand(_)) {
+                if matches!(filed, FileLookup::Found(_) | FileLookup::ByHand(_)) {
                     return Some(self.look_up_beside_files(store, filed, now));
                 }
             } else if self.recall_from(store, now).await == Recalled::Something {
@@ -314,7 +322,7 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
 
     async fn recall_from(&self, store: &Store, now: Now) -> Recalled {
         let selects = |response: &StoredResponse| {
-            response.head.vary.selects(&self.request.fields) && (self.validity)(response) != Validity::Gone
+            response.head.vary.selects(&self.request.fields) && (self.verdict)(response) != Verdict::Gone
         };
         let whole = store.recall(self.key, false, now, selects).await;
         if whole != Recalled::Nothing || self.request.method != Method::GET {
@@ -323,62 +331,70 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
         store.recall(&self.key.of_parts(), true, now, selects).await
     }
 
-    fn judge_by_validity(&self, stored: Held, now: Now) -> Found {
-        match (self.validity)(&stored) {
-            Validity::Good => self.judge(stored, now),
-            Validity::Invalid { .. } | Validity::Gone => self.judge_invalid(stored, now),
+    fn judge_by_validity(&self, stored: Held, now: Now) -> LookupResult {
+        match (self.verdict)(&stored) {
+            Verdict::Good => self.judge(stored, now),
+            Verdict::Invalid { .. } | Verdict::Gone => self.judge_invalid(stored, now),
         }
     }
 
     /// What was invalidated is not used before the origin has been asked, be it fresh or within a window.
     #[cold]
-    fn judge_invalid(&self, stored: Held, now: Now) -> Found {
+    fn judge_invalid(&self, stored: Held, now: Now) -> LookupResult {
         match self.judge(stored.clone(), now) {
-            Found::Ask(ask) if ask.selected.is_none() => Found::Ask(ask),
+            LookupResult::Miss(miss) if miss.selected.is_none() => LookupResult::Miss(miss),
             _ => {
                 let forward = ValidateReason::Invalidated.forward();
                 let alone = !stored.head.freshness.is_shareable();
                 let selected = Some(Arc::clone(&stored));
-                Found::Ask(Ask { selected, alone, invalidated: true, ..Ask::new(forward) })
+                LookupResult::Miss(Miss { selected, alone, invalidated: true, ..Miss::new(forward) })
             }
         }
     }
 
     // Inlined where hits go: what it gives back is large.
     #[inline(always)]
-    fn judge(&self, stored: Held, now: Now) -> Found {
+    fn judge(&self, stored: Held, now: Now) -> LookupResult {
         match larder_cache::reuse(&stored.head, self.request, now, &self.rule.policy) {
-            Reuse::Fresh { age, ttl } => Found::Fresh { stored, age, ttl },
-            Reuse::Refresh { age, .. } => Found::Refresh { stored, age },
+            Reuse::Fresh { age, ttl } => LookupResult::Fresh { stored, age, ttl },
+            Reuse::Refresh { age, .. } => LookupResult::Refresh { stored, age },
             Reuse::Validate(reason) => {
                 // What lives no time at all may be somebody's own: nobody waits for somebody else's.
                 let alone = !stored.head.freshness.is_shareable();
-                Found::Ask(Ask { selected: Some(Arc::clone(&stored)), alone, ..Ask::new(reason.forward()) })
+                LookupResult::Miss(Miss {
+                    selected: Some(Arc::clone(&stored)),
+                    alone,
+                    ..Miss::new(reason.forward())
+                })
             }
-            Reuse::Unusable(reason) => Found::Ask(Ask { alone: true, ..Ask::new(reason.forward()) }),
+            Reuse::Unusable(reason) => {
+                LookupResult::Miss(Miss { alone: true, ..Miss::new(reason.forward()) })
+            }
         }
     }
 
     /// No whole response is selected: a part may be enough, or be completed (RFC 9111 3.3, 3.4).
-    fn look_for_parts(&self, store: &Store, ask: Ask, now: Now) -> Found {
+    fn look_for_parts(&self, store: &Store, miss: Miss, now: Now) -> LookupResult {
         if self.request.method != Method::GET {
-            return Found::Ask(ask);
+            return LookupResult::Miss(miss);
         }
         let is_ours = |part: &StoredResponse| {
-            part.head.vary.selects(&self.request.fields) && (self.validity)(part) != Validity::Gone
+            part.head.vary.selects(&self.request.fields) && (self.verdict)(part) != Verdict::Gone
         };
         let answers = |stored: &StoredResponse| {
             let answer = |part| answer_part(self.request, &stored.head, part, stored.body.length(), now.wall);
             is_ours(stored) && stored.head.part.as_ref().and_then(answer).is_some()
         };
         let others = match store.lookup(None, &self.key.of_parts(), now.monotonic, answers) {
-            Lookup::Selected(part) => return self.judge_by_validity(part, now),
-            Lookup::VaryMiss(others) => others,
-            Lookup::HitForMiss | Lookup::OtherVariant | Lookup::Absent => return Found::Ask(ask),
+            Selection::Selected(part) => return self.judge_by_validity(part, now),
+            Selection::VaryMiss(others) => others,
+            Selection::HitForMiss | Selection::OtherVariant | Selection::Absent => {
+                return LookupResult::Miss(miss);
+            }
         };
         // Of one that was invalidated nobody knows what the rest belongs to.
         let is_fresh = |stored: &Arc<StoredResponse>| {
-            if (self.validity)(stored) != Validity::Good {
+            if (self.verdict)(stored) != Verdict::Good {
                 return false;
             }
             let reuse = larder_cache::reuse(&stored.head, self.request, now, &self.rule.policy);
@@ -386,7 +402,7 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
         };
         let mut parts = others.into_iter().filter(|part| is_ours(part) && is_fresh(part)).peekable();
         if parts.peek().is_none() {
-            return Found::Ask(ask);
+            return LookupResult::Miss(miss);
         }
         // What a client asks a range of is forwarded as it is; only the whole is completed.
         let range = RangeField::read(&self.request.fields);
@@ -402,7 +418,7 @@ impl<V: Fn(&StoredResponse) -> Validity> Sought<'_, V> {
         };
         let most = |(part, _): &(Arc<StoredResponse>, Gap)| part.body.length();
         let part = whole.then(|| parts.filter_map(with_gap).max_by_key(most)).flatten();
-        Found::Ask(Ask { forward: Forward::Partial, part, ..ask })
+        LookupResult::Miss(Miss { forward: Forward::Partial, part, ..miss })
     }
 }
 

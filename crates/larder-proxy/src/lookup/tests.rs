@@ -27,11 +27,13 @@ fn read(store: &Store, now: Now, number: u64) -> Arc<StoredResponse> {
 fn a_file_that_is_read_anew_by_each_look_is_the_same_until_it_is_another() {
     let store = Store::in_memory(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 });
     let now = Clock::default().now();
-    let ask = |number| Ask { selected: Some(read(&store, now, number)), ..Ask::new(Forward::Stale) };
-    assert!(ask(1).is_same(&ask(1)));
-    assert!(!ask(2).is_same(&ask(1)));
-    let found =
-        |number| Found::Refresh { stored: Held::Shared(read(&store, now, number)), age: Duration::ZERO };
+    let miss = |number| Miss { selected: Some(read(&store, now, number)), ..Miss::new(Forward::Stale) };
+    assert!(miss(1).is_same(&miss(1)));
+    assert!(!miss(2).is_same(&miss(1)));
+    let found = |number| LookupResult::Refresh {
+        stored: Held::Shared(read(&store, now, number)),
+        age: Duration::ZERO,
+    };
     assert!(found(1).has(&read(&store, now, 1)));
     assert!(!found(2).has(&read(&store, now, 1)));
 }
@@ -39,10 +41,11 @@ fn a_file_that_is_read_anew_by_each_look_is_the_same_until_it_is_another() {
 #[test]
 fn what_only_a_look_that_waits_can_see_is_there_still_for_all_that_is_known() {
     let store = Store::in_memory(&MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 });
-    let before = Ask { selected: Some(read(&store, Clock::default().now(), 1)), ..Ask::new(Forward::Stale) };
-    let blind = |may_recall| Ask { may_recall, ..Ask::new(Forward::UriMiss) };
+    let before =
+        Miss { selected: Some(read(&store, Clock::default().now(), 1)), ..Miss::new(Forward::Stale) };
+    let blind = |may_recall| Miss { may_recall, ..Miss::new(Forward::UriMiss) };
     assert!(blind(true).is_same(&before));
     assert!(!blind(false).is_same(&before), "it is gone");
-    assert!(Found::Ask(blind(true)).has(before.selected.as_ref().unwrap()));
-    assert!(!Found::Ask(blind(false)).has(before.selected.as_ref().unwrap()));
+    assert!(LookupResult::Miss(blind(true)).has(before.selected.as_ref().unwrap()));
+    assert!(!LookupResult::Miss(blind(false)).has(before.selected.as_ref().unwrap()));
 }

@@ -14,13 +14,13 @@ use larder_store::files::{FileStore, FilesError, TargetUri};
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The files that a URL may have.
-pub(super) struct Filed {
+pub(super) struct StoredFile {
     stores: Arc<[Arc<FileStore>]>,
     authority: Arc<str>,
     forms: Arc<Vec<Target>>,
 }
 
-impl Filed {
+impl StoredFile {
     pub(super) fn of(stores: &[Arc<Store>], authority: &str, forms: &Arc<Vec<Target>>) -> Self {
         let stores = stores.iter().filter_map(|store| store.files().cloned()).collect();
         Self { stores, authority: authority.into(), forms: Arc::clone(forms) }

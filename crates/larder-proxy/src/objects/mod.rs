@@ -22,7 +22,7 @@ use larder_http::time::Now;
 use larder_store::listing::{Cursor, Entry};
 use larder_store::{CacheKey, Store};
 
-use crate::invalidate::{self, How, InvalidationKind, UnderWay};
+use crate::invalidation::{self, How, InvalidationKind, UnderWay};
 use crate::key;
 use crate::proxy::{Proxy, Worker};
 pub use told::{Object, Objects, Purged, StoredObject, Varying};
@@ -222,11 +222,11 @@ impl Worker {
             UnderWay { any: &|_| true, tell: &|key: &_, number, _| flights.invalidate(key, number, None) };
         let authority = parsed.authority.as_str();
         let forms = Arc::new(self.forms(&parsed));
-        let filed = files::Filed::of(&stores, authority, &forms);
+        let filed = files::StoredFile::of(&stores, authority, &forms);
         let files = filed.count().await;
         let kind = InvalidationKind::Purge;
-        let (numbering, how) = (&self.proxy.numbering, (kind, How::Remove, self.proxy.clock.now()));
-        let done = invalidate::invalidate(numbering, &stores, (authority, &forms), how, &under_way);
+        let (invalidations, how) = (&self.proxy.invalidations, (kind, How::Remove, self.proxy.clock.now()));
+        let done = invalidation::invalidate(invalidations, &stores, (authority, &forms), how, &under_way);
         let gone = done.removed + files;
         // On the admin's thread, which counts in cells of its own.
         self.proxy.metrics.process().invalidated(&kind);
@@ -247,7 +247,7 @@ impl Worker {
 
     /// A URL in every form in which its site may key it. One that no site takes any more may still be stored.
     fn forms(&self, url: &Url) -> Vec<Target> {
-        let plan = Arc::clone(&self.furnished.load().plan);
+        let plan = Arc::clone(&self.worker_plan.load().plan);
         match plan.router.site(url.authority.host()) {
             Some((_, site)) => site.forms(&url.target, key::normalise),
             None => vec![url.target.clone()],

@@ -10,7 +10,9 @@ use larder_store::{Disks, Layout, MemoryStoreSettings, StoredBody, StoredRespons
 
 use super::*;
 use crate::plan::Plan;
-use crate::settings::{FieldEdits, KeySettings, ProxySettings, QueryParts, RuleSettings, SiteSettings};
+use crate::settings::{
+    FieldEdits, KeySettings, ProxySettings, QueryParts, RuleNumber, RuleSettings, SiteSettings,
+};
 
 struct Fixture {
     worker: Arc<Worker>,
@@ -41,6 +43,7 @@ impl Fixture {
             ..KeySettings::default()
         };
         let rule = RuleSettings {
+            number: RuleNumber::unique(),
             cache: true,
             policy: CachePolicy::default(),
             store_id: CacheId::default(),
@@ -108,7 +111,7 @@ impl Fixture {
         let store = &self.stores[store].1;
         let room = || store.reserve(4096).unwrap();
         let body = StoredBody::new(vec![Bytes::from_static(body.as_bytes())], room());
-        let number = self.worker.proxy.numbering.current();
+        let number = self.worker.proxy.invalidations.current();
         let response = StoredResponse::new(stored, Arc::new(body), number, room());
         assert!(store.insert(&key, Arc::new(response), |_| false, || true));
     }

@@ -4,7 +4,7 @@
 //! empty. Nothing in them can steer a terminal: what came over the network is escaped.
 
 use http::header::CONTENT_TYPE;
-use larder_cache::Validity;
+use larder_cache::Verdict;
 use larder_http::fields::date;
 use larder_http::time::Now;
 use larder_store::listing::Entry;
@@ -111,9 +111,9 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> Sto
     let varying = |(name, value): (http::HeaderName, _)| Varying { name: name.to_string(), value };
     let target = printable(entry.target());
     let is_by_hand = entry.file.as_ref().is_some_and(|file| file.is_by_hand);
-    let validity = match is_by_hand {
-        true => Validity::Good,
-        false => proxy.numbering.validity_of(&entry.key, &head.groups, entry.number),
+    let verdict = match is_by_hand {
+        true => Verdict::Good,
+        false => proxy.invalidations.verdict_of(&entry.key, &head.groups, entry.number),
     };
     StoredObject {
         url: format!("{}://{}{target}", entry.scheme.as_str(), entry.authority.as_str()),
@@ -134,8 +134,8 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> Sto
         stored_at: printable(date::format(head.freshness.received.wall).as_bytes()),
         variant: key::values(entry.key.variant()).unwrap_or_default(),
         vary: head.vary.told().into_iter().map(varying).collect(),
-        invalidated: validity != Validity::Good,
-        gone: validity == Validity::Gone,
+        invalidated: verdict != Verdict::Good,
+        gone: verdict == Verdict::Gone,
         cookies: larder_cache::cookies_of(&head.fields.map),
         cookies_withheld: head.relieved.names().map(str::to_owned).collect(),
         fields: Vec::new(),

@@ -23,6 +23,8 @@ use http::{HeaderMap, Method};
 use larder_http::message::RequestHead;
 use larder_store::files::{Links, Resolver};
 
+use crate::decision::Document;
+
 pub(crate) use file::StaticFile;
 
 /// How long a directory is used before it is looked again where its path leads.
@@ -70,11 +72,22 @@ impl Shared {
 }
 
 /// What the root has for a request.
-pub(crate) enum Found {
+pub(crate) enum RootEntry {
     File(StaticFile),
     /// A directory that was asked for without its slash: the path to go to.
     Directory(String),
     Nothing,
+}
+
+impl RootEntry {
+    /// What it is, as a fact for what comes next.
+    pub(crate) fn document(&self) -> Option<Document> {
+        match self {
+            Self::File(_) => Some(Document::File),
+            Self::Directory(_) => Some(Document::Directory),
+            Self::Nothing => None,
+        }
+    }
 }
 
 impl Root {
@@ -92,20 +105,20 @@ impl Root {
     }
 
     /// Looks for a file. Errors of the file system mean that there is none: the origin may know better.
-    pub(crate) async fn find(&self, request: &RequestHead) -> Found {
+    pub(crate) async fn find(&self, request: &RequestHead) -> RootEntry {
         if request.method != Method::GET && request.method != Method::HEAD {
-            return Found::Nothing;
+            return RootEntry::Nothing;
         }
         let Ok(path) = request.target.canonical_path() else {
-            return Found::Nothing;
+            return RootEntry::Nothing;
         };
         let Some(name) = file_name(&path) else {
-            return Found::Nothing;
+            return RootEntry::Nothing;
         };
         let (is_due, resolver) = (self.shared.is_due(), self.shared.resolver);
         let is_absent = |directory: &Arc<OwnedFd>| open::is_surely_absent(resolver, directory, &name);
         if !is_due && self.shared.directory.load().as_ref().is_none_or(is_absent) {
-            return Found::Nothing;
+            return RootEntry::Nothing;
         }
         let shared = Arc::clone(&self.shared);
         let with_slash = path.ends_with('/');
@@ -118,14 +131,14 @@ impl Root {
         };
         let opened = tokio::task::spawn_blocking(open).await;
         match opened {
-            Ok(Ok(open::Opened::File(file))) => Found::File(file),
+            Ok(Ok(open::Opened::File(file))) => RootEntry::File(file),
             Ok(Ok(open::Opened::Directory)) => {
                 let query = request.target.query().map(|query| format!("?{query}"));
                 // The canonical path begins with one slash: the raw one may begin with two, and would lead a browser
                 // to another host.
-                Found::Directory(format!("{path}/{}", query.unwrap_or_default()))
+                RootEntry::Directory(format!("{path}/{}", query.unwrap_or_default()))
             }
-            Ok(Err(_)) | Err(_) => Found::Nothing,
+            Ok(Err(_)) | Err(_) => RootEntry::Nothing,
         }
     }
 }
@@ -175,11 +188,11 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
             let found = match root.find(&crate::testing::request(target)).await {
-                Found::File(file) => match file.body(0..file.size()) {
+                RootEntry::File(file) => match file.body(0..file.size()) {
                     larder_http::body::Body::Full(bytes) => Some(bytes),
                     _ => None,
                 },
-                Found::Directory(_) | Found::Nothing => None,
+                RootEntry::Directory(_) | RootEntry::Nothing => None,
             };
             if found.as_deref() == wanted.map(str::as_bytes) {
                 return;

@@ -1,371 +1,332 @@
-//! GET, HEAD and QUERY on a site that caches: from the index where that is enough, else from a fetch that all who ask
-//! share. What is stale and may be used all the same is used at once, and refreshed behind.
+//! GET, HEAD and QUERY on a site that caches: from the stores where that is enough, else from a fetch that all who ask
+//! share.
 //!
-//! In: an exchange. Out: its reply. A look never waits ([`look`]); the rest is [`cached`]. Its loop ends: a request looks so often and outlives so many lost fetches, then goes
-//! alone or gives up.
+//! In: an exchange. Out: its reply. The request goes from step to step: each step does one thing, has [`next`] decide what
+//! follows on it, and returns that. The loop ends, because [`next`] counts: a request looks so often and outlives so many
+//! lost fetches, then it goes alone or gives up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
 use http::Method;
-use larder_cache::{StaleReason, ValidateReason, Validity};
+use larder_cache::ValidateReason;
 use larder_http::fields::cache_status::Outcome;
 use larder_http::time::Now;
 use larder_listen::Interims;
-use larder_store::{CacheKey, Held, HotCache, StoredResponse};
-use tokio::sync::oneshot;
-use tokio::time::Instant;
+use larder_store::CacheKey;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::landed::{Landed, Told, Wish, is_usable, land, outlast, wait};
+use super::look::{FirstLook, Look, Missing, RequestContext};
+use super::outcome::{Wish, is_usable, take};
+use super::reply;
 use super::used::{Used, answered};
-use super::{refresh, reply};
-use crate::collapse::{FlightRequest, Role, SharedResponse};
-use crate::exchange::{BY_HAND, Exchange, RefreshKind, Reply};
+use crate::collapse::{FlightOutcome, FlightRequest, Follower, Role, SharedResponse};
+use crate::decision::{Counters, Facts, Forwarding, Landing, Next, next};
+use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
-use crate::fetch::ClientHop;
-use crate::forward::{self, Candidates, FetchTask, Share};
-use crate::lookup::{Ask, Found, Sought};
-use crate::proxy::{Worker, WorkerPlan};
+use crate::fetch;
+use crate::forward::{self, Candidates, FetchTask};
+use crate::key;
+use crate::lookup::{LookupResult, Miss};
 use crate::settings::RuleSettings;
-use crate::{fetch, key};
 
-/// Looks at the index before a request stops hoping that somebody else's fetch will do.
-const LOOKS_MAX: usize = 6;
-
-/// The word for a request that would not wait for somebody else's fetch any longer.
+/// The word for a request that would not wait for another's fetch any longer.
 const COLLAPSE_WAIT: &str = "collapse-wait";
 
-/// Lost fetches that a request outlives.
-const LOST_MAX: usize = 2;
-
-/// What a request asks for, and who asks the origin for it.
-pub(super) struct RequestContext<'a> {
-    pub(super) worker: &'a Arc<Worker>,
-    pub(super) furnished: &'a Arc<WorkerPlan>,
-    pub(super) origin: usize,
-    /// The content of a QUERY, which is part of its key; else nothing.
-    pub(super) content: Bytes,
+/// Where a request is on its way.
+enum Step {
+    /// It looks at the stores.
+    Look,
+    /// It asks the disks and files for what memory has not.
+    Recall(Box<Missing>),
+    /// It finds a flight to wait for, or begins one.
+    Board { missing: Box<Missing>, alone: bool },
+    /// It waits for a flight.
+    Wait(Waiting),
+    /// It waits for a flight that it may not follow.
+    Outlast(Follower, Now),
+    /// It has its answer.
+    Reply(Box<Reply>),
 }
 
-impl RequestContext<'_> {
-    pub(super) fn job(
-        &self,
-        exchange: &Exchange,
-        offered: Candidates,
-        leader: oneshot::Sender<Share>,
-    ) -> FetchTask {
-        FetchTask {
-            worker: Arc::clone(self.worker),
-            furnished: Arc::clone(self.furnished),
-            settings: Arc::clone(exchange.settings()),
-            origin: self.origin,
-            hop: ClientHop {
-                via: self.furnished.choice(self.origin).is_none_or(|choice| choice.via),
-                ..exchange.hop
-            },
-            affinity: exchange.affinity(self.furnished.choice(self.origin), false),
-            orphan_time: self.furnished.plan.orphan_time,
-            content: self.content.clone(),
-            before: offered.selected.clone(),
-            offered,
-            seldom: false,
-            completing: None,
-            is_behind: false,
-            leader,
-        }
-    }
+/// A request that waits for a flight.
+struct Waiting {
+    follower: Follower,
+    miss: Miss,
+    /// When it began to wait.
+    since: Now,
+    /// The flight is another request's.
+    collapsed: bool,
+    /// Nobody else may join the flight.
+    alone: bool,
 }
 
-/// What a look brought where that is not enough.
-pub(super) struct Looked {
+/// A request that is looked up.
+struct CachedRequest<'a> {
+    context: RequestContext<'a>,
+    exchange: &'a mut Exchange,
+    interims: &'a Interims,
+    settings: Arc<RuleSettings>,
     key: CacheKey,
-    ask: Ask,
-    now: Now,
-    /// The last invalidation then.
+    /// The last invalidation when it came: what was fetched after that is new enough for it.
     arrived: u64,
-}
-
-/// Looks, without waiting for anything. What is stored is the answer wherever it may be.
-// Inlined, as is the rest of the way of a hit.
-#[inline(always)]
-pub(super) fn look(quest: &RequestContext<'_>, exchange: &Exchange, now: Now) -> Result<Used, Box<Looked>> {
-    let key = key::key(&exchange.head, &exchange.settings().key, &quest.content);
-    use_stored(quest, exchange, &key, None, now).map_err(|ask| looked(quest, key, ask, now))
-}
-
-#[inline(never)]
-fn looked(quest: &RequestContext<'_>, key: CacheKey, ask: Ask, now: Now) -> Box<Looked> {
-    let arrived = quest.worker.proxy.numbering.current();
-    Box::new(Looked { key, ask, now, arrived })
-}
-
-/// What a look comes to where the body of what it found is not there any more.
-#[cold]
-pub(super) fn gone(quest: &RequestContext<'_>, exchange: &Exchange, now: Now) -> Box<Looked> {
-    let key = key::key(&exchange.head, &exchange.settings().key, &quest.content);
-    looked(quest, key, Ask::gone(), now)
-}
-
-/// What the index has. With `near` it may come by a handle of the worker's own; without, it is a look under a lock that others
-/// wait for, or one that is no use. Of a request that `arrived` a while ago, what was fetched since is new enough for it.
-#[inline(always)]
-fn find(
-    quest: &RequestContext<'_>,
-    exchange: &Exchange,
-    key: &CacheKey,
-    (near, arrived): (Option<&HotCache>, Option<u64>),
-    now: Now,
-) -> Found {
-    sought(quest, exchange, key, (near, arrived)).look_up(now)
-}
-
-#[inline(always)]
-fn sought<'a>(
-    quest: &'a RequestContext<'_>,
-    exchange: &'a Exchange,
-    key: &'a CacheKey,
-    (near, arrived): (Option<&'a HotCache>, Option<u64>),
-) -> Sought<'a, impl Fn(&StoredResponse) -> Validity> {
-    let numbering = &quest.worker.proxy.numbering;
-    let is_newer = move |stored: &StoredResponse| arrived.is_some_and(|arrived| stored.number >= arrived);
-    let validity = move |stored: &StoredResponse| match numbering.validity(key, stored) {
-        Validity::Invalid { .. } if is_newer(stored) => Validity::Good,
-        validity => validity,
-    };
-    Sought { rule: exchange.settings(), near, key, request: &exchange.head, validity }
-}
-
-/// The answer from what is stored, fresh or standing in, with a refresh behind it where one is due. Fails with what there
-/// is to ask the origin.
-#[inline(always)]
-fn use_stored(
-    quest: &RequestContext<'_>,
-    exchange: &Exchange,
-    key: &CacheKey,
-    arrived: Option<u64>,
-    now: Now,
-) -> Result<Used, Ask> {
-    let found = find(quest, exchange, key, (Some(&quest.worker.near), arrived), now);
-    use_found(quest, exchange, key, (now, arrived), found)
-}
-
-/// The same from what a look has found.
-#[inline(always)]
-fn use_found(
-    quest: &RequestContext<'_>,
-    exchange: &Exchange,
-    key: &CacheKey,
-    (now, arrived): (Now, Option<u64>),
-    found: Found,
-) -> Result<Used, Ask> {
-    let find_again = || find(quest, exchange, key, (None, arrived), quest.worker.proxy.clock.now());
-    let refresh = |stored: &Arc<StoredResponse>, kind| {
-        refresh::refresh(quest, exchange, key, (stored, kind), || find_again().has(stored));
-    };
-    let ask = match found {
-        Found::Fresh { stored, age, ttl } => {
-            if refresh::is_due_ahead(exchange, &stored, ttl) {
-                refresh(&stored, RefreshKind::Ahead);
-            }
-            let stale = ttl.is_zero().then_some(StaleReason::MaxStale.token());
-            let detail = stale.or(stored.body.is_by_hand().then_some(BY_HAND));
-            let ttl_seconds = stored.head.freshness.ttl_seconds(now);
-            return Ok(Used::Stored { stored, age, ttl_seconds, detail });
-        }
-        Found::Refresh { stored, age } => {
-            refresh(&stored, RefreshKind::Behind);
-            let detail = Some(StaleReason::WhileRevalidate.token());
-            let ttl_seconds = stored.head.freshness.ttl_seconds(now);
-            return Ok(Used::Stored { stored, age, ttl_seconds, detail });
-        }
-        Found::Ask(ask) => ask,
-    };
-    // What a disk may have is stored as well.
-    if !ask.may_recall && larder_cache::only_if_cached(&exchange.head, &exchange.settings().policy) {
-        return Ok(Used::Failed(Failure::ONLY_IF_CACHED));
-    }
-    let Some((stored, head, reason)) = refresh::standing_in(quest, exchange, (key, &ask), now) else {
-        return Err(ask);
-    };
-    let ttl_seconds = head.freshness.ttl_seconds(now);
-    let unchanged = || matches!(find_again(), Found::Ask(again) if again.is_same(&ask));
-    refresh::refresh(quest, exchange, key, (stored, RefreshKind::Down), unchanged);
-    let age = stored.head.freshness.age(now);
-    let (stored, detail) = (Held::Shared(Arc::clone(stored)), Some(reason.token()));
-    Ok(Used::Stored { stored, age, ttl_seconds, detail })
+    counters: Counters,
+    /// How often its URL was asked for, as it was counted once; see [`Forwarding`].
+    uses: Option<Option<u8>>,
+    went_alone: bool,
 }
 
 /// Looks, where that has not been done, and where it is not enough, asks the origin once for all who wait.
+///
+/// # Cancel safety
+/// Dropped, the request leaves its flight. The fetch goes on where others need it, or its response is stored.
 pub(super) async fn cached(
-    quest: RequestContext<'_>,
+    context: RequestContext<'_>,
     exchange: &mut Exchange,
-    looked: Option<Box<Looked>>,
+    looked: Option<Box<FirstLook>>,
     interims: &Interims,
 ) -> Reply {
-    let (worker, furnished) = (quest.worker, quest.furnished);
     exchange.keyed = true;
-    let looked = match looked {
-        Some(looked) => *looked,
-        None => {
-            let now = worker.proxy.clock.now();
-            match look(&quest, exchange, now) {
-                Ok(used) => match answered(&quest, exchange, (used, now)) {
-                    Some(reply) => return reply,
-                    None => *gone(&quest, exchange, now),
-                },
-                Err(looked) => *looked,
-            }
-        }
-    };
-    let Looked { key, ask, now, arrived } = looked;
-    let mut first = Some((ask, now));
-    let settings = Arc::clone(exchange.settings());
-    let numbering = &worker.proxy.numbering;
-    let mut alone = larder_cache::is_personal(&exchange.head, &settings.policy);
-    let (mut looks, mut lost) = (0, 0);
-    let (mut impatient, mut went_alone) = (false, false);
-    let mut seldom = None;
-    let mut recalled = false;
+    let (mut request, mut step) = CachedRequest::new(context, exchange, looked, interims);
     loop {
-        let (mut ask, now) = match first.take() {
-            Some(first) => first,
-            None => {
-                let now = worker.proxy.clock.now();
-                match use_stored(&quest, exchange, &key, Some(arrived), now) {
-                    Ok(used) => match answered(&quest, exchange, (used, now)) {
-                        Some(reply) => return reply,
-                        None => (Ask::gone(), now),
-                    },
-                    Err(ask) => (ask, now),
-                }
-            }
+        step = match step {
+            Step::Look => request.look(),
+            Step::Recall(missing) => request.recall(missing).await,
+            Step::Board { missing, alone } => request.board(*missing, alone),
+            Step::Wait(waiting) => request.wait(waiting).await,
+            Step::Outlast(follower, since) => request.outlast(follower, since).await,
+            Step::Reply(reply) => return *reply,
         };
-        // Once per request: what was not found on the disks then is not there.
-        let may_recall = ask.may_recall && !std::mem::replace(&mut recalled, true);
-        let aside = (None, Some(arrived));
-        if may_recall && let Some(found) = sought(&quest, exchange, &key, aside).recall(now).await {
-            match use_found(&quest, exchange, &key, (now, Some(arrived)), found) {
-                Ok(used) => match answered(&quest, exchange, (used, now)) {
-                    Some(reply) => return reply,
-                    None => ask = Ask::gone(),
-                },
-                Err(other) => ask = other,
-            }
-        }
-        if larder_cache::only_if_cached(&exchange.head, &settings.policy) {
-            return reply::failed(Outcome::Own, Failure::ONLY_IF_CACHED);
-        }
-        let seldom = *seldom.get_or_insert_with(|| is_seldom(worker, &settings, &key, &ask));
-        looks += 1;
-        alone |= ask.alone || looks > LOOKS_MAX;
-        // Under a mark the client's conditions and range are the origin's to answer.
-        let mut head = match ask.marked {
-            true => exchange.head.clone(),
-            false => fetch::for_everyone(&exchange.head),
-        };
-        // What is for this client alone, or not to be stored yet, costs the origin no content.
-        if !alone && !seldom && ask.fetches_with_get(&exchange.head, &settings) {
-            head.method = Method::GET;
-        }
-        let trip = FlightRequest {
-            key: &key,
-            rule: Arc::as_ptr(&settings).addr(),
-            request: &Arc::new(head),
-            expected: ask.expected(),
-            wants_content: exchange.head.method != Method::HEAD,
-            number: numbering.current(),
-            arrived,
-            begun: now,
-        };
-        let flights = &worker.proxy.flights;
-        let seat = if alone {
-            if std::mem::take(&mut impatient) {
-                worker.metrics.went_alone();
-                went_alone = true;
-            }
-            let (guard, follower) = flights.alone(trip);
-            Role::Lead(guard, follower)
-        } else {
-            let usable = |landing: &SharedResponse| {
-                let is_new = landing.number >= arrived;
-                (is_new || numbering.is_good(&key, &landing.head, landing.number))
-                    && is_usable(exchange, &landing.head, now)
-            };
-            let unchanged = || match find(&quest, exchange, &key, aside, worker.proxy.clock.now()) {
-                Found::Fresh { .. } | Found::Refresh { .. } => false,
-                Found::Ask(again) => again.is_same(&ask),
-            };
-            flights.board(trip, usable, unchanged)
-        };
-        let (follower, share) = match seat {
-            Role::Lead(guard, follower) => {
-                let (give, take) = oneshot::channel();
-                let others = ask.others_offered(&exchange.head.fields);
-                let offered = Candidates { selected: ask.selected.clone(), others };
-                let job = quest.job(exchange, offered, give);
-                let affinity = exchange.affinity(furnished.choice(quest.origin), true);
-                let job = FetchTask { completing: ask.part.clone(), seldom, affinity, ..job };
-                // Boxed: the runtime moves what it is given, several times, and this is large.
-                tokio::spawn(Box::pin(forward::fly(job, guard)));
-                (follower, Some(take))
-            }
-            Role::Follow(follower) => (follower, None),
-            Role::After(follower) => {
-                let waited = exchange.collapse_wait.unwrap_or_default();
-                let patience = settings.collapse_wait.map(|patience| patience.saturating_sub(waited));
-                let patience =
-                    patience.map(|patience| (patience, || flights.turn_alone(&key, Instant::now())));
-                let is_over = outlast(follower, patience).await;
-                let waited = worker.proxy.clock.now().since(&now);
-                exchange.collapse_wait = Some(exchange.collapse_wait.unwrap_or_default() + waited);
-                if !is_over {
-                    (alone, impatient) = (true, true);
-                }
-                // Whoever began before this request came is waited for once.
-                looks -= 1;
-                continue;
-            }
-            Role::LookAgain => continue,
-            Role::Full => return reply::failed(Outcome::Forwarded(ask.forward), Failure::WAITERS_FULL),
-        };
-        let collapsed = share.is_none();
-        let waited = exchange.collapse_wait.unwrap_or_default();
-        let patience = settings.collapse_wait.filter(|_| collapsed && !alone);
-        let patience = patience.map(|patience| patience.saturating_sub(waited));
-        let patience = patience.map(|patience| (patience, || flights.turn_alone(&key, Instant::now())));
-        let told = wait(follower, share, interims, patience).await;
-        if collapsed {
-            let waited = worker.proxy.clock.now().since(&now);
-            exchange.collapse_wait = Some(exchange.collapse_wait.unwrap_or_default() + waited);
-        }
-        if matches!(told, Told::TooLate) {
-            (alone, impatient) = (true, true);
-            continue;
-        }
-        let wish = Wish { key: &key, ask: &ask, arrived };
-        match land(&quest, exchange, &wish, told, collapsed) {
-            Landed::Reply(mut reply) => {
-                let why = ask.invalidated.then_some(ValidateReason::Invalidated.token());
-                let detail = &mut reply.status.detail;
-                *detail = detail.or(went_alone.then_some(COLLAPSE_WAIT)).or(why);
-                if ask.invalidated {
-                    worker.metrics.request_invalidated();
-                }
-                return *reply;
-            }
-            Landed::GoAlone => alone = true,
-            Landed::LookAgain => {}
-            Landed::Lost if lost == LOST_MAX => {
-                return reply::failed(Outcome::Forwarded(ask.forward), Failure::FETCH_LOST);
-            }
-            Landed::Lost => lost += 1,
-        }
     }
 }
 
-/// Whether a response to this request is not to be stored yet, because its URL has not been asked for often enough. What
-/// is stored already has been.
-fn is_seldom(worker: &Worker, settings: &RuleSettings, key: &CacheKey, ask: &Ask) -> bool {
-    let is_there = ask.selected.is_some() || ask.part.is_some();
-    settings.min_uses > 1 && !is_there && worker.proxy.uses.count(key.hash()) < settings.min_uses
+impl<'a> CachedRequest<'a> {
+    /// Begins with the first look, or goes on from that.
+    fn new(
+        context: RequestContext<'a>,
+        exchange: &'a mut Exchange,
+        looked: Option<Box<FirstLook>>,
+        interims: &'a Interims,
+    ) -> (Self, Step) {
+        let settings = Arc::clone(exchange.settings());
+        let (key, arrived, missing) = match looked {
+            Some(looked) => (looked.key, looked.arrived, Some(looked.missing)),
+            None => {
+                let key = key::key(&exchange.asked.head, &settings.key, &context.content);
+                (key, context.worker.proxy.invalidations.current(), None)
+            }
+        };
+        let counters = Counters::new(larder_cache::is_personal(&exchange.asked.head, &settings.policy));
+        let (uses, went_alone) = (None, false);
+        let mut request =
+            Self { context, exchange, interims, settings, key, arrived, counters, uses, went_alone };
+        let step = missing.map_or(Step::Look, |missing| request.after_miss(missing));
+        (request, step)
+    }
+
+    fn decide(&mut self, facts: &Facts) -> Next {
+        let (next, counters) = next(facts, self.counters);
+        self.counters = counters;
+        next
+    }
+
+    fn look_at(&self, now: Now) -> Look<'_> {
+        Look {
+            context: &self.context,
+            exchange: self.exchange,
+            key: &self.key,
+            arrived: Some(self.arrived),
+            now,
+        }
+    }
+
+    fn look(&mut self) -> Step {
+        let now = self.context.worker.proxy.clock.now();
+        let found = self.look_at(now).at_once();
+        self.use_or_miss(found, now)
+    }
+
+    async fn recall(&mut self, missing: Box<Missing>) -> Step {
+        let now = missing.now;
+        match self.look_at(now).recalled().await {
+            Some(found) => self.use_or_miss(found, now),
+            None => self.use_or_miss(Err(missing.miss), now),
+        }
+    }
+
+    fn use_or_miss(&mut self, mut found: Result<Used, Miss>, now: Now) -> Step {
+        loop {
+            let used = match found.or_else(|miss| self.look_at(now).missed(miss, self.counters)) {
+                Ok(used) => used,
+                Err(missing) => return self.after_miss(missing),
+            };
+            if let Some(reply) = answered(&self.context, self.exchange, (used, now)) {
+                return Step::Reply(Box::new(reply));
+            }
+            // It lay on a disk, and went with its segment a moment later.
+            found = Err(Miss::gone());
+        }
+    }
+
+    fn after_miss(&mut self, missing: Box<Missing>) -> Step {
+        self.counters = missing.counters;
+        match missing.next {
+            Next::Recall => Step::Recall(missing),
+            Next::Forward { alone } => Step::Board { missing, alone },
+            _ => Step::Look,
+        }
+    }
+
+    fn board(&mut self, missing: Missing, alone: bool) -> Step {
+        missing.forwards();
+        let Missing { miss, now, .. } = missing;
+        let uses = self.uses(&miss);
+        let get_would_do = miss.fetches_with_get(&self.exchange.asked.head, &self.settings);
+        let forwarding = Forwarding { alone, uses, min_uses: self.settings.min_uses, get_would_do };
+        let Next::Board { alone, seldom, as_get } = self.decide(&Facts::Forwarding(forwarding)) else {
+            return Step::Look;
+        };
+        let role = self.role(&miss, now, alone, as_get);
+        let next = self.decide(&Facts::Boarded(role.boarding()));
+        match (next, role) {
+            (Next::Wait, Role::Lead(guard)) => {
+                let follower = guard.lead();
+                let task = self.task(&miss, seldom);
+                // Boxed: the runtime moves what it is given, several times, and this is large.
+                tokio::spawn(Box::pin(forward::fly(task, guard)));
+                Step::Wait(Waiting { follower, miss, since: now, collapsed: false, alone })
+            }
+            (Next::Wait, Role::Follow(follower)) => {
+                Step::Wait(Waiting { follower, miss, since: now, collapsed: true, alone })
+            }
+            (Next::Outlast, Role::After(follower)) => Step::Outlast(follower, now),
+            (Next::Fail(failure), _) => failed(&miss, failure),
+            _ => Step::Look,
+        }
+    }
+
+    /// How often the URL was asked for. It is counted once per request.
+    fn uses(&mut self, miss: &Miss) -> Option<u8> {
+        let is_counted = self.settings.min_uses > 1 && miss.selected.is_none() && miss.part.is_none();
+        let (uses, key) = (&self.context.worker.proxy.uses, &self.key);
+        *self.uses.get_or_insert_with(|| is_counted.then(|| uses.count(key.hash())))
+    }
+
+    fn role(&mut self, miss: &Miss, now: Now, alone: bool, as_get: bool) -> Role {
+        let (proxy, exchange) = (&self.context.worker.proxy, &*self.exchange);
+        // Under a mark the client's conditions and range are the origin's to answer.
+        let mut head = match miss.marked {
+            true => exchange.asked.head.clone(),
+            false => fetch::for_everyone(&exchange.asked.head),
+        };
+        if as_get {
+            head.method = Method::GET;
+        }
+        let flight_request = FlightRequest {
+            key: &self.key,
+            rule: self.settings.number,
+            request: &Arc::new(head),
+            expected: miss.expected(),
+            wants_content: exchange.asked.head.method != Method::HEAD,
+            number: proxy.invalidations.current(),
+            arrived: self.arrived,
+            begun: now,
+        };
+        if alone {
+            if self.counters.is_impatient() && !self.went_alone {
+                self.context.worker.metrics.went_alone();
+                self.went_alone = true;
+            }
+            return Role::Lead(proxy.flights.alone(flight_request));
+        }
+        let usable = |shared: &SharedResponse| {
+            let is_new = shared.number >= self.arrived;
+            (is_new || proxy.invalidations.is_good(&self.key, &shared.head, shared.number))
+                && is_usable(exchange, &shared.head, now)
+        };
+        let unchanged =
+            || matches!(self.look_at(now).again(), LookupResult::Miss(again) if again.is_same(miss));
+        proxy.flights.board(flight_request, usable, unchanged)
+    }
+
+    fn task(&self, miss: &Miss, seldom: bool) -> FetchTask {
+        let (context, exchange) = (&self.context, &*self.exchange);
+        let others = miss.others_offered(&exchange.asked.head.fields);
+        let offered = Candidates { selected: miss.selected.clone(), others };
+        FetchTask {
+            completing: miss.part.clone(),
+            seldom,
+            ..context.task(&exchange.asked, &exchange.asker, offered)
+        }
+    }
+
+    /// How much longer it waits for others, and when it may go alone after that.
+    fn patience(&self) -> Option<(Duration, impl FnOnce() -> Instant)> {
+        let waited = self.exchange.collapse_wait.unwrap_or_default();
+        let left = self.settings.collapse_wait?.saturating_sub(waited);
+        let (flights, key) = (Arc::clone(&self.context.worker.proxy.flights), self.key.clone());
+        Some((left, move || flights.turn_alone(&key, Instant::now())))
+    }
+
+    fn note_wait(&mut self, since: Now) {
+        let waited = self.context.worker.proxy.clock.now().since(&since);
+        self.exchange.collapse_wait = Some(self.exchange.collapse_wait.unwrap_or_default() + waited);
+    }
+
+    async fn outlast(&mut self, mut follower: Follower, since: Now) -> Step {
+        let patience = self.patience();
+        let in_time = outcome_in_time(&mut follower, &Interims::default(), patience).await.is_some();
+        self.note_wait(since);
+        self.decide(&Facts::Outlasted { in_time });
+        Step::Look
+    }
+
+    async fn wait(&mut self, waiting: Waiting) -> Step {
+        let Waiting { mut follower, miss, since, collapsed, alone } = waiting;
+        let patience = self.patience().filter(|_| collapsed && !alone);
+        let outcome = outcome_in_time(&mut follower, self.interims, patience).await;
+        if collapsed {
+            self.note_wait(since);
+        }
+        let wish = Wish { key: &self.key, miss: &miss, arrived: self.arrived };
+        let taken = match outcome {
+            Some(outcome) => take(&self.context, self.exchange, &wish, outcome, collapsed),
+            None => Err(Landing::TooLate),
+        };
+        let landing = taken.as_ref().err().copied().unwrap_or(Landing::Answers);
+        match (self.decide(&Facts::Landed(landing)), taken) {
+            (Next::Answer, Ok(reply)) => self.answer(reply, &miss),
+            (Next::Fail(failure), _) => failed(&miss, failure),
+            _ => Step::Look,
+        }
+    }
+
+    fn answer(&self, mut reply: Box<Reply>, miss: &Miss) -> Step {
+        let why = miss.invalidated.then_some(ValidateReason::Invalidated.token());
+        let detail = &mut reply.status.detail;
+        *detail = detail.or(self.went_alone.then_some(COLLAPSE_WAIT)).or(why);
+        if miss.invalidated {
+            self.context.worker.metrics.request_invalidated();
+        }
+        Step::Reply(reply)
+    }
+}
+
+fn failed(miss: &Miss, failure: Failure) -> Step {
+    Step::Reply(Box::new(reply::failed(Outcome::Forwarded(miss.forward), failure)))
+}
+
+/// Waits for a flight's outcome, passing on interim responses; with `patience` for so long, and then for its turn to go
+/// alone. `None` where that has come.
+async fn outcome_in_time(
+    follower: &mut Follower,
+    interims: &Interims,
+    patience: Option<(Duration, impl FnOnce() -> Instant)>,
+) -> Option<FlightOutcome> {
+    let pass_on = |interim| interims.push(interim);
+    let Some((patience, turn)) = patience else { return Some(follower.outcome(pass_on).await) };
+    if let Ok(outcome) = timeout(patience, follower.outcome(pass_on)).await {
+        return Some(outcome);
+    }
+    timeout_at(turn(), follower.outcome(pass_on)).await.ok()
 }

@@ -8,7 +8,8 @@
 
 mod cached;
 mod content;
-mod landed;
+mod look;
+mod outcome;
 mod pass;
 mod post;
 mod refresh;
@@ -25,10 +26,10 @@ use std::task::{Context, Poll};
 
 use arc_swap::Guard;
 use bytes::Bytes;
-use http::HeaderValue;
 use http::header::VIA;
+use http::{HeaderValue, Method};
 use larder_http::body::Body;
-use larder_http::fields::cache_status::{Forward, Outcome};
+use larder_http::fields::cache_status::Outcome;
 use larder_http::fields::cookie;
 use larder_http::message::{Request, RequestHead, Response};
 use larder_http::target::Target;
@@ -36,16 +37,19 @@ use larder_listen::Interims;
 
 use larder_origin::ServerTag;
 
-use crate::exchange::{Exchange, Reply, Route};
+use crate::asked::{Asked, Asker, MatchedRule};
+use crate::decision::{Arrived, ContentRead, Counters, Document, Facts, Next, next};
+use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
 use crate::proxy::{Worker, WorkerPlan};
 use crate::receipt::Receipt;
-use crate::root::Found as File;
+use crate::root::RootEntry;
 use crate::settings::ProxySettings;
 use crate::{key, route};
-use cached::{Looked, RequestContext};
 use content::Taken;
+use look::{FirstLook, RequestContext};
+pub(crate) use refresh::standing_in;
 
 /// A request that is being served. What is in the index is an answer at once, without a task's state to set up and take
 /// down; everything that may have to wait is a future on the heap, so that an idle connection keeps no room for it.
@@ -69,7 +73,7 @@ impl Future for Serving {
 /// Serves one request.
 pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Serving {
     let Request { mut head, body, websocket, trailers, peer } = request;
-    let entered = match enter(worker.furnished.load(), &mut head, peer.remote.ip()) {
+    let entered = match enter(worker.worker_plan.load(), &mut head, peer.remote.ip()) {
         Ok(entered) => entered,
         Err(failure) => {
             let answered = turned_away::answer(worker, &head, peer.remote.ip(), failure);
@@ -77,37 +81,25 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
         }
     };
     let inside = Inside { body, websocket, announced: trailers.announced };
-    let mut exchange = Exchange {
-        route: entered.route,
-        sent_target: entered.sent_target,
-        client: entered.client,
-        origin: None,
-        hop: ClientHop {
-            peer,
-            is_waiting: true,
-            trusted: entered.trusted,
-            takes_trailers: trailers.takes,
-            via: true,
-        },
-        server: entered.server,
-        keyed: false,
-        started: worker.proxy.clock.now(),
-        collapse_wait: None,
-        origin_time: None,
-        verdict: None,
-        head,
-    };
+    let Entered { route, sent_target, server, client, trusted } = entered;
+    let hop = ClientHop { peer, is_waiting: true, trusted, takes_trailers: trailers.takes, via: true };
+    let (asked, asker) = (Asked { head, sent_target, route }, Asker { hop, server, client });
+    let mut exchange = Exchange::new(asked, asker, worker.proxy.clock.now());
     let origin = looks_at_once(&exchange, &inside);
     exchange.keyed = origin.is_some();
     let mut looked = None;
     if let Some(origin) = origin {
         let now = exchange.started;
-        let quest =
-            RequestContext { worker, furnished: exchange.route.furnished(), origin, content: Bytes::new() };
-        looked = Some(match cached::look(&quest, &exchange, now) {
+        let context = RequestContext {
+            worker,
+            worker_plan: exchange.asked.route.worker_plan(),
+            origin,
+            content: Bytes::new(),
+        };
+        match look::first(&context, &exchange, now) {
             Ok(used) => {
                 let status = used.status();
-                let mut response = used::answer(&quest, &exchange, (used, now));
+                let mut response = used::answer(&context, &exchange, (used, now));
                 let close = |response| exchange.close_in_place(worker, response, status);
                 let receipt = response.as_mut().map(close);
                 // One after the other: a pair of both would be one more copy.
@@ -116,43 +108,54 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
                 {
                     return Serving::Answered(Some((response, receipt)));
                 }
-                cached::gone(&quest, &exchange, now)
+                // It lay on a disk, and went with its segment a moment later: the request looks again.
             }
-            Err(looked) => looked,
-        });
+            Err(first) => looked = Some(first),
+        }
     }
-    exchange.route = exchange.route.for_long();
+    exchange.asked.route = exchange.asked.route.for_long();
     let (worker, interims) = (Arc::clone(worker), interims.clone());
     Serving::Underway(Box::pin(async move {
-        let furnished = Arc::clone(exchange.route.furnished());
+        let worker_plan = Arc::clone(exchange.asked.route.worker_plan());
         let refuses_upgrade = inside.websocket && !exchange.site().settings.websocket;
-        let mut reply = decide(&worker, &furnished, &mut exchange, inside, looked, &interims).await;
+        let mut reply = reply_to(&worker, &worker_plan, &mut exchange, inside, looked, &interims).await;
         if refuses_upgrade {
             worker.proxy.complain_of_upgrade(exchange.site());
             reply::tell_upgrade_is_off(&mut reply);
         }
         if let (Outcome::Forwarded(_), Some(origin)) = (reply.status.outcome, exchange.site().settings.origin)
         {
-            exchange.origin = furnished.origin(origin).map(|(choice, _)| Arc::clone(&choice.name));
+            exchange.origin = worker_plan.origin(origin).map(|(choice, _)| Arc::clone(&choice.name));
         }
         exchange.close(&worker, reply)
     }))
 }
 
-/// The origin of a request that goes the way of nearly every one: it is looked up without waiting. `None` where it goes another.
+/// The origin of a request that is looked up without anything to wait for before, as nearly every one is. `None` where
+/// it goes another way, or where a handshake that the site does not pass on has to be told of.
 #[inline(always)]
 fn looks_at_once(exchange: &Exchange, inside: &Inside) -> Option<usize> {
-    let (furnished, site) = (exchange.route.furnished(), &exchange.site().settings);
-    let is_plain = is_get(exchange)
-        && inside.body.is_empty()
+    let origin = exchange.site().settings.origin?;
+    let is_next = exchange.asked.route.root().is_none()
         && !inside.websocket
-        && exchange.settings().passes_by(&exchange.head.method).is_none()
-        && exchange.route.root().is_none();
-    site.origin.filter(|origin| is_plain && furnished.origin(*origin).is_some())
+        && next(&Facts::Arrived(arrived(exchange, inside, None)), Counters::default()).0 == Next::Look;
+    is_next.then_some(origin)
 }
 
-fn is_get(exchange: &Exchange) -> bool {
-    matches!(exchange.head.method, http::Method::GET | http::Method::HEAD)
+/// What is known of a request when it comes.
+#[inline(always)]
+fn arrived(exchange: &Exchange, inside: &Inside, document: Option<Document>) -> Arrived {
+    let site = &exchange.site().settings;
+    Arrived {
+        is_get: matches!(exchange.asked.head.method, Method::GET | Method::HEAD),
+        document,
+        has_origin: site
+            .origin
+            .is_some_and(|origin| exchange.asked.route.worker_plan().origin(origin).is_some()),
+        passes_by: exchange.settings().passes_by(&exchange.asked.head.method),
+        upgrades: inside.websocket && site.websocket,
+        has_content: !inside.body.is_empty(),
+    }
 }
 
 /// What a request carries beside its head.
@@ -165,7 +168,7 @@ struct Inside {
 
 /// A request that has found where it belongs.
 struct Entered {
-    route: Route,
+    route: MatchedRule,
     /// What the client sent, where the rule changed it.
     sent_target: Option<Target>,
     server: Option<ServerTag>,
@@ -173,13 +176,13 @@ struct Entered {
     trusted: bool,
 }
 
-/// Route: who asks, which site, which rule; the head becomes what will be keyed.
+/// MatchedRule: who asks, which site, which rule; the head becomes what will be keyed.
 fn enter(
-    furnished: Guard<Arc<WorkerPlan>>,
+    worker_plan: Guard<Arc<WorkerPlan>>,
     head: &mut RequestHead,
     remote: IpAddr,
 ) -> Result<Entered, Failure> {
-    let plan = &furnished.plan;
+    let plan = &worker_plan.plan;
     let trusted = (plan.trusted)(remote);
     if trusted {
         route::believe_forwarded(head);
@@ -190,7 +193,7 @@ fn enter(
     if head.fields.contains_key(VIA) && fetch::is_looping(&head.fields) {
         return Err(Failure::LOOP);
     }
-    let server = take_server(&furnished, site.settings.origin, head);
+    let server = take_server(&worker_plan, site.settings.origin, head);
     let settings = site.settings_at(rule);
     settings.request.apply(&mut head.fields);
     let normal = key::normalise(&head.target, &settings.key);
@@ -199,56 +202,66 @@ fn enter(
         true => route::client_of(head, remote, |address| (plan.trusted)(address)),
         false => remote,
     };
-    Ok(Entered { route: Route::new(furnished, index, rule), sent_target, server, client, trusted })
+    Ok(Entered { route: MatchedRule::new(worker_plan, index, rule), sent_target, server, client, trusted })
 }
 
 /// The server that the client has met before, where the origin keeps clients at theirs. The cookie that says so is
 /// larder's own: neither the cache nor the origin sees it.
-fn take_server(furnished: &WorkerPlan, origin: Option<usize>, head: &mut RequestHead) -> Option<ServerTag> {
-    let name = furnished.choice(origin?)?.sticky.as_ref()?;
+fn take_server(worker_plan: &WorkerPlan, origin: Option<usize>, head: &mut RequestHead) -> Option<ServerTag> {
+    let name = worker_plan.choice(origin?)?.sticky.as_ref()?;
     let value = cookie::take(&mut head.fields, name.as_bytes())?;
     std::str::from_utf8(&value).ok()?.parse().ok()
 }
 
-async fn decide(
+/// The reply, by the way that the request takes.
+async fn reply_to(
     worker: &Arc<Worker>,
-    furnished: &Arc<WorkerPlan>,
+    worker_plan: &Arc<WorkerPlan>,
     exchange: &mut Exchange,
     mut inside: Inside,
-    looked: Option<Box<Looked>>,
+    looked: Option<Box<FirstLook>>,
     interims: &Interims,
 ) -> Reply {
-    if let Some(root) = exchange.route.root() {
-        match root.find(&exchange.head).await {
-            File::File(file) => return reply::static_file(exchange, file),
-            File::Directory(location) => return reply::redirect(&location),
-            File::Nothing => {}
+    let mut entry = match exchange.asked.route.root() {
+        Some(root) => root.find(&exchange.asked.head).await,
+        None => RootEntry::Nothing,
+    };
+    let mut facts = Facts::Arrived(arrived(exchange, &inside, entry.document()));
+    let origin = exchange.site().settings.origin.unwrap_or_default();
+    let mut content = Bytes::new();
+    loop {
+        let (step, _) = next(&facts, Counters::default());
+        match (step, entry) {
+            (Next::File, RootEntry::File(file)) => return reply::static_file(exchange, file),
+            (Next::Redirect, RootEntry::Directory(location)) => return reply::redirect(&location),
+            (Next::Look, _) => {
+                let context = RequestContext { worker, worker_plan, origin, content };
+                return cached::cached(context, exchange, looked, interims).await;
+            }
+            (Next::Pass { forward, detail }, _) => {
+                let mut reply = pass::pass(worker, worker_plan, exchange, origin, inside, interims).await;
+                reply.status.outcome = Outcome::Forwarded(forward);
+                reply.status.detail = reply.status.detail.or(detail);
+                return reply;
+            }
+            (Next::ReadContent, nothing) => {
+                let body = std::mem::replace(&mut inside.body, Body::Empty);
+                let read = match content::take(body, ProxySettings::QUERY_CONTENT_MAX).await {
+                    Ok(Taken::All(all)) => {
+                        content = all;
+                        ContentRead::All
+                    }
+                    Ok(Taken::TooLong(body)) => {
+                        inside.body = body;
+                        ContentRead::TooLong
+                    }
+                    Err(error) => ContentRead::Broken(Failure::of_content(error)),
+                };
+                (facts, entry) = (Facts::ContentRead(read), nothing);
+            }
+            (Next::Refuse(failure), _) => return reply::failed(Outcome::Own, failure),
+            // Nothing else follows on these facts.
+            _ => return reply::failed(Outcome::Own, Failure::FETCH_LOST),
         }
     }
-    let is_get = is_get(exchange);
-    let Some(origin) = exchange.site().settings.origin.filter(|origin| furnished.origin(*origin).is_some())
-    else {
-        return reply::failed(Outcome::Own, if is_get { Failure::NO_SUCH_FILE } else { Failure::METHOD });
-    };
-    let quest = |content| RequestContext { worker, furnished, origin, content };
-    let (reason, detail) = match exchange.settings().passes_by(&exchange.head.method) {
-        Some(reason) => (reason, None),
-        _ if inside.websocket && exchange.site().settings.websocket => (Forward::Bypass, Some("upgrade")),
-        _ if is_get && inside.body.is_empty() => {
-            return cached::cached(quest(Bytes::new()), exchange, looked, interims).await;
-        }
-        _ if is_get => (Forward::Bypass, Some("request-body")),
-        _ => match content::take(inside.body, ProxySettings::QUERY_CONTENT_MAX).await {
-            Ok(Taken::All(content)) => return cached::cached(quest(content), exchange, None, interims).await,
-            Ok(Taken::TooLong(body)) => {
-                inside.body = body;
-                (Forward::Bypass, Some("query-too-large"))
-            }
-            Err(error) => return reply::failed(Outcome::Own, Failure::of_content(error)),
-        },
-    };
-    let mut reply = pass::pass(worker, furnished, exchange, origin, inside, interims).await;
-    reply.status.outcome = Outcome::Forwarded(reason);
-    reply.status.detail = reply.status.detail.or(detail);
-    reply
 }

@@ -11,21 +11,21 @@ use larder_cache::groups::GroupTags;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::target::Target;
 use larder_listen::Interims;
-use larder_origin::OriginResponse;
+use larder_origin::{Affinity, OriginResponse};
 
 use super::{Inside, post, reply};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch::ClientHop;
-use crate::invalidate::{How, InvalidationKind, UnderWay, Writing, durable};
+use crate::invalidation::{How, InvalidationKind, UnderWay, Writing, durable};
 use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::Invalidate;
-use crate::{fetch, forward, invalidate, key};
+use crate::{fetch, forward, invalidation, key};
 
 /// A request that only its own client can use: to the origin and back, and gone when the client leaves.
 pub(super) async fn pass(
     worker: &Arc<Worker>,
-    furnished: &Arc<WorkerPlan>,
+    worker_plan: &Arc<WorkerPlan>,
     exchange: &mut Exchange,
     origin: usize,
     inside: Inside,
@@ -34,17 +34,19 @@ pub(super) async fn pass(
     let interims = interims.clone();
     let websocket = inside.websocket && exchange.site().settings.websocket;
     let sink: larder_origin::InterimSink = Arc::new(move |interim| interims.push(interim));
-    let choice = furnished.choice(origin);
-    let hop = ClientHop { via: choice.is_none_or(|choice| choice.via), ..exchange.hop };
-    let to = (hop, exchange.affinity(choice, true));
-    let mut request = fetch::outgoing(&exchange.head, inside.body, websocket, to, Some(sink));
+    let choice = worker_plan.choice(origin);
+    let hop = ClientHop { via: choice.is_none_or(|choice| choice.via), ..exchange.asker.hop };
+    let asker = &exchange.asker;
+    let affinity = Affinity { hash: asker.hash(choice, &exchange.asked.head), server: asker.server };
+    let to = (hop, affinity);
+    let mut request = fetch::outgoing(&exchange.asked.head, inside.body, websocket, to, Some(sink));
     request.trailers.announced = inside.announced;
-    let acted = match larder_cache::is_safe(&exchange.head.method) {
-        true => forward::ask(worker, furnished, origin, request).await.map(|(a, times)| (a, times, None)),
+    let acted = match larder_cache::is_safe(&exchange.asked.head.method) {
+        true => forward::ask(worker, worker_plan, origin, request).await.map(|(a, times)| (a, times, None)),
         false => {
             let kept = post::ForGet::before_sending(worker, exchange);
             let settle = invalidation(worker, exchange, kept);
-            let acted = forward::act(worker, furnished, origin, request, settle);
+            let acted = forward::act(worker, worker_plan, origin, request, settle);
             acted.await.unwrap_or(Err(Failure::FETCH_LOST))
         }
     };
@@ -54,7 +56,7 @@ pub(super) async fn pass(
     };
     exchange.origin_time = Some(times.delay());
     if let Some(kept) = kept.filter(|kept| kept.takes(exchange, &answer, times)) {
-        return kept.keep(worker, furnished, exchange, origin, (answer, times)).await;
+        return kept.keep(worker, worker_plan, exchange, origin, (answer, times)).await;
     }
     let (tunnel, mut fields) = (answer.tunnel, answer.fields);
     directives::strip(&mut fields, &exchange.settings().policy.controls);
@@ -75,8 +77,8 @@ fn invalidation(
     kept: Option<post::ForGet>,
 ) -> impl FnOnce(Option<&OriginResponse>) -> (Option<post::ForGet>, Writing) + Send + 'static {
     let worker = Arc::clone(worker);
-    let (site, mut head) = (Arc::clone(exchange.site()), exchange.head.clone());
-    head.target = exchange.raw_target().clone();
+    let (site, mut head) = (Arc::clone(exchange.site()), exchange.asked.head.clone());
+    head.target = exchange.asked.raw_target().clone();
     let mode = exchange.settings().invalidate;
     move |answer| {
         let Some(mode) = mode else { return (kept, Writing::default()) };
@@ -97,7 +99,7 @@ fn invalidation(
             let named = GroupTags::invalidated_by(head.scheme, &head.authority, fields);
             let own = GroupTags::of(head.scheme, &head.authority, fields);
             let since = kept.as_ref().map_or(0, |kept| kept.guard().number());
-            let (number, was_good) = proxy.numbering.invalidate_groups((&named, how), &own, since);
+            let (number, was_good) = proxy.invalidations.invalidate_groups((&named, how), &own, since);
             if !named.is_empty() {
                 durable::note_groups(&stores, (&head, fields), (number, how, now));
             }
@@ -115,7 +117,8 @@ fn invalidation(
         };
         let under = (head.authority.as_str(), &forms[..]);
         let kind = InvalidationKind::UnsafeMethod;
-        let done = invalidate::invalidate(&proxy.numbering, &stores, under, (kind, how, now), &under_way);
+        let done =
+            invalidation::invalidate(&proxy.invalidations, &stores, under, (kind, how, now), &under_way);
         worker.metrics.invalidated(&kind);
         (kept.map(|kept| kept.after_invalidating(done.number)), Writing::of(&stores))
     }

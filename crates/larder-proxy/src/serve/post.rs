@@ -12,14 +12,13 @@ use http::Method;
 use http::header::SET_COOKIE;
 use larder_cache::{ExchangeTimes, Storability};
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
-use larder_origin::{Affinity, OriginResponse};
-use tokio::sync::oneshot;
+use larder_origin::OriginResponse;
 
 use super::reply;
-use crate::collapse::{FlightGuard, FlightRequest};
+use crate::collapse::{FlightGuard, FlightOutcome, FlightRequest};
 use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
 use crate::failure::Failure;
-use crate::forward::{self, Candidates, FetchTask, Share};
+use crate::forward::{self, Candidates, FetchTask};
 use crate::key;
 use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::RuleSettings;
@@ -33,30 +32,30 @@ pub(super) struct ForGet {
 impl ForGet {
     /// Registers the flight of a POST that is about to be sent; `None` where its answer would not be for GET.
     pub(super) fn before_sending(worker: &Worker, exchange: &Exchange) -> Option<Self> {
-        if exchange.head.method != Method::POST {
+        if exchange.asked.head.method != Method::POST {
             return None;
         }
-        let mut get = exchange.head.clone();
+        let mut get = exchange.asked.head.clone();
         get.method = Method::GET;
-        get.target = exchange.raw_target().clone();
+        get.target = exchange.asked.raw_target().clone();
         let settings = exchange.site().settings_for(&get).ok().filter(|settings| settings.cache)?;
         if let Some(target) = key::normalise(&get.target, &settings.key) {
             get.target = target;
         }
         let same_edits = Arc::ptr_eq(settings, exchange.settings())
             || (settings.request.is_empty() && exchange.settings().request.is_empty());
-        if get.target != exchange.head.target || !same_edits {
+        if get.target != exchange.asked.head.target || !same_edits {
             return None;
         }
         let key = key::key(&get, &settings.key, b"");
-        let (guard, _) = worker.proxy.flights.alone(FlightRequest {
+        let guard = worker.proxy.flights.alone(FlightRequest {
             key: &key,
-            rule: Arc::as_ptr(settings).addr(),
-            request: &Arc::new(exchange.head.clone()),
+            rule: settings.number,
+            request: &Arc::new(exchange.asked.head.clone()),
             expected: None,
             wants_content: true,
-            number: worker.proxy.numbering.current(),
-            arrived: worker.proxy.numbering.current(),
+            number: worker.proxy.invalidations.current(),
+            arrived: worker.proxy.invalidations.current(),
             begun: exchange.started,
         });
         Some(Self { settings: Arc::clone(settings), guard })
@@ -82,7 +81,7 @@ impl ForGet {
 
     /// Whether the answer may be kept: nothing has overtaken it, and no rule forbids it.
     pub(super) fn takes(&self, exchange: &Exchange, answer: &OriginResponse, times: ExchangeTimes) -> bool {
-        let judged = || forward::judge(&exchange.head, answer, times, &self.settings.policy);
+        let judged = || forward::judge(&exchange.asked.head, answer, times, &self.settings.policy);
         !self.is_overtaken() && matches!(judged(), Storability::Storable(_))
     }
 
@@ -90,7 +89,7 @@ impl ForGet {
     pub(super) async fn keep(
         mut self,
         worker: &Arc<Worker>,
-        furnished: &Arc<WorkerPlan>,
+        worker_plan: &Arc<WorkerPlan>,
         exchange: &mut Exchange,
         origin: usize,
         (answer, times): (OriginResponse, ExchangeTimes),
@@ -98,32 +97,30 @@ impl ForGet {
         self.guard.began(times.request);
         let min_uses = self.settings.min_uses;
         let seldom = min_uses > 1 && worker.proxy.uses.count(self.guard.key().hash()) < min_uses;
-        let (leader, share) = oneshot::channel();
-        let job = FetchTask {
+        let mut leader = self.guard.lead();
+        let task = FetchTask {
             worker: Arc::clone(worker),
-            furnished: Arc::clone(furnished),
+            worker_plan: Arc::clone(worker_plan),
             settings: self.settings,
             origin,
-            hop: exchange.hop,
-            affinity: Affinity::default(),
-            orphan_time: furnished.plan.orphan_time,
+            asker: exchange.asker.clone(),
+            hash: None,
             content: Bytes::new(),
             offered: Candidates::default(),
             before: None,
             seldom,
             completing: None,
             is_behind: false,
-            leader,
         };
-        tokio::spawn(Box::pin(forward::receive(job, self.guard, answer, times)));
+        tokio::spawn(Box::pin(forward::receive(task, self.guard, answer, times)));
         let mut status = CacheStatus::new(Outcome::Own);
         let now = worker.proxy.clock.now();
-        match share.await {
-            Ok(Share::SharedResponse { landing, own, seat }) => {
-                let response = reply::from_landing(exchange, &landing, &mut status, now);
-                drop(seat);
+        match leader.outcome(drop).await {
+            FlightOutcome::Shared { response: shared, own, reader } => {
+                let response = reply::from_shared(exchange, &shared, &mut status, now);
+                drop(reader);
                 if let Some(mut response) = response {
-                    exchange.verdict = Some(Arc::clone(&landing.verdict));
+                    exchange.storing = Some(Arc::clone(&shared.storing));
                     if own.contains_key(SET_COOKIE) {
                         status.detail = status.detail.or(Some(COOKIES_WITHHELD));
                     }
@@ -131,8 +128,8 @@ impl ForGet {
                     return Reply { response, status };
                 }
             }
-            Ok(Share::Passed(flown)) => return reply::flown(exchange, flown, status, now),
-            Ok(Share::Confirmed { .. } | Share::StandIn(..)) | Err(_) => {}
+            FlightOutcome::Passed(passed) => return reply::passed_answer(exchange, passed, status, now),
+            _ => {}
         }
         reply::failed(Outcome::Own, Failure::BODY_BROKEN)
     }

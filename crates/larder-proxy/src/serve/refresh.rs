@@ -9,63 +9,67 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use larder_cache::StoredHead;
 use larder_cache::stale::REFRESH_PAUSE;
-use larder_cache::{StaleReason, StoredHead};
+use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_store::{CacheKey, StoredResponse};
-use tokio::sync::oneshot;
 
-use super::cached::RequestContext;
+use super::look::Look;
 use crate::collapse::{FlightRequest, Role};
+use crate::decision::StandsIn;
 use crate::exchange::{Exchange, RefreshKind};
 use crate::fetch;
 use crate::forward::{self, Candidates};
-use crate::lookup::Ask;
+use crate::lookup::Miss;
+use crate::proxy::{Worker, WorkerPlan};
+use crate::settings::RuleSettings;
 
 /// Starts a fetch that nobody waits for (RFC 5861 3), unless one has begun within the pause, or is on its way, or
 /// `unchanged` says that one has ended since the look, or the origin has no time for it.
 // Not inlined: what a hit does not need would make its frame larger.
 #[inline(never)]
 pub(super) fn refresh(
-    quest: &RequestContext<'_>,
-    exchange: &Exchange,
-    key: &CacheKey,
+    look: &Look<'_>,
     (stored, kind): (&Arc<StoredResponse>, RefreshKind),
     unchanged: impl FnOnce() -> bool,
 ) {
-    let proxy = &quest.worker.proxy;
+    let Look { context, exchange, key, .. } = *look;
+    let proxy = &context.worker.proxy;
     let now = proxy.clock.now();
     let policy = &exchange.settings().policy;
     let is_due = stored.refreshing.is_due(now.monotonic, REFRESH_PAUSE)
-        && larder_cache::may_refresh_with(&exchange.head, &stored.head, policy)
-        && quest.furnished.has_prospect(quest.origin);
+        && larder_cache::may_refresh_with(&exchange.asked.head, &stored.head, policy)
+        && context.worker_plan.has_prospect(context.origin);
     if !is_due || !stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE) {
         return;
     }
     let Some(place) = proxy.background.place() else {
-        return quest.worker.metrics.refresh_put_off();
+        return context.worker.metrics.refresh_put_off();
     };
-    let mut head = fetch::for_refresh(&exchange.head, stored.head.part.as_ref());
+    // A request of larder's own.
+    let mut asked =
+        exchange.asked.with_head(fetch::for_refresh(&exchange.asked.head, stored.head.part.as_ref()));
     // What comes is to take the place of this one, not to stand beside it.
-    stored.head.vary.ask_for_codings(&mut head.fields);
-    let trip = FlightRequest {
+    stored.head.vary.ask_for_codings(&mut asked.head.fields);
+    let asker = exchange.asker.behind();
+    let flight_request = FlightRequest {
         key,
-        rule: Arc::as_ptr(exchange.settings()).addr(),
-        request: &Arc::new(head),
+        rule: asked.route.settings().number,
+        request: &Arc::new(asked.head.clone()),
         expected: Some(stored.head.vary.names().clone()),
         wants_content: true,
-        number: proxy.numbering.current(),
-        arrived: proxy.numbering.current(),
+        number: proxy.invalidations.current(),
+        arrived: proxy.invalidations.current(),
         begun: now,
     };
-    if let Role::Lead(guard, _) = proxy.flights.board(trip, |_| true, unchanged) {
+    if let Role::Lead(guard) = proxy.flights.board(flight_request, |_| true, unchanged) {
         let offered = Candidates { selected: Some(Arc::clone(stored)), ..Candidates::default() };
-        let (leader, _) = oneshot::channel();
-        let job = quest.job(exchange, offered, leader).in_background();
-        quest.worker.metrics.refreshed(&kind);
+        let task = context.task(&asked, &asker, offered);
+        context.worker.metrics.refreshed(&kind);
         tokio::spawn(async move {
             let _place = place;
-            Box::pin(forward::fly(job, guard)).await;
+            Box::pin(forward::fly(task, guard)).await;
         });
     }
 }
@@ -79,20 +83,28 @@ pub(super) fn is_due_ahead(exchange: &Exchange, stored: &StoredResponse, ttl: Du
         && ttl <= stored.head.freshness.refresh_ahead(stored.took)
 }
 
-/// The stored response that is used without asking the origin, and why. Once in a while a request that no refresh can be
-/// made with is asked to go itself: nobody else might.
-pub(super) fn standing_in<'a>(
-    quest: &RequestContext<'_>,
-    exchange: &Exchange,
-    (key, ask): (&CacheKey, &'a Ask),
+/// A stored response that may be used without asking the origin.
+pub(crate) struct Standing<'a> {
+    pub(crate) stored: &'a Arc<StoredResponse>,
+    /// Its head, as invalidations have left it.
+    pub(crate) head: Cow<'a, StoredHead>,
+    pub(crate) fact: StandsIn,
+}
+
+/// The stale response that stands in for an origin that is down or failed a moment ago. Once in a while a request that no
+/// refresh can be made with asks the origin itself: no other might.
+pub(crate) fn standing_in<'a>(
+    worker: &Worker,
+    (worker_plan, origin): (&WorkerPlan, usize),
+    (request, rule): (&RequestHead, &RuleSettings),
+    (key, miss): (&CacheKey, &'a Miss),
     now: Now,
-) -> Option<(&'a Arc<StoredResponse>, Cow<'a, StoredHead>, StaleReason)> {
-    let policy = &exchange.settings().policy;
-    let head = quest.worker.proxy.numbering.head_of(key, ask.selected.as_ref()?)?;
-    let is_down = || quest.furnished.is_down(quest.origin);
-    let (stored, reason) = ask.standing_in(&head, (now, policy), is_down)?;
-    let asks_itself = !larder_cache::may_refresh_with(&exchange.head, &stored.head, policy)
-        && quest.furnished.has_prospect(quest.origin)
-        && stored.refreshing.may_begin(now.monotonic, REFRESH_PAUSE);
-    (!asks_itself).then_some((stored, head, reason))
+) -> Option<Standing<'a>> {
+    let policy = &rule.policy;
+    let head = worker.proxy.invalidations.head_of(key, miss.selected.as_ref()?)?;
+    let (stored, ground) = miss.standing_in(&head, (now, policy), || worker_plan.is_down(origin))?;
+    let asks_itself = !larder_cache::may_refresh_with(request, &stored.head, policy)
+        && worker_plan.has_prospect(origin)
+        && stored.refreshing.is_due(now.monotonic, REFRESH_PAUSE);
+    Some(Standing { stored, head, fact: StandsIn { ground, asks_itself } })
 }

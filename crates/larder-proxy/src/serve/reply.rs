@@ -1,6 +1,6 @@
 //! What is said in the end, and the Cache-Status that goes with it.
 //!
-//! In: what the steps brought. Out: a [`Reply`]. No decision about whom to ask is made here any more.
+//! In: what the steps brought. Out: a [`Reply`]. No decision about whom to miss is made here any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,10 @@ use larder_http::time::Now;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Held};
 
-use crate::collapse::SharedResponse;
+use crate::collapse::{Kept, PassedAnswer, SharedResponse};
 use crate::exchange::{Exchange, NotStored, Reply, UPGRADE_IS_OFF};
 use crate::failure::Failure;
-use crate::forward::{Flown, Kept};
-use crate::lookup::Ask;
+use crate::lookup::Miss;
 use crate::proxy::Worker;
 use crate::respond::{self, Represented};
 use crate::root;
@@ -28,15 +27,15 @@ use crate::root;
 pub(super) fn stale_or_failed(
     worker: &Arc<Worker>,
     exchange: &Exchange,
-    (key, ask): (&CacheKey, &Ask),
+    (key, miss): (&CacheKey, &Miss),
     failure: Failure,
     mut status: CacheStatus,
 ) -> Reply {
     let now = worker.proxy.clock.now();
     status.detail = Some(failure.detail);
     let cause = StaleCause::OriginDead;
-    let selected = ask.selected.as_ref().filter(|_| failure.dead);
-    let head = selected.and_then(|stored| worker.proxy.numbering.head_of(key, stored));
+    let selected = miss.selected.as_ref().filter(|_| failure.dead);
+    let head = selected.and_then(|stored| worker.proxy.invalidations.head_of(key, stored));
     let may = |head: &StoredHead| {
         larder_cache::may_serve_stale(head, now, cause, &exchange.settings().policy).is_ok()
     };
@@ -71,7 +70,7 @@ pub(super) fn of_stored(
     current_age: Duration,
     now: Now,
 ) -> Option<Response> {
-    let mut response = respond::represent(&exchange.head, Represented::Stored(stored), now.wall);
+    let mut response = respond::represent(&exchange.asked.head, Represented::Stored(stored), now.wall);
     if let Some(response) = &mut response {
         response.head.age = Some(current_age.as_secs());
     }
@@ -79,17 +78,18 @@ pub(super) fn of_stored(
 }
 
 /// A response that is arriving, as far as the request asks for it. `None` where its body takes no new readers.
-pub(super) fn from_landing(
+pub(super) fn from_shared(
     exchange: &Exchange,
-    landing: &SharedResponse,
+    shared: &SharedResponse,
     status: &mut CacheStatus,
     now: Now,
 ) -> Option<Response> {
-    let head = &landing.head;
-    let response = respond::represent(&exchange.head, Represented::Arriving(head, &landing.body), now.wall)?;
-    status.forward_status = Some(landing.forward_status);
-    status.stored = landing.not_stored.is_none();
-    status.detail = landing.not_stored;
+    let head = &shared.head;
+    let response =
+        respond::represent(&exchange.asked.head, Represented::Arriving(head, &shared.body), now.wall)?;
+    status.forward_status = Some(shared.forward_status);
+    status.stored = shared.not_stored.is_none();
+    status.detail = shared.not_stored;
     status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
     Some(response)
 }
@@ -102,7 +102,7 @@ pub(super) fn passed(
     body: Body,
     content_length: Option<u64>,
 ) -> Response {
-    let is_head = exchange.head.method == http::Method::HEAD;
+    let is_head = exchange.asked.head.method == http::Method::HEAD;
     let body = if is_head { respond::unsent(content_length.or_else(|| body.length())) } else { body };
     Response::new(ResponseHead::new(status, fields), body)
 }
@@ -115,8 +115,13 @@ pub(super) fn announce(fields: &mut HeaderMap, announced: Option<HeaderValue>) {
 }
 
 /// The origin's answer for this client alone, and what it did to what is stored.
-pub(super) fn flown(exchange: &Exchange, flown: Flown, mut status: CacheStatus, now: Now) -> Reply {
-    let Flown { answer, forward_status, kept, .. } = flown;
+pub(super) fn passed_answer(
+    exchange: &Exchange,
+    passed_on: PassedAnswer,
+    mut status: CacheStatus,
+    now: Now,
+) -> Reply {
+    let PassedAnswer { answer, forward_status, kept, .. } = passed_on;
     status.forward_status = Some(forward_status);
     match kept {
         Kept::Nothing(reason) => status.detail = Some(reason.token()),
@@ -133,7 +138,7 @@ pub(super) fn flown(exchange: &Exchange, flown: Flown, mut status: CacheStatus, 
 /// everything that it may say to it stays (a cookie that it sets above all): only what describes content goes.
 fn conditionally(exchange: &Exchange, response: Response, now: Now) -> Response {
     let head = &response.head;
-    match larder_cache::answer(&exchange.head, head.status, &head.fields, None, now.wall) {
+    match larder_cache::answer(&exchange.asked.head, head.status, &head.fields, None, now.wall) {
         Answer::NotModified => {
             let mut fields = response.head.fields;
             for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, TRAILER] {
@@ -163,7 +168,7 @@ pub(super) fn tell_upgrade_is_off(reply: &mut Reply) {
 pub(super) fn static_file(exchange: &Exchange, file: root::StaticFile) -> Reply {
     let fields = root::fields(&file);
     let (size, now) = (file.size(), exchange.started.wall);
-    let response = respond::file(&exchange.head, fields, size, now, |range| file.body(range));
+    let response = respond::file(&exchange.asked.head, fields, size, now, |range| file.body(range));
     let status = CacheStatus { detail: Some("static-file"), ..CacheStatus::new(Outcome::Own) };
     Reply { response, status }
 }

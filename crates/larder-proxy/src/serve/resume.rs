@@ -17,7 +17,7 @@ use larder_http::body::{Body, BodyError, Stream};
 use larder_http::message::{RequestHead, Response};
 use larder_origin::Affinity;
 
-use super::cached::RequestContext;
+use super::look::RequestContext;
 use crate::exchange::Exchange;
 use crate::fetch::ClientHop;
 use crate::proxy::{Worker, WorkerPlan};
@@ -27,7 +27,7 @@ type Asked = Pin<Box<dyn Future<Output = Option<Stream>> + Send>>;
 
 /// Sees to it that the client of `response`, which is made of the stored `head`, gets all of it, as far as that can be.
 pub(super) fn make_resumable(
-    quest: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     exchange: &Exchange,
     head: &Arc<StoredHead>,
     response: &mut Response,
@@ -39,17 +39,17 @@ pub(super) fn make_resumable(
     let part = Part::of(&response.head.fields);
     // Of several ranges nobody knows here where the stream is.
     let is_one = response.head.status != StatusCode::PARTIAL_CONTENT || part.is_some();
-    let may_ask = is_one && exchange.head.method == Method::GET && may_be_completed(head);
+    let may_ask = is_one && exchange.asked.head.method == Method::GET && may_be_completed(head);
     let position = part.map_or(0, |part| part.range.start);
     let rest = may_ask.then(|| Rest {
-        worker: Arc::clone(quest.worker),
-        furnished: Arc::clone(quest.furnished),
-        origin: quest.origin,
-        request: fetch::for_refresh(&exchange.head, None),
-        hop: exchange.hop,
+        worker: Arc::clone(context.worker),
+        worker_plan: Arc::clone(context.worker_plan),
+        origin: context.origin,
+        request: fetch::for_refresh(&exchange.asked.head, None),
+        hop: exchange.asker.hop,
         head: Arc::clone(head),
     });
-    let (worker, end) = (Arc::clone(quest.worker), length.map(|length| position + length));
+    let (worker, end) = (Arc::clone(context.worker), length.map(|length| position + length));
     let resuming = Resuming { stream, position, end, rest, asked: None, worker };
     response.body = Body::Stream { length, stream: Box::pin(resuming) };
 }
@@ -57,7 +57,7 @@ pub(super) fn make_resumable(
 /// How the rest is asked for.
 struct Rest {
     worker: Arc<Worker>,
-    furnished: Arc<WorkerPlan>,
+    worker_plan: Arc<WorkerPlan>,
     origin: usize,
     request: RequestHead,
     hop: ClientHop,
@@ -67,13 +67,13 @@ struct Rest {
 impl Rest {
     /// The bytes from `position` to `end`, or to the end of the whole; `None` where they cannot be had.
     async fn ask(self, position: u64, end: Option<u64>) -> Option<Stream> {
-        let Self { worker, furnished, origin, request, hop, head } = self;
+        let Self { worker, worker_plan, origin, request, hop, head } = self;
         let mut asked =
             fetch::outgoing(&request, Bytes::new().into(), false, (hop, Affinity::default()), None);
         let last = end.map(|end| end.saturating_sub(1).to_string()).unwrap_or_default();
         asked.fields.insert(header::RANGE, HeaderValue::try_from(format!("bytes={position}-{last}")).ok()?);
         asked.fields.insert(header::IF_RANGE, head.validators.etag.clone()?);
-        let (answer, _) = forward::ask(&worker, &furnished, origin, asked).await.ok()?;
+        let (answer, _) = forward::ask(&worker, &worker_plan, origin, asked).await.ok()?;
         let part = Part::of(&answer.fields).filter(|_| answer.status == StatusCode::PARTIAL_CONTENT)?;
         let is_it = part.range.start == position
             && end.or(part.complete) == Some(part.range.end)

@@ -11,7 +11,7 @@ use larder_http::message::Response;
 use larder_http::time::Now;
 use larder_store::Held;
 
-use super::cached::RequestContext;
+use super::look::RequestContext;
 use super::{reply, resume};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
@@ -42,42 +42,42 @@ impl Used {
 /// The answer. `None` where it is stored on a disk and has gone from there.
 #[inline(always)]
 pub(super) fn answer(
-    quest: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     exchange: &Exchange,
     (used, now): (Used, Now),
 ) -> Option<Response> {
     match used {
-        Used::Stored { stored, age, .. } => of_stored(quest, exchange, stored, age, now),
+        Used::Stored { stored, age, .. } => of_stored(context, exchange, stored, age, now),
         Used::Failed(failure) => Some(respond::failure(failure)),
     }
 }
 
 /// The same as a reply.
 pub(super) fn answered(
-    quest: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     exchange: &Exchange,
     (used, now): (Used, Now),
 ) -> Option<Reply> {
     let status = used.status();
-    Some(Reply { response: answer(quest, exchange, (used, now))?, status })
+    Some(Reply { response: answer(context, exchange, (used, now))?, status })
 }
 
 /// The same as [`reply::from_stored`], also for a client that may read so slowly that the store lets go of the body.
 #[inline(always)]
 pub(super) fn from_stored(
-    quest: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     exchange: &Exchange,
     stored: Held,
     age: Duration,
     now: Now,
     status: CacheStatus,
 ) -> Option<Reply> {
-    Some(Reply { response: of_stored(quest, exchange, stored, age, now)?, status })
+    Some(Reply { response: of_stored(context, exchange, stored, age, now)?, status })
 }
 
 #[inline(always)]
 fn of_stored(
-    quest: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     exchange: &Exchange,
     stored: Held,
     age: Duration,
@@ -86,7 +86,7 @@ fn of_stored(
     let may_be_let_go = stored.body.may_be_let_go().then(|| Arc::clone(&stored.head));
     let mut response = reply::of_stored(exchange, stored, age, now);
     if let (Some(head), Some(response)) = (may_be_let_go, &mut response) {
-        resume::make_resumable(quest, exchange, &head, response);
+        resume::make_resumable(context, exchange, &head, response);
     }
     response
 }

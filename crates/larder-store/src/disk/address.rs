@@ -1,7 +1,7 @@
 //! Where to look for a key on one disk, and where its record lies.
 //!
 //! In: a cache key. Out: an [`Address`], two stable hashes of it under the disk's seed: the same after a restart, unknown to
-//! whoever would aim at one shard. A [`Place`] is a segment, an offset and a rough size in one word, so that an entry of
+//! whoever would aim at one shard. A [`Location`] is a segment, an offset and a rough size in one word, so that an entry of
 //! the index stays small; later places are larger numbers, which is how the newest of several is known.
 
 use siphasher::sip::SipHasher13;
@@ -71,9 +71,9 @@ impl Address {
 
 /// Where a record is on its disk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(pub(super) u64);
+pub struct Location(pub(super) u64);
 
-impl Place {
+impl Location {
     /// Of a record that is not written yet.
     pub(super) fn pending(sequence: u64) -> Self {
         Self(PENDING | sequence)
@@ -108,7 +108,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.is_pending() {
             true => write!(f, "pending {}", self.0 & !PENDING),
@@ -151,7 +151,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_place_gives_back_what_it_was_made_of(segment in 0..=SEGMENT_MAX, eighth in 0_u64..1 << 27, bytes in 0_u64..1 << 38) {
-            let place = Place::written(segment, eighth * 8, bytes);
+            let place = Location::written(segment, eighth * 8, bytes);
             prop_assert!(!place.is_pending());
             prop_assert_eq!((place.segment(), place.offset()), (segment, eighth * 8));
             prop_assert!(place.size_at_most() >= bytes);
@@ -160,7 +160,7 @@ mod tests {
 
         #[test]
         fn later_places_are_larger(a in (0..=SEGMENT_MAX, 0_u64..1 << 27), b in (0..=SEGMENT_MAX, 0_u64..1 << 27), sizes in any::<(u32, u32)>()) {
-            let place = |at: (u32, u64), size: u32| Place::written(at.0, at.1 * 8, size.into());
+            let place = |at: (u32, u64), size: u32| Location::written(at.0, at.1 * 8, size.into());
             prop_assume!(a != b);
             prop_assert_eq!(a < b, place(a, sizes.0) < place(b, sizes.1));
         }

@@ -2,7 +2,7 @@
 //!
 //! Called from event loops, so nothing here waits: what is to be written goes to the queue or is refused, and the
 //! journal takes a `write` of a few bytes, behind every lock of memory's. The order is always the same: first the index, then
-//! the tables are out of date, then the journal; taking stock, which goes the other way, then misses nothing.
+//! the tables are out of date, then the journal; journal compaction, which goes the other way, then misses nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,16 +10,16 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use super::address::{Address, Place};
+use super::address::{Address, Location};
 use super::error::{DiskError, Refused};
-use super::format::journal::Entry as JournalEntry;
+use super::format::journal::JournalEntry;
 use super::format::record::{HEADER_BYTES, PIECE_REF_BYTES};
 use super::index::Places;
 use super::notes::Note;
-use super::object::{Content, INLINE_BYTES_MAX, Object};
+use super::object::{INLINE_BYTES_MAX, Object, RecordContent};
 use super::owner::Owner;
 use super::piece::{Assembly, PIECE_BYTES_MAX, Piece};
-use super::queue::{JOB_BYTES, Job, Queue, RecordJob};
+use super::queue::{JOB_BYTES, RecordJob, WriteJob, WriteQueue};
 use super::{Disk, Shared};
 use crate::key::CacheKey;
 
@@ -32,9 +32,9 @@ impl Shared {
         }
     }
 
-    /// Counts a record out that left the index for good, and writes down that it did. Where it was not written yet, so
+    /// DiskCounts a record out that left the index for good, and writes down that it did. Where it was not written yet, so
     /// is what it had replaced; where it is being written, so is where it will be.
-    pub(super) fn remove_for_good(&self, place: Place) {
+    pub(super) fn remove_for_good(&self, place: Location) {
         let to_come = self.in_flight.of(place);
         let written = match place.is_pending() {
             true => self.replaced.before(place),
@@ -50,11 +50,11 @@ impl Shared {
     }
 
     /// Writes down that what lies, or will lie, at these places is dead.
-    fn bury(&self, places: &[Place]) {
+    fn bury(&self, places: &[Location]) {
         if places.is_empty() {
             return;
         }
-        let bury = |place: &Place| {
+        let bury = |place: &Location| {
             self.segments.note_death(place.segment());
             JournalEntry::Removed { place: place.0 }
         };
@@ -69,12 +69,12 @@ impl Shared {
     pub(super) fn put_again(
         &self,
         object: Object,
-        (base, tag, pending): (u64, u32, Place),
+        (base, tag, pending): (u64, u32, Location),
         again: Arc<()>,
     ) -> Result<(), Refused> {
         let list = match &object.content {
-            Content::Inline(parts) => parts.iter().map(Bytes::len).sum(),
-            Content::Pieces(pieces) => size_of_val(&pieces[..]),
+            RecordContent::Inline(parts) => parts.iter().map(Bytes::len).sum(),
+            RecordContent::Pieces(pieces) => size_of_val(&pieces[..]),
         };
         let key = object.key.base().len() + object.key.variant().len();
         let cost = (key + object.head.len() + list) as u64 + JOB_BYTES;
@@ -84,7 +84,7 @@ impl Shared {
         self.queue.admit_again(cost)?;
         let again = Some(again);
         let job = RecordJob { object, base, tag, pending, replaces: false, again, cost };
-        self.enqueue(Job::Record(Box::new(job)));
+        self.enqueue(WriteJob::Record(Box::new(job)));
         Ok(())
     }
 
@@ -93,18 +93,18 @@ impl Shared {
     }
 
     /// Hands what was admitted to the writer; where that has ended meanwhile, it is lost.
-    pub(super) fn enqueue(&self, job: Job) {
+    pub(super) fn enqueue(&self, job: WriteJob) {
         if let Some(job) = self.queue.push(job) {
             self.lose_job(&job, Refused::Closed);
         }
     }
 
     /// Whether anything may be written at this moment; a refusal is counted.
-    fn admit(&self, into: impl FnOnce(&Queue) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn admit(&self, into: impl FnOnce(&WriteQueue) -> Result<(), Refused>) -> Result<(), Refused> {
         self.try_admit(into).map_err(|why| self.counts.refuse(why))
     }
 
-    fn try_admit(&self, into: impl FnOnce(&Queue) -> Result<(), Refused>) -> Result<(), Refused> {
+    fn try_admit(&self, into: impl FnOnce(&WriteQueue) -> Result<(), Refused>) -> Result<(), Refused> {
         if self.health.is_failing() && self.health.pause().is_some() {
             return Err(Refused::Failing);
         }
@@ -136,7 +136,7 @@ impl Disk {
     ///
     /// # Errors
     /// Where the queue is full, the disk failing or without room, or the object too large.
-    pub fn put(self: &Arc<Self>, object: Object) -> Result<Place, Refused> {
+    pub fn put(self: &Arc<Self>, object: Object) -> Result<Location, Refused> {
         let put = self.take_in(object);
         self.write_journal();
         put
@@ -146,7 +146,7 @@ impl Disk {
     ///
     /// # Errors
     /// As [`Disk::put`].
-    pub(crate) fn take_in(self: &Arc<Self>, object: Object) -> Result<Place, Refused> {
+    pub(crate) fn take_in(self: &Arc<Self>, object: Object) -> Result<Location, Refused> {
         let shared = &self.shared;
         let at = self.address(&object.key);
         let (base, tag) = (at.base, at.tag(object.identity));
@@ -161,7 +161,7 @@ impl Disk {
             }
         };
         shared.note_number(object.number);
-        let pending = Place::pending(shared.last_pending.fetch_add(1, Ordering::Relaxed) + 1);
+        let pending = Location::pending(shared.last_pending.fetch_add(1, Ordering::Relaxed) + 1);
         let (seconds, mut surplus) = (shared.seconds(), Places::new());
         let note = |before| shared.replaced.note(pending, before);
         let replaced = shared.index.insert_pending(base, tag, pending, seconds, note, &mut surplus);
@@ -174,13 +174,13 @@ impl Disk {
         let replaces = replaced.is_some();
         let job = Box::new(RecordJob { object, base, tag, pending, replaces, again: None, cost });
         match &job.object.content {
-            Content::Inline(_) => shared.enqueue(Job::Record(job)),
-            Content::Pieces(pieces) => {
+            RecordContent::Inline(_) => shared.enqueue(WriteJob::Record(job)),
+            RecordContent::Pieces(pieces) => {
                 let (pieces, weak) = (pieces.clone(), Arc::downgrade(shared));
                 Assembly::await_all(&pieces, move |is_whole| {
                     let Some(shared) = weak.upgrade() else { return };
                     match is_whole {
-                        true => shared.enqueue(Job::Record(job)),
+                        true => shared.enqueue(WriteJob::Record(job)),
                         // On another disk's thread, or under a lock: the writer of this one writes it down.
                         false => {
                             shared.lose(&job, Refused::PieceLost);
@@ -197,11 +197,11 @@ impl Disk {
     fn admit_object(&self, object: &Object) -> Result<u64, Refused> {
         let shared = &self.shared;
         let (content, is_right, in_memory) = match &object.content {
-            Content::Inline(parts) => {
+            RecordContent::Inline(parts) => {
                 let length: usize = parts.iter().map(Bytes::len).sum();
                 (length, length <= INLINE_BYTES_MAX, length)
             }
-            Content::Pieces(pieces) => {
+            RecordContent::Pieces(pieces) => {
                 let is_lost = pieces.iter().any(Piece::is_lost);
                 if is_lost {
                     return Err(shared.counts.refuse(Refused::PieceLost));
@@ -216,8 +216,8 @@ impl Disk {
         }
         let cost = (key + object.head.len() + in_memory) as u64 + JOB_BYTES;
         let admitted = match &object.content {
-            Content::Inline(_) => shared.admit(|queue| queue.admit(cost)),
-            Content::Pieces(_) => shared.admit(|queue| queue.admit_list(cost)),
+            RecordContent::Inline(_) => shared.admit(|queue| queue.admit(cost)),
+            RecordContent::Pieces(_) => shared.admit(|queue| queue.admit_list(cost)),
         };
         admitted.map(|()| cost)
     }
@@ -240,7 +240,7 @@ impl Disk {
         Ok(self.put_admitted(owner, bytes, admitted))
     }
 
-    /// Counts a piece of so many bytes in, if it is taken at this moment. A refusal is not counted.
+    /// DiskCounts a piece of so many bytes in, if it is taken at this moment. A refusal is not counted.
     pub(crate) fn admit_piece(self: &Arc<Self>, bytes: usize) -> Result<Admitted, Refused> {
         if bytes > PIECE_BYTES_MAX {
             return Err(Refused::TooLarge);
@@ -254,17 +254,17 @@ impl Disk {
     pub(crate) fn put_admitted(&self, owner: Owner, bytes: Bytes, mut admitted: Admitted) -> Piece {
         let piece = Piece::queued(self.id(), bytes);
         let cost = std::mem::take(&mut admitted.cost);
-        self.shared.enqueue(Job::Piece { owner, piece: piece.clone(), cost });
+        self.shared.enqueue(WriteJob::Piece { owner, piece: piece.clone(), cost });
         piece
     }
 
-    /// Counts a piece that was left out because the disk does not keep up.
+    /// DiskCounts a piece that was left out because the disk does not keep up.
     pub(crate) fn count_left_out(&self) {
         self.shared.counts.refuse(Refused::QueueFull);
     }
 
     /// Takes one response out; written down without waiting.
-    pub fn remove(&self, at: &Address, place: Place) {
+    pub fn remove(&self, at: &Address, place: Location) {
         if self.shared.index.remove(at.base, place) {
             self.shared.remove_for_good(place);
             self.shared.write_journal();
@@ -290,7 +290,7 @@ impl Disk {
         shared.note_number(number);
         let gone = shared.index.remove_base(at.base);
         for place in &gone {
-            // Tables are out of date before the journal says why, so that taking stock in between misses nothing.
+            // Tables are out of date before the journal says why, so that a compaction in between misses nothing.
             match place.is_pending() {
                 true => shared.replaced.before(*place).into_iter().for_each(|before| {
                     shared.segments.note_death(before.segment());

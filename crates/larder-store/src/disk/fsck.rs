@@ -14,7 +14,7 @@ use super::format::journal::{JOURNAL_BYTES_MAX, JOURNAL_HEAD_BYTES, JournalHead,
 use super::format::record::Kind;
 use super::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
 use super::format::superblock::{SUPERBLOCK_BYTES, Superblock};
-use super::format::toc::{Entry, Toc};
+use super::format::toc::{Toc, TocEntry};
 use super::journal;
 use super::recover::Finding;
 use super::recover::folder::Folder;
@@ -152,10 +152,10 @@ impl Report {
 /// Whether all that a table names lies in its segment. What is damaged there is told by itself; what lies there and is
 /// in no table was never finished.
 fn names_what_is_there(toc: &Toc, walked: &Walked) -> bool {
-    let is_there = |entry: &Entry| {
+    let is_there = |entry: &TocEntry| {
         let place = walked.entries.binary_search_by_key(&entry.offset, |there| there.offset);
         let there = place.ok().and_then(|place| walked.entries.get(place));
-        there == Some(&Entry { is_dead: false, ..*entry })
+        there == Some(&TocEntry { is_dead: false, ..*entry })
     };
     !walked.damaged.is_empty() || toc.entries.iter().all(is_there)
 }

@@ -68,13 +68,13 @@ pub(super) struct Handles {
     folder: PathBuf,
     max: FilesMax,
     /// Open ones, the next to be closed first.
-    open: Mutex<VecDeque<Weak<Handle>>>,
+    open: Mutex<VecDeque<Weak<OpenHandle>>>,
     count: AtomicUsize,
 }
 
 /// A segment's file, open or not.
 #[derive(Debug)]
-pub(super) struct Handle {
+pub(super) struct OpenHandle {
     id: u32,
     handles: Arc<Handles>,
     file: RwLock<Option<Arc<File>>>,
@@ -88,8 +88,8 @@ impl Handles {
     }
 
     /// The handle of segment `id`, whose file was just opened.
-    pub(super) fn adopt(self: &Arc<Self>, id: u32, file: File) -> Arc<Handle> {
-        let handle = Arc::new(Handle {
+    pub(super) fn adopt(self: &Arc<Self>, id: u32, file: File) -> Arc<OpenHandle> {
+        let handle = Arc::new(OpenHandle {
             id,
             handles: Arc::clone(self),
             file: RwLock::new(Some(Arc::new(file))),
@@ -145,7 +145,7 @@ impl Handles {
     }
 }
 
-impl Handle {
+impl OpenHandle {
     /// Its file, where that is open.
     pub(super) fn now(&self) -> Option<Arc<File>> {
         let file = self.file.read().clone();
@@ -191,7 +191,7 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for OpenHandle {
     fn drop(&mut self) {
         self.close();
     }
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    fn handles(folder: &tempfile::TempDir, max: usize, count: u32) -> (Arc<Handles>, Vec<Arc<Handle>>) {
+    fn handles(folder: &tempfile::TempDir, max: usize, count: u32) -> (Arc<Handles>, Vec<Arc<OpenHandle>>) {
         let handles = Handles::new(folder.path().to_owned(), FilesMax::new(OTHERS + max));
         let make = |id| File::create_new(segment_path(folder.path(), id)).unwrap();
         let all = (0..count).map(|id| handles.adopt(id, make(id))).collect();

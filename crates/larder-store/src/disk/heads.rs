@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::address::{Address, Place};
+use super::address::{Address, Location};
 use super::error::ReadError;
 use super::format::crc;
 use super::format::record::{HEADER_BYTES, Header, Kind, read_pieces};
@@ -45,7 +45,7 @@ impl Disk {
     ///
     /// # Errors
     /// Where it is gone, damaged or cannot be read.
-    pub fn read_head(&self, place: Place) -> Result<RecordHead, ReadError> {
+    pub fn read_head(&self, place: Location) -> Result<RecordHead, ReadError> {
         let shared = &self.shared;
         let segment = (!place.is_pending()).then(|| shared.segments.find(place.segment())).flatten();
         let segment = segment.ok_or(ReadError::Gone)?;

@@ -12,15 +12,15 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 
-use super::address::Place;
+use super::address::Location;
 
 /// By the place that the index has, the place to come.
 #[derive(Debug, Default)]
-pub(super) struct InFlight(Mutex<HashMap<Place, Place, RandomState>>);
+pub(super) struct InFlight(Mutex<HashMap<Location, Location, RandomState>>);
 
 impl InFlight {
     /// The object at `from` is to be at `at`, if `is_wanted` says that it is still there; says whether it is.
-    pub(super) fn claim(&self, from: Place, at: Place, is_wanted: impl FnOnce() -> bool) -> bool {
+    pub(super) fn claim(&self, from: Location, at: Location, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut table = self.0.lock();
         let may_go = !table.contains_key(&from) && is_wanted();
         if may_go {
@@ -30,12 +30,12 @@ impl InFlight {
     }
 
     /// Where the object at `from` will be, if it is being written.
-    pub(super) fn of(&self, from: Place) -> Option<Place> {
+    pub(super) fn of(&self, from: Location) -> Option<Location> {
         self.0.lock().get(&from).copied()
     }
 
     /// The index has it, or the journal says that it is dead.
-    pub(super) fn end(&self, from: Place) {
+    pub(super) fn end(&self, from: Location) {
         self.0.lock().remove(&from);
     }
 }

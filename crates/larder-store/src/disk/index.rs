@@ -16,7 +16,7 @@ use hashbrown::HashTable;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
-use super::address::{Address, Place};
+use super::address::{Address, Location};
 use crate::memory::VARIANTS_MAX;
 
 /// Memory per object, in bytes, above which a table is rebuilt smaller.
@@ -44,14 +44,14 @@ const DEAD: u32 = u32::MAX;
 #[derive(Debug)]
 struct Entry {
     base: u64,
-    place: Place,
+    place: Location,
     tag: u32,
     /// Seconds since the disk was opened, [`USED`] and [`COMPARED`].
     last_use: AtomicU32,
 }
 
 impl Entry {
-    fn new(base: u64, tag: u32, place: Place, last_use: u32) -> Self {
+    fn new(base: u64, tag: u32, place: Location, last_use: u32) -> Self {
         Self { base, place, tag, last_use: AtomicU32::new(last_use) }
     }
 
@@ -60,21 +60,21 @@ impl Entry {
     }
 }
 
-/// Found places; there is nearly always one.
-pub type Places = SmallVec<[Place; 4]>;
+/// FoundRecord places; there is nearly always one.
+pub type Places = SmallVec<[Location; 4]>;
 
 /// A record that was met at recovery.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Recovered {
+pub(super) struct RecoveredRecord {
     pub(super) base: u64,
     pub(super) tag: u32,
-    pub(super) place: Place,
+    pub(super) place: Location,
     pub(super) is_dead: bool,
 }
 
 /// Where a listing goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor {
+pub struct DiskCursor {
     shard: usize,
     after: u64,
 }
@@ -83,9 +83,9 @@ pub struct Cursor {
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// Places of records, in no order that means anything.
-    pub places: Vec<Place>,
+    pub places: Vec<Location>,
     /// Where to go on; `None` at the end.
-    pub next: Option<Cursor>,
+    pub next: Option<DiskCursor>,
 }
 
 /// The table of a disk; shared by all that look up, and the disk's writer.
@@ -125,7 +125,7 @@ impl Index {
         &self.shards[self.shard_number(base)]
     }
 
-    fn count_in(&self, place: Place) {
+    fn count_in(&self, place: Location) {
         match place.is_pending() {
             true => self.pending.fetch_add(1, Ordering::Relaxed),
             false => {
@@ -135,7 +135,7 @@ impl Index {
         };
     }
 
-    fn count_out(&self, place: Place) {
+    fn count_out(&self, place: Location) {
         match place.is_pending() {
             true => self.pending.fetch_sub(1, Ordering::Relaxed),
             false => {
@@ -153,11 +153,11 @@ impl Index {
         &self,
         base: u64,
         tag: u32,
-        place: Place,
+        place: Location,
         now: u32,
-        note: impl FnOnce(Place),
+        note: impl FnOnce(Location),
         surplus: &mut Places,
-    ) -> Option<Place> {
+    ) -> Option<Location> {
         self.count_in(place);
         let now = now.min(SECONDS) | COMPARED;
         let mut shard = self.shard(base).write();
@@ -171,7 +171,7 @@ impl Index {
         shard.insert_unique(base, Entry::new(base, tag, place, now), |entry| entry.base);
         let is_variant = |entry: &Entry| entry.base == base && entry.tag >> 16 == tag >> 16;
         let variants = shard.iter_hash(base).filter(|entry| is_variant(entry)).map(|entry| entry.place);
-        let mut variants: SmallVec<[Place; VARIANTS_MAX]> = variants.collect();
+        let mut variants: SmallVec<[Location; VARIANTS_MAX]> = variants.collect();
         if variants.len() > VARIANTS_MAX {
             variants.sort_unstable();
             surplus.extend(variants.iter().copied().take(variants.len() - VARIANTS_MAX));
@@ -195,16 +195,16 @@ impl Index {
 
     /// Puts `new` where `old` is, if that is still there; says whether it was. Use is forgotten where the record begins
     /// another life, the time of it is not.
-    pub(super) fn settle(&self, base: u64, old: Place, new: Place) -> bool {
+    pub(super) fn settle(&self, base: u64, old: Location, new: Location) -> bool {
         self.put_at(base, (old, new), !old.is_pending())
     }
 
     /// The same for an object of which a part is written again: its life goes on.
-    pub(super) fn settle_part(&self, base: u64, old: Place, new: Place) -> bool {
+    pub(super) fn settle_part(&self, base: u64, old: Location, new: Location) -> bool {
         self.put_at(base, (old, new), false)
     }
 
-    fn put_at(&self, base: u64, (old, new): (Place, Place), is_another_life: bool) -> bool {
+    fn put_at(&self, base: u64, (old, new): (Location, Location), is_another_life: bool) -> bool {
         let mut shard = self.shard(base).write();
         let Some(entry) = shard.find_mut(base, |entry| entry.base == base && entry.place == old) else {
             return false;
@@ -219,7 +219,7 @@ impl Index {
     }
 
     /// Takes an entry out; says whether it was there.
-    pub(super) fn remove(&self, base: u64, place: Place) -> bool {
+    pub(super) fn remove(&self, base: u64, place: Location) -> bool {
         let mut shard = self.shard(base).write();
         match shard.find_entry(base, |entry| entry.base == base && entry.place == place) {
             Ok(found) => {
@@ -233,7 +233,7 @@ impl Index {
     }
 
     /// Takes out the response that `tag` names, if there is one.
-    pub(super) fn remove_tag(&self, base: u64, tag: u32) -> Option<Place> {
+    pub(super) fn remove_tag(&self, base: u64, tag: u32) -> Option<Location> {
         let mut shard = self.shard(base).write();
         let (entry, _) =
             shard.find_entry(base, |entry| entry.base == base && entry.tag == tag).ok()?.remove();
@@ -279,13 +279,13 @@ impl Index {
         self.shard(base).read().find(base, |entry| entry.base == base).is_some()
     }
 
-    pub(super) fn holds(&self, base: u64, place: Place) -> bool {
+    pub(super) fn holds(&self, base: u64, place: Location) -> bool {
         let shard = self.shard(base).read();
         shard.find(base, |entry| entry.base == base && entry.place == place).is_some()
     }
 
     /// Notes that an object was used `now`, in seconds since the disk was opened.
-    pub(super) fn note_use(&self, base: u64, place: Place, now: u32) {
+    pub(super) fn note_use(&self, base: u64, place: Location, now: u32) {
         let shard = self.shard(base).read();
         if let Some(entry) = shard.find(base, |entry| entry.base == base && entry.place == place) {
             let compared = entry.use_word() & COMPARED;
@@ -294,11 +294,11 @@ impl Index {
     }
 
     /// Takes out of one shard what was last used before `oldest`, in seconds since the disk was opened.
-    pub(super) fn sweep(&self, shard: usize, oldest: u32) -> Vec<Place> {
+    pub(super) fn sweep(&self, shard: usize, oldest: u32) -> Vec<Location> {
         let Some(shard) = self.shards.get(shard) else { return Vec::new() };
         let mut shard = shard.write();
         let is_idle = |entry: &mut Entry| !entry.place.is_pending() && entry.use_word() & SECONDS < oldest;
-        let gone: Vec<Place> = shard.extract_if(is_idle).map(|entry| entry.place).collect();
+        let gone: Vec<Location> = shard.extract_if(is_idle).map(|entry| entry.place).collect();
         gone.iter().for_each(|place| self.count_out(*place));
         if !gone.is_empty() {
             shrink(&mut shard);
@@ -307,11 +307,11 @@ impl Index {
     }
 
     /// Written records from `from` on, about `most` of them.
-    pub(super) fn list(&self, from: Option<Cursor>, most: usize) -> Listing {
-        let mut at = from.unwrap_or(Cursor { shard: 0, after: 0 });
+    pub(super) fn list(&self, from: Option<DiskCursor>, most: usize) -> Listing {
+        let mut at = from.unwrap_or(DiskCursor { shard: 0, after: 0 });
         let mut places = Vec::new();
         while let Some(shard) = self.shards.get(at.shard) {
-            let mut here: Vec<Place> = {
+            let mut here: Vec<Location> = {
                 let shard = shard.read();
                 let written = |entry: &&Entry| !entry.place.is_pending() && entry.place.0 > at.after;
                 shard.iter().filter(written).map(|entry| entry.place).collect()
@@ -322,16 +322,16 @@ impl Index {
                 here.truncate(room);
                 let after = here.last().map_or(at.after, |place| place.0);
                 places.append(&mut here);
-                return Listing { places, next: Some(Cursor { shard: at.shard, after }) };
+                return Listing { places, next: Some(DiskCursor { shard: at.shard, after }) };
             }
             places.append(&mut here);
-            at = Cursor { shard: at.shard + 1, after: 0 };
+            at = DiskCursor { shard: at.shard + 1, after: 0 };
         }
         Listing { places, next: None }
     }
 
     /// At recovery: of several of one identity the one in the latest place stays, dead or alive, whatever their order.
-    pub(super) fn recover(&self, mut records: Vec<Recovered>) {
+    pub(super) fn recover(&self, mut records: Vec<RecoveredRecord>) {
         // Shard by shard: the table at hand stays in the processor's cache, and its lock is taken once.
         records.sort_unstable_by_key(|record| self.shard_number(record.base));
         for records in
@@ -339,7 +339,7 @@ impl Index {
         {
             let Some(first) = records.first() else { continue };
             let mut shard = self.shard(first.base).write();
-            for &Recovered { base, tag, place, is_dead } in records {
+            for &RecoveredRecord { base, tag, place, is_dead } in records {
                 let last_use = if is_dead { DEAD } else { 0 };
                 let new = Entry::new(base, tag, place, last_use);
                 match shard.find_mut(base, |entry| entry.base == base && entry.tag == tag) {
@@ -357,7 +357,7 @@ impl Index {
     /// are in each segment.
     pub(super) fn finish_recovery(
         &self,
-        is_removed: impl Fn(Place) -> bool,
+        is_removed: impl Fn(Location) -> bool,
     ) -> HashMap<u32, u32, RandomState> {
         let mut live = HashMap::default();
         let (mut objects, mut bytes) = (0, 0);

@@ -5,7 +5,7 @@
 //! [`Journal::sync`] makes them survive the machine. A process that is killed in between has told nobody of them. Entries that cannot be written (no room, a
 //! failing disk) are kept for a while, and nobody is told that they are durable.
 //!
-//! When the file is long, the writer takes stock: from then on entries go to a new generation ([`Journal::turn`]), tables
+//! When the file is long, the writer compacts it: from then on entries go to a new generation ([`Journal::turn`]), tables
 //! are written anew from the index, and then the old generations go ([`Journal::drop_old`]). Both orders of loss are
 //! harmless: while both generations are there, an entry is only said twice.
 
@@ -18,22 +18,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::format::journal::{Entry, JOURNAL_HEAD_BYTES, JournalHead, read_entries};
+use super::format::journal::{JOURNAL_HEAD_BYTES, JournalEntry, JournalHead, read_entries};
 use super::health::Health;
 use super::space::Space;
 use super::sys;
 use crate::budget::Reservation;
 use crate::rank::forbid_under_lock;
 
-/// A journal longer than this is done away with by taking stock, on all but tiny disks.
+/// A journal longer than this is compacted, on all but tiny disks.
 const LONG_BYTES: u64 = 1 << 20;
 /// Room is reserved in steps of this.
 const ROOM_STEP_BYTES: u64 = 64 * 1024;
 /// Entries that could not be written are kept up to so many bytes.
 const BACKLOG_BYTES_MAX: usize = 1 << 20;
 
-/// Files, and how much of each counts, in bytes.
-pub(super) type Files = Vec<(Arc<File>, u64)>;
+/// JournalFiles, and how much of each counts, in bytes.
+pub(super) type JournalFiles = Vec<(Arc<File>, u64)>;
 
 /// A file of the journal.
 #[derive(Debug)]
@@ -52,9 +52,9 @@ struct State {
     old: Vec<Generation>,
     /// Encoded entries that could not be written.
     backlog: Vec<u8>,
-    /// Entries were lost; taking stock makes good for them.
+    /// Entries were lost; compaction makes good for them.
     has_lost: bool,
-    /// Taking stock is due above this length.
+    /// Compaction is due above this length.
     long_bytes: u64,
 }
 
@@ -65,7 +65,7 @@ struct State {
 pub(super) struct Journal {
     folder: PathBuf,
     disk: u64,
-    /// Taking stock is due above this, where not more than half of it is needed anyway.
+    /// Compaction is due above this, where not more than half of it is needed anyway.
     long_bytes: u64,
     collected: Mutex<Collected>,
     /// Up to which number of [`Collected`] all is written.
@@ -121,7 +121,7 @@ impl Journal {
     }
 
     /// Takes entries, which [`Journal::write`] writes down: a plain call, for use under any lock.
-    pub(super) fn collect(&self, entries: &[Entry]) {
+    pub(super) fn collect(&self, entries: &[JournalEntry]) {
         let mut collected = self.collected.lock();
         collected.number += 1;
         entries.iter().for_each(|entry| entry.write(&mut collected.bytes));
@@ -174,7 +174,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether stock has to be taken.
+    /// Whether it has to be compacted.
     pub(super) fn is_long(&self) -> bool {
         let state = self.state.lock();
         state.has_lost || state.now.length > state.long_bytes
@@ -188,7 +188,7 @@ impl Journal {
 
     /// From now on entries go to a new generation. What could not be written goes there first. Gives the files of the
     /// old ones, and whether entries were lost up to here.
-    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(Files, bool)> {
+    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(JournalFiles, bool)> {
         let number = self.state.lock().now.number + 1;
         // Made outside of the lock: it waits for the disk. Only the writer's thread turns.
         let next = create(&self.folder, self.disk, number, space)?;
@@ -201,14 +201,19 @@ impl Journal {
         Ok((state.old.iter().map(|old| (Arc::clone(&old.file), old.length)).collect(), had_lost))
     }
 
-    /// Notes that entries were lost: stock has to be taken.
+    /// Notes that entries were lost: it has to be compacted.
     pub(super) fn note_lost(&self) {
         self.state.lock().has_lost = true;
     }
 
     /// Does away with the old generations, once `entries`, which is all that is still needed of them, are durable in the
     /// new one.
-    pub(super) fn drop_old(&self, entries: &[Entry], space: &Space, health: &Health) -> io::Result<()> {
+    pub(super) fn drop_old(
+        &self,
+        entries: &[JournalEntry],
+        space: &Space,
+        health: &Health,
+    ) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(entries.len() * 24);
         entries.iter().for_each(|entry| entry.write(&mut bytes));
         {
@@ -232,7 +237,7 @@ impl Journal {
     }
 
     /// The entries of a file of it.
-    pub(super) fn read(file: &File, length: u64) -> io::Result<Vec<Entry>> {
+    pub(super) fn read(file: &File, length: u64) -> io::Result<Vec<JournalEntry>> {
         let length = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(JOURNAL_HEAD_BYTES);
         let bytes = sys::read_up_to(file, length, JOURNAL_HEAD_BYTES as u64)?;
         Ok(read_entries(&bytes).entries)

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::address::{Address, Place};
+use super::address::{Address, Location};
 use super::error::Refused;
 use super::piece::{Now, Piece};
 use super::{Disk, DiskSettings};
@@ -83,12 +83,12 @@ impl Disk {
     }
 
     /// Whether what other disks have of a record's response is known to be the same, or older and gone.
-    pub(crate) fn is_compared(&self, at: &Address, place: Place) -> bool {
+    pub(crate) fn is_compared(&self, at: &Address, place: Location) -> bool {
         self.shared.index.is_compared(at.base, place)
     }
 
     /// Notes that it is.
-    pub(crate) fn note_compared(&self, at: &Address, place: Place) {
+    pub(crate) fn note_compared(&self, at: &Address, place: Location) {
         self.shared.index.note_compared(at.base, place);
     }
 

@@ -53,7 +53,7 @@ use larder_http::time::{Clock, Now};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-pub use address::{Address, Place};
+pub use address::{Address, Location};
 pub(crate) use change::Admitted;
 pub use error::{DiskError, ReadError, Refused};
 pub(crate) use format::log::{LOG_HEAD_BYTES, LogHead, read_log, write_note, write_reached};
@@ -62,10 +62,10 @@ pub use handles::FilesMax;
 pub use heads::RecordHead;
 pub use health::DiskEvent;
 pub(crate) use health::next_pause;
-pub use index::{Cursor, Listing, NoCursor, Places};
+pub use index::{DiskCursor, Listing, NoCursor, Places};
 pub use notes::Note;
 pub(crate) use notes::needed_within;
-pub use object::{Content, Found, FoundContent, INLINE_BYTES_MAX, Object};
+pub use object::{FoundContent, FoundRecord, INLINE_BYTES_MAX, Object, RecordContent};
 pub(crate) use owner::Owner;
 pub use piece::{PIECE_BYTES_MAX, Piece, Pin};
 pub use recover::Finding;
@@ -81,14 +81,14 @@ use journal::Journal;
 use owner::Neighbours;
 use piece::{Now as PieceNow, PieceRef};
 use pool::{Ask, Pool};
-use queue::Queue;
+use queue::WriteQueue;
 use reads::Waiting;
-use recover::Held;
+use recover::Contents;
 use replaced::Replaced;
 use segment::Segments;
 use space::Space;
 use sys::ReadMode;
-use usage::Counts;
+use usage::DiskCounts;
 
 use crate::key::CacheKey;
 
@@ -121,12 +121,12 @@ struct Shared {
     segments: Segments,
     handles: Arc<Handles>,
     space: Space,
-    queue: Queue,
+    queue: WriteQueue,
     journal: Journal,
     neighbours: Neighbours,
     pool: Pool,
     health: Health,
-    counts: Counts,
+    counts: DiskCounts,
     clock: Clock,
     opened: Now,
     is_zeroing: AtomicBool,
@@ -156,7 +156,7 @@ impl Disk {
     /// # Errors
     /// As [`Disk::open`].
     pub fn open_with(settings: DiskSettings, clock: Clock) -> Result<Arc<Self>, DiskError> {
-        Self::open_as(settings, clock, Held::Kept)
+        Self::open_as(settings, clock, Contents::Kept)
     }
 
     /// The same with nothing on it: what it held is given up, at once and for good.
@@ -164,10 +164,10 @@ impl Disk {
     /// # Errors
     /// As [`Disk::open`].
     pub(crate) fn open_anew(settings: DiskSettings, clock: Clock) -> Result<Arc<Self>, DiskError> {
-        Self::open_as(settings, clock, Held::GivenUp)
+        Self::open_as(settings, clock, Contents::GivenUp)
     }
 
-    fn open_as(settings: DiskSettings, clock: Clock, held: Held) -> Result<Arc<Self>, DiskError> {
+    fn open_as(settings: DiskSettings, clock: Clock, held: Contents) -> Result<Arc<Self>, DiskError> {
         let path = settings.path.clone();
         let recovered = recover::open(settings, clock, held)?;
         let shared = Arc::new(recovered.shared);
@@ -203,7 +203,7 @@ impl Disk {
     }
 
     /// The places of responses that may be under this key, in the order they were last written, the last first. Looks
-    /// into memory only. Another key may hide behind the same hashes: [`Found::is_of`] tells.
+    /// into memory only. Another key may hide behind the same hashes: [`FoundRecord::is_of`] tells.
     pub fn find(&self, at: &Address) -> Places {
         self.shared.index.find(at)
     }
@@ -214,17 +214,17 @@ impl Disk {
     }
 
     /// Whether a response is still in the index at this place.
-    pub fn holds(&self, at: &Address, place: Place) -> bool {
+    pub fn holds(&self, at: &Address, place: Location) -> bool {
         self.shared.index.holds(at.base, place)
     }
 
     /// Notes that a response was used: it gets another life when its segment is given up, and is not idle.
-    pub fn note_use(&self, at: &Address, place: Place) {
+    pub fn note_use(&self, at: &Address, place: Location) {
         self.shared.index.note_use(at.base, place, self.shared.seconds());
     }
 
     /// Reads a record if that needs no waiting; `None` where it would.
-    pub fn read_now(&self, place: Place) -> Option<Result<Found, ReadError>> {
+    pub fn read_now(&self, place: Location) -> Option<Result<FoundRecord, ReadError>> {
         self.shared.may_read_now().then(|| self.shared.read_record(place, Waiting::No))?
     }
 
@@ -235,7 +235,7 @@ impl Disk {
     ///
     /// # Cancel safety
     /// A read that nobody waits for is not done.
-    pub async fn read(self: &Arc<Self>, place: Place) -> Result<Found, ReadError> {
+    pub async fn read(self: &Arc<Self>, place: Location) -> Result<FoundRecord, ReadError> {
         let (answer, answered) = oneshot::channel();
         self.shared.pool.ask(Ask::Record(place, answer))?;
         answered.await.unwrap_or(Err(ReadError::Busy))
@@ -275,7 +275,7 @@ impl Disk {
     }
 
     /// Places of stored responses, about `most` of them, from where a page before ended.
-    pub fn list(&self, from: Option<Cursor>, most: usize) -> Listing {
+    pub fn list(&self, from: Option<DiskCursor>, most: usize) -> Listing {
         self.shared.index.list(from, most)
     }
 

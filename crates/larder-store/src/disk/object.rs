@@ -26,12 +26,12 @@ pub struct Object {
     /// Status, fields, times, tags.
     pub head: Bytes,
     /// Its content.
-    pub content: Content,
+    pub content: RecordContent,
 }
 
 /// A content to keep.
 #[derive(Clone, Debug)]
-pub enum Content {
+pub enum RecordContent {
     /// At most [`INLINE_BYTES_MAX`] in all, written with the head.
     Inline(Vec<Bytes>),
     /// Written before; on this disk or others.
@@ -40,7 +40,7 @@ pub enum Content {
 
 /// A record that was read and found in order.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundRecord {
     /// Authority, path and query ([`CacheKey::base`]).
     pub base: Bytes,
     /// Scheme and configured parts ([`CacheKey::variant`]).
@@ -57,7 +57,7 @@ pub struct Found {
     pub content: FoundContent,
 }
 
-impl Found {
+impl FoundRecord {
     /// Whether it was kept under `key`.
     pub fn is_of(&self, key: &CacheKey) -> bool {
         self.base == key.base() && self.variant == key.variant()

@@ -48,7 +48,7 @@ struct Queued {
 
 #[derive(Debug)]
 enum State {
-    Pending(Bytes, Waiting),
+    Pending(Bytes, WaitingChunk),
     Written(PieceRef),
     /// Not written, and kept in memory by those who had pinned it before.
     Lost(SmallVec<[Weak<Kept>; 1]>),
@@ -56,7 +56,7 @@ enum State {
 
 /// Who has to hear what becomes of a piece.
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingChunk {
     records: SmallVec<[Arc<Assembly>; 1]>,
     pins: SmallVec<[Weak<Kept>; 1]>,
 }
@@ -73,7 +73,7 @@ pub(super) enum Now {
 impl Piece {
     pub(super) fn queued(disk: u64, bytes: Bytes) -> Self {
         let length = bytes.len() as u32;
-        let state = Mutex::new(State::Pending(bytes, Waiting::default()));
+        let state = Mutex::new(State::Pending(bytes, WaitingChunk::default()));
         Self(Kind::Queued(Arc::new(Queued { disk, length, state })))
     }
 

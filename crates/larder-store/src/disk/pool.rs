@@ -14,9 +14,9 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 use super::Shared;
-use super::address::Place;
+use super::address::Location;
 use super::error::ReadError;
-use super::object::Found;
+use super::object::FoundRecord;
 use super::piece::Piece;
 use super::reads::Waiting;
 
@@ -28,7 +28,7 @@ const READS_MAX: usize = 1024;
 type Answer<T> = oneshot::Sender<Result<T, ReadError>>;
 
 pub(super) enum Ask {
-    Record(Place, Answer<Found>),
+    Record(Location, Answer<FoundRecord>),
     Piece(Piece, Answer<Bytes>),
     SyncJournal,
 }
@@ -159,7 +159,7 @@ fn sync_journal(shared: &Shared) {
         };
         let result = shared.journal.sync(&shared.space, &shared.health);
         if result.is_err() {
-            // Taking stock makes good for what the journal lacks.
+            // Compaction makes good for what the journal lacks.
             shared.queue.call();
         }
         for answer in waiting {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::address::Place;
+use super::address::Location;
 use super::error::Refused;
 use super::object::Object;
 use super::owner::Owner;
@@ -30,7 +30,7 @@ const LISTS_BYTES_MAX: u64 = 2 << 20;
 pub(super) const JOB_BYTES: u64 = 512;
 
 /// One thing to write.
-pub(super) enum Job {
+pub(super) enum WriteJob {
     Record(Box<RecordJob>),
     Piece { owner: Owner, piece: Piece, cost: u64 },
 }
@@ -40,7 +40,7 @@ pub(super) struct RecordJob {
     pub(super) object: Object,
     pub(super) base: u64,
     pub(super) tag: u32,
-    pub(super) pending: Place,
+    pub(super) pending: Location,
     /// Something was there before it: [`super::replaced`] may know of it.
     pub(super) replaces: bool,
     /// It is written already, at `pending`, and is written again with its pieces in other places. Held until that is done.
@@ -48,7 +48,7 @@ pub(super) struct RecordJob {
     pub(super) cost: u64,
 }
 
-impl Job {
+impl WriteJob {
     pub(super) fn cost(&self) -> u64 {
         match self {
             Self::Record(record) => record.cost,
@@ -59,7 +59,7 @@ impl Job {
 
 /// What the writer is to do next.
 pub(super) enum Next {
-    Write(Vec<Job>),
+    Write(Vec<WriteJob>),
     /// Nothing came for a while.
     Rest,
     /// Nothing more will come: finish in good order.
@@ -70,7 +70,7 @@ pub(super) enum Next {
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<WriteJob>,
     bytes: u64,
     borrowing: Borrowing,
     /// Those who wait for room.
@@ -86,24 +86,24 @@ struct State {
 
 /// The queue of a disk.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct WriteQueue {
     state: Mutex<State>,
     wake: Condvar,
 }
 
-impl std::fmt::Debug for Queue {
+impl std::fmt::Debug for WriteQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Queue").field("bytes", &self.bytes()).finish_non_exhaustive()
+        f.debug_struct("WriteQueue").field("bytes", &self.bytes()).finish_non_exhaustive()
     }
 }
 
-impl Queue {
+impl WriteQueue {
     /// From now on it may borrow there.
     pub(super) fn borrow_from(&self, backlog: &Arc<Backlog>) {
         self.state.lock().borrowing.begin(backlog);
     }
 
-    /// Counts `cost` bytes in, or refuses.
+    /// DiskCounts `cost` bytes in, or refuses.
     pub(super) fn admit(&self, cost: u64) -> Result<(), Refused> {
         self.admit_beyond(cost, 0)
     }
@@ -146,7 +146,7 @@ impl Queue {
     }
 
     /// Puts in what was admitted; gives it back where nobody takes it out any more.
-    pub(super) fn push(&self, job: Job) -> Option<Job> {
+    pub(super) fn push(&self, job: WriteJob) -> Option<WriteJob> {
         let mut state = self.state.lock();
         if state.is_over {
             return Some(job);
@@ -157,7 +157,7 @@ impl Queue {
         None
     }
 
-    /// Counts bytes out that are on the disk, or lost.
+    /// DiskCounts bytes out that are on the disk, or lost.
     pub(super) fn release(&self, cost: u64) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(cost);
@@ -171,7 +171,7 @@ impl Queue {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Counts bytes out that were admitted for nothing. Nobody hears of it: who gave them back may be who waits.
+    /// DiskCounts bytes out that were admitted for nothing. Nobody hears of it: who gave them back may be who waits.
     pub(super) fn give_back(&self, cost: u64) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(cost);

@@ -11,11 +11,11 @@ use larder_http::body::zeroed;
 use larder_http::time::WallTime;
 
 use super::Shared;
-use super::address::Place;
+use super::address::Location;
 use super::error::ReadError;
 use super::format::crc;
 use super::format::record::{HEADER_BYTES, Header, Kind, Record, read_pieces};
-use super::object::{Found, FoundContent, INLINE_BYTES_MAX};
+use super::object::{FoundContent, FoundRecord, INLINE_BYTES_MAX};
 use super::piece::{Now, Piece, PieceRef};
 use super::segment::Segment;
 use super::sys::{self, ReadMode};
@@ -41,7 +41,7 @@ impl Shared {
     }
 
     /// Reads the record at `place`; `None` where that would wait.
-    pub(super) fn read_record(&self, place: Place, waiting: Waiting) -> Read<Found> {
+    pub(super) fn read_record(&self, place: Location, waiting: Waiting) -> Read<FoundRecord> {
         if place.is_pending() {
             return Some(Err(ReadError::Gone));
         }
@@ -93,7 +93,7 @@ impl Shared {
         Some(Err(ReadError::Damaged))
     }
 
-    fn decode(&self, header: &Header, place: Place, bytes: Bytes) -> Result<Found, ReadError> {
+    fn decode(&self, header: &Header, place: Location, bytes: Bytes) -> Result<FoundRecord, ReadError> {
         let is_it = header.disk == self.superblock.disk && header.segment == place.segment();
         let record = Record::read(&bytes).filter(|_| is_it).ok_or(ReadError::Damaged)?;
         let content = match header.kind {
@@ -107,7 +107,7 @@ impl Shared {
                 FoundContent::Pieces(pieces.into_iter().map(Piece::written).collect())
             }
         };
-        Ok(Found {
+        Ok(FoundRecord {
             base: bytes.slice_ref(record.base),
             variant: bytes.slice_ref(record.variant),
             number: header.number,

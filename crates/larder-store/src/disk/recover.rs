@@ -25,20 +25,20 @@ use super::format::Whose;
 use super::format::record::RECORD_BYTES_MAX;
 use super::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
 use super::format::superblock::{SUPERBLOCK_BYTES, Superblock};
-use super::format::toc::{Entry, Toc};
+use super::format::toc::{Toc, TocEntry};
 use super::handles::Handles;
 use super::health::Health;
 use super::in_flight::InFlight;
-use super::index::{Index, Recovered as Record};
+use super::index::{Index, RecoveredRecord as Record};
 use super::notes::Note;
 use super::owner::Neighbours;
 use super::pool::Pool;
-use super::queue::Queue;
+use super::queue::WriteQueue;
 use super::replaced::Replaced;
 use super::segment::{Segment, Segments, read_toc, segment_path, toc_path};
 use super::settings::{DISK_BYTES_MIN, DiskSettings, segment_bytes};
 use super::space::{self, Space, blocks};
-use super::usage::Counts;
+use super::usage::DiskCounts;
 use super::{sys, walk};
 use folder::Folder;
 use replay::Replay;
@@ -99,21 +99,21 @@ impl std::fmt::Display for Finding {
 
 /// What becomes of what a disk holds when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum Contents {
     Kept,
     /// It cannot be believed: the disk gets another identity, of which nothing in its folder is, and begins empty.
     GivenUp,
 }
 
 /// What opening gives.
-pub(super) struct Recovered {
+pub(super) struct RecoveredDisk {
     pub(super) shared: Shared,
     pub(super) findings: Vec<Finding>,
     pub(super) notes: Vec<Note>,
 }
 
 /// Opens a disk.
-pub(super) fn open(settings: DiskSettings, clock: Clock, held: Held) -> Result<Recovered, DiskError> {
+pub(super) fn open(settings: DiskSettings, clock: Clock, held: Contents) -> Result<RecoveredDisk, DiskError> {
     let path = settings.path.clone();
     sys::make_folder(&path).map_err(DiskError::io("cannot make", &path))?;
     let handle = sys::open_folder(&path).map_err(DiskError::io("cannot open", &path))?;
@@ -125,7 +125,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Held) -> Result<R
     let too_small = || DiskError::TooSmall { path: path.clone(), bytes: cap, needed: DISK_BYTES_MIN };
     let segment_bytes = segment_bytes(cap).ok_or_else(too_small)?;
     let (superblock, is_new) = identify(&path, &lock, &bytes, (segment_bytes, held))?;
-    if is_new && held == Held::Kept && !folder.is_empty() {
+    if is_new && held == Contents::Kept && !folder.is_empty() {
         findings.push(Finding::NewIdentity);
     }
     let space = Space::new(settings.size, handle, cap);
@@ -173,12 +173,12 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Held) -> Result<R
         segments,
         handles,
         space,
-        queue: Queue::default(),
+        queue: WriteQueue::default(),
         journal: replay.journal,
         neighbours: Neighbours::default(),
         pool: Pool::default(),
         health: Health::default(),
-        counts: Counts::default(),
+        counts: DiskCounts::default(),
         opened: clock.now(),
         clock,
         is_zeroing: AtomicBool::new(false),
@@ -196,7 +196,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Held) -> Result<R
         // Without a table the segment is walked through at the next start as well; nothing is lost by that.
         let _ = shared.finish_segment(&segment, entries, end);
     }
-    Ok(Recovered { shared, findings, notes })
+    Ok(RecoveredDisk { shared, findings, notes })
 }
 
 /// The file that says who the disk is, locked, and what is in it.
@@ -217,9 +217,9 @@ fn identify(
     folder: &Path,
     file: &File,
     bytes: &[u8],
-    (segment_bytes, held): (u64, Held),
+    (segment_bytes, held): (u64, Contents),
 ) -> Result<(Superblock, bool), DiskError> {
-    if let Some(superblock) = Superblock::read(bytes).filter(|_| held == Held::Kept) {
+    if let Some(superblock) = Superblock::read(bytes).filter(|_| held == Contents::Kept) {
         return Ok((superblock, false));
     }
     if !Superblock::was_ours(bytes) {
@@ -233,7 +233,7 @@ fn identify(
     Ok((superblock, true))
 }
 
-type Unfinished = (Arc<Segment>, Vec<Entry>, u64);
+type Unfinished = (Arc<Segment>, Vec<TocEntry>, u64);
 
 /// Reads all segments' tables into the index.
 struct Loader<'a> {
@@ -315,7 +315,8 @@ impl Loader<'_> {
                     self.found(Finding::DamagedSegment { path: path.to_owned(), places });
                 }
                 // What was dead by the table only is told from the living by nothing else.
-                let entries = walked.entries.into_iter().map(|entry| Entry { is_dead: must_have, ..entry });
+                let entries =
+                    walked.entries.into_iter().map(|entry| TocEntry { is_dead: must_have, ..entry });
                 (entries.collect(), walked.end)
             }
         };
@@ -340,7 +341,7 @@ impl Loader<'_> {
         toc
     }
 
-    fn index_entries(&self, segment: &Segment, entries: &[Entry]) {
+    fn index_entries(&self, segment: &Segment, entries: &[TocEntry]) {
         let (mut highest, mut records) = (0, Vec::with_capacity(entries.len()));
         for entry in entries {
             highest = highest.max(entry.number);
@@ -365,7 +366,7 @@ impl Loader<'_> {
 }
 
 /// The room that is kept for a segment and its table.
-impl folder::Files {
+impl folder::SegmentFiles {
     fn own_bytes(&self) -> u64 {
         blocks(self.segment_bytes) + blocks(self.toc_bytes)
     }

@@ -11,15 +11,15 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 
-use super::address::Place;
+use super::address::Location;
 
 /// Pending places, and what was there before.
 #[derive(Debug, Default)]
-pub(super) struct Replaced(Mutex<HashMap<Place, Place, RandomState>>);
+pub(super) struct Replaced(Mutex<HashMap<Location, Location, RandomState>>);
 
 impl Replaced {
     /// Notes that `pending` took the place of `before`; what that one had replaced itself, where it was pending too.
-    pub(super) fn note(&self, pending: Place, before: Place) {
+    pub(super) fn note(&self, pending: Location, before: Location) {
         let mut table = self.0.lock();
         let before = if before.is_pending() { table.remove(&before) } else { Some(before) };
         if let Some(before) = before {
@@ -28,12 +28,12 @@ impl Replaced {
     }
 
     /// What `pending` replaced.
-    pub(super) fn before(&self, pending: Place) -> Option<Place> {
+    pub(super) fn before(&self, pending: Location) -> Option<Location> {
         self.0.lock().get(&pending).copied()
     }
 
     /// Forgets what `pending` replaced: it is written down that it is dead.
-    pub(super) fn forget(&self, pending: Place) {
+    pub(super) fn forget(&self, pending: Location) {
         self.0.lock().remove(&pending);
     }
 }

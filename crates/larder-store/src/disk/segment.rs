@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, RwLock};
 
 use super::format::toc::Toc;
-use super::handles::Handle;
+use super::handles::OpenHandle;
 use super::settings::SEGMENT_BYTES_MAX;
 use super::space::toc_bytes_max;
 use super::sys;
@@ -25,7 +25,7 @@ use crate::budget::Reservation;
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) id: u32,
-    pub(super) file: Arc<Handle>,
+    pub(super) file: Arc<OpenHandle>,
     /// Where its written part ends.
     pub(super) end: AtomicU64,
     /// Room of file and table; shrinks when the segment is full.
@@ -49,7 +49,12 @@ pub(super) struct Segment {
 
 impl Segment {
     /// What is written in it ends at `end`; it was `begun` so many seconds after the disk was opened.
-    pub(super) fn new(id: u32, file: Arc<Handle>, room: Reservation, (end, begun): (u64, u32)) -> Arc<Self> {
+    pub(super) fn new(
+        id: u32,
+        file: Arc<OpenHandle>,
+        room: Reservation,
+        (end, begun): (u64, u32),
+    ) -> Arc<Self> {
         Arc::new(Self {
             id,
             file,
@@ -170,14 +175,14 @@ impl Segments {
         }
     }
 
-    /// Counts records of a segment that came into the index.
+    /// DiskCounts records of a segment that came into the index.
     pub(super) fn count_in(&self, id: u32, records: u32) {
         if let Some(segment) = self.table.read().get(&id) {
             segment.live.fetch_add(records, Ordering::Relaxed);
         }
     }
 
-    /// Counts one that left it. Where it died for a reason that the journal has to know, the table is out of date.
+    /// DiskCounts one that left it. Where it died for a reason that the journal has to know, the table is out of date.
     pub(super) fn count_out(&self, id: u32, is_death: bool) {
         if let Some(segment) = self.table.read().get(&id) {
             // A place that is settled after its base went may be counted out first; it never goes below zero.

@@ -113,7 +113,7 @@ impl Count {
 
 /// The counters of a disk.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct DiskCounts {
     pub(super) written_bytes: Count,
     pub(super) written_objects: Count,
     queue_full: Count,
@@ -129,8 +129,8 @@ pub(super) struct Counts {
     pub(super) write_errors: Count,
 }
 
-impl Counts {
-    /// Counts a refusal and hands it on.
+impl DiskCounts {
+    /// DiskCounts a refusal and hands it on.
     pub(super) fn refuse(&self, why: Refused) -> Refused {
         let count = match why {
             Refused::QueueFull => &self.queue_full,

@@ -9,7 +9,7 @@ use std::io;
 use super::address::ALIGN;
 use super::format::record::{HEADER_BYTES, Header, Kind, Record, read_pieces};
 use super::format::segment::SEGMENT_HEAD_BYTES;
-use super::format::toc::Entry;
+use super::format::toc::TocEntry;
 use super::settings::SEGMENT_BYTES_MAX;
 use super::sys;
 
@@ -19,7 +19,7 @@ const WINDOW_BYTES: usize = 1 << 20;
 /// What was met on the way.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<TocEntry>,
     /// Where the last record ends.
     pub(super) end: u64,
     /// Offsets of what is not in order.
@@ -114,8 +114,8 @@ fn next_non_zero(window: &mut Window<'_>, mut at: u64) -> io::Result<Option<u64>
 }
 
 /// The entry of a table for a record.
-pub(super) fn entry(header: &Header, offset: u64) -> Entry {
-    Entry {
+pub(super) fn entry(header: &Header, offset: u64) -> TocEntry {
+    TocEntry {
         kind: header.kind,
         is_dead: false,
         tag: header.tag,

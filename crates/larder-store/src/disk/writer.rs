@@ -1,17 +1,17 @@
 //! The writer: the one thread that changes what lies on a disk.
 //!
 //! In: jobs from the queue. Out: records at the end of the log, and places in the index. Between batches it does what keeps
-//! the disk going, a little at a time: making room before it is needed ([`reclaim`]), taking stock of the journal
-//! ([`stock`]), dropping what is idle. After every few megabytes it waits until those before them are on the disk
+//! the disk going, a little at a time: making room before it is needed ([`reclaim`]), compacting the journal
+//! ([`compaction`]), dropping what is idle. After every few megabytes it waits until those before them are on the disk
 //! ([`syncing`]): so dirty pages stay few, and a disk that does not keep up fills the queue instead of the machine's memory.
 //!
 //! It ends when the disk is closed. Whatever fails here costs what was to be stored, and a pause.
 
 mod append;
+mod compaction;
 mod moves;
 mod outcome;
 mod reclaim;
-mod stock;
 mod syncing;
 
 use std::io;
@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::error::Refused;
-use super::queue::{Job, Next, RecordJob};
+use super::queue::{Next, RecordJob, WriteJob};
 use super::segment::Graves;
 use super::{CLOSE_WITHIN, Shared};
 use append::{Batch, Open};
@@ -45,8 +45,8 @@ pub(super) struct Writer {
     /// Batches that failed; whoever writes several things that belong together looks at it.
     failures: u64,
     ticked: Instant,
-    /// Taking stock went wrong; not again before then.
-    stock_after: Instant,
+    /// Journal compaction went wrong; not again before then.
+    compaction_after: Instant,
     swept: Swept,
 }
 
@@ -83,10 +83,10 @@ impl Shared {
         self.queue.release(job.cost);
     }
 
-    pub(super) fn lose_job(&self, job: &Job, why: Refused) {
+    pub(super) fn lose_job(&self, job: &WriteJob, why: Refused) {
         match job {
-            Job::Record(record) => self.lose(record, why),
-            Job::Piece { piece, cost, .. } => {
+            WriteJob::Record(record) => self.lose(record, why),
+            WriteJob::Piece { piece, cost, .. } => {
                 self.counts.refuse(why);
                 self.queue.release(*cost);
                 piece.settle(None);
@@ -106,7 +106,7 @@ impl Writer {
             graves: Graves::default(),
             failures: 0,
             ticked: Instant::now(),
-            stock_after: Instant::now(),
+            compaction_after: Instant::now(),
             swept: Swept::default(),
         })
     }
@@ -158,7 +158,7 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, jobs: Vec<Job>) {
+    fn write(&mut self, jobs: Vec<WriteJob>) {
         if self.shared.health.is_failing() && self.shared.health.pause().is_some() {
             jobs.iter().for_each(|job| self.shared.lose_job(job, Refused::Failing));
             return;
@@ -176,8 +176,8 @@ impl Writer {
             return;
         }
         self.reclaim_a_little();
-        if self.shared.journal.is_long() && Instant::now() >= self.stock_after {
-            self.take_stock();
+        if self.shared.journal.is_long() && Instant::now() >= self.compaction_after {
+            self.compact();
         }
         if self.ticked.elapsed() < TICK {
             return;

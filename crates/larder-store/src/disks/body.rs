@@ -23,7 +23,7 @@ use crate::key::CacheKey;
 
 /// One copy of a body: the disk that has its record, and its pieces.
 #[derive(Clone, Debug)]
-struct Copy {
+struct BodyCopy {
     home: usize,
     pieces: Arc<[Piece]>,
 }
@@ -33,7 +33,7 @@ struct Copy {
 pub(crate) struct DiskPieces {
     disks: Arc<Disks>,
     key: CacheKey,
-    copies: SmallVec<[Copy; 2]>,
+    copies: SmallVec<[BodyCopy; 2]>,
     length: u64,
     /// A piece could not be read from any copy: nobody else is to begin with it.
     is_broken: Arc<AtomicBool>,
@@ -58,7 +58,7 @@ impl DiskPieces {
         let is_regular = full.iter().all(|piece| piece.length() == PIECE_BYTES)
             && (1..=PIECE_BYTES).contains(&last.length());
         let length = (full.len() * PIECE_BYTES + last.length()) as u64;
-        let copies = SmallVec::from_iter([Copy { home, pieces: Arc::clone(&pieces) }]);
+        let copies = SmallVec::from_iter([BodyCopy { home, pieces: Arc::clone(&pieces) }]);
         is_regular.then(|| Self {
             disks: Arc::clone(disks),
             key: key.clone(),
@@ -87,7 +87,7 @@ impl DiskPieces {
 
     /// The copies of which nothing is gone: where the record of each is, and its pieces.
     pub(super) fn copies_there(&self) -> impl Iterator<Item = (usize, &[Piece])> {
-        let has_all = |copy: &&Copy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece));
+        let has_all = |copy: &&BodyCopy| copy.pieces.iter().all(|piece| self.disks.has_piece(piece));
         let is_good = !self.is_broken.load(Ordering::Relaxed);
         self.copies.iter().filter(move |copy| is_good && has_all(copy)).map(|copy| (copy.home, &*copy.pieces))
     }
@@ -103,8 +103,8 @@ impl DiskPieces {
     }
 
     /// The record of each copy: the disk it goes to, and what stands in it.
-    pub(super) fn records(&self) -> SmallVec<[(usize, disk::Content); 2]> {
-        let record = |copy: &Copy| (copy.home, disk::Content::Pieces(copy.pieces.to_vec()));
+    pub(super) fn records(&self) -> SmallVec<[(usize, disk::RecordContent); 2]> {
+        let record = |copy: &BodyCopy| (copy.home, disk::RecordContent::Pieces(copy.pieces.to_vec()));
         self.copies.iter().map(record).collect()
     }
 

@@ -22,9 +22,9 @@ use crate::key::CacheKey;
 pub(crate) struct DiskFill {
     disks: Arc<Disks>,
     key: CacheKey,
-    copies: SmallVec<[Copy; 2]>,
+    copies: SmallVec<[FillCopy; 2]>,
     /// Those that ended early: what they have can still be read.
-    ended: SmallVec<[Copy; 2]>,
+    ended: SmallVec<[FillCopy; 2]>,
 }
 
 /// What became of a piece.
@@ -39,7 +39,7 @@ pub(crate) enum Offered {
 
 /// One copy of it: on one disk, or in turns over several.
 #[derive(Debug)]
-struct Copy {
+struct FillCopy {
     /// In the order in which they take turns; the first has the record.
     turns: SmallVec<[usize; 8]>,
     owner: Owner,
@@ -47,7 +47,7 @@ struct Copy {
     pieces: Vec<Option<Piece>>,
 }
 
-impl Copy {
+impl FillCopy {
     /// Where a piece goes: to the disk whose turn it is, or the next one with room.
     fn admit(&self, disks: &Disks, number: usize, bytes: usize) -> Result<(usize, Admitted), Refused> {
         let mut why = Refused::Failing;
@@ -93,7 +93,7 @@ impl DiskFill {
         Self::of_copies(disks, key, copies.collect())
     }
 
-    fn of_copies(disks: &Arc<Disks>, key: &CacheKey, copies: SmallVec<[Copy; 2]>) -> Option<Self> {
+    fn of_copies(disks: &Arc<Disks>, key: &CacheKey, copies: SmallVec<[FillCopy; 2]>) -> Option<Self> {
         let ended = SmallVec::new();
         (!copies.is_empty()).then(|| Self { disks: Arc::clone(disks), key: key.clone(), copies, ended })
     }
@@ -136,7 +136,7 @@ impl DiskFill {
         offered == Offered::Taken
     }
 
-    /// Counts a piece that the disks do not get.
+    /// DiskCounts a piece that the disks do not get.
     pub(crate) fn left_out(&self, number: usize) {
         for copy in &self.copies {
             let turn = copy.turns.get(number % copy.turns.len().max(1));
@@ -192,7 +192,7 @@ impl DiskFill {
 
 impl Disks {
     /// A copy whose record lies on `home`, with what there is of it.
-    fn copy_at(&self, home: usize, key: &CacheKey, pieces: Vec<Option<Piece>>) -> Option<Copy> {
+    fn copy_at(&self, home: usize, key: &CacheKey, pieces: Vec<Option<Piece>>) -> Option<FillCopy> {
         let turns = match self.layout {
             Layout::Stripe => {
                 let count = self.slots.len();
@@ -201,6 +201,6 @@ impl Disks {
             }
             Layout::Single | Layout::Mirror | Layout::Hash => SmallVec::from_slice(&[home]),
         };
-        Some(Copy { turns, owner: self.disk(home)?.owner(key), pieces })
+        Some(FillCopy { turns, owner: self.disk(home)?.owner(key), pieces })
     }
 }

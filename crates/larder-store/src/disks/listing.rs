@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use smallvec::SmallVec;
 
-use super::slot::Slot;
+use super::slot::DiskSlot;
 use super::{Candidate, Disks};
 use crate::disk::{self, Disk, RecordHead};
 use crate::key::CacheKey;
@@ -18,12 +18,12 @@ use crate::key::CacheKey;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DisksCursor {
     pub(crate) disk: usize,
-    pub(crate) from: Option<disk::Cursor>,
+    pub(crate) from: Option<disk::DiskCursor>,
 }
 
 /// A response on a disk.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct ListedRecord {
     pub(crate) key: CacheKey,
     pub(crate) record: RecordHead,
     pub(crate) at: Candidate,
@@ -31,8 +31,8 @@ pub(crate) struct Kept {
 
 /// A page of what lies there.
 #[derive(Debug, Default)]
-pub(crate) struct KeptPage {
-    pub(crate) kept: Vec<Kept>,
+pub(crate) struct RecordPage {
+    pub(crate) kept: Vec<ListedRecord>,
     /// Records whose head could not be read.
     pub(crate) unreadable: u64,
     pub(crate) next: Option<DisksCursor>,
@@ -45,8 +45,8 @@ impl Disks {
         from: DisksCursor,
         records_max: usize,
         wanted: &dyn Fn(&[u8]) -> bool,
-    ) -> KeptPage {
-        let mut page = KeptPage::default();
+    ) -> RecordPage {
+        let mut page = RecordPage::default();
         let working = self.disk(from.disk).filter(|disk| !disk.is_left_alone());
         let listing = working.map(|disk| disk.list(from.from, records_max)).unwrap_or_default();
         for (disk, place) in listing.places.into_iter().filter_map(|place| Some((working?, place))) {
@@ -55,10 +55,10 @@ impl Disks {
                 Ok(record) if wanted(&record.base) => {
                     let key = CacheKey::of_levels(&record.base, &record.variant);
                     // A copy on a disk that was looked through before.
-                    let before = self.slots.iter().take(from.disk).filter_map(Slot::disk);
+                    let before = self.slots.iter().take(from.disk).filter_map(DiskSlot::disk);
                     if holders(before, &key, record.identity).all(|disk| disk.is_left_alone()) {
                         let at = Candidate { disk: from.disk, at: disk.address(&key), place };
-                        page.kept.push(Kept { key, record, at });
+                        page.kept.push(ListedRecord { key, record, at });
                     }
                 }
                 Ok(_) | Err(disk::ReadError::Gone) => {}
@@ -74,19 +74,20 @@ impl Disks {
     }
 
     /// Everything under the base of `key`, whatever its variant.
-    pub(crate) fn under(&self, key: &CacheKey) -> Vec<Kept> {
-        let mut found: Vec<Kept> = Vec::new();
+    pub(crate) fn under(&self, key: &CacheKey) -> Vec<ListedRecord> {
+        let mut found: Vec<ListedRecord> = Vec::new();
         let present = self.slots.iter().enumerate().filter_map(|(index, slot)| Some((index, slot.disk()?)));
         for (index, disk) in present {
             let at = disk.address(key);
             for place in disk.find_base(&at) {
                 let Ok(record) = disk.read_head(place) else { continue };
                 let own = CacheKey::of_levels(&record.base, &record.variant);
-                let is_copy = |other: &Kept| other.key == own && other.record.identity == record.identity;
+                let is_copy =
+                    |other: &ListedRecord| other.key == own && other.record.identity == record.identity;
                 // Another base may hide behind the same hash.
                 if own.base() == key.base() && !found.iter().any(is_copy) {
                     let at = Candidate { disk: index, at: disk.address(&own), place };
-                    found.push(Kept { key: own, record, at });
+                    found.push(ListedRecord { key: own, record, at });
                 }
             }
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Candidate, Disks, Layout};
-use crate::disk::{Found, FoundContent, ReadError};
+use crate::disk::{FoundContent, FoundRecord, ReadError};
 use crate::key::CacheKey;
 
 /// What tells versions apart, the newest last. Where two came within a millisecond it is all the same which of them stays, as
@@ -25,7 +25,7 @@ struct Version {
 }
 
 impl Version {
-    fn of(found: Found) -> Self {
+    fn of(found: FoundRecord) -> Self {
         let (number, stored_at_ms, content_bytes) = (found.number, found.stored_at.0, found.content_bytes());
         let content = match found.content {
             FoundContent::Inline(content) => content,

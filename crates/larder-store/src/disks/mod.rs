@@ -37,13 +37,13 @@ use smallvec::SmallVec;
 
 use crate::backlog::Backlog;
 use crate::descriptors::split;
-use crate::disk::{self, Address, Disk, DiskError, DiskSettings, Note, Object, Place};
+use crate::disk::{self, Address, Disk, DiskError, DiskSettings, Location, Note, Object};
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
 pub(crate) use body::{DiskPieces, DiskReader, PieceCopies, PiecePins};
 pub(crate) use fill::{DiskFill, Offered};
-pub(crate) use listing::{DisksCursor, Kept};
-use slot::Slot;
+pub(crate) use listing::{DisksCursor, ListedRecord};
+use slot::DiskSlot;
 pub use slot::{AbsenceEvent, Admit};
 pub use usage::DisksUsage;
 
@@ -68,7 +68,7 @@ pub enum Layout {
 #[derive(Debug)]
 pub struct Disks {
     layout: Layout,
-    slots: Box<[Slot]>,
+    slots: Box<[DiskSlot]>,
     max_object: u64,
     /// What the disks' queues may borrow; set once, by the store whose disks they are.
     backlog: OnceLock<Arc<Backlog>>,
@@ -79,7 +79,7 @@ pub struct Disks {
 pub(crate) struct Candidate {
     disk: usize,
     at: Address,
-    place: Place,
+    place: Location,
 }
 
 /// What a record holds.
@@ -88,11 +88,11 @@ pub(crate) struct Loaded {
     /// The identity that it was stored under.
     pub(crate) identity: u64,
     pub(crate) head: Bytes,
-    pub(crate) content: Content,
+    pub(crate) content: LoadedContent,
 }
 
 /// A body, as a record has it.
-pub(crate) enum Content {
+pub(crate) enum LoadedContent {
     Inline(Bytes),
     Pieces(Box<DiskPieces>),
 }
@@ -100,20 +100,20 @@ pub(crate) enum Content {
 impl Disks {
     /// The disks in the order of the config. Bodies larger than `max_object` are not taken.
     pub fn new(layout: Layout, disks: Vec<Arc<Disk>>, max_object: u64) -> Arc<Self> {
-        let slots = disks.into_iter().map(Slot::of).collect();
+        let slots = disks.into_iter().map(DiskSlot::of).collect();
         Self::of(layout, slots, max_object)
     }
 
     /// Opens disks, or makes them, in the order of the config. One that fails, is not larder's, is in use by another or too small
     /// is absent: see [`Disks::try_absent`]. Waits for the disks; not for an event loop.
     pub fn open(layout: Layout, disks: Vec<DiskSettings>, max_object: u64, clock: &Clock) -> Arc<Self> {
-        let slots = disks.into_iter().map(|settings| Slot::open(settings, clock));
+        let slots = disks.into_iter().map(|settings| DiskSlot::open(settings, clock));
         Self::of(layout, slots.collect(), max_object)
     }
 
     /// The same, but none is opened yet: [`Disks::open_all`] is to follow.
     pub fn unopened(layout: Layout, disks: Vec<DiskSettings>, max_object: u64, clock: &Clock) -> Arc<Self> {
-        let slots = disks.into_iter().map(|settings| Slot::unopened(settings, clock));
+        let slots = disks.into_iter().map(|settings| DiskSlot::unopened(settings, clock));
         Self::of(layout, slots.collect(), max_object)
     }
 
@@ -124,7 +124,7 @@ impl Disks {
         self.introduce();
     }
 
-    fn of(layout: Layout, slots: Box<[Slot]>, max_object: u64) -> Arc<Self> {
+    fn of(layout: Layout, slots: Box<[DiskSlot]>, max_object: u64) -> Arc<Self> {
         let disks = Self { layout, slots, max_object, backlog: OnceLock::new() };
         disks.introduce();
         Arc::new(disks)
@@ -151,7 +151,7 @@ impl Disks {
 
     /// The disks that are there.
     pub fn disks(&self) -> impl Iterator<Item = &Arc<Disk>> {
-        self.slots.iter().filter_map(Slot::disk)
+        self.slots.iter().filter_map(DiskSlot::disk)
     }
 
     pub(crate) fn disk(&self, number: usize) -> Option<&Arc<Disk>> {
@@ -183,7 +183,7 @@ impl Disks {
 
     /// From now on they may have so many files open together.
     pub fn limit_files(&self, files: usize) {
-        let wanted: Vec<_> = self.slots.iter().map(Slot::files_wanted).collect();
+        let wanted: Vec<_> = self.slots.iter().map(DiskSlot::files_wanted).collect();
         for (slot, files) in self.slots.iter().zip(split(files, &wanted)) {
             slot.limit_files(files);
         }
@@ -225,17 +225,19 @@ impl Disks {
             return Err(disk::ReadError::Gone);
         }
         let content = match found.content {
-            disk::FoundContent::Inline(bytes) => Content::Inline(bytes),
+            disk::FoundContent::Inline(bytes) => LoadedContent::Inline(bytes),
             disk::FoundContent::Pieces(pieces) => {
                 let pieces = DiskPieces::new(self, key, candidate.disk, pieces);
-                Content::Pieces(Box::new(pieces.filter(DiskPieces::is_there).ok_or(disk::ReadError::Gone)?))
+                LoadedContent::Pieces(Box::new(
+                    pieces.filter(DiskPieces::is_there).ok_or(disk::ReadError::Gone)?,
+                ))
             }
         };
         Ok(Loaded { number: found.number, identity: found.identity, head: found.head, content })
     }
 
     /// The record that lies there, of whatever key.
-    async fn read(&self, candidate: &Candidate) -> Result<disk::Found, disk::ReadError> {
+    async fn read(&self, candidate: &Candidate) -> Result<disk::FoundRecord, disk::ReadError> {
         let disk = self.disk(candidate.disk).ok_or(disk::ReadError::Gone)?;
         match disk.read_now(candidate.place) {
             Some(found) => found,
@@ -245,14 +247,14 @@ impl Disks {
 
     /// The other copies of what `loaded` has, so that one damaged piece is not the end of it. Of a mirror only.
     pub(crate) async fn add_copies(self: &Arc<Self>, key: &CacheKey, from: &Candidate, loaded: &mut Loaded) {
-        let Content::Pieces(pieces) = &mut loaded.content else { return };
+        let LoadedContent::Pieces(pieces) = &mut loaded.content else { return };
         if self.layout != Layout::Mirror {
             return;
         }
         for other in self.candidates(key).iter().filter(|other| other.disk != from.disk) {
             if let Ok(copy) = self.load(key, other).await
                 && copy.head == loaded.head
-                && let Content::Pieces(others) = copy.content
+                && let LoadedContent::Pieces(others) = copy.content
             {
                 pieces.add(*others);
             }
@@ -321,13 +323,13 @@ impl Disks {
         self: &Arc<Self>,
         key: &CacheKey,
         response: &StoredResponse,
-    ) -> SmallVec<[(usize, disk::Content); 2]> {
+    ) -> SmallVec<[(usize, disk::RecordContent); 2]> {
         // One that is in memory as well is written once more where it has gone from the disks.
         let is_of_use = |pieces: &&DiskPieces| !response.body.is_in_memory() || pieces.is_there();
         match response.body.on_disk().filter(is_of_use) {
             Some(pieces) => pieces.records(),
             None if response.body.length() <= PIECE_BYTES as u64 => {
-                let content = disk::Content::Inline(response.body.pieces().to_vec());
+                let content = disk::RecordContent::Inline(response.body.pieces().to_vec());
                 self.homes(key).into_iter().map(|home| (home, content.clone())).collect()
             }
             None => {
@@ -386,7 +388,7 @@ impl Disks {
 
     /// Notes a numbered predicate that is tested at look-up, for the time after a restart.
     pub fn note(&self, note: &Note) {
-        self.slots.iter().filter_map(Slot::to_note).for_each(|disk| disk.note(note));
+        self.slots.iter().filter_map(DiskSlot::to_note).for_each(|disk| disk.note(note));
     }
 
     /// The same for one that concerns nothing but what lies under the base of `key`: a disk that is absent forgets that.

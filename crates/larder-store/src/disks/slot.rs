@@ -46,7 +46,7 @@ pub enum AbsenceEvent {
 
 /// One disk, or none yet.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct DiskSlot {
     settings: DiskSettings,
     clock: Clock,
     /// Set once, under the lock.
@@ -81,7 +81,7 @@ struct Absence {
     events: VecDeque<AbsenceEvent>,
 }
 
-impl Slot {
+impl DiskSlot {
     /// A disk that is there.
     pub(super) fn of(disk: Arc<Disk>) -> Self {
         let slot = Self::empty(disk.settings().clone(), Clock::default());

@@ -18,9 +18,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::files::{FilesSettings, Look};
-use crate::growing::{Reader, StreamingBody};
 use crate::memory::MemoryStoreSettings;
 use crate::store::Store;
+use crate::streaming::{Reader, StreamingBody};
 
 const MEMORY_BYTES: u64 = 4 << 20;
 const MAX_OBJECT: u64 = 8 << 20;
@@ -96,14 +96,14 @@ impl Fixture {
     }
 
     fn begin(&self, head: &StoredHead, declared: Option<u64>) -> Option<Arc<StreamingBody>> {
-        StreamingBody::keep_as(&self.store, &key(), head, declared)
+        StreamingBody::keep_as(&self.store, &key(), head, declared, &Arc::default())
     }
 
     /// Ends a body and stores its response.
-    async fn end(&self, growing: &StreamingBody, head: &Arc<StoredHead>) -> bool {
+    async fn end(&self, streaming: &StreamingBody, head: &Arc<StoredHead>) -> bool {
         let room = self.store.reserve(StoredResponse::overhead_bytes(head, &key())).unwrap();
         let mut is_stored = false;
-        let stored = growing.finish(None, |body| {
+        let stored = streaming.finish(None, |body| {
             let response = StoredResponse::new(Arc::clone(head), Arc::clone(body), 1, room);
             is_stored = self.store.insert(&key(), Arc::new(response), |_| true, || true);
         });
@@ -154,19 +154,19 @@ async fn a_body_beyond_what_memory_takes_becomes_a_file_and_readers_follow_it() 
     for declared in [Some(BODY_BYTES as u64), None] {
         let fixture = fixture();
         let (head, content) = (fixture.head(&[FRESH]), content());
-        let growing = fixture.begin(&head, declared).unwrap();
-        let slow = growing.reader(None).unwrap();
+        let streaming = fixture.begin(&head, declared).unwrap();
+        let slow = streaming.reader(None).unwrap();
         for piece in sent(&content) {
-            growing.push(piece).await.unwrap();
-            assert!(growing.is_keeping());
+            streaming.push(piece).await.unwrap();
+            assert!(streaming.is_keeping());
             let counted = fixture.store.usage().bytes;
             assert!(counted <= ROOM_BYTES, "{counted} bytes counted");
             assert!(!fixture.path().exists(), "it has its name before it is whole");
         }
-        let late = growing.reader(Some(300_000..2_000_000)).unwrap();
-        assert!(fixture.end(&growing, &head).await);
-        let after = growing.reader(None).unwrap();
-        drop(growing);
+        let late = streaming.reader(Some(300_000..2_000_000)).unwrap();
+        assert!(fixture.end(&streaming, &head).await);
+        let after = streaming.reader(None).unwrap();
+        drop(streaming);
         assert!(rest(slow).await.unwrap() == content);
         assert!(rest(late).await.unwrap() == content.slice(300_000..2_000_000));
         wait(|| fixture.path().exists());
@@ -181,12 +181,12 @@ async fn a_body_beyond_what_memory_takes_becomes_a_file_and_readers_follow_it() 
 async fn what_is_stored_and_has_no_name_yet_can_be_read_and_is_not_there_twice() {
     let fixture = fixture();
     let (head, content) = (fixture.head(&[FRESH]), content());
-    let growing = fixture.begin(&head, None).unwrap();
+    let streaming = fixture.begin(&head, None).unwrap();
     for piece in sent(&content) {
-        growing.push(piece).await.unwrap();
+        streaming.push(piece).await.unwrap();
     }
-    assert!(fixture.end(&growing, &head).await);
-    drop(growing);
+    assert!(fixture.end(&streaming, &head).await);
+    drop(streaming);
     let (there, _) = fixture.store.responses(&key(), Duration::ZERO);
     // Its file may have its name already.
     if let Some(stored) = there.first() {
@@ -206,14 +206,14 @@ async fn a_body_that_ends_early_leaves_nothing() {
         let fixture = fixture();
         let before = fixture.files().usage().bytes;
         let (head, content) = (fixture.head(&[FRESH]), content());
-        let growing = fixture.begin(&head, declared).unwrap();
-        let reader = growing.reader(None).unwrap();
+        let streaming = fixture.begin(&head, declared).unwrap();
+        let reader = streaming.reader(None).unwrap();
         for piece in sent(&content).into_iter().take(50) {
-            growing.push(piece).await.unwrap();
+            streaming.push(piece).await.unwrap();
         }
-        growing.abort(BodyError::Cut);
+        streaming.abort(BodyError::Cut);
         assert_eq!(rest(reader).await.unwrap_err(), BodyError::Cut);
-        drop(growing);
+        drop(streaming);
         wait(|| fixture.temporary() == 0);
         wait(|| fixture.files().usage().bytes == before && fixture.store.usage().bytes == 0);
         assert!(!fixture.path().exists());
@@ -225,20 +225,20 @@ async fn a_body_beyond_max_object_passes_and_leaves_nothing() {
     let fixture = fixture();
     let head = fixture.head(&[FRESH]);
     assert!(fixture.begin(&head, Some(MAX_OBJECT + 1)).is_none());
-    let growing = fixture.begin(&head, None).unwrap();
-    let reader = growing.reader(None).unwrap();
+    let streaming = fixture.begin(&head, None).unwrap();
+    let reader = streaming.reader(None).unwrap();
     let reading = tokio::spawn(rest(reader));
     let piece = Bytes::from(vec![7; 100_000]);
     let pieces = MAX_OBJECT / 100_000 + 2;
     for _ in 0..pieces {
-        growing.push(piece.clone()).await.unwrap();
+        streaming.push(piece.clone()).await.unwrap();
         // So that the queue of the files never is why.
         assert!(fixture.files().flush());
     }
-    assert!(!growing.is_keeping());
-    assert!(!fixture.end(&growing, &head).await);
+    assert!(!streaming.is_keeping());
+    assert!(!fixture.end(&streaming, &head).await);
     assert_eq!(reading.await.unwrap().unwrap().len() as u64, pieces * 100_000);
-    drop(growing);
+    drop(streaming);
     wait(|| fixture.temporary() == 0);
     assert!(!fixture.path().exists());
 }
@@ -257,12 +257,12 @@ async fn where_files_take_nothing_a_body_passes_or_stays_in_memory() {
     let head = fixture.head(&[FRESH]);
     fixture.files().close();
     let content = content();
-    let growing = fixture.begin(&head, Some(BODY_BYTES as u64)).unwrap();
-    let reading = tokio::spawn(rest(growing.reader(None).unwrap()));
+    let streaming = fixture.begin(&head, Some(BODY_BYTES as u64)).unwrap();
+    let reading = tokio::spawn(rest(streaming.reader(None).unwrap()));
     for piece in sent(&content) {
-        growing.push(piece).await.unwrap();
+        streaming.push(piece).await.unwrap();
     }
-    assert!(!fixture.end(&growing, &head).await);
+    assert!(!fixture.end(&streaming, &head).await);
     assert!(reading.await.unwrap().unwrap() == content);
 }
 
@@ -272,11 +272,11 @@ async fn a_validation_keeps_the_file_and_memory_keeps_nothing() {
         let fixture = fixture();
         let content = content().slice(..length);
         let head = fixture.head(&[FRESH, ("etag", "\"1\"")]);
-        let growing = fixture.begin(&head, Some(length as u64)).unwrap();
+        let streaming = fixture.begin(&head, Some(length as u64)).unwrap();
         for piece in sent(&content) {
-            growing.push(piece).await.unwrap();
+            streaming.push(piece).await.unwrap();
         }
-        assert!(fixture.end(&growing, &head).await);
+        assert!(fixture.end(&streaming, &head).await);
         wait(|| fixture.path().exists() && fixture.store.usage().objects == 0);
         let status = || {
             let found = std::fs::metadata(fixture.path()).unwrap();
@@ -303,11 +303,11 @@ async fn what_becomes_no_file_any_more_goes_from_there() {
     let fixture = fixture();
     let content = content();
     let head = fixture.head(&[FRESH]);
-    let growing = fixture.begin(&head, None).unwrap();
+    let streaming = fixture.begin(&head, None).unwrap();
     for piece in sent(&content) {
-        growing.push(piece).await.unwrap();
+        streaming.push(piece).await.unwrap();
     }
-    assert!(fixture.end(&growing, &head).await);
+    assert!(fixture.end(&streaming, &head).await);
     wait(|| fixture.path().exists() && fixture.store.usage().objects == 0);
     let old = fixture.filed().unwrap();
     let varying = fixture.head(&[FRESH, ("vary", "accept-language")]);

@@ -22,7 +22,7 @@ use larder_http::body::zeroed;
 use parking_lot::Mutex;
 
 use super::hit::{CLOSED_BEHIND_BYTES_MIN, PIECE_BYTES};
-use super::queue::{Job, Queue};
+use super::queue::{FileJob, FileQueue};
 use super::room::Claim;
 use super::sys::{self, NowRead, Status};
 
@@ -44,7 +44,7 @@ struct State {
 pub(crate) struct Arriving {
     state: Mutex<State>,
     is_in_memory: bool,
-    closer: Weak<Queue>,
+    closer: Weak<FileQueue>,
 }
 
 /// Where bytes are.
@@ -57,7 +57,7 @@ enum Place {
 
 impl Arriving {
     /// Nothing so far. `is_in_memory`: reading the file never waits for a disk.
-    pub(super) fn new(is_in_memory: bool, closer: &Arc<Queue>) -> Arc<Self> {
+    pub(super) fn new(is_in_memory: bool, closer: &Arc<FileQueue>) -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), is_in_memory, closer: Arc::downgrade(closer) })
     }
 
@@ -176,7 +176,7 @@ impl Drop for Arriving {
             && let Some(queue) = self.closer.upgrade()
         {
             // A closed queue drops it here.
-            let _ = queue.push_end(Job::Run(Box::new(move || drop(state))), || true);
+            let _ = queue.push_end(FileJob::Run(Box::new(move || drop(state))), || true);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::backlog::Backlog;
 use crate::disk::Note;
 
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct FileCounts {
     pub(super) stored: AtomicU64,
     pub(super) renewed: AtomicU64,
     pub(super) failed: AtomicU64,
@@ -50,7 +50,7 @@ pub(super) struct Base {
     last_number: AtomicU64,
     /// Hears what a directory knows that comes later; set once.
     pub(super) returns: OnceLock<Arc<Returns>>,
-    pub(super) counts: Counts,
+    pub(super) counts: FileCounts,
     pub(super) fills: Arc<AtomicUsize>,
     /// How many files may be open.
     pub(super) open_files: AtomicUsize,
@@ -79,7 +79,7 @@ impl Base {
             remembered: Remembered::default(),
             last_number: AtomicU64::new(0),
             returns: OnceLock::new(),
-            counts: Counts::default(),
+            counts: FileCounts::default(),
             fills: Arc::default(),
             high_water: AtomicU64::new(0),
             backlog: OnceLock::new(),

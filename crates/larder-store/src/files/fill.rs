@@ -19,7 +19,7 @@ use super::in_use::Shared;
 use super::meta::Meta;
 use super::name::{Name, TargetUri};
 use super::place::Temp;
-use super::queue::Job;
+use super::queue::FileJob;
 use super::room::Claim;
 
 /// Told what became of a fill that was committed; called once, on the writing thread or at once.
@@ -56,7 +56,7 @@ impl OwnedUri {
 
 /// What the writing thread has of a fill.
 #[derive(Debug, Default)]
-pub(super) struct Work {
+pub(super) struct FillWork {
     pub(super) temp: Option<Temp>,
     pub(super) written: u64,
     pub(super) claim: Option<Claim>,
@@ -74,7 +74,7 @@ pub(super) struct Filling {
     /// For those who read along.
     pub(super) content: Arc<Arriving>,
     /// The writing thread's.
-    pub(super) work: Mutex<Work>,
+    pub(super) work: Mutex<FillWork>,
     /// How many there are, each with a file open.
     under_way: Arc<AtomicUsize>,
 }
@@ -114,7 +114,7 @@ impl Filling {
     }
 
     /// Gives up what was written of it. Who reads along can go on with that, and its room is taken as long.
-    pub(super) fn give_up(&self, work: &mut Work) {
+    pub(super) fn give_up(&self, work: &mut FillWork) {
         if let Some(claim) = std::mem::take(work).claim {
             self.content.hold(Arc::new(claim));
         }
@@ -218,12 +218,12 @@ impl FileFill {
         if let Some(why) = failure {
             return done(Err(why));
         }
-        let job = Job::Finish(Arc::clone(&self.filling), Box::new(meta), done);
+        let job = FileJob::Finish(Arc::clone(&self.filling), Box::new(meta), done);
         match self.shared.queue.push_end(job, is_valid) {
             Ok(()) => self.is_over = true,
             Err((job, why)) => {
                 self.filling.fail(why);
-                if let Job::Finish(_, _, done) = job {
+                if let FileJob::Finish(_, _, done) = job {
                     done(Err(why));
                 }
             }
@@ -267,7 +267,7 @@ impl Drop for FileFill {
             self.filling.fail(why);
             self.shared.base.counts.refusals.note(why.reason());
             // The temporary file is removed on the writing thread; by a closed queue here.
-            let _ = self.shared.queue.push_end(Job::Abandon(Arc::clone(&self.filling)), || true);
+            let _ = self.shared.queue.push_end(FileJob::Abandon(Arc::clone(&self.filling)), || true);
         }
     }
 }

@@ -24,8 +24,8 @@ use larder_http::time::{Now, WallTime};
 use super::in_use::Shared;
 use super::meta::Meta;
 use super::name::Name;
-use super::noted::Noted;
-use super::queue::Job;
+use super::noted::PendingRemovals;
+use super::queue::FileJob;
 use super::room::Claim;
 use super::sys::{self, NowRead, Status};
 use super::unreadable::is_of_the_device;
@@ -169,7 +169,7 @@ impl FileHit {
     }
 
     /// Whether a purge could not remove it.
-    pub(super) fn is_refused_by(&self, noted: &Noted) -> bool {
+    pub(super) fn is_refused_by(&self, noted: &PendingRemovals) -> bool {
         noted.refuses(&self.name, &self.status)
     }
 
@@ -289,7 +289,7 @@ impl Drop for FileHit {
         {
             let file = Arc::clone(&self.file);
             // A closed queue drops it here.
-            let _ = owner.queue.push_end(Job::Run(Box::new(move || drop(file))), || true);
+            let _ = owner.queue.push_end(FileJob::Run(Box::new(move || drop(file))), || true);
         }
     }
 }

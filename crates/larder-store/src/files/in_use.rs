@@ -16,14 +16,14 @@ use super::base::Base;
 use super::error::{FilesError, Refused};
 use super::fill::{FileFill, Filling};
 use super::hit::{self, FileHit, Opened, Source};
-use super::index::{Index, Noted as Known};
+use super::index::{Index, IndexedFile as Known};
 use super::journal::{Journal, Owed, Restored};
-use super::meta::{Judged, Meta};
+use super::meta::{JudgedMeta, Meta};
 use super::name::{Name, TargetUri};
-use super::noted::{Left, Noted};
+use super::noted::{Left, PendingRemovals};
 use super::open::{Threads, shares};
 use super::place::{Spare, TakenOut, is_absent};
-use super::queue::{Job, Queue};
+use super::queue::{FileJob, FileQueue};
 use super::room::Room;
 use super::tree::{Found, Glimpse, Tree};
 use super::unreadable::is_of_the_device;
@@ -37,8 +37,8 @@ pub(super) struct Shared {
     pub(super) tree: Tree,
     pub(super) index: Index,
     pub(super) room: Room,
-    pub(super) queue: Arc<Queue>,
-    pub(super) noted: Noted,
+    pub(super) queue: Arc<FileQueue>,
+    pub(super) noted: PendingRemovals,
     pub(super) journal: Journal,
     pub(super) witness: Witness,
     pub(super) is_counted: AtomicBool,
@@ -242,9 +242,9 @@ impl Shared {
             Err(_) => return Left::Stored,
         };
         match self.tree.judge(&found.file, &found.status, name, None) {
-            Ok(Judged::ByHand) if spare == Spare::Nothing => Left::ByHand(found.status),
-            Ok(Judged::ByHand) => Left::Nothing,
-            Ok(Judged::Stored(_) | Judged::OtherScheme | Judged::Torn) | Err(_) => Left::Stored,
+            Ok(JudgedMeta::ByHand) if spare == Spare::Nothing => Left::ByHand(found.status),
+            Ok(JudgedMeta::ByHand) => Left::Nothing,
+            Ok(JudgedMeta::Stored(_) | JudgedMeta::OtherScheme | JudgedMeta::Torn) | Err(_) => Left::Stored,
         }
     }
 
@@ -269,14 +269,14 @@ impl Shared {
         let (shared, names) = (Arc::clone(self), restored.names.clone());
         let make_good = move || names.iter().for_each(|(name, number)| shared.make_good_of(name, *number));
         // A closed queue has nothing to make good any more.
-        let _ = self.queue.push_end(Job::Run(Box::new(make_good)), || true);
+        let _ = self.queue.push_end(FileJob::Run(Box::new(make_good)), || true);
     }
 
     fn make_good_of(&self, name: &Name, number: u64) {
         let is_older = |found: Found| match self.tree.judge(&found.file, &found.status, name, None) {
-            Ok(Judged::Stored(meta)) => Some(meta.number < number),
-            Ok(Judged::ByHand) => Some(false),
-            Ok(Judged::OtherScheme | Judged::Torn) | Err(_) => None,
+            Ok(JudgedMeta::Stored(meta)) => Some(meta.number < number),
+            Ok(JudgedMeta::ByHand) => Some(false),
+            Ok(JudgedMeta::OtherScheme | JudgedMeta::Torn) | Err(_) => None,
         };
         let is_over = match self.tree.find(name) {
             Ok(found) => match is_older(found) {
@@ -327,11 +327,11 @@ impl Shared {
     ) -> std::io::Result<Option<Opened>> {
         let Found { file, status, path } = found;
         let source = match self.tree.judge(&file, &status, name, Some(uri))? {
-            Judged::Stored(meta) if !self.believes(name, &meta) => return Ok(None),
-            Judged::Stored(meta) => Source::Stored(meta),
-            Judged::OtherScheme | Judged::Torn => return Ok(None),
-            Judged::ByHand if self.noted.refuses(name, &status) => return Ok(None),
-            Judged::ByHand => {
+            JudgedMeta::Stored(meta) if !self.believes(name, &meta) => return Ok(None),
+            JudgedMeta::Stored(meta) => Source::Stored(meta),
+            JudgedMeta::OtherScheme | JudgedMeta::Torn => return Ok(None),
+            JudgedMeta::ByHand if self.noted.refuses(name, &status) => return Ok(None),
+            JudgedMeta::ByHand => {
                 let shown = String::from_utf8_lossy(name.shown());
                 Source::ByHand(hit::fields_by_hand(
                     &status,

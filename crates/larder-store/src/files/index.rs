@@ -43,7 +43,7 @@ struct Entry {
 
 /// What was found out about a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Noted {
+pub(super) struct IndexedFile {
     pub(super) inode: u64,
     /// What it takes, in bytes.
     pub(super) bytes: u64,
@@ -119,7 +119,7 @@ impl Index {
     }
 
     /// Notes a file that is there, and says who holds its room; `claim` makes that where it is not known yet.
-    pub(super) fn note(&self, name: &Name, noted: &Noted, claim: impl FnOnce() -> Claim) -> Arc<Claim> {
+    pub(super) fn note(&self, name: &Name, noted: &IndexedFile, claim: impl FnOnce() -> Claim) -> Arc<Claim> {
         let walk = self.walk.load(Ordering::Acquire);
         let mut shard = self.shard(name).write();
         // Found with what is borrowed first: nearly always it is there, and nothing is allocated.

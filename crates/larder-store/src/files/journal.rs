@@ -6,7 +6,7 @@
 //! client afterwards waits for that ([`Written`]), within a bound of the caller's. What is written
 //! where is [`mod@file`]'s.
 //!
-//! What cannot be written is not lost: all that is needed is in memory ([`Noted`](super::noted)), and the file is written anew
+//! What cannot be written is not lost: all that is needed is in memory ([`PendingRemovals`](super::noted)), and the file is written anew
 //! from there as soon as that is possible. Where somebody is answered as if it had been ([`Owed::Yes`]), the next start is warned
 //! until then: the file is cut where that still can be done, and a [`Witness`](super::witness) is left elsewhere. It uses nothing then
 //! that larder stored before.
@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 
 use super::in_use::Shared;
 use super::name::Name;
-use super::noted::Noted;
+use super::noted::PendingRemovals;
 use super::room::Claim;
 use super::sys::Status;
 use super::tree::Tree;
@@ -354,7 +354,7 @@ impl Journal {
     }
 
     /// The whole file as it should be, and below which number it promises all numbers to be.
-    fn whole(&self, noted: &Noted) -> (Vec<u8>, u64) {
+    fn whole(&self, noted: &PendingRemovals) -> (Vec<u8>, u64) {
         let (head, notes) = {
             let state = self.state.lock();
             (state.head, state.notes.clone())

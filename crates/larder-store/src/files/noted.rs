@@ -100,13 +100,13 @@ pub(super) struct TooMany;
 
 /// The names.
 #[derive(Debug, Default)]
-pub(super) struct Noted {
+pub(super) struct PendingRemovals {
     count: AtomicUsize,
     state: RwLock<State>,
     hasher: foldhash::quality::RandomState,
 }
 
-impl Noted {
+impl PendingRemovals {
     /// A removal begins to wait: that of an invalidation with this number, or of a file that has been replaced.
     pub(super) fn doom(&self, name: &Name, number: Option<u64>) {
         self.change(name, |entry| {
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_name_is_known_until_its_file_is_gone_or_another_has_taken_its_place() {
-        let (noted, a) = (Noted::default(), name("h/a"));
+        let (noted, a) = (PendingRemovals::default(), name("h/a"));
         noted.doom(&a, Some(7));
         assert!(noted.is_doomed(&a) && !noted.is_doomed(&name("h/b")));
         assert_eq!(noted.written(), [(a.clone(), 7)]);
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_second_invalidation_is_not_forgotten_with_the_first() {
-        let (noted, a) = (Noted::default(), name("h/a"));
+        let (noted, a) = (PendingRemovals::default(), name("h/a"));
         noted.doom(&a, Some(7));
         noted.doom(&a, Some(8));
         noted.done(&a, Left::Nothing).unwrap();
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_file_whose_fetch_was_overtaken_is_written_down_until_it_is_renewed() {
-        let (noted, a) = (Noted::default(), name("h/a"));
+        let (noted, a) = (PendingRemovals::default(), name("h/a"));
         noted.doom(&a, Some(7));
         noted.done(&a, Left::Nothing).unwrap();
         assert_eq!((noted.overtaken(&a, 7), noted.overtaken(&name("h/b"), 3)), (None, None));
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn too_many_names_are_told() {
-        let noted = Noted::default();
+        let noted = PendingRemovals::default();
         let mut names = (0..).map(|number| name(&format!("h/{number}")));
         let told = names.find(|name| {
             noted.doom(name, Some(1));
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_an_earlier_run_wrote_down_hides_what_is_older() {
-        let (noted, a) = (Noted::default(), name("h/a"));
+        let (noted, a) = (PendingRemovals::default(), name("h/a"));
         noted.restore(&a, 7);
         assert!(!noted.is_doomed(&a) && noted.hides(&a, 6) && !noted.hides(&a, 7));
         noted.doom(&a, Some(9));

@@ -24,7 +24,7 @@ use super::error::FilesError;
 use super::in_use::{InUse, Shared};
 use super::index::Index;
 use super::journal::{self, Journal};
-use super::queue::Job;
+use super::queue::FileJob;
 use super::room::{DIRECTORY_BYTES, Room};
 use super::tree::{Missing, OWN, Tree};
 use super::walk::Walked;
@@ -305,7 +305,7 @@ impl InUse {
 
     pub(super) fn flush(&self) -> bool {
         let (tell, told) = std::sync::mpsc::sync_channel(1);
-        let reached = Job::Run(Box::new(move || {
+        let reached = FileJob::Run(Box::new(move || {
             let _ = tell.send(());
         }));
         self.shared.queue.push_end(reached, || true).is_ok() && told.recv_timeout(WAIT_MAX).is_ok()
@@ -337,10 +337,10 @@ impl Drop for InUse {
 fn evict_surplus(shared: &Arc<Shared>) {
     let of_job = Arc::clone(shared);
     // A closed queue has nothing to evict for.
-    let _ = shared.queue.push_end(Job::Run(Box::new(move || of_job.evict_surplus())), || true);
+    let _ = shared.queue.push_end(FileJob::Run(Box::new(move || of_job.evict_surplus())), || true);
 }
 
-/// Counts the directory, once and then every so often.
+/// FileCounts the directory, once and then every so often.
 fn count(shared: &Arc<Shared>, stop: &Stop, every: Duration, counted: &(Mutex<bool>, Condvar)) {
     let mut is_first = true;
     loop {

@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::meta::{self, Judged, META_BYTES_MAX, Meta};
+use super::meta::{self, JudgedMeta, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri};
 use super::resolver::{DIRECTORY, READ, as_path};
 use super::room::beside_bytes;
@@ -220,7 +220,7 @@ impl Tree {
             return Ok(Renamed::Directory(there.into()));
         }
         match self.judge(&there, &status, name, Some(uri)) {
-            Ok(Judged::Stored(other)) if other.times.are_behind(received) => {
+            Ok(JudgedMeta::Stored(other)) if other.times.are_behind(received) => {
                 return Err(PlaceError::Outdated);
             }
             Ok(judged) if status.is_file() && !judged.is_by_hand() => {}

@@ -33,7 +33,7 @@ const REMOVALS_MAX: usize = 64 * 1024;
 pub(super) type Removed = Box<dyn FnOnce(std::io::Result<TakenOut>) + Send>;
 
 /// One thing to do.
-pub(super) enum Job {
+pub(super) enum FileJob {
     Write(Arc<Filling>, Bytes),
     Finish(Arc<Filling>, Box<Meta>, Done),
     Abandon(Arc<Filling>),
@@ -45,7 +45,7 @@ pub(super) enum Job {
 
 #[derive(Default)]
 struct Waiting {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<FileJob>,
     bytes: usize,
     pieces: usize,
     renewals: usize,
@@ -58,18 +58,18 @@ struct Waiting {
 
 /// The queue.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct FileQueue {
     waiting: Mutex<Waiting>,
     filled: Condvar,
 }
 
-impl std::fmt::Debug for Queue {
+impl std::fmt::Debug for FileQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Queue")
+        f.write_str("FileQueue")
     }
 }
 
-impl Queue {
+impl FileQueue {
     /// A piece of a body.
     pub(super) fn push_piece(&self, filling: &Arc<Filling>, bytes: Bytes) -> Result<(), Refused> {
         let mut waiting = self.waiting.lock();
@@ -82,14 +82,18 @@ impl Queue {
         }
         waiting.bytes = all;
         waiting.pieces += 1;
-        waiting.jobs.push_back(Job::Write(Arc::clone(filling), bytes));
+        waiting.jobs.push_back(FileJob::Write(Arc::clone(filling), bytes));
         self.filled.notify_one();
         Ok(())
     }
 
     /// The end of a fill, unless `is_valid` says otherwise, which is asked under the lock: a removal that comes after
     /// that is done after it.
-    pub(super) fn push_end(&self, job: Job, is_valid: impl FnOnce() -> bool) -> Result<(), (Job, Refused)> {
+    pub(super) fn push_end(
+        &self,
+        job: FileJob,
+        is_valid: impl FnOnce() -> bool,
+    ) -> Result<(), (FileJob, Refused)> {
         let mut waiting = self.waiting.lock();
         if waiting.is_closed {
             return Err((job, Refused::Closed));
@@ -121,7 +125,7 @@ impl Queue {
             return Err((done, Refused::Invalidated));
         }
         waiting.renewals += 1;
-        waiting.jobs.push_back(Job::Renew(renewal, done));
+        waiting.jobs.push_back(FileJob::Renew(renewal, done));
         self.filled.notify_one();
         Ok(())
     }
@@ -138,27 +142,27 @@ impl Queue {
             return Err(done);
         }
         waiting.removals += 1;
-        waiting.jobs.push_back(Job::Remove(name, spare, done));
+        waiting.jobs.push_back(FileJob::Remove(name, spare, done));
         self.filled.notify_one();
         Ok(())
     }
 
     /// Waits for something to do; `None` when the queue is closed and empty.
-    pub(super) fn next(&self) -> Option<Job> {
+    pub(super) fn next(&self) -> Option<FileJob> {
         let mut waiting = self.waiting.lock();
         loop {
             if let Some(job) = waiting.jobs.pop_front() {
                 match &job {
-                    Job::Write(_, bytes) => {
+                    FileJob::Write(_, bytes) => {
                         waiting.bytes -= bytes.len();
                         waiting.pieces -= 1;
                         let left = waiting.bytes as u64;
                         waiting.borrowing.held(left, QUEUE_BYTES_MAX as u64);
                         std::mem::take(&mut waiting.crowd).into_iter().for_each(Waker::wake);
                     }
-                    Job::Renew(..) => waiting.renewals -= 1,
-                    Job::Remove(..) => waiting.removals -= 1,
-                    Job::Finish(..) | Job::Abandon(_) | Job::Run(_) => {}
+                    FileJob::Renew(..) => waiting.renewals -= 1,
+                    FileJob::Remove(..) => waiting.removals -= 1,
+                    FileJob::Finish(..) | FileJob::Abandon(_) | FileJob::Run(_) => {}
                 }
                 return Some(job);
             }

@@ -9,8 +9,8 @@ use super::error::Refused;
 use super::fill::{Done, OwnedUri};
 use super::hit::FileStamp;
 use super::in_use::{InUse, Shared};
-use super::index::Noted;
-use super::meta::{self, Judged, META_BYTES_MAX, Meta, lines_bytes_max};
+use super::index::IndexedFile;
+use super::meta::{self, JudgedMeta, META_BYTES_MAX, Meta, lines_bytes_max};
 use super::name::{Name, TargetUri};
 use super::place::{PlaceError, is_absent};
 use super::room::{META_BYTES, beside_bytes};
@@ -89,7 +89,7 @@ impl Shared {
                 false => self.failed("cannot open a file", &error),
             })?;
         let judged = || self.tree.judge(&found.file, &found.status, name, Some(&uri));
-        if !stamp.is_of(&found.status) || !matches!(judged(), Ok(Judged::Stored(_))) {
+        if !stamp.is_of(&found.status) || !matches!(judged(), Ok(JudgedMeta::Stored(_))) {
             return Err(Refused::Changed);
         }
         // As much as both take while one takes the place of the other.
@@ -101,7 +101,7 @@ impl Shared {
         self.index.unkeep(name);
         let status = Status::of(&found.file).map_err(|error| self.failed("cannot look at a file", &error))?;
         let bytes = self.taken(&status, name, beside);
-        let noted = Noted { inode: status.inode, bytes, is_by_hand: false, is_use: false };
+        let noted = IndexedFile { inode: status.inode, bytes, is_by_hand: false, is_use: false };
         self.index.note(name, &noted, || self.room.take(bytes, 1 + u64::from(beside > 0)));
         drop(spare);
         self.noted.placed(name, meta.number);

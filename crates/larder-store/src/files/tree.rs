@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, mkdirat, openat, 
 use rustix::io::Errno;
 
 use super::error::FilesError;
-use super::meta::{self, Judged, META_BYTES_MAX, Meta};
+use super::meta::{self, JudgedMeta, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri, digest};
 use super::place::is_absent;
 use super::resolver::{Cached, DIRECTORY, Links, READ, Resolver};
@@ -272,13 +272,13 @@ impl Tree {
         status: &Status,
         name: &Name,
         uri: Option<&TargetUri<'_>>,
-    ) -> io::Result<Judged> {
-        let Some(lines) = self.lines(file, status, name)? else { return Ok(Judged::ByHand) };
+    ) -> io::Result<JudgedMeta> {
+        let Some(lines) = self.lines(file, status, name)? else { return Ok(JudgedMeta::ByHand) };
         let Some(uri) = uri else {
             return Ok(match stored(&lines, status, name) {
-                Some((_, meta)) => Judged::Stored(Box::new(meta)),
-                None if meta::is_torn(&lines, status) => Judged::Torn,
-                None => Judged::ByHand,
+                Some((_, meta)) => JudgedMeta::Stored(Box::new(meta)),
+                None if meta::is_torn(&lines, status) => JudgedMeta::Torn,
+                None => JudgedMeta::ByHand,
             });
         };
         Ok(meta::judge(&lines, uri, status))

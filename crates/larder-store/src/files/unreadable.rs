@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::in_use::Shared;
 use super::name::Name;
 use super::place::Spare;
-use super::queue::Job;
+use super::queue::FileJob;
 use super::sys::Status;
 
 /// How long a file that could not be read is left alone.
@@ -148,7 +148,7 @@ impl Shared {
                 }
             };
             // A closed queue has nothing to remove any more.
-            let _ = self.queue.push_end(Job::Run(Box::new(remove)), || true);
+            let _ = self.queue.push_end(FileJob::Run(Box::new(remove)), || true);
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, Dir, unlinkat};
 
 use super::in_use::Shared;
-use super::index::Noted;
+use super::index::IndexedFile;
 use super::name::{Name, digest};
 use super::place::is_absent;
 use super::resolver::{DIRECTORY, as_path};
@@ -109,7 +109,7 @@ impl Shared {
         {
             (bytes, inodes) = (bytes + beside, inodes + 1);
         }
-        let noted = Noted { inode: status.inode, bytes, is_by_hand: !status.is_file(), is_use: false };
+        let noted = IndexedFile { inode: status.inode, bytes, is_by_hand: !status.is_file(), is_use: false };
         self.index.note(name, &noted, || self.room.take(bytes, inodes));
     }
 

@@ -14,14 +14,14 @@ use bytes::Bytes;
 use rustix::io::Errno;
 
 use super::error::Refused;
-use super::fill::{Filling, Work};
+use super::fill::{FillWork, Filling};
 use super::in_use::Shared;
-use super::index::Noted;
+use super::index::IndexedFile;
 use super::journal::Owed;
 use super::meta::{Meta, lines_bytes_max};
 use super::name::Name;
 use super::place::{PlaceError, Placed, Spare, TakenOut, is_absent};
-use super::queue::Job;
+use super::queue::FileJob;
 use super::room::{self, Claim, DIRECTORY_BYTES, META_BYTES, beside_bytes};
 use super::sys::Status;
 use crate::budget::Budget;
@@ -40,29 +40,29 @@ pub(super) fn run(shared: &Shared) {
     let mut unsynced_bytes = 0;
     while let Some(job) = shared.queue.next() {
         match job {
-            Job::Write(filling, bytes) => {
+            FileJob::Write(filling, bytes) => {
                 unsynced_bytes += bytes.len() as u64;
                 shared.write(&filling, &bytes);
             }
-            Job::Finish(filling, meta, done) => {
+            FileJob::Finish(filling, meta, done) => {
                 let finished = shared.finish(&filling, &meta);
                 shared.count(&finished, &shared.base.counts.stored);
                 done(finished);
             }
-            Job::Renew(renewal, done) => {
+            FileJob::Renew(renewal, done) => {
                 let renewed = shared.renew(&renewal);
                 shared.count(&renewed, &shared.base.counts.renewed);
                 done(renewed);
             }
-            Job::Abandon(filling) => filling.give_up(&mut filling.work.lock()),
-            Job::Remove(name, spare, done) => {
+            FileJob::Abandon(filling) => filling.give_up(&mut filling.work.lock()),
+            FileJob::Remove(name, spare, done) => {
                 let removed = shared.remove_now(&name, spare, done.is_some());
                 shared.removed(&name, spare, &removed);
                 if let Some(done) = done {
                     done(removed);
                 }
             }
-            Job::Run(run) => run(),
+            FileJob::Run(run) => run(),
         }
         if unsynced_bytes >= SYNC_EVERY_BYTES {
             unsynced_bytes = 0;
@@ -96,7 +96,7 @@ impl Shared {
         }
     }
 
-    fn write_piece(&self, filling: &Filling, work: &mut Work, bytes: &Bytes) -> Result<(), Refused> {
+    fn write_piece(&self, filling: &Filling, work: &mut FillWork, bytes: &Bytes) -> Result<(), Refused> {
         let name_len = filling.name.bytes().len();
         let end = work.written + bytes.len() as u64;
         let claimed = work.claim.as_ref().map_or(0, Claim::bytes);
@@ -129,7 +129,7 @@ impl Shared {
         finished
     }
 
-    fn put_in_place(&self, filling: &Filling, work: &mut Work, meta: &Meta) -> Result<(), Refused> {
+    fn put_in_place(&self, filling: &Filling, work: &mut FillWork, meta: &Meta) -> Result<(), Refused> {
         if let Some(why) = filling.failure() {
             return Err(why);
         }
@@ -167,7 +167,7 @@ impl Shared {
         }
         claim.shrink_to(taken, 1 + u64::from(beside > 0));
         self.index.forget(name);
-        let noted = Noted { inode: status.inode, bytes: taken, is_by_hand: false, is_use: false };
+        let noted = IndexedFile { inode: status.inode, bytes: taken, is_by_hand: false, is_use: false };
         filling.content.hold(self.index.note(name, &noted, || claim));
         self.noted.placed(name, meta.number);
         self.index.tidy();

@@ -8,11 +8,11 @@ use http_body_util::BodyExt;
 use larder_http::body::Body;
 
 use super::*;
-use crate::growing::{Reader, StreamingBody};
 use crate::memory::tests::{head, key, request};
 use crate::memory::{Lookup, MemoryStoreSettings};
 use crate::store::Store;
 use crate::stored::StoredResponse;
+use crate::streaming::{Reader, StreamingBody};
 
 const MEMORY_BYTES: u64 = 8 << 20;
 const LARGE_BYTES: usize = 2 << 20;
@@ -51,12 +51,12 @@ fn round(store: &Arc<Store>) -> usize {
 async fn slow_reader_of(store: &Arc<Store>, number: u8) -> (Reader, usize) {
     let path = format!("/large/{number}");
     let content = bytes(number, LARGE_BYTES);
-    let growing = StreamingBody::keep(store, &key(&path), Some(LARGE_BYTES as u64)).unwrap();
-    let mut reader = growing.reader(None).unwrap();
+    let streaming = StreamingBody::keep(store, &key(&path), Some(LARGE_BYTES as u64)).unwrap();
+    let mut reader = streaming.reader(None).unwrap();
     for at in (0..LARGE_BYTES).step_by(65_536) {
-        growing.push(content.slice(at..at + 65_536)).await.unwrap();
+        streaming.push(content.slice(at..at + 65_536)).await.unwrap();
     }
-    growing.finish(None, |body| put(store, &path, body)).await.unwrap().unwrap();
+    streaming.finish(None, |body| put(store, &path, body)).await.unwrap().unwrap();
     let first = reader.frame().await.unwrap().unwrap().into_data().unwrap();
     assert!(first == content[..first.len()]);
     (reader, first.len())

@@ -211,7 +211,7 @@ fn a_place_that_is_none_is_refused_and_one_beyond_the_end_is_the_end() {
 proptest! {
     #[test]
     fn a_place_is_the_same_after_its_text(disk in 0..9_usize, shard in any::<usize>(), slot in any::<usize>(), after in any::<u64>()) {
-        let from: crate::disk::Cursor = format!("{shard:x}-{after:x}").parse().unwrap();
+        let from: crate::disk::DiskCursor = format!("{shard:x}-{after:x}").parse().unwrap();
         for at in [
             At::Memory(MemoryCursor { shard, slot }),
             At::Disks(DisksCursor { disk, from: None }),

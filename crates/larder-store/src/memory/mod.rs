@@ -8,7 +8,7 @@
 //! The cap is one [`Budget`] for the whole store. Room is made before it is used: by evicting, shard after shard, until
 //! the reservation fits, or until nothing is left that would free it; then the response is served and not stored.
 
-mod near;
+mod hot;
 mod page;
 mod queue;
 mod sendable;
@@ -30,10 +30,10 @@ use crate::lease::Gone;
 use crate::promote::Promotions;
 use crate::rank::{Rank, RankedRwLock};
 use crate::stored::{INDEX_ENTRY_BYTES, StoredBody, StoredResponse};
-use near::Version;
-pub use near::{Handle, Held, HotCache};
+use hot::Version;
+pub use hot::{Held, HotCache, HotHandle};
 pub(crate) use page::MemoryCursor;
-use shard::{Item, Shard, Step};
+use shard::{IndexShard, Item, Step};
 pub use usage::Usage;
 
 /// A power of two, so that the top bits of a hash choose.
@@ -74,21 +74,21 @@ pub enum Lookup {
 
 /// A shard, and what is readable without its lock: how full it is, since eviction takes from the fuller ones, and how
 /// often it was changed.
-struct Place {
-    shard: RankedRwLock<Shard>,
+struct CountedShard {
+    shard: RankedRwLock<IndexShard>,
     bytes: AtomicU64,
     changes: AtomicU64,
 }
 
-impl Default for Place {
+impl Default for CountedShard {
     fn default() -> Self {
-        let shard = RankedRwLock::new(Rank::Shard, Shard::default());
+        let shard = RankedRwLock::new(Rank::Shard, IndexShard::default());
         Self { shard, bytes: AtomicU64::new(0), changes: AtomicU64::new(0) }
     }
 }
 
-impl Place {
-    fn change<R>(&self, change: impl FnOnce(&mut Shard) -> R) -> R {
+impl CountedShard {
+    fn change<R>(&self, change: impl FnOnce(&mut IndexShard) -> R) -> R {
         let mut shard = self.shard.write();
         let result = change(&mut shard);
         self.bytes.store(shard.bytes(), Ordering::Relaxed);
@@ -104,7 +104,7 @@ pub struct MemoryStore {
     number: u64,
     budget: Arc<Budget>,
     max_object: AtomicU64,
-    places: Box<[Place]>,
+    shards: Box<[CountedShard]>,
     next_victim: AtomicUsize,
     evicted_for_room: AtomicU64,
     evicted_variants: AtomicU64,
@@ -128,7 +128,7 @@ impl MemoryStore {
             number: LAST.fetch_add(1, Ordering::Relaxed) + 1,
             budget: Budget::new(settings.memory),
             max_object: AtomicU64::new(settings.max_object),
-            places: (0..SHARDS).map(|_| Place::default()).collect(),
+            shards: (0..SHARDS).map(|_| CountedShard::default()).collect(),
             next_victim: AtomicUsize::new(0),
             evicted_for_room: AtomicU64::new(0),
             evicted_variants: AtomicU64::new(0),
@@ -161,22 +161,22 @@ impl MemoryStore {
         self.max_object.load(Ordering::Relaxed).min(self.budget.cap())
     }
 
-    fn place(&self, hash: u64) -> &Place {
+    fn counted(&self, hash: u64) -> &CountedShard {
         // The table inside the shard uses the low bits and the top seven; these lie between.
-        &self.places[(hash >> 48) as usize % SHARDS]
+        &self.shards[(hash >> 48) as usize % SHARDS]
     }
 
     /// Finds the newest response under `key` for which `selects` holds. Never waits but for the shard's lock; calls
-    /// `selects` under it, so it must be quick. With `near`, the handles of the worker that asks, what it is asked for
+    /// `selects` under it, so it must be quick. With `hot`, the handles of the worker that asks, what it is asked for
     /// most is found there.
     pub fn lookup(
         &self,
-        near: Option<&HotCache>,
+        hot: Option<&HotCache>,
         key: &CacheKey,
         now: Duration,
         selects: impl Fn(&StoredResponse) -> bool,
     ) -> Lookup {
-        self.lookup_best(near, key, now, |response| selects(response).then_some(Fit::BEST), |_| true)
+        self.lookup_best(hot, key, now, |response| selects(response).then_some(Fit::BEST), |_| true)
     }
 
     /// The same for the response that fits best, what `is_fresh` before what is not, and of those that fit alike the newest.
@@ -184,29 +184,29 @@ impl MemoryStore {
     #[inline]
     pub fn lookup_best(
         &self,
-        near: Option<&HotCache>,
+        hot: Option<&HotCache>,
         key: &CacheKey,
         now: Duration,
         fit: impl Fn(&StoredResponse) -> Option<Fit>,
         is_fresh: impl Fn(&StoredResponse) -> bool,
     ) -> Lookup {
-        let place = self.place(key.hash());
-        let Some(near) = near else {
-            return place.shard.read().lookup(key, now, fit, is_fresh).0;
+        let counted = self.counted(key.hash());
+        let Some(hot) = hot else {
+            return counted.shard.read().lookup(key, now, fit, is_fresh).0;
         };
         // Read before the lock is taken: what changes in between makes the handle outdated, never the other way about.
         let version = self.version(key.hash());
-        if let Some(handle) = near.find(key, version, self).filter(|handle| fit(handle.stored()).is_some()) {
+        if let Some(handle) = hot.find(key, version, self).filter(|handle| fit(handle.stored()).is_some()) {
             return Lookup::Selected(Held::HotCache(handle));
         }
-        let (found, is_settled) = place.shard.read().lookup(key, now, fit, is_fresh);
+        let (found, is_settled) = counted.shard.read().lookup(key, now, fit, is_fresh);
         match found {
             Lookup::Selected(Held::Shared(stored)) if is_settled => {
-                let handle = near.note(key, version, Some(&stored), self);
+                let handle = hot.note(key, version, Some(&stored), self);
                 Lookup::Selected(handle.map_or(Held::Shared(stored), Held::HotCache))
             }
             found => {
-                near.note(key, version, None, self);
+                hot.note(key, version, None, self);
                 found
             }
         }
@@ -214,7 +214,7 @@ impl MemoryStore {
 
     /// The state of the shard of a base's hash.
     fn version(&self, hash: u64) -> Version {
-        Version { store: self.number, change: self.place(hash).changes.load(Ordering::Acquire) }
+        Version { store: self.number, change: self.counted(hash).changes.load(Ordering::Acquire) }
     }
 
     /// Room for `bytes`, making it by eviction where needed; `None` where it cannot be made.
@@ -280,13 +280,13 @@ impl MemoryStore {
 
     /// The shard to take from: the fullest of a few, so that all stay about equally full. Taking from one after the
     /// other would let their sizes drift apart, and a shard that has drifted low gives away what is in use.
-    fn victim(&self) -> Option<&Place> {
+    fn victim(&self) -> Option<&CountedShard> {
         let start = self.next_victim.fetch_add(1, Ordering::Relaxed);
-        let few = (0..CHOICES).filter_map(|k| self.places.get((start + k * (SHARDS / CHOICES)) % SHARDS));
-        let fill = |place: &&Place| place.bytes.load(Ordering::Relaxed);
+        let few = (0..CHOICES).filter_map(|k| self.shards.get((start + k * (SHARDS / CHOICES)) % SHARDS));
+        let fill = |counted: &&CountedShard| counted.bytes.load(Ordering::Relaxed);
         few.max_by_key(fill)
-            .filter(|place| fill(place) > 0)
-            .or_else(|| self.places.iter().find(|place| fill(place) > 0))
+            .filter(|counted| fill(counted) > 0)
+            .or_else(|| self.shards.iter().find(|counted| fill(counted) > 0))
     }
 
     /// Puts a response into the index, in place of every response of the same variant for which `replaces` holds, and
@@ -310,7 +310,7 @@ impl MemoryStore {
                 .is_some_and(|old| replaces(old) && old.head.freshness.received.monotonic > received)
         };
         let body = Arc::clone(&response.body);
-        let capped = self.place(key.hash()).change(|shard| {
+        let capped = self.counted(key.hash()).change(|shard| {
             if shard.has(key, is_newer) || !valid() {
                 return None;
             }
@@ -336,7 +336,7 @@ impl MemoryStore {
         // What is replaced is dropped behind the lock.
         let body = Arc::clone(&new.body);
         let is_old = |item: &Item| item.response().is_some_and(|response| response.is_same(old));
-        let replaced = self.place(key.hash()).change(|shard| {
+        let replaced = self.counted(key.hash()).change(|shard| {
             (shard.has(key, is_old) && valid()).then(|| shard.replace(key, old, new)).flatten()
         });
         self.let_go(replaced.iter().cloned().map(Item::Response), Some(&body));
@@ -347,7 +347,7 @@ impl MemoryStore {
     pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
         let mut dropped = Vec::new();
         let is_it = |item: &Item| item.response().is_some_and(|other| other.is_same(response));
-        self.place(key.hash()).change(|shard| shard.remove(key, is_it, &mut dropped));
+        self.counted(key.hash()).change(|shard| shard.remove(key, is_it, &mut dropped));
         self.let_go(dropped, None);
     }
 
@@ -355,14 +355,14 @@ impl MemoryStore {
     pub fn discard(&self, key: &CacheKey, which: impl Fn(&StoredResponse) -> bool) {
         let mut dropped = Vec::new();
         let is_named = |item: &Item| item.response().is_some_and(|response| which(response));
-        self.place(key.hash()).change(|shard| shard.remove(key, is_named, &mut dropped));
+        self.counted(key.hash()).change(|shard| shard.remove(key, is_named, &mut dropped));
         self.let_go(dropped, None);
     }
 
     /// The responses under `key`, newest first, and whether there is a mark at `now` (monotonic). Looking does not count
     /// as use.
     pub fn responses(&self, key: &CacheKey, now: Duration) -> (SmallVec<[Arc<StoredResponse>; 4]>, bool) {
-        self.place(key.hash()).shard.read().responses_of(key, now)
+        self.counted(key.hash()).shard.read().responses_of(key, now)
     }
 
     /// Remembers until `until` (monotonic) that requests for `key` need not queue. Costs a few hundred bytes of room;
@@ -371,7 +371,7 @@ impl MemoryStore {
         let bytes = (INDEX_ENTRY_BYTES + key.base().len() + key.variant().len()) as u64;
         let Some(room) = self.reserve(bytes) else { return };
         let mut dropped = Vec::new();
-        self.place(key.hash()).change(|shard| {
+        self.counted(key.hash()).change(|shard| {
             shard.remove(key, Item::is_mark, &mut dropped);
             shard.insert(key, Item::Mark { until, room });
         });
@@ -379,7 +379,7 @@ impl MemoryStore {
 
     /// Whether anything lies under the base of `key`, whatever its variant.
     pub fn has_base(&self, key: &CacheKey) -> bool {
-        self.place(key.hash()).shard.read().has_base(key)
+        self.counted(key.hash()).shard.read().has_base(key)
     }
 
     /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were.
@@ -391,7 +391,7 @@ impl MemoryStore {
     /// both.
     pub(crate) fn invalidate_with<R>(&self, key: &CacheKey, beside: impl FnOnce() -> R) -> (u64, R) {
         let mut dropped = Vec::new();
-        let done = self.place(key.hash()).change(|shard| {
+        let done = self.counted(key.hash()).change(|shard| {
             shard.remove_base(key, &mut dropped);
             beside()
         });
@@ -403,11 +403,11 @@ impl MemoryStore {
     /// Calls `tell` for the keys of one shard, `turn` around all of them, whose responses have been used lately: the two
     /// levels of each. Without the shard's lock.
     pub(crate) fn used_in(&self, turn: usize, mut tell: impl FnMut(&[u8], &[u8])) {
-        let Some(place) = self.places.get(turn % SHARDS) else { return };
+        let Some(counted) = self.shards.get(turn % SHARDS) else { return };
         let mut from = Some(0);
         while let Some(start) = from {
             let used = {
-                let shard = place.shard.read();
+                let shard = counted.shard.read();
                 let (slice, next) = shard.slice(start);
                 from = next;
                 shard.used(slice)
@@ -422,11 +422,11 @@ impl MemoryStore {
     /// Takes out what nobody has asked for through so many calls of this, this one included. A shard's lock is held for a slice of
     /// its items at a time; handles are looked up anew afterwards, and so are uses of what is hot noticed.
     pub fn sweep_idle(&self, sweeps: u8) {
-        for place in &self.places {
+        for counted in &self.shards {
             let mut from = Some(0);
             while let Some(start) = from {
                 let mut dropped = Vec::new();
-                place.change(|shard| {
+                counted.change(|shard| {
                     let (slice, next) = shard.slice(start);
                     from = next;
                     shard.sweep_idle(slice, sweeps, &mut dropped);
@@ -441,7 +441,7 @@ impl MemoryStore {
     /// The figures at this moment.
     pub fn usage(&self) -> Usage {
         Usage {
-            objects: self.places.iter().map(|place| place.shard.read().responses()).sum(),
+            objects: self.shards.iter().map(|counted| counted.shard.read().responses()).sum(),
             bytes: self.budget.used(),
             max_bytes: self.budget.cap(),
             high_water_bytes: self.budget.high_water(),

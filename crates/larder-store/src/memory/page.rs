@@ -25,11 +25,11 @@ impl MemoryStore {
         found_max: usize,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> (Lying, Option<MemoryCursor>) {
-        let Some(place) = self.places.get(from.shard) else { return (Vec::new(), None) };
-        let (found, rest) = place.shard.read().page(from.slot, (SLOTS_MAX, found_max), wanted);
+        let Some(counted) = self.shards.get(from.shard) else { return (Vec::new(), None) };
+        let (found, rest) = counted.shard.read().page(from.slot, (SLOTS_MAX, found_max), wanted);
         let next = match rest {
             Some(slot) => Some(MemoryCursor { slot, ..from }),
-            None if from.shard + 1 < self.places.len() => {
+            None if from.shard + 1 < self.shards.len() => {
                 Some(MemoryCursor { shard: from.shard + 1, slot: 0 })
             }
             None => None,
@@ -39,6 +39,6 @@ impl MemoryStore {
 
     /// Everything under the base of `key`, whatever its variant. Looking does not count as use.
     pub(crate) fn under(&self, key: &CacheKey) -> Lying {
-        self.place(key.hash()).shard.read().under(key)
+        self.counted(key.hash()).shard.read().under(key)
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Ticket {
 
 /// Which queue an item is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
+pub(super) enum FifoQueue {
     Small,
     Main,
 }
@@ -68,10 +68,10 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    pub(super) fn push(&mut self, queue: Queue, ticket: Ticket) {
+    pub(super) fn push(&mut self, queue: FifoQueue, ticket: Ticket) {
         match queue {
-            Queue::Small => self.small.push_back(ticket),
-            Queue::Main => self.main.push_back(ticket),
+            FifoQueue::Small => self.small.push_back(ticket),
+            FifoQueue::Main => self.main.push_back(ticket),
         }
     }
 }

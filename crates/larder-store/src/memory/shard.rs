@@ -13,7 +13,7 @@ use larder_cache::Fit;
 use slab::Slab;
 use smallvec::SmallVec;
 
-use super::queue::{Queue, Queues, Ticket};
+use super::queue::{FifoQueue, Queues, Ticket};
 use super::{Held, Lookup, VARIANTS_MAX};
 use crate::budget::Reservation;
 use crate::key::CacheKey;
@@ -64,12 +64,12 @@ impl Item {
     }
 }
 
-struct Entry {
+struct IndexEntry {
     item: Item,
     number: u64,
     base_hash: u64,
     key_hash: u64,
-    queue: Queue,
+    queue: FifoQueue,
     uses: AtomicU8,
     /// Asked for since the last sweep for what is idle.
     is_asked_for: AtomicBool,
@@ -102,10 +102,10 @@ struct Base {
 
 /// A shard.
 #[derive(Default)]
-pub(super) struct Shard {
+pub(super) struct IndexShard {
     keys: HashTable<Key>,
     bases: HashTable<Base>,
-    entries: Slab<Entry>,
+    entries: Slab<IndexEntry>,
     queues: Queues,
     small_bytes: u64,
     main_bytes: u64,
@@ -113,7 +113,7 @@ pub(super) struct Shard {
     next_number: u64,
 }
 
-impl Shard {
+impl IndexShard {
     pub(super) fn responses(&self) -> u64 {
         self.responses
     }
@@ -141,7 +141,7 @@ impl Shard {
             return (if is_known { Lookup::OtherVariant } else { Lookup::Absent }, false);
         };
         let is_alone = own.slots.len() == 1;
-        let mut best: Option<(Fit, &Entry, &Arc<StoredResponse>)> = None;
+        let mut best: Option<(Fit, &IndexEntry, &Arc<StoredResponse>)> = None;
         let mut others = SmallVec::new();
         let mut marked = false;
         for entry in own.slots.iter().rev().filter_map(|slot| self.entries.get(*slot)) {
@@ -200,14 +200,14 @@ impl Shard {
 
     pub(super) fn insert(&mut self, key: &CacheKey, item: Item) {
         let (base_hash, key_hash) = (key.hash(), key.full_hash());
-        let queue = if self.queues.ghost.recall(key_hash) { Queue::Main } else { Queue::Small };
+        let queue = if self.queues.ghost.recall(key_hash) { FifoQueue::Main } else { FifoQueue::Small };
         *self.bytes_of(queue) += item.bytes();
         self.responses += u64::from(!item.is_mark());
         self.next_number += 1;
         let number = self.next_number;
         let uses = AtomicU8::new(0);
         let (is_asked_for, idle_sweeps) = (AtomicBool::new(true), 0);
-        let slot = self.entries.insert(Entry {
+        let slot = self.entries.insert(IndexEntry {
             item,
             number,
             base_hash,
@@ -300,10 +300,10 @@ impl Shard {
         surplus as u64
     }
 
-    fn bytes_of(&mut self, queue: Queue) -> &mut u64 {
+    fn bytes_of(&mut self, queue: FifoQueue) -> &mut u64 {
         match queue {
-            Queue::Small => &mut self.small_bytes,
-            Queue::Main => &mut self.main_bytes,
+            FifoQueue::Small => &mut self.small_bytes,
+            FifoQueue::Main => &mut self.main_bytes,
         }
     }
 
@@ -412,7 +412,7 @@ impl Shard {
             *uses -= 1;
             if from_small {
                 *uses = 0;
-                entry.queue = Queue::Main;
+                entry.queue = FifoQueue::Main;
                 let bytes = entry.item.bytes();
                 self.small_bytes = self.small_bytes.saturating_sub(bytes);
                 self.main_bytes += bytes;

@@ -13,9 +13,9 @@ use larder_http::time::{Clock, Now};
 use proptest::prelude::*;
 
 use super::*;
-use crate::growing::StreamingBody;
 use crate::store::Store;
 use crate::stored::StoredBody;
+use crate::streaming::StreamingBody;
 
 pub(super) const NOW: Duration = Duration::from_secs(100);
 /// One for all: what was received when is compared.
@@ -315,9 +315,9 @@ fn a_walk_through_a_large_shard_meets_everything_and_holds_its_lock_for_256_item
         assert!(matches!(store.lookup(None, &variant(number), NOW, |_| true), Lookup::Selected(_)));
     }
     let (mut told, mut slices) = (0, 0);
-    for (turn, place) in store.places.iter().enumerate() {
+    for (turn, counted) in store.shards.iter().enumerate() {
         store.used_in(turn, |_, _| told += 1);
-        let (shard, mut from) = (place.shard.read(), Some(0));
+        let (shard, mut from) = (counted.shard.read(), Some(0));
         while let Some(start) = from {
             let (slice, next) = shard.slice(start);
             assert!(slice.len() <= 256);

@@ -235,15 +235,15 @@ fn readers_follow_a_large_body_while_it_arrives() {
     everywhere(async |fixture| {
         let page = Page::new("/a", 1, 2_000_000);
         let body = page.body();
-        let growing = StreamingBody::keep(&fixture.store, &page.key(), Some(2_000_000)).unwrap();
-        let early = tokio::spawn(growing.reader(None).unwrap().collect());
-        let idle = growing.reader(None).unwrap();
+        let streaming = StreamingBody::keep(&fixture.store, &page.key(), Some(2_000_000)).unwrap();
+        let early = tokio::spawn(streaming.reader(None).unwrap().collect());
+        let idle = streaming.reader(None).unwrap();
         for at in (0..body.len()).step_by(64_000) {
-            growing.push(body.slice(at..body.len().min(at + 64_000))).await.unwrap();
+            streaming.push(body.slice(at..body.len().min(at + 64_000))).await.unwrap();
             tokio::task::yield_now().await;
         }
-        let middle = growing.reader(Some(300_000..1_700_000)).unwrap();
-        growing.finish(None, |_| ()).await.unwrap().unwrap();
+        let middle = streaming.reader(Some(300_000..1_700_000)).unwrap();
+        streaming.finish(None, |_| ()).await.unwrap().unwrap();
         assert!(early.await.unwrap().unwrap().to_bytes() == body, "{:?}", fixture.kind);
         assert!(idle.collect().await.unwrap().to_bytes() == body, "{:?}", fixture.kind);
         let middle = middle.collect().await.unwrap().to_bytes();

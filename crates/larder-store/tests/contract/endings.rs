@@ -77,9 +77,9 @@ fn what_became_invalid_meanwhile_is_not_stored() {
         for length in [134, 600_000] {
             let page = Page::new("/a", 1, length);
             let (key, head, body) = (page.key(), page.head(&fixture.clock), page.body());
-            let growing = StreamingBody::keep(&fixture.store, &key, Some(body.len() as u64)).unwrap();
-            growing.push(body).await.unwrap();
-            let whole = growing.finish(None, |_| ()).await.unwrap().unwrap();
+            let streaming = StreamingBody::keep(&fixture.store, &key, Some(body.len() as u64)).unwrap();
+            streaming.push(body).await.unwrap();
+            let whole = streaming.finish(None, |_| ()).await.unwrap().unwrap();
             let room = fixture.store.reserve(10_000).unwrap();
             let response = Arc::new(larder_store::StoredResponse::new(head, whole, 0, room));
             assert!(!fixture.store.insert(&key, response, |_| true, || false));

@@ -264,15 +264,15 @@ impl Fixture {
     async fn keep(&self, page: &Page, head: Arc<StoredHead>, number: u64) -> bool {
         let (body, key) = (page.body(), page.key());
         let declared = page.is_declared.then_some(body.len() as u64);
-        let Some(growing) = StreamingBody::keep(&self.store, &key, declared) else { return false };
+        let Some(streaming) = StreamingBody::keep(&self.store, &key, declared) else { return false };
         for at in (0..body.len()).step_by(PUSHED_BYTES) {
             let piece = body.slice(at..body.len().min(at + PUSHED_BYTES));
-            if growing.push(piece).await.is_err() {
+            if streaming.push(piece).await.is_err() {
                 return false;
             }
         }
         let mut is_stored = false;
-        let ended = growing.finish(None, |whole| {
+        let ended = streaming.finish(None, |whole| {
             let Some(room) = self.store.reserve(StoredResponse::overhead_bytes(&head, &key)) else { return };
             let response = Arc::new(StoredResponse::new(head, Arc::clone(whole), number, room));
             let identity = response.identity();

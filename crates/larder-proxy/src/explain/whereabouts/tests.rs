@@ -9,14 +9,15 @@ use larder_cache::{CachePolicy, ExchangeTimes, Storability};
 use larder_http::time::{Clock, Now};
 use larder_observe::{Diagnostics, Metrics, RouteId};
 use larder_store::files::{FileStore, FilesSettings, TargetUri};
-use larder_store::{MemoryStoreSettings, StoredBody, StoredResponse};
+use larder_store::{CacheKey, MemoryStoreSettings, StoredBody, StoredResponse};
 
 use super::*;
 use crate::explain::{Explanation, Question};
 use crate::plan::Plan;
 use crate::proxy::{Proxy, Worker};
 use crate::settings::{
-    FieldEdits, KeySettings, Place, PlaceMatch, ProxySettings, RuleSettings, SiteSettings, TypePattern,
+    FieldEdits, KeySettings, PlaceMatch, ProxySettings, RuleNumber, RuleSettings, SiteSettings, StoreRule,
+    TypePattern,
 };
 
 const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 };
@@ -47,12 +48,17 @@ impl Fixture {
         let metrics = Arc::new(Metrics::new(1, crate::vocabulary(), clock.now().wall, "0"));
         let pages = PlaceMatch { types: vec![TypePattern::new("text/*")], ..PlaceMatch::default() };
         let settings = Arc::new(RuleSettings {
+            number: RuleNumber::unique(),
             cache: true,
             policy: CachePolicy::default(),
             store_id: metrics.cache("own"),
             store: Arc::clone(&own),
             store_from: StoreFrom::Site,
-            places: vec![Place { what: pages, store: Arc::clone(&files), store_id: metrics.cache("pages") }],
+            places: vec![StoreRule {
+                what: pages,
+                store: Arc::clone(&files),
+                store_id: metrics.cache("pages"),
+            }],
             refresh_ahead: false,
             invalidate: Some(Default::default()),
             collapse_wait: None,
@@ -118,9 +124,13 @@ impl Fixture {
         (fields.clone(), StoredHead::new(&request, StatusCode::OK, fields, freshness, &policy))
     }
 
-    fn keep(&self, store: &Arc<Store>, target: &str, said: &[(&'static str, &'static str)]) {
+    fn key(target: &str) -> CacheKey {
         let question = Question::parse("GET", &format!("http://example.com{target}"), [], Bytes::new(), true);
-        let key = crate::key::key(&question.unwrap().head, &KeySettings::default(), b"");
+        crate::key::key(&question.unwrap().head, &KeySettings::default(), b"")
+    }
+
+    fn keep(&self, store: &Arc<Store>, target: &str, said: &[(&'static str, &'static str)]) {
+        let key = Self::key(target);
         let body = StoredBody::new(vec![Bytes::from_static(b"0123")], store.reserve(100).unwrap());
         let room = store.reserve(1000).unwrap();
         let response = StoredResponse::new(Arc::new(self.head(said).1), Arc::new(body), 0, room);
@@ -142,9 +152,9 @@ impl Fixture {
     /// Where a response with these fields would go.
     fn destination(&self, said: &[(&'static str, &'static str)], running: bool) -> Destination {
         let question = Question::parse("GET", "http://example.com/a", [], Bytes::new(), true).unwrap();
-        let furnished = self.worker.furnished.load_full();
-        let (_, site) = furnished.plan.router.site("example.com").unwrap();
-        let (plan, settings) = (&furnished.plan, &self.settings);
+        let worker_plan = self.worker.worker_plan.load_full();
+        let (_, site) = worker_plan.plan.router.site("example.com").unwrap();
+        let (plan, settings) = (&worker_plan.plan, &self.settings);
         let (worker, now) = (&self.worker, self.clock.now());
         let walk = Walk { worker, plan, site, settings, question, now, running };
         let (fields, head) = self.head(said);
@@ -176,7 +186,10 @@ async fn a_file_is_told_with_its_path_and_what_is_none_with_the_reason() {
     fixture.counted().await;
     fixture.keep(&fixture.files, "/page", &[PAGE, FRESH]);
     let path = fixture.folder.join("example.com/page");
-    fixture.until(|| path.exists()).await;
+    // A response leaves memory only after its file is complete.
+    let key = Fixture::key("/page");
+    let in_memory = || fixture.files.responses(&key, Duration::ZERO).0;
+    fixture.until(|| path.exists() && in_memory().is_empty()).await;
     let uri = |target| TargetUri {
         scheme: larder_http::message::Scheme::Http,
         authority: "example.com",

@@ -1,7 +1,7 @@
 //! The journal: what was taken out of a disk, in order, as entries with a checksum each.
 //!
 //! The index knows at every moment what is on the disk; tables know it as of when they were written. The journal is the
-//! difference. Entries are padded to eight bytes, so that reading can go on behind a damaged one and say that there was
+//! difference. JournalEntries are padded to eight bytes, so that reading can go on behind a damaged one and say that there was
 //! one: what the lost entry named is not known then, only that its number is below the ones that follow.
 
 use super::{Put, Take, Whose, crc, file_head_bytes, read_file_head, write_file_head};
@@ -58,7 +58,7 @@ impl JournalHead {
 
 /// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::disk) enum Entry {
+pub(in crate::disk) enum JournalEntry {
     /// Records of a base whose number is smaller are dead.
     Invalidated { base: u64, number: u64 },
     /// The record at this place is dead.
@@ -71,7 +71,7 @@ pub(in crate::disk) enum Entry {
     Reached { number: u64, segment: u32 },
 }
 
-impl Entry {
+impl JournalEntry {
     fn kind(&self) -> u8 {
         match self {
             Self::Invalidated { .. } => 1,
@@ -166,23 +166,23 @@ fn segment(number: u32) -> Option<u32> {
 
 /// What a journal's file holds.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::disk) struct Entries {
-    pub(in crate::disk) entries: Vec<Entry>,
+pub(in crate::disk) struct JournalEntries {
+    pub(in crate::disk) entries: Vec<JournalEntry>,
     /// Where the last good entry ends, counted from the start of what was read.
     pub(in crate::disk) end: usize,
-    /// Entries are missing in front of good ones, not only at the end; all of them had numbers of at most this. Those behind
+    /// JournalEntries are missing in front of good ones, not only at the end; all of them had numbers of at most this. Those behind
     /// that have no number bound nothing.
     pub(in crate::disk) lost_up_to: Option<u64>,
 }
 
 /// Reads the entries behind a head.
-pub(in crate::disk) fn read_entries(bytes: &[u8]) -> Entries {
-    let mut read = Entries::default();
-    // Entries were lost, and since then none with a number has come.
+pub(in crate::disk) fn read_entries(bytes: &[u8]) -> JournalEntries {
+    let mut read = JournalEntries::default();
+    // JournalEntries were lost, and since then none with a number has come.
     let (mut at, mut is_unbounded) = (0, false);
     let mut lost_up_to = 0;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        match Entry::read(rest) {
+        match JournalEntry::read(rest) {
             Some((entry, length)) => {
                 at = at.saturating_add(length).min(bytes.len());
                 match entry.number() {

@@ -4,7 +4,7 @@
 //! and below which number all numbers are that were ever given out. An end that was torn is cut off; where entries are
 //! missing before others, or one is of a kind that does not belong here, the log is not whole.
 
-use super::journal::{Entry, read_entries};
+use super::journal::{JournalEntry, read_entries};
 use super::{file_head_bytes, read_file_head, write_file_head};
 use crate::disk::notes::Note;
 
@@ -41,12 +41,12 @@ pub(crate) struct Log {
 
 /// Puts a note to the end of `into`.
 pub(crate) fn write_note(note: &Note, into: &mut Vec<u8>) {
-    Entry::Note(note.clone().bounded()).write(into);
+    JournalEntry::Note(note.clone().bounded()).write(into);
 }
 
 /// The same for a number that everything from now on is below.
 pub(crate) fn write_reached(number: u64, into: &mut Vec<u8>) {
-    Entry::Reached { number, segment: 0 }.write(into);
+    JournalEntry::Reached { number, segment: 0 }.write(into);
 }
 
 /// Reads a log; `None` where its head is not one.
@@ -62,11 +62,11 @@ pub(crate) fn read_log(bytes: &[u8]) -> Option<Log> {
     for entry in read.entries {
         log.head.reached = log.head.reached.max(entry.number());
         match entry {
-            Entry::Note(note) => log.notes.push(note),
-            Entry::Reached { .. } => {}
-            Entry::Invalidated { .. } | Entry::Removed { .. } | Entry::NeedsToc { .. } => {
-                log.is_whole = false
-            }
+            JournalEntry::Note(note) => log.notes.push(note),
+            JournalEntry::Reached { .. } => {}
+            JournalEntry::Invalidated { .. }
+            | JournalEntry::Removed { .. }
+            | JournalEntry::NeedsToc { .. } => log.is_whole = false,
         }
     }
     Some(log)
@@ -106,7 +106,7 @@ mod tests {
         bytes[LOG_HEAD_BYTES + 10] ^= 1;
         assert!(!read_log(&bytes).unwrap().is_whole);
         let mut bytes = log();
-        Entry::Removed { place: 5 }.write(&mut bytes);
+        JournalEntry::Removed { place: 5 }.write(&mut bytes);
         assert!(!read_log(&bytes).unwrap().is_whole);
         bytes[9] ^= 1;
         assert_eq!(read_log(&bytes), None);

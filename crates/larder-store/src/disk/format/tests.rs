@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::journal::{Entry as JournalEntry, JournalHead, NOTE_BYTES_MAX, read_entries};
+use super::journal::{JournalEntry, JournalHead, NOTE_BYTES_MAX, read_entries};
 use super::record::{HEADER_BYTES, Header, Kind, Record, read_pieces, write_pieces};
 use super::segment::SegmentHead;
 use super::superblock::Superblock;
-use super::toc::{Entry as TocEntry, Toc};
+use super::toc::{Toc, TocEntry};
 use super::*;
 use crate::disk::address::{SEGMENT_MAX, Seed};
 use crate::disk::notes::Note;
@@ -115,7 +115,7 @@ proptest! {
         entries.iter().for_each(|entry| entry.write(&mut bytes));
         let end = bytes.len();
         bytes.extend(std::iter::repeat_n(0xff, torn));
-        prop_assert_eq!(read_entries(&bytes), journal::Entries { entries, end, lost_up_to: None });
+        prop_assert_eq!(read_entries(&bytes), journal::JournalEntries { entries, end, lost_up_to: None });
     }
 
     #[test]

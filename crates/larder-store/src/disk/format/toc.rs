@@ -15,7 +15,7 @@ pub(in crate::disk) const ENTRY_BYTES: usize = 40;
 
 /// What a table says of a record or piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::disk) struct Entry {
+pub(in crate::disk) struct TocEntry {
     pub(in crate::disk) kind: Kind,
     pub(in crate::disk) is_dead: bool,
     pub(in crate::disk) tag: u32,
@@ -35,7 +35,7 @@ pub(in crate::disk) struct Toc {
     pub(in crate::disk) segment: u32,
     /// Where the last record ends.
     pub(in crate::disk) end: u64,
-    pub(in crate::disk) entries: Vec<Entry>,
+    pub(in crate::disk) entries: Vec<TocEntry>,
 }
 
 /// The length of a table of so many entries, in bytes.
@@ -69,11 +69,11 @@ impl Toc {
     }
 }
 
-fn read_entry(bytes: &[u8]) -> Option<Entry> {
+fn read_entry(bytes: &[u8]) -> Option<TocEntry> {
     let mut take = Take(bytes);
     let [base, number, object_bytes] = [take.u64()?, take.u64()?, take.u64()?];
     let [tag, offset, length] = [take.u32()?, take.u32()?, take.u32()?];
     let (kind, dead) = (Kind::of(take.u8()?)?, take.u8()?);
     let is_plain = dead < 2 && take.u16()? == 0;
-    is_plain.then_some(Entry { kind, is_dead: dead == 1, tag, base, number, offset, length, object_bytes })
+    is_plain.then_some(TocEntry { kind, is_dead: dead == 1, tag, base, number, offset, length, object_bytes })
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Cursor, Index};
+use super::{DiskCursor, Index};
 
 impl Index {
     /// Whether the response that `tag` names is there, and written.
@@ -22,7 +22,7 @@ impl Index {
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for DiskCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}-{:x}", self.shard, self.after)
     }
@@ -33,7 +33,7 @@ impl fmt::Display for Cursor {
 #[error("not a place in a listing")]
 pub struct NoCursor;
 
-impl FromStr for Cursor {
+impl FromStr for DiskCursor {
     type Err = NoCursor;
 
     fn from_str(text: &str) -> Result<Self, NoCursor> {

@@ -3,8 +3,8 @@
 use super::super::address::Seed;
 use super::*;
 
-fn place(k: u64) -> Place {
-    Place::written((k / 60_000) as u32 + 1, k % 60_000 * 1024, 1024)
+fn place(k: u64) -> Location {
+    Location::written((k / 60_000) as u32 + 1, k % 60_000 * 1024, 1024)
 }
 
 /// Spread like the hashes it stands for.
@@ -17,8 +17,8 @@ fn an_entry_is_24_bytes_and_an_object_at_most_64_at_any_time() {
     assert_eq!(size_of::<Entry>(), 24);
     let index = Index::new(4 << 30);
     for k in 0..1_000_000 {
-        index.insert_pending(base(k), 0, Place::pending(k), 0, |_| (), &mut Places::new());
-        assert!(index.settle(base(k), Place::pending(k), place(k)));
+        index.insert_pending(base(k), 0, Location::pending(k), 0, |_| (), &mut Places::new());
+        assert!(index.settle(base(k), Location::pending(k), place(k)));
         // A shard's least table is larger than what the first objects may cost.
         if k > 20_000 && (k % 10_000 == 0 || (k & (k - 1)) == 0) {
             let each = index.memory_bytes() / (k + 1);
@@ -43,8 +43,8 @@ fn an_object_of_the_same_identity_replaces_and_others_stay() {
     let at = Address { base: 1, variant: 2 };
     let put = |identity, k| {
         let replaced =
-            index.insert_pending(1, at.tag(identity), Place::pending(k), 0, |_| (), &mut Places::new());
-        index.settle(1, Place::pending(k), place(k));
+            index.insert_pending(1, at.tag(identity), Location::pending(k), 0, |_| (), &mut Places::new());
+        index.settle(1, Location::pending(k), place(k));
         replaced
     };
     assert_eq!(put(5, 1), None);
@@ -63,8 +63,8 @@ fn a_base_has_at_most_so_many_and_the_oldest_go() {
     for k in 0..2000_u64 {
         let mut surplus = Places::new();
         let tag = Address { base: 1, variant: k as u16 }.tag(0);
-        assert_eq!(index.insert_pending(1, tag, Place::pending(k), 0, |_| (), &mut surplus), None);
-        assert!(index.settle(1, Place::pending(k), place(k)));
+        assert_eq!(index.insert_pending(1, tag, Location::pending(k), 0, |_| (), &mut surplus), None);
+        assert!(index.settle(1, Location::pending(k), place(k)));
         gone.extend(surplus);
     }
     assert_eq!(gone, (0..2000 - UNDER_ONE_BASE_MAX as u64).map(place).collect::<Vec<_>>());
@@ -76,16 +76,16 @@ fn a_base_has_at_most_so_many_and_the_oldest_go() {
 #[test]
 fn what_was_taken_out_while_it_was_pending_does_not_settle() {
     let index = Index::new(1 << 30);
-    index.insert_pending(1, 0, Place::pending(1), 0, |_| (), &mut Places::new());
+    index.insert_pending(1, 0, Location::pending(1), 0, |_| (), &mut Places::new());
     assert_eq!(index.remove_base(1).len(), 1);
-    assert!(!index.settle(1, Place::pending(1), place(1)));
+    assert!(!index.settle(1, Location::pending(1), place(1)));
     assert_eq!(index.pending(), 0);
 }
 
 #[test]
 fn recovery_keeps_the_latest_place_dead_or_alive() {
     let index = Index::new(1 << 30);
-    let record = |base, k, is_dead| Recovered { base, tag: 0, place: place(k), is_dead };
+    let record = |base, k, is_dead| RecoveredRecord { base, tag: 0, place: place(k), is_dead };
     index.recover(vec![record(1, 2, false), record(2, 4, true), record(3, 5, false)]);
     index.recover(vec![record(1, 1, false), record(2, 3, false)]);
     let live = index.finish_recovery(|removed| removed == place(5));
@@ -98,8 +98,8 @@ fn recovery_keeps_the_latest_place_dead_or_alive() {
 fn a_listing_shows_each_once() {
     let index = Index::new(1 << 30);
     for k in 0..1000 {
-        index.insert_pending(base(k), 0, Place::pending(k), 0, |_| (), &mut Places::new());
-        index.settle(base(k), Place::pending(k), place(k));
+        index.insert_pending(base(k), 0, Location::pending(k), 0, |_| (), &mut Places::new());
+        index.settle(base(k), Location::pending(k), place(k));
     }
     let (mut all, mut from) = (Vec::new(), None);
     loop {
@@ -119,14 +119,14 @@ fn a_listing_shows_each_once() {
 fn a_sweep_takes_what_was_not_used_and_use_is_known_for_one_life() {
     let index = Index::new(1 << 30);
     for k in 0..2 {
-        index.insert_pending(k << 40, 0, Place::pending(k), 10, |_| (), &mut Places::new());
-        index.settle(k << 40, Place::pending(k), place(k));
+        index.insert_pending(k << 40, 0, Location::pending(k), 10, |_| (), &mut Places::new());
+        index.settle(k << 40, Location::pending(k), place(k));
     }
     index.note_use(1 << 40, place(1), 20);
     assert_eq!(index.was_used(1 << 40, place(1)), Some(true));
     assert!(index.settle(1 << 40, place(1), place(9)));
     assert_eq!(index.was_used(1 << 40, place(9)), Some(false));
-    let gone: Vec<Place> = (0..index.shards()).flat_map(|shard| index.sweep(shard, 15)).collect();
+    let gone: Vec<Location> = (0..index.shards()).flat_map(|shard| index.sweep(shard, 15)).collect();
     assert_eq!(gone, [place(0)]);
     assert!(index.holds(1 << 40, place(9)));
 }

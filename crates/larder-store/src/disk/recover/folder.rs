@@ -18,7 +18,7 @@ use crate::disk::space::{Space, blocks, toc_bytes_max};
 
 /// What a segment takes, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::disk) struct Files {
+pub(in crate::disk) struct SegmentFiles {
     /// Allocated, not its length.
     pub(in crate::disk) segment_bytes: u64,
     /// Its table's length.
@@ -30,7 +30,7 @@ pub(in crate::disk) struct Files {
 /// Segments and journals by their numbers.
 #[derive(Debug, Default)]
 pub(in crate::disk) struct Folder {
-    pub(in crate::disk) segments: BTreeMap<u32, Files>,
+    pub(in crate::disk) segments: BTreeMap<u32, SegmentFiles>,
     pub(in crate::disk) journals: BTreeMap<u32, u64>,
     /// The highest number of any file with a segment's name.
     pub(in crate::disk) last_segment: u32,
@@ -65,7 +65,7 @@ impl Folder {
             match (number, parts.map(|(_, kind)| kind), metadata.is_file()) {
                 (Some(id), Some("seg"), true) => {
                     let segment_bytes = metadata.blocks().saturating_mul(512);
-                    folder.segments.insert(id, Files { segment_bytes, ..Files::default() });
+                    folder.segments.insert(id, SegmentFiles { segment_bytes, ..SegmentFiles::default() });
                     folder.last_segment = folder.last_segment.max(id);
                 }
                 (Some(id), Some("toc"), true) => {
@@ -108,7 +108,7 @@ impl Folder {
 
     /// Gives up the oldest segments until the rest fits under the cap.
     pub(in crate::disk) fn fit(&mut self, path: &Path, space: &Space) {
-        let wanted = |folder: &Self| -> u64 { folder.segments.values().map(Files::own_bytes).sum() };
+        let wanted = |folder: &Self| -> u64 { folder.segments.values().map(SegmentFiles::own_bytes).sum() };
         while wanted(self) > space.free()
             && let Some((id, _)) = self.segments.pop_first()
         {

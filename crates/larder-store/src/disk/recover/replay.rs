@@ -12,9 +12,11 @@ use std::sync::Arc;
 
 use super::Finding;
 use super::folder::Folder;
-use crate::disk::address::Place;
+use crate::disk::address::Location;
 use crate::disk::format::Whose;
-use crate::disk::format::journal::{Entry, JOURNAL_BYTES_MAX, JOURNAL_HEAD_BYTES, JournalHead, read_entries};
+use crate::disk::format::journal::{
+    JOURNAL_BYTES_MAX, JOURNAL_HEAD_BYTES, JournalEntry, JournalHead, read_entries,
+};
 use crate::disk::journal::{Generation, Journal, create, path};
 use crate::disk::notes::{self, Note};
 use crate::disk::space::Space;
@@ -25,7 +27,7 @@ pub(in crate::disk) struct Replay {
     pub(in crate::disk) journal: Journal,
     /// By base: records with smaller numbers are dead.
     invalidated: HashMap<u64, u64>,
-    pub(in crate::disk) removed: HashSet<Place>,
+    pub(in crate::disk) removed: HashSet<Location>,
     pub(in crate::disk) needs_toc: HashSet<u32>,
     pub(in crate::disk) notes: Vec<Note>,
     pub(in crate::disk) highest: u64,
@@ -41,7 +43,7 @@ struct Readable {
     number: u32,
     file: File,
     length: u64,
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
     lost_up_to: Option<u64>,
 }
 
@@ -54,7 +56,7 @@ impl Replay {
     }
 
     /// Whether the record at a place was taken out.
-    pub(in crate::disk) fn removes(&self, place: Place) -> bool {
+    pub(in crate::disk) fn removes(&self, place: Location) -> bool {
         !self.removed.is_empty() && self.removed.contains(&place)
     }
 
@@ -115,24 +117,24 @@ impl Replay {
         Ok(replay)
     }
 
-    fn note(&mut self, entry: Entry) {
+    fn note(&mut self, entry: JournalEntry) {
         self.highest = self.highest.max(entry.number());
         match entry {
-            Entry::Invalidated { base, number } => {
+            JournalEntry::Invalidated { base, number } => {
                 let newest = self.invalidated.entry(base).or_insert(number);
                 *newest = number.max(*newest);
             }
-            Entry::Removed { place } => {
-                let place = Place(place);
+            JournalEntry::Removed { place } => {
+                let place = Location(place);
                 self.last_segment = self.last_segment.max(place.segment());
                 self.removed.insert(place);
             }
-            Entry::Note(note) => self.notes.push(note),
-            Entry::NeedsToc { segment } => {
+            JournalEntry::Note(note) => self.notes.push(note),
+            JournalEntry::NeedsToc { segment } => {
                 self.last_segment = self.last_segment.max(segment);
                 self.needs_toc.insert(segment);
             }
-            Entry::Reached { segment, .. } => self.last_segment = self.last_segment.max(segment),
+            JournalEntry::Reached { segment, .. } => self.last_segment = self.last_segment.max(segment),
         }
     }
 }

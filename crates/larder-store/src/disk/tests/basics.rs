@@ -39,7 +39,7 @@ fn a_large_content_is_stored_in_pieces_while_it_arrives() {
     let read: Vec<Bytes> = parts.iter().map(|piece| read_piece(&disk, piece).unwrap()).collect();
     assert_eq!(read.concat(), bytes_of(5, length));
     assert_eq!(look(&disk, 1), None, "not before the record is there");
-    disk.put(object(1, 9, Content::Pieces(parts))).unwrap();
+    disk.put(object(1, 9, RecordContent::Pieces(parts))).unwrap();
     settled(&disk);
     assert_eq!(look(&disk, 1), Some((9, bytes_of(5, length))));
     disk.kill();
@@ -56,7 +56,7 @@ fn a_record_may_list_pieces_of_another_disk_and_waits_for_them() {
     let parts: Vec<Piece> = (0..20)
         .map(|k| disks[k % 2].put_piece(&key(1), whole.slice(k * 10_000..(k + 1) * 10_000)).unwrap())
         .collect();
-    disks[0].put(object(1, 1, Content::Pieces(parts))).unwrap();
+    disks[0].put(object(1, 1, RecordContent::Pieces(parts))).unwrap();
     disks.iter().for_each(|disk| settled(disk));
     disks.iter().for_each(|disk| settled(disk));
     let place = disks[0].find(&disks[0].address(&key(1)))[0];
@@ -187,7 +187,7 @@ fn fsck_counts_what_is_there() {
         disk.put(object(k, 1, inline(k, 100))).unwrap();
     }
     let parts = pieces(&disk, 60, 1, 600_000).unwrap();
-    disk.put(object(60, 1, Content::Pieces(parts))).unwrap();
+    disk.put(object(60, 1, RecordContent::Pieces(parts))).unwrap();
     disk.invalidate(&disk.address(&key(70)), 2);
     settled(&disk);
     disk.close();
@@ -207,7 +207,7 @@ fn what_the_page_cache_lacks_is_left_to_the_pool() {
     }
     disk.put(object(1, 1, inline(1, 30_000))).unwrap();
     let parts = pieces(&disk, 2, 2, 600_000).unwrap();
-    disk.put(object(2, 1, Content::Pieces(parts.clone()))).unwrap();
+    disk.put(object(2, 1, RecordContent::Pieces(parts.clone()))).unwrap();
     settled(&disk);
     let place = |k: u64| disk.find(&disk.address(&key(k)))[0];
     let forget = || {

@@ -16,7 +16,7 @@ fn filled(is_killed: bool) -> tempfile::TempDir {
         disk.put(object(k, 1, inline(k, 20_000))).unwrap();
     }
     let parts = pieces(&disk, OBJECTS, OBJECTS, 700_000).unwrap();
-    disk.put(object(OBJECTS, 1, Content::Pieces(parts))).unwrap();
+    disk.put(object(OBJECTS, 1, RecordContent::Pieces(parts))).unwrap();
     settled(&disk);
     for k in (0..OBJECTS).step_by(10) {
         assert_eq!(disk.invalidate(&disk.address(&key(k)), 5), 1);

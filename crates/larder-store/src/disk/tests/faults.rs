@@ -41,7 +41,7 @@ impl Drop for Mounted {
 }
 
 /// Puts in until `is_enough`, reading what was put in last now and then.
-fn put_until(disk: &Arc<Disk>, mut is_enough: impl FnMut(Result<Place, Refused>) -> bool) -> u64 {
+fn put_until(disk: &Arc<Disk>, mut is_enough: impl FnMut(Result<Location, Refused>) -> bool) -> u64 {
     for k in 0..20_000 {
         let stored = disk.put(object(k, 1, inline(k, 20_000)));
         if k % 50 == 0 || stored == Err(Refused::QueueFull) {

@@ -18,7 +18,7 @@ struct Hand {
 impl Hand {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let recovered = recover::open(settings(folder.path(), DISK_BYTES), Clock::default(), Held::Kept);
+        let recovered = recover::open(settings(folder.path(), DISK_BYTES), Clock::default(), Contents::Kept);
         let shared = Arc::new(recovered.unwrap_or_else(|error| panic!("{error}")).shared);
         let writer = Writer::new(&shared).unwrap();
         let disk = Disk {

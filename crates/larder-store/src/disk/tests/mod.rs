@@ -86,7 +86,7 @@ fn note(number: u64, what: &[u8]) -> Note {
     Note { number, moment: number * 1000, what: what.to_vec() }
 }
 
-fn object(k: u64, number: u64, content: Content) -> Object {
+fn object(k: u64, number: u64, content: RecordContent) -> Object {
     Object {
         number,
         stored_at: WallTime(1_700_000_000_000 + number),
@@ -97,8 +97,8 @@ fn object(k: u64, number: u64, content: Content) -> Object {
     }
 }
 
-fn inline(seed: u64, length: usize) -> Content {
-    Content::Inline(vec![bytes_of(seed, length)])
+fn inline(seed: u64, length: usize) -> RecordContent {
+    RecordContent::Inline(vec![bytes_of(seed, length)])
 }
 
 /// Pieces of a content of this length.
@@ -127,7 +127,7 @@ fn wait(mut until: impl FnMut() -> bool) {
 }
 
 /// Reads a record, at once or by the pool.
-fn read(disk: &Arc<Disk>, place: Place) -> Result<Found, ReadError> {
+fn read(disk: &Arc<Disk>, place: Location) -> Result<FoundRecord, ReadError> {
     disk.read_now(place).unwrap_or_else(|| block_on(disk.read(place)))
 }
 
@@ -162,7 +162,7 @@ fn look(disk: &Arc<Disk>, k: u64) -> Option<(u64, Bytes)> {
 }
 
 /// Number and content at a place, if it is of this key.
-fn read_whole(disk: &Arc<Disk>, k: u64, place: Place) -> Result<Option<(u64, Bytes)>, ReadError> {
+fn read_whole(disk: &Arc<Disk>, k: u64, place: Location) -> Result<Option<(u64, Bytes)>, ReadError> {
     let found = read(disk, place)?;
     if !found.is_of(&key(k)) {
         return Ok(None);

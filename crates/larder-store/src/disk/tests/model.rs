@@ -35,7 +35,7 @@ impl Model {
         let stored = if self.dice.below(5) == 0 {
             let length = 300_000 + self.dice.below(700_000) as usize;
             let stored = pieces(&self.disk, k, number, length)
-                .and_then(|parts| self.disk.put(object(k, number, Content::Pieces(parts))));
+                .and_then(|parts| self.disk.put(object(k, number, RecordContent::Pieces(parts))));
             stored.map(|_| length)
         } else {
             let length = self.dice.below(60_000) as usize;
@@ -123,7 +123,7 @@ impl Model {
                 self.check_all();
             }
             97 => {
-                // Enough to make taking stock due.
+                // Enough to make journal compaction due.
                 for other in 0..800 {
                     self.number += 1;
                     self.disk.invalidate(&self.disk.address(&key(1000 + other)), self.number);

@@ -44,7 +44,7 @@ fn what_is_in_use_gets_another_life_and_its_pieces_too() {
     let disk = open(folder.path(), 16 * MIB);
     disk.put(object(1_000_000, 7, inline(1, 5000))).unwrap();
     let parts = pieces(&disk, 1_000_001, 2, 300_000).unwrap();
-    disk.put(object(1_000_001, 8, Content::Pieces(parts))).unwrap();
+    disk.put(object(1_000_001, 8, RecordContent::Pieces(parts))).unwrap();
     disk.put(object(1_000_002, 9, inline(3, 5000))).unwrap();
     flood(&disk, 0, 60 * MIB, |_| {
         for k in [1_000_000, 1_000_001] {
@@ -70,7 +70,7 @@ fn a_large_object_goes_as_a_whole() {
     let disk = open(folder.path(), 16 * MIB);
     for k in 0..40 {
         let parts = pieces(&disk, k, k, 1_500_000).unwrap();
-        disk.put(object(k, 1, Content::Pieces(parts))).unwrap();
+        disk.put(object(k, 1, RecordContent::Pieces(parts))).unwrap();
         settled(&disk);
     }
     let objects = disk.usage().objects;
@@ -93,7 +93,7 @@ fn a_pinned_segment_stays_readable_and_counts_until_it_is_let_go() {
         settled(&disk);
         pins.extend(parts.iter().filter_map(|piece| disk.pin(piece)));
         first = first.or_else(|| parts.first().cloned());
-        let _ = disk.put(object(k, 1, Content::Pieces(parts)));
+        let _ = disk.put(object(k, 1, RecordContent::Pieces(parts)));
         settled(&disk);
         k += 1;
         assert!(disk.usage().high_water_bytes <= 16 * MIB);
@@ -116,7 +116,7 @@ fn a_body_that_arrives_for_long_keeps_its_pieces_although_no_record_lists_them_y
     let segments = |disk: &Disk| disk.usage().segments;
     // Something older, so that the moment shows in which empty segments are given up.
     let first = pieces(&disk, 1, 1, 300_000).unwrap();
-    disk.put(object(1, 1, Content::Pieces(first))).unwrap();
+    disk.put(object(1, 1, RecordContent::Pieces(first))).unwrap();
     settled(&disk);
     while segments(&disk) < 2 {
         disk.put(object(1, 1, inline(1, 5000))).unwrap();
@@ -132,7 +132,7 @@ fn a_body_that_arrives_for_long_keeps_its_pieces_although_no_record_lists_them_y
     let places = disk.find(&disk.address(&key(1)));
     places.into_iter().for_each(|place| disk.remove(&disk.address(&key(1)), place));
     wait(|| disk.usage().reclaimed_segments > 0);
-    disk.put(object(2, 2, Content::Pieces(arriving.clone()))).unwrap();
+    disk.put(object(2, 2, RecordContent::Pieces(arriving.clone()))).unwrap();
     settled(&disk);
     drop(pins);
     assert_eq!(disk.find(&disk.address(&key(2))).len(), 1, "{:?}", disk.usage());

@@ -17,7 +17,8 @@ fn a_million_objects_of_1_kb() {
     let began = Instant::now();
     let mut refused = 0_u64;
     for k in 0..OBJECTS {
-        let put = || Object { head: head.clone(), ..object_of(k, Content::Inline(vec![content.clone()])) };
+        let put =
+            || Object { head: head.clone(), ..object_of(k, RecordContent::Inline(vec![content.clone()])) };
         while disk.put(put()) == Err(Refused::QueueFull) {
             refused += 1;
             std::thread::park_timeout(Duration::from_micros(100));
@@ -53,7 +54,7 @@ fn a_million_objects_of_1_kb() {
     println!("{} bytes in the index per object", disk.usage().index_bytes / OBJECTS);
 }
 
-fn object_of(k: u64, content: Content) -> Object {
+fn object_of(k: u64, content: RecordContent) -> Object {
     Object { number: 1, stored_at: WallTime(1), identity: 0, key: key(k), head: Bytes::new(), content }
 }
 

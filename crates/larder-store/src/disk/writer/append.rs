@@ -13,16 +13,16 @@ use bytes::Bytes;
 
 use super::Writer;
 use super::outcome::Staged;
-use crate::disk::address::{ALIGN, Place, SEGMENT_MAX};
+use crate::disk::address::{ALIGN, Location, SEGMENT_MAX};
 use crate::disk::error::Refused;
 use crate::disk::format::crc;
 use crate::disk::format::record::{Header, Kind, write_pieces};
 use crate::disk::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
-use crate::disk::format::toc::{Entry, toc_bytes};
-use crate::disk::object::{Content, Object};
+use crate::disk::format::toc::{TocEntry, toc_bytes};
+use crate::disk::object::{Object, RecordContent};
 use crate::disk::owner::Owner;
 use crate::disk::piece::{Now, Piece, PieceRef};
-use crate::disk::queue::{Job, RecordJob};
+use crate::disk::queue::{RecordJob, WriteJob};
 use crate::disk::segment::{Segment, segment_path};
 use crate::disk::space::{segment_room, toc_bytes_max};
 use crate::disk::sys::{self, Allocated};
@@ -41,7 +41,7 @@ pub(super) struct Open {
     /// Where the batch will go.
     at: u64,
     /// Of all that was written or is in the batch.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<TocEntry>,
     unsynced: u64,
 }
 
@@ -63,10 +63,10 @@ pub(super) struct Parts<'a> {
 }
 
 impl Writer {
-    pub(super) fn stage_job(&mut self, job: Job) {
+    pub(super) fn stage_job(&mut self, job: WriteJob) {
         match job {
-            Job::Record(job) => self.stage_record(job),
-            Job::Piece { owner, piece, cost } => self.stage_piece(owner, piece, cost),
+            WriteJob::Record(job) => self.stage_record(job),
+            WriteJob::Piece { owner, piece, cost } => self.stage_piece(owner, piece, cost),
         }
     }
 
@@ -80,12 +80,12 @@ impl Writer {
             |at| shared.in_flight.claim(job.pending, at, || shared.index.holds(job.base, job.pending));
         let object = &job.object;
         let staged = match &object.content {
-            Content::Inline(parts) => {
+            RecordContent::Inline(parts) => {
                 let parts: Vec<&[u8]> = parts.iter().map(|part| &part[..]).collect();
                 let length: usize = parts.iter().map(|part| part.len()).sum();
                 self.stage(&parts_of(&job, Kind::Inline, &parts, length as u64), claim)
             }
-            Content::Pieces(pieces) => match self.references(pieces) {
+            RecordContent::Pieces(pieces) => match self.references(pieces) {
                 Some(references) => {
                     let own = self.own_bytes(&references);
                     let list = write_pieces(&references);
@@ -149,7 +149,7 @@ impl Writer {
     }
 
     /// Puts a record that is on the disk already into the batch once more; `None` where it is not wanted any more.
-    pub(super) fn stage_rescued(&mut self, parts: &Parts<'_>, old: Place) -> Option<()> {
+    pub(super) fn stage_rescued(&mut self, parts: &Parts<'_>, old: Location) -> Option<()> {
         let (shared, base) = (Arc::clone(&self.shared), parts.header.base);
         let claim = |at| shared.in_flight.claim(old, at, || shared.index.holds(base, old));
         let at = self.stage(parts, claim).ok()??;
@@ -162,8 +162,8 @@ impl Writer {
     fn stage(
         &mut self,
         parts: &Parts<'_>,
-        claim: impl FnOnce(Place) -> bool,
-    ) -> Result<Option<Place>, Refused> {
+        claim: impl FnOnce(Location) -> bool,
+    ) -> Result<Option<Location>, Refused> {
         let content: usize = parts.content.iter().map(|part| part.len()).sum();
         let [base, variant] = parts.key;
         let mut header = Header {
@@ -194,7 +194,7 @@ impl Writer {
         };
         let batch = &mut self.batch;
         let offset = open.at + batch.bytes.len() as u64;
-        let at = Place::written(open.segment.id, offset, header.object_bytes);
+        let at = Location::written(open.segment.id, offset, header.object_bytes);
         if !claim(at) {
             return Ok(None);
         }

@@ -18,9 +18,9 @@ use larder_http::time::WallTime;
 use super::Writer;
 use super::reclaim::Reclaim;
 use crate::disk::Shared;
-use crate::disk::address::Place;
+use crate::disk::address::Location;
 use crate::disk::format::record::{Kind, Record, read_pieces};
-use crate::disk::object::{Content, Object};
+use crate::disk::object::{Object, RecordContent};
 use crate::disk::owner::Owner;
 use crate::disk::piece::{Piece, PieceRef};
 use crate::disk::reads::Waiting;
@@ -35,7 +35,7 @@ const TRIES_MAX: u32 = 4;
 struct Due {
     home: Arc<Shared>,
     base: u64,
-    place: Place,
+    place: Location,
 }
 
 /// What of a segment was written again for objects that lie on several disks.
@@ -65,7 +65,7 @@ impl Writer {
     pub(super) fn move_part(
         &mut self,
         reclaim: &mut Reclaim,
-        (home, base, place): (&Arc<Shared>, u64, Place),
+        (home, base, place): (&Arc<Shared>, u64, Location),
         pieces: &[PieceRef],
     ) -> Option<()> {
         let used = home.index.last_use(base, place)?;
@@ -134,7 +134,7 @@ impl Writer {
 
 impl Shared {
     /// The pieces of the object at `place`, where some of them lie on other disks.
-    pub(super) fn across(&self, place: Place) -> Option<Vec<PieceRef>> {
+    pub(super) fn across(&self, place: Location) -> Option<Vec<PieceRef>> {
         let bytes = self.read_whole(place)?;
         let record = Record::read(&bytes).filter(|record| record.header.kind == Kind::Listing)?;
         read_pieces(record.content).filter(|pieces| self.lie_elsewhere(pieces))
@@ -152,7 +152,7 @@ fn list_again(due: &Due, moves: &Moves) -> Option<()> {
         identity: record.header.identity,
         key: CacheKey::of_levels(record.base, record.variant),
         head: Bytes::copy_from_slice(record.head),
-        content: Content::Pieces(read_pieces(record.content)?.into_iter().map(now).collect()),
+        content: RecordContent::Pieces(read_pieces(record.content)?.into_iter().map(now).collect()),
     };
     let at = (due.base, record.header.tag, due.place);
     due.home.put_again(object, at, Arc::clone(&moves.under_way)).ok()

@@ -6,19 +6,19 @@
 use std::sync::Arc;
 
 use crate::disk::Shared;
-use crate::disk::address::Place;
+use crate::disk::address::Location;
 use crate::disk::error::Refused;
-use crate::disk::format::journal::Entry as JournalEntry;
-use crate::disk::object::Content;
+use crate::disk::format::journal::JournalEntry;
+use crate::disk::object::RecordContent;
 use crate::disk::piece::{Now, Piece, PieceRef};
 use crate::disk::queue::RecordJob;
 use crate::disk::segment::Segment;
 
 /// Who has to hear that a part of the batch was written.
 pub(super) enum Staged {
-    Record { job: Box<RecordJob>, at: Place },
+    Record { job: Box<RecordJob>, at: Location },
     Piece { piece: Piece, at: PieceRef, cost: u64 },
-    Rescued { base: u64, old: Place, at: Place },
+    Rescued { base: u64, old: Location, at: Location },
 }
 
 impl Shared {
@@ -71,7 +71,7 @@ impl Shared {
 
     /// Whether what the record lists on other disks is there.
     fn has_pieces_of(&self, job: &RecordJob) -> bool {
-        let Content::Pieces(pieces) = &job.object.content else { return true };
+        let RecordContent::Pieces(pieces) = &job.object.content else { return true };
         let written = |piece: &Piece| match piece.now() {
             Now::Written(at) => Some(at),
             Now::Pending(_) | Now::Lost | Now::Kept(_) => None,

@@ -16,9 +16,9 @@ use super::Writer;
 use super::append::Parts;
 use super::moves::Moves;
 use crate::disk::Shared;
-use crate::disk::address::Place;
+use crate::disk::address::Location;
 use crate::disk::format::record::{HEADER_BYTES, Header, Kind, Record, read_pieces, write_pieces};
-use crate::disk::format::toc::Entry;
+use crate::disk::format::toc::TocEntry;
 use crate::disk::object::INLINE_BYTES_MAX;
 use crate::disk::owner::Owner;
 use crate::disk::piece::PieceRef;
@@ -37,7 +37,7 @@ const EMPTY_SHARE: usize = 4;
 /// A segment that is being given up.
 pub(super) struct Reclaim {
     pub(super) segment: Arc<Segment>,
-    entries: Vec<Entry>,
+    entries: Vec<TocEntry>,
     next: usize,
     /// Bytes that may still be written again.
     pub(super) allowance: u64,
@@ -113,7 +113,7 @@ impl Writer {
     }
 
     /// Writes an object, whose record lies on `home`, again if it was in use, and there is room for that.
-    fn rescue(&mut self, reclaim: &mut Reclaim, home: &Arc<Shared>, base: u64, place: Place) {
+    fn rescue(&mut self, reclaim: &mut Reclaim, home: &Arc<Shared>, base: u64, place: Location) {
         let has_room =
             self.open.is_some() && self.shared.space.free() >= segment_room(self.shared.segment_bytes);
         if !has_room || home.index.was_used(base, place) != Some(true) {
@@ -131,7 +131,7 @@ impl Writer {
         }
     }
 
-    pub(in crate::disk) fn write_again(&mut self, place: Place) -> Option<()> {
+    pub(in crate::disk) fn write_again(&mut self, place: Location) -> Option<()> {
         let shared = Arc::clone(&self.shared);
         let bytes = shared.read_whole(place)?;
         let record = Record::read(&bytes)?;
@@ -175,7 +175,7 @@ impl Writer {
     }
 
     /// Removes a segment, and from the index what was in it. Its room is free when its last reader is gone.
-    pub(super) fn give_up(&mut self, segment: &Arc<Segment>, entries: &[Entry]) -> bool {
+    pub(super) fn give_up(&mut self, segment: &Arc<Segment>, entries: &[TocEntry]) -> bool {
         let shared = Arc::clone(&self.shared);
         if !shared.segments.has(segment.id) {
             return false;
@@ -246,19 +246,19 @@ impl Writer {
 }
 
 /// Whether the object may lie in pieces.
-fn is_large(place: Place) -> bool {
+fn is_large(place: Location) -> bool {
     place.size_at_most() >= INLINE_BYTES_MAX as u64 / 2
 }
 
 impl Shared {
     /// Objects of a base with a piece in a segment, of this disk or another, whose records are written here, and not in that
     /// segment.
-    pub(super) fn owners_of(&self, base: u64, (disk, segment): (u64, u32)) -> Vec<Place> {
-        let elsewhere = |place: &Place| {
+    pub(super) fn owners_of(&self, base: u64, (disk, segment): (u64, u32)) -> Vec<Location> {
+        let elsewhere = |place: &Location| {
             let is_there = disk == self.superblock.disk && place.segment() == segment;
             !place.is_pending() && !is_there && is_large(*place)
         };
-        let lists = |place: &Place| {
+        let lists = |place: &Location| {
             let is_here = |piece: &PieceRef| (piece.disk, piece.segment) == (disk, segment);
             // One that cannot be read is of no use to anybody.
             self.read_whole(*place).is_none_or(|bytes| {
@@ -272,7 +272,7 @@ impl Shared {
     }
 
     /// All bytes of a record, unchecked.
-    pub(super) fn read_whole(&self, place: Place) -> Option<Vec<u8>> {
+    pub(super) fn read_whole(&self, place: Location) -> Option<Vec<u8>> {
         let segment = self.segments.find(place.segment())?;
         let file = segment.file.get().ok()?;
         let header = sys::read_up_to(&file, HEADER_BYTES, place.offset()).ok()?;

@@ -46,7 +46,7 @@ impl Shelf {
         loop {
             let settings = self.paths().into_iter().map(settings).collect();
             let disks = Disks::open(self.layout, settings, 1 << 30, &Clock::default());
-            match disks.slots.iter().any(Slot::is_in_use_elsewhere) && Instant::now() < until {
+            match disks.slots.iter().any(DiskSlot::is_in_use_elsewhere) && Instant::now() < until {
                 true => std::thread::yield_now(),
                 false => return disks,
             }

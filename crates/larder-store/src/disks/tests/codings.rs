@@ -40,7 +40,7 @@ fn a_record_that_was_told_apart_otherwise_is_dropped() {
         identity: response.identity() ^ 1,
         key: key("/a"),
         head: Bytes::from(response.head.to_bytes()),
-        content: crate::disk::Content::Inline(vec![Bytes::from_static(b"0123")]),
+        content: crate::disk::RecordContent::Inline(vec![Bytes::from_static(b"0123")]),
     };
     disk.put(object).unwrap();
     written(&disks);

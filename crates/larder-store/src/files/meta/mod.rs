@@ -167,7 +167,7 @@ pub(super) fn lines_bytes_max(fields: &HeaderMap, uri: &TargetUri<'_>) -> usize 
 
 /// Whose a file is.
 #[derive(Debug)]
-pub(super) enum Judged {
+pub(super) enum JudgedMeta {
     /// A response that larder stored for this URI.
     Stored(Box<Meta>),
     /// One that it stored for the same URI in the other scheme.
@@ -179,7 +179,7 @@ pub(super) enum Judged {
     ByHand,
 }
 
-impl Judged {
+impl JudgedMeta {
     pub(super) fn is_by_hand(&self) -> bool {
         matches!(self, Self::ByHand)
     }
@@ -197,9 +197,9 @@ pub(super) fn read<'a>(lines: &'a [u8], file: &Status) -> Option<(&'a str, Meta)
 }
 
 /// Judges a file by the lines that were found with it. `uri` is the one that its name stands for.
-pub(super) fn judge(lines: &[u8], uri: &TargetUri<'_>, file: &Status) -> Judged {
+pub(super) fn judge(lines: &[u8], uri: &TargetUri<'_>, file: &Status) -> JudgedMeta {
     let Some((said, meta)) = read(lines, file) else {
-        return if is_torn(lines, file) { Judged::Torn } else { Judged::ByHand };
+        return if is_torn(lines, file) { JudgedMeta::Torn } else { JudgedMeta::ByHand };
     };
     let scheme = match uri.scheme {
         Scheme::Http => Scheme::Https,
@@ -207,9 +207,9 @@ pub(super) fn judge(lines: &[u8], uri: &TargetUri<'_>, file: &Status) -> Judged 
     };
     let is = |uri: &TargetUri<'_>| said == uri.to_string();
     match (is(uri), is(&TargetUri { scheme, ..*uri })) {
-        (true, _) => Judged::Stored(Box::new(meta)),
-        (false, true) => Judged::OtherScheme,
-        (false, false) => Judged::ByHand,
+        (true, _) => JudgedMeta::Stored(Box::new(meta)),
+        (false, true) => JudgedMeta::OtherScheme,
+        (false, false) => JudgedMeta::ByHand,
     }
 }
 

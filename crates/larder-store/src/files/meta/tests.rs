@@ -46,10 +46,10 @@ fn meta() -> Meta {
     }
 }
 
-fn stored(judged: Judged) -> Option<Meta> {
+fn stored(judged: JudgedMeta) -> Option<Meta> {
     match judged {
-        Judged::Stored(meta) => Some(*meta),
-        Judged::OtherScheme | Judged::Torn | Judged::ByHand => None,
+        JudgedMeta::Stored(meta) => Some(*meta),
+        JudgedMeta::OtherScheme | JudgedMeta::Torn | JudgedMeta::ByHand => None,
     }
 }
 
@@ -79,19 +79,22 @@ fn what_lacks_its_end_and_nothing_else_is_torn_and_no_persons() {
     let of = file(10, 5, 99);
     let lines = meta().write(&uri(Scheme::Http), &of);
     let judged = |file: &Status| judge(&lines, &uri(Scheme::Http), file);
-    assert!(matches!(judged(&file(0, 5, 99)), Judged::Torn));
-    assert!(matches!(judged(&file(9, 5, 99)), Judged::Torn));
+    assert!(matches!(judged(&file(0, 5, 99)), JudgedMeta::Torn));
+    assert!(matches!(judged(&file(9, 5, 99)), JudgedMeta::Torn));
     for edited in [file(9, 6, 99), file(11, 5, 99), file(9, 5, 98)] {
         assert!(judged(&edited).is_by_hand());
     }
-    assert!(matches!(judge(b"", &uri(Scheme::Http), &of), Judged::Torn), "lines of their own are torn, too");
+    assert!(
+        matches!(judge(b"", &uri(Scheme::Http), &of), JudgedMeta::Torn),
+        "lines of their own are torn, too"
+    );
 }
 
 #[test]
 fn what_was_stored_for_one_scheme_is_not_for_the_other() {
     let of = file(10, 5, 99);
     let lines = meta().write(&uri(Scheme::Http), &of);
-    assert!(matches!(judge(&lines, &uri(Scheme::Https), &of), Judged::OtherScheme));
+    assert!(matches!(judge(&lines, &uri(Scheme::Https), &of), JudgedMeta::OtherScheme));
 }
 
 #[test]

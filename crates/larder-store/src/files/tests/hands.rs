@@ -64,7 +64,7 @@ fn a_kept_file_is_compared_with_the_file_system_at_every_look() {
 /// Notes a hit under its old name again, as if nobody had looked meanwhile.
 fn find_kept(fixture: &Fixture, hit: &Arc<FileHit>) -> Option<Arc<FileHit>> {
     let name = Name::of(&uri("/d/a")).unwrap();
-    let noted = Noted { inode: hit.inode(), bytes: 1, is_by_hand: true, is_use: true };
+    let noted = IndexedFile { inode: hit.inode(), bytes: 1, is_by_hand: true, is_use: true };
     fixture.store.shared().index.note(&name, &noted, room::Claim::default);
     Some(Arc::clone(hit))
 }

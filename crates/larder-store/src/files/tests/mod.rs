@@ -29,7 +29,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::time::SystemTime;
 
-use super::index::Noted;
+use super::index::IndexedFile;
 use super::*;
 
 /// A store in a folder of its own.
@@ -77,7 +77,7 @@ fn hold_up(store: &FileStore) -> mpsc::Sender<()> {
     let hold = Box::new(move || {
         let _ = held.recv();
     });
-    assert!(store.shared().queue.push_end(queue::Job::Run(hold), || true).is_ok());
+    assert!(store.shared().queue.push_end(queue::FileJob::Run(hold), || true).is_ok());
     release
 }
 

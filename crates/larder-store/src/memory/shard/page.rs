@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::Shard;
+use super::IndexShard;
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
 
@@ -16,7 +16,7 @@ const UNDER_MAX: usize = 1024;
 /// Keys and what lies under them.
 pub(in crate::memory) type Lying = Vec<(CacheKey, Arc<StoredResponse>)>;
 
-impl Shard {
+impl IndexShard {
     /// The responses in at most `slots_max` slots from `from` on whose key's base is `wanted`, at most `found_max` of them, and
     /// where to go on.
     pub(in crate::memory) fn page(

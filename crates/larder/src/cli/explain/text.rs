@@ -5,8 +5,7 @@
 //! What came over the network is printed without anything that a terminal could take for a command.
 
 use larder_proxy::explain::{
-    Candidate, Explanation, Freshness, Judgement, OriginAnswer, Reason, Route, Server, StoredResponse,
-    Verdict,
+    Candidate, Course, Explanation, Freshness, Judgement, OriginAnswer, Reason, Route, Server, StoredResponse,
 };
 
 use super::columns::{Columns, tied};
@@ -295,14 +294,14 @@ fn decision(out: &mut Columns, of: &Explanation) {
     out.part("Decision");
     let decision = &of.decision;
     let verdict = match decision.verdict {
-        Verdict::Hit => "hit",
-        Verdict::Refresh => "hit, stale",
-        Verdict::Validate => "validate",
-        Verdict::Complete => "complete",
-        Verdict::Fetch => "ask origin",
-        Verdict::Pass => "pass",
-        Verdict::File => "static file",
-        Verdict::Refuse => "refuse",
+        Course::Hit => "hit",
+        Course::Refresh => "hit, stale",
+        Course::Validate => "validate",
+        Course::Complete => "complete",
+        Course::Fetch => "ask origin",
+        Course::Pass => "pass",
+        Course::File => "static file",
+        Course::Refuse => "refuse",
     };
     out.row(verdict, &cited(&decision.reason));
     if decision.alone {

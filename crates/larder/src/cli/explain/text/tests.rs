@@ -1,9 +1,9 @@
 //! Whole pages of text, from values made by hand.
 
 use larder_proxy::explain::{
-    AskedRequest, Candidate, Decision, Destination, Explanation, Field, Freshness, Judgement, Key, KeyPart,
-    LookedThrough, OriginAnswer, PassedOver, Reason, Route, Server, StaleUse, Stored, StoredResponse,
-    VaryField, Verdict, Window,
+    AskedRequest, Candidate, Course, Decision, Destination, Explanation, Field, Freshness, Judgement, Key,
+    KeyPart, LookedThrough, OriginAnswer, PassedOver, Reason, Route, Server, StaleUse, Stored,
+    StoredResponse, VaryField, Window,
 };
 
 use super::super::columns::WIDTH;
@@ -109,7 +109,7 @@ fn hit() -> Explanation {
             hit_for_miss: false,
         },
         decision: Decision {
-            verdict: Verdict::Hit,
+            verdict: Course::Hit,
             reason: reason("hit", "What is stored is fresh.", "RFC 9111 4"),
             alone: false,
             conditions: Vec::new(),

@@ -1,6 +1,6 @@
 //! Whether what a fetch brought is stored: known when its body has ended, and told then to whoever has to write it down.
 //!
-//! In: the outcome, once; the first word counts. Out: that word, at once where it is known, else when it is. A verdict that
+//! In: the outcome, once; the first word counts. Out: that word, at once where it is known, else when it is. A storing that
 //! is dropped without one says that the body was incomplete, so that nobody waits for ever. The lock is held for moves of
 //! a few words; who waits is called without it.
 
@@ -14,27 +14,27 @@ const LOST: &str = "incomplete";
 
 type Waiting = Box<dyn FnOnce(Outcome) + Send>;
 
-/// One fetch's verdict.
-pub(crate) struct Verdict(Mutex<State>);
+/// How storing the result of one fetch ended.
+pub(crate) struct Storing(Mutex<State>);
 
 enum State {
     Open(Vec<Waiting>),
     Settled(Outcome),
 }
 
-impl Default for Verdict {
+impl Default for Storing {
     fn default() -> Self {
         Self(Mutex::new(State::Open(Vec::new())))
     }
 }
 
-impl std::fmt::Debug for Verdict {
+impl std::fmt::Debug for Storing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Verdict")
+        f.write_str("Storing")
     }
 }
 
-impl Verdict {
+impl Storing {
     /// Says what became of it, unless that has been said.
     pub(crate) fn settle(&self, outcome: Outcome) {
         let mut state = self.0.lock();
@@ -59,7 +59,7 @@ impl Verdict {
     }
 }
 
-impl Drop for Verdict {
+impl Drop for Storing {
     fn drop(&mut self) {
         self.settle(Err(LOST));
     }
@@ -72,28 +72,28 @@ mod tests {
 
     use super::*;
 
-    fn check(say: impl FnOnce(Verdict), expected: Outcome) {
-        let (verdict, told) = (Verdict::default(), Arc::new(AtomicU32::new(0)));
+    fn check(say: impl FnOnce(Storing), expected: Outcome) {
+        let (storing, told) = (Storing::default(), Arc::new(AtomicU32::new(0)));
         for _ in 0..2 {
             let told = Arc::clone(&told);
-            verdict.when_settled(move |outcome| {
+            storing.when_settled(move |outcome| {
                 assert_eq!(outcome, expected);
                 told.fetch_add(1, Ordering::Relaxed);
             });
         }
-        say(verdict);
+        say(storing);
         assert_eq!(told.load(Ordering::Relaxed), 2);
     }
 
     #[test]
     fn everybody_is_told_the_first_word_or_that_there_was_none() {
-        check(|verdict| verdict.settle(Ok(())), Ok(()));
+        check(|storing| storing.settle(Ok(())), Ok(()));
         check(drop, Err(LOST));
         check(
-            |verdict| {
-                verdict.settle(Err("queue-full"));
-                verdict.settle(Ok(()));
-                verdict.when_settled(|outcome| assert_eq!(outcome, Err("queue-full")));
+            |storing| {
+                storing.settle(Err("queue-full"));
+                storing.settle(Ok(()));
+                storing.when_settled(|outcome| assert_eq!(outcome, Err("queue-full")));
             },
             Err("queue-full"),
         );

@@ -1,4 +1,4 @@
-//! What lies behind the lock of a growing body: its pieces, its readers' places, and who is to be woken.
+//! What lies behind the lock of a streaming body: its pieces, its readers' places, and who is to be woken.
 //!
 //! Everything here runs under the lock and returns the wakers instead of calling them. **Invariant**: a slot stands in
 //! the list of its worker exactly while it has a waker.
@@ -14,7 +14,7 @@ use larder_http::body::BodyError;
 use slab::Slab;
 
 use super::Loss;
-use super::spill::{Place, Spilled};
+use super::spill::{ChunkLocation, Spilled};
 use crate::budget::Reservation;
 use crate::disks::PIECE_BYTES;
 use crate::lease::Lease;
@@ -68,11 +68,11 @@ pub(super) struct Sealed {
     pub(super) tail: Option<Bytes>,
     /// The length of the whole.
     pub(super) length: u64,
-    pub(super) kept: Kept,
+    pub(super) kept: KeptBody,
 }
 
 /// What is kept of it.
-pub(super) enum Kept {
+pub(super) enum KeptBody {
     /// All of it: what is in memory of that, and the room for it.
     Whole {
         pieces: Vec<Bytes>,
@@ -84,13 +84,13 @@ pub(super) enum Kept {
 }
 
 /// Bytes as they came, and where they begin.
-pub(super) struct Piece {
+pub(super) struct Chunk {
     pub(super) start: u64,
     pub(super) bytes: Bytes,
 }
 
 /// A reader's place.
-pub(super) struct Slot {
+pub(super) struct ReaderSlot {
     pub(super) position: u64,
     /// How far it wants to read.
     pub(super) end: u64,
@@ -100,18 +100,18 @@ pub(super) struct Slot {
 }
 
 /// Where the bytes at a position are.
-pub(super) enum Found {
+pub(super) enum BytesAt {
     Here(Bytes),
     /// In this piece, from there on.
-    Spilled(Place, usize),
+    Spilled(ChunkLocation, usize),
     /// Its store has let go of it.
     Nowhere,
 }
 
 /// Everything behind the lock.
-pub(super) struct State {
+pub(super) struct BodyState {
     pub(super) mode: Mode,
-    pub(super) pieces: VecDeque<Piece>,
+    pub(super) pieces: VecDeque<Chunk>,
     /// Pieces that lie on disks or in a file, by number. What is in memory overlaps them, or is what they lack.
     pub(super) spilled: Vec<Option<Spilled>>,
     /// Where the next byte belongs. All before it has come, or lay on disks; of what is behind it some may lie there.
@@ -122,7 +122,7 @@ pub(super) struct State {
     pub(super) has_dropped: bool,
     pub(super) ended: bool,
     pub(super) loss: Option<Loss>,
-    pub(super) readers: Slab<Slot>,
+    pub(super) readers: Slab<ReaderSlot>,
     /// Slots waiting for bytes, by worker.
     pub(super) parked: Vec<Vec<usize>>,
     pub(super) producer: Option<Waker>,
@@ -130,11 +130,11 @@ pub(super) struct State {
     pub(super) trailers: Option<Box<HeaderMap>>,
 }
 
-impl State {
+impl BodyState {
     pub(super) fn add(&mut self, bytes: Bytes) {
         let start = self.length;
         self.length += bytes.len() as u64;
-        self.pieces.push_back(Piece { start, bytes });
+        self.pieces.push_back(Chunk { start, bytes });
     }
 
     /// Whether so many more bytes would be more than the framing said.
@@ -151,7 +151,7 @@ impl State {
             *slot = Some(piece);
         }
         let spilled = &self.spilled;
-        let lies_there = |piece: &Piece| {
+        let lies_there = |piece: &Chunk| {
             let (first, end) =
                 (number_of(piece.start), number_of(piece.start + piece.bytes.len() as u64 - 1));
             (first..=end).all(|number| spilled.get(number).is_some_and(Option::is_some))
@@ -192,7 +192,7 @@ impl State {
 
     /// Whether a reader has fewer than so many bytes before it, and more are to come.
     pub(super) fn is_short(&self, bytes: u64) -> bool {
-        let is_short = |slot: &Slot| {
+        let is_short = |slot: &ReaderSlot| {
             slot.position < slot.end
                 && self.length < slot.position.saturating_add(bytes)
                 && !self.is_spilled(number_of(slot.position))
@@ -242,12 +242,12 @@ impl State {
             None => self.length,
         };
         let kept = match &mut self.mode {
-            Mode::Gaps { .. } => Kept::Runs(self.runs(length)),
+            Mode::Gaps { .. } => KeptBody::Runs(self.runs(length)),
             Mode::Keeping { room } => {
                 let pieces = self.pieces.iter().map(|piece| piece.bytes.clone()).chain(tail.clone());
-                Kept::Whole { pieces: pieces.collect(), room: room.take() }
+                KeptBody::Whole { pieces: pieces.collect(), room: room.take() }
             }
-            Mode::Passing { .. } | Mode::Whole(_) | Mode::Broken { .. } => Kept::Nothing,
+            Mode::Passing { .. } | Mode::Whole(_) | Mode::Broken { .. } => KeptBody::Nothing,
         };
         Sealed { tail, length, kept }
     }
@@ -351,20 +351,20 @@ impl State {
     }
 
     /// The bytes from `position` on that lie in one piece.
-    pub(super) fn at(&self, position: u64) -> Option<Found> {
+    pub(super) fn at(&self, position: u64) -> Option<BytesAt> {
         match &self.mode {
             Mode::Whole(Whole::Body(body)) if body.is_in_memory() => {
-                return body.at(position).map(Found::Here);
+                return body.at(position).map(BytesAt::Here);
             }
             Mode::Whole(Whole::Leased(lease)) if position < self.length => {
-                return Some(lease.at(position).map_or(Found::Nowhere, Found::Here));
+                return Some(lease.at(position).map_or(BytesAt::Nowhere, BytesAt::Here));
             }
             _ => {}
         }
         let index = self.pieces.partition_point(|piece| piece.start + piece.bytes.len() as u64 <= position);
         if let Some(piece) = self.pieces.get(index).filter(|piece| piece.start <= position) {
             let within = usize::try_from(position - piece.start).ok()?;
-            return Some(Found::Here(piece.bytes.slice(within..)));
+            return Some(BytesAt::Here(piece.bytes.slice(within..)));
         }
         // Of what lay there before, a reader may be ahead of the producer.
         if position >= self.declared.unwrap_or(self.length) {
@@ -372,7 +372,7 @@ impl State {
         }
         let piece = self.spilled.get(number_of(position))?.as_ref()?;
         let within = usize::try_from(position % PIECE_BYTES as u64).ok()?;
-        Some(Found::Spilled(piece.place.clone(), within))
+        Some(BytesAt::Spilled(piece.place.clone(), within))
     }
 }
 

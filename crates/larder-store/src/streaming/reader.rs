@@ -1,4 +1,4 @@
-//! One reader of a growing body, from any worker, at its own pace.
+//! One reader of a streaming body, from any worker, at its own pace.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -11,14 +11,15 @@ use http_body::Frame;
 use larder_http::body::BodyError;
 
 use super::StreamingBody;
-use super::spill::Place;
-use super::state::{Found, Mode};
+use super::spill::ChunkLocation;
+use super::state::{BytesAt, Mode};
+use crate::audience::Member;
 
 type Reading = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
 
 /// One reader of a [`StreamingBody`]. Dropping it lets a passing body move on.
 pub struct Reader {
-    growing: Arc<StreamingBody>,
+    streaming: Arc<StreamingBody>,
     slot: usize,
     position: u64,
     end: u64,
@@ -26,6 +27,7 @@ pub struct Reader {
     reading: Option<(Reading, usize)>,
     /// Whether it has come to its end.
     has_ended: bool,
+    _reads: Member,
 }
 
 impl std::fmt::Debug for Reader {
@@ -38,14 +40,15 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
-    pub(super) fn new(growing: &Arc<StreamingBody>, slot: usize, range: Range<u64>) -> Self {
+    pub(super) fn new(streaming: &Arc<StreamingBody>, slot: usize, range: Range<u64>) -> Self {
         Self {
-            growing: Arc::clone(growing),
+            streaming: Arc::clone(streaming),
             slot,
             position: range.start,
             end: range.end,
             reading: None,
             has_ended: false,
+            _reads: streaming.audience.read(),
         }
     }
 
@@ -58,19 +61,19 @@ impl Reader {
 
     /// Where the body is in memory, or says that it has to be read.
     fn poll_here(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
-        let mut state = self.growing.state.lock();
+        let mut state = self.streaming.state.lock();
         let neighbours = state.pass_on(self.slot);
         let poll = if self.position >= self.end {
             Poll::Ready(Next::End)
         } else if let Some(found) = state.at(self.position) {
             match found {
-                Found::Here(mut bytes) => {
+                BytesAt::Here(mut bytes) => {
                     bytes.truncate(usize::try_from(self.end - self.position).unwrap_or(usize::MAX));
                     self.position += bytes.len() as u64;
                     Poll::Ready(Next::Bytes(bytes))
                 }
-                Found::Spilled(place, within) => Poll::Ready(Next::Spilled(place, within)),
-                Found::Nowhere => Poll::Ready(Next::Broken(BodyError::SlowReader)),
+                BytesAt::Spilled(place, within) => Poll::Ready(Next::Spilled(place, within)),
+                BytesAt::Nowhere => Poll::Ready(Next::Broken(BodyError::SlowReader)),
             }
         } else if let Mode::Broken { error, .. } = state.mode {
             Poll::Ready(Next::Broken(error))
@@ -92,10 +95,10 @@ impl Reader {
     }
 
     /// A piece from where it lies, as far as it can be had without waiting; else it is on its way.
-    fn read(&mut self, place: Place, within: usize) {
-        let store = Arc::clone(&self.growing.store);
+    fn read(&mut self, place: ChunkLocation, within: usize) {
+        let store = Arc::clone(&self.streaming.store);
         self.reading = Some(match place {
-            Place::Disks(piece) => {
+            ChunkLocation::Disks(piece) => {
                 let reading = async move {
                     let disks = store.disks()?;
                     match disks.piece_now(&piece) {
@@ -105,7 +108,7 @@ impl Reader {
                 };
                 (Box::pin(reading), within)
             }
-            Place::File(content) => {
+            ChunkLocation::File(content) => {
                 let position = self.position;
                 (Box::pin(async move { content.read(position).await.ok() }), 0)
             }
@@ -116,7 +119,7 @@ impl Reader {
 /// What comes next.
 enum Next {
     Bytes(Bytes),
-    Spilled(Place, usize),
+    Spilled(ChunkLocation, usize),
     Broken(BodyError),
     Trailers(Box<HeaderMap>),
     End,
@@ -158,7 +161,7 @@ impl http_body::Body for Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        let mut state = self.growing.state.lock();
+        let mut state = self.streaming.state.lock();
         // A reader that was signalled and is dropped before it ran still owes its neighbours their wake.
         let neighbours = state.pass_on(self.slot);
         state.unpark(self.slot);

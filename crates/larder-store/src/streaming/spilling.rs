@@ -17,8 +17,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::spill::{Handed, Spill, numbers};
-use super::state::{Mode, State};
+use super::state::{BodyState, Mode};
 use super::{Loss, PushError, SPILL_ROOM_BYTES, StreamingBody, WINDOW_BYTES};
+use crate::audience::Audience;
 use crate::disks::PIECE_BYTES;
 use crate::key::CacheKey;
 use crate::store::Store;
@@ -61,25 +62,26 @@ impl StreamingBody {
         part: &StoredBody,
         runs: impl Iterator<Item = Range<u64>>,
         complete: u64,
+        audience: &Arc<Audience>,
     ) -> Option<Arc<Self>> {
         let numbers = numbers(runs, complete)?;
         if !store.disks().is_some_and(|disks| part.is_on(disks)) {
             return None;
         }
         let room = store.reserve(SPILL_ROOM_BYTES)?;
-        let growing = Self {
+        let streaming = Self {
             may_have_gaps: true,
-            ..Self::new(store, key, Some(complete), false, Mode::Keeping { room })
+            ..Self::new(store, key, (Some(complete), false), Mode::Keeping { room }, audience)
         };
         let spill = {
-            let mut state = growing.state.lock();
+            let mut state = streaming.state.lock();
             let mut spill = Spill::of_part(part, &numbers, |number, piece| state.spilled(number, piece))?;
             state.skip_spilled();
             spill.go_to(state.piece());
             spill
         };
-        *growing.spill.lock() = Some(spill);
-        Some(Arc::new(growing))
+        *streaming.spill.lock() = Some(spill);
+        Some(Arc::new(streaming))
     }
 
     pub(super) fn is_spilling(&self) -> bool {
@@ -155,7 +157,12 @@ impl StreamingBody {
                 Some(room) if room < bytes.len() => bytes.split_to(room),
                 _ => std::mem::take(&mut bytes),
             };
-            std::future::poll_fn(|cx| self.poll_pass(cx, &now)).await?;
+            // Those who were told of the body a moment ago, on other workers perhaps, are about to read it.
+            while let Err(error) = std::future::poll_fn(|cx| self.poll_pass(cx, &now)).await {
+                if !self.audience.reads().await {
+                    return Err(error);
+                }
+            }
             self.state.lock().skip_spilled();
             if bytes.is_empty() {
                 return Ok(());
@@ -270,7 +277,7 @@ impl StreamingBody {
     /// Waits until so many bytes more may be held for readers that are behind.
     fn poll_window(&self, cx: &mut Context<'_>, bytes: u64) -> Poll<()> {
         let mut state = self.state.lock();
-        let State { mode: Mode::Gaps { room }, .. } = &*state else { return Poll::Ready(()) };
+        let BodyState { mode: Mode::Gaps { room }, .. } = &*state else { return Poll::Ready(()) };
         let most = room.bytes().saturating_sub(SPILL_ROOM_BYTES - PIECE_BYTES as u64);
         state.trim();
         if state.held() + bytes <= most || state.held() == 0 || state.readers.is_empty() {

@@ -17,7 +17,7 @@ use larder_http::message::{RequestHead, Scheme};
 use larder_http::time::{Now, WallTime};
 use larder_store::{CacheKey, Note, Store};
 
-use super::{How, Numbering};
+use super::{How, Invalidations};
 
 /// Begins a note of one group that was removed.
 const GROUP: u8 = b'g';
@@ -104,31 +104,32 @@ fn tag(group: &[u8]) -> Option<GroupTag> {
 
 /// Takes over what a disk or a directory of files knows of which `last` is the highest number, and that has missed nothing, or what
 /// it missed is known: numbers go on above it, and its notes hold. Gives a number above all that it knows.
-pub(crate) fn readmit(numbering: &Numbering, last: u64, notes: Vec<Note>, now: Now) -> u64 {
-    let number = numbering.continue_after(last.saturating_add(1)).unwrap_or_else(|| numbering.current());
-    take_over(numbering, notes, now);
+pub(crate) fn readmit(invalidations: &Invalidations, last: u64, notes: Vec<Note>, now: Now) -> u64 {
+    let number =
+        invalidations.continue_after(last.saturating_add(1)).unwrap_or_else(|| invalidations.current());
+    take_over(invalidations, notes, now);
     number
 }
 
 /// The same for a disk that was absent until now, of which `last` is the highest number: a number above all that it knows.
 /// `None` where something was invalidated since larder started, of which it has not heard: it may hold just that, under a number
 /// that is higher by chance.
-pub(crate) fn admit(numbering: &Numbering, last: u64, notes: Vec<Note>, now: Now) -> Option<u64> {
-    let number = numbering.continue_after(last.saturating_add(1))?;
-    take_over(numbering, notes, now);
+pub(crate) fn admit(invalidations: &Invalidations, last: u64, notes: Vec<Note>, now: Now) -> Option<u64> {
+    let number = invalidations.continue_after(last.saturating_add(1))?;
+    take_over(invalidations, notes, now);
     Some(number)
 }
 
-fn take_over(numbering: &Numbering, notes: Vec<Note>, now: Now) {
+fn take_over(invalidations: &Invalidations, notes: Vec<Note>, now: Now) {
     for Note { number, moment, what } in notes {
         // Ahead of the clock, or before there were moments: nobody knows how long ago that was.
         let at = Some(moment).filter(|moment| *moment > 0).and_then(|moment| now.at_wall(WallTime(moment)));
         let since = at.map(|at| at.monotonic);
         match named(&what) {
-            Named::One(hash, Mode::Validate) => numbering.restore(hash, How::Validate(since), number),
-            Named::One(hash, Mode::Remove) => numbering.restore(hash, How::Remove, number),
-            Named::AllGroups => numbering.restore_all_groups(number),
-            Named::All => numbering.restore_all(number),
+            Named::One(hash, Mode::Validate) => invalidations.restore(hash, How::Validate(since), number),
+            Named::One(hash, Mode::Remove) => invalidations.restore(hash, How::Remove, number),
+            Named::AllGroups => invalidations.restore_all_groups(number),
+            Named::All => invalidations.restore_all(number),
         }
     }
 }
@@ -137,7 +138,7 @@ fn take_over(numbering: &Numbering, notes: Vec<Note>, now: Now) {
 mod tests {
     use std::time::Duration;
 
-    use larder_cache::Validity;
+    use larder_cache::Verdict;
     use larder_cache::groups::GroupTags;
     use larder_http::time::Clock;
     use larder_store::files::{FileStore, FilesSettings};
@@ -154,14 +155,14 @@ mod tests {
         files.note(&of_group((head.scheme, &head.authority, "g"), 7, How::Remove, now.wall));
         files.close();
         drop(files);
-        let (files, numbering) = (open(), Numbering::default());
-        let number = readmit(&numbering, files.last_number(), files.notes(), now);
-        assert!(number > 7 && numbering.current() == number);
+        let (files, invalidations) = (open(), Invalidations::default());
+        let number = readmit(&invalidations, files.last_number(), files.notes(), now);
+        assert!(number > 7 && invalidations.current() == number);
         assert_eq!(
-            [6, 7].map(|number| numbering.of_groups(&tags("g"), number)),
-            [Validity::Gone, Validity::Good]
+            [6, 7].map(|number| invalidations.of_groups(&tags("g"), number)),
+            [Verdict::Gone, Verdict::Good]
         );
-        assert_eq!(numbering.of_groups(&tags("other"), 0), Validity::Good);
+        assert_eq!(invalidations.of_groups(&tags("other"), 0), Verdict::Good);
         files.close();
         std::fs::remove_dir_all(&folder).expect("its own folder");
     }
@@ -175,28 +176,28 @@ mod tests {
         let an_hour_ago = WallTime(now.wall.0 - HOUR);
         let removed = of_group(group, 3, How::Remove, an_hour_ago);
         let invalidated = of_group(group, 4, How::Validate(None), an_hour_ago);
-        let numbering = Numbering::default();
-        take_over(&numbering, vec![removed, invalidated, of_base(b"example.org/a", 5, an_hour_ago)], now);
+        let invalidations = Invalidations::default();
+        take_over(&invalidations, vec![removed, invalidated, of_base(b"example.org/a", 5, an_hour_ago)], now);
         let tags = GroupTags::from_iter([GroupTag::named(head.scheme, &head.authority, "a b")]);
         let since = now.monotonic.saturating_sub(Duration::from_millis(HOUR)).as_millis();
         let since = u64::try_from(since).ok().map(Duration::from_millis);
-        let invalid = Validity::Invalid { since };
-        let of_groups = [2, 3, 4].map(|number| numbering.of_groups(&tags, number));
-        assert_eq!(of_groups, [Validity::Gone, invalid, Validity::Good]);
+        let invalid = Verdict::Invalid { since };
+        let of_groups = [2, 3, 4].map(|number| invalidations.of_groups(&tags, number));
+        assert_eq!(of_groups, [Verdict::Gone, invalid, Verdict::Good]);
         let (key, none) = (CacheKey::new("example.org", "/a"), GroupTags::default());
-        assert_eq!(numbering.validity_of(&key, &none, 4), invalid);
-        assert_eq!(numbering.validity_of(&key, &none, 5), Validity::Good);
-        assert_eq!(numbering.validity_of(&CacheKey::new("example.org", "/b"), &none, 0), Validity::Good);
+        assert_eq!(invalidations.verdict_of(&key, &none, 4), invalid);
+        assert_eq!(invalidations.verdict_of(&key, &none, 5), Verdict::Good);
+        assert_eq!(invalidations.verdict_of(&CacheKey::new("example.org", "/b"), &none, 0), Verdict::Good);
     }
 
     #[test]
     fn a_moment_ahead_of_the_clock_is_not_known() {
         let now = Clock::default().now();
         for moment in [0, now.wall.0 + HOUR] {
-            let numbering = Numbering::default();
-            take_over(&numbering, vec![of_base(b"a/", 5, WallTime(moment))], now);
-            let validity = numbering.validity_of(&CacheKey::new("a", "/"), &GroupTags::default(), 0);
-            assert_eq!(validity, Validity::Invalid { since: None }, "{moment}");
+            let invalidations = Invalidations::default();
+            take_over(&invalidations, vec![of_base(b"a/", 5, WallTime(moment))], now);
+            let verdict = invalidations.verdict_of(&CacheKey::new("a", "/"), &GroupTags::default(), 0);
+            assert_eq!(verdict, Verdict::Invalid { since: None }, "{moment}");
         }
     }
 
@@ -213,15 +214,15 @@ mod tests {
     #[test]
     fn a_disk_that_was_absent_is_believed_as_long_as_nothing_was_invalidated() {
         let (head, now) = (crate::testing::request("/"), Clock::default().now());
-        let numbering = Numbering::default();
+        let invalidations = Invalidations::default();
         let noted = vec![of_group((head.scheme, &head.authority, "a"), 41, How::Remove, now.wall)];
-        assert_eq!(admit(&numbering, 41, noted, now), Some(42));
+        assert_eq!(admit(&invalidations, 41, noted, now), Some(42));
         let tags = GroupTags::from_iter([GroupTag::named(head.scheme, &head.authority, "a")]);
-        assert_eq!([40, 41].map(|n| numbering.of_groups(&tags, n)), [Validity::Gone, Validity::Good]);
+        assert_eq!([40, 41].map(|n| invalidations.of_groups(&tags, n)), [Verdict::Gone, Verdict::Good]);
         // Two of them, one after the other.
-        assert_eq!(admit(&numbering, 12, Vec::new(), now), Some(42));
+        assert_eq!(admit(&invalidations, 12, Vec::new(), now), Some(42));
         let how = How::Validate(None);
-        assert_eq!(numbering.invalidate_groups((&tags, how), &GroupTags::default(), 0), (43, true));
-        assert_eq!(admit(&numbering, 99, Vec::new(), now), None);
+        assert_eq!(invalidations.invalidate_groups((&tags, how), &GroupTags::default(), 0), (43, true));
+        assert_eq!(admit(&invalidations, 99, Vec::new(), now), None);
     }
 }

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use larder_http::body::BodyError;
 
 use super::spill::Spill;
-use super::state::{Kept, Mode, Sealed, Whole};
+use super::state::{KeptBody, Mode, Sealed, Whole};
 use super::{Finished, PushError, Room, StreamingBody};
 use crate::budget::Reservation;
 use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, compact};
@@ -95,23 +95,23 @@ impl StreamingBody {
     /// file.
     fn made_of(
         &self,
-        kept: Kept,
+        kept: KeptBody,
         length: u64,
         spilled: Option<StoredBody>,
     ) -> (Finished, Option<Reservation>) {
         let store = self.store.memory();
         match (kept, spilled) {
-            (Kept::Whole { room, .. }, Some(body)) => (Finished::Whole(Arc::new(body)), Some(room)),
-            (Kept::Whole { pieces, mut room }, None) => {
+            (KeptBody::Whole { room, .. }, Some(body)) => (Finished::Whole(Arc::new(body)), Some(room)),
+            (KeptBody::Whole { pieces, mut room }, None) => {
                 let (pieces, copied) = compact(pieces, length, store);
                 room.shrink_to(length + pieces.len() as u64 * PIECE_OVERHEAD_BYTES);
                 let body = StoredBody::new(pieces, room).lendable(store.cap());
                 (Finished::Whole(Arc::new(body)), copied)
             }
-            (Kept::Runs(runs), Some(body)) => {
+            (KeptBody::Runs(runs), Some(body)) => {
                 (Finished::Part { body: Arc::new(body), runs, complete: length }, None)
             }
-            (Kept::Runs(_), None) | (Kept::Nothing, _) => (Finished::Passed, None),
+            (KeptBody::Runs(_), None) | (KeptBody::Nothing, _) => (Finished::Passed, None),
         }
     }
 

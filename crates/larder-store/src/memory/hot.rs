@@ -53,19 +53,19 @@ pub enum Held {
     /// By the count that all workers share.
     Shared(Arc<StoredResponse>),
     /// By the count of one worker's handle.
-    HotCache(Arc<Handle>),
+    HotCache(Arc<HotHandle>),
 }
 
 /// One worker's handle.
 #[derive(Debug)]
-pub struct Handle {
+pub struct HotHandle {
     stored: Arc<StoredResponse>,
     sendable: OnceLock<Sendable>,
     /// Both levels of it.
     key: Box<[u8]>,
 }
 
-impl Handle {
+impl HotHandle {
     pub(super) fn stored(&self) -> &Arc<StoredResponse> {
         &self.stored
     }
@@ -113,7 +113,7 @@ impl Deref for Held {
     }
 }
 
-impl Pieces for Handle {
+impl Pieces for HotHandle {
     fn pieces(&self) -> &[Bytes] {
         self.stored.body.pieces()
     }
@@ -123,7 +123,7 @@ impl Pieces for Handle {
     }
 }
 
-impl SharedFields for Handle {
+impl SharedFields for HotHandle {
     fn prepared(&self) -> &PreparedFields {
         &self.stored.head.fields
     }
@@ -132,7 +132,7 @@ impl SharedFields for Handle {
 /// The handles of one worker. On lines of its own, like everything that a worker writes; the lock is nobody else's.
 #[repr(align(128))]
 pub struct HotCache {
-    slots: Mutex<[Slot; SLOTS]>,
+    slots: Mutex<[HotSlot; SLOTS]>,
     workers: u64,
     /// Copies that are open, also those that only a slow client still holds.
     files: Arc<AtomicUsize>,
@@ -147,13 +147,13 @@ impl std::fmt::Debug for HotCache {
 
 /// The key that was found most often of those that fall here, and its handle.
 #[derive(Default)]
-struct Slot {
+struct HotSlot {
     /// Of both levels of the key.
     hash: u64,
     /// Of its base, which chooses the shard.
     base_hash: u64,
     finds: u32,
-    handle: Option<Arc<Handle>>,
+    handle: Option<Arc<HotHandle>>,
     hits: u32,
     /// Of the store, and of the shard when the handle was compared with it.
     seen: Version,
@@ -170,7 +170,7 @@ impl HotCache {
     /// None yet, for one of `workers` workers.
     pub fn new(workers: usize) -> Self {
         Self {
-            slots: Mutex::new(std::array::from_fn(|_| Slot::default())),
+            slots: Mutex::new(std::array::from_fn(|_| HotSlot::default())),
             workers: workers.max(1) as u64,
             files: Arc::default(),
             files_max: Self::files_max(workers),
@@ -191,7 +191,12 @@ impl HotCache {
 
     /// The handle under `key`, where its shard is still at `version`.
     #[inline]
-    pub(super) fn find(&self, key: &CacheKey, version: Version, store: &MemoryStore) -> Option<Arc<Handle>> {
+    pub(super) fn find(
+        &self,
+        key: &CacheKey,
+        version: Version,
+        store: &MemoryStore,
+    ) -> Option<Arc<HotHandle>> {
         let mut slots = self.slots.lock();
         let slot = &mut slots[slot_of(key)];
         let handle = slot.handle.as_ref().filter(|_| slot.seen == version)?;
@@ -215,13 +220,13 @@ impl HotCache {
         version: Version,
         found: Option<&Arc<StoredResponse>>,
         store: &MemoryStore,
-    ) -> Option<Arc<Handle>> {
+    ) -> Option<Arc<HotHandle>> {
         let mut slots = self.slots.lock();
         let others: u64 = if found.is_some() { held_beside(&*slots, slot_of(key)) } else { 0 };
         let slot = &mut slots[slot_of(key)];
         // What it holds may have left the index; nobody else would let go of it.
         if slot.handle.is_some() && slot.seen != store.version(slot.base_hash) {
-            let is_found = |handle: &Handle| found.is_some_and(|found| Arc::ptr_eq(&handle.stored, found));
+            let is_found = |handle: &HotHandle| found.is_some_and(|found| Arc::ptr_eq(&handle.stored, found));
             slot.handle = slot.handle.take().filter(|handle| is_found(handle));
         }
         let stored = found?;
@@ -230,7 +235,7 @@ impl HotCache {
             slot.finds = slot.finds.saturating_sub(1);
             if slot.finds == 0 {
                 let base_hash = key.hash();
-                *slot = Slot { hash, base_hash, finds: 1, seen: version, ..Slot::default() };
+                *slot = HotSlot { hash, base_hash, finds: 1, seen: version, ..HotSlot::default() };
             }
             return None;
         }
@@ -241,7 +246,7 @@ impl HotCache {
             slot.hits = 0;
             slot.handle = (others + bytes_of(stored) <= bytes_max).then(|| {
                 let (stored, key) = (Arc::clone(stored), key.bytes().into());
-                Arc::new(Handle { stored, sendable: OnceLock::new(), key })
+                Arc::new(HotHandle { stored, sendable: OnceLock::new(), key })
             });
         }
         slot.handle.clone().filter(|handle| *handle.key == *key.bytes())
@@ -249,9 +254,9 @@ impl HotCache {
 }
 
 /// Bytes that the handles of the other slots hold.
-fn held_beside(slots: &[Slot], own: usize) -> u64 {
+fn held_beside(slots: &[HotSlot], own: usize) -> u64 {
     let others = slots.iter().enumerate().filter(|(at, _)| *at != own);
-    others.filter_map(|(_, slot)| slot.handle.as_deref()).map(Handle::bytes).sum()
+    others.filter_map(|(_, slot)| slot.handle.as_deref()).map(HotHandle::bytes).sum()
 }
 
 fn bytes_of(stored: &StoredResponse) -> u64 {

@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::disk::{Disk, DiskSettings, DiskSize};
 use crate::disks::{Disks, Layout};
-use crate::growing::{PushError, Reader, StreamingBody, WINDOW_BYTES};
 use crate::memory::MemoryStoreSettings;
+use crate::streaming::{PushError, Reader, StreamingBody, WINDOW_BYTES};
 
 const MEMORY_BYTES: u64 = 4 << 20;
 const DISK_BYTES: u64 = 64 << 20;
@@ -88,9 +88,9 @@ fn settled(disk: &Disk) {
     }
 }
 
-async fn push_all(growing: &StreamingBody, pieces: &[Bytes]) {
+async fn push_all(streaming: &StreamingBody, pieces: &[Bytes]) {
     for piece in pieces {
-        growing.push(piece.clone()).await.unwrap();
+        streaming.push(piece.clone()).await.unwrap();
     }
 }
 
@@ -99,25 +99,25 @@ async fn readers_that_start_late_read_everything_and_memory_stays_bounded() {
     for declared in [Some(BODY_BYTES as u64), None] {
         let fixture = fixture(DISK_BYTES);
         let content = content(BODY_BYTES);
-        let growing = StreamingBody::keep(&fixture.store, &key(), declared).unwrap();
+        let streaming = StreamingBody::keep(&fixture.store, &key(), declared).unwrap();
         // It is there from the beginning and does not read.
-        let slow = growing.reader(None).unwrap();
+        let slow = streaming.reader(None).unwrap();
         for piece in sent(&content) {
-            growing.push(piece).await.unwrap();
-            let held = growing.state.lock().held();
+            streaming.push(piece).await.unwrap();
+            let held = streaming.state.lock().held();
             assert!(held <= SPILL_ROOM_BYTES, "{held} bytes held");
-            assert!(growing.is_keeping());
+            assert!(streaming.is_keeping());
         }
-        let late = growing.reader(Some(PIECE_BYTES as u64 - 5..3 * PIECE_BYTES as u64 + 9)).unwrap();
+        let late = streaming.reader(Some(PIECE_BYTES as u64 - 5..3 * PIECE_BYTES as u64 + 9)).unwrap();
         let counted = fixture.store.usage().bytes;
         assert!(counted <= 2 * SPILL_ROOM_BYTES, "{counted} bytes counted");
-        let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
+        let body = streaming.finish(None, |_| ()).await.unwrap().unwrap();
         assert_eq!((body.length(), body.is_in_memory()), (BODY_BYTES as u64, false));
         settled(&fixture.disk);
         assert!(rest(slow).await.unwrap() == content);
         assert!(rest(late).await.unwrap() == content.slice(PIECE_BYTES - 5..3 * PIECE_BYTES + 9));
-        let after = growing.reader(None).unwrap();
-        drop(growing);
+        let after = streaming.reader(None).unwrap();
+        drop(streaming);
         assert!(rest(after).await.unwrap() == content);
         drop(body);
         assert_eq!(fixture.store.usage().bytes, 0);
@@ -130,12 +130,12 @@ async fn the_last_bytes_may_come_with_the_end() {
         for declared in [Some(length as u64), None] {
             let fixture = fixture(DISK_BYTES);
             let content = content(length);
-            let growing = StreamingBody::keep(&fixture.store, &key(), declared).unwrap();
-            let reader = growing.reader(None).unwrap();
-            growing.push(content.slice(..PIECE_BYTES)).await.unwrap();
+            let streaming = StreamingBody::keep(&fixture.store, &key(), declared).unwrap();
+            let reader = streaming.reader(None).unwrap();
+            streaming.push(content.slice(..PIECE_BYTES)).await.unwrap();
             let mut committed = None;
             let last = content.slice(PIECE_BYTES..);
-            growing.finish(Some(last), |body| committed = Some(body.length())).await.unwrap();
+            streaming.finish(Some(last), |body| committed = Some(body.length())).await.unwrap();
             assert_eq!(committed, Some(length as u64), "{declared:?}");
             assert!(rest(reader).await.unwrap() == content);
         }
@@ -149,21 +149,21 @@ async fn where_the_queue_is_full_in_the_middle_the_body_passes_on_and_nobody_mis
         let content = content(BODY_BYTES);
         let pieces = sent(&content);
         let (before, after) = pieces.split_at(2 * PIECE_BYTES / PUSHED_BYTES + 3);
-        let growing = StreamingBody::keep(&fixture.store, &key(), declared).unwrap();
-        let early = tokio::spawn(rest(growing.reader(None).unwrap()));
-        let slow = growing.reader(None).unwrap();
-        push_all(&growing, before).await;
+        let streaming = StreamingBody::keep(&fixture.store, &key(), declared).unwrap();
+        let early = tokio::spawn(rest(streaming.reader(None).unwrap()));
+        let slow = streaming.reader(None).unwrap();
+        push_all(&streaming, before).await;
         tokio::task::yield_now().await;
         settled(&fixture.disk);
         fixture.disk.crowd_queue(true);
         let producer = tokio::spawn({
-            let (growing, after) = (Arc::clone(&growing), after.to_vec());
+            let (streaming, after) = (Arc::clone(&streaming), after.to_vec());
             async move {
                 for piece in after {
-                    growing.push(piece).await.unwrap();
-                    assert!(growing.state.lock().held() <= WINDOW_BYTES + SPILL_ROOM_BYTES);
+                    streaming.push(piece).await.unwrap();
+                    assert!(streaming.state.lock().held() <= WINDOW_BYTES + SPILL_ROOM_BYTES);
                 }
-                growing.finish(None, |_| panic!("nothing whole is kept")).await.unwrap()
+                streaming.finish(None, |_| panic!("nothing whole is kept")).await.unwrap()
             }
         });
         assert!(rest(slow).await.unwrap() == content, "{declared:?}");
@@ -171,7 +171,7 @@ async fn where_the_queue_is_full_in_the_middle_the_body_passes_on_and_nobody_mis
         assert!(producer.await.unwrap().is_none());
         fixture.disk.crowd_queue(false);
         assert_eq!(fixture.disk.usage().objects, 0);
-        drop(growing);
+        drop(streaming);
         assert_eq!(fixture.store.usage().bytes, 0);
     }
 }
@@ -180,35 +180,35 @@ async fn where_the_queue_is_full_in_the_middle_the_body_passes_on_and_nobody_mis
 async fn a_body_that_passes_stops_when_its_last_reader_leaves() {
     let fixture = fixture(DISK_BYTES);
     let content = content(BODY_BYTES);
-    let growing = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
-    let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
-    push_all(&growing, &sent(&content)[..30]).await;
+    let streaming = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let reader = tokio::spawn(rest(streaming.reader(None).unwrap()));
+    push_all(&streaming, &sent(&content)[..30]).await;
     fixture.disk.crowd_queue(true);
-    push_all(&growing, &sent(&content)[30..60]).await;
-    assert!(!growing.is_keeping());
-    assert_eq!(growing.loss(), Some(Loss::QueueFull));
+    push_all(&streaming, &sent(&content)[30..60]).await;
+    assert!(!streaming.is_keeping());
+    assert_eq!(streaming.loss(), Some(Loss::QueueFull));
     reader.abort();
     let _ = reader.await;
-    assert_eq!(growing.push(content.slice(..10)).await, Err(PushError::NoReaders));
+    assert_eq!(streaming.push(content.slice(..10)).await, Err(PushError::NoReaders));
 }
 
 #[tokio::test]
 async fn one_that_breaks_in_the_middle_cuts_its_readers_after_what_had_come() {
     let fixture = fixture(DISK_BYTES);
     let content = content(BODY_BYTES);
-    let growing = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
-    let [slow, early] = [growing.reader(None).unwrap(), growing.reader(None).unwrap()];
+    let streaming = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let [slow, early] = [streaming.reader(None).unwrap(), streaming.reader(None).unwrap()];
     let early = tokio::spawn(until_the_end(early));
     let pieces = sent(&content);
     let came = 3 * PIECE_BYTES / PUSHED_BYTES;
-    push_all(&growing, &pieces[..came]).await;
-    growing.abort(BodyError::Cut);
-    assert!(growing.reader(None).is_none());
+    push_all(&streaming, &pieces[..came]).await;
+    streaming.abort(BodyError::Cut);
+    assert!(streaming.reader(None).is_none());
     for (read, error) in [until_the_end(slow).await, early.await.unwrap()] {
         assert_eq!(error, Some(BodyError::Cut));
         assert!(read == content[..came * PUSHED_BYTES]);
     }
-    drop(growing);
+    drop(streaming);
     settled(&fixture.disk);
     assert_eq!((fixture.store.usage().bytes, fixture.disk.usage().objects), (0, 0));
 }
@@ -217,9 +217,9 @@ async fn one_that_breaks_in_the_middle_cuts_its_readers_after_what_had_come() {
 async fn a_reader_may_leave_while_a_piece_is_being_read() {
     let fixture = fixture(DISK_BYTES);
     let content = content(BODY_BYTES);
-    let growing = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
-    let mut readers: Vec<Reader> = (0..50).map(|_| growing.reader(None).unwrap()).collect();
-    push_all(&growing, &sent(&content)).await;
+    let streaming = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let mut readers: Vec<Reader> = (0..50).map(|_| streaming.reader(None).unwrap()).collect();
+    push_all(&streaming, &sent(&content)).await;
     settled(&fixture.disk);
     let mut nobody = Context::from_waker(Waker::noop());
     for reader in &mut readers {
@@ -228,11 +228,11 @@ async fn a_reader_may_leave_while_a_piece_is_being_read() {
     }
     let left = readers.split_off(49);
     drop(readers);
-    growing.finish(None, |_| ()).await.unwrap().unwrap();
-    assert_eq!(growing.readers(), 1);
+    streaming.finish(None, |_| ()).await.unwrap().unwrap();
+    assert_eq!(streaming.audience().readers(), 1);
     drop(left);
-    assert_eq!(growing.readers(), 0);
-    assert!(rest(growing.reader(None).unwrap()).await.unwrap() == content);
+    assert_eq!(streaming.audience().readers(), 0);
+    assert!(rest(streaming.reader(None).unwrap()).await.unwrap() == content);
 }
 
 /// A disk whose segments are all given up while somebody still reads what lay in the first of them.
@@ -240,10 +240,10 @@ async fn a_reader_may_leave_while_a_piece_is_being_read() {
 async fn a_slow_reader_is_not_overtaken_by_the_end_of_the_log() {
     let fixture = fixture(16 << 20);
     let content = content(BODY_BYTES);
-    let growing = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
-    let slow = growing.reader(None).unwrap();
-    push_all(&growing, &sent(&content)).await;
-    growing.finish(None, |_| ()).await.unwrap().unwrap();
+    let streaming = StreamingBody::keep(&fixture.store, &key(), Some(BODY_BYTES as u64)).unwrap();
+    let slow = streaming.reader(None).unwrap();
+    push_all(&streaming, &sent(&content)).await;
+    streaming.finish(None, |_| ()).await.unwrap().unwrap();
     settled(&fixture.disk);
     let before = fixture.disk.usage().reclaimed_segments;
     while fixture.disk.usage().reclaimed_segments < before + 12 {
@@ -277,22 +277,22 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let fixture = fixture(DISK_BYTES);
-            let growing = StreamingBody::keep(&fixture.store, &key(), is_declared.then_some(length as u64)).unwrap();
-            let part = growing.reader(Some(wanted)).unwrap();
-            let whole = growing.reader(None).unwrap();
+            let streaming = StreamingBody::keep(&fixture.store, &key(), is_declared.then_some(length as u64)).unwrap();
+            let part = streaming.reader(Some(wanted)).unwrap();
+            let whole = streaming.reader(None).unwrap();
             let producer = tokio::spawn({
-                let (growing, content, disk) =
-                    (Arc::clone(&growing), content.clone(), Arc::clone(&fixture.disk));
+                let (streaming, content, disk) =
+                    (Arc::clone(&streaming), content.clone(), Arc::clone(&fixture.disk));
                 async move {
                     for (number, at) in (0..content.len()).step_by(pushed).enumerate() {
                         if crowded_after == Some(number) {
                             disk.crowd_queue(true);
                         }
                         let piece = content.slice(at..content.len().min(at + pushed));
-                        growing.push(piece).await.unwrap();
+                        streaming.push(piece).await.unwrap();
                         tokio::task::yield_now().await;
                     }
-                    growing.finish(None, |_| ()).await.unwrap()
+                    streaming.finish(None, |_| ()).await.unwrap()
                 }
             });
             if !reads_early {

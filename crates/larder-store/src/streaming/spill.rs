@@ -31,7 +31,7 @@ const UNREAD_PART: u64 = 4;
 
 /// Where a piece lies that has left memory.
 #[derive(Clone)]
-pub(super) enum Place {
+pub(super) enum ChunkLocation {
     Disks(PieceCopies),
     File(Arc<Arriving>),
 }
@@ -39,7 +39,7 @@ pub(super) enum Place {
 /// A piece that has left memory. Its readers find it as long as the body grows or is read, also where the disk fails to
 /// write it, or gives up what it was written to.
 pub(super) struct Spilled {
-    pub(super) place: Place,
+    pub(super) place: ChunkLocation,
     _pins: Option<PiecePins>,
 }
 
@@ -97,7 +97,7 @@ impl Spill {
         for number in numbers {
             let copies = fill.piece(*number);
             let pins = fill.pin(&copies)?;
-            spilled(*number, Spilled { place: Place::Disks(copies), _pins: Some(pins) });
+            spilled(*number, Spilled { place: ChunkLocation::Disks(copies), _pins: Some(pins) });
         }
         Some(Self::of(Target::Disks(Box::new(fill))))
     }
@@ -197,11 +197,11 @@ impl Spill {
                     let copies = fill.piece(self.number);
                     // Lost in this moment: it is in memory still, and goes on from there.
                     let Some(pins) = fill.pin(&copies) else { return Handed::Lost(Loss::Failing) };
-                    Spilled { place: Place::Disks(copies), _pins: Some(pins) }
+                    Spilled { place: ChunkLocation::Disks(copies), _pins: Some(pins) }
                 }
             },
             Target::File(fill) => match fill.try_write(piece) {
-                Ok(true) => Spilled { place: Place::File(Arc::clone(fill.content())), _pins: None },
+                Ok(true) => Spilled { place: ChunkLocation::File(Arc::clone(fill.content())), _pins: None },
                 Ok(false) => return Handed::Full,
                 Err(why) => return Handed::Lost(why.into()),
             },

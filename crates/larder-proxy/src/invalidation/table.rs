@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use larder_cache::Validity;
+use larder_cache::Verdict;
 use parking_lot::RwLock;
 
 /// Numbers that a look may read without a lock; 32 KiB.
@@ -73,14 +73,14 @@ impl Table {
     }
 
     /// What the table says of a response with this number, and how far it was known then.
-    pub(super) fn validity(&self, hash: u64, number: u64) -> (Validity, u64) {
+    pub(super) fn verdict(&self, hash: u64, number: u64) -> (Verdict, u64) {
         let shard = self.shard(hash).read();
         let latest = self.latest(hash);
         let of_floor = match number < shard.floor {
-            true => Validity::Invalid { since: None },
-            false => Validity::Good,
+            true => Verdict::Invalid { since: None },
+            false => Verdict::Good,
         };
-        let of_entry = shard.entries.get(&hash).map_or(Validity::Good, |entry| entry.validity(number));
+        let of_entry = shard.entries.get(&hash).map_or(Verdict::Good, |entry| entry.verdict(number));
         (of_floor.and(of_entry), latest)
     }
 
@@ -136,13 +136,13 @@ impl Shard {
 }
 
 impl Entry {
-    fn validity(&self, number: u64) -> Validity {
+    fn verdict(&self, number: u64) -> Verdict {
         if self.removed > number {
-            return Validity::Gone;
+            return Verdict::Gone;
         }
         match self.invalidated > number {
-            true => Validity::Invalid { since: self.since_ms.checked_sub(1).map(Duration::from_millis) },
-            false => Validity::Good,
+            true => Verdict::Invalid { since: self.since_ms.checked_sub(1).map(Duration::from_millis) },
+            false => Verdict::Good,
         }
     }
 }
@@ -152,14 +152,14 @@ mod tests {
     use super::*;
 
     const AT: Option<Duration> = Some(Duration::from_secs(9));
-    const INVALID: Validity = Validity::Invalid { since: AT };
-    const UNPROVEN: Validity = Validity::Invalid { since: None };
+    const INVALID: Verdict = Verdict::Invalid { since: AT };
+    const UNPROVEN: Verdict = Verdict::Invalid { since: None };
 
-    fn validity(table: &Table, hash: u64, number: u64) -> Validity {
-        let (validity, latest) = table.validity(hash, number);
+    fn verdict(table: &Table, hash: u64, number: u64) -> Verdict {
+        let (verdict, latest) = table.verdict(hash, number);
         // What is told without a lock is never better.
-        assert!(latest > number || validity == Validity::Good, "{hash} {number}");
-        validity
+        assert!(latest > number || verdict == Verdict::Good, "{hash} {number}");
+        verdict
     }
 
     #[test]
@@ -170,17 +170,17 @@ mod tests {
         table.note(2, How::Validate(AT), || 7);
         for (hash, number, expected) in [
             (1, 4, INVALID),
-            (1, 5, Validity::Good),
-            (2, 5, Validity::Gone),
+            (1, 5, Verdict::Good),
+            (2, 5, Verdict::Gone),
             (2, 6, INVALID),
-            (2, 7, Validity::Good),
-            (3, 0, Validity::Good),
-            (1 + SLOTS as u64, 0, Validity::Good),
+            (2, 7, Verdict::Good),
+            (3, 0, Verdict::Good),
+            (1 + SLOTS as u64, 0, Verdict::Good),
         ] {
-            assert_eq!(validity(&table, hash, number), expected, "{hash} {number}");
+            assert_eq!(verdict(&table, hash, number), expected, "{hash} {number}");
         }
         table.note(1, How::Validate(None), || 4);
-        assert_eq!(validity(&table, 1, 4), INVALID, "a later one is not undone by an earlier one");
+        assert_eq!(verdict(&table, 1, 4), INVALID, "a later one is not undone by an earlier one");
     }
 
     #[test]
@@ -191,12 +191,12 @@ mod tests {
             table.note(of_one_shard(k), How::Validate(AT), || k + 1);
         }
         let other = of_one_shard(9999);
-        assert_eq!(validity(&table, other, 0), UNPROVEN, "the first has made room");
-        assert_eq!(validity(&table, other, 1), Validity::Good);
-        assert_eq!(validity(&table, of_one_shard(1), 1), INVALID);
-        assert_eq!(validity(&table, 1, 0), Validity::Good, "of another shard");
+        assert_eq!(verdict(&table, other, 0), UNPROVEN, "the first has made room");
+        assert_eq!(verdict(&table, other, 1), Verdict::Good);
+        assert_eq!(verdict(&table, of_one_shard(1), 1), INVALID);
+        assert_eq!(verdict(&table, 1, 0), Verdict::Good, "of another shard");
         table.note_all(1000);
-        assert_eq!(validity(&table, 1, 999), UNPROVEN);
-        assert_eq!(validity(&table, 1, 1000), Validity::Good);
+        assert_eq!(verdict(&table, 1, 999), UNPROVEN);
+        assert_eq!(verdict(&table, 1, 1000), Verdict::Good);
     }
 }

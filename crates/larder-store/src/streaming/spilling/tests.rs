@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::disk::{Disk, DiskSettings, DiskSize};
 use crate::disks::{Disks, Layout};
-use crate::growing::{Finished, Reader};
 use crate::memory::MemoryStoreSettings;
+use crate::streaming::{Finished, Reader};
 
 const MEMORY_BYTES: u64 = 8 << 20;
 const PUSHED_BYTES: usize = 100_003;
@@ -60,9 +60,9 @@ impl Fixture {
         self.disks.iter().map(|disk| disk.usage().written_bytes).sum()
     }
 
-    fn growing(&self, declared: Option<u64>) -> Arc<StreamingBody> {
+    fn streaming(&self, declared: Option<u64>) -> Arc<StreamingBody> {
         let may_be = (false, true);
-        StreamingBody::keep_for(&self.store, &key(), declared, may_be).unwrap()
+        StreamingBody::keep_for(&self.store, &key(), declared, may_be, &Arc::default()).unwrap()
     }
 }
 
@@ -116,19 +116,19 @@ async fn a_full_queue_is_waited_for_as_long_as_every_reader_has_bytes() {
         for declared in [Some(BODY_BYTES as u64), None] {
             let fixture = fixture(layout);
             let content = content(BODY_BYTES);
-            let growing = fixture.growing(declared);
-            let mut slow = growing.reader(None).unwrap();
-            growing.push(content.slice(..PIECE_BYTES + 1)).await.unwrap();
+            let streaming = fixture.streaming(declared);
+            let mut slow = streaming.reader(None).unwrap();
+            streaming.push(content.slice(..PIECE_BYTES + 1)).await.unwrap();
             fixture.settled();
             fixture.crowd(true);
-            let mut pushed = Box::pin(growing.push(content.slice(PIECE_BYTES + 1..)));
+            let mut pushed = Box::pin(streaming.push(content.slice(PIECE_BYTES + 1..)));
             assert!(has_to_wait(pushed.as_mut()), "it waits for the disk");
             let first = slow.frame().await.unwrap().unwrap().into_data().unwrap();
             assert!(first.len() <= PIECE_BYTES && has_to_wait(pushed.as_mut()));
             fixture.crowd(false);
             pushed.await.unwrap();
-            assert!(growing.is_keeping() && growing.loss().is_none());
-            let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
+            assert!(streaming.is_keeping() && streaming.loss().is_none());
+            let body = streaming.finish(None, |_| ()).await.unwrap().unwrap();
             assert!(rest(slow).await.unwrap() == content.slice(first.len()..), "{layout:?}");
             assert!(read(&body).await == content);
         }
@@ -141,31 +141,37 @@ async fn what_a_reader_would_wait_for_is_left_out_and_filled_up_later_without_wr
         for declared in [Some(BODY_BYTES as u64), None] {
             let fixture = fixture(layout);
             let content = content(BODY_BYTES);
-            let growing = fixture.growing(declared);
-            let fast = tokio::spawn(rest(growing.reader(None).unwrap()));
+            let streaming = fixture.streaming(declared);
+            let fast = tokio::spawn(rest(streaming.reader(None).unwrap()));
             for (number, bytes) in sent(&content).enumerate() {
                 match number {
                     8 | 25 => fixture.crowd(true),
                     15 | 32 => fixture.crowd(false),
                     _ => {}
                 }
-                growing.push(bytes).await.unwrap();
+                streaming.push(bytes).await.unwrap();
                 tokio::task::yield_now().await;
             }
-            let finished = growing.end(None, None, |_| ()).await.unwrap();
+            let finished = streaming.end(None, None, |_| ()).await.unwrap();
             let Finished::Part { body, runs, complete } = finished else { panic!("{finished:?}") };
-            assert_eq!((complete, growing.loss()), (BODY_BYTES as u64, Some(Loss::QueueFull)));
+            assert_eq!((complete, streaming.loss()), (BODY_BYTES as u64, Some(Loss::QueueFull)));
             assert!(fast.await.unwrap().unwrap() == content);
-            assert!(growing.reader(None).is_none(), "nobody joins what has gaps");
+            assert!(streaming.reader(None).is_none(), "nobody joins what has gaps");
             let (kept, missing) = split(&content, &runs);
             assert!(runs.len() > 1 && !missing.is_empty(), "{runs:?}");
             assert!(read(&body).await == kept);
             let written = fixture.settled();
 
-            let again =
-                StreamingBody::complete(&fixture.store, &key(), &body, runs.iter().cloned(), complete)
-                    .unwrap();
-            drop((growing, body));
+            let again = StreamingBody::complete(
+                &fixture.store,
+                &key(),
+                &body,
+                runs.iter().cloned(),
+                complete,
+                &Arc::default(),
+            )
+            .unwrap();
+            drop((streaming, body));
             let reader = tokio::spawn(rest(again.reader(None).unwrap()));
             for bytes in sent(&missing.clone().into()) {
                 again.push(bytes).await.unwrap();
@@ -184,20 +190,20 @@ async fn what_a_reader_would_wait_for_is_left_out_and_filled_up_later_without_wr
 
 /// A body of which the disk has every third piece.
 async fn part_of(fixture: &Fixture, content: &Bytes) -> (Arc<StoredBody>, Vec<Range<u64>>) {
-    let growing = fixture.growing(Some(content.len() as u64));
-    let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
+    let streaming = fixture.streaming(Some(content.len() as u64));
+    let reader = tokio::spawn(rest(streaming.reader(None).unwrap()));
     for (number, at) in (0..content.len()).step_by(PIECE_BYTES).enumerate() {
         let is_full = number % 3 != 0;
         match is_full {
             true => fixture.crowd(true),
             false => assert!(fixture.settled() < u64::MAX),
         }
-        growing.push(content.slice(at..content.len().min(at + PIECE_BYTES))).await.unwrap();
+        streaming.push(content.slice(at..content.len().min(at + PIECE_BYTES))).await.unwrap();
         if is_full {
             fixture.crowd(false);
         }
     }
-    let Finished::Part { body, runs, .. } = growing.end(None, None, |_| ()).await.unwrap() else {
+    let Finished::Part { body, runs, .. } = streaming.end(None, None, |_| ()).await.unwrap() else {
         panic!("no part")
     };
     assert!(reader.await.unwrap().unwrap() == *content);
@@ -209,17 +215,17 @@ async fn a_last_piece_that_comes_by_itself_is_sent_and_counted_once() {
     for layout in [Layout::Single, Layout::Mirror, Layout::Stripe, Layout::Hash] {
         let fixture = fixture(layout);
         let content = content(BODY_BYTES);
-        let growing = fixture.growing(Some(BODY_BYTES as u64));
-        let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
+        let streaming = fixture.streaming(Some(BODY_BYTES as u64));
+        let reader = tokio::spawn(rest(streaming.reader(None).unwrap()));
         let last = content.slice(BODY_BYTES / PIECE_BYTES * PIECE_BYTES..);
         for at in (0..content.len() - last.len()).step_by(PIECE_BYTES) {
             fixture.crowd(at == 8 * PIECE_BYTES);
-            growing.push(content.slice(at..at + PIECE_BYTES)).await.unwrap();
+            streaming.push(content.slice(at..at + PIECE_BYTES)).await.unwrap();
             tokio::task::yield_now().await;
         }
         fixture.crowd(false);
         fixture.settled();
-        let finished = growing.end(Some(last), None, |_| ()).await.unwrap();
+        let finished = streaming.end(Some(last), None, |_| ()).await.unwrap();
         let Finished::Part { body, runs, complete } = finished else { panic!("{finished:?}") };
         assert_eq!(complete, BODY_BYTES as u64);
         assert_eq!(runs.last().unwrap().end, complete, "{layout:?}");
@@ -236,9 +242,15 @@ async fn where_the_disk_fails_while_a_part_is_filled_up_everybody_gets_the_right
         let (body, runs) = part_of(&fixture, &content).await;
         assert!(runs.len() > 3, "{runs:?}");
         let (_, missing) = split(&content, &runs);
-        let again =
-            StreamingBody::complete(&fixture.store, &key(), &body, runs.into_iter(), BODY_BYTES as u64)
-                .unwrap();
+        let again = StreamingBody::complete(
+            &fixture.store,
+            &key(),
+            &body,
+            runs.into_iter(),
+            BODY_BYTES as u64,
+            &Arc::default(),
+        )
+        .unwrap();
         let readers: Vec<_> = (0..2).map(|_| tokio::spawn(rest(again.reader(None).unwrap()))).collect();
         let producer = async {
             for (number, bytes) in sent(&missing.into()).enumerate() {
@@ -263,14 +275,14 @@ async fn where_the_disk_fails_while_a_part_is_filled_up_everybody_gets_the_right
 async fn a_body_of_unknown_length_that_nothing_took_in_time_stays_in_memory_and_is_right() {
     let fixture = fixture(Layout::Single);
     let content = content(3 * PIECE_BYTES);
-    let growing = fixture.growing(None);
-    let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
+    let streaming = fixture.streaming(None);
+    let reader = tokio::spawn(rest(streaming.reader(None).unwrap()));
     for (number, bytes) in sent(&content).enumerate() {
         // It is beyond a piece while the disk is left alone.
         fixture.disks[0].leave_alone((2..5).contains(&number));
-        growing.push(bytes).await.unwrap();
+        streaming.push(bytes).await.unwrap();
     }
-    let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
+    let body = streaming.finish(None, |_| ()).await.unwrap().unwrap();
     assert!(body.is_in_memory());
     assert!(reader.await.unwrap().unwrap() == content);
 }
@@ -280,18 +292,23 @@ async fn a_small_body_and_one_that_cannot_be_completed_are_kept_whole_or_not_at_
     for (length, may_have_gaps) in [(BODY_BYTES / 5, true), (BODY_BYTES, false)] {
         let fixture = fixture(Layout::Single);
         let content = content(length);
-        let growing =
-            StreamingBody::keep_for(&fixture.store, &key(), Some(length as u64), (false, may_have_gaps))
-                .unwrap();
-        let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
+        let streaming = StreamingBody::keep_for(
+            &fixture.store,
+            &key(),
+            Some(length as u64),
+            (false, may_have_gaps),
+            &Arc::default(),
+        )
+        .unwrap();
+        let reader = tokio::spawn(rest(streaming.reader(None).unwrap()));
         fixture.crowd(true);
         for bytes in sent(&content) {
-            growing.push(bytes).await.unwrap();
+            streaming.push(bytes).await.unwrap();
         }
-        let finished = growing.end(None, None, |_| ()).await.unwrap();
+        let finished = streaming.end(None, None, |_| ()).await.unwrap();
         assert!(matches!(finished, Finished::Passed), "{finished:?}");
         assert!(reader.await.unwrap().unwrap() == content);
-        assert_eq!(growing.loss(), Some(Loss::QueueFull));
+        assert_eq!(streaming.loss(), Some(Loss::QueueFull));
         assert_eq!(fixture.disks[0].usage().refused.queue_full, 1);
     }
 }
@@ -302,13 +319,13 @@ async fn what_waits_is_borrowed_of_the_memory_and_no_more_than_a_quarter() {
     // As many as the queue has of its own; nothing of it is written.
     fixture.disks[0].hold_back(true);
     let content = content(BODY_BYTES * 4);
-    let growing = fixture.growing(Some(content.len() as u64));
+    let streaming = fixture.streaming(Some(content.len() as u64));
     // Somebody who has bytes to read all the time.
-    let reader = growing.reader(None).unwrap();
+    let reader = streaming.reader(None).unwrap();
     let before = fixture.store.usage().bytes;
     let mut pushed = Box::pin(async {
         for bytes in sent(&content) {
-            growing.push(bytes).await.unwrap();
+            streaming.push(bytes).await.unwrap();
         }
     });
     assert!(has_to_wait(pushed.as_mut()));
@@ -318,8 +335,8 @@ async fn what_waits_is_borrowed_of_the_memory_and_no_more_than_a_quarter() {
     assert_eq!(queued - (8 << 20), borrowed);
     fixture.disks[0].hold_back(false);
     pushed.await;
-    assert!(growing.finish(None, |_| ()).await.unwrap().is_some());
-    drop((growing, reader));
+    assert!(streaming.finish(None, |_| ()).await.unwrap().is_some());
+    drop((streaming, reader));
     fixture.settled();
     assert_eq!(fixture.store.usage().bytes, 0);
 }
@@ -330,17 +347,17 @@ async fn what_disks_have_of_a_body_that_broke_is_kept_and_filled_up_later() {
         for is_crowded in [false, true] {
             let fixture = fixture(layout);
             let content = content(BODY_BYTES);
-            let growing = fixture.growing(Some(BODY_BYTES as u64));
-            let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
+            let streaming = fixture.streaming(Some(BODY_BYTES as u64));
+            let reader = tokio::spawn(rest(streaming.reader(None).unwrap()));
             for (number, bytes) in sent(&content.slice(..BODY_BYTES / 2)).enumerate() {
                 if number == 8 && is_crowded {
                     fixture.crowd(true);
                 }
-                growing.push(bytes).await.unwrap();
+                streaming.push(bytes).await.unwrap();
                 tokio::task::yield_now().await;
             }
             let mut kept = None;
-            growing.give_up(BodyError::Cut, |finished| {
+            streaming.give_up(BodyError::Cut, |finished| {
                 if let Finished::Part { body, runs, complete } = finished {
                     kept = Some((Arc::clone(body), runs.clone(), *complete));
                 }
@@ -354,8 +371,15 @@ async fn what_disks_have_of_a_body_that_broke_is_kept_and_filled_up_later() {
             assert!(is_crowded || runs[0].end >= (BODY_BYTES / 2 - PIECE_BYTES) as u64, "{runs:?}");
             let (whole, missing) = split(&content, &runs);
             assert!(read(&body).await == whole);
-            let again =
-                StreamingBody::complete(&fixture.store, &key(), &body, runs.into_iter(), complete).unwrap();
+            let again = StreamingBody::complete(
+                &fixture.store,
+                &key(),
+                &body,
+                runs.into_iter(),
+                complete,
+                &Arc::default(),
+            )
+            .unwrap();
             again.push(missing.into()).await.unwrap();
             let whole = again.finish(None, |_| ()).await.unwrap().unwrap();
             assert!(read(&whole).await == content, "{layout:?}");
@@ -368,11 +392,17 @@ async fn of_what_cannot_be_completed_nothing_is_kept_when_it_breaks() {
     for (declared, may_have_gaps) in [(None, true), (Some(BODY_BYTES), false), (Some(BODY_BYTES / 5), true)] {
         let fixture = fixture(Layout::Single);
         let declared = declared.map(|bytes| bytes as u64);
-        let growing =
-            StreamingBody::keep_for(&fixture.store, &key(), declared, (false, may_have_gaps)).unwrap();
-        growing.push(content(3 * PIECE_BYTES)).await.unwrap();
-        growing.give_up(BodyError::Cut, |finished| panic!("{finished:?}"));
-        assert!(growing.is_broken());
+        let streaming = StreamingBody::keep_for(
+            &fixture.store,
+            &key(),
+            declared,
+            (false, may_have_gaps),
+            &Arc::default(),
+        )
+        .unwrap();
+        streaming.push(content(3 * PIECE_BYTES)).await.unwrap();
+        streaming.give_up(BodyError::Cut, |finished| panic!("{finished:?}"));
+        assert!(streaming.is_broken());
     }
 }
 
@@ -382,8 +412,8 @@ async fn a_body_that_nobody_reads_leaves_room_in_the_queue() {
         let fixture = fixture(layout);
         fixture.disks.iter().for_each(|disk| disk.hold_back(true));
         let content = content(BODY_BYTES * 2);
-        let growing = fixture.growing(Some(content.len() as u64));
-        let mut pushed = Box::pin(growing.push(content.clone()));
+        let streaming = fixture.streaming(Some(content.len() as u64));
+        let mut pushed = Box::pin(streaming.push(content.clone()));
         assert!(has_to_wait(pushed.as_mut()));
         // Eight megabytes, and a quarter of the memory.
         let may_wait = (8 << 20) + MEMORY_BYTES / 4;
@@ -393,44 +423,46 @@ async fn a_body_that_nobody_reads_leaves_room_in_the_queue() {
         }
         fixture.disks.iter().for_each(|disk| disk.hold_back(false));
         pushed.await.unwrap();
-        assert!(growing.is_keeping(), "{layout:?}");
+        assert!(streaming.is_keeping(), "{layout:?}");
     }
 }
 
 #[test]
 fn a_body_whose_disk_hangs_is_not_fetched_on_for_nobody() {
     let fixture = fixture(Layout::Single);
-    let growing = fixture.growing(Some(BODY_BYTES as u64));
-    assert!(growing.may_keep_more());
+    let streaming = fixture.streaming(Some(BODY_BYTES as u64));
+    assert!(streaming.may_keep_more());
     // As after ten seconds of waiting.
-    growing.spill.lock().as_mut().unwrap().stop();
-    assert!(!growing.may_keep_more() && growing.is_keeping());
+    streaming.spill.lock().as_mut().unwrap().stop();
+    assert!(!streaming.may_keep_more() && streaming.is_keeping());
 }
 
 #[tokio::test]
 async fn a_part_of_which_something_is_gone_is_not_gone_on_with() {
     let (fixture, other) = (fixture(Layout::Single), fixture(Layout::Single));
     let content = content(BODY_BYTES);
-    let growing = fixture.growing(Some(BODY_BYTES as u64));
-    growing.push(content.clone()).await.unwrap();
-    let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
+    let streaming = fixture.streaming(Some(BODY_BYTES as u64));
+    streaming.push(content.clone()).await.unwrap();
+    let body = streaming.finish(None, |_| ()).await.unwrap().unwrap();
     let runs = || std::iter::once(0..BODY_BYTES as u64);
     let complete = BODY_BYTES as u64;
     assert!(
-        StreamingBody::complete(&other.store, &key(), &body, runs(), complete).is_none(),
+        StreamingBody::complete(&other.store, &key(), &body, runs(), complete, &Arc::default()).is_none(),
         "of another store"
     );
     let odd = std::iter::once(5..BODY_BYTES as u64);
     assert!(
-        StreamingBody::complete(&fixture.store, &key(), &body, odd, complete).is_none(),
+        StreamingBody::complete(&fixture.store, &key(), &body, odd, complete, &Arc::default()).is_none(),
         "no whole pieces"
     );
     let fewer = std::iter::once(0..PIECE_BYTES as u64);
     assert!(
-        StreamingBody::complete(&fixture.store, &key(), &body, fewer, complete).is_none(),
+        StreamingBody::complete(&fixture.store, &key(), &body, fewer, complete, &Arc::default()).is_none(),
         "not what it has"
     );
-    assert!(StreamingBody::complete(&fixture.store, &key(), &body, runs(), complete).is_some());
+    assert!(
+        StreamingBody::complete(&fixture.store, &key(), &body, runs(), complete, &Arc::default()).is_some()
+    );
 }
 proptest! {
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
@@ -448,10 +480,10 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let fixture = fixture(Layout::Single);
-            let growing = fixture.growing(is_declared.then_some(BODY_BYTES as u64));
-            let readers: Vec<_> = reads.iter().map(|_| growing.reader(None).unwrap()).collect();
+            let streaming = fixture.streaming(is_declared.then_some(BODY_BYTES as u64));
+            let readers: Vec<_> = reads.iter().map(|_| streaming.reader(None).unwrap()).collect();
             let producer = {
-                let (growing, content, disk) = (Arc::clone(&growing), content.clone(), Arc::clone(&fixture.disks[0]));
+                let (streaming, content, disk) = (Arc::clone(&streaming), content.clone(), Arc::clone(&fixture.disks[0]));
                 let crowded = crowded.clone();
                 tokio::spawn(async move {
                     let mut was_full = false;
@@ -461,13 +493,13 @@ proptest! {
                             disk.crowd_queue(is_full);
                             was_full = is_full;
                         }
-                        growing.push(content.slice(at..content.len().min(at + pushed))).await.unwrap();
+                        streaming.push(content.slice(at..content.len().min(at + pushed))).await.unwrap();
                         tokio::task::yield_now().await;
                     }
                     if was_full {
                         disk.crowd_queue(false);
                     }
-                    growing.end(None, None, |_| ()).await.unwrap()
+                    streaming.end(None, None, |_| ()).await.unwrap()
                 })
             };
             let reading = readers.into_iter().zip(&reads).map(|(reader, is_lazy)| {
@@ -487,14 +519,14 @@ proptest! {
                 Finished::Part { body, runs, complete } => {
                     let (kept, missing) = split(&content, &runs);
                     assert!(read(&body).await == kept);
-                    let again = StreamingBody::complete(&fixture.store, &key(), &body, runs.into_iter(), complete).unwrap();
+                    let again = StreamingBody::complete(&fixture.store, &key(), &body, runs.into_iter(), complete, &Arc::default()).unwrap();
                     again.push(missing.into()).await.unwrap();
                     let whole = again.finish(None, |_| ()).await.unwrap().unwrap();
                     assert!(read(&whole).await == content);
                 }
                 // A piece is left out where the disk is crowded when it begins or when it ends; so may be all of them.
                 Finished::Passed => {
-                    assert_eq!(growing.loss(), Some(Loss::QueueFull));
+                    assert_eq!(streaming.loss(), Some(Loss::QueueFull));
                     let refused = fixture.disks[0].usage().refused;
                     assert_eq!(refused.queue_full, BODY_BYTES.div_ceil(PIECE_BYTES) as u64, "{refused:?}");
                 }

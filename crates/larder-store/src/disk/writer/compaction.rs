@@ -1,7 +1,7 @@
-//! Tables of segments, and taking stock: the journal is made short by writing what it says into the tables.
+//! Tables of segments, and journal compaction: the journal is made short by writing what it says into the tables.
 //!
 //! The index knows what is alive. A table is written when its segment is full; what dies afterwards is in the journal
-//! until stock is taken. Then the tables of all segments in which something died are written anew, and the journal keeps
+//! until the journal is compacted. Then the tables of all segments in which something died are written anew, and the journal keeps
 //! only the names of those segments (without their tables, the dead in them would be alive again), the notes that are needed, and the
 //! highest number.
 
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use super::Writer;
 use super::append::Open;
 use crate::disk::Shared;
-use crate::disk::address::Place;
-use crate::disk::format::journal::Entry as JournalEntry;
+use crate::disk::address::Location;
+use crate::disk::format::journal::JournalEntry;
 use crate::disk::format::record::Kind;
-use crate::disk::format::toc::{Entry, Toc, toc_bytes};
-use crate::disk::journal::{Files, Journal};
+use crate::disk::format::toc::{Toc, TocEntry, toc_bytes};
+use crate::disk::journal::{Journal, JournalFiles};
 use crate::disk::notes;
 use crate::disk::owner::Owner;
 use crate::disk::segment::{Segment, read_toc, toc_path};
@@ -25,13 +25,13 @@ use crate::disk::space::blocks;
 use crate::disk::sys;
 use crate::disk::walk;
 
-/// Until stock is taken again where it went wrong.
+/// Until the journal is compacted again where it went wrong.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-impl Entry {
+impl TocEntry {
     /// Where the record is.
-    pub(in crate::disk) fn place(&self, segment: u32) -> Place {
-        Place::written(segment, self.offset.into(), self.object_bytes)
+    pub(in crate::disk) fn place(&self, segment: u32) -> Location {
+        Location::written(segment, self.offset.into(), self.object_bytes)
     }
 
     /// Whose it is, if it is a piece on the disk `own`.
@@ -47,10 +47,10 @@ impl Entry {
 
 impl Writer {
     /// Makes the journal short.
-    pub(super) fn take_stock(&mut self) {
+    pub(super) fn compact(&mut self) {
         self.flush();
-        if let Err(error) = self.shared.take_stock(self.open.as_ref()) {
-            self.stock_after = Instant::now() + AGAIN_AFTER;
+        if let Err(error) = self.shared.compact(self.open.as_ref()) {
+            self.compaction_after = Instant::now() + AGAIN_AFTER;
             match error.kind() {
                 io::ErrorKind::StorageFull => {
                     self.give_up_oldest();
@@ -63,16 +63,16 @@ impl Writer {
 }
 
 impl Shared {
-    fn take_stock(&self, open: Option<&Open>) -> io::Result<()> {
+    fn compact(&self, open: Option<&Open>) -> io::Result<()> {
         let (old, had_lost) = self.journal.turn(&self.space, &self.health)?;
-        let taken = self.take_stock_of(old, open);
+        let taken = self.compact_from(old, open);
         if had_lost && taken.is_err() {
             self.journal.note_lost();
         }
         taken
     }
 
-    fn take_stock_of(&self, old: Files, open: Option<&Open>) -> io::Result<()> {
+    fn compact_from(&self, old: JournalFiles, open: Option<&Open>) -> io::Result<()> {
         let mut keep = Vec::new();
         // The open segment has no table yet: its dead are named one by one.
         if let Some(open) = open {
@@ -108,7 +108,7 @@ impl Shared {
     }
 
     /// What lies in a segment: by its table, else by walking through it.
-    pub(in crate::disk) fn entries_of(&self, segment: &Segment) -> io::Result<Vec<Entry>> {
+    pub(in crate::disk) fn entries_of(&self, segment: &Segment) -> io::Result<Vec<TocEntry>> {
         if segment.has_toc.load(Ordering::Relaxed)
             && let Ok(Some(toc)) = read_toc(&self.settings.path, self.superblock.disk, segment.id)
         {
@@ -122,7 +122,7 @@ impl Shared {
     pub(in crate::disk) fn finish_segment(
         &self,
         segment: &Segment,
-        entries: Vec<Entry>,
+        entries: Vec<TocEntry>,
         end: u64,
     ) -> io::Result<()> {
         segment.end.store(end, Ordering::Release);
@@ -139,7 +139,7 @@ impl Shared {
     }
 
     /// The same for one that has a table: for a moment there are two.
-    fn write_toc(&self, segment: &Segment, entries: Vec<Entry>, end: u64) -> io::Result<()> {
+    fn write_toc(&self, segment: &Segment, entries: Vec<TocEntry>, end: u64) -> io::Result<()> {
         let room = self.space.reserve(toc_bytes(entries.len())).ok_or(io::ErrorKind::StorageFull)?;
         let had_toc = segment.has_toc.load(Ordering::Relaxed);
         self.put_toc(segment, entries, end)?;
@@ -150,7 +150,7 @@ impl Shared {
         Ok(())
     }
 
-    fn put_toc(&self, segment: &Segment, mut entries: Vec<Entry>, end: u64) -> io::Result<()> {
+    fn put_toc(&self, segment: &Segment, mut entries: Vec<TocEntry>, end: u64) -> io::Result<()> {
         // Before the index is asked: what dies meanwhile makes the table out of date again.
         segment.is_toc_stale.store(false, Ordering::SeqCst);
         for entry in entries.iter_mut().filter(|entry| entry.is_record()) {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use larder_cache::groups::GroupTags;
-use larder_cache::{StoredHead, Validity};
+use larder_cache::{StoredHead, Verdict};
 use larder_http::target::Target;
 use larder_http::time::Now;
 use larder_store::files::Written;
@@ -30,7 +30,7 @@ use table::Table;
 
 /// The counter, and what was invalidated without being looked for.
 #[derive(Debug, Default)]
-pub(crate) struct Numbering {
+pub(crate) struct Invalidations {
     last: AtomicU64,
     /// What `last` is for as long as nothing was invalidated since larder started. Held while numbers are taken over.
     begun: Mutex<u64>,
@@ -39,7 +39,7 @@ pub(crate) struct Numbering {
     all_groups: AtomicU64,
 }
 
-impl Numbering {
+impl Invalidations {
     /// The number of the last invalidation.
     pub(crate) fn current(&self) -> u64 {
         self.last.load(Ordering::Acquire)
@@ -69,50 +69,50 @@ impl Numbering {
 
     /// What invalidations have left of a stored response that lies under `key`.
     #[inline]
-    pub(crate) fn validity(&self, key: &CacheKey, stored: &StoredResponse) -> Validity {
+    pub(crate) fn verdict(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
         let latest = self.table.latest(key.hash());
         let is_good = latest <= stored.number || stored.judged.is_good_at(latest);
         match is_good && stored.head.groups.is_empty() {
-            true => Validity::Good,
+            true => Verdict::Good,
             false => self.look_closer(key, stored),
         }
     }
 
     #[cold]
-    fn look_closer(&self, key: &CacheKey, stored: &StoredResponse) -> Validity {
-        let (of_base, latest) = self.table.validity(key.hash(), stored.number);
-        if of_base == Validity::Good {
+    fn look_closer(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
+        let (of_base, latest) = self.table.verdict(key.hash(), stored.number);
+        if of_base == Verdict::Good {
             stored.judged.note_good_at(latest);
         }
         match of_base.and(self.of_groups(&stored.head.groups, stored.number)) {
-            Validity::Invalid { since: Some(since) } => {
-                Validity::Invalid { since: Some(stored.judged.note_invalid(since)) }
+            Verdict::Invalid { since: Some(since) } => {
+                Verdict::Invalid { since: Some(stored.judged.note_invalid(since)) }
             }
             other => other,
         }
     }
 
     /// The same of what is not, or not yet, in an index: a response to a request for `key`, fetched after `number`.
-    pub(crate) fn validity_of(&self, key: &CacheKey, groups: &GroupTags, number: u64) -> Validity {
-        self.table.validity(key.hash(), number).0.and(self.of_groups(groups, number))
+    pub(crate) fn verdict_of(&self, key: &CacheKey, groups: &GroupTags, number: u64) -> Verdict {
+        self.table.verdict(key.hash(), number).0.and(self.of_groups(groups, number))
     }
 
-    /// Whether nothing concerns what was fetched after `number`, as [`Self::validity_of`] has it.
+    /// Whether nothing concerns what was fetched after `number`, as [`Self::verdict_of`] has it.
     pub(crate) fn is_good(&self, key: &CacheKey, head: &StoredHead, number: u64) -> bool {
-        self.validity_of(key, &head.groups, number) == Validity::Good
+        self.verdict_of(key, &head.groups, number) == Verdict::Good
     }
 
-    fn of_groups(&self, groups: &GroupTags, number: u64) -> Validity {
+    fn of_groups(&self, groups: &GroupTags, number: u64) -> Verdict {
         if groups.is_empty() {
-            return Validity::Good;
+            return Verdict::Good;
         }
         if number < self.all_groups.load(Ordering::Acquire) {
-            return Validity::Gone;
+            return Verdict::Gone;
         }
         let touched =
             groups.iter().map(|group| group.hash()).filter(|hash| self.table.latest(*hash) > number);
-        let judged = touched.map(|hash| self.table.validity(hash, number).0);
-        judged.fold(Validity::Good, Validity::and)
+        let judged = touched.map(|hash| self.table.verdict(hash, number).0);
+        judged.fold(Verdict::Good, Verdict::and)
     }
 
     /// The head of a stored response, as it counts where an origin fails: an invalidation has ended its lifetime. `None` where
@@ -122,10 +122,10 @@ impl Numbering {
         key: &CacheKey,
         stored: &'a StoredResponse,
     ) -> Option<Cow<'a, StoredHead>> {
-        match self.validity(key, stored) {
-            Validity::Good => Some(Cow::Borrowed(&*stored.head)),
-            Validity::Invalid { since } => Some(Cow::Owned(stored.head.invalidated(since))),
-            Validity::Gone => None,
+        match self.verdict(key, stored) {
+            Verdict::Good => Some(Cow::Borrowed(&*stored.head)),
+            Verdict::Invalid { since } => Some(Cow::Owned(stored.head.invalidated(since))),
+            Verdict::Gone => None,
         }
     }
 
@@ -137,7 +137,7 @@ impl Numbering {
         own: &GroupTags,
         since: u64,
     ) -> (u64, bool) {
-        let was_good = self.of_groups(own, since) == Validity::Good;
+        let was_good = self.of_groups(own, since) == Verdict::Good;
         let numbers = tags.iter().map(|tag| self.table.note(tag.hash(), how, || self.next()));
         (numbers.fold(since, u64::max), was_good)
     }
@@ -212,7 +212,7 @@ pub(crate) struct Invalidated {
 /// Invalidates everything under `targets` at `authority`. What is to be removed is gone afterwards, out of all
 /// stores; what is to be validated is not used again before that.
 pub(crate) fn invalidate(
-    numbering: &Numbering,
+    invalidations: &Invalidations,
     stores: &[Arc<Store>],
     (authority, targets): (&str, &[Target]),
     (kind, how, now): (InvalidationKind, How, Now),
@@ -223,7 +223,7 @@ pub(crate) fn invalidate(
         let key = CacheKey::new(authority, target.as_str());
         match how {
             How::Remove => {
-                let number = numbering.next();
+                let number = invalidations.next();
                 (under_way.tell)(&key, number, how);
                 let take_out = |store: &Arc<Store>| match kind {
                     InvalidationKind::Purge => store.purge(&key, number),
@@ -240,7 +240,7 @@ pub(crate) fn invalidate(
                 if !is_there {
                     continue;
                 }
-                let number = numbering.table.note(key.hash(), how, || numbering.next());
+                let number = invalidations.table.note(key.hash(), how, || invalidations.next());
                 (under_way.tell)(&key, number, how);
                 let note = durable::of_base(key.base(), number, now.wall);
                 stores.iter().for_each(|store| store.note_base(&key, &note));

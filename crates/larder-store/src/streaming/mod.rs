@@ -40,6 +40,7 @@ use larder_cache::StoredHead;
 use larder_cache::part::may_be_completed;
 use slab::Slab;
 
+use crate::audience::Audience;
 use crate::disks::PIECE_BYTES;
 use crate::key::CacheKey;
 use crate::lease::large_from;
@@ -50,7 +51,7 @@ use crate::{disk, files};
 pub use reader::Reader;
 use spill::{SPILL_ROOM_BYTES, Spill};
 pub use spilling::are_whole_pieces;
-use state::{Mode, Slot, State};
+use state::{BodyState, Mode, ReaderSlot};
 
 /// How far the fastest reader of a passing body may be ahead of the slowest.
 pub const WINDOW_BYTES: u64 = 1024 * 1024;
@@ -129,7 +130,9 @@ pub struct StreamingBody {
     /// Whether what is left out of it can be asked for later.
     may_have_gaps: bool,
     max_bytes: u64,
-    state: RankedMutex<State>,
+    /// Those who read it, or wait to.
+    audience: Arc<Audience>,
+    state: RankedMutex<BodyState>,
     /// Where it spills to. The producer's alone; never locked together with the state but before it.
     spill: RankedMutex<Option<Spill>>,
 }
@@ -145,18 +148,21 @@ impl StreamingBody {
     /// that spills to disks only what it has in memory at once. `None` where there is no room, or the body is larger than
     /// the store takes.
     pub fn keep(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>) -> Option<Arc<Self>> {
-        Self::keep_for(store, key, declared, (false, false))
+        Self::keep_for(store, key, declared, (false, false), &Arc::default())
     }
 
     /// The same for the body of a response with this head: in a store of plain files it is written to one while it arrives,
     /// where one may stand for it; and what disks do not keep up with may be left out, where it can be asked for later.
+    /// `audience` are those who wait for the response.
     pub fn keep_as(
         store: &Arc<Store>,
         key: &CacheKey,
         head: &StoredHead,
         declared: Option<u64>,
+        audience: &Arc<Audience>,
     ) -> Option<Arc<Self>> {
-        Self::keep_for(store, key, declared, (store.keeps_as_file(key, head), may_be_completed(head)))
+        let may = (store.keeps_as_file(key, head), may_be_completed(head));
+        Self::keep_for(store, key, declared, may, audience)
     }
 
     fn keep_for(
@@ -164,10 +170,11 @@ impl StreamingBody {
         key: &CacheKey,
         declared: Option<u64>,
         (may_be_file, may_have_gaps): (bool, bool),
+        audience: &Arc<Audience>,
     ) -> Option<Arc<Self>> {
         let new = |room| {
-            let growing = Self::new(store, key, declared, may_be_file, Mode::Keeping { room });
-            Arc::new(Self { may_have_gaps, ..growing })
+            let streaming = Self::new(store, key, (declared, may_be_file), Mode::Keeping { room }, audience);
+            Arc::new(Self { may_have_gaps, ..streaming })
         };
         let first = declared.unwrap_or(0);
         if first > store.max_object_of(may_be_file) {
@@ -177,9 +184,9 @@ impl StreamingBody {
             && let Some(spill) = Spill::begin(store, key, declared, may_be_file)
         {
             let room = store.reserve(SPILL_ROOM_BYTES)?;
-            let growing = new(room);
-            *growing.spill.lock() = Some(spill);
-            return Some(growing);
+            let streaming = new(room);
+            *streaming.spill.lock() = Some(spill);
+            return Some(streaming);
         }
         if first > store.memory().max_object() {
             return None;
@@ -191,12 +198,24 @@ impl StreamingBody {
     }
 
     /// A body for which there is no room: it passes from the start. Readers join until the first bytes are dropped.
-    pub fn pass(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>) -> Arc<Self> {
-        Arc::new(Self::new(store, key, declared, false, Mode::Passing { room: None }))
+    pub fn pass(
+        store: &Arc<Store>,
+        key: &CacheKey,
+        declared: Option<u64>,
+        audience: &Arc<Audience>,
+    ) -> Arc<Self> {
+        Arc::new(Self::new(store, key, (declared, false), Mode::Passing { room: None }, audience))
     }
 
-    fn new(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>, may_be_file: bool, mode: Mode) -> Self {
+    fn new(
+        store: &Arc<Store>,
+        key: &CacheKey,
+        (declared, may_be_file): (Option<u64>, bool),
+        mode: Mode,
+        audience: &Arc<Audience>,
+    ) -> Self {
         Self {
+            audience: Arc::clone(audience),
             store: Arc::clone(store),
             key: key.clone(),
             declared,
@@ -206,7 +225,7 @@ impl StreamingBody {
             spill: RankedMutex::new(Rank::Spill, None),
             state: RankedMutex::new(
                 Rank::Body,
-                State {
+                BodyState {
                     mode,
                     pieces: VecDeque::new(),
                     spilled: Vec::new(),
@@ -233,9 +252,9 @@ impl StreamingBody {
         })
     }
 
-    /// Readers at this moment.
-    pub fn readers(&self) -> usize {
-        self.state.lock().readers.len()
+    /// Those who read it, or wait to.
+    pub fn audience(&self) -> &Arc<Audience> {
+        &self.audience
     }
 
     /// Whether whoever reads it may be told to go on elsewhere: it is, or may become, a large body in memory.
@@ -257,7 +276,8 @@ impl StreamingBody {
         }
         let range = range.unwrap_or(0..u64::MAX);
         let (position, end) = (range.start, range.end);
-        let slot = state.readers.insert(Slot { position, end, waker: None, worker: 0, signalled: false });
+        let slot =
+            state.readers.insert(ReaderSlot { position, end, waker: None, worker: 0, signalled: false });
         Some(Reader::new(self, slot, range))
     }
 
@@ -266,7 +286,7 @@ impl StreamingBody {
     /// passing, waits until the slowest reader has made place.
     ///
     /// # Errors
-    /// [`PushError::NoReaders`] when a passing body has no reader left.
+    /// [`PushError::NoReaders`] when a passing body has no reader left, and nobody waits to be one.
     ///
     /// # Cancel safety
     /// A push that is dropped while it waits has added nothing, or, to a body that spills, some of it.

@@ -30,36 +30,36 @@ async fn rest(reader: Reader) -> Result<Vec<u8>, BodyError> {
 #[tokio::test]
 async fn readers_that_come_early_late_and_after_the_end_get_the_same_bytes() {
     let store = store(1 << 20);
-    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
-    let early = tokio::spawn(rest(growing.reader(None).unwrap()));
-    growing.push(Bytes::from_static(b"one ")).await.unwrap();
-    let late = tokio::spawn(rest(growing.reader(None).unwrap()));
-    growing.push(Bytes::from_static(b"two")).await.unwrap();
-    let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
+    let streaming = StreamingBody::keep(&store, &key(), None).unwrap();
+    let early = tokio::spawn(rest(streaming.reader(None).unwrap()));
+    streaming.push(Bytes::from_static(b"one ")).await.unwrap();
+    let late = tokio::spawn(rest(streaming.reader(None).unwrap()));
+    streaming.push(Bytes::from_static(b"two")).await.unwrap();
+    let body = streaming.finish(None, |_| ()).await.unwrap().unwrap();
     assert_eq!(body.length(), 7);
-    let after = rest(growing.reader(None).unwrap()).await;
+    let after = rest(streaming.reader(None).unwrap()).await;
     for read in [early.await.unwrap(), late.await.unwrap(), after] {
         assert_eq!(read.unwrap(), b"one two");
     }
-    assert_eq!(rest(growing.reader(Some(2..5)).unwrap()).await.unwrap(), b"e t");
-    drop((body, growing));
+    assert_eq!(rest(streaming.reader(Some(2..5)).unwrap()).await.unwrap(), b"e t");
+    drop((body, streaming));
     assert_eq!(store.usage().bytes, 0);
 }
 
 #[tokio::test]
 async fn the_index_is_told_of_a_body_before_its_readers_and_not_under_its_lock() {
     let store = store(1 << 20);
-    let growing = StreamingBody::keep(&store, &key(), Some(7)).unwrap();
-    let mut reader = growing.reader(None).unwrap();
-    growing.push(Bytes::from_static(b"one ")).await.unwrap();
+    let streaming = StreamingBody::keep(&store, &key(), Some(7)).unwrap();
+    let mut reader = streaming.reader(None).unwrap();
+    streaming.push(Bytes::from_static(b"one ")).await.unwrap();
     assert_eq!(reader.frame().await.unwrap().unwrap().into_data().unwrap(), "one ");
     let mut told = 0;
     let last = Some(Bytes::from_static(b"two"));
-    let finished = growing.finish(last, |body| {
+    let finished = streaming.finish(last, |body| {
         told = body.length();
         // Whoever tells the index may ask the system.
         crate::rank::forbid_under_lock();
-        assert!(growing.is_keeping());
+        assert!(streaming.is_keeping());
         let cx = &mut Context::from_waker(Waker::noop());
         assert!(Pin::new(&mut reader).poll_frame(cx).is_pending(), "the last bytes were there before");
     });
@@ -71,30 +71,30 @@ async fn the_index_is_told_of_a_body_before_its_readers_and_not_under_its_lock()
 #[tokio::test]
 async fn a_broken_body_cuts_its_readers_and_keeps_nothing() {
     let store = store(1 << 20);
-    let growing = StreamingBody::keep(&store, &key(), Some(10)).unwrap();
-    let reader = growing.reader(None).unwrap();
-    growing.push(Bytes::from_static(b"half")).await.unwrap();
-    growing.abort(BodyError::Cut);
+    let streaming = StreamingBody::keep(&store, &key(), Some(10)).unwrap();
+    let reader = streaming.reader(None).unwrap();
+    streaming.push(Bytes::from_static(b"half")).await.unwrap();
+    streaming.abort(BodyError::Cut);
     assert_eq!(rest(reader).await.unwrap_err(), BodyError::Cut);
-    assert!(growing.reader(None).is_none());
-    drop(growing);
+    assert!(streaming.reader(None).is_none());
+    drop(streaming);
     assert_eq!(store.usage().bytes, 0);
 }
 
 #[tokio::test]
 async fn a_body_that_outgrows_its_room_passes_at_the_pace_of_its_slowest_reader() {
     let store = store(64 * 1024);
-    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
-    let mut slow = growing.reader(None).unwrap();
-    let fast = tokio::spawn(rest(growing.reader(None).unwrap()));
+    let streaming = StreamingBody::keep(&store, &key(), None).unwrap();
+    let mut slow = streaming.reader(None).unwrap();
+    let fast = tokio::spawn(rest(streaming.reader(None).unwrap()));
     let piece = Bytes::from(vec![b'x'; 10_000]);
     let producer = tokio::spawn({
-        let growing = Arc::clone(&growing);
+        let streaming = Arc::clone(&streaming);
         async move {
             for _ in 0..100 {
-                growing.push(piece.clone()).await.unwrap();
+                streaming.push(piece.clone()).await.unwrap();
             }
-            growing.finish(None, |_| ()).await.unwrap()
+            streaming.finish(None, |_| ()).await.unwrap()
         }
     });
     let mut read = 0;
@@ -107,33 +107,33 @@ async fn a_body_that_outgrows_its_room_passes_at_the_pace_of_its_slowest_reader(
         }
     }
     assert_eq!(read, 1_000_000);
-    assert!(growing.reader(None).is_none(), "nobody new joins");
+    assert!(streaming.reader(None).is_none(), "nobody new joins");
     assert_eq!(fast.await.unwrap().unwrap().len(), 1_000_000);
     assert!(producer.await.unwrap().is_none(), "nothing is kept");
-    drop((slow, growing));
+    drop((slow, streaming));
     assert_eq!(store.usage().bytes, 0);
 }
 
 #[tokio::test]
 async fn a_passing_body_stops_when_its_last_reader_leaves() {
     let store = store(4096);
-    let growing = StreamingBody::pass(&store, &key(), None);
-    let reader = growing.reader(None).unwrap();
-    growing.push(Bytes::from_static(b"x")).await.unwrap();
+    let streaming = StreamingBody::pass(&store, &key(), None, &Arc::default());
+    let reader = streaming.reader(None).unwrap();
+    streaming.push(Bytes::from_static(b"x")).await.unwrap();
     drop(reader);
-    assert_eq!(growing.push(Bytes::from_static(b"y")).await, Err(PushError::NoReaders));
+    assert_eq!(streaming.push(Bytes::from_static(b"y")).await, Err(PushError::NoReaders));
 }
 
 #[tokio::test]
 async fn a_waiting_producer_hears_of_the_last_readers_leaving() {
     let store = store(4096);
-    let growing = StreamingBody::pass(&store, &key(), None);
-    let reader = growing.reader(None).unwrap();
+    let streaming = StreamingBody::pass(&store, &key(), None, &Arc::default());
+    let reader = streaming.reader(None).unwrap();
     let producer = tokio::spawn({
-        let growing = Arc::clone(&growing);
+        let streaming = Arc::clone(&streaming);
         async move {
             loop {
-                if growing.push(Bytes::from(vec![0; 3000])).await.is_err() {
+                if streaming.push(Bytes::from(vec![0; 3000])).await.is_err() {
                     return;
                 }
             }
@@ -147,11 +147,11 @@ async fn a_waiting_producer_hears_of_the_last_readers_leaving() {
 #[tokio::test]
 async fn many_tiny_pieces_are_put_together() {
     let store = store(1 << 20);
-    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
+    let streaming = StreamingBody::keep(&store, &key(), None).unwrap();
     for byte in 0..=255u8 {
-        growing.push(Bytes::copy_from_slice(&[byte; 10])).await.unwrap();
+        streaming.push(Bytes::copy_from_slice(&[byte; 10])).await.unwrap();
     }
-    let body = growing.finish(None, |_| ()).await.unwrap().unwrap();
+    let body = streaming.finish(None, |_| ()).await.unwrap().unwrap();
     assert_eq!((larder_http::body::Pieces::pieces(&*body).len(), body.length()), (1, 2560));
     assert_eq!(store.usage().bytes, 2560 + PIECE_OVERHEAD_BYTES);
 }
@@ -159,11 +159,11 @@ async fn many_tiny_pieces_are_put_together() {
 #[tokio::test]
 async fn a_body_is_committed_before_its_last_bytes_are_seen() {
     let store = store(1 << 20);
-    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
-    let reader = tokio::spawn(rest(growing.reader(None).unwrap()));
-    growing.push(Bytes::from_static(b"first, ")).await.unwrap();
+    let streaming = StreamingBody::keep(&store, &key(), None).unwrap();
+    let reader = tokio::spawn(rest(streaming.reader(None).unwrap()));
+    streaming.push(Bytes::from_static(b"first, ")).await.unwrap();
     let mut committed = false;
-    let whole = growing.finish(Some(Bytes::from_static(b"last")), |body| {
+    let whole = streaming.finish(Some(Bytes::from_static(b"last")), |body| {
         assert_eq!(body.length(), 11);
         assert!(!reader.is_finished());
         committed = true;
@@ -198,11 +198,11 @@ fn park(reader: &mut Reader, bell: &Arc<Bell>) {
 #[tokio::test]
 async fn a_piece_wakes_one_reader_of_a_worker_and_that_one_the_others() {
     let store = store(1 << 20);
-    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
+    let streaming = StreamingBody::keep(&store, &key(), None).unwrap();
     let bells: Vec<Arc<Bell>> = (0..3).map(|_| Arc::default()).collect();
-    let mut readers: Vec<Reader> = bells.iter().map(|_| growing.reader(None).unwrap()).collect();
+    let mut readers: Vec<Reader> = bells.iter().map(|_| streaming.reader(None).unwrap()).collect();
     readers.iter_mut().zip(&bells).for_each(|(reader, bell)| park(reader, bell));
-    growing.push(Bytes::from_static(b"x")).await.unwrap();
+    streaming.push(Bytes::from_static(b"x")).await.unwrap();
     let rang: Vec<bool> = bells.iter().map(|bell| bell.rang()).collect();
     let first = rang.iter().position(|rang| *rang).unwrap();
     assert_eq!(rang.iter().filter(|rang| **rang).count(), 1);
@@ -216,23 +216,23 @@ async fn a_piece_wakes_one_reader_of_a_worker_and_that_one_the_others() {
 #[tokio::test]
 async fn a_place_that_is_used_again_wakes_nobody_in_its_stead() {
     let store = store(1 << 20);
-    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
+    let streaming = StreamingBody::keep(&store, &key(), None).unwrap();
     let bells: [Arc<Bell>; 3] = Default::default();
-    let mut first = growing.reader(None).unwrap();
-    let mut second = growing.reader(None).unwrap();
+    let mut first = streaming.reader(None).unwrap();
+    let mut second = streaming.reader(None).unwrap();
     park(&mut first, &bells[0]);
     park(&mut second, &bells[1]);
     drop(second);
     let elsewhere = std::thread::spawn({
-        let (growing, bell) = (Arc::clone(&growing), Arc::clone(&bells[2]));
+        let (streaming, bell) = (Arc::clone(&streaming), Arc::clone(&bells[2]));
         move || {
-            let mut third = growing.reader(None).unwrap();
+            let mut third = streaming.reader(None).unwrap();
             park(&mut third, &bell);
             third
         }
     });
     let _third = elsewhere.join().unwrap();
-    growing.finish(None, |_| ()).await.unwrap();
+    streaming.finish(None, |_| ()).await.unwrap();
     assert!(bells[0].rang() && bells[2].rang());
 }
 
@@ -240,11 +240,11 @@ async fn a_place_that_is_used_again_wakes_nobody_in_its_stead() {
 async fn a_reader_that_runs_wakes_its_neighbours() {
     use http_body::Body as _;
     let store = store(1 << 20);
-    let growing = StreamingBody::keep(&store, &key(), None).unwrap();
+    let streaming = StreamingBody::keep(&store, &key(), None).unwrap();
     let bells: [Arc<Bell>; 2] = Default::default();
-    let mut readers = [growing.reader(None).unwrap(), growing.reader(None).unwrap()];
+    let mut readers = [streaming.reader(None).unwrap(), streaming.reader(None).unwrap()];
     readers.iter_mut().zip(&bells).for_each(|(reader, bell)| park(reader, bell));
-    growing.push(Bytes::from_static(b"x")).await.unwrap();
+    streaming.push(Bytes::from_static(b"x")).await.unwrap();
     let first = bells.iter().position(|bell| bell.rang()).unwrap();
     let mut nobody = Context::from_waker(Waker::noop());
     assert!(Pin::new(&mut readers[first]).poll_frame(&mut nobody).is_ready());
@@ -258,21 +258,21 @@ fn no_reader_is_forgotten_when_neighbours_leave() {
     for round in 0..50u64 {
         runtime.block_on(async {
             let store = store(1 << 20);
-            let growing = StreamingBody::keep(&store, &key(), None).unwrap();
+            let streaming = StreamingBody::keep(&store, &key(), None).unwrap();
             let readers: Vec<_> = (0..40)
                 .map(|_| {
-                    let reader = growing.reader(None).unwrap();
+                    let reader = streaming.reader(None).unwrap();
                     tokio::spawn(rest(reader))
                 })
                 .collect();
             for n in 0..20u64 {
-                growing.push(Bytes::copy_from_slice(&n.to_le_bytes())).await.unwrap();
+                streaming.push(Bytes::copy_from_slice(&n.to_le_bytes())).await.unwrap();
                 if n % 3 == round % 3 {
                     readers[(n as usize * 7 + round as usize) % 40].abort();
                 }
                 tokio::task::yield_now().await;
             }
-            growing.finish(None, |_| ()).await.unwrap();
+            streaming.finish(None, |_| ()).await.unwrap();
             for reader in readers {
                 if let Ok(read) = reader.await {
                     assert_eq!(read.unwrap().len(), 160);
@@ -294,15 +294,15 @@ proptest! {
         let range = a.min(b)..a.max(b);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let growing = StreamingBody::keep(&store(1 << 20), &key(), None).unwrap();
+            let streaming = StreamingBody::keep(&store(1 << 20), &key(), None).unwrap();
             let wanted = range.start as u64..range.end as u64;
-            let during = tokio::spawn(rest(growing.reader(Some(wanted.clone())).unwrap()));
+            let during = tokio::spawn(rest(streaming.reader(Some(wanted.clone())).unwrap()));
             for piece in pieces {
-                growing.push(piece.into()).await.unwrap();
+                streaming.push(piece.into()).await.unwrap();
                 tokio::task::yield_now().await;
             }
-            growing.finish(None, |_| ()).await.unwrap();
-            let after = rest(growing.reader(Some(wanted)).unwrap()).await.unwrap();
+            streaming.finish(None, |_| ()).await.unwrap();
+            let after = rest(streaming.reader(Some(wanted)).unwrap()).await.unwrap();
             assert_eq!(during.await.unwrap().unwrap(), &whole[range.clone()]);
             assert_eq!(after, &whole[range]);
         });

@@ -1,0 +1,97 @@
+//! What a flight brings to those who wait for it.
+//!
+//! In: what the fetch task has made of the origin's answer. Out: a [`FlightOutcome`] for each who waits. The client that
+//! caused the fetch and the followers get values of one type; only the leader's has a part that is for it alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use larder_cache::{Freshness, NotStorable, StoredHead};
+use larder_origin::OriginResponse;
+use larder_store::{Reader, StoredResponse, StreamingBody};
+
+use super::Storing;
+use crate::failure::Failure;
+
+/// How a flight ended for one who waited for it.
+pub(crate) enum FlightOutcome {
+    /// A shareable response, or one that is the leader's and is being stored all the same.
+    Shared {
+        response: Arc<SharedResponse>,
+        /// What is not stored of the head and is for the leader all the same: Age as the origin sent it, and the fields
+        /// that a qualified directive keeps from others.
+        own: HeaderMap,
+        /// The leader's place among the readers.
+        reader: Option<Reader>,
+    },
+    /// A stored response that the origin has confirmed, and the fields of the 304 that are for the leader alone.
+    Confirmed { stored: Arc<StoredResponse>, own: HeaderMap },
+    /// A stored response in place of the origin's error of this status.
+    StandIn { stored: Arc<StoredResponse>, status: StatusCode },
+    /// The origin's answer as it is, for the leader alone.
+    Passed(PassedAnswer),
+    /// The answer is for nobody but the client that asks: followers go alone.
+    Unshared,
+    /// The same, because of the leader's request alone: the next follower leads.
+    NotForOthers,
+    /// There is no answer, and this is why.
+    Failed(Failure),
+    /// The fetch ended without an outcome.
+    Lost,
+}
+
+impl FlightOutcome {
+    /// The same for a follower: without what is the leader's alone.
+    pub(super) fn for_follower(&self) -> Self {
+        match self {
+            Self::Shared { response, .. } => {
+                let response = Arc::clone(response);
+                Self::Shared { response, own: HeaderMap::new(), reader: None }
+            }
+            Self::Confirmed { stored, .. } => {
+                Self::Confirmed { stored: Arc::clone(stored), own: HeaderMap::new() }
+            }
+            Self::StandIn { stored, status } => Self::StandIn { stored: Arc::clone(stored), status: *status },
+            Self::Passed(_) | Self::Unshared => Self::Unshared,
+            Self::NotForOthers => Self::NotForOthers,
+            Self::Failed(failure) => Self::Failed(*failure),
+            Self::Lost => Self::Lost,
+        }
+    }
+}
+
+/// A shareable response whose body may still be arriving.
+#[derive(Debug)]
+pub(crate) struct SharedResponse {
+    pub(crate) head: Arc<StoredHead>,
+    pub(crate) body: Arc<StreamingBody>,
+    /// Why it will not be in the index once it is whole, where that is known already.
+    pub(crate) not_stored: Option<&'static str>,
+    /// Whether it is, known when its body has ended.
+    pub(crate) storing: Arc<Storing>,
+    /// What the origin answered: 206 where that completed a stored part.
+    pub(crate) forward_status: StatusCode,
+    /// The last invalidation before the fetch began.
+    pub(crate) number: u64,
+}
+
+/// An answer on its way to one client.
+pub(crate) struct PassedAnswer {
+    pub(crate) answer: Box<OriginResponse>,
+    pub(crate) delay: Duration,
+    /// What the origin said, where that was a 304 to larder's own conditions and so is not the answer's status.
+    pub(crate) forward_status: StatusCode,
+    pub(crate) kept: Kept,
+}
+
+/// What an answer that goes to one client did to the store.
+#[derive(Clone, Copy)]
+pub(crate) enum Kept {
+    /// Nothing, for this reason.
+    Nothing(NotStorable),
+    /// Nothing: it is larger than what is fetched for a HEAD alone.
+    Unread,
+    /// An answer to HEAD brought a stored response up to date.
+    Updated(Freshness),
+}

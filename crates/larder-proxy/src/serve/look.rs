@@ -1,0 +1,218 @@
+//! Looks at the stores for a request, without waiting for anything.
+//!
+//! In: an exchange and its key. Out: a response that may be used at once ([`Used`]), or a [`Miss`] and the step that
+//! follows on it. A hit goes through here and nowhere else: a plain call, without an allocation.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use larder_cache::stale::REFRESH_PAUSE;
+use larder_cache::{StaleReason, Verdict};
+use larder_http::time::Now;
+use larder_store::{CacheKey, Held, HotCache, StoredResponse};
+
+use super::refresh::{self, Standing};
+use super::used::Used;
+use crate::asked::{Asked, Asker};
+use crate::decision::{Counters, Facts, Missed, Next, next};
+use crate::exchange::{BY_HAND, Exchange, RefreshKind};
+use crate::fetch::ClientHop;
+use crate::forward::{Candidates, FetchTask};
+use crate::key;
+use crate::lookup::{Lookup, LookupResult, Miss};
+use crate::proxy::{Worker, WorkerPlan};
+
+/// What a request asks for, and who asks the origin for it.
+pub(super) struct RequestContext<'a> {
+    pub(super) worker: &'a Arc<Worker>,
+    pub(super) worker_plan: &'a Arc<WorkerPlan>,
+    pub(super) origin: usize,
+    /// The content of a QUERY, which is part of its key; else nothing.
+    pub(super) content: Bytes,
+}
+
+impl RequestContext<'_> {
+    /// The fetch that a request causes.
+    pub(super) fn task(&self, asked: &Asked, asker: &Asker, offered: Candidates) -> FetchTask {
+        let choice = self.worker_plan.choice(self.origin);
+        let hop = ClientHop { via: choice.is_none_or(|choice| choice.via), ..asker.hop };
+        FetchTask {
+            worker: Arc::clone(self.worker),
+            worker_plan: Arc::clone(self.worker_plan),
+            settings: Arc::clone(asked.route.settings()),
+            origin: self.origin,
+            hash: asker.hash(choice, &asked.head),
+            asker: Asker { hop, ..asker.clone() },
+            content: self.content.clone(),
+            before: offered.selected.clone(),
+            offered,
+            seldom: false,
+            completing: None,
+            is_behind: false,
+        }
+    }
+}
+
+/// A look at the stores.
+pub(super) struct Look<'a> {
+    pub(super) context: &'a RequestContext<'a>,
+    pub(super) exchange: &'a Exchange,
+    pub(super) key: &'a CacheKey,
+    /// The last invalidation when the request came, where that is a while ago: what was fetched since is new enough for
+    /// it.
+    pub(super) arrived: Option<u64>,
+    pub(super) now: Now,
+}
+
+/// A look that found nothing to use, and what follows on it.
+pub(super) struct Missing {
+    pub(super) miss: Miss,
+    pub(super) now: Now,
+    pub(super) next: Next,
+    pub(super) counters: Counters,
+    /// A stale response would stand in, but this request asks the origin itself.
+    asks_itself: bool,
+}
+
+/// The first look of a request, where that is not enough.
+pub(super) struct FirstLook {
+    pub(super) key: CacheKey,
+    /// The last invalidation then.
+    pub(super) arrived: u64,
+    pub(super) missing: Box<Missing>,
+}
+
+/// The first look. What is stored is the answer wherever it may be.
+// Inlined, as is the rest of the way of a hit.
+#[inline(always)]
+pub(super) fn first(
+    context: &RequestContext<'_>,
+    exchange: &Exchange,
+    now: Now,
+) -> Result<Used, Box<FirstLook>> {
+    let key = key::key(&exchange.asked.head, &exchange.settings().key, &context.content);
+    let look = Look { context, exchange, key: &key, arrived: None, now };
+    match look.at_once() {
+        Ok(used) => Ok(used),
+        Err(miss) => first_miss(context, exchange, key, miss, now),
+    }
+}
+
+#[inline(never)]
+fn first_miss(
+    context: &RequestContext<'_>,
+    exchange: &Exchange,
+    key: CacheKey,
+    miss: Miss,
+    now: Now,
+) -> Result<Used, Box<FirstLook>> {
+    let arrived = context.worker.proxy.invalidations.current();
+    let counters =
+        Counters::new(larder_cache::is_personal(&exchange.asked.head, &exchange.settings().policy));
+    let missed = Look { context, exchange, key: &key, arrived: None, now }.missed(miss, counters);
+    missed.map_err(|missing| Box::new(FirstLook { key, arrived, missing }))
+}
+
+impl Look<'_> {
+    /// What may be used at once.
+    #[inline(always)]
+    pub(super) fn at_once(&self) -> Result<Used, Miss> {
+        self.used(self.lookup(Some(&self.context.worker.hot)).look_up(self.now))
+    }
+
+    /// What the disks and files have. `None` where they have nothing.
+    pub(super) async fn recalled(&self) -> Option<Result<Used, Miss>> {
+        let found = self.lookup(None).recall(self.now).await?;
+        Some(self.used(found))
+    }
+
+    /// The same look once more. It is no use of what it finds.
+    pub(super) fn again(&self) -> LookupResult {
+        self.lookup(None).look_up(self.context.worker.proxy.clock.now())
+    }
+
+    /// With `hot` it may find the worker's own handles. Without, it is a look under a lock that others wait for, or one
+    /// that is no use.
+    #[inline(always)]
+    fn lookup<'b>(&'b self, hot: Option<&'b HotCache>) -> Lookup<'b, impl Fn(&StoredResponse) -> Verdict> {
+        let (invalidations, key, arrived) =
+            (&self.context.worker.proxy.invalidations, self.key, self.arrived);
+        let is_newer = move |stored: &StoredResponse| arrived.is_some_and(|arrived| stored.number >= arrived);
+        let verdict = move |stored: &StoredResponse| match invalidations.verdict(key, stored) {
+            Verdict::Invalid { .. } if is_newer(stored) => Verdict::Good,
+            verdict => verdict,
+        };
+        Lookup { rule: self.exchange.settings(), hot, key, request: &self.exchange.asked.head, verdict }
+    }
+
+    /// The answer from what was found, with a refresh behind it where one is due.
+    #[inline(always)]
+    fn used(&self, found: LookupResult) -> Result<Used, Miss> {
+        let refresh = |stored: &Arc<StoredResponse>, kind| {
+            refresh::refresh(self, (stored, kind), || self.again().has(stored));
+        };
+        match found {
+            LookupResult::Fresh { stored, age, ttl } => {
+                if refresh::is_due_ahead(self.exchange, &stored, ttl) {
+                    refresh(&stored, RefreshKind::Ahead);
+                }
+                let stale = ttl.is_zero().then_some(StaleReason::MaxStale.token());
+                let detail = stale.or(stored.body.is_by_hand().then_some(BY_HAND));
+                let ttl_seconds = stored.head.freshness.ttl_seconds(self.now);
+                Ok(Used::Stored { stored, age, ttl_seconds, detail })
+            }
+            LookupResult::Refresh { stored, age } => {
+                refresh(&stored, RefreshKind::Behind);
+                let detail = Some(StaleReason::WhileRevalidate.token());
+                let ttl_seconds = stored.head.freshness.ttl_seconds(self.now);
+                Ok(Used::Stored { stored, age, ttl_seconds, detail })
+            }
+            LookupResult::Miss(miss) => Err(miss),
+        }
+    }
+
+    /// What follows where nothing may be used as it is: a stale response stands in, larder refuses, or the request goes on.
+    pub(super) fn missed(&self, miss: Miss, counters: Counters) -> Result<Used, Box<Missing>> {
+        let RequestContext { worker, worker_plan, origin, .. } = *self.context;
+        let asked = (&self.exchange.asked.head, &**self.exchange.settings());
+        let standing =
+            refresh::standing_in(worker, (worker_plan, origin), asked, (self.key, &miss), self.now);
+        let facts = Facts::Missed(Missed {
+            may_recall: miss.may_recall,
+            only_if_cached: larder_cache::only_if_cached(
+                &self.exchange.asked.head,
+                &self.exchange.settings().policy,
+            ),
+            stands_in: standing.as_ref().map(|standing| standing.fact),
+            for_one: miss.alone,
+        });
+        let asks_itself = standing.as_ref().is_some_and(|standing| standing.fact.asks_itself);
+        match (next(&facts, counters), standing) {
+            ((Next::Refuse(failure), _), _) => Ok(Used::Failed(failure)),
+            ((Next::UseStale(ground), _), Some(standing)) => Ok(self.stale(&miss, &standing, ground)),
+            ((next, counters), _) => {
+                Err(Box::new(Missing { miss, now: self.now, next, counters, asks_itself }))
+            }
+        }
+    }
+
+    /// A stale response in place of an origin that fails, with a refresh behind it.
+    fn stale(&self, miss: &Miss, standing: &Standing<'_>, ground: StaleReason) -> Used {
+        let Standing { stored, head, .. } = standing;
+        let ttl_seconds = head.freshness.ttl_seconds(self.now);
+        let unchanged = || matches!(self.again(), LookupResult::Miss(again) if again.is_same(miss));
+        refresh::refresh(self, (stored, RefreshKind::Down), unchanged);
+        let age = stored.head.freshness.age(self.now);
+        let (stored, detail) = (Held::Shared(Arc::clone(stored)), Some(ground.token()));
+        Used::Stored { stored, age, ttl_seconds, detail }
+    }
+}
+
+impl Missing {
+    /// The request goes to the origin. Where it is the one of many that asks itself, others need not do so for a while.
+    pub(super) fn forwards(&self) {
+        if let Some(stored) = self.miss.selected.as_ref().filter(|_| self.asks_itself) {
+            stored.refreshing.may_begin(self.now.monotonic, REFRESH_PAUSE);
+        }
+    }
+}
