@@ -3,7 +3,7 @@
 //! In: the sources below crates/larder-proxy/src. Out: every path by which one step module names another. A step module
 //! is a folder, or a top file with the name of a step of a request. Modules that name step modules are branching modules,
 //! `serve` and `forward` above all. No step module may name a branching module, because it would reach all others through
-//! it. Every module may name the remaining top files.
+//! it. Every module may name the remaining top files, and the folders in [`SHARED`].
 //! Deliberately absent: a parser for Rust. Comments are cut, and paths are read as text: `crate::a::b`,
 //! `crate::{a, b::c}` and chains of `super::`.
 
@@ -17,6 +17,9 @@ const SOURCES: &str = "crates/larder-proxy/src";
 
 /// Branching modules, whatever these files name. Others join them by naming a step module.
 const BRANCHING: &[&str] = &["lib", "serve", "forward", "explain", "objects"];
+
+/// Folders that every module may name, and that name no step themselves.
+const SHARED: &[&str] = &["invalidation"];
 
 /// Step modules by name even where they are a single file.
 const STEPS: &[&str] = &["route", "key", "lookup", "collapse", "fetch", "fill", "assemble", "respond"];
@@ -64,7 +67,7 @@ fn breaches(files: &[Source]) -> Vec<String> {
         files.iter().filter(|f| f.module.len() > 1).filter_map(|f| f.module.first()).map(String::as_str),
     );
     // A branching module may be a folder too; that makes it no step module.
-    steps.retain(|name| !BRANCHING.contains(name));
+    steps.retain(|name| !BRANCHING.contains(name) && !SHARED.contains(name));
     let named: Vec<(&Source, &str, BTreeSet<String>)> = files
         .iter()
         .filter_map(|file| {

@@ -5,11 +5,11 @@
 //! nobody.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
 use http::header::SET_COOKIE;
-use larder_cache::{StoredHead, VaryNames};
+use larder_cache::{StoredHead, VaryNames, Verdict};
 use larder_http::message::{Interim, RequestHead};
 use larder_http::time::Now;
 use larder_store::audience::Member;
@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use super::outcome::{FlightOutcome, SharedResponse};
 use super::{FlightRequest, Flights, range_of};
+use crate::invalidation::FetchMark;
 use crate::settings::RuleNumber;
 
 /// Interim responses relayed per exchange; more are dropped.
@@ -56,11 +57,8 @@ pub(crate) struct Flight {
     request: Arc<RequestHead>,
     /// What responses under this key varied on when it began.
     expected: Option<VaryNames>,
-    /// The last invalidation before it began.
-    pub(super) number: u64,
-    pub(super) invalidated: AtomicBool,
-    /// The first invalidation since its start after which what it brings has to be validated; zero for none.
-    outdated: AtomicU64,
+    /// What invalidations mean for it.
+    pub(super) mark: FetchMark,
     /// Nobody new may join: its body passes, or it is of no use to others.
     closed: AtomicBool,
     /// Somebody who joined wants more than the head.
@@ -80,9 +78,7 @@ impl Flight {
             rule: flight_request.rule,
             request: Arc::clone(flight_request.request),
             expected: flight_request.expected,
-            number: flight_request.number,
-            invalidated: AtomicBool::new(false),
-            outdated: AtomicU64::new(0),
+            mark: FetchMark::new(flight_request.number),
             closed: AtomicBool::new(!is_open),
             is_wanted: AtomicBool::new(flight_request.wants_content),
             audience: Arc::default(),
@@ -120,7 +116,7 @@ impl Flight {
 
     /// Whether it is for the same as a request, and not for its leader alone.
     fn is_for(&self, flight_request: &FlightRequest<'_>) -> bool {
-        if self.invalidated.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
+        if self.mark.verdict() == Verdict::Gone || self.closed.load(Ordering::Acquire) {
             return false;
         }
         let request = flight_request.request;
@@ -133,8 +129,7 @@ impl Flight {
 
     /// Whether something was invalidated after it began and before the request came.
     fn is_outdated_for(&self, flight_request: &FlightRequest<'_>) -> bool {
-        let outdated = self.outdated.load(Ordering::Acquire);
-        outdated != 0 && outdated <= flight_request.arrived
+        self.mark.outdated().is_some_and(|outdated| outdated <= flight_request.arrived)
     }
 
     /// Whether what it brings will answer a request, as far as it is known on what responses vary.
@@ -152,12 +147,6 @@ impl Flight {
         }
         self.is_wanted.store(true, Ordering::SeqCst);
         !self.closed.load(Ordering::SeqCst)
-    }
-
-    /// Takes note that an invalidation concerns what it brings.
-    pub(super) fn outdate(&self, number: u64) {
-        let first = |noted: u64| (noted == 0 || number < noted).then_some(number);
-        let _ = self.outdated.fetch_update(Ordering::AcqRel, Ordering::Acquire, first);
     }
 }
 
@@ -178,7 +167,7 @@ impl FlightGuard {
         is_open: bool,
         begun: Now,
     ) -> Self {
-        let number = flight.number;
+        let number = flight.mark.number();
         Self { flight, sender: Arc::new(sender), table, is_open, number, begun }
     }
 
@@ -222,9 +211,9 @@ impl FlightGuard {
         self.number
     }
 
-    /// The first invalidation since its start after which what it brings has to be validated before anybody else uses it.
+    /// The first invalidation since its start after which what it brings has to be validated before others use it.
     pub(crate) fn outdated(&self) -> Option<u64> {
-        Some(self.flight.outdated.load(Ordering::Acquire)).filter(|number| *number != 0)
+        self.flight.mark.outdated()
     }
 
     /// What the flight brings is not concerned by invalidation `number` either: it was caused by its own request.
@@ -232,9 +221,14 @@ impl FlightGuard {
         self.number = self.number.max(number);
     }
 
-    /// Whether an invalidation since its start forbids storing. Asked again under the store's lock.
+    /// What the invalidations since its start leave of what it brings. Asked again under the store's lock.
+    pub(crate) fn verdict(&self) -> Verdict {
+        self.flight.mark.verdict()
+    }
+
+    /// Whether what it brings may be stored.
     pub(crate) fn is_valid(&self) -> bool {
-        !self.flight.invalidated.load(Ordering::Acquire)
+        self.verdict() != Verdict::Gone
     }
 
     /// Those who wait for it, and the readers of its body.

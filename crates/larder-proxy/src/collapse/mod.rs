@@ -14,7 +14,6 @@ mod outcome;
 mod storing;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -28,6 +27,7 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use crate::decision::Boarding;
+use crate::invalidation::How;
 use crate::settings::RuleNumber;
 pub(crate) use flight::{Flight, FlightGuard, Follower};
 pub(crate) use outcome::{FlightOutcome, Kept, PassedAnswer, SharedResponse};
@@ -173,27 +173,12 @@ impl Flights {
         FlightGuard::new((flight, sender), Arc::clone(self), is_open, begun)
     }
 
-    /// Forbids every flight for the base of `key` that began before invalidation `number` to store its result, and
-    /// keeps later requests from joining it.
-    /// The flight of the request that causes it is left alone.
-    pub(crate) fn invalidate(&self, key: &CacheKey, number: u64, cause: Option<&FlightGuard>) {
-        let before = |flight: &Flight| flight.number < number;
-        self.each_of_base(key, cause, |flight| {
-            if before(flight) {
-                flight.invalidated.store(true, Ordering::Release);
-            }
-        });
-    }
-
-    /// The same where what they bring is stored, and validated before it is used: only who came before invalidation `number`
-    /// joins them, and who comes later waits until they are over.
-    pub(crate) fn outdate(&self, key: &CacheKey, number: u64, cause: Option<&FlightGuard>) {
-        let before = |flight: &Flight| flight.number < number;
-        self.each_of_base(key, cause, |flight| {
-            if before(flight) {
-                flight.outdate(number);
-            }
-        });
+    /// Tells every flight for the base of `key` that invalidation `number` concerns it. One that began before and whose
+    /// response is removed stores nothing, and later requests do not join it. One whose response has to be validated
+    /// stores it; who came before the invalidation joins it, and who comes later waits until it is over.
+    /// The flight of the request that causes the invalidation is left alone.
+    pub(crate) fn invalidate(&self, key: &CacheKey, number: u64, how: How, cause: Option<&FlightGuard>) {
+        self.each_of_base(key, cause, |flight| flight.mark.note(number, how));
     }
 
     /// Whether there is any for the base of `key`, but for the one of the request that asks.

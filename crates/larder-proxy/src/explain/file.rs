@@ -9,13 +9,14 @@ use larder_store::{CacheKey, StoredResponse};
 use super::explanation::{Course, Reason};
 use super::{CONFIGURATION, Outlook, Walk};
 use crate::exchange::BY_HAND;
+use crate::invalidation::Judge;
 use crate::lookup::{Lookup, LookupResult};
 
 impl Walk<'_> {
     /// What a request would find, in plain files as well.
     pub(super) async fn find(&self, key: &CacheKey) -> LookupResult {
-        let verdict = |stored: &StoredResponse| self.worker.proxy.invalidations.verdict(key, stored);
-        let sought = Lookup { rule: self.settings, hot: None, key, request: self.head(), verdict };
+        let judge = Judge::new(&self.worker.proxy.invalidations, None);
+        let sought = Lookup { rule: self.settings, hot: None, key, request: self.head(), judge };
         let found = sought.look_up(self.now);
         let has_files = || self.settings.stores().any(|(store, _)| store.files().is_some());
         match &found {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
-use larder_cache::{Offered, Reuse, StaleReason, StoredHead, ValidateReason, Verdict};
+use larder_cache::{Offered, Reuse, StaleReason, StoredHead, ValidateReason};
 use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
@@ -34,6 +34,7 @@ use smallvec::SmallVec;
 use crate::decision::{Arrived, Counters, Facts, Forwarding, Missed, Next, next};
 use crate::exchange::UPGRADE_IS_OFF;
 use crate::failure::Failure;
+use crate::invalidation::Judge;
 use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::plan::Plan;
 use crate::proxy::Worker;
@@ -214,8 +215,8 @@ impl Walk<'_> {
 
     /// What a request would bring from a disk into memory is brought, so that it can be told of.
     async fn recall(&self, key: &larder_store::CacheKey) {
-        let verdict = |_: &larder_store::StoredResponse| Verdict::Good;
-        let lookup = Lookup { rule: self.settings, hot: None, key, request: self.head(), verdict };
+        let lookup =
+            Lookup { rule: self.settings, hot: None, key, request: self.head(), judge: Judge::lenient() };
         if matches!(lookup.look_up(self.now), LookupResult::Miss(miss) if miss.may_recall) {
             lookup.recall(self.now).await;
         }

@@ -8,59 +8,42 @@
 //! then.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
-use larder_cache::groups::GroupTag;
-use larder_http::authority::Authority;
-use larder_http::fields::cache_groups;
-use larder_http::message::{RequestHead, Scheme};
 use larder_http::time::{Now, WallTime};
-use larder_store::{CacheKey, Note, Store};
+use larder_store::files::Written;
+use larder_store::{Note, Store};
 
-use super::{How, Invalidations};
+use super::{How, Invalidations, KINDS};
 
-/// Begins a note of one group that was removed.
-const GROUP: u8 = b'g';
-/// Begins a note of one group that has to be validated.
-const GROUP_INVALID: u8 = b'v';
-/// Begins a note of one base that has to be validated.
-const BASE_INVALID: u8 = b'u';
+/// How long the answer to an unsafe request waits until what it has invalidated is written down. A file system that takes longer
+/// than that keeps nobody waiting.
+const WRITTEN_TIME: Duration = Duration::from_secs(1);
 
-/// The note of what lies under a base and has to be validated.
-pub(super) fn of_base(base: &[u8], number: u64, at: WallTime) -> Note {
-    Note { number, moment: at.0, what: [&[BASE_INVALID], base].concat() }
-}
+/// What was invalidated, on its way to where it outlives the process.
+#[derive(Debug, Default)]
+pub(crate) struct Writing(Vec<Written>);
 
-/// Notes that the groups which an answer to `head` names in `fields` were invalidated under `number`.
-pub(crate) fn note_groups(
-    stores: &[Arc<Store>],
-    (head, fields): (&RequestHead, &http::HeaderMap),
-    (number, how, now): (u64, How, Now),
-) {
-    for group in cache_groups::invalidated(fields) {
-        let note = of_group((head.scheme, &head.authority, &group), number, how, now.wall);
-        stores.iter().for_each(|store| store.note(&note));
+impl Writing {
+    pub(crate) fn of(stores: &[Arc<Store>]) -> Self {
+        Self(stores.iter().map(|store| store.written()).collect())
     }
-}
 
-fn of_group(group: (Scheme, &Authority, &str), number: u64, how: How, at: WallTime) -> Note {
-    let (kind, moment) = match how {
-        How::Remove => (GROUP, 0),
-        How::Validate(_) => (GROUP_INVALID, at.0),
-    };
-    let (scheme, authority, name) = group;
-    let mut what = vec![kind];
-    for part in [scheme.as_str(), authority.as_str(), name] {
-        what.extend_from_slice(part.as_bytes());
-        // No part contains it: a group's name is a string of printable characters (RFC 8941 3.3.3).
-        what.push(0);
+    /// Waits for it, within a bound.
+    pub(crate) async fn wait(self) {
+        let all = async {
+            for written in self.0 {
+                written.wait().await;
+            }
+        };
+        // Later it is written all the same; and until then it is remembered.
+        let _ = tokio::time::timeout(WRITTEN_TIME, all).await;
     }
-    Note { number, moment, what }
 }
 
 /// What a note names.
 #[derive(Debug, PartialEq, Eq)]
-enum Named {
+pub(super) enum Named {
     /// What has this hash, in this way.
     One(u64, Mode),
     /// Every group.
@@ -70,36 +53,14 @@ enum Named {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Mode {
+pub(super) enum Mode {
     Validate,
     Remove,
 }
 
+/// Of which kind a note is, and what it names. One that no kind knows stands for everything.
 fn named(what: &[u8]) -> Named {
-    match what.split_first() {
-        Some((&BASE_INVALID, base)) => Named::One(CacheKey::hash_of_base(base), Mode::Validate),
-        Some((&GROUP, group)) => {
-            tag(group).map_or(Named::AllGroups, |tag| Named::One(tag.hash(), Mode::Remove))
-        }
-        Some((&GROUP_INVALID, group)) => {
-            tag(group).map_or(Named::AllGroups, |tag| Named::One(tag.hash(), Mode::Validate))
-        }
-        // As it was written once for a group whose name was too long.
-        Some((b'G', [])) => Named::AllGroups,
-        _ => Named::All,
-    }
-}
-
-fn tag(group: &[u8]) -> Option<GroupTag> {
-    let mut parts = group.split(|byte| *byte == 0);
-    let scheme = match parts.next()? {
-        b"http" => Scheme::Http,
-        b"https" => Scheme::Https,
-        _ => return None,
-    };
-    let authority = Authority::parse(Bytes::copy_from_slice(parts.next()?), scheme).ok()?;
-    let group = std::str::from_utf8(parts.next()?).ok()?;
-    Some(GroupTag::named(scheme, &authority, group))
+    KINDS.iter().find_map(|kind| (kind.read)(what)).unwrap_or(Named::All)
 }
 
 /// Takes over what a disk or a directory of files knows of which `last` is the highest number, and that has missed nothing, or what
@@ -136,13 +97,14 @@ fn take_over(invalidations: &Invalidations, notes: Vec<Note>, now: Now) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use larder_cache::Verdict;
-    use larder_cache::groups::GroupTags;
+    use larder_cache::groups::{GroupTag, GroupTags};
     use larder_http::time::Clock;
+    use larder_store::CacheKey;
     use larder_store::files::{FileStore, FilesSettings};
 
+    use super::super::base::of_base;
+    use super::super::groups::of_group;
     use super::*;
 
     #[test]

@@ -1,32 +1,54 @@
-//! What a successful unsafe request, or a purge, means for what is stored (RFC 9111 4.4, RFC 9875).
+//! What was invalidated, and what that means for a response (RFC 9111 4.4, RFC 9875).
 //!
-//! Every invalidation has a number from one counter. A fetch notes the counter when it begins, and what it brings
-//! carries that number. An invalidation that removes forbids every fetch with a lower number to store its result, and
-//! takes out what lies in the stores: first the number, then the fetches in flight, then the index. One that wants a
-//! validation is entered in a [`table`] and touches nothing: a response is compared with it when it is found, wherever
-//! it lies, and fetches under way are compared when they are over.
+//! In: invalidations, each with a number from one counter. Out: a [`Verdict`] on a response with a number of its own: that
+//! of the last invalidation before its fetch began. Every look-up, every fill and every end of a fetch asks for it.
+//! A predicate names responses without looking for them: URLs ([`mod@base`]) and cache groups ([`mod@groups`]) are the kinds.
+//! It is entered in a [`table`] and touches nothing; a response is compared with it when it is found, wherever it lies. An
+//! invalidation that removes takes the responses out of the stores as well, after it has marked the fetches under way
+//! ([`FetchMark`]). What has to outlive the process is noted in the stores' journals ([`durable`]).
 
+mod base;
 pub(crate) mod durable;
+mod fetch;
+mod groups;
 mod reach;
 mod table;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use larder_cache::groups::GroupTags;
 use larder_cache::{StoredHead, Verdict};
-use larder_http::target::Target;
-use larder_http::time::Now;
-use larder_store::files::Written;
-use larder_store::{CacheKey, Store, StoredResponse};
+use larder_store::{CacheKey, StoredResponse};
 use parking_lot::Mutex;
 
+pub(crate) use base::{UnderWay, invalidate};
+use durable::Named;
+pub(crate) use durable::Writing;
+pub(crate) use fetch::FetchMark;
+pub(crate) use groups::note_groups;
 pub(crate) use reach::Joined;
 pub use reach::{Heard, Reach};
 pub(crate) use table::How;
 use table::Table;
+
+/// A kind of predicate.
+struct Kind {
+    /// What the predicates of this kind say of a response with this number.
+    verdict: fn(&Invalidations, Subject<'_>, u64) -> Verdict,
+    /// Reads a note of a journal; `None` where it is of another kind.
+    read: fn(&[u8]) -> Option<Named>,
+}
+
+/// Each kind is a file. A further kind has an entry here.
+const KINDS: [Kind; 2] = [base::KIND, groups::KIND];
+
+/// A response that a verdict is asked for.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    key: &'a CacheKey,
+    groups: &'a GroupTags,
+}
 
 /// The counter, and what was invalidated without being looked for.
 #[derive(Debug, Default)]
@@ -84,7 +106,7 @@ impl Invalidations {
         if of_base == Verdict::Good {
             stored.judged.note_good_at(latest);
         }
-        match of_base.and(self.of_groups(&stored.head.groups, stored.number)) {
+        match self.verdict_of(key, &stored.head.groups, stored.number) {
             Verdict::Invalid { since: Some(since) } => {
                 Verdict::Invalid { since: Some(stored.judged.note_invalid(since)) }
             }
@@ -92,27 +114,10 @@ impl Invalidations {
         }
     }
 
-    /// The same of what is not, or not yet, in an index: a response to a request for `key`, fetched after `number`.
+    /// The same of a response that is not, or not yet, in an index: to a request for `key`, fetched after `number`.
     pub(crate) fn verdict_of(&self, key: &CacheKey, groups: &GroupTags, number: u64) -> Verdict {
-        self.table.verdict(key.hash(), number).0.and(self.of_groups(groups, number))
-    }
-
-    /// Whether nothing concerns what was fetched after `number`, as [`Self::verdict_of`] has it.
-    pub(crate) fn is_good(&self, key: &CacheKey, head: &StoredHead, number: u64) -> bool {
-        self.verdict_of(key, &head.groups, number) == Verdict::Good
-    }
-
-    fn of_groups(&self, groups: &GroupTags, number: u64) -> Verdict {
-        if groups.is_empty() {
-            return Verdict::Good;
-        }
-        if number < self.all_groups.load(Ordering::Acquire) {
-            return Verdict::Gone;
-        }
-        let touched =
-            groups.iter().map(|group| group.hash()).filter(|hash| self.table.latest(*hash) > number);
-        let judged = touched.map(|hash| self.table.verdict(hash, number).0);
-        judged.fold(Verdict::Good, Verdict::and)
+        let subject = Subject { key, groups };
+        KINDS.iter().fold(Verdict::Good, |all, kind| all.and((kind.verdict)(self, subject, number)))
     }
 
     /// The head of a stored response, as it counts where an origin fails: an invalidation has ended its lifetime. `None` where
@@ -129,19 +134,6 @@ impl Invalidations {
         }
     }
 
-    /// Invalidates every stored response that is in one of these groups. Gives the number of that, and whether a response in
-    /// the groups `own`, fetched after `since`, was good until then.
-    pub(crate) fn invalidate_groups(
-        &self,
-        (tags, how): (&GroupTags, How),
-        own: &GroupTags,
-        since: u64,
-    ) -> (u64, bool) {
-        let was_good = self.of_groups(own, since) == Verdict::Good;
-        let numbers = tags.iter().map(|tag| self.table.note(tag.hash(), how, || self.next()));
-        (numbers.fold(since, u64::max), was_good)
-    }
-
     /// Enters what a journal says of an earlier run, or of another disk.
     fn restore(&self, hash: u64, how: How, number: u64) {
         self.table.note(hash, how, || number);
@@ -151,35 +143,47 @@ impl Invalidations {
     fn restore_all(&self, number: u64) {
         self.table.note_all(number);
     }
-
-    /// Nothing with a smaller number that is in any group is good.
-    fn restore_all_groups(&self, number: u64) {
-        self.all_groups.fetch_max(number, Ordering::AcqRel);
-    }
 }
 
-/// How long the answer to an unsafe request waits until what it has invalidated is written down. A file system that takes longer
-/// than that keeps nobody waiting.
-const WRITTEN_TIME: Duration = Duration::from_secs(1);
+/// Whom a request asks what invalidations have left of a response.
+#[derive(Clone, Copy)]
+pub(crate) struct Judge<'a> {
+    invalidations: Option<&'a Invalidations>,
+    /// The last invalidation when the request came: what was fetched after that is new enough for it.
+    arrived: Option<u64>,
+}
 
-/// What was invalidated, on its way to where it outlives the process.
-#[derive(Debug, Default)]
-pub(crate) struct Writing(Vec<Written>);
-
-impl Writing {
-    pub(crate) fn of(stores: &[Arc<Store>]) -> Self {
-        Self(stores.iter().map(|store| store.written()).collect())
+impl<'a> Judge<'a> {
+    /// For a request that comes now, or has come when `arrived` was the last invalidation.
+    pub(crate) fn new(invalidations: &'a Invalidations, arrived: Option<u64>) -> Self {
+        Self { invalidations: Some(invalidations), arrived }
     }
 
-    /// Waits for it, within a bound.
-    pub(crate) async fn wait(self) {
-        let all = async {
-            for written in self.0 {
-                written.wait().await;
-            }
-        };
-        // Later it is written all the same; and until then it is remembered.
-        let _ = tokio::time::timeout(WRITTEN_TIME, all).await;
+    /// One that finds every response good, for who wants to see all of them.
+    pub(crate) const fn lenient() -> Self {
+        Self { invalidations: None, arrived: None }
+    }
+
+    /// What is left of a stored response that lies under `key`.
+    #[inline(always)]
+    pub(crate) fn verdict(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
+        let Some(invalidations) = self.invalidations else { return Verdict::Good };
+        match invalidations.verdict(key, stored) {
+            Verdict::Invalid { .. } if self.is_new_enough(stored.number) => Verdict::Good,
+            verdict => verdict,
+        }
+    }
+
+    /// Whether a response under `key` that is not in an index, and was fetched after `number`, may be used as it is.
+    pub(crate) fn is_good(&self, key: &CacheKey, head: &StoredHead, number: u64) -> bool {
+        self.is_new_enough(number)
+            || self.invalidations.is_none_or(|invalidations| {
+                invalidations.verdict_of(key, &head.groups, number) == Verdict::Good
+            })
+    }
+
+    fn is_new_enough(&self, number: u64) -> bool {
+        self.arrived.is_some_and(|arrived| number >= arrived)
     }
 }
 
@@ -190,65 +194,6 @@ pub enum InvalidationKind {
     UnsafeMethod,
     /// An administrator's purge of a URL.
     Purge,
-}
-
-/// What an invalidation of URLs meets beside stores: fetches under way.
-pub(crate) struct UnderWay<'a> {
-    /// Whether there is one for the base of a key.
-    pub(crate) any: &'a (dyn Fn(&CacheKey) -> bool + Sync),
-    /// Tells those for the base of a key that an invalidation with this number concerns them.
-    pub(crate) tell: &'a (dyn Fn(&CacheKey, u64, How) + Sync),
-}
-
-/// What an invalidation came to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Invalidated {
-    /// Stored responses that were removed.
-    pub(crate) removed: u64,
-    /// The highest number that it took; zero where there was nothing to number.
-    pub(crate) number: u64,
-}
-
-/// Invalidates everything under `targets` at `authority`. What is to be removed is gone afterwards, out of all
-/// stores; what is to be validated is not used again before that.
-pub(crate) fn invalidate(
-    invalidations: &Invalidations,
-    stores: &[Arc<Store>],
-    (authority, targets): (&str, &[Target]),
-    (kind, how, now): (InvalidationKind, How, Now),
-    under_way: &UnderWay<'_>,
-) -> Invalidated {
-    let mut done = Invalidated::default();
-    for target in targets {
-        let key = CacheKey::new(authority, target.as_str());
-        match how {
-            How::Remove => {
-                let number = invalidations.next();
-                (under_way.tell)(&key, number, how);
-                let take_out = |store: &Arc<Store>| match kind {
-                    InvalidationKind::Purge => store.purge(&key, number),
-                    InvalidationKind::UnsafeMethod => store.invalidate(&key, number),
-                };
-                done.removed += stores.iter().map(take_out).sum::<u64>();
-                done.number = done.number.max(number);
-            }
-            How::Validate(_) => {
-                // Fetches first: one that ends in between is found in its store.
-                let is_there = (under_way.any)(&key);
-                let is_there =
-                    stores.iter().fold(is_there, |is_there, store| store.has_base(&key) || is_there);
-                if !is_there {
-                    continue;
-                }
-                let number = invalidations.table.note(key.hash(), how, || invalidations.next());
-                (under_way.tell)(&key, number, how);
-                let note = durable::of_base(key.base(), number, now.wall);
-                stores.iter().for_each(|store| store.note_base(&key, &note));
-                done.number = done.number.max(number);
-            }
-        }
-    }
-    done
 }
 
 #[cfg(test)]

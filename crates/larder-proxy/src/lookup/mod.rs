@@ -25,6 +25,7 @@ use larder_store::{
 };
 use smallvec::SmallVec;
 
+use crate::invalidation::Judge;
 use crate::settings::RuleSettings;
 use file::FileLookup;
 pub(crate) use file::file_of;
@@ -191,7 +192,7 @@ fn is_one(one: &Arc<StoredResponse>, other: &Arc<StoredResponse>) -> bool {
 }
 
 /// What to look for, and where.
-pub(crate) struct Lookup<'a, V> {
+pub(crate) struct Lookup<'a> {
     /// Whose stores, and by whose policy.
     pub(crate) rule: &'a RuleSettings,
     /// The handles of the worker that looks; `None` for a look that is no use.
@@ -199,10 +200,15 @@ pub(crate) struct Lookup<'a, V> {
     pub(crate) key: &'a CacheKey,
     pub(crate) request: &'a RequestHead,
     /// What invalidations have left of a response that is still in the index.
-    pub(crate) verdict: V,
+    pub(crate) judge: Judge<'a>,
 }
 
-impl<V: Fn(&StoredResponse) -> Verdict> Lookup<'_, V> {
+impl Lookup<'_> {
+    #[inline(always)]
+    fn verdict(&self, stored: &StoredResponse) -> Verdict {
+        self.judge.verdict(self.key, stored)
+    }
+
     /// Looks: in the rule's own store, and where it may place responses elsewhere, there too.
     #[inline]
     pub(crate) fn look_up(&self, now: Now) -> LookupResult {
@@ -227,7 +233,7 @@ impl<V: Fn(&StoredResponse) -> Verdict> Lookup<'_, V> {
     fn look_up_beside_files(&self, store: &Store, filed: FileLookup, now: Now) -> LookupResult {
         let (stored, would_wait) = match filed {
             FileLookup::ByHand(stored) => return self.judge(Held::Shared(stored), now),
-            FileLookup::Found(stored) => match (self.verdict)(&stored) {
+            FileLookup::Found(stored) => match self.verdict(&stored) {
                 Verdict::Gone => {
                     store.forget(self.key, &stored);
                     (None, false)
@@ -260,7 +266,7 @@ impl<V: Fn(&StoredResponse) -> Verdict> Lookup<'_, V> {
         let is_fresh = |response: &StoredResponse| response.head.freshness.is_fresh(now);
         for _ in 0..GONE_MAX {
             let miss = match store.lookup_best(self.hot, self.key, now.monotonic, fit, is_fresh) {
-                Selection::Selected(stored) => match (self.verdict)(&stored) {
+                Selection::Selected(stored) => match self.verdict(&stored) {
                     Verdict::Good if stored.body.is_there() => return self.judge(stored, now),
                     Verdict::Invalid { .. } if stored.body.is_there() => {
                         return self.judge_invalid(stored, now);
@@ -284,7 +290,7 @@ impl<V: Fn(&StoredResponse) -> Verdict> Lookup<'_, V> {
                 Selection::Absent => Miss::new(Forward::UriMiss),
                 Selection::OtherVariant => Miss::new(Forward::Miss),
                 Selection::VaryMiss(mut others) => {
-                    others.retain(|other| (self.verdict)(other) != Verdict::Gone);
+                    others.retain(|other| self.verdict(other) != Verdict::Gone);
                     Miss { others, ..Miss::new(Forward::VaryMiss) }
                 }
             };
@@ -322,7 +328,7 @@ impl<V: Fn(&StoredResponse) -> Verdict> Lookup<'_, V> {
 
     async fn recall_from(&self, store: &Store, now: Now) -> Recalled {
         let selects = |response: &StoredResponse| {
-            response.head.vary.selects(&self.request.fields) && (self.verdict)(response) != Verdict::Gone
+            response.head.vary.selects(&self.request.fields) && self.verdict(response) != Verdict::Gone
         };
         let whole = store.recall(self.key, false, now, selects).await;
         if whole != Recalled::Nothing || self.request.method != Method::GET {
@@ -332,7 +338,7 @@ impl<V: Fn(&StoredResponse) -> Verdict> Lookup<'_, V> {
     }
 
     fn judge_by_validity(&self, stored: Held, now: Now) -> LookupResult {
-        match (self.verdict)(&stored) {
+        match self.verdict(&stored) {
             Verdict::Good => self.judge(stored, now),
             Verdict::Invalid { .. } | Verdict::Gone => self.judge_invalid(stored, now),
         }
@@ -379,7 +385,7 @@ impl<V: Fn(&StoredResponse) -> Verdict> Lookup<'_, V> {
             return LookupResult::Miss(miss);
         }
         let is_ours = |part: &StoredResponse| {
-            part.head.vary.selects(&self.request.fields) && (self.verdict)(part) != Verdict::Gone
+            part.head.vary.selects(&self.request.fields) && self.verdict(part) != Verdict::Gone
         };
         let answers = |stored: &StoredResponse| {
             let answer = |part| answer_part(self.request, &stored.head, part, stored.body.length(), now.wall);
@@ -394,7 +400,7 @@ impl<V: Fn(&StoredResponse) -> Verdict> Lookup<'_, V> {
         };
         // Of one that was invalidated nobody knows what the rest belongs to.
         let is_fresh = |stored: &Arc<StoredResponse>| {
-            if (self.verdict)(stored) != Verdict::Good {
+            if self.verdict(stored) != Verdict::Good {
                 return false;
             }
             let reuse = larder_cache::reuse(&stored.head, self.request, now, &self.rule.policy);

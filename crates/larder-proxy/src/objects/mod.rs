@@ -218,8 +218,10 @@ impl Worker {
         let parsed = Url::parse(url)?;
         let flights = &self.proxy.flights;
         let stores = self.proxy.reach.begin();
-        let under_way =
-            UnderWay { any: &|_| true, tell: &|key: &_, number, _| flights.invalidate(key, number, None) };
+        let under_way = UnderWay {
+            any: &|_| true,
+            tell: &|key: &_, number, how| flights.invalidate(key, number, how, None),
+        };
         let authority = parsed.authority.as_str();
         let forms = Arc::new(self.forms(&parsed));
         let filed = files::StoredFile::of(&stores, authority, &forms);

@@ -26,6 +26,7 @@ use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch;
 use crate::forward::{self, Candidates, FetchTask};
+use crate::invalidation::Judge;
 use crate::key;
 use crate::lookup::{LookupResult, Miss};
 use crate::settings::RuleSettings;
@@ -239,10 +240,9 @@ impl<'a> CachedRequest<'a> {
             }
             return Role::Lead(proxy.flights.alone(flight_request));
         }
+        let judge = Judge::new(&proxy.invalidations, Some(self.arrived));
         let usable = |shared: &SharedResponse| {
-            let is_new = shared.number >= self.arrived;
-            (is_new || proxy.invalidations.is_good(&self.key, &shared.head, shared.number))
-                && is_usable(exchange, &shared.head, now)
+            judge.is_good(&self.key, &shared.head, shared.number) && is_usable(exchange, &shared.head, now)
         };
         let unchanged =
             || matches!(self.look_at(now).again(), LookupResult::Miss(again) if again.is_same(miss));

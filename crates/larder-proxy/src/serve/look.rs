@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use larder_cache::StaleReason;
 use larder_cache::stale::REFRESH_PAUSE;
-use larder_cache::{StaleReason, Verdict};
 use larder_http::time::Now;
 use larder_store::{CacheKey, Held, HotCache, StoredResponse};
 
@@ -18,6 +18,7 @@ use crate::decision::{Counters, Facts, Missed, Next, next};
 use crate::exchange::{BY_HAND, Exchange, RefreshKind};
 use crate::fetch::ClientHop;
 use crate::forward::{Candidates, FetchTask};
+use crate::invalidation::Judge;
 use crate::key;
 use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::proxy::{Worker, WorkerPlan};
@@ -134,15 +135,15 @@ impl Look<'_> {
     /// With `hot` it may find the worker's own handles. Without, it is a look under a lock that others wait for, or one
     /// that is no use.
     #[inline(always)]
-    fn lookup<'b>(&'b self, hot: Option<&'b HotCache>) -> Lookup<'b, impl Fn(&StoredResponse) -> Verdict> {
-        let (invalidations, key, arrived) =
-            (&self.context.worker.proxy.invalidations, self.key, self.arrived);
-        let is_newer = move |stored: &StoredResponse| arrived.is_some_and(|arrived| stored.number >= arrived);
-        let verdict = move |stored: &StoredResponse| match invalidations.verdict(key, stored) {
-            Verdict::Invalid { .. } if is_newer(stored) => Verdict::Good,
-            verdict => verdict,
-        };
-        Lookup { rule: self.exchange.settings(), hot, key, request: &self.exchange.asked.head, verdict }
+    fn lookup<'b>(&'b self, hot: Option<&'b HotCache>) -> Lookup<'b> {
+        let judge = Judge::new(&self.context.worker.proxy.invalidations, self.arrived);
+        Lookup {
+            rule: self.exchange.settings(),
+            hot,
+            key: self.key,
+            request: &self.exchange.asked.head,
+            judge,
+        }
     }
 
     /// The answer from what was found, with a refresh behind it where one is due.

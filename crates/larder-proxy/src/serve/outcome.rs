@@ -20,6 +20,7 @@ use crate::collapse::FlightOutcome;
 use crate::decision::Landing;
 use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
 use crate::failure::Failure;
+use crate::invalidation::Judge;
 use crate::lookup::Miss;
 use crate::proxy::Worker;
 use crate::respond;
@@ -155,7 +156,8 @@ fn is_for(
     (head, number): (&StoredHead, u64),
     now: Now,
 ) -> bool {
-    let is_new = || number >= wish.arrived || worker.proxy.invalidations.is_good(wish.key, head, number);
+    let judge = Judge::new(&worker.proxy.invalidations, Some(wish.arrived));
+    let is_new = || judge.is_good(wish.key, head, number);
     head.vary.selects(&exchange.asked.head.fields) && is_new() && is_usable(exchange, head, now)
 }
 

@@ -17,7 +17,7 @@ use super::{Inside, post, reply};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch::ClientHop;
-use crate::invalidation::{How, InvalidationKind, UnderWay, Writing, durable};
+use crate::invalidation::{How, InvalidationKind, UnderWay, Writing, note_groups};
 use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::Invalidate;
 use crate::{fetch, forward, invalidation, key};
@@ -101,7 +101,7 @@ fn invalidation(
             let since = kept.as_ref().map_or(0, |kept| kept.guard().number());
             let (number, was_good) = proxy.invalidations.invalidate_groups((&named, how), &own, since);
             if !named.is_empty() {
-                durable::note_groups(&stores, (&head, fields), (number, how, now));
+                note_groups(&stores, (&head, fields), (number, how, now));
             }
             kept = kept.filter(|_| was_good).map(|kept| kept.after_invalidating(number));
         }
@@ -110,10 +110,7 @@ fn invalidation(
         let flights = &proxy.flights;
         let under_way = UnderWay {
             any: &|key| flights.any_of_base(key, cause),
-            tell: &|key, number, how| match how {
-                How::Remove => flights.invalidate(key, number, cause),
-                How::Validate(_) => flights.outdate(key, number, cause),
-            },
+            tell: &|key, number, how| flights.invalidate(key, number, how, cause),
         };
         let under = (head.authority.as_str(), &forms[..]);
         let kind = InvalidationKind::UnsafeMethod;

@@ -1,0 +1,113 @@
+//! Cache groups (RFC 9875): a kind of predicate that names scheme, authority and group.
+//!
+//! In: tags of groups, and the fields that name groups. Out: verdicts on the responses that are in them, and notes for
+//! journals. A note names its group in words: hashes and tags are the process's own. A note that cannot be read again
+//! stands for every group.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use larder_cache::Verdict;
+use larder_cache::groups::{GroupTag, GroupTags};
+use larder_http::authority::Authority;
+use larder_http::fields::cache_groups;
+use larder_http::message::{RequestHead, Scheme};
+use larder_http::time::{Now, WallTime};
+use larder_store::{Note, Store};
+
+use super::durable::{Mode, Named};
+use super::{How, Invalidations, Kind};
+
+/// Begins a note of one group that was removed.
+const GROUP: u8 = b'g';
+/// Begins a note of one group that has to be validated.
+const GROUP_INVALID: u8 = b'v';
+
+/// The kind.
+pub(super) const KIND: Kind =
+    Kind { verdict: |invalidations, subject, number| invalidations.of_groups(subject.groups, number), read };
+
+impl Invalidations {
+    pub(super) fn of_groups(&self, groups: &GroupTags, number: u64) -> Verdict {
+        if groups.is_empty() {
+            return Verdict::Good;
+        }
+        if number < self.all_groups.load(Ordering::Acquire) {
+            return Verdict::Gone;
+        }
+        let touched =
+            groups.iter().map(|group| group.hash()).filter(|hash| self.table.latest(*hash) > number);
+        let judged = touched.map(|hash| self.table.verdict(hash, number).0);
+        judged.fold(Verdict::Good, Verdict::and)
+    }
+
+    /// Invalidates every stored response that is in one of these groups. Gives the number of that, and whether a response in
+    /// the groups `own`, fetched after `since`, was good until then.
+    pub(crate) fn invalidate_groups(
+        &self,
+        (tags, how): (&GroupTags, How),
+        own: &GroupTags,
+        since: u64,
+    ) -> (u64, bool) {
+        let was_good = self.of_groups(own, since) == Verdict::Good;
+        let numbers = tags.iter().map(|tag| self.table.note(tag.hash(), how, || self.next()));
+        (numbers.fold(since, u64::max), was_good)
+    }
+
+    /// Nothing with a smaller number that is in any group is good.
+    pub(super) fn restore_all_groups(&self, number: u64) {
+        self.all_groups.fetch_max(number, Ordering::AcqRel);
+    }
+}
+
+/// Notes that the groups which an answer to `head` names in `fields` were invalidated under `number`.
+pub(crate) fn note_groups(
+    stores: &[Arc<Store>],
+    (head, fields): (&RequestHead, &http::HeaderMap),
+    (number, how, now): (u64, How, Now),
+) {
+    for group in cache_groups::invalidated(fields) {
+        let note = of_group((head.scheme, &head.authority, &group), number, how, now.wall);
+        stores.iter().for_each(|store| store.note(&note));
+    }
+}
+
+pub(super) fn of_group(group: (Scheme, &Authority, &str), number: u64, how: How, at: WallTime) -> Note {
+    let (kind, moment) = match how {
+        How::Remove => (GROUP, 0),
+        How::Validate(_) => (GROUP_INVALID, at.0),
+    };
+    let (scheme, authority, name) = group;
+    let mut what = vec![kind];
+    for part in [scheme.as_str(), authority.as_str(), name] {
+        what.extend_from_slice(part.as_bytes());
+        // No part contains it: a group's name is a string of printable characters (RFC 8941 3.3.3).
+        what.push(0);
+    }
+    Note { number, moment, what }
+}
+
+/// What a note names, where it is of this kind.
+fn read(what: &[u8]) -> Option<Named> {
+    let (mode, group) = match what.split_first()? {
+        (&GROUP, group) => (Mode::Remove, group),
+        (&GROUP_INVALID, group) => (Mode::Validate, group),
+        // As it was written once for a group whose name was too long.
+        (b'G', []) => return Some(Named::AllGroups),
+        _ => return None,
+    };
+    Some(tag(group).map_or(Named::AllGroups, |tag| Named::One(tag.hash(), mode)))
+}
+
+fn tag(group: &[u8]) -> Option<GroupTag> {
+    let mut parts = group.split(|byte| *byte == 0);
+    let scheme = match parts.next()? {
+        b"http" => Scheme::Http,
+        b"https" => Scheme::Https,
+        _ => return None,
+    };
+    let authority = Authority::parse(Bytes::copy_from_slice(parts.next()?), scheme).ok()?;
+    let group = std::str::from_utf8(parts.next()?).ok()?;
+    Some(GroupTag::named(scheme, &authority, group))
+}
