@@ -42,13 +42,14 @@ torture: built ## what takes long: 500 kills of a larder with disks, each byte c
 	PROPTEST_CASES=20000 cargo test --workspace --locked --lib
 	$(XTASK) fuzz --seconds $(SECONDS) --kept
 
-check: built ## format, lints, docs, layers, words, promises, pages, licences
+check: built ## format, lints, docs, layers, words, sentences, promises, pages, licences
 	$(XTASK) need check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	$(XTASK) layers
 	$(XTASK) words
+	$(XTASK) sentences
 	$(XTASK) libraries
 	$(XTASK) promises
 	$(SUITES) reference

@@ -13,6 +13,7 @@ mod modules;
 mod promises;
 mod quick;
 mod readme;
+mod sentences;
 mod tools;
 mod words;
 
@@ -36,6 +37,8 @@ enum Task {
     Layers,
     /// File heads, unsafe code with its reason, forbidden words and names
     Words,
+    /// Sentences of the pages: how long they may be
+    Sentences,
     /// The page of library choices beside the manifest and the lock file
     Libraries,
     /// The page of promises: a test for each promise and each kind of store
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
     let done = match arguments.task {
         Task::Layers => layers::run(&root).and_then(|()| modules::run(&root)),
         Task::Words => words::run(&root),
+        Task::Sentences => sentences::run(&root),
         Task::Libraries => libraries::run(&root),
         Task::Promises => promises::run(&root),
         Task::Readme { what } if what == "run" => readme::run(&root),
