@@ -18,12 +18,13 @@ const LAYERS: &[(&str, u8)] = &[
     ("larder-observe", 1),
     ("larder-cache", 2),
     ("larder-config", 2),
+    ("larder-tier", 2),
     ("larder-listen", 3),
     ("larder-origin", 3),
-    ("larder-store", 3),
-    ("larder-admin", 4),
-    ("larder-proxy", 4),
-    ("larder", 5),
+    ("larder-store", 4),
+    ("larder-admin", 5),
+    ("larder-proxy", 5),
+    ("larder", 6),
 ];
 
 /// For tests only: imported by tests alone, and itself above the lowest layer only.

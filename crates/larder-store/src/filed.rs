@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use larder_cache::StoredHead;
 use larder_http::body::Pieces;
-use larder_http::message::Scheme;
 use smallvec::SmallVec;
 
 use crate::files::{
@@ -25,27 +24,6 @@ use crate::stored::StoredResponse;
 pub(crate) fn may_be_file(key: &CacheKey, head: &StoredHead) -> bool {
     let uri = TargetUri::of_key(key);
     uri.is_some_and(|uri| may_hold(&uri, head, key.has_more_parts()).is_ok())
-}
-
-impl<'a> TargetUri<'a> {
-    /// That of a key; `None` for one that no request has.
-    pub(crate) fn of_key(key: &'a CacheKey) -> Option<Self> {
-        let scheme = match key.first_part()? {
-            b"http" => Scheme::Http,
-            b"https" => Scheme::Https,
-            _ => return None,
-        };
-        Self::of_base(key, scheme)
-    }
-
-    /// That of a base, whatever scheme its key has.
-    pub(crate) fn of_base(key: &'a CacheKey, scheme: Scheme) -> Option<Self> {
-        let base = std::str::from_utf8(key.base()).ok()?;
-        let (authority, target) = base.split_at(base.find('/')?);
-        let (path, query) =
-            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        Some(Self { scheme, authority, path, query })
-    }
 }
 
 /// What becomes of a response beside memory, and why.

@@ -8,9 +8,6 @@
 //! Deliberately absent: any judgement of HTTP. Whether a response may be kept or used is decided in `larder-cache`.
 
 pub mod audience;
-mod backlog;
-pub mod budget;
-pub mod descriptors;
 pub mod disk;
 pub mod disks;
 mod filed;
@@ -18,12 +15,10 @@ pub mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod key;
 mod lease;
 pub mod listing;
 pub mod memory;
 mod promote;
-pub mod rank;
 mod recall;
 pub mod store;
 pub mod stored;
@@ -31,10 +26,8 @@ pub mod streaming;
 pub mod whereabouts;
 
 pub use audience::Audience;
-pub use budget::{Budget, Reservation};
-pub use disk::Note;
 pub use disks::{Disks, Layout};
-pub use key::CacheKey;
+pub use larder_tier::{Budget, CacheKey, Note, Reservation, budget, descriptors, key, rank};
 pub use memory::{Held, HotCache, Lookup, MemoryStore, MemoryStoreSettings, Usage};
 pub use recall::Recalled;
 pub use store::Store;

@@ -21,7 +21,6 @@ use larder_http::target::Target;
 use larder_http::time::Now;
 use smallvec::SmallVec;
 
-use crate::disk::NoCursor;
 use crate::disks::{Candidate, Disks, DisksCursor, ListedRecord, LoadedContent};
 use crate::files::{FileStore, FilesCursor, Listed, TargetUri, freshness_by_hand};
 use crate::key::CacheKey;
@@ -29,6 +28,7 @@ use crate::memory::MemoryCursor;
 use crate::recall;
 use crate::store::Store;
 use crate::stored::{StoredBody, StoredResponse};
+use larder_tier::cursor::NoCursor;
 
 /// Records whose heads are read for one page.
 const RECORDS_MAX: usize = 128;

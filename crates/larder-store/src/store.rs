@@ -21,9 +21,7 @@ use larder_http::time::Now;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::backlog::Backlog;
 use crate::budget::Reservation;
-use crate::disk::Note;
 use crate::disks::{DiskFill, Disks, DisksUsage};
 use crate::filed;
 use crate::files::{FileFill, FileStore, Look, TargetUri, Written};
@@ -31,6 +29,8 @@ use crate::key::CacheKey;
 use crate::memory::{HotCache, Lookup, MemoryStore, MemoryStoreSettings, Usage};
 use crate::recall::{Gate, Recalled};
 use crate::stored::{StoredBody, StoredResponse};
+use larder_tier::Note;
+use larder_tier::backlog::Backlog;
 
 /// A store. Shared by all workers; every method may be called from any of them.
 #[derive(Debug)]

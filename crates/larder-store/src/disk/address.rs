@@ -15,10 +15,9 @@ pub(super) const ALIGN: u64 = 8;
 const SIZE_UNIT: u64 = 64;
 const SIZE_BITS: u32 = 8;
 const OFFSET_BITS: u32 = 27;
-const SEGMENT_BITS: u32 = 28;
 const PENDING: u64 = 1 << 63;
 /// The highest segment a place can name.
-pub(super) const SEGMENT_MAX: u32 = (1 << SEGMENT_BITS) - 1;
+pub(super) const SEGMENT_MAX: u32 = larder_tier::format::entry::SEGMENT_MAX;
 
 /// The seed of a disk's hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

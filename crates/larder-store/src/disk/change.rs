@@ -15,12 +15,13 @@ use super::error::{DiskError, Refused};
 use super::format::journal::JournalEntry;
 use super::format::record::{HEADER_BYTES, PIECE_REF_BYTES};
 use super::index::Places;
-use super::notes::Note;
 use super::object::{INLINE_BYTES_MAX, Object, RecordContent};
 use super::owner::Owner;
 use super::piece::{Assembly, PIECE_BYTES_MAX, Piece};
 use super::queue::{JOB_BYTES, RecordJob, WriteJob, WriteQueue};
 use super::{Disk, Shared};
+use larder_tier::Note;
+
 use crate::key::CacheKey;
 
 impl Shared {

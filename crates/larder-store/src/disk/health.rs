@@ -9,20 +9,14 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use larder_tier::pause::next_pause;
 use parking_lot::Mutex;
 
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// On a disk that others keep full there is room now and then, as soon as larder itself has given something up. It is over when
 /// there was room for so long.
 const ROOM_FOR: Duration = Duration::from_secs(60);
 /// Events nobody took; older ones go.
 const EVENTS_MAX: usize = 32;
-
-/// How long a disk is left alone that was left alone for so long, and failed again.
-pub(crate) fn next_pause(before: Duration) -> Duration {
-    (before * 2).clamp(PAUSE_MIN, PAUSE_MAX)
-}
 
 /// A change that the operator should hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use super::address::{Address, Location};
-use crate::memory::VARIANTS_MAX;
+use larder_tier::key::VARIANTS_MAX;
 
 /// Memory per object, in bytes, above which a table is rebuilt smaller.
 const BYTES_PER_OBJECT_MAX: usize = 60;
@@ -60,7 +60,7 @@ impl Entry {
     }
 }
 
-/// FoundRecord places; there is nearly always one.
+/// Found places; there is nearly always one.
 pub type Places = SmallVec<[Location; 4]>;
 
 /// A record that was met at recovery.
@@ -413,8 +413,6 @@ fn shrink(table: &mut HashTable<Entry>) {
 
 mod holding;
 mod use_word;
-
-pub use holding::NoCursor;
 
 #[cfg(test)]
 mod tests;

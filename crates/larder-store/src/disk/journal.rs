@@ -32,7 +32,7 @@ const ROOM_STEP_BYTES: u64 = 64 * 1024;
 /// Entries that could not be written are kept up to so many bytes.
 const BACKLOG_BYTES_MAX: usize = 1 << 20;
 
-/// JournalFiles, and how much of each counts, in bytes.
+/// Files, and how much of each counts, in bytes.
 pub(super) type JournalFiles = Vec<(Arc<File>, u64)>;
 
 /// A file of the journal.

@@ -9,7 +9,7 @@ use super::address::{Address, Location};
 use super::error::Refused;
 use super::piece::{Now, Piece};
 use super::{Disk, DiskSettings};
-use crate::backlog::Backlog;
+use larder_tier::backlog::Backlog;
 
 impl Address {
     /// The hash of the base under the disk's own seed: what rendezvous hashing draws with.

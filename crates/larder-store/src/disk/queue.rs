@@ -18,7 +18,7 @@ use super::error::Refused;
 use super::object::Object;
 use super::owner::Owner;
 use super::piece::Piece;
-use crate::backlog::{Backlog, Borrowing};
+use larder_tier::backlog::{Backlog, Borrowing};
 
 /// Bytes that may wait without being borrowed.
 const OWN_BYTES: u64 = 8 << 20;

@@ -30,7 +30,6 @@ use super::handles::Handles;
 use super::health::Health;
 use super::in_flight::InFlight;
 use super::index::{Index, RecoveredRecord as Record};
-use super::notes::Note;
 use super::owner::Neighbours;
 use super::pool::Pool;
 use super::queue::WriteQueue;
@@ -41,6 +40,7 @@ use super::space::{self, Space, blocks};
 use super::usage::DiskCounts;
 use super::{sys, walk};
 use folder::Folder;
+use larder_tier::Note;
 use replay::Replay;
 
 /// Threads that read tables.

@@ -3,10 +3,9 @@
 //! In: a [`DiskUsage`]. Out: each figure under its name, with what it tells. The labels that say which store and which disk
 //! are the caller's.
 
-use crate::disk::DiskUsage;
+use larder_tier::metrics::Visit;
 
-/// Is told a name, what it is, labels, and a value.
-pub type Visit<'a> = &'a mut dyn FnMut(&'static str, &'static str, &[(&str, &str)], u64);
+use crate::disk::DiskUsage;
 
 /// Hands every figure to `visit`: name, what it is, labels beyond those of the disk, value.
 pub fn for_each(usage: &DiskUsage, visit: Visit<'_>) {

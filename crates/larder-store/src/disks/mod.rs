@@ -19,7 +19,6 @@ mod fill;
 mod listing;
 pub mod metrics;
 mod mirror;
-pub(crate) mod missed;
 mod slot;
 mod usage;
 
@@ -35,13 +34,13 @@ use larder_http::body::Pieces;
 use larder_http::time::Clock;
 use smallvec::SmallVec;
 
-use crate::backlog::Backlog;
 use crate::descriptors::split;
 use crate::disk::{self, Address, Disk, DiskError, DiskSettings, Location, Note, Object};
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
 pub(crate) use body::{DiskPieces, DiskReader, PieceCopies, PiecePins};
 pub(crate) use fill::{DiskFill, Offered};
+use larder_tier::backlog::Backlog;
 pub(crate) use listing::{DisksCursor, ListedRecord};
 use slot::DiskSlot;
 pub use slot::{AbsenceEvent, Admit};

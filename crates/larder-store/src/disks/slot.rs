@@ -15,12 +15,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use larder_http::time::Clock;
+use larder_tier::pause::next_pause;
 use parking_lot::Mutex;
 
-use super::missed::Missed;
 use crate::descriptors::Wanted;
-use crate::disk::{Disk, DiskError, DiskSettings, DiskUsage, Note, next_pause};
+use crate::disk::{Disk, DiskError, DiskSettings, DiskUsage, Note};
 use crate::key::CacheKey;
+use larder_tier::missed::Missed;
 
 /// Events that nobody took; older ones go.
 const EVENTS_MAX: usize = 8;

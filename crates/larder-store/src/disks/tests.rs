@@ -387,7 +387,7 @@ fn one_key_has_at_most_so_many_variants_on_a_disk_as_in_memory() {
     }
     written(&disks);
     let usage = disks.usage();
-    assert!(usage.0[0].1.objects <= crate::memory::VARIANTS_MAX as u64, "{}", usage.0[0].1.objects);
+    assert!(usage.0[0].1.objects <= larder_tier::key::VARIANTS_MAX as u64, "{}", usage.0[0].1.objects);
     assert_eq!(recalled(&disks, languages[199]), crate::Recalled::Something, "the newest stays");
     assert_eq!(recalled(&disks, languages[0]), crate::Recalled::Nothing, "the oldest has gone");
 }

@@ -12,6 +12,7 @@ use larder_cache::{CachePolicy, ExchangeTimes, Storability, storable};
 use larder_http::authority::Authority;
 use larder_http::body::BodyError;
 use larder_http::message::RequestHead;
+use larder_http::message::Scheme;
 use larder_http::target::Target;
 use larder_http::time::Clock;
 use tempfile::TempDir;

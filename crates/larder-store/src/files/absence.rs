@@ -29,8 +29,8 @@ use super::name::{Name, TargetUri};
 use super::open::Stop;
 use super::sys::Identity;
 use super::tree::Missing;
-use crate::disk::next_pause;
-use crate::disks::missed::Missed;
+use larder_tier::missed::Missed;
+use larder_tier::pause::next_pause;
 
 /// How often it is looked where the path leads.
 const WATCH_EVERY: Duration = Duration::from_millis(500);

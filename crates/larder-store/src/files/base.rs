@@ -14,8 +14,8 @@ use super::open::FilesSettings;
 use super::refusals::Refusals;
 use super::remembered::Remembered;
 use super::unreadable::Unreadable;
-use crate::backlog::Backlog;
-use crate::disk::Note;
+use larder_tier::Note;
+use larder_tier::backlog::Backlog;
 
 #[derive(Debug, Default)]
 pub(super) struct FileCounts {

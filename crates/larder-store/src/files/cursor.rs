@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::disk::NoCursor;
+use larder_tier::cursor::NoCursor;
 
 /// Directories in one another that are listed; no URL has more.
 const DEPTH_MAX: usize = 40;

@@ -7,7 +7,7 @@ use rustix::fs::FileType;
 use super::meta::{Meta, read};
 use super::name::{Name, TargetUri, Unnameable};
 use super::sys::Status;
-use crate::disk::{read_log, write_note};
+use larder_tier::format::log::{read_log, write_note};
 
 /// The meta of a file of 10 bytes with inode 99, modified 5 ns after second 1 700 000 000, if `lines` are one, and its lines
 /// for `uri`.

@@ -29,7 +29,7 @@ use super::tree::{Found, Glimpse, Tree};
 use super::unreadable::is_of_the_device;
 use super::witness::Witness;
 use super::{Look, READ_TRIES, WAIT_MAX};
-use crate::disk::Note;
+use larder_tier::Note;
 
 /// What workers, the writing thread and the counting thread share.
 pub(super) struct Shared {

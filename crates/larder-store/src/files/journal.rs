@@ -30,8 +30,10 @@ use super::noted::PendingRemovals;
 use super::room::Claim;
 use super::sys::Status;
 use super::tree::Tree;
-use crate::disk::{LogHead, Note, needed_within, read_log, write_note, write_reached};
 use file::{JournalFile, read_file};
+use larder_tier::Note;
+use larder_tier::format::log::{LogHead, read_log, write_note, write_reached};
+use larder_tier::note::needed_within;
 
 /// Where it lies.
 pub(super) const JOURNAL: &str = ".larder/journal";

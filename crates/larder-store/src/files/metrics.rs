@@ -4,7 +4,7 @@
 //! are the caller's. What clients were answered with is counted where they are served.
 
 use super::{FilesUsage, NotFiled};
-use crate::disks::metrics::Visit;
+use larder_tier::metrics::Visit;
 
 /// Hands every figure to `visit`: name, what it is, labels beyond those of the directory, value.
 pub fn for_each(usage: &FilesUsage, visit: Visit<'_>) {

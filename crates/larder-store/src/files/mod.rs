@@ -83,7 +83,7 @@ use journal::Owed;
 use name::Name;
 use open::Stop;
 
-use crate::disk::Note;
+use larder_tier::Note;
 
 /// How often a file is opened anew that changes while it is read.
 const READ_TRIES: usize = 3;
@@ -182,7 +182,7 @@ impl FileStore {
     }
 
     /// From now on its queue may borrow of its store's memory, and so may those of directories that take its place.
-    pub(crate) fn borrow_from(&self, backlog: &Arc<crate::backlog::Backlog>) {
+    pub(crate) fn borrow_from(&self, backlog: &Arc<larder_tier::backlog::Backlog>) {
         self.base.backlog.get_or_init(|| Arc::clone(backlog));
         if let Some(in_use) = self.in_use.load().as_ref() {
             in_use.shared.queue.borrow_from(backlog);

@@ -18,7 +18,7 @@ use super::meta::Meta;
 use super::name::Name;
 use super::place::{Spare, TakenOut};
 use super::renew::Renewal;
-use crate::backlog::{Backlog, Borrowing};
+use larder_tier::backlog::{Backlog, Borrowing};
 
 /// Bytes of bodies that may wait without being borrowed of the store's memory.
 pub(super) const QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;

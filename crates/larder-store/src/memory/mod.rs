@@ -9,6 +9,7 @@
 //! the reservation fits, or until nothing is left that would free it; then the response is served and not stored.
 
 mod hot;
+mod lending;
 mod page;
 mod queue;
 mod sendable;
@@ -23,6 +24,8 @@ use std::time::Duration;
 
 use larder_cache::Fit;
 use smallvec::SmallVec;
+
+use larder_tier::key::VARIANTS_MAX;
 
 use crate::budget::{Budget, Reservation};
 use crate::key::CacheKey;
@@ -44,9 +47,6 @@ const CHOICES: usize = 4;
 
 /// Moves of the queues before eviction stops caring for use.
 const PATIENT_STEPS: usize = 8 * SHARDS;
-
-/// Variants under one key and variant part; the oldest goes when another comes.
-pub(crate) const VARIANTS_MAX: usize = 64;
 
 /// What a memory store is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,15 +2,16 @@
 
 use proptest::prelude::*;
 
-use super::journal::{JournalEntry, JournalHead, NOTE_BYTES_MAX, read_entries};
+use super::journal::{JournalEntry, JournalHead, read_entries};
 use super::record::{HEADER_BYTES, Header, Kind, Record, read_pieces, write_pieces};
 use super::segment::SegmentHead;
 use super::superblock::Superblock;
 use super::toc::{Toc, TocEntry};
 use super::*;
 use crate::disk::address::{SEGMENT_MAX, Seed};
-use crate::disk::notes::Note;
 use crate::disk::piece::PieceRef;
+use larder_tier::Note;
+use larder_tier::format::entry::{JournalEntries, NOTE_BYTES_MAX};
 
 fn kinds() -> impl Strategy<Value = Kind> {
     prop_oneof![Just(Kind::Inline), Just(Kind::Listing), Just(Kind::Piece)]
@@ -115,7 +116,7 @@ proptest! {
         entries.iter().for_each(|entry| entry.write(&mut bytes));
         let end = bytes.len();
         bytes.extend(std::iter::repeat_n(0xff, torn));
-        prop_assert_eq!(read_entries(&bytes), journal::JournalEntries { entries, end, lost_up_to: None });
+        prop_assert_eq!(read_entries(&bytes), JournalEntries { entries, end, lost_up_to: None });
     }
 
     #[test]

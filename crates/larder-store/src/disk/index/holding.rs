@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use larder_tier::cursor::NoCursor;
+
 use super::{DiskCursor, Index};
 
 impl Index {
@@ -27,11 +29,6 @@ impl fmt::Display for DiskCursor {
         write!(f, "{:x}-{:x}", self.shard, self.after)
     }
 }
-
-/// A text that no page ended with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a place in a listing")]
-pub struct NoCursor;
 
 impl FromStr for DiskCursor {
     type Err = NoCursor;

@@ -18,9 +18,9 @@ use crate::disk::format::journal::{
     JOURNAL_BYTES_MAX, JOURNAL_HEAD_BYTES, JournalEntry, JournalHead, read_entries,
 };
 use crate::disk::journal::{Generation, Journal, create, path};
-use crate::disk::notes::{self, Note};
 use crate::disk::space::Space;
 use crate::disk::sys;
+use larder_tier::note::{self, Note};
 
 /// What the journal says.
 pub(in crate::disk) struct Replay {
@@ -113,7 +113,7 @@ impl Replay {
             replay.floor = replay.floor.max(replay.highest);
             replay.journal.note_lost();
         }
-        replay.notes = notes::needed(std::mem::take(&mut replay.notes));
+        replay.notes = note::needed(std::mem::take(&mut replay.notes));
         Ok(replay)
     }
 

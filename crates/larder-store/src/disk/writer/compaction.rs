@@ -18,7 +18,6 @@ use crate::disk::format::journal::JournalEntry;
 use crate::disk::format::record::Kind;
 use crate::disk::format::toc::{Toc, TocEntry, toc_bytes};
 use crate::disk::journal::{Journal, JournalFiles};
-use crate::disk::notes;
 use crate::disk::owner::Owner;
 use crate::disk::segment::{Segment, read_toc, toc_path};
 use crate::disk::space::blocks;
@@ -99,7 +98,7 @@ impl Shared {
                 _ => None,
             }));
         }
-        keep.extend(notes::needed(noted).into_iter().map(JournalEntry::Note));
+        keep.extend(larder_tier::note::needed(noted).into_iter().map(JournalEntry::Note));
         keep.push(JournalEntry::Reached {
             number: self.highest.load(Ordering::Relaxed),
             segment: self.last_segment.load(Ordering::Relaxed),

@@ -12,12 +12,12 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, ftruncate, op
 use rustix::io::Errno;
 
 use super::{JOURNAL, NEW, OWN_BYTES, READ_BYTES_MAX};
-use crate::disk::LOG_HEAD_BYTES;
 use crate::files::place::is_absent;
 use crate::files::resolver::READ;
 use crate::files::room::{Claim, Room};
 use crate::files::sys::Status;
 use crate::files::tree::Tree;
+use larder_tier::format::log::LOG_HEAD_BYTES;
 
 /// The file, as this thread has written it.
 pub(super) struct JournalFile {

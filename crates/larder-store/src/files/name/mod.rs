@@ -12,7 +12,8 @@
 
 use std::fmt;
 
-use larder_http::message::{RequestHead, Scheme};
+use larder_http::message::Scheme;
+pub use larder_tier::TargetUri;
 
 #[cfg(test)]
 mod tests;
@@ -30,48 +31,6 @@ const DIGEST_BYTES: usize = 34;
 const INDEX: &[u8] = b"index.html";
 /// What stands for a path that is a directory as well.
 pub(super) const SELF: &[u8] = b"%self";
-
-/// A target URI in the parts that a cache key has, each as it came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TargetUri<'a> {
-    /// How the request came in.
-    pub scheme: Scheme,
-    /// Canonical: lower case, without the scheme's default port.
-    pub authority: &'a str,
-    /// The raw path, which begins with `/`.
-    pub path: &'a str,
-    /// The raw query, where there is one.
-    pub query: Option<&'a str>,
-}
-
-impl<'a> TargetUri<'a> {
-    /// That of a request.
-    pub fn of(request: &'a RequestHead) -> Self {
-        Self {
-            scheme: request.scheme,
-            authority: request.authority.as_str(),
-            path: request.target.path(),
-            query: request.target.query(),
-        }
-    }
-
-    /// Reads what `Display` writes.
-    pub(super) fn parse(text: &'a str) -> Option<Self> {
-        let (scheme, rest) = text.split_once("://")?;
-        let scheme = [Scheme::Http, Scheme::Https].into_iter().find(|known| known.as_str() == scheme)?;
-        let (authority, target) = rest.split_at(rest.find('/')?);
-        let (path, query) =
-            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        Some(Self { scheme, authority, path, query })
-    }
-}
-
-impl fmt::Display for TargetUri<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.scheme.as_str(), self.authority, self.path)?;
-        self.query.map_or(Ok(()), |query| write!(f, "?{query}"))
-    }
-}
 
 /// Why no file can stand for a URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]

@@ -66,7 +66,7 @@ fn a_journal_that_cannot_be_believed_makes_files_be_doubted() {
             "a hole",
             |path| {
                 let mut bytes = std::fs::read(path).unwrap();
-                bytes[crate::disk::LOG_HEAD_BYTES + 9] ^= 1;
+                bytes[larder_tier::format::log::LOG_HEAD_BYTES + 9] ^= 1;
                 std::fs::write(path, bytes).unwrap();
             },
             false,
@@ -157,7 +157,7 @@ fn what_was_written_down_while_the_file_system_was_read_only_holds_after_a_kill(
     // Its file is still there, and the journal has caught up.
     wait(|| !store.usage().is_journal_behind);
     let bytes = std::fs::read(mounted.path().join(".larder/journal")).unwrap();
-    let log = crate::disk::read_log(&bytes).unwrap();
+    let log = larder_tier::format::log::read_log(&bytes).unwrap();
     assert!(log.is_whole && log.notes.iter().any(|note| note.number == 7), "{log:?}");
     drop(release);
     store.close();
@@ -203,7 +203,11 @@ fn a_full_file_system_has_room_for_what_is_invalidated_or_is_doubted() {
     check(&store, "/b", Some(("there", true)));
     // As a kill would leave it: what cannot be written down makes the next start doubt everything.
     let bytes = std::fs::read(mounted.path().join(".larder/journal")).unwrap_or_default();
-    assert!(crate::disk::read_log(&bytes).is_none_or(|log| !log.is_whole), "{} bytes", bytes.len());
+    assert!(
+        larder_tier::format::log::read_log(&bytes).is_none_or(|log| !log.is_whole),
+        "{} bytes",
+        bytes.len()
+    );
     std::fs::remove_file(&filler).unwrap();
     wait(|| !store.usage().is_journal_behind);
     drop(release);

@@ -4,53 +4,56 @@
 //! and below which number all numbers are that were ever given out. An end that was torn is cut off; where entries are
 //! missing before others, or one is of a kind that does not belong here, the log is not whole.
 
-use super::journal::{JournalEntry, read_entries};
+use super::entry::{JournalEntry, read_entries};
 use super::{file_head_bytes, read_file_head, write_file_head};
-use crate::disk::notes::Note;
+use crate::note::Note;
 
 const MAGIC: &[u8; 8] = b"LRDRNLOG";
 
 /// Where the first entry begins.
-pub(crate) const LOG_HEAD_BYTES: usize = file_head_bytes(2);
+pub const LOG_HEAD_BYTES: usize = file_head_bytes(2);
 
 /// How a log begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LogHead {
+pub struct LogHead {
     /// Since when nothing is missing, in milliseconds since 1970.
-    pub(crate) begun: u64,
+    pub begun: u64,
     /// Above every number that there has been.
-    pub(crate) reached: u64,
+    pub reached: u64,
 }
 
 impl LogHead {
-    pub(crate) fn write(&self) -> Vec<u8> {
+    /// As bytes.
+    pub fn write(&self) -> Vec<u8> {
         write_file_head(MAGIC, &[self.begun, self.reached])
     }
 }
 
 /// What a log says.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Log {
-    pub(crate) head: LogHead,
-    pub(crate) notes: Vec<Note>,
+pub struct Log {
+    /// How it begins.
+    pub head: LogHead,
+    /// In the order in which they were written.
+    pub notes: Vec<Note>,
     /// Where the last good entry ends. What stands behind it was never finished, and has to go before anything is added.
-    pub(crate) end: usize,
+    pub end: usize,
     /// Whether nothing is missing before its end.
-    pub(crate) is_whole: bool,
+    pub is_whole: bool,
 }
 
 /// Puts a note to the end of `into`.
-pub(crate) fn write_note(note: &Note, into: &mut Vec<u8>) {
+pub fn write_note(note: &Note, into: &mut Vec<u8>) {
     JournalEntry::Note(note.clone().bounded()).write(into);
 }
 
 /// The same for a number that everything from now on is below.
-pub(crate) fn write_reached(number: u64, into: &mut Vec<u8>) {
+pub fn write_reached(number: u64, into: &mut Vec<u8>) {
     JournalEntry::Reached { number, segment: 0 }.write(into);
 }
 
 /// Reads a log; `None` where its head is not one.
-pub(crate) fn read_log(bytes: &[u8]) -> Option<Log> {
+pub fn read_log(bytes: &[u8]) -> Option<Log> {
     let [begun, reached] = read_file_head(MAGIC, bytes)?;
     let read = read_entries(bytes.get(LOG_HEAD_BYTES..).unwrap_or_default());
     let mut log = Log {

@@ -46,7 +46,7 @@ impl Budget {
     }
 
     /// Counts `bytes` that are held already, whether they fit or not.
-    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Reservation {
+    pub fn take(self: &Arc<Self>, bytes: u64) -> Reservation {
         let raised = self.used.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
         self.high_water.fetch_max(raised, Ordering::Relaxed);
         Reservation { budget: Arc::clone(self), bytes }
@@ -91,7 +91,7 @@ impl Reservation {
     }
 
     /// The same bytes in a reservation of their own; this one is left with none.
-    pub(crate) fn take(&mut self) -> Self {
+    pub fn take(&mut self) -> Self {
         Self { budget: Arc::clone(&self.budget), bytes: std::mem::take(&mut self.bytes) }
     }
 

@@ -13,11 +13,12 @@ const BYTES_MAX: usize = 4 << 20;
 /// What a base takes beside itself.
 const BASE_BYTES: usize = 48;
 
-pub(crate) type Bases = HashSet<Box<[u8]>, RandomState>;
+/// Bases of keys.
+pub type Bases = HashSet<Box<[u8]>, RandomState>;
 
 /// What was missed since it was last taken.
 #[derive(Debug, Default)]
-pub(crate) struct Missed {
+pub struct Missed {
     bases: Bases,
     /// Of all bases since the disk went: taking some out makes no room for others.
     bytes: usize,
@@ -26,7 +27,7 @@ pub(crate) struct Missed {
 
 impl Missed {
     /// Something under this base has changed.
-    pub(crate) fn note(&mut self, base: &[u8]) {
+    pub fn note(&mut self, base: &[u8]) {
         if self.is_everything || self.bases.contains(base) {
             return;
         }
@@ -38,18 +39,18 @@ impl Missed {
     }
 
     /// Anything may have changed.
-    pub(crate) fn note_everything(&mut self) {
+    pub fn note_everything(&mut self) {
         self.is_everything = true;
         self.bases = Bases::default();
     }
 
     /// Whether nothing that the disk holds can be believed.
-    pub(crate) fn is_everything(&self) -> bool {
+    pub fn is_everything(&self) -> bool {
         self.is_everything
     }
 
     /// What was noted since the last call.
-    pub(crate) fn take(&mut self) -> Bases {
+    pub fn take(&mut self) -> Bases {
         std::mem::take(&mut self.bases)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::format::journal::NOTE_BYTES_MAX;
+use crate::format::entry::NOTE_BYTES_MAX;
 
 /// Notes that are kept.
 const NOTES_MAX: usize = 131_072;
@@ -30,12 +30,12 @@ pub struct Note {
 
 impl Note {
     /// What it counts with where there is a bound on many of them, in bytes.
-    pub(crate) fn kept_bytes(&self) -> usize {
+    pub fn kept_bytes(&self) -> usize {
         NOTE_BYTES + self.what.len()
     }
 
     /// The same, where it is short enough to be kept.
-    pub(crate) fn bounded(self) -> Self {
+    pub fn bounded(self) -> Self {
         match self.what.len() <= NOTE_BYTES_MAX {
             true => self,
             false => Self { what: Vec::new(), ..self },
@@ -44,12 +44,12 @@ impl Note {
 }
 
 /// Those of `notes` that are still needed, in the order of their numbers.
-pub(crate) fn needed(notes: impl IntoIterator<Item = Note>) -> Vec<Note> {
+pub fn needed(notes: impl IntoIterator<Item = Note>) -> Vec<Note> {
     needed_within(notes, BYTES_MAX)
 }
 
 /// The same where they may take so many bytes together.
-pub(crate) fn needed_within(notes: impl IntoIterator<Item = Note>, bytes_max: usize) -> Vec<Note> {
+pub fn needed_within(notes: impl IntoIterator<Item = Note>, bytes_max: usize) -> Vec<Note> {
     let mut latest: HashMap<Vec<u8>, (u64, u64), RandomState> = HashMap::default();
     for Note { number, moment, what } in notes {
         let last = latest.entry(what).or_default();

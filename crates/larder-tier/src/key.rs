@@ -13,6 +13,9 @@ use smallvec::SmallVec;
 static HASHER: LazyLock<foldhash::quality::RandomState> =
     LazyLock::new(foldhash::quality::RandomState::default);
 
+/// Variants under one key and variant part; the oldest goes when another comes.
+pub const VARIANTS_MAX: usize = 64;
+
 /// Bytes of a key that need no allocation.
 const SHORT: usize = 128;
 
@@ -56,13 +59,13 @@ impl CacheKey {
     }
 
     /// The key of which `base` and `variant` are the levels, as they were kept.
-    pub(crate) fn of_levels(base: &[u8], variant: &[u8]) -> Self {
+    pub fn of_levels(base: &[u8], variant: &[u8]) -> Self {
         let bytes = joined(base, variant);
         Self { hash: HASHER.hash_one(base), base_len: base.len(), bytes }
     }
 
     /// The same of both in one piece.
-    pub(crate) fn of_bytes(bytes: &[u8], base_len: usize) -> Self {
+    pub fn of_bytes(bytes: &[u8], base_len: usize) -> Self {
         let (base, variant) = bytes.split_at_checked(base_len).unwrap_or((bytes, &[]));
         Self::of_levels(base, variant)
     }
@@ -111,13 +114,13 @@ impl CacheKey {
     }
 
     /// The first part of the variant.
-    pub(crate) fn first_part(&self) -> Option<&[u8]> {
+    pub fn first_part(&self) -> Option<&[u8]> {
         let (length, rest) = self.variant().split_first_chunk()?;
         rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)
     }
 
     /// Whether anything but the scheme tells apart what lies under the base.
-    pub(crate) fn has_more_parts(&self) -> bool {
+    pub fn has_more_parts(&self) -> bool {
         self.first_part().is_none_or(|part| self.variant().len() > size_of::<u64>() + part.len())
     }
 
@@ -132,7 +135,7 @@ impl CacheKey {
     }
 
     /// Both levels, one after the other.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
