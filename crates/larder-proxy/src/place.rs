@@ -160,7 +160,7 @@ impl RuleSettings {
         let stores = || self.stores().map(|(store, _)| store);
         // What is in no memory any more may have come from a file.
         let found =
-            stores().find(|store| has(store)).or_else(|| stores().find(|store| store.may_have_file(key)));
+            stores().find(|store| has(store)).or_else(|| stores().find(|store| store.may_have_outside(key)));
         found.unwrap_or(&self.store)
     }
 

@@ -12,7 +12,7 @@ use larder_observe::{
     AccessLog, CacheId, Diagnostics, Ending, Format, LogLine, LogRecord, Metrics, WorkerMetrics,
 };
 use larder_origin::{Origin, SetupError};
-use larder_store::disks::Admit;
+use larder_store::store::Admit;
 use larder_store::{CacheKey, HotCache, Store};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -164,28 +164,16 @@ impl Proxy {
     /// everything that was invalidated since larder started is not believed; `heard` says how far each has that was open before. Waits for the
     /// disks. Before anything is asked of the stores.
     pub fn recover(self: &Arc<Self>, stores: &[Arc<Store>], heard: &dyn Fn(&Arc<Store>) -> Heard) {
-        let readmit = {
+        let readmit: Arc<Admit> = {
             let proxy = Arc::downgrade(self);
-            move |last, notes| {
+            Arc::new(move |last, notes| {
                 proxy
                     .upgrade()
                     .map(|proxy| durable::readmit(&proxy.invalidations, last, notes, proxy.clock.now()))
-            }
+            })
         };
         for Joined { store, is_believed } in self.reach.join(stores, heard) {
-            if let Some(disks) = store.disks() {
-                disks.open_all(&readmit, is_believed);
-            }
-            if let Some(files) = store.files() {
-                if !is_believed {
-                    files.distrust();
-                }
-                readmit(files.last_number(), files.notes());
-                let readmit = readmit.clone();
-                files.tell_of_returns(Arc::new(move |last, notes| {
-                    readmit(last, notes);
-                }));
-            }
+            store.open(&readmit, is_believed);
         }
     }
 
@@ -200,7 +188,7 @@ impl Proxy {
         let proxy = Arc::clone(self);
         let admit: Arc<Admit> =
             Arc::new(move |last, notes| durable::admit(&proxy.invalidations, last, notes, proxy.clock.now()));
-        stores.filter_map(|store| store.disks()).for_each(|disks| disks.try_absent(&admit));
+        stores.for_each(|store| store.try_absent(&admit));
     }
 
     /// Figures at this moment.

@@ -18,10 +18,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::Frame;
-use larder_http::body::BodyError;
+use larder_http::body::{BodyError, Stream};
+use larder_tier::BodySource;
 use parking_lot::Mutex;
 
-use crate::disks::{DiskPieces, DiskReader};
 use crate::stored::StoredBody;
 
 /// The part of a store that readers of what has gone from its index may hold.
@@ -67,8 +67,8 @@ impl Leases {
 #[derive(Debug)]
 enum Leased {
     Memory(Arc<StoredBody>),
-    /// It was let go of, and lies on disks as well.
-    Disks(Box<DiskPieces>),
+    /// It was let go of, and lies there as well.
+    Outside(Arc<dyn BodySource>),
     Nothing,
 }
 
@@ -96,14 +96,14 @@ impl Lease {
     pub(crate) fn at(&self, position: u64) -> Option<Bytes> {
         match &*self.0.lock() {
             Leased::Memory(body) => body.at(position),
-            Leased::Disks(_) | Leased::Nothing => None,
+            Leased::Outside(_) | Leased::Nothing => None,
         }
     }
 
-    /// Where it lies on disks, once it is not in memory any more.
-    fn on_disks(&self) -> Option<DiskPieces> {
+    /// Where else it lies, once it is not in memory any more.
+    fn outside(&self) -> Option<Arc<dyn BodySource>> {
         match &*self.0.lock() {
-            Leased::Disks(pieces) => Some(DiskPieces::clone(pieces)),
+            Leased::Outside(source) => Some(Arc::clone(source)),
             Leased::Memory(_) | Leased::Nothing => None,
         }
     }
@@ -127,7 +127,7 @@ impl Lease {
 
 impl Leased {
     fn without(body: &StoredBody) -> Self {
-        body.on_disk().map_or(Self::Nothing, |pieces| Self::Disks(Box::new(pieces.clone())))
+        body.source().map_or(Self::Nothing, |source| Self::Outside(Arc::clone(source)))
     }
 }
 
@@ -136,12 +136,12 @@ pub(crate) struct LeasedReader {
     lease: Arc<Lease>,
     range: Range<u64>,
     /// Where it goes on once the body was let go of.
-    disk: Option<DiskReader>,
+    outside: Option<Stream>,
 }
 
 impl LeasedReader {
     pub(crate) fn new(body: &Arc<StoredBody>, range: Range<u64>) -> Self {
-        Self { lease: Lease::of(body), range, disk: None }
+        Self { lease: Lease::of(body), range, outside: None }
     }
 }
 
@@ -158,8 +158,8 @@ impl http_body::Body for LeasedReader {
             return Poll::Ready(None);
         }
         loop {
-            if let Some(disk) = &mut this.disk {
-                return Pin::new(disk).poll_frame(cx);
+            if let Some(outside) = &mut this.outside {
+                return outside.as_mut().poll_frame(cx);
             }
             if let Some(mut bytes) = this.lease.at(this.range.start) {
                 let left = usize::try_from(this.range.end - this.range.start).unwrap_or(usize::MAX);
@@ -167,8 +167,8 @@ impl http_body::Body for LeasedReader {
                 this.range.start += bytes.len() as u64;
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
-            this.disk = this.lease.on_disks().and_then(|pieces| pieces.reader(this.range.clone()));
-            if this.disk.is_none() {
+            this.outside = this.lease.outside().and_then(|source| source.reader(this.range.clone()));
+            if this.outside.is_none() {
                 return Poll::Ready(Some(Err(BodyError::SlowReader)));
             }
         }

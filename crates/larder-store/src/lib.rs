@@ -10,7 +10,6 @@
 pub mod audience;
 pub mod disk;
 pub mod disks;
-mod filed;
 pub mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -27,7 +26,7 @@ pub mod whereabouts;
 
 pub use audience::Audience;
 pub use disks::{Disks, Layout};
-pub use larder_tier::{Budget, CacheKey, Note, Reservation, budget, descriptors, key, rank};
+pub use larder_tier::{Budget, CacheKey, Note, Reservation, TargetUri, budget, descriptors, key, rank};
 pub use memory::{Held, HotCache, Lookup, MemoryStore, MemoryStoreSettings, Usage};
 pub use recall::Recalled;
 pub use store::Store;

@@ -11,27 +11,23 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode, Version};
-use larder_cache::{CachePolicy, Freshness, StoredHead};
+use larder_cache::StoredHead;
 use larder_http::authority::Authority;
 use larder_http::body::Body;
-use larder_http::message::{RequestHead, Scheme};
-use larder_http::target::Target;
+use larder_http::message::Scheme;
 use larder_http::time::Now;
 use smallvec::SmallVec;
 
-use crate::disks::{Candidate, Disks, DisksCursor, ListedRecord, LoadedContent};
-use crate::files::{FileStore, FilesCursor, Listed, TargetUri, freshness_by_hand};
+use crate::disks::DisksCursor;
+use crate::files::FilesCursor;
 use crate::key::CacheKey;
 use crate::memory::MemoryCursor;
 use crate::recall;
-use crate::store::Store;
-use crate::stored::{StoredBody, StoredResponse};
+use crate::store::{Store, StoreTier};
+use crate::stored::StoredResponse;
 use larder_tier::cursor::NoCursor;
-
-/// Records whose heads are read for one page.
-const RECORDS_MAX: usize = 128;
+use larder_tier::tier::{ListedEntry, ListedHead};
+use larder_tier::{Candidate, LoadedContent};
 
 /// Where a listing goes on. Has a form as text, which is to be handed back as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +35,9 @@ pub struct Cursor(At);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum At {
-    Disks(DisksCursor),
+    /// In a tier: its number among the store's, what stands before its own cursors, and such a one.
+    Tier(usize, char, String),
     Memory(MemoryCursor),
-    Files(FilesCursor),
 }
 
 /// A page of a listing.
@@ -79,20 +75,12 @@ pub struct Entry {
     source: Source,
 }
 
-/// A plain file that stands for a response.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlainFile {
-    /// Where it lies.
-    pub path: PathBuf,
-    /// Whether somebody put it there, or changed it: then it answers for both schemes.
-    pub is_by_hand: bool,
-}
+pub use larder_tier::tier::PlainFile;
 
 #[derive(Debug)]
 enum Source {
     Memory(Arc<StoredResponse>),
-    Disk(Candidate),
-    File,
+    Tier(Box<dyn Candidate>),
 }
 
 impl Entry {
@@ -107,46 +95,80 @@ impl Store {
     /// Waits for the disks; not for an event loop.
     pub fn list(&self, from: Option<Cursor>, most: usize, now: Now, wanted: &dyn Fn(&[u8]) -> bool) -> Page {
         let most = most.max(1);
-        let at = from.map_or(At::Disks(DisksCursor::default()), |cursor| cursor.0);
-        match (at, self.disks()) {
-            (At::Disks(from), Some(disks)) => {
-                let page = disks.page(from, most.min(RECORDS_MAX), wanted);
-                let next = page.next.map_or(At::Memory(MemoryCursor::default()), At::Disks);
-                Page {
-                    entries: page
-                        .kept
-                        .into_iter()
-                        .filter_map(|kept| self.kept_entry(disks, kept, now))
-                        .collect(),
-                    unreadable: page.unreadable,
-                    next: Some(Cursor(next)),
-                }
+        let behind = |number: &usize| self.tiers().get(*number).is_some_and(|tier| !tier.is_before_memory());
+        match from.map(|cursor| cursor.0) {
+            Some(At::Memory(from)) => self.list_memory(from, most, wanted),
+            Some(At::Tier(number, letter, from)) => {
+                self.list_tier((number, letter), from, (most, now), wanted)
             }
-            (At::Disks(_), None) => self.list_memory(MemoryCursor::default(), most, wanted),
-            (At::Memory(from), _) => self.list_memory(from, most, wanted),
-            (At::Files(from), _) => self.list_files(from, most, now, wanted),
+            None => match (0..self.tiers().len()).find(behind) {
+                Some(first) => self.list_first(first, (most, now), wanted),
+                None => self.list_memory(MemoryCursor::default(), most, wanted),
+            },
         }
     }
 
-    /// What is in memory until it is a file comes before the files: it may be met twice, and is not missed.
-    fn list_files(&self, from: FilesCursor, most: usize, now: Now, wanted: &dyn Fn(&[u8]) -> bool) -> Page {
-        let Some(files) = self.files() else { return Page::default() };
-        let page = files.list(from, most, wanted);
-        let entries =
-            page.files.into_iter().filter_map(|listed| self.filed_entry(files, listed, now)).collect();
-        Page { entries, unreadable: 0, next: page.next.map(|next| Cursor(At::Files(next))) }
+    /// The beginning of a tier.
+    fn beginning(&self, number: usize) -> Option<At> {
+        let tier = self.tiers().get(number)?;
+        Some(At::Tier(number, tier.letter(), tier.first_page()))
+    }
+
+    fn list_first(&self, number: usize, (most, now): (usize, Now), wanted: &dyn Fn(&[u8]) -> bool) -> Page {
+        match self.beginning(number) {
+            Some(At::Tier(number, letter, from)) => {
+                self.list_tier((number, letter), from, (most, now), wanted)
+            }
+            _ => Page::default(),
+        }
+    }
+
+    /// What lies behind memory comes before it: what is met there is not met again in memory. What is in memory until it is in a
+    /// tier before it comes before that: it may be met twice, and is not missed.
+    fn list_tier(
+        &self,
+        (number, letter): (usize, char),
+        from: String,
+        (most, now): (usize, Now),
+        wanted: &dyn Fn(&[u8]) -> bool,
+    ) -> Page {
+        // A cursor of before a restart, with which the store has other tiers.
+        let Some(tier) = self.tiers().get(number).filter(|tier| tier.letter() == letter) else {
+            return match letter {
+                DisksCursor::LETTER => self.list_memory(MemoryCursor::default(), most, wanted),
+                _ => Page::default(),
+            };
+        };
+        let page = Arc::clone(tier).page(&from, most, now, wanted).unwrap_or_default();
+        let is_before_memory = tier.is_before_memory();
+        let is_next = |other: &usize| {
+            let tier = self.tiers().get(*other);
+            *other > number && tier.is_some_and(|tier| tier.is_before_memory() == is_before_memory)
+        };
+        let next_tier = (0..self.tiers().len()).find(is_next);
+        let next = match (page.next, next_tier) {
+            (Some(next), _) => Some(At::Tier(number, letter, next)),
+            (None, Some(next)) => self.beginning(next),
+            (None, None) => (!is_before_memory).then(|| At::Memory(MemoryCursor::default())),
+        };
+        Page {
+            entries: page.entries.into_iter().filter_map(|listed| self.listed(tier, listed, now)).collect(),
+            unreadable: page.unreadable,
+            next: next.map(Cursor),
+        }
     }
 
     fn list_memory(&self, from: MemoryCursor, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> Page {
         let (found, next) = self.memory().page(from, most, wanted);
-        // What is on a disk was met there.
+        // What is behind memory was met there.
         let was_met = |(key, stored): &(CacheKey, Arc<StoredResponse>)| {
-            self.disks().is_some_and(|disks| disks.lists(key, stored.identity()))
+            self.tiers().iter().any(|tier| tier.lists(key, stored.identity()))
         };
         let alone = found.into_iter().filter(|found| !was_met(found));
         let entries = alone.filter_map(|(key, stored)| self.entry(key, stored)).collect();
-        let files = || self.files().map(|_| At::Files(FilesCursor::default()));
-        Page { entries, unreadable: 0, next: next.map(At::Memory).or_else(files).map(Cursor) }
+        let first = || self.tiers().iter().position(|tier| tier.is_before_memory());
+        let after = || self.beginning(first()?);
+        Page { entries, unreadable: 0, next: next.map(At::Memory).or_else(after).map(Cursor) }
     }
 
     /// Everything stored under the base of `key`, whatever its variant, in no order that means anything. Waits for the disks;
@@ -154,17 +176,14 @@ impl Store {
     pub fn under(&self, key: &CacheKey, now: Now) -> Vec<Entry> {
         let found = self.memory().under(key).into_iter();
         let mut entries: Vec<Entry> = found.filter_map(|(key, stored)| self.entry(key, stored)).collect();
-        if let Some(disks) = self.disks() {
-            for kept in disks.under(key) {
-                let is_here = |stored: &Arc<StoredResponse>| stored.identity() == kept.record.identity;
-                let (here, _) = self.memory().responses(&kept.key, now.monotonic);
+        for tier in self.tiers() {
+            for listed in Arc::clone(tier).under(key, now) {
+                let is_here = |stored: &Arc<StoredResponse>| Some(stored.identity()) == listed.identity;
+                let (here, _) = self.memory().responses(&listed.key, now.monotonic);
                 if !here.iter().any(is_here) {
-                    entries.extend(self.kept_entry(disks, kept, now));
+                    entries.extend(self.listed(tier, listed, now));
                 }
             }
-        }
-        if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_base(key, Scheme::Http)) {
-            entries.extend(files.under(&uri).and_then(|listed| self.filed_entry(files, listed, now)));
         }
         entries
     }
@@ -176,30 +195,19 @@ impl Store {
     pub async fn body_of(&self, entry: &Entry) -> Option<Body> {
         match &entry.source {
             Source::Memory(stored) => stored.body.content(0..stored.body.length()),
-            Source::File => {
-                let (files, key, scheme) = (Arc::clone(self.files()?), entry.key.clone(), entry.scheme);
-                let open = move || files.open_unused(&TargetUri::of_base(&key, scheme)?);
-                let file = tokio::task::spawn_blocking(open).await.ok().flatten()?;
-                let body = Arc::new(StoredBody::of_file(&file));
-                body.content(0..body.length())
-            }
-            Source::Disk(candidate) => {
-                let loaded = self.disks()?.load(&entry.key, candidate).await.ok()?;
-                match loaded.content {
-                    LoadedContent::Inline(bytes) => Some(bytes.into()),
-                    LoadedContent::Pieces(pieces) => {
-                        let length = pieces.length();
-                        let stream = Box::pin(pieces.reader(0..length)?);
-                        Some(Body::Stream { length: Some(length), stream })
-                    }
+            Source::Tier(candidate) => match candidate.load(&entry.key).await.ok()?.content {
+                LoadedContent::Inline(bytes) => Some(bytes.into()),
+                LoadedContent::Source(source) => {
+                    let length = source.length();
+                    Some(Body::Stream { length: Some(length), stream: source.reader(0..length)? })
                 }
-            }
+            },
         }
     }
 
     fn entry(&self, key: CacheKey, stored: Arc<StoredResponse>) -> Option<Entry> {
         let (scheme, authority) = recall::origin(&key)?;
-        let disks = self.disks().map(|disks| disks.folders_of(&key, stored.identity()));
+        let disks = self.disks_of(&key, &stored);
         Some(Entry {
             key,
             scheme,
@@ -208,81 +216,37 @@ impl Store {
             body_bytes: stored.body.length(),
             number: stored.number,
             is_in_memory: stored.body.is_in_memory(),
-            disks: disks.unwrap_or_default(),
+            disks,
             file: None,
             source: Source::Memory(stored),
         })
     }
 
-    /// What a disk has. What memory has of the same is newer, or the same with its head in force.
-    fn kept_entry(&self, disks: &Disks, kept: ListedRecord, now: Now) -> Option<Entry> {
-        let ListedRecord { key, record, at } = kept;
-        let (here, _) = self.memory().responses(&key, now.monotonic);
-        if let Some(stored) = here.into_iter().find(|stored| stored.identity() == record.identity) {
-            return self.entry(key, stored);
+    /// What a tier has. What memory has of the same is newer, or the same with its head in force.
+    fn listed(&self, tier: &Arc<StoreTier>, listed: ListedEntry<StoredHead>, now: Now) -> Option<Entry> {
+        let ListedEntry { key, origin, identity, head, body_bytes, number, file, at } = listed;
+        if let Some(identity) = identity {
+            let (here, _) = self.memory().responses(&key, now.monotonic);
+            if let Some(stored) = here.into_iter().find(|stored| stored.identity() == identity) {
+                return self.entry(key, stored);
+            }
         }
-        let (scheme, authority) = recall::origin(&key)?;
-        let head = StoredHead::from_bytes(&record.head, now, (scheme, &authority)).ok()?;
+        let (scheme, authority) = origin.or_else(|| recall::origin(&key))?;
+        let head = match head {
+            ListedHead::Bytes(bytes) => StoredHead::from_bytes(&bytes, now, (scheme, &authority)).ok()?,
+            ListedHead::Made(head) => *head,
+        };
         Some(Entry {
-            disks: disks.folders_of(&key, record.identity),
+            disks: identity.map(|identity| tier.folders_of(&key, identity)).unwrap_or_default(),
             key,
             scheme,
             authority,
             head: Arc::new(head),
-            body_bytes: record.content_bytes,
-            number: record.number,
-            is_in_memory: false,
-            file: None,
-            source: Source::Disk(at),
-        })
-    }
-
-    /// A plain file as what it is served as. One by hand is listed under `http`, and as old as it lies there unchanged.
-    fn filed_entry(&self, files: &FileStore, listed: Listed, now: Now) -> Option<Entry> {
-        let fields = files.fields_of(&listed);
-        let (path, is_by_hand) = (files.path_of(&listed), listed.meta.is_none());
-        let (name, target, query) = listed.uri?;
-        let target = query.map_or_else(|| target.clone(), |query| format!("{target}?{query}"));
-        let scheme = listed.scheme.unwrap_or(Scheme::Http);
-        let mut key = CacheKey::new(&name, &target);
-        key.push_part(scheme.as_str().as_bytes());
-        // What no request can ask for is not served.
-        let authority = Authority::parse(Bytes::from(name.clone()), scheme).ok()?;
-        let target = Target::parse(Bytes::from(target)).ok()?;
-        (authority.as_str() == name).then_some(())?;
-        let (freshness, number) = match &listed.meta {
-            Some(meta) => (meta.times.freshness(now), meta.number),
-            None => {
-                let lain = now.wall.since(listed.modified).min(now.monotonic);
-                let since = Now { wall: listed.modified, monotonic: now.monotonic.saturating_sub(lain) };
-                let initial_age = now.wall.since(listed.modified).saturating_sub(lain);
-                (Freshness { initial_age, ..freshness_by_hand(since) }, 0)
-            }
-        };
-        let request = RequestHead {
-            method: Method::GET,
-            scheme,
-            authority: authority.clone(),
-            target,
-            version: Version::HTTP_11,
-            fields: HeaderMap::new(),
-        };
-        let mut head = StoredHead::new(&request, StatusCode::OK, fields, freshness, &CachePolicy::default());
-        if let Some(meta) = &listed.meta {
-            head.relieved = meta.relieved.clone().and(&head.relieved);
-        }
-        Some(Entry {
-            key,
-            scheme,
-            authority,
-            // As where it is served: a file is the same for everybody.
-            head: Arc::new(StoredHead { vary: Default::default(), ..head }),
-            body_bytes: listed.size,
+            body_bytes,
             number,
             is_in_memory: false,
-            disks: SmallVec::new(),
-            file: Some(PlainFile { path, is_by_hand }),
-            source: Source::File,
+            file,
+            source: Source::Tier(at),
         })
     }
 }
@@ -291,9 +255,13 @@ impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             At::Memory(MemoryCursor { shard, slot }) => write!(f, "m{shard:x}-{slot:x}"),
-            At::Files(from) => write!(f, "f{from}"),
-            At::Disks(DisksCursor { disk, from: None }) => write!(f, "d{disk:x}"),
-            At::Disks(DisksCursor { disk, from: Some(from) }) => write!(f, "d{disk:x}-{from}"),
+            At::Tier(number, letter, from) => {
+                // The first tier of a store needs no number.
+                if *number > 0 {
+                    write!(f, "{number}")?;
+                }
+                write!(f, "{letter}{from}")
+            }
         }
     }
 }
@@ -306,15 +274,22 @@ impl FromStr for Cursor {
         let at = if let Some(rest) = text.strip_prefix('m') {
             let (shard, slot) = rest.split_once('-').ok_or(NoCursor)?;
             At::Memory(MemoryCursor { shard: number(shard)?, slot: number(slot)? })
-        } else if let Some(rest) = text.strip_prefix('f') {
-            At::Files(rest.parse()?)
         } else {
-            let rest = text.strip_prefix('d').ok_or(NoCursor)?;
-            let (disk, from) = match rest.split_once('-') {
-                Some((disk, from)) => (disk, Some(from.parse()?)),
-                None => (rest, None),
+            let letter_at = text.find(|c: char| !c.is_ascii_digit()).ok_or(NoCursor)?;
+            let (digits, rest) = text.split_at(letter_at);
+            let number = match digits {
+                "" => 0,
+                digits => digits.parse().map_err(|_| NoCursor)?,
             };
-            At::Disks(DisksCursor { disk: number(disk)?, from })
+            let letter = rest.chars().next().ok_or(NoCursor)?;
+            let own = &rest[letter.len_utf8()..];
+            // One that no page of such a tier ended with is none.
+            match letter {
+                DisksCursor::LETTER => drop(own.parse::<DisksCursor>()?),
+                FilesCursor::LETTER => drop(own.parse::<FilesCursor>()?),
+                _ => return Err(NoCursor),
+            }
+            At::Tier(number, letter, own.to_owned())
         };
         Ok(Self(at))
     }

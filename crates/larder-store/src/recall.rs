@@ -15,11 +15,12 @@ use larder_cache::StoredHead;
 use larder_http::authority::Authority;
 use larder_http::message::Scheme;
 use larder_http::time::Now;
+use larder_tier::{Candidate, Loaded, LoadedContent, Unreadable};
 use parking_lot::Mutex;
 
-use crate::disks::{Candidate, Disks, Loaded, LoadedContent};
 use crate::key::CacheKey;
 use crate::memory::MemoryStore;
+use crate::store::StoreTier;
 use crate::stored::{StoredBody, StoredResponse};
 
 /// How long a request waits for a disk before it asks the origin instead.
@@ -64,7 +65,7 @@ impl Gate {
 
 /// See [`crate::Store::recall`].
 pub(crate) async fn recall(
-    (memory, disks, gate): (&Arc<MemoryStore>, &Arc<Disks>, &Gate),
+    (memory, tier, gate): (&Arc<MemoryStore>, &Arc<StoreTier>, &Gate),
     key: &CacheKey,
     all: bool,
     now: Now,
@@ -84,33 +85,32 @@ pub(crate) async fn recall(
                 turn
             }
         };
-        disks.settle_versions(key).await;
+        Arc::clone(tier).settle_versions(key).await;
         for _ in 0..LOOKS_MAX {
             let mut recalled = Recalled::Nothing;
             // What is used is written elsewhere when its segment is given up.
             let mut has_moved = false;
-            for candidate in disks.candidates(key) {
-                let mut loaded = match disks.load(key, &candidate).await {
+            for candidate in Arc::clone(tier).candidates(key) {
+                let loaded = match candidate.load(key).await {
                     Ok(loaded) => loaded,
                     Err(error) => {
-                        let is_there = disks.holds(&candidate);
+                        let is_there = candidate.is_held();
                         has_moved |= !is_there;
-                        if is_there && error.is_lasting() {
-                            disks.forget(&candidate);
+                        if is_there && error == Unreadable::ForGood {
+                            candidate.forget();
                         }
                         continue;
                     }
                 };
-                disks.add_copies(key, &candidate, &mut loaded).await;
-                let stored = restored(memory, disks, key, &candidate, loaded, now);
+                let stored = restored(memory, key, &*candidate, loaded, now);
                 let Some(stored) = stored.filter(|stored| selects(stored)) else { continue };
-                if keep(memory, disks, key, &candidate, stored) {
+                if keep(memory, key, &*candidate, stored) {
                     recalled = Recalled::Something;
                     if !all {
                         return recalled;
                     }
                 } else {
-                    has_moved |= !disks.holds(&candidate);
+                    has_moved |= !candidate.is_held();
                 }
             }
             if recalled == Recalled::Something || !has_moved {
@@ -125,9 +125,8 @@ pub(crate) async fn recall(
 /// The response that a record holds, with room in memory for what of it lies there from now on.
 fn restored(
     memory: &Arc<MemoryStore>,
-    disks: &Arc<Disks>,
     key: &CacheKey,
-    candidate: &Candidate,
+    candidate: &dyn Candidate,
     loaded: Loaded,
     now: Now,
 ) -> Option<StoredResponse> {
@@ -135,7 +134,7 @@ fn restored(
     let head = match StoredHead::from_bytes(&loaded.head, now, (scheme, &authority)) {
         Ok(head) => head,
         Err(_) => {
-            disks.forget(candidate);
+            candidate.forget();
             return None;
         }
     };
@@ -146,29 +145,23 @@ fn restored(
             // Copied: it is a slice of the whole record.
             StoredBody::new(vec![Bytes::copy_from_slice(&bytes)], room)
         }
-        LoadedContent::Pieces(pieces) => StoredBody::on_disks(memory, *pieces)?,
+        LoadedContent::Source(source) => StoredBody::outside(memory, source)?,
     };
     let room = memory.reserve(StoredResponse::overhead_bytes(&head, key))?;
     let stored = StoredResponse::new(Arc::new(head), Arc::new(body), loaded.number, room);
     if stored.identity() != loaded.identity {
         // Stored by a version that told responses apart otherwise: what takes its place would not find it.
-        disks.forget(candidate);
+        candidate.forget();
         return None;
     }
     Some(stored)
 }
 
 /// Puts it into memory's index, unless it has gone from the disk's meanwhile, or something newer is there.
-fn keep(
-    memory: &MemoryStore,
-    disks: &Disks,
-    key: &CacheKey,
-    candidate: &Candidate,
-    stored: StoredResponse,
-) -> bool {
+fn keep(memory: &MemoryStore, key: &CacheKey, candidate: &dyn Candidate, stored: StoredResponse) -> bool {
     let identity = stored.identity();
-    disks.note_use(candidate);
-    memory.insert(key, Arc::new(stored), |other| other.identity() == identity, || disks.holds(candidate))
+    candidate.note_use();
+    memory.insert(key, Arc::new(stored), |other| other.identity() == identity, || candidate.is_held())
 }
 
 /// The scheme and the authority that a key is of.

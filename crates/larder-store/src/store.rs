@@ -1,50 +1,66 @@
-//! A store as its users see it: memory in front, and what stands behind it.
+//! A store as its users see it: memory in front of a list of tiers.
 //!
 //! In: responses, keys, bodies that arrive. Out: what a look-up may use. A look-up is a plain call and sees memory only;
-//! what memory does not have and a disk may is fetched by [`Store::recall`], which waits, within a bound, and puts what
+//! what memory does not have and a tier may is fetched by [`Store::recall`], which waits, within a bound, and puts what
 //! it finds into memory (promotion on use), so that the next look-up has it.
-//! A store of plain files has those behind its memory in place of disks (`filed`); who looks up asks the file
-//! system first.
-//! Whatever is stored is written through: to memory at once, to the disks through their queues. Where a disk takes it not,
-//! it is in memory alone, and the disk forgets what it had in its place.
-//! Deliberately absent: which disk has what, and how it lies there (see [`crate::disks`]).
+//! A tier that others write to as well, as people do to plain files, is asked before memory ([`Store::look`]); memory holds only
+//! what it cannot stand for, or is just being written.
+//! Whatever is stored is written through: to memory at once, to the tiers through their queues. Where a tier takes it not,
+//! it is in memory alone, and the tier forgets what it had in its place.
+//! Deliberately absent: what kinds of tiers there are, and how things lie in them.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use larder_cache::{Fit, StoredHead};
-use larder_http::message::Scheme;
+use larder_cache::{CachePolicy, Fit, StoredHead};
+use larder_http::message::RequestHead;
 use larder_http::time::Now;
+use larder_tier::backlog::Backlog;
+use larder_tier::fill::BoxFuture;
+pub use larder_tier::tier::{Admit, DirectoryFigures, Failure, TierCaps, TierEvent, Written};
+use larder_tier::{Fill, InMemory, Memo, Note, Opened, StoredChunk, TargetUri, Tier};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::budget::Reservation;
-use crate::disks::{DiskFill, Disks, DisksUsage};
-use crate::filed;
-use crate::files::{FileFill, FileStore, Look, TargetUri, Written};
+use crate::files::HttpCaching;
 use crate::key::CacheKey;
 use crate::memory::{HotCache, Lookup, MemoryStore, MemoryStoreSettings, Usage};
 use crate::recall::{Gate, Recalled};
 use crate::stored::{StoredBody, StoredResponse};
-use larder_tier::Note;
-use larder_tier::backlog::Backlog;
+
+/// A tier of a store.
+pub type StoreTier = dyn Tier<HttpCaching>;
 
 /// A store. Shared by all workers; every method may be called from any of them.
 #[derive(Debug)]
 pub struct Store {
     memory: Arc<MemoryStore>,
-    disks: Option<Arc<Disks>>,
-    files: Option<Arc<FileStore>>,
+    tiers: Box<[Arc<StoreTier>]>,
+    /// The tier that is asked before memory.
+    first: Option<Arc<StoreTier>>,
     gate: Gate,
     /// What waits to be written, beyond what the queues have of their own.
     backlog: Arc<Backlog>,
     /// When memory was last looked through for what is idle (monotonic). Held for the length of a sweep.
     swept: Mutex<Option<Duration>>,
-    /// Which shard's uses are told to the disks next.
+    /// Which shard's uses are told to the tiers next.
     turn: AtomicUsize,
+}
+
+/// What the tier has that is asked before memory.
+#[derive(Debug)]
+pub enum Looked {
+    /// This answers, if it is fresh, or a person put it there.
+    Found(Arc<StoredResponse>),
+    /// There is nothing.
+    Absent,
+    /// Only a look that waits can tell.
+    WouldWait,
 }
 
 /// Sweeps in which nobody has asked for it before something is idle.
@@ -53,32 +69,26 @@ const IDLE_SWEEPS: u8 = 4;
 impl Store {
     /// Memory alone.
     pub fn in_memory(settings: &MemoryStoreSettings) -> Arc<Self> {
-        Self::new(settings, None)
+        Self::in_front_of(settings, Vec::new())
     }
 
-    /// Memory in front of `disks`, where there are any.
-    pub fn new(settings: &MemoryStoreSettings, disks: Option<Arc<Disks>>) -> Arc<Self> {
-        Self::in_front_of(settings, disks, None)
-    }
-
-    /// Memory in front of plain files.
-    pub fn of_files(settings: &MemoryStoreSettings, store: Arc<FileStore>) -> Arc<Self> {
-        Self::in_front_of(settings, None, Some(store))
-    }
-
-    fn in_front_of(
+    /// Memory in front of a tier, where there is one.
+    pub fn new<T: Tier<HttpCaching> + 'static>(
         settings: &MemoryStoreSettings,
-        disks: Option<Arc<Disks>>,
-        files: Option<Arc<FileStore>>,
+        tier: Option<Arc<T>>,
     ) -> Arc<Self> {
+        Self::in_front_of(settings, tier.into_iter().map(|tier| tier as Arc<StoreTier>).collect())
+    }
+
+    /// Memory in front of these tiers, in the order in which they are asked.
+    pub fn in_front_of(settings: &MemoryStoreSettings, tiers: Vec<Arc<StoreTier>>) -> Arc<Self> {
         let memory = MemoryStore::new(settings);
         let backlog = Backlog::of(&memory);
-        disks.iter().for_each(|disks| disks.borrow_from(&backlog));
-        files.iter().for_each(|files| files.borrow_from(&backlog));
+        tiers.iter().for_each(|tier| tier.borrow_from(&backlog));
         Arc::new(Self {
             memory,
-            disks,
-            files,
+            first: tiers.iter().find(|tier| tier.is_before_memory()).cloned(),
+            tiers: tiers.into(),
             backlog,
             gate: Gate::default(),
             swept: Mutex::default(),
@@ -86,16 +96,74 @@ impl Store {
         })
     }
 
-    /// The plain files, where it has those.
-    #[inline]
-    pub fn files(&self) -> Option<&Arc<FileStore>> {
-        self.files.as_ref()
+    /// Its tiers, in the order in which they are asked.
+    pub(crate) fn tiers(&self) -> &[Arc<StoreTier>] {
+        &self.tiers
     }
 
-    /// Whether a file may lie under `key`. Never waits.
-    pub fn may_have_file(&self, key: &CacheKey) -> bool {
-        let look = |files: &Arc<FileStore>| Some(files.look(&TargetUri::of_key(key)?));
-        self.files().and_then(look).is_some_and(|look| !matches!(look, Look::Absent))
+    /// Whether a tier is asked before memory, by [`look`](Self::look).
+    #[inline]
+    pub fn looks_outside_first(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// Whether something may lie under `key` in the tier that is asked before memory. Never waits.
+    pub fn may_have_outside(&self, key: &CacheKey) -> bool {
+        let may_have = |tier: &Arc<StoreTier>| Some(tier.may_have(&TargetUri::of_key(key)?));
+        self.first.as_ref().and_then(may_have).unwrap_or(false)
+    }
+
+    /// What the tier that is asked before memory has for a request, without waiting. Its head is made by what a site says of
+    /// caching.
+    pub fn look(&self, request: &RequestHead, policy: &CachePolicy, now: Now) -> Looked {
+        let Some(tier) = &self.first else { return Looked::Absent };
+        self.looked(tier.look(&TargetUri::of(request)), (request, policy, now))
+    }
+
+    /// The same where it may wait for a disk; for a pool.
+    pub fn look_waiting(&self, request: &RequestHead, policy: &CachePolicy, now: Now) -> Looked {
+        let Some(tier) = &self.first else { return Looked::Absent };
+        self.looked(tier.look_waiting(&TargetUri::of(request)), (request, policy, now))
+    }
+
+    /// The same for who explains, with where it lies.
+    pub fn look_for_people(
+        &self,
+        request: &RequestHead,
+        policy: &CachePolicy,
+        now: Now,
+    ) -> Option<(Arc<StoredResponse>, std::path::PathBuf)> {
+        let tier = self.first.as_ref()?;
+        let larder_tier::Look::Found(opened) = tier.look_waiting(&TargetUri::of(request)) else {
+            return None;
+        };
+        let path = tier.directories().first()?.join(opened.path());
+        match self.looked(larder_tier::Look::Found(opened), (request, policy, now)) {
+            Looked::Found(stored) => Some((stored, path)),
+            Looked::Absent | Looked::WouldWait => None,
+        }
+    }
+
+    fn looked(
+        &self,
+        look: larder_tier::Look<HttpCaching>,
+        (request, policy, now): (&RequestHead, &CachePolicy, Now),
+    ) -> Looked {
+        let opened = match look {
+            larder_tier::Look::Found(opened) => opened,
+            larder_tier::Look::Absent => return Looked::Absent,
+            larder_tier::Look::WouldWait => return Looked::WouldWait,
+        };
+        // Nothing of it is counted with memory; an empty reservation is always to be had.
+        let Some(room) = self.reserve_free(0) else { return Looked::Absent };
+        let make = || {
+            let head = Arc::new(opened.head(request, policy, now));
+            Arc::new(of_opened(&opened, head, room))
+        };
+        Looked::Found(match opened.memo() {
+            Some(memo) => memo.or_make(make),
+            None => make(),
+        })
     }
 
     /// What is in memory.
@@ -103,24 +171,20 @@ impl Store {
         &self.memory
     }
 
-    /// Whether it goes on without a disk, or without its directory of files: it is absent, or left alone because it failed.
+    /// Whether it goes on without a directory of its tiers: it is absent, or left alone because it failed.
     pub fn is_degraded(&self) -> bool {
-        let disks = self.disks_usage().is_some_and(|usage| usage.0.iter().any(|(_, disk)| disk.is_failing));
-        disks || self.files().is_some_and(|files| files.usage().is_failing)
+        self.figures().iter().any(|figures| figures.is_failing)
     }
 
-    /// What is behind it.
-    pub fn disks(&self) -> Option<&Arc<Disks>> {
-        self.disks.as_ref()
-    }
-
-    /// To be called every second. Tells the disks what is in use, shard after shard, since hits in memory do not reach them;
+    /// To be called every second. Tells the tiers what is in use, shard after shard, since hits in memory do not reach them;
     /// and takes out of memory what nobody has asked for during `idle`, or a quarter of that more, which disks do by
     /// themselves.
     pub fn tend(&self, idle: Option<Duration>, now: Now) {
-        if let Some(disks) = &self.disks {
+        if self.has_tiers_behind() {
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-            self.memory.used_in(turn, |base, variant| disks.note_use_at(base, variant));
+            self.memory.used_in(turn, |base, variant| {
+                self.tiers.iter().for_each(|tier| tier.note_use_at(base, variant));
+            });
         }
         let Some(idle) = idle else { return };
         let mut swept = self.swept.lock();
@@ -133,8 +197,67 @@ impl Store {
 
     /// From now on it may have so many files open, beside those that send hot bodies and those that clients read from.
     pub fn limit_files(&self, files: usize) {
-        self.disks.iter().for_each(|disks| disks.limit_files(files));
-        self.files.iter().for_each(|store| store.limit_files(files));
+        self.tiers.iter().for_each(|tier| tier.limit_files(files));
+    }
+
+    /// Opens what is to be opened in its tiers, and takes over what they remember; where they are not believed, nothing is used of
+    /// what they hold. Waits for the disks.
+    pub fn open(&self, admit: &Arc<Admit>, is_believed: bool) {
+        self.tiers.iter().for_each(|tier| tier.open(admit, is_believed));
+    }
+
+    /// Has what is absent in its tiers tried again, off the workers. To be called every second.
+    pub fn try_absent(&self, admit: &Arc<Admit>) {
+        self.tiers.iter().for_each(|tier| Arc::clone(tier).try_absent(admit));
+    }
+
+    /// Takes over new caps of its tiers, where they can while they run.
+    pub fn resize_tiers(&self, caps: &TierCaps) {
+        self.tiers.iter().for_each(|tier| tier.resize(caps));
+    }
+
+    /// What is worth a line of log, once; `name` is what the lines call it.
+    pub fn take_event(&self, name: &str) -> Option<TierEvent> {
+        self.tiers.iter().find_map(|tier| tier.take_event(name))
+    }
+
+    /// What was not as it should be in its tiers when they were opened.
+    pub fn findings(&self) -> Vec<String> {
+        self.tiers.iter().flat_map(|tier| tier.findings()).collect()
+    }
+
+    /// The figures of its tiers, by directory.
+    pub fn figures(&self) -> Vec<DirectoryFigures> {
+        self.tiers.iter().flat_map(|tier| tier.figures()).collect()
+    }
+
+    /// Whether something lies under `uri` that only [`purge_outside`](Self::purge_outside) takes out. May wait for a disk.
+    pub fn has_outside(&self, uri: &TargetUri<'_>) -> bool {
+        self.tiers.iter().any(|tier| tier.has_apart(uri))
+    }
+
+    /// Removes that, whoever put it there, and waits until it is gone for good; for a pool. Whether there was any.
+    ///
+    /// # Errors
+    /// It may still be there.
+    pub fn purge_outside(&self, uri: &TargetUri<'_>) -> Result<bool, Failure> {
+        self.tiers.iter().try_fold(false, |was, tier| Ok(tier.purge(uri)? || was))
+    }
+
+    /// Waits until every invalidation so far is on the disks, so that it holds after a crash.
+    ///
+    /// # Errors
+    /// One did not confirm it, or is absent.
+    ///
+    /// # Cancel safety
+    /// Dropped, what was noted may be on the disks or not.
+    pub async fn sync(&self) -> Result<(), Failure> {
+        let mut first = Ok(());
+        for tier in &self.tiers {
+            let synced: BoxFuture<'_, _> = tier.sync();
+            first = first.and(synced.await);
+        }
+        first
     }
 
     /// Takes over new sizes of what is kept in memory, and evicts down to a lower cap.
@@ -143,26 +266,26 @@ impl Store {
         self.backlog.resize(settings.memory);
     }
 
-    /// The largest body taken, in bytes; of responses that no plain file can stand for fewer are.
+    /// The largest body taken, in bytes; of responses that no tier keeps fewer are.
     pub fn max_object(&self) -> u64 {
-        self.max_object_of(self.files.is_some())
+        let of_tiers = self.tiers.iter().map(|tier| tier.max_object()).max();
+        of_tiers.unwrap_or(0).max(self.memory.max_object())
     }
 
     /// The largest body taken of a response with this head, in bytes.
     pub fn max_object_for(&self, key: &CacheKey, head: &StoredHead) -> u64 {
-        self.max_object_of(self.keeps_as_file(key, head))
+        self.max_object_in(self.tier_for(key, Some(head)))
     }
 
-    /// The largest body taken, in bytes, of a response that may be a plain file, or may not.
-    pub(crate) fn max_object_of(&self, may_be_file: bool) -> u64 {
-        let of_files = self.files().filter(|_| may_be_file).map_or(0, |files| files.max_object());
-        let of_disks = self.disks.as_ref().map_or(0, |disks| disks.max_object());
-        of_disks.max(of_files).max(self.memory.max_object())
+    /// The largest body taken, in bytes, of a response that goes to this tier.
+    pub(crate) fn max_object_in(&self, tier: Option<usize>) -> u64 {
+        let of_tier = tier.and_then(|tier| self.tiers.get(tier)).map_or(0, |tier| tier.max_object());
+        of_tier.max(self.memory.max_object())
     }
 
-    /// Whether a response with this head is kept as a plain file.
-    pub fn keeps_as_file(&self, key: &CacheKey, head: &StoredHead) -> bool {
-        self.files.is_some() && filed::may_be_file(key, head)
+    /// The first tier that keeps a response with this head under `key`; without one, a body of which no more is known.
+    pub(crate) fn tier_for(&self, key: &CacheKey, head: Option<&StoredHead>) -> Option<usize> {
+        self.tiers.iter().position(|tier| tier.takes(key, head))
     }
 
     /// See [`MemoryStore::lookup`].
@@ -190,9 +313,14 @@ impl Store {
         self.memory.lookup_best(hot, key, now, fit, is_fresh)
     }
 
-    /// Whether a disk may have what memory has not: something lies there under the key.
+    /// Whether there is a tier whose content only [`recall`](Self::recall) finds.
+    pub fn has_tiers_behind(&self) -> bool {
+        self.tiers.iter().any(|tier| !tier.is_before_memory())
+    }
+
+    /// Whether a tier may have what memory has not: something lies there under the key.
     pub fn may_recall(&self, key: &CacheKey) -> bool {
-        self.disks.as_ref().is_some_and(|disks| disks.has(key))
+        self.tiers.iter().any(|tier| tier.has(key))
     }
 
     /// Looks on the disks for responses under `key` for which `selects` holds, and puts what is found into memory: the newest
@@ -208,12 +336,14 @@ impl Store {
         now: Now,
         selects: impl Fn(&StoredResponse) -> bool,
     ) -> Recalled {
-        match &self.disks {
-            None => Recalled::Nothing,
-            Some(disks) => {
-                crate::recall::recall((&self.memory, disks, &self.gate), key, all, now, selects).await
+        for tier in self.tiers.iter().filter(|tier| !tier.is_before_memory()) {
+            let from = (&self.memory, tier, &self.gate);
+            let recalled = crate::recall::recall(from, key, all, now, &selects).await;
+            if recalled != Recalled::Nothing {
+                return recalled;
             }
         }
+        Recalled::Nothing
     }
 
     /// See [`MemoryStore::reserve`].
@@ -221,18 +351,29 @@ impl Store {
         self.memory.reserve(bytes)
     }
 
-    /// Where the pieces of a body under `key` go while it arrives; `None` where it is for memory alone, or no disk takes it.
-    pub(crate) fn begin_fill(&self, key: &CacheKey, declared: Option<u64>) -> Option<DiskFill> {
-        self.disks.as_ref()?.begin_fill(key, declared)
+    /// Where the chunks of a body under `key` go while it arrives; `None` where the tier takes none now.
+    pub(crate) fn begin_fill(
+        &self,
+        tier: usize,
+        key: &CacheKey,
+        declared: Option<u64>,
+    ) -> Option<Box<dyn Fill>> {
+        Arc::clone(self.tiers.get(tier)?).begin_fill(key, declared)
     }
 
-    /// The same for a plain file.
-    pub(crate) fn begin_file(&self, key: &CacheKey, declared: Option<u64>) -> Option<FileFill> {
-        self.files()?.begin(&TargetUri::of_key(key)?, declared).ok()
+    /// Goes on with a part that lies in one of the tiers.
+    pub(crate) fn fill_up(
+        &self,
+        part: &StoredBody,
+        numbers: &[usize],
+        each: &mut dyn FnMut(usize, Arc<dyn StoredChunk>),
+    ) -> Option<Box<dyn Fill>> {
+        let source = part.source()?;
+        self.tiers.iter().find_map(|tier| Arc::clone(tier).fill_up(&**source, numbers, each))
     }
 
-    /// See [`MemoryStore::insert`]; what was stored is written to the disks, or as a file. False also where the file cannot be
-    /// written.
+    /// See [`MemoryStore::insert`]; what was stored is written to the tiers. False also where it cannot be written to the one
+    /// that would be the truth.
     pub fn insert(
         &self,
         key: &CacheKey,
@@ -240,36 +381,62 @@ impl Store {
         replaces: impl Fn(&StoredResponse) -> bool,
         valid: impl FnOnce() -> bool,
     ) -> bool {
-        if self.files().is_some_and(|files| filed::is_outdated(files, key, &response)) {
+        if self.tiers.is_empty() {
+            return self.memory.insert(key, response, replaces, valid);
+        }
+        if response.with_entry(key, |entry| self.tiers.iter().any(|tier| tier.is_newer(entry))) {
             return false;
         }
         let written = Arc::clone(&response);
-        let is_stored = match &self.disks {
-            None => self.memory.insert(key, response, replaces, valid),
-            // Under the shard's lock, as the check is: an invalidation comes before both or after both.
-            Some(disks) => {
-                // What goes from memory goes from the disks, also where it is told apart by another Vary: it would be back
-                // at the next recall. Asked of memory's items again once it is certain that they go.
-                let goes_for_good = Cell::new(false);
-                let replaces = |old: &StoredResponse| {
-                    let goes = replaces(old);
-                    if goes && goes_for_good.get() {
-                        forget_other(disks, key, old, &written);
-                    }
-                    goes
-                };
-                let valid = || {
-                    let is_valid = put_if(valid(), disks, key, &written);
-                    goes_for_good.set(is_valid);
-                    is_valid
-                };
-                let is_stored = self.memory.insert(key, response, replaces, valid);
-                disks.write_journals();
-                is_stored
+        // Under the shard's lock, as the check is: an invalidation comes before both or after both.
+        // What goes from memory goes from the tiers, also where it is told apart by another Vary: it would be back
+        // at the next recall. Asked of memory's items again once it is certain that they go.
+        let goes_for_good = Cell::new(false);
+        let replaces = |old: &StoredResponse| {
+            let goes = replaces(old);
+            if goes && goes_for_good.get() {
+                self.forget_other(key, old, &written);
             }
+            goes
         };
-        let to_files = self.files().filter(|_| is_stored);
-        is_stored && to_files.is_none_or(|files| filed::put(files, &self.memory, key, &written))
+        let valid = || {
+            let is_valid = self.put_if(valid(), key, &written);
+            goes_for_good.set(is_valid);
+            is_valid
+        };
+        let is_stored = self.memory.insert(key, response, replaces, valid);
+        self.write_journals();
+        is_stored && self.put_behind(key, &written)
+    }
+
+    /// Writes a response to the tiers where it may be stored; says whether it may. Under a shard's lock.
+    fn put_if(&self, is_valid: bool, key: &CacheKey, response: &StoredResponse) -> bool {
+        if is_valid {
+            response.with_entry(key, |entry| self.tiers.iter().for_each(|tier| Arc::clone(tier).put(entry)));
+        }
+        is_valid
+    }
+
+    /// Takes `old` from the tiers, unless `new` has taken its place there. Under a shard's lock.
+    fn forget_other(&self, key: &CacheKey, old: &StoredResponse, new: &StoredResponse) {
+        if old.identity() != new.identity() {
+            self.tiers.iter().for_each(|tier| tier.remove(key, old.identity()));
+        }
+    }
+
+    fn write_journals(&self) {
+        self.tiers.iter().for_each(|tier| tier.write_journals());
+    }
+
+    /// Writes a response that memory has taken to the tiers that are asked before it.
+    fn put_behind(&self, key: &CacheKey, response: &Arc<StoredResponse>) -> bool {
+        let Some(first) = &self.first else { return true };
+        let memory = Arc::new(Taken {
+            memory: Arc::clone(&self.memory),
+            key: key.clone(),
+            response: Arc::clone(response),
+        });
+        response.with_entry(key, |entry| Arc::clone(first).put_behind(entry, memory))
     }
 
     /// See [`MemoryStore::replace`].
@@ -280,45 +447,42 @@ impl Store {
         new: Arc<StoredResponse>,
         valid: impl FnOnce() -> bool,
     ) -> bool {
-        if let Some(files) = self.files() {
-            // What is replaced is in memory, on its way to be a file too, or is that very file.
+        if let Some(first) = &self.first {
+            // What is replaced is in memory, on its way to the tier too, or is that very entry.
             let (there, _) = self.memory.responses(key, Duration::ZERO);
             let in_memory = there.iter().find(|other| other.identity() == old.identity());
             let is_replaced = match in_memory {
                 Some(other) => !Arc::ptr_eq(&other.body, &old.body),
-                None => filed::is_replaced(files, key, old),
+                None => old.with_entry(key, |old| first.is_replaced(old)).unwrap_or(true),
             };
             if is_replaced {
                 return false;
             }
             return self.insert(key, new, |other| Arc::ptr_eq(&other.body, &old.body), valid);
         }
-        let Some(disks) = &self.disks else {
+        if self.tiers.is_empty() {
             return self.memory.replace(key, old, new, valid);
-        };
+        }
         let written = Arc::clone(&new);
         let is_replaced = self.memory.replace(key, old, new, || {
-            let is_valid = put_if(valid(), disks, key, &written);
+            let is_valid = self.put_if(valid(), key, &written);
             if is_valid {
-                forget_other(disks, key, old, &written);
+                self.forget_other(key, old, &written);
             }
             is_valid
         });
-        disks.write_journals();
+        self.write_journals();
         is_replaced
     }
 
     /// Takes one response out of the index, where it still is.
     pub fn remove(&self, key: &CacheKey, response: &Arc<StoredResponse>) {
-        // The disks first: what is recalled meanwhile finds that it is not there any more. Files last: what is in memory
-        // still may be on its way to one.
-        if self.disks.is_some() {
-            self.forget(key, response);
-        }
+        // What lies behind memory first: what is recalled meanwhile finds that it is not there any more. What is before it last:
+        // what is in memory still may be on its way there.
+        let (first, behind): (Vec<_>, Vec<_>) = self.tiers.iter().partition(|tier| tier.is_before_memory());
+        behind.into_iter().for_each(|tier| tier.forget(key, response.identity()));
         self.memory.remove(key, response);
-        if self.files.is_some() {
-            self.forget(key, response);
-        }
+        first.into_iter().for_each(|tier| tier.forget(key, response.identity()));
     }
 
     /// Takes one response out that a look found and cannot use. Where its body is not where it was on its disks any more, out of
@@ -330,46 +494,35 @@ impl Store {
         }
     }
 
-    /// What disks or files have of the identity of `response` goes: it lies elsewhere now, or nowhere.
+    /// What the tiers have of the identity of `response` goes: it lies elsewhere now, or nowhere.
     pub fn forget(&self, key: &CacheKey, response: &StoredResponse) {
-        if let Some(disks) = &self.disks {
-            disks.remove(key, response);
-            disks.write_journals();
-        }
-        if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_key(key))
-            && !key.has_more_parts()
-        {
-            files.invalidate(&uri);
-        }
+        self.tiers.iter().for_each(|tier| tier.forget(key, response.identity()));
     }
 
-    /// What is still to be written to the disks is written, within ten seconds for each.
+    /// What is still to be written to the tiers is written, within ten seconds for each.
     pub fn close(&self) {
-        if let Some(disks) = &self.disks {
-            disks.close();
-        }
-        if let Some(files) = self.files() {
-            files.close();
-        }
+        self.tiers.iter().for_each(|tier| tier.close());
     }
 
-    /// See [`MemoryStore::discard`]; what it takes out of memory is gone from the disks as well, and so is the file of such a
-    /// response. One of which nobody knows goes, too.
+    /// See [`MemoryStore::discard`]; what it takes out of memory is gone from the tiers as well. What lies in one that nobody has
+    /// asked for goes, too.
     pub fn discard(&self, key: &CacheKey, which: impl Fn(&StoredResponse) -> bool) {
         let has_any = Cell::new(false);
         self.memory.discard(key, |response| {
             let goes = which(response);
-            if goes && let Some(disks) = &self.disks {
-                disks.remove(key, response);
+            if goes {
+                self.tiers.iter().for_each(|tier| tier.remove(key, response.identity()));
             }
             has_any.set(has_any.get() || goes);
             goes
         });
-        self.disks.iter().for_each(|disks| disks.write_journals());
-        if let Some(files) = self.files() {
-            // What was in memory may have been on its way to a file.
-            filed::discard(files, key, |file| has_any.get() || file.is_none_or(&which));
-        }
+        self.write_journals();
+        // What was in memory may have been on its way to a file.
+        let goes = |memo: Option<&Memo>| {
+            let response = memo.and_then(Memo::get::<StoredResponse>);
+            has_any.get() || response.is_none_or(|response| which(&response))
+        };
+        self.tiers.iter().for_each(|tier| tier.discard(key, &goes));
     }
 
     /// See [`MemoryStore::responses`]; what is in memory only.
@@ -385,77 +538,56 @@ impl Store {
     /// Drops everything under the base of `key`, whatever its variant, and says how many responses that were. `number` is that
     /// of the invalidation.
     pub fn invalidate(&self, key: &CacheKey, number: u64) -> u64 {
-        let gone = self.take_out(key, number);
-        if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_base(key, Scheme::Http)) {
-            files.invalidate_below(&uri, number);
-        }
-        gone
+        self.take_out(key, number, false)
     }
 
-    /// The same for a purge: whoever asks for it waits until disks and files confirm it, and says so where they do not.
+    /// The same for a purge: whoever asks for it waits until the tiers confirm it, and says so where they do not.
     pub fn purge(&self, key: &CacheKey, number: u64) -> u64 {
-        let gone = self.take_out(key, number);
-        if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_base(key, Scheme::Http)) {
-            files.purge_below(&uri, number);
-        }
-        gone
+        self.take_out(key, number, true)
     }
 
-    fn take_out(&self, key: &CacheKey, number: u64) -> u64 {
-        let on_disks = || self.disks.as_ref().map_or(0, |disks| disks.invalidate(key, number));
+    fn take_out(&self, key: &CacheKey, number: u64, is_purge: bool) -> u64 {
+        // Each is asked: what one has may be what another has too.
+        let in_tiers = || self.tiers.iter().map(|tier| tier.take_out(key, number)).max().unwrap_or(0);
         // Under the lock under which responses are put into both, and come from one into the other.
-        let (in_memory, on_disks) = self.memory.invalidate_with(key, on_disks);
-        self.disks.iter().for_each(|disks| disks.write_journals());
-        in_memory.max(on_disks)
+        let (in_memory, in_tiers) = self.memory.invalidate_with(key, in_tiers);
+        self.write_journals();
+        self.tiers.iter().for_each(|tier| tier.invalidate_behind(key, number, is_purge));
+        in_memory.max(in_tiers)
     }
 
     /// Whether something may be stored under the base of `key`, whatever its variant.
     pub fn has_base(&self, key: &CacheKey) -> bool {
-        // Each is asked: a disk that is absent takes note of it.
-        let on_disks = self.disks.as_ref().is_some_and(|disks| disks.has_base(key));
-        on_disks || self.files.is_some() || self.memory.has_base(key)
+        // Each is asked: what is absent takes note of it.
+        let in_tiers = self.tiers.iter().filter(|tier| tier.has_base(key)).count() > 0;
+        in_tiers || self.memory.has_base(key)
     }
 
     /// What lies under the base of `key` is not used again before a validation, which is the caller's affair: it compares
     /// numbers. Here that is written down for the time after a restart.
     pub fn note_base(&self, key: &CacheKey, note: &Note) {
-        if let Some(disks) = &self.disks {
-            disks.note_base(key, note);
-        }
-        if let (Some(files), Some(uri)) = (self.files(), TargetUri::of_base(key, Scheme::Http)) {
-            files.invalidate_below(&uri, note.number);
-        }
+        self.tiers.iter().for_each(|tier| tier.note_base(key, note));
     }
 
     /// Writes down a numbered predicate that the caller compares with the numbers of responses.
     pub fn note(&self, note: &Note) {
-        if let Some(disks) = &self.disks {
-            disks.note(note);
-        }
-        if let Some(files) = self.files() {
-            files.note(note);
-        }
+        self.tiers.iter().for_each(|tier| tier.note(note));
     }
 
     /// Resolves once everything that was invalidated so far is written down, so that it outlives the process. Disks do that
     /// at once.
     pub fn written(&self) -> Written {
-        self.files().map_or_else(Written::default, |files| files.written())
+        self.tiers.iter().fold(Written::default(), |all, tier| all.and(tier.written()))
     }
 
     /// Whether something that was invalidated is not written down, and would be forgotten if it were closed now.
     pub fn is_behind(&self) -> bool {
-        self.files().is_some_and(|files| files.is_behind())
+        self.tiers.iter().any(|tier| tier.is_behind())
     }
 
     /// The figures of what is in memory.
     pub fn usage(&self) -> Usage {
         self.memory.usage()
-    }
-
-    /// The figures of the disks, each by its path.
-    pub fn disks_usage(&self) -> Option<DisksUsage> {
-        self.disks.as_ref().map(|disks| disks.usage())
     }
 
     /// See [`StoredBody::joined`]. Bodies that lie on disks are not joined: they stay parts.
@@ -470,17 +602,35 @@ impl Store {
     }
 }
 
-/// Writes a response to the disks where it may be stored; says whether it may.
-fn put_if(is_valid: bool, disks: &Arc<Disks>, key: &CacheKey, response: &Arc<StoredResponse>) -> bool {
-    if is_valid {
-        disks.put(key, response);
-    }
-    is_valid
+/// A response that memory has taken, as a tier asks for it.
+struct Taken {
+    memory: Arc<MemoryStore>,
+    key: CacheKey,
+    response: Arc<StoredResponse>,
 }
 
-/// Takes `old` from the disks, unless `new` has taken its place there.
-fn forget_other(disks: &Disks, key: &CacheKey, old: &StoredResponse, new: &StoredResponse) {
-    if old.identity() != new.identity() {
-        disks.remove(key, old);
+impl InMemory for Taken {
+    fn is_there(&self) -> (bool, Box<dyn Any + Send>) {
+        let (held, _) = self.memory.responses(&self.key, Duration::ZERO);
+        let is_there = held.iter().any(|other| Arc::ptr_eq(other, &self.response));
+        (is_there, Box::new(held))
+    }
+
+    fn remove(&self) {
+        self.memory.remove(&self.key, &self.response);
     }
 }
+
+/// An entry that was found open as a stored response.
+fn of_opened(
+    opened: &Arc<dyn Opened<HttpCaching>>,
+    head: Arc<StoredHead>,
+    room: Reservation,
+) -> StoredResponse {
+    let body = StoredBody::found(opened.whole(), Arc::clone(opened).body());
+    let response = StoredResponse::new(head, Arc::new(body), opened.number(), room);
+    StoredResponse { took: opened.took(), ..response }
+}
+
+#[cfg(test)]
+mod filed;

@@ -1,4 +1,4 @@
-//! What lies in a store: a response's head as `larder-cache` made it, and its body, in memory or on disks.
+//! What lies in a store: a response's head as `larder-cache` made it, and its body, in memory or in a source outside it.
 //!
 //! Head and body are shared apart from each other: a 304 replaces the head and keeps the body.
 
@@ -11,11 +11,11 @@ use bytes::Bytes;
 use larder_cache::StoredHead;
 use larder_http::body::{Body, Pieces};
 use larder_http::message::{PreparedFields, SharedFields};
+use larder_tier::{BodySource, Entry};
 use siphasher::sip::SipHasher13;
 
 use crate::budget::Reservation;
-use crate::disks::{DiskPieces, Disks};
-use crate::files::{FileContent, FileFill, FileHit, FileReader, FileStamp, FilledBody};
+use crate::key::CacheKey;
 use crate::lease::{LeasedReader, Leases, large_from};
 use crate::memory::MemoryStore;
 use crate::promote::{Promoting, Worth};
@@ -41,38 +41,31 @@ const COMPACT_MAX_BYTES: u64 = 1024 * 1024;
 /// A joined body of at most this part of its store may drive others out.
 const SMALL_BESIDE_STORE: u64 = 16;
 
-/// What the place of a piece on a disk costs in memory.
-pub(crate) const DISK_PIECE_BYTES: u64 = 96;
+/// What the location of a chunk in a tier costs in memory.
+pub(crate) const CHUNK_LOCATION_BYTES: u64 = 96;
 
-/// A whole body. Whoever holds one that is in memory keeps its bytes counted against the cap.
+/// A whole body: chunks in memory, or a source outside it. Whoever holds one that is in memory keeps its bytes counted against
+/// the cap.
 #[derive(Debug)]
 pub struct StoredBody {
     pieces: Vec<Bytes>,
     /// Where each piece ends.
     ends: Box<[u64]>,
     /// Where it lies, if that is not in memory: then there are no pieces.
-    elsewhere: Option<Elsewhere>,
-    /// Where else it lies, if it is in memory because it was in use.
-    promoted_from: Option<Box<DiskPieces>>,
-    /// The plain file that it was read of, where it is in memory.
-    stamp: Option<Box<FileStamp>>,
+    outside: Option<Box<Outside>>,
+    /// Where else it lies, or what it was read of, if it is in memory.
+    origin: Option<Arc<dyn BodySource>>,
+    /// Whether a person put there what it was read of.
+    is_by_hand: bool,
     /// Its readers, where it is large and in memory.
     leases: Option<Box<Leases>>,
     _room: Option<Reservation>,
 }
 
+/// A body outside memory, and what may bring it there.
 #[derive(Debug)]
-enum Elsewhere {
-    Disks(Box<OnDisks>),
-    File(Arc<FileHit>),
-    /// In a file that has no name yet.
-    Filled(Box<FilledBody>),
-}
-
-/// A body on disks, and what may bring it into memory.
-#[derive(Debug)]
-struct OnDisks {
-    pieces: DiskPieces,
+struct Outside {
+    source: Arc<dyn BodySource>,
     memory: Weak<MemoryStore>,
     worth: Worth,
 }
@@ -105,108 +98,80 @@ impl StoredBody {
         self.leases.is_some()
     }
 
-    /// A body that lies on disks; `None` where `memory` has no room for the places of its pieces.
-    pub(crate) fn on_disks(memory: &Arc<MemoryStore>, pieces: DiskPieces) -> Option<Self> {
-        let room = memory.reserve(pieces.count() as u64 * DISK_PIECE_BYTES)?;
-        let on_disks = OnDisks { pieces, memory: Arc::downgrade(memory), worth: Worth::default() };
-        let elsewhere = Some(Elsewhere::Disks(Box::new(on_disks)));
-        Some(Self { elsewhere, _room: Some(room), ..Self::empty() })
+    /// A body that lies outside memory; `None` where `memory` has no room for the places of its chunks.
+    pub(crate) fn outside(memory: &Arc<MemoryStore>, source: Arc<dyn BodySource>) -> Option<Self> {
+        let room = match source.chunks() as u64 {
+            0 => None,
+            chunks => Some(memory.reserve(chunks * CHUNK_LOCATION_BYTES)?),
+        };
+        // What is not to be promoted knows of no memory.
+        let memory = source.promotable_as().map_or_else(Weak::new, |_| Arc::downgrade(memory));
+        let is_by_hand = source.is_by_hand();
+        let outside = Some(Box::new(Outside { source, memory, worth: Worth::default() }));
+        Some(Self { outside, is_by_hand, _room: room, ..Self::empty() })
     }
 
-    /// The same bytes in memory, for which `room` was reserved; they lie on disks as well.
-    pub(crate) fn promoted(pieces: Vec<Bytes>, room: Reservation, from: DiskPieces) -> Self {
-        Self { promoted_from: Some(Box::new(from)), ..Self::new(pieces, room) }
+    /// The same bytes in memory, for which `room` was reserved; they lie in `from` as well.
+    pub(crate) fn promoted(pieces: Vec<Bytes>, room: Reservation, from: Arc<dyn BodySource>) -> Self {
+        Self { origin: Some(from), ..Self::new(pieces, room) }
     }
 
-    /// The content of a file. What of it is in memory is counted with the files that are kept open.
-    pub(crate) fn of_file(file: &Arc<FileHit>) -> Self {
-        let stamp = Some(Box::new(file.stamp()));
-        match file.whole() {
-            Some(whole) if whole.is_empty() => Self { stamp, ..Self::empty() },
+    /// The content of an entry that was found open. What of it is in memory is counted with the entries that are kept open.
+    pub(crate) fn found(whole: Option<&Bytes>, source: Arc<dyn BodySource>) -> Self {
+        let is_by_hand = source.is_by_hand();
+        match whole {
             Some(whole) => {
-                let ends = Box::new([whole.len() as u64]);
-                Self { pieces: vec![whole.clone()], ends, stamp, ..Self::empty() }
+                let pieces = if whole.is_empty() { Vec::new() } else { vec![whole.clone()] };
+                let ends = pieces.iter().map(|piece| piece.len() as u64).collect();
+                Self { pieces, ends, origin: Some(source), is_by_hand, ..Self::empty() }
             }
-            None => Self { elsewhere: Some(Elsewhere::File(Arc::clone(file))), ..Self::empty() },
+            None => {
+                let outside = Outside { source, memory: Weak::new(), worth: Worth::default() };
+                Self { outside: Some(Box::new(outside)), is_by_hand, ..Self::empty() }
+            }
         }
     }
 
-    /// Where it lies on disks, if it does; it may be in memory as well.
-    pub(crate) fn on_disk(&self) -> Option<&DiskPieces> {
-        match &self.elsewhere {
-            Some(Elsewhere::Disks(on_disks)) => Some(&on_disks.pieces),
-            Some(Elsewhere::File(_) | Elsewhere::Filled(_)) => None,
-            None => self.promoted_from.as_deref(),
-        }
+    /// Where it lies outside memory, if it does, or what it was read of; it may be in memory as well.
+    pub(crate) fn source(&self) -> Option<&Arc<dyn BodySource>> {
+        self.outside.as_ref().map(|outside| &outside.source).or(self.origin.as_ref())
     }
 
-    /// Whether it lies on these disks.
-    pub(crate) fn is_on(&self, disks: &Arc<Disks>) -> bool {
-        self.on_disk().is_some_and(|pieces| Arc::ptr_eq(pieces.disks(), disks))
-    }
-
-    /// What is known of its reads, where it lies on disks alone.
+    /// What is known of its reads, where it lies outside memory alone.
     pub(crate) fn worth(&self) -> Option<&Worth> {
-        match &self.elsewhere {
-            Some(Elsewhere::Disks(on_disks)) => Some(&on_disks.worth),
-            Some(Elsewhere::File(_) | Elsewhere::Filled(_)) | None => None,
-        }
-    }
-
-    /// A body that was written to a plain file while it arrived, and is not stored yet.
-    pub(crate) fn filled(fill: FileFill) -> Self {
-        Self { elsewhere: Some(Elsewhere::Filled(Box::new(FilledBody::new(fill)))), ..Self::empty() }
-    }
-
-    /// What stores the plain file that was written while it arrived; for the first who asks.
-    pub(crate) fn take_fill(&self) -> Option<FileFill> {
-        match &self.elsewhere {
-            Some(Elsewhere::Filled(filled)) => filled.take_fill(),
-            _ => None,
-        }
-    }
-
-    /// The plain file that it was read of, where that is what it is.
-    pub(crate) fn stamp(&self) -> Option<FileStamp> {
-        match &self.elsewhere {
-            Some(Elsewhere::File(file)) => Some(file.stamp()),
-            Some(Elsewhere::Disks(_) | Elsewhere::Filled(_)) => None,
-            None => self.stamp.as_deref().copied(),
-        }
+        self.outside.as_ref().map(|outside| &outside.worth)
     }
 
     /// Whether it was read of a plain file.
     pub fn is_a_file(&self) -> bool {
-        self.stamp().is_some()
+        self.source().is_some_and(|source| source.is_a_file())
     }
 
     /// Whether it is a file that somebody put there.
     #[inline]
     pub fn is_by_hand(&self) -> bool {
-        // Of nearly all bodies this is one look at a pointer.
-        (self.stamp.is_some() || self.elsewhere.is_some())
-            && self.stamp().is_some_and(|stamp| stamp.is_by_hand())
+        self.is_by_hand
     }
 
     /// Whether all of it is in memory.
     #[inline]
     pub fn is_in_memory(&self) -> bool {
-        self.elsewhere.is_none()
+        self.outside.is_none()
     }
 
     /// Whether it can be read: one on a disk goes with what it lies in, whoever knows of it.
     #[inline]
     pub fn is_there(&self) -> bool {
-        match self.is_in_memory() {
-            true => self.leases.as_ref().is_none_or(|leases| !leases.is_let_go()),
-            false => self.on_disk().is_none_or(DiskPieces::is_there),
+        match &self.outside {
+            None => self.leases.as_ref().is_none_or(|leases| !leases.is_let_go()),
+            Some(outside) => outside.source.is_there(),
         }
     }
 
     /// Whether it is not where it was on its disks, although nothing is wrong with it: it went with what it lay in, or was
     /// written again elsewhere.
     pub(crate) fn has_moved(&self) -> bool {
-        !self.is_in_memory() && self.on_disk().is_some_and(DiskPieces::has_moved)
+        self.outside.as_ref().is_some_and(|outside| outside.source.has_moved())
     }
 
     /// `range` of it, to be sent. `None` where it lies on a disk and is not there any more. All of it, read from disks again, may
@@ -216,30 +181,19 @@ impl StoredBody {
             return Some(Body::Empty);
         }
         let length = Some(range.end - range.start);
-        Some(match &self.elsewhere {
+        Some(match &self.outside {
             None if self.leases.is_some() => {
-                let length = Some(range.end - range.start);
                 Body::Stream { length, stream: Box::pin(LeasedReader::new(self, range)) }
             }
             None => Body::Pieces { owner: Arc::clone(self) as Arc<dyn Pieces>, range },
-            Some(Elsewhere::Disks(on_disks)) => {
-                let is_all = range == (0..on_disks.pieces.length());
-                let reader = on_disks.pieces.reader(range)?;
-                match on_disks.memory.upgrade().filter(|_| is_all) {
-                    Some(memory) => {
-                        let stream = Box::pin(Promoting::new(reader, self, memory));
-                        Body::Stream { length, stream }
-                    }
-                    None => Body::Stream { length, stream: Box::pin(reader) },
-                }
-            }
-            Some(Elsewhere::File(file)) => {
-                let content = FileContent::Found(Arc::clone(file));
-                Body::Stream { length, stream: Box::pin(FileReader::new(content, range)) }
-            }
-            Some(Elsewhere::Filled(filled)) => {
-                let content = FileContent::Written(Arc::clone(filled.content()));
-                Body::Stream { length, stream: Box::pin(FileReader::new(content, range)) }
+            Some(outside) => {
+                let is_all = range == (0..outside.source.length());
+                let stream = Arc::clone(&outside.source).reader(range)?;
+                let stream = match outside.memory.upgrade().filter(|_| is_all) {
+                    Some(memory) => Box::pin(Promoting::new(stream, self, memory)),
+                    None => stream,
+                };
+                Body::Stream { length, stream }
             }
         })
     }
@@ -288,9 +242,9 @@ impl StoredBody {
         Self {
             pieces: Vec::new(),
             ends: Box::default(),
-            elsewhere: None,
-            promoted_from: None,
-            stamp: None,
+            outside: None,
+            origin: None,
+            is_by_hand: false,
             leases: None,
             _room: None,
         }
@@ -298,11 +252,9 @@ impl StoredBody {
 
     /// Length in bytes.
     pub fn length(&self) -> u64 {
-        match &self.elsewhere {
+        match &self.outside {
             None => self.ends.last().copied().unwrap_or(0),
-            Some(Elsewhere::Disks(on_disks)) => on_disks.pieces.length(),
-            Some(Elsewhere::File(file)) => file.size(),
-            Some(Elsewhere::Filled(filled)) => filled.length(),
+            Some(outside) => outside.source.length(),
         }
     }
 
@@ -395,8 +347,25 @@ impl StoredResponse {
         identity(&self.head)
     }
 
+    /// It as a tier is told of it.
+    pub(crate) fn with_entry<R>(&self, key: &CacheKey, act: impl FnOnce(&Entry<'_, StoredHead>) -> R) -> R {
+        act(&Entry {
+            key,
+            number: self.number,
+            identity: self.identity(),
+            received: self.head.freshness.received.wall,
+            took: self.took,
+            head: &self.head,
+            head_bytes: &|| self.head.to_bytes(),
+            chunks: &self.body.pieces,
+            length: self.body.length(),
+            is_in_memory: self.body.is_in_memory(),
+            source: self.body.source().map(|source| &**source),
+        })
+    }
+
     /// Bytes to reserve for everything but the body: head, key, and the index's own records.
-    pub fn overhead_bytes(head: &StoredHead, key: &crate::key::CacheKey) -> u64 {
+    pub fn overhead_bytes(head: &StoredHead, key: &CacheKey) -> u64 {
         (INDEX_ENTRY_BYTES + key.base().len() + key.variant().len() + head.memory_bytes()) as u64
     }
 }

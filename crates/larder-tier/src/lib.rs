@@ -9,6 +9,8 @@ pub mod backlog;
 pub mod budget;
 pub mod cursor;
 pub mod descriptors;
+pub mod entry;
+pub mod fill;
 pub mod format;
 pub mod key;
 pub mod metrics;
@@ -16,9 +18,17 @@ pub mod missed;
 pub mod note;
 pub mod pause;
 pub mod rank;
+pub mod source;
+pub mod tier;
 pub mod uri;
 
 pub use budget::{Budget, Reservation};
+pub use entry::{
+    Candidate, Entry, InMemory, Loaded, LoadedContent, Look, Memo, Opened, Unreadable, Vocabulary,
+};
+pub use fill::{CHUNK_BYTES, Fill, Loss, Offered, StoredChunk};
 pub use key::CacheKey;
 pub use note::Note;
+pub use source::BodySource;
+pub use tier::{Find, HeldBack, Inspect, Invalidate, Keep, Run, Tier};
 pub use uri::TargetUri;

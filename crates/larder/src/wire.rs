@@ -147,8 +147,7 @@ impl Wiring {
     /// Says what was not as it should be on disks that were opened for a draft.
     pub(crate) fn tell_of_findings(&self, draft: &Draft) {
         for (name, drafted) in draft.stores.iter().filter(|(_, drafted)| drafted.is_new) {
-            let disks = drafted.known.store.disks().into_iter().flat_map(|disks| disks.disks());
-            for finding in disks.flat_map(|disk| disk.findings()) {
+            for finding in drafted.known.store.findings() {
                 self.diagnostics.warn("disk-finding", name, format_args!("store {name}: {finding}"));
             }
         }

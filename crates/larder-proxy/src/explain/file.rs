@@ -18,7 +18,7 @@ impl Walk<'_> {
         let judge = Judge::new(&self.worker.proxy.invalidations, None);
         let sought = Lookup { rule: self.settings, hot: None, key, request: self.head(), judge };
         let found = sought.look_up(self.now);
-        let has_files = || self.settings.stores().any(|(store, _)| store.files().is_some());
+        let has_files = || self.settings.stores().any(|(store, _)| store.looks_outside_first());
         match &found {
             LookupResult::Miss(ask) if ask.may_recall && has_files() => {
                 sought.recall(self.now).await.unwrap_or(found)

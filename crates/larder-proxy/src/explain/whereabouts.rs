@@ -1,7 +1,7 @@
 //! Where things lie: which stores were looked through, where in them a response lies, and where one would go.
 //!
-//! In: the rule's stores and what was found in them. Out: names, directories, and reasons. A reason is the store's own value
-//! with a sentence beside it; nothing is decided here.
+//! In: the rule's stores and what was found in them. Out: names, directories, and reasons. A reason and its sentence are the
+//! store's own; nothing is decided here.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,8 +9,7 @@ use std::sync::Arc;
 use http::{HeaderMap, StatusCode};
 use larder_cache::StoredHead;
 use larder_observe::CacheId;
-use larder_store::files::{self, NotAFile};
-use larder_store::{CacheKey, HeldBack, Store, disk};
+use larder_store::{CacheKey, HeldBack, Store};
 use serde::{Deserialize, Serialize};
 
 use super::{CONFIGURATION, Reason, Walk};
@@ -62,7 +61,9 @@ impl Walk<'_> {
 
     fn places_of(&self, store: &Store) -> Vec<String> {
         match self.running {
-            true => std::iter::once(MEMORY.to_owned()).chain(store.directories().map(path)).collect(),
+            true => std::iter::once(MEMORY.to_owned())
+                .chain(store.directories().iter().map(|directory| path(directory)))
+                .collect(),
             false => Vec::new(),
         }
     }
@@ -128,44 +129,7 @@ fn path(path: &Path) -> String {
 
 /// What keeps a response from lying on a disk or in a file.
 fn held_back(why: HeldBack) -> Reason {
-    let sentence = match why {
-        HeldBack::NotAFile(why) => return Reason::new(why.token(), no_file(why), CONFIGURATION),
-        HeldBack::Files(files::Refused::Counting) => {
-            "The files of the store are being counted: until then none will be written, and it will not be stored."
-        }
-        HeldBack::Files(files::Refused::Absent) => {
-            "The directory of the files is not there, or cannot be used: no file is written, and it is not stored."
-        }
-        HeldBack::Files(_) => {
-            "The file system failed a moment ago: no file will be written, and it will not be stored."
-        }
-        HeldBack::Disks(disk::Refused::NoRoom) => "The disk has no room: it stays in memory.",
-        HeldBack::Disks(_) => "The disk has failed and is left alone for a while: it stays in memory.",
-        HeldBack::Queued => "It waits to be written.",
-        HeldBack::NotTaken => "No disk has it: none took it when it came, or it went with what it lay in.",
-    };
-    Reason::new(why.token(), sentence, CONFIGURATION)
-}
-
-fn no_file(why: NotAFile) -> String {
-    match why {
-        NotAFile::Status => {
-            "A file is served as 200 and whole, which this is not: it stays in memory.".to_owned()
-        }
-        NotAFile::Varies => {
-            "It varies, and a file answers every request alike: it stays in memory.".to_owned()
-        }
-        NotAFile::KeyParts => {
-            "Its key has cookies, fields or content in it, which no name shows: it stays in memory."
-                .to_owned()
-        }
-        NotAFile::Encoded => "It has a content coding, which no name shows: it stays in memory.".to_owned(),
-        NotAFile::NotShareable => {
-            "It has to be validated before each use, which no file says: it stays in memory.".to_owned()
-        }
-        NotAFile::LargeHead => "Its fields are more than fits beside a file: it stays in memory.".to_owned(),
-        NotAFile::Unnameable(why) => format!("No file can have its name ({why}): it stays in memory."),
-    }
+    Reason::new(why.token, why.sentence, CONFIGURATION)
 }
 
 #[cfg(test)]

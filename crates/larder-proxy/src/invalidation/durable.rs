@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder_http::time::{Now, WallTime};
-use larder_store::files::Written;
+use larder_store::store::Written;
 use larder_store::{Note, Store};
 
 use super::{How, Invalidations, KINDS};

@@ -4,18 +4,15 @@
 //! be the file. What larder stored has the fields and times of its fetch; what a person put there is fresh for as long as it
 //! lies there. A rule with further parts in its key has no file that could tell them apart.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, StatusCode};
-use larder_cache::{Freshness, StoredHead};
+use http::Method;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
-use larder_store::files::{FileHit, Look, Source, TargetUri, freshness_by_hand};
-use larder_store::{Store, StoredBody, StoredResponse};
+use larder_store::store::Looked;
+use larder_store::{Store, StoredResponse};
 use tokio::task::JoinSet;
 
 use crate::settings::RuleSettings;
@@ -43,28 +40,28 @@ fn may_answer(rule: &RuleSettings, request: &RequestHead) -> bool {
 
 /// Asks the file system, without waiting.
 pub(super) fn look(rule: &RuleSettings, store: &Store, request: &RequestHead, now: Now) -> FileLookup {
-    let Some(files) = store.files().filter(|_| may_answer(rule, request)) else { return FileLookup::Absent };
-    match files.look_to_send(&TargetUri::of(request)) {
-        Look::Found(hit) => filed(rule, store, request, &hit, now),
-        Look::Absent => FileLookup::Absent,
-        Look::WouldBlock => FileLookup::WouldWait,
+    match may_answer(rule, request) {
+        true => filed(store.look(request, &rule.policy, now)),
+        false => FileLookup::Absent,
     }
 }
 
 /// The same on the runtime's pool. A file that cannot be had in time counts as absent.
 pub(super) async fn look_waiting(
     rule: &RuleSettings,
-    store: &Store,
+    store: &Arc<Store>,
     request: &RequestHead,
     now: Now,
 ) -> FileLookup {
-    let Some(files) = store.files().filter(|_| may_answer(rule, request)) else { return FileLookup::Absent };
-    let (looking, asked) = (Arc::clone(files), request.clone());
+    if !may_answer(rule, request) {
+        return FileLookup::Absent;
+    }
+    let (looking, asked, policy) = (Arc::clone(store), request.clone(), rule.policy.clone());
     // Dropped, a look that has not begun never begins.
     let mut looks = JoinSet::new();
-    looks.spawn_blocking(move || looking.look_blocking(&TargetUri::of(&asked)));
+    looks.spawn_blocking(move || looking.look_waiting(&asked, &policy, now));
     match tokio::time::timeout(WAIT_MAX, looks.join_next()).await {
-        Ok(Some(Ok(Some(hit)))) => filed(rule, store, request, &hit, now),
+        Ok(Some(Ok(looked))) => filed(looked),
         Ok(_) | Err(_) => FileLookup::Absent,
     }
 }
@@ -72,52 +69,23 @@ pub(super) async fn look_waiting(
 /// The file that would be looked at for a request, and where it lies; for whoever explains. May wait for a disk.
 pub(crate) async fn file_of(
     rule: &RuleSettings,
-    store: &Store,
+    store: &Arc<Store>,
     request: &RequestHead,
     now: Now,
 ) -> Option<(Arc<StoredResponse>, PathBuf)> {
-    let files = store.files().filter(|_| may_answer(rule, request))?;
-    let (looking, asked) = (Arc::clone(files), request.clone());
-    let look = move || looking.look_blocking(&TargetUri::of(&asked));
-    let hit = tokio::task::spawn_blocking(look).await.ok()??;
-    let path = files.directory().join(OsStr::from_bytes(hit.path()));
-    match filed(rule, store, request, &hit, now) {
-        FileLookup::Found(stored) | FileLookup::ByHand(stored) => Some((stored, path)),
-        FileLookup::Absent | FileLookup::WouldWait => None,
+    if !may_answer(rule, request) {
+        return None;
     }
+    let (looking, asked, policy) = (Arc::clone(store), request.clone(), rule.policy.clone());
+    let look = move || looking.look_for_people(&asked, &policy, now);
+    tokio::task::spawn_blocking(look).await.ok()?
 }
 
-fn filed(
-    rule: &RuleSettings,
-    store: &Store,
-    request: &RequestHead,
-    hit: &Arc<FileHit>,
-    now: Now,
-) -> FileLookup {
-    // Nothing of it is counted with memory; an empty reservation is always to be had.
-    let Some(room) = store.reserve_free(0) else { return FileLookup::Absent };
-    let stored = |body: StoredBody| {
-        let (number, took, freshness) = match hit.source() {
-            Source::Stored(meta) => (meta.number, meta.took, meta.times.freshness(now)),
-            Source::ByHand(_) => (0, Duration::ZERO, freshness_by_hand(now)),
-        };
-        let head = head(rule, request, hit, freshness);
-        StoredResponse { took, ..StoredResponse::new(Arc::new(head), Arc::new(body), number, room) }
-    };
-    let stored = hit.stored(stored);
-    match hit.source() {
-        Source::Stored(_) => FileLookup::Found(stored),
-        Source::ByHand(_) => FileLookup::ByHand(stored),
+fn filed(looked: Looked) -> FileLookup {
+    match looked {
+        Looked::Found(stored) if stored.body.is_by_hand() => FileLookup::ByHand(stored),
+        Looked::Found(stored) => FileLookup::Found(stored),
+        Looked::Absent => FileLookup::Absent,
+        Looked::WouldWait => FileLookup::WouldWait,
     }
-}
-
-fn head(rule: &RuleSettings, request: &RequestHead, hit: &FileHit, freshness: Freshness) -> StoredHead {
-    let head = StoredHead::new(request, StatusCode::OK, hit.fields().clone(), freshness, &rule.policy);
-    let (mut caution, mut relieved) = (head.caution, head.relieved);
-    if let Source::Stored(meta) = hit.source() {
-        caution.older_rules = meta.older && freshness.source.is_assumed();
-        relieved = meta.relieved.clone().and(&relieved);
-    }
-    // A file is the same for everybody: what varies by more than the coding of plain content is not stored as one.
-    StoredHead { vary: Default::default(), caution, relieved, ..head }
 }

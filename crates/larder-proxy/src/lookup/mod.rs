@@ -222,7 +222,7 @@ impl Lookup<'_> {
     }
 
     fn look_up_in(&self, store: &Store, now: Now) -> LookupResult {
-        if store.files().is_none() {
+        if !store.looks_outside_first() {
             return self.look_up_in_memory(store, now);
         }
         self.look_up_beside_files(store, file::look(self.rule, store, self.request, now), now)
@@ -306,7 +306,7 @@ impl Lookup<'_> {
 
     fn may_recall(&self, store: &Store) -> bool {
         let is_get = self.request.method == Method::GET;
-        store.disks().is_some()
+        store.has_tiers_behind()
             && (store.may_recall(self.key) || (is_get && store.may_recall(&self.key.of_parts())))
     }
 
@@ -314,7 +314,7 @@ impl Lookup<'_> {
     /// tell. What comes from a disk is in memory from then on.
     pub(crate) async fn recall(&self, now: Now) -> Option<LookupResult> {
         for (store, _) in self.rule.stores() {
-            if store.files().is_some() {
+            if store.looks_outside_first() {
                 let filed = file::look_waiting(self.rule, store, self.request, now).await;
                 if matches!(filed, FileLookup::Found(_) | FileLookup::ByHand(_)) {
                     return Some(self.look_up_beside_files(store, filed, now));

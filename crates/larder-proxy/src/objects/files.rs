@@ -8,30 +8,27 @@ use std::sync::Arc;
 
 use larder_http::message::Scheme;
 use larder_http::target::Target;
-use larder_store::Store;
-use larder_store::files::{FileStore, FilesError, TargetUri};
+use larder_store::{Store, TargetUri};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The files that a URL may have.
 pub(super) struct StoredFile {
-    stores: Arc<[Arc<FileStore>]>,
+    stores: Arc<[Arc<Store>]>,
     authority: Arc<str>,
     forms: Arc<Vec<Target>>,
 }
 
 impl StoredFile {
     pub(super) fn of(stores: &[Arc<Store>], authority: &str, forms: &Arc<Vec<Target>>) -> Self {
-        let stores = stores.iter().filter_map(|store| store.files().cloned()).collect();
+        let stores = stores.iter().filter(|store| store.looks_outside_first()).cloned().collect();
         Self { stores, authority: authority.into(), forms: Arc::clone(forms) }
     }
 
     /// How many there are.
     pub(super) async fn count(&self) -> u64 {
-        let is_there = |store: &FileStore, target: &Target, authority: &str| {
-            let has = |scheme| store.look_blocking(&uri(scheme, authority, target)).is_some();
-            has(Scheme::Http) || has(Scheme::Https)
-        };
+        let is_there =
+            |store: &Store, target: &Target, authority: &str| store.has_outside(&uri(authority, target));
         let there = self.each(move |store, target, authority| Ok(is_there(store, target, authority))).await;
         there.unwrap_or_default()
     }
@@ -41,21 +38,15 @@ impl StoredFile {
     /// # Errors
     /// One may still be there.
     pub(super) async fn remove(&self) -> Result<(), Failure> {
-        let removed = |store: &FileStore, target: &Target, authority: &str| match store.remove(&uri(
-            Scheme::Http,
-            authority,
-            target,
-        )) {
-            Err(FilesError::Unnameable(_)) => Ok(false),
-            removed => removed,
-        };
+        let removed =
+            |store: &Store, target: &Target, authority: &str| store.purge_outside(&uri(authority, target));
         self.each(removed).await.map(|_| ())
     }
 
     /// How often `act` says yes, on a thread that may wait; stops at the first failure.
     async fn each(
         &self,
-        act: impl Fn(&FileStore, &Target, &str) -> Result<bool, FilesError> + Send + 'static,
+        act: impl Fn(&Store, &Target, &str) -> Result<bool, Failure> + Send + 'static,
     ) -> Result<u64, Failure> {
         if self.stores.is_empty() {
             return Ok(0);
@@ -69,12 +60,12 @@ impl StoredFile {
                     count += u64::from(act(store, target, &authority)?);
                 }
             }
-            Ok::<u64, FilesError>(count)
+            Ok::<u64, Failure>(count)
         });
-        Ok(acted.await??)
+        acted.await?
     }
 }
 
-fn uri<'a>(scheme: Scheme, authority: &'a str, target: &'a Target) -> TargetUri<'a> {
-    TargetUri { scheme, authority, path: target.path(), query: target.query() }
+fn uri<'a>(authority: &'a str, target: &'a Target) -> TargetUri<'a> {
+    TargetUri { scheme: Scheme::Http, authority, path: target.path(), query: target.query() }
 }

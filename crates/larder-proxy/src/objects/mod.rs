@@ -234,8 +234,8 @@ impl Worker {
         self.proxy.metrics.process().invalidated(&kind);
         let synced = async {
             let mut first = filed.remove().await;
-            for disks in stores.iter().filter_map(|store| store.disks()) {
-                let synced = disks.sync().await.map_err(Into::into);
+            for store in stores.iter() {
+                let synced = store.sync().await;
                 first = first.and(synced);
             }
             first

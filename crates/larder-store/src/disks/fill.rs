@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::Bytes;
+use larder_tier::fill::BoxFuture;
+use larder_tier::{BodySource, Fill, Loss, Offered, StoredChunk};
 use smallvec::SmallVec;
 
 use super::body::{DiskPieces, PieceCopies, PiecePins};
@@ -27,14 +29,43 @@ pub(crate) struct DiskFill {
     ended: SmallVec<[FillCopy; 2]>,
 }
 
+impl From<Refused> for Loss {
+    fn from(why: Refused) -> Self {
+        match why {
+            Refused::QueueFull => Self::QueueFull,
+            Refused::NoRoom | Refused::TooLarge => Self::NoRoom,
+            Refused::Failing | Refused::PieceLost | Refused::Closed => Self::Failing,
+        }
+    }
+}
+
 /// What became of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Offered {
-    Taken,
+enum Taken {
+    Yes,
     /// A queue is full; it may be offered again.
     Full,
     /// The body is not stored any more.
     Lost(Refused),
+}
+
+/// A piece that left memory, on each disk that has it, and what keeps it readable.
+struct TakenPiece {
+    disks: Arc<Disks>,
+    copies: PieceCopies,
+    _pins: PiecePins,
+}
+
+impl StoredChunk for TakenPiece {
+    fn read(self: Arc<Self>, within: usize) -> BoxFuture<'static, Option<Bytes>> {
+        Box::pin(async move {
+            let bytes = match self.disks.piece_now(&self.copies) {
+                Some(bytes) => bytes,
+                None => self.disks.read_piece(&self.copies).await.ok()?,
+            };
+            (within < bytes.len()).then(|| bytes.slice(within..))
+        })
+    }
 }
 
 /// One copy of it: on one disk, or in turns over several.
@@ -99,11 +130,11 @@ impl DiskFill {
     }
 
     /// Hands the piece of this number to the disks, without waiting.
-    pub(crate) fn offer(&mut self, number: usize, bytes: &Bytes) -> Offered {
+    fn take(&mut self, number: usize, bytes: &Bytes) -> Taken {
         let mut places: SmallVec<[_; 2]> = SmallVec::new();
         for copy in &self.copies {
             match copy.admit(&self.disks, number, bytes.len()) {
-                Err(Refused::QueueFull) => return Offered::Full,
+                Err(Refused::QueueFull) => return Taken::Full,
                 place => places.push(place),
             }
         }
@@ -124,58 +155,47 @@ impl DiskFill {
                 }
             }
         }
-        if self.copies.is_empty() { Offered::Lost(why) } else { Offered::Taken }
+        if self.copies.is_empty() { Taken::Lost(why) } else { Taken::Yes }
     }
 
     /// The same for who does not try again.
     pub(super) fn push(&mut self, number: usize, bytes: &Bytes) -> bool {
-        let offered = self.offer(number, bytes);
-        if offered == Offered::Full {
-            self.left_out(number);
+        let taken = self.take(number, bytes);
+        if taken == Taken::Full {
+            self.count_left_out(number);
         }
-        offered == Offered::Taken
+        taken == Taken::Yes
     }
 
     /// DiskCounts a piece that the disks do not get.
-    pub(crate) fn left_out(&self, number: usize) {
+    fn count_left_out(&self, number: usize) {
         for copy in &self.copies {
             let turn = copy.turns.get(number % copy.turns.len().max(1));
             turn.and_then(|disk| self.disks.disk(*disk)).into_iter().for_each(|disk| disk.count_left_out());
         }
     }
 
-    /// Wakes `waker` once there may be room again, or never will.
-    pub(crate) fn await_room(&self, waker: &Waker) {
-        let turns = self.copies.iter().flat_map(|copy| &copy.turns);
-        turns.filter_map(|disk| self.disks.disk(*disk)).for_each(|disk| disk.await_room(waker));
-    }
-
-    /// Whether what waits is no more than one of so many parts of what may.
-    pub(crate) fn is_drained(&self, parts: u64) -> bool {
-        let is_drained = |disk: &usize| self.disks.disk(*disk).is_none_or(|disk| disk.is_drained(parts));
-        self.copies.iter().all(|copy| copy.turns.iter().any(is_drained))
-    }
-
-    /// Sees to it that the queues can borrow so many bytes; false where that is no use. Evicts: for who holds no lock of memory's.
-    pub(crate) fn make_room(&self, bytes: u64) -> bool {
-        let bytes = bytes.saturating_mul(self.copies.len() as u64);
-        self.disks.backlog.get().is_some_and(|backlog| backlog.make_room(bytes))
-    }
-
     /// A piece that was taken, or was there before.
-    pub(crate) fn piece(&self, number: usize) -> PieceCopies {
+    fn piece(&self, number: usize) -> PieceCopies {
         let copies = self.copies.iter().chain(&self.ended);
         copies.filter_map(|copy| copy.pieces.get(number).cloned().flatten()).collect()
     }
 
+    /// The same, readable for as long as it is held; `None` where it is lost already.
+    pub(super) fn chunk(&self, number: usize) -> Option<Arc<dyn StoredChunk>> {
+        let copies = self.piece(number);
+        let pins = self.pin(&copies)?;
+        Some(Arc::new(TakenPiece { disks: Arc::clone(&self.disks), copies, _pins: pins }))
+    }
+
     /// Keeps a piece readable, wherever it is; `None` where it is lost already.
-    pub(crate) fn pin(&self, copies: &PieceCopies) -> Option<PiecePins> {
+    fn pin(&self, copies: &PieceCopies) -> Option<PiecePins> {
         let pins: PiecePins = copies.iter().filter_map(|piece| self.disks.pin(piece)).collect();
         (!pins.is_empty()).then_some(pins)
     }
 
     /// All of it was offered. What was taken, one piece behind the other; `None` where that is nothing.
-    pub(crate) fn finish(self) -> Option<DiskPieces> {
+    pub(super) fn finish_pieces(self) -> Option<DiskPieces> {
         let Self { disks, key, copies, .. } = self;
         let mut whole: Option<DiskPieces> = None;
         for copy in copies {
@@ -187,6 +207,45 @@ impl DiskFill {
             }
         }
         whole
+    }
+}
+
+impl Fill for DiskFill {
+    fn offer(&mut self, number: usize, chunk: &Bytes) -> Offered {
+        match self.take(number, chunk) {
+            Taken::Full => Offered::Full,
+            Taken::Lost(why) => Offered::Lost(why.into()),
+            // Lost in this moment: it is in memory still, and goes on from there.
+            Taken::Yes => self.chunk(number).map_or(Offered::Lost(Loss::Failing), Offered::Taken),
+        }
+    }
+
+    fn left_out(&mut self, number: usize) {
+        self.count_left_out(number);
+    }
+
+    fn may_have_gaps(&self) -> bool {
+        true
+    }
+
+    fn await_room(&self, waker: &Waker) {
+        let turns = self.copies.iter().flat_map(|copy| &copy.turns);
+        turns.filter_map(|disk| self.disks.disk(*disk)).for_each(|disk| disk.await_room(waker));
+    }
+
+    fn is_drained(&self, parts: u64) -> bool {
+        let is_drained = |disk: &usize| self.disks.disk(*disk).is_none_or(|disk| disk.is_drained(parts));
+        self.copies.iter().all(|copy| copy.turns.iter().any(is_drained))
+    }
+
+    fn make_room(&self, bytes: u64) -> bool {
+        // A piece costs a little more than its bytes.
+        let bytes = (bytes + 1024).saturating_mul(self.copies.len() as u64);
+        self.disks.backlog.get().is_some_and(|backlog| backlog.make_room(bytes))
+    }
+
+    fn finish(self: Box<Self>) -> Option<Arc<dyn BodySource>> {
+        Some(Arc::new(self.finish_pieces()?))
     }
 }
 

@@ -5,20 +5,49 @@
 //! here waits for the disks; a page reads a bounded number of records, and gives way to clients before each.
 //! A disk that fails at the moment, or is absent, is passed over.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
+use larder_tier::cursor::NoCursor;
 use smallvec::SmallVec;
 
 use super::slot::DiskSlot;
-use super::{Candidate, Disks};
+use super::{DiskCandidate, Disks};
 use crate::disk::{self, Disk, RecordHead};
 use crate::key::CacheKey;
 
 /// Where a listing of disks goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DisksCursor {
+pub struct DisksCursor {
     pub(crate) disk: usize,
     pub(crate) from: Option<disk::DiskCursor>,
+}
+
+impl DisksCursor {
+    /// Stands before its text in a store's listing.
+    pub const LETTER: char = 'd';
+}
+
+impl fmt::Display for DisksCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.from {
+            None => write!(f, "{:x}", self.disk),
+            Some(from) => write!(f, "{:x}-{from}", self.disk),
+        }
+    }
+}
+
+impl FromStr for DisksCursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<Self, NoCursor> {
+        let (disk, from) = match text.split_once('-') {
+            Some((disk, from)) => (disk, Some(from.parse()?)),
+            None => (text, None),
+        };
+        Ok(Self { disk: usize::from_str_radix(disk, 16).map_err(|_| NoCursor)?, from })
+    }
 }
 
 /// A response on a disk.
@@ -26,7 +55,7 @@ pub(crate) struct DisksCursor {
 pub(crate) struct ListedRecord {
     pub(crate) key: CacheKey,
     pub(crate) record: RecordHead,
-    pub(crate) at: Candidate,
+    pub(crate) at: DiskCandidate,
 }
 
 /// A page of what lies there.
@@ -57,7 +86,7 @@ impl Disks {
                     // A copy on a disk that was looked through before.
                     let before = self.slots.iter().take(from.disk).filter_map(DiskSlot::disk);
                     if holders(before, &key, record.identity).all(|disk| disk.is_left_alone()) {
-                        let at = Candidate { disk: from.disk, at: disk.address(&key), place };
+                        let at = DiskCandidate { disk: from.disk, at: disk.address(&key), place };
                         page.kept.push(ListedRecord { key, record, at });
                     }
                 }
@@ -86,7 +115,7 @@ impl Disks {
                     |other: &ListedRecord| other.key == own && other.record.identity == record.identity;
                 // Another base may hide behind the same hash.
                 if own.base() == key.base() && !found.iter().any(is_copy) {
-                    let at = Candidate { disk: index, at: disk.address(&own), place };
+                    let at = DiskCandidate { disk: index, at: disk.address(&own), place };
                     found.push(ListedRecord { key: own, record, at });
                 }
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Candidate, Disks, Layout};
+use super::{DiskCandidate, Disks, Layout};
 use crate::disk::{FoundContent, FoundRecord, ReadError};
 use crate::key::CacheKey;
 
@@ -46,8 +46,9 @@ impl Disks {
             return;
         }
         let candidates = self.candidates(key);
-        let disk = |candidate: &Candidate| self.disk(candidate.disk);
-        let is_compared = |one: &Candidate| disk(one).is_none_or(|disk| disk.is_compared(&one.at, one.place));
+        let disk = |candidate: &DiskCandidate| self.disk(candidate.disk);
+        let is_compared =
+            |one: &DiskCandidate| disk(one).is_none_or(|disk| disk.is_compared(&one.at, one.place));
         if candidates.iter().all(is_compared) {
             return;
         }

@@ -15,39 +15,42 @@
 
 mod body;
 mod choice;
+mod events;
 mod fill;
 mod listing;
 pub mod metrics;
 mod mirror;
 mod slot;
+mod tier;
 mod usage;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use bytes::Bytes;
-use larder_http::body::Pieces;
 use larder_http::time::Clock;
 use smallvec::SmallVec;
 
 use crate::descriptors::split;
 use crate::disk::{self, Address, Disk, DiskError, DiskSettings, Location, Note, Object};
 use crate::key::CacheKey;
-use crate::stored::StoredResponse;
-pub(crate) use body::{DiskPieces, DiskReader, PieceCopies, PiecePins};
-pub(crate) use fill::{DiskFill, Offered};
+pub(crate) use body::DiskPieces;
+use fill::DiskFill;
 use larder_tier::backlog::Backlog;
-pub(crate) use listing::{DisksCursor, ListedRecord};
+use larder_tier::{BodySource, Entry};
+pub use listing::DisksCursor;
+use parking_lot::Mutex;
 use slot::DiskSlot;
 pub use slot::{AbsenceEvent, Admit};
 pub use usage::DisksUsage;
 
 /// Bodies up to this lie inside their record, larger ones in pieces of this size.
-pub(crate) const PIECE_BYTES: usize = 256 * 1024;
+pub(crate) const PIECE_BYTES: usize = larder_tier::CHUNK_BYTES;
 
 /// How objects and pieces are spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,27 +74,29 @@ pub struct Disks {
     max_object: u64,
     /// What the disks' queues may borrow; set once, by the store whose disks they are.
     backlog: OnceLock<Arc<Backlog>>,
+    /// What was not as it should be on disks that came back, by their folders; told after that they are back.
+    findings_to_tell: Mutex<VecDeque<(String, String)>>,
 }
 
 /// Where something may lie.
 #[derive(Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct DiskCandidate {
     disk: usize,
     at: Address,
     place: Location,
 }
 
 /// What a record holds.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedRecord {
     pub(crate) number: u64,
     /// The identity that it was stored under.
     pub(crate) identity: u64,
     pub(crate) head: Bytes,
-    pub(crate) content: LoadedContent,
+    pub(crate) content: RecordBody,
 }
 
 /// A body, as a record has it.
-pub(crate) enum LoadedContent {
+pub(crate) enum RecordBody {
     Inline(Bytes),
     Pieces(Box<DiskPieces>),
 }
@@ -124,7 +129,8 @@ impl Disks {
     }
 
     fn of(layout: Layout, slots: Box<[DiskSlot]>, max_object: u64) -> Arc<Self> {
-        let disks = Self { layout, slots, max_object, backlog: OnceLock::new() };
+        let disks =
+            Self { layout, slots, max_object, backlog: OnceLock::new(), findings_to_tell: Mutex::default() };
         disks.introduce();
         Arc::new(disks)
     }
@@ -199,7 +205,7 @@ impl Disks {
     }
 
     /// Where responses under `key` may lie: the chosen disk first, and of a mirror the less busy one.
-    pub(crate) fn candidates(&self, key: &CacheKey) -> Vec<Candidate> {
+    pub(crate) fn candidates(&self, key: &CacheKey) -> Vec<DiskCandidate> {
         let mut order: SmallVec<[usize; 8]> = self.preference(key);
         if self.layout == Layout::Mirror {
             order.sort_by_key(|disk| self.disk(*disk).map_or(usize::MAX, |disk| disk.reads_waiting()));
@@ -208,7 +214,7 @@ impl Disks {
         for disk in order {
             let Some(own) = self.disk(disk) else { continue };
             let at = own.address(key);
-            candidates.extend(own.find(&at).into_iter().map(|place| Candidate { disk, at, place }));
+            candidates.extend(own.find(&at).into_iter().map(|place| DiskCandidate { disk, at, place }));
         }
         candidates
     }
@@ -217,26 +223,26 @@ impl Disks {
     pub(crate) async fn load(
         self: &Arc<Self>,
         key: &CacheKey,
-        candidate: &Candidate,
-    ) -> Result<Loaded, disk::ReadError> {
+        candidate: &DiskCandidate,
+    ) -> Result<LoadedRecord, disk::ReadError> {
         let found = self.read(candidate).await?;
         if !found.is_of(key) {
             return Err(disk::ReadError::Gone);
         }
         let content = match found.content {
-            disk::FoundContent::Inline(bytes) => LoadedContent::Inline(bytes),
+            disk::FoundContent::Inline(bytes) => RecordBody::Inline(bytes),
             disk::FoundContent::Pieces(pieces) => {
                 let pieces = DiskPieces::new(self, key, candidate.disk, pieces);
-                LoadedContent::Pieces(Box::new(
+                RecordBody::Pieces(Box::new(
                     pieces.filter(DiskPieces::is_there).ok_or(disk::ReadError::Gone)?,
                 ))
             }
         };
-        Ok(Loaded { number: found.number, identity: found.identity, head: found.head, content })
+        Ok(LoadedRecord { number: found.number, identity: found.identity, head: found.head, content })
     }
 
     /// The record that lies there, of whatever key.
-    async fn read(&self, candidate: &Candidate) -> Result<disk::FoundRecord, disk::ReadError> {
+    async fn read(&self, candidate: &DiskCandidate) -> Result<disk::FoundRecord, disk::ReadError> {
         let disk = self.disk(candidate.disk).ok_or(disk::ReadError::Gone)?;
         match disk.read_now(candidate.place) {
             Some(found) => found,
@@ -245,15 +251,20 @@ impl Disks {
     }
 
     /// The other copies of what `loaded` has, so that one damaged piece is not the end of it. Of a mirror only.
-    pub(crate) async fn add_copies(self: &Arc<Self>, key: &CacheKey, from: &Candidate, loaded: &mut Loaded) {
-        let LoadedContent::Pieces(pieces) = &mut loaded.content else { return };
+    pub(crate) async fn add_copies(
+        self: &Arc<Self>,
+        key: &CacheKey,
+        from: &DiskCandidate,
+        loaded: &mut LoadedRecord,
+    ) {
+        let RecordBody::Pieces(pieces) = &mut loaded.content else { return };
         if self.layout != Layout::Mirror {
             return;
         }
         for other in self.candidates(key).iter().filter(|other| other.disk != from.disk) {
             if let Ok(copy) = self.load(key, other).await
                 && copy.head == loaded.head
-                && let LoadedContent::Pieces(others) = copy.content
+                && let RecordBody::Pieces(others) = copy.content
             {
                 pieces.add(*others);
             }
@@ -261,12 +272,12 @@ impl Disks {
     }
 
     /// Whether the index of its disk still has it.
-    pub(crate) fn holds(&self, candidate: &Candidate) -> bool {
+    pub(crate) fn holds(&self, candidate: &DiskCandidate) -> bool {
         self.disk(candidate.disk).is_some_and(|disk| disk.holds(&candidate.at, candidate.place))
     }
 
     /// It is in use.
-    pub(crate) fn note_use(&self, candidate: &Candidate) {
+    pub(crate) fn note_use(&self, candidate: &DiskCandidate) {
         if let Some(disk) = self.disk(candidate.disk) {
             disk.note_use(&candidate.at, candidate.place);
         }
@@ -289,7 +300,7 @@ impl Disks {
     }
 
     /// It is of no use.
-    pub(crate) fn forget(&self, candidate: &Candidate) {
+    pub(crate) fn forget(&self, candidate: &DiskCandidate) {
         if let Some(disk) = self.disk(candidate.disk) {
             disk.remove(&candidate.at, candidate.place);
         }
@@ -298,46 +309,42 @@ impl Disks {
     /// Writes a response to the disks that are to have it, in place of what they have of the same identity; all others forget
     /// that, those that are absent once they are back. Never waits. For use under a lock, like [`Disks::remove`] and
     /// [`Disks::invalidate`]: [`Disks::write_journals`] is to be called behind it.
-    pub(crate) fn put(self: &Arc<Self>, key: &CacheKey, response: &Arc<StoredResponse>) {
-        let identity = response.identity();
-        let copies = self.copies(key, response);
+    pub(crate) fn put<H>(self: &Arc<Self>, entry: &Entry<'_, H>) {
+        let copies = self.copies(entry);
         let mut head = None;
         for (index, slot) in self.slots.iter().enumerate() {
-            let Some(disk) = slot.to_change(key) else { continue };
+            let Some(disk) = slot.to_change(entry.key) else { continue };
             let content = copies.iter().find(|copy| copy.0 == index).map(|copy| copy.1.clone());
             let put = content.is_some_and(|content| {
-                let head = head.get_or_insert_with(|| Bytes::from(response.head.to_bytes())).clone();
-                let stored_at = response.head.freshness.received.wall;
-                let (number, key) = (response.number, key.clone());
-                disk.take_in(Object { number, stored_at, identity, key, head, content }).is_ok()
+                let head = head.get_or_insert_with(|| Bytes::from((entry.head_bytes)())).clone();
+                let (number, key, stored_at) = (entry.number, entry.key.clone(), entry.received);
+                disk.take_in(Object { number, stored_at, identity: entry.identity, key, head, content })
+                    .is_ok()
             });
             if !put {
-                disk.remove_identity(&disk.address(key), identity);
+                disk.remove_identity(&disk.address(entry.key), entry.identity);
             }
         }
     }
 
     /// Which disks get a record of it, and what of the body stands in each.
-    fn copies(
-        self: &Arc<Self>,
-        key: &CacheKey,
-        response: &StoredResponse,
-    ) -> SmallVec<[(usize, disk::RecordContent); 2]> {
+    fn copies<H>(self: &Arc<Self>, entry: &Entry<'_, H>) -> SmallVec<[(usize, disk::RecordContent); 2]> {
         // One that is in memory as well is written once more where it has gone from the disks.
-        let is_of_use = |pieces: &&DiskPieces| !response.body.is_in_memory() || pieces.is_there();
-        match response.body.on_disk().filter(is_of_use) {
+        let is_of_use = |pieces: &&DiskPieces| !entry.is_in_memory || pieces.is_there();
+        let pieces = entry.source.and_then(<dyn BodySource>::of::<DiskPieces>);
+        match pieces.filter(is_of_use) {
             Some(pieces) => pieces.records(),
-            None if response.body.length() <= PIECE_BYTES as u64 => {
-                let content = disk::RecordContent::Inline(response.body.pieces().to_vec());
-                self.homes(key).into_iter().map(|home| (home, content.clone())).collect()
+            None if entry.length <= PIECE_BYTES as u64 => {
+                let content = disk::RecordContent::Inline(entry.chunks.to_vec());
+                self.homes(entry.key).into_iter().map(|home| (home, content.clone())).collect()
             }
             None => {
-                let Some(mut fill) = self.begin_fill(key, Some(response.body.length())) else {
+                let Some(mut fill) = self.begin_fill(entry.key, Some(entry.length)) else {
                     return SmallVec::new();
                 };
-                let mut pieces = regular(response.body.pieces()).enumerate();
+                let mut pieces = regular(entry.chunks).enumerate();
                 let taken = pieces.all(|(number, piece)| fill.push(number, &piece));
-                let pieces = if taken { fill.finish() } else { None };
+                let pieces = if taken { fill.finish_pieces() } else { None };
                 pieces.map(|pieces| pieces.records()).unwrap_or_default()
             }
         }
@@ -349,10 +356,10 @@ impl Disks {
         self.disks().for_each(|disk| disk.write_journal());
     }
 
-    /// Takes out what has the identity of `response`.
-    pub(crate) fn remove(&self, key: &CacheKey, response: &StoredResponse) {
+    /// Takes out what has this identity.
+    pub(crate) fn remove(&self, key: &CacheKey, identity: u64) {
         for disk in self.slots.iter().filter_map(|slot| slot.to_change(key)) {
-            disk.remove_identity(&disk.address(key), response.identity());
+            disk.remove_identity(&disk.address(key), identity);
         }
     }
 

@@ -19,7 +19,7 @@ use larder_tier::pause::next_pause;
 use parking_lot::Mutex;
 
 use crate::descriptors::Wanted;
-use crate::disk::{Disk, DiskError, DiskSettings, DiskUsage, Note};
+use crate::disk::{Disk, DiskError, DiskSettings, DiskUsage};
 use crate::key::CacheKey;
 use larder_tier::missed::Missed;
 
@@ -28,10 +28,7 @@ const EVENTS_MAX: usize = 8;
 /// How often what was missed is made good for while more comes, before everything is given up instead.
 const ROUNDS_MAX: usize = 1000;
 
-/// Asked before a disk that was absent is used, with the highest number it knows and its notes. Answers a number above
-/// all that the disk knows, which the next invalidation exceeds; `None` where something was invalidated already, of which the
-/// disk does not know.
-pub type Admit = dyn Fn(u64, Vec<Note>) -> Option<u64> + Send + Sync;
+pub use larder_tier::tier::Admit;
 
 /// What the operator should hear of a disk that was absent.
 #[derive(Debug)]

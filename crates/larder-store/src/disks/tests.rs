@@ -18,7 +18,7 @@ use crate::disk::{DiskSettings, DiskSize};
 use crate::memory::MemoryStoreSettings;
 use crate::memory::tests::{head, key, request};
 use crate::store::Store;
-use crate::stored::StoredBody;
+use crate::stored::{StoredBody, StoredResponse};
 
 /// Folders that go with the test.
 pub(crate) struct Folders(PathBuf);

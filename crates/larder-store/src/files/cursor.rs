@@ -32,6 +32,9 @@ impl Default for FilesCursor {
 }
 
 impl FilesCursor {
+    /// Stands before its text in a store's listing.
+    pub const LETTER: char = 'f';
+
     /// The directory, and how far it has been read; `None` at the end.
     pub(super) fn place(&self) -> Option<(&[u8], u64)> {
         Some((&self.path, *self.read.last()?))

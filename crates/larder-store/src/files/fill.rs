@@ -11,6 +11,8 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use larder_http::message::Scheme;
+use larder_tier::fill::BoxFuture;
+use larder_tier::{BodySource, CHUNK_BYTES, Fill, Loss, Offered, StoredChunk};
 use parking_lot::Mutex;
 
 use super::arriving::Arriving;
@@ -155,7 +157,7 @@ impl FileFill {
     ///
     /// # Errors
     /// As for [`write`](Self::write).
-    pub(crate) fn try_write(&mut self, bytes: &Bytes) -> Result<bool, Refused> {
+    pub(super) fn try_write(&mut self, bytes: &Bytes) -> Result<bool, Refused> {
         if let Some(why) = self.filling.failure() {
             return Err(why);
         }
@@ -185,18 +187,8 @@ impl FileFill {
     }
 
     /// It is given up because the file system does not keep up.
-    pub(crate) fn left_behind(&self) {
+    fn left_behind(&self) {
         self.filling.fail(Refused::QueueFull);
-    }
-
-    /// Wakes `waker` once the queue may have room again, or never will.
-    pub(crate) fn await_room(&self, waker: &Waker) {
-        self.shared.queue.await_room(waker);
-    }
-
-    /// Sees to it that the queue can borrow so many bytes; false where that is no use. Evicts: for who holds no lock.
-    pub(crate) fn make_room(&self, bytes: u64) -> bool {
-        self.shared.queue.backlog().is_some_and(|backlog| backlog.make_room(bytes))
     }
 
     /// What has come so far, for those who read along.
@@ -227,6 +219,67 @@ impl FileFill {
                     done(Err(why));
                 }
             }
+        }
+    }
+}
+
+impl Fill for FileFill {
+    fn offer(&mut self, number: usize, chunk: &Bytes) -> Offered {
+        let position = number as u64 * CHUNK_BYTES as u64;
+        match self.try_write(chunk) {
+            Ok(true) => {
+                Offered::Taken(Arc::new(WrittenChunk { content: Arc::clone(self.content()), position }))
+            }
+            Ok(false) => Offered::Full,
+            Err(why) => Offered::Lost(why.into()),
+        }
+    }
+
+    /// A file has no gaps: it is given up.
+    fn left_out(&mut self, _number: usize) {
+        self.left_behind();
+    }
+
+    fn may_have_gaps(&self) -> bool {
+        false
+    }
+
+    fn await_room(&self, waker: &Waker) {
+        self.shared.queue.await_room(waker);
+    }
+
+    fn is_drained(&self, _parts: u64) -> bool {
+        true
+    }
+
+    fn make_room(&self, bytes: u64) -> bool {
+        self.shared.queue.backlog().is_some_and(|backlog| backlog.make_room(bytes))
+    }
+
+    fn finish(self: Box<Self>) -> Option<Arc<dyn BodySource>> {
+        Some(Arc::new(FilledBody::new(*self)))
+    }
+}
+
+/// A chunk that was taken, for those who read along.
+struct WrittenChunk {
+    content: Arc<Arriving>,
+    position: u64,
+}
+
+impl StoredChunk for WrittenChunk {
+    fn read(self: Arc<Self>, within: usize) -> BoxFuture<'static, Option<Bytes>> {
+        let (content, position) = (Arc::clone(&self.content), self.position + within as u64);
+        Box::pin(async move { content.read(position).await.ok() })
+    }
+}
+
+impl From<Refused> for Loss {
+    fn from(why: Refused) -> Self {
+        match why {
+            Refused::QueueFull => Self::QueueFull,
+            Refused::NoRoom | Refused::TooLarge => Self::NoRoom,
+            _ => Self::Failing,
         }
     }
 }

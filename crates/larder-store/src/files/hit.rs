@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -20,6 +20,7 @@ use larder_http::body::{Pieces, zeroed};
 use larder_http::fields::date;
 use larder_http::message::Scheme;
 use larder_http::time::{Now, WallTime};
+use larder_tier::Memo;
 
 use super::in_use::Shared;
 use super::meta::Meta;
@@ -29,7 +30,6 @@ use super::queue::FileJob;
 use super::room::Claim;
 use super::sys::{self, NowRead, Status};
 use super::unreadable::is_of_the_device;
-use crate::stored::{StoredBody, StoredResponse};
 
 /// Files up to this size, in bytes, are read when they are found.
 pub(super) const WHOLE_BYTES_MAX: u64 = 64 * 1024;
@@ -65,6 +65,11 @@ impl FileStamp {
         found.has_content_of(&self.status)
     }
 
+    /// The file's length in bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.status.size
+    }
+
     /// Whether somebody put it there, or changed it.
     pub(crate) fn is_by_hand(&self) -> bool {
         self.is_by_hand
@@ -81,7 +86,7 @@ pub struct FileHit {
     source: Source,
     scheme: Scheme,
     whole: Option<[Bytes; 1]>,
-    stored: OnceLock<Arc<StoredResponse>>,
+    memo: Memo,
     /// Room on the disk is taken for as long as somebody has the file open, also when its name is gone.
     _claim: Option<Arc<Claim>>,
     is_in_memory: bool,
@@ -117,7 +122,7 @@ impl FileHit {
             source,
             scheme,
             whole: None,
-            stored: OnceLock::new(),
+            memo: Memo::default(),
             _claim: claim,
             is_in_memory,
             owner,
@@ -186,19 +191,9 @@ impl FileHit {
         }
     }
 
-    /// It as a stored response, which the first caller makes and all others share while the file is kept.
-    pub fn stored(self: &Arc<Self>, make: impl FnOnce(StoredBody) -> StoredResponse) -> Arc<StoredResponse> {
-        let make = || Arc::new(make(StoredBody::of_file(self)));
-        match self.whole {
-            // It holds a share of the bytes, not of this.
-            Some(_) => Arc::clone(self.stored.get_or_init(make)),
-            None => make(),
-        }
-    }
-
-    /// What the first caller of [`stored`](Self::stored) made of it, where it is shared.
-    pub(crate) fn response(&self) -> Option<&Arc<StoredResponse>> {
-        self.stored.get()
+    /// What the first who asked made of it, and all others share while the file is kept; of a small file only.
+    pub fn memo(&self) -> Option<&Memo> {
+        self.whole.as_ref().map(|_| &self.memo)
     }
 
     /// All of it, where it is small.

@@ -34,6 +34,7 @@ use file::{JournalFile, read_file};
 use larder_tier::Note;
 use larder_tier::format::log::{LogHead, read_log, write_note, write_reached};
 use larder_tier::note::needed_within;
+use larder_tier::tier::Written;
 
 /// Where it lies.
 pub(super) const JOURNAL: &str = ".larder/journal";
@@ -106,23 +107,6 @@ pub(super) struct Journal {
     changed: Condvar,
     /// Numbers below this are promised to the next start.
     reached: AtomicU64,
-}
-
-/// Resolves once everything that was noted before has been written, or could not be.
-#[derive(Debug, Default)]
-pub struct Written(Option<oneshot::Receiver<()>>);
-
-impl Written {
-    /// Waits for it. Whoever must not wait for ever sets a bound.
-    ///
-    /// # Cancel safety
-    /// May be dropped at any time.
-    pub async fn wait(self) {
-        if let Some(told) = self.0 {
-            // A journal that was closed has nothing more to say.
-            let _ = told.await;
-        }
-    }
 }
 
 /// What the thread does next.
@@ -250,7 +234,7 @@ impl Journal {
         let (tell, told) = oneshot::channel();
         let owed = state.owed;
         state.told.push((owed, tell));
-        Written(Some(told))
+        Written::when(told)
     }
 
     /// Sees to it that the next start gives out no number that a file has which is stored now. Waits for the file system; false where

@@ -14,6 +14,7 @@ mod arriving;
 mod base;
 mod cursor;
 mod error;
+mod events;
 mod export;
 mod fill;
 #[cfg(feature = "fuzzing")]
@@ -24,6 +25,7 @@ mod holdable;
 mod in_use;
 mod index;
 mod journal;
+mod keep;
 mod list;
 mod meta;
 pub mod metrics;
@@ -41,6 +43,8 @@ mod room;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod tier;
+mod told;
 mod tree;
 mod unreadable;
 mod walk;
@@ -56,24 +60,21 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 pub use absence::FilesAbsence;
-pub(crate) use arriving::Arriving;
 pub use base::Returns;
 pub use cursor::FilesCursor;
 pub use error::{FilesError, NotAFile, Refused};
 pub use export::{ExportSettings, Exported, LeftOut, Page, export};
-pub(crate) use fill::FilledBody;
 pub use fill::{Done, FileFill};
 pub(crate) use hit::FileStamp;
 pub use hit::{FileHit, PIECE_BYTES, Source, freshness_by_hand};
 pub use holdable::may_hold;
-pub use journal::Written;
 pub use list::{FilesPage, Listed, Odd, survey};
 pub use meta::{Meta, StoredTimes};
 pub use name::{TargetUri, Unnameable};
 pub use open::{FilesSettings, probe};
-pub(crate) use reader::{FileContent, FileReader};
 pub use refusals::NotFiled;
 pub use resolver::{Cached, Links, READ, Resolver};
+pub use tier::HttpCaching;
 pub use unreadable::UnreadableFile;
 
 use absence::Absence;
@@ -84,6 +85,7 @@ use name::Name;
 use open::Stop;
 
 use larder_tier::Note;
+use larder_tier::tier::Written;
 
 /// How often a file is opened anew that changes while it is read.
 const READ_TRIES: usize = 3;

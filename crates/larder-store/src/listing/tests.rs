@@ -11,11 +11,11 @@ use larder_http::time::Clock;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Layout;
 use crate::disks::tests::Folders;
 use crate::memory::MemoryStoreSettings;
 use crate::memory::tests::{head, key, request};
 use crate::stored::StoredBody;
+use crate::{Disks, Layout};
 
 const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 8 << 20, max_object: 8 << 20 };
 
@@ -214,8 +214,8 @@ proptest! {
         let from: crate::disk::DiskCursor = format!("{shard:x}-{after:x}").parse().unwrap();
         for at in [
             At::Memory(MemoryCursor { shard, slot }),
-            At::Disks(DisksCursor { disk, from: None }),
-            At::Disks(DisksCursor { disk, from: Some(from) }),
+            At::Tier(0, 'd', DisksCursor { disk, from: None }.to_string()),
+            At::Tier(0, 'd', DisksCursor { disk, from: Some(from) }.to_string()),
         ] {
             prop_assert_eq!(Cursor(at.clone()).to_string().parse(), Ok(Cursor(at)));
         }

@@ -18,12 +18,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Frame;
-use larder_http::body::BodyError;
+use larder_http::body::{BodyError, Stream};
+use larder_tier::BodySource;
 
 use crate::budget::Reservation;
-use crate::disks::{DiskPieces, DiskReader};
 use crate::memory::MemoryStore;
-use crate::stored::{DISK_PIECE_BYTES, PIECE_OVERHEAD_BYTES, StoredBody, StoredResponse};
+use crate::stored::{CHUNK_LOCATION_BYTES, PIECE_OVERHEAD_BYTES, StoredBody, StoredResponse};
 
 /// What was read of other large bodies since the last time has to be less than this part of the store.
 const RECENT_PART: u64 = 2;
@@ -103,7 +103,7 @@ impl Drop for Turn {
 /// One promotion, with what has come of it.
 struct Promotion {
     turn: Turn,
-    from: DiskPieces,
+    from: Arc<dyn BodySource>,
     room: Reservation,
     pieces: Vec<Bytes>,
     left: u64,
@@ -112,10 +112,10 @@ struct Promotion {
 impl Promotion {
     fn begin(body: &Arc<StoredBody>, memory: &Arc<MemoryStore>) -> Option<Self> {
         let turn = Turn::of(body, memory)?;
-        let from = body.on_disk()?;
-        let beside = from.count() as u64 * (PIECE_OVERHEAD_BYTES + DISK_PIECE_BYTES);
+        let from = Arc::clone(body.source().filter(|source| source.promotable_as().is_some())?);
+        let beside = from.chunks() as u64 * (PIECE_OVERHEAD_BYTES + CHUNK_LOCATION_BYTES);
         let room = memory.make_room(turn.bytes + beside)?;
-        let (from, pieces) = (from.clone(), Vec::with_capacity(from.count()));
+        let pieces = Vec::with_capacity(from.chunks());
         Some(Self { left: turn.bytes, turn, from, room, pieces })
     }
 
@@ -123,7 +123,8 @@ impl Promotion {
     /// have been confirmed meanwhile.
     fn finish(self) {
         let Self { turn, from, room, pieces, .. } = self;
-        let (memory, key) = (&turn.memory, from.key().clone());
+        let memory = &turn.memory;
+        let Some(key) = from.promotable_as().cloned() else { return };
         let (there, _) = memory.responses(&key, Duration::MAX);
         let Some(old) = there.iter().find(|stored| Arc::ptr_eq(&stored.body, &turn.body)) else { return };
         let Some(own_room) = memory.make_room(StoredResponse::overhead_bytes(&old.head, &key)) else {
@@ -144,15 +145,15 @@ impl Promotion {
 
 /// A reader of a whole body, which may be on its way into memory.
 pub(crate) struct Promoting {
-    reader: DiskReader,
+    reader: Stream,
     /// Until the first byte is asked for: what is never read counts for nothing.
     asked: Option<(Arc<StoredBody>, Arc<MemoryStore>)>,
     promotion: Option<Promotion>,
 }
 
 impl Promoting {
-    /// Reads all of `body`, which lies on disks, through `reader`.
-    pub(crate) fn new(reader: DiskReader, body: &Arc<StoredBody>, memory: Arc<MemoryStore>) -> Self {
+    /// Reads all of `body`, which lies outside memory, through `reader`.
+    pub(crate) fn new(reader: Stream, body: &Arc<StoredBody>, memory: Arc<MemoryStore>) -> Self {
         Self { reader, asked: Some((Arc::clone(body), memory)), promotion: None }
     }
 
@@ -181,7 +182,7 @@ impl http_body::Body for Promoting {
         if let Some((body, memory)) = this.asked.take() {
             this.promotion = Promotion::begin(&body, &memory);
         }
-        let polled = ready!(Pin::new(&mut this.reader).poll_frame(cx));
+        let polled = ready!(this.reader.as_mut().poll_frame(cx));
         match &polled {
             Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|bytes| this.keep(bytes)),
             // Cut, or at its end.

@@ -38,16 +38,16 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use larder_cache::StoredHead;
 use larder_cache::part::may_be_completed;
+use larder_tier::CHUNK_BYTES;
+pub use larder_tier::Loss;
 use slab::Slab;
 
 use crate::audience::Audience;
-use crate::disks::PIECE_BYTES;
 use crate::key::CacheKey;
 use crate::lease::large_from;
 use crate::rank::{Rank, RankedMutex};
 use crate::store::Store;
 use crate::stored::{COMPACT_BELOW_BYTES, PIECE_OVERHEAD_BYTES, StoredBody};
-use crate::{disk, files};
 pub use reader::Reader;
 use spill::{SPILL_ROOM_BYTES, Spill};
 pub use spilling::are_whole_pieces;
@@ -62,37 +62,6 @@ pub enum PushError {
     /// A passing body that nobody reads any more: stop the fetch.
     #[error("nobody reads any more")]
     NoReaders,
-}
-
-/// Why a body is not kept, or not all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// There was no room for it, or it is larger than the store takes.
-    NoRoom,
-    /// What it was written to did not keep up, and a reader would have had to wait.
-    QueueFull,
-    /// What it was written to failed.
-    Failing,
-}
-
-impl From<disk::Refused> for Loss {
-    fn from(why: disk::Refused) -> Self {
-        match why {
-            disk::Refused::QueueFull => Self::QueueFull,
-            disk::Refused::NoRoom | disk::Refused::TooLarge => Self::NoRoom,
-            disk::Refused::Failing | disk::Refused::PieceLost | disk::Refused::Closed => Self::Failing,
-        }
-    }
-}
-
-impl From<files::Refused> for Loss {
-    fn from(why: files::Refused) -> Self {
-        match why {
-            files::Refused::QueueFull => Self::QueueFull,
-            files::Refused::NoRoom | files::Refused::TooLarge => Self::NoRoom,
-            _ => Self::Failing,
-        }
-    }
 }
 
 /// What of a body was kept when it has ended.
@@ -125,8 +94,8 @@ pub struct StreamingBody {
     store: Arc<Store>,
     key: CacheKey,
     declared: Option<u64>,
-    /// Whether it may end as a plain file.
-    may_be_file: bool,
+    /// Which of the store's tiers it goes to.
+    tier: Option<usize>,
     /// Whether what is left out of it can be asked for later.
     may_have_gaps: bool,
     max_bytes: u64,
@@ -148,7 +117,7 @@ impl StreamingBody {
     /// that spills to disks only what it has in memory at once. `None` where there is no room, or the body is larger than
     /// the store takes.
     pub fn keep(store: &Arc<Store>, key: &CacheKey, declared: Option<u64>) -> Option<Arc<Self>> {
-        Self::keep_for(store, key, declared, (false, false), &Arc::default())
+        Self::keep_for(store, key, declared, (store.tier_for(key, None), false), &Arc::default())
     }
 
     /// The same for the body of a response with this head: in a store of plain files it is written to one while it arrives,
@@ -161,7 +130,7 @@ impl StreamingBody {
         declared: Option<u64>,
         audience: &Arc<Audience>,
     ) -> Option<Arc<Self>> {
-        let may = (store.keeps_as_file(key, head), may_be_completed(head));
+        let may = (store.tier_for(key, Some(head)), may_be_completed(head));
         Self::keep_for(store, key, declared, may, audience)
     }
 
@@ -169,19 +138,19 @@ impl StreamingBody {
         store: &Arc<Store>,
         key: &CacheKey,
         declared: Option<u64>,
-        (may_be_file, may_have_gaps): (bool, bool),
+        (tier, may_have_gaps): (Option<usize>, bool),
         audience: &Arc<Audience>,
     ) -> Option<Arc<Self>> {
         let new = |room| {
-            let streaming = Self::new(store, key, (declared, may_be_file), Mode::Keeping { room }, audience);
+            let streaming = Self::new(store, key, (declared, tier), Mode::Keeping { room }, audience);
             Arc::new(Self { may_have_gaps, ..streaming })
         };
         let first = declared.unwrap_or(0);
-        if first > store.max_object_of(may_be_file) {
+        if first > store.max_object_in(tier) {
             return None;
         }
-        if first > PIECE_BYTES as u64
-            && let Some(spill) = Spill::begin(store, key, declared, may_be_file)
+        if first > CHUNK_BYTES as u64
+            && let Some(spill) = Spill::begin(store, key, declared, tier)
         {
             let room = store.reserve(SPILL_ROOM_BYTES)?;
             let streaming = new(room);
@@ -204,13 +173,13 @@ impl StreamingBody {
         declared: Option<u64>,
         audience: &Arc<Audience>,
     ) -> Arc<Self> {
-        Arc::new(Self::new(store, key, (declared, false), Mode::Passing { room: None }, audience))
+        Arc::new(Self::new(store, key, (declared, None), Mode::Passing { room: None }, audience))
     }
 
     fn new(
         store: &Arc<Store>,
         key: &CacheKey,
-        (declared, may_be_file): (Option<u64>, bool),
+        (declared, tier): (Option<u64>, Option<usize>),
         mode: Mode,
         audience: &Arc<Audience>,
     ) -> Self {
@@ -219,9 +188,9 @@ impl StreamingBody {
             store: Arc::clone(store),
             key: key.clone(),
             declared,
-            may_be_file,
+            tier,
             may_have_gaps: false,
-            max_bytes: store.max_object_of(may_be_file),
+            max_bytes: store.max_object_in(tier),
             spill: RankedMutex::new(Rank::Spill, None),
             state: RankedMutex::new(
                 Rank::Body,
@@ -326,7 +295,7 @@ impl StreamingBody {
         if total > self.max_bytes {
             return self.no_room();
         }
-        if is_spilling || (total > PIECE_BYTES as u64 && self.declared.is_none() && self.begin_spill()) {
+        if is_spilling || (total > CHUNK_BYTES as u64 && self.declared.is_none() && self.begin_spill()) {
             return Room::Spill;
         }
         if total > self.store.memory().max_object() {

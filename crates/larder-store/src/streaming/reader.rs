@@ -9,13 +9,14 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Frame;
 use larder_http::body::BodyError;
+use larder_tier::StoredChunk;
+use larder_tier::fill::BoxFuture;
 
 use super::StreamingBody;
-use super::spill::ChunkLocation;
 use super::state::{BytesAt, Mode};
 use crate::audience::Member;
 
-type Reading = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
+type Reading = BoxFuture<'static, Option<Bytes>>;
 
 /// One reader of a [`StreamingBody`]. Dropping it lets a passing body move on.
 pub struct Reader {
@@ -24,7 +25,7 @@ pub struct Reader {
     position: u64,
     end: u64,
     /// A piece that is on its way from a disk or a file, of which the first bytes are not asked for.
-    reading: Option<(Reading, usize)>,
+    reading: Option<Reading>,
     /// Whether it has come to its end.
     has_ended: bool,
     _reads: Member,
@@ -93,33 +94,12 @@ impl Reader {
         neighbours.into_iter().chain(producer).for_each(Waker::wake);
         poll
     }
-
-    /// A piece from where it lies, as far as it can be had without waiting; else it is on its way.
-    fn read(&mut self, place: ChunkLocation, within: usize) {
-        let store = Arc::clone(&self.streaming.store);
-        self.reading = Some(match place {
-            ChunkLocation::Disks(piece) => {
-                let reading = async move {
-                    let disks = store.disks()?;
-                    match disks.piece_now(&piece) {
-                        Some(bytes) => Some(bytes),
-                        None => disks.read_piece(&piece).await.ok(),
-                    }
-                };
-                (Box::pin(reading), within)
-            }
-            ChunkLocation::File(content) => {
-                let position = self.position;
-                (Box::pin(async move { content.read(position).await.ok() }), 0)
-            }
-        });
-    }
 }
 
 /// What comes next.
 enum Next {
     Bytes(Bytes),
-    Spilled(ChunkLocation, usize),
+    Spilled(Arc<dyn StoredChunk>, usize),
     Broken(BodyError),
     Trailers(Box<HeaderMap>),
     End,
@@ -135,19 +115,17 @@ impl http_body::Body for Reader {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         loop {
-            if let Some((reading, within)) = &mut this.reading {
-                let within = *within;
+            if let Some(reading) = &mut this.reading {
                 let Poll::Ready(read) = reading.as_mut().poll(cx) else { return Poll::Pending };
                 this.reading = None;
-                let bytes = read.filter(|bytes| within < bytes.len()).map(|bytes| bytes.slice(within..));
                 // What was there and cannot be read any more: cut, never told that this was all.
-                let bytes = bytes.map(|bytes| Frame::data(this.take(bytes))).ok_or(BodyError::Lost);
+                let bytes = read.map(|bytes| Frame::data(this.take(bytes))).ok_or(BodyError::Lost);
                 return Poll::Ready(Some(bytes));
             }
             return Poll::Ready(match this.poll_here(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Next::Spilled(place, within)) => {
-                    this.read(place, within);
+                Poll::Ready(Next::Spilled(chunk, within)) => {
+                    this.reading = Some(chunk.read(within));
                     continue;
                 }
                 Poll::Ready(Next::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),

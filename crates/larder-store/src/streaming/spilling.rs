@@ -15,18 +15,18 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use larder_tier::CHUNK_BYTES;
 
 use super::spill::{Handed, Spill, numbers};
 use super::state::{BodyState, Mode};
 use super::{Loss, PushError, SPILL_ROOM_BYTES, StreamingBody, WINDOW_BYTES};
 use crate::audience::Audience;
-use crate::disks::PIECE_BYTES;
 use crate::key::CacheKey;
 use crate::store::Store;
 use crate::stored::StoredBody;
 
 /// A reader with fewer bytes before it is short of them.
-const SHORT_BYTES: u64 = PIECE_BYTES as u64 / 2;
+const SHORT_BYTES: u64 = CHUNK_BYTES as u64 / 2;
 
 /// How long a full queue is waited for, whoever reads: a disk that writes nothing all that time is not slow, but stuck.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
@@ -65,17 +65,21 @@ impl StreamingBody {
         audience: &Arc<Audience>,
     ) -> Option<Arc<Self>> {
         let numbers = numbers(runs, complete)?;
-        if !store.disks().is_some_and(|disks| part.is_on(disks)) {
-            return None;
-        }
         let room = store.reserve(SPILL_ROOM_BYTES)?;
         let streaming = Self {
             may_have_gaps: true,
-            ..Self::new(store, key, (Some(complete), false), Mode::Keeping { room }, audience)
+            ..Self::new(
+                store,
+                key,
+                (Some(complete), store.tier_for(key, None)),
+                Mode::Keeping { room },
+                audience,
+            )
         };
         let spill = {
             let mut state = streaming.state.lock();
-            let mut spill = Spill::of_part(part, &numbers, |number, piece| state.spilled(number, piece))?;
+            let mut spill =
+                Spill::of_part(store, part, &numbers, |number, piece| state.spilled(number, piece))?;
             state.skip_spilled();
             spill.go_to(state.piece());
             spill
@@ -91,7 +95,7 @@ impl StreamingBody {
     /// A body of unknown length is larger than a piece: from now on it spills, with what is there of it. Says whether it
     /// does.
     pub(super) fn begin_spill(&self) -> bool {
-        let begun = Spill::begin(&self.store, &self.key, self.declared, self.may_be_file);
+        let begun = Spill::begin(&self.store, &self.key, self.declared, self.tier);
         let Some((mut begun, room)) =
             begun.and_then(|spill| Some((spill, self.store.reserve(SPILL_ROOM_BYTES)?)))
         else {
@@ -100,7 +104,7 @@ impl StreamingBody {
         {
             let mut state = self.state.lock();
             // It begins with the byte that is too many for one piece. Where nothing took it then, the body stays in memory.
-            if state.length > PIECE_BYTES as u64 {
+            if state.length > CHUNK_BYTES as u64 {
                 return false;
             }
             state.pieces.iter().for_each(|piece| begun.add(&piece.bytes));
@@ -176,7 +180,7 @@ impl StreamingBody {
             Some(_) => 0,
             None => spill.open_bytes().0,
         });
-        let tail = (open + last.len() - 1) % PIECE_BYTES + 1;
+        let tail = (open + last.len() - 1) % CHUNK_BYTES + 1;
         last.split_off(last.len() - tail.min(last.len()))
     }
 
@@ -278,7 +282,7 @@ impl StreamingBody {
     fn poll_window(&self, cx: &mut Context<'_>, bytes: u64) -> Poll<()> {
         let mut state = self.state.lock();
         let BodyState { mode: Mode::Gaps { room }, .. } = &*state else { return Poll::Ready(()) };
-        let most = room.bytes().saturating_sub(SPILL_ROOM_BYTES - PIECE_BYTES as u64);
+        let most = room.bytes().saturating_sub(SPILL_ROOM_BYTES - CHUNK_BYTES as u64);
         state.trim();
         if state.held() + bytes <= most || state.held() == 0 || state.readers.is_empty() {
             return Poll::Ready(());

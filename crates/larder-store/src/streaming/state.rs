@@ -11,12 +11,11 @@ use std::task::Waker;
 use bytes::Bytes;
 use http::HeaderMap;
 use larder_http::body::BodyError;
+use larder_tier::{CHUNK_BYTES, StoredChunk};
 use slab::Slab;
 
 use super::Loss;
-use super::spill::{ChunkLocation, Spilled};
 use crate::budget::Reservation;
-use crate::disks::PIECE_BYTES;
 use crate::lease::Lease;
 use crate::stored::StoredBody;
 
@@ -103,7 +102,7 @@ pub(super) struct ReaderSlot {
 pub(super) enum BytesAt {
     Here(Bytes),
     /// In this piece, from there on.
-    Spilled(ChunkLocation, usize),
+    Spilled(Arc<dyn StoredChunk>, usize),
     /// Its store has let go of it.
     Nowhere,
 }
@@ -113,7 +112,7 @@ pub(super) struct BodyState {
     pub(super) mode: Mode,
     pub(super) pieces: VecDeque<Chunk>,
     /// Pieces that lie on disks or in a file, by number. What is in memory overlaps them, or is what they lack.
-    pub(super) spilled: Vec<Option<Spilled>>,
+    pub(super) spilled: Vec<Option<Arc<dyn StoredChunk>>>,
     /// Where the next byte belongs. All before it has come, or lay on disks; of what is behind it some may lie there.
     pub(super) length: u64,
     /// Where the body ends, as its framing says.
@@ -143,7 +142,7 @@ impl BodyState {
     }
 
     /// A further piece lies on the disks: what is in memory of it goes.
-    pub(super) fn spilled(&mut self, number: usize, piece: Spilled) {
+    pub(super) fn spilled(&mut self, number: usize, piece: Arc<dyn StoredChunk>) {
         if self.spilled.len() <= number {
             self.spilled.resize_with(number + 1, || None);
         }
@@ -176,10 +175,10 @@ impl BodyState {
     fn behind_spilled(&self, mut length: u64) -> u64 {
         let Some(complete) = self.declared else { return length };
         while length < complete
-            && length.is_multiple_of(PIECE_BYTES as u64)
+            && length.is_multiple_of(CHUNK_BYTES as u64)
             && self.is_spilled(number_of(length))
         {
-            length = complete.min(length + PIECE_BYTES as u64);
+            length = complete.min(length + CHUNK_BYTES as u64);
         }
         length
     }
@@ -187,7 +186,7 @@ impl BodyState {
     /// Bytes up to the next piece that lies on disks already.
     pub(super) fn until_spilled(&self) -> Option<usize> {
         let next = (self.piece()..self.spilled.len()).find(|number| self.is_spilled(*number))?;
-        usize::try_from(((next * PIECE_BYTES) as u64).checked_sub(self.length)?).ok()
+        usize::try_from(((next * CHUNK_BYTES) as u64).checked_sub(self.length)?).ok()
     }
 
     /// Whether a reader has fewer than so many bytes before it, and more are to come.
@@ -222,8 +221,8 @@ impl BodyState {
     pub(super) fn runs(&self, complete: u64) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for number in (0..self.spilled.len()).filter(|number| self.is_spilled(*number)) {
-            let start = (number * PIECE_BYTES) as u64;
-            let end = complete.min(start + PIECE_BYTES as u64);
+            let start = (number * CHUNK_BYTES) as u64;
+            let end = complete.min(start + CHUNK_BYTES as u64);
             match runs.last_mut() {
                 Some(run) if run.end == start => run.end = end,
                 _ => runs.push(start..end),
@@ -371,12 +370,12 @@ impl BodyState {
             return None;
         }
         let piece = self.spilled.get(number_of(position))?.as_ref()?;
-        let within = usize::try_from(position % PIECE_BYTES as u64).ok()?;
-        Some(BytesAt::Spilled(piece.place.clone(), within))
+        let within = usize::try_from(position % CHUNK_BYTES as u64).ok()?;
+        Some(BytesAt::Spilled(Arc::clone(piece), within))
     }
 }
 
 /// The number of the piece that has the byte at `position`.
 fn number_of(position: u64) -> usize {
-    usize::try_from(position / PIECE_BYTES as u64).unwrap_or(usize::MAX)
+    usize::try_from(position / CHUNK_BYTES as u64).unwrap_or(usize::MAX)
 }

@@ -83,7 +83,7 @@ fn what_is_stored_again_takes_the_place_of_what_was() {
             fixture.settle();
             fixture.empty_memory();
             finds(fixture, &newer).await;
-            if let Some(usage) = fixture.store.disks_usage() {
+            if let Some(usage) = fixture.behind.disks.as_ref().map(|disks| disks.usage()) {
                 let copies =
                     if matches!(fixture.kind, Kind::Disks(larder_store::Layout::Mirror, _)) { 2 } else { 1 };
                 assert_eq!(usage.objects(), copies, "{:?}", fixture.kind);

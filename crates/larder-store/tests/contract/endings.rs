@@ -141,7 +141,7 @@ fn who_began_to_read_reads_to_the_end() {
                 fixture.settle();
             }
             fixture.check_caps();
-            if let Some(usage) = fixture.store.disks_usage() {
+            if let Some(usage) = fixture.behind.disks.as_ref().map(|disks| disks.usage()) {
                 // What is in use is written once more; the rest of it goes.
                 assert!(usage.0.iter().all(|(_, usage)| usage.reclaimed_segments > 8), "{usage:?}");
             }
@@ -200,7 +200,7 @@ fn what_was_stored_is_there_after_a_restart_and_what_was_invalidated_is_not() {
                 finds(fixture, page).await;
                 lacks(fixture, &format!("/gone{}", page.path)).await;
             }
-            if let Some(disks) = fixture.store.disks() {
+            if let Some(disks) = &fixture.behind.disks {
                 assert_eq!(disks.last_number(), 5);
             }
         }

@@ -18,9 +18,10 @@ use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
 use larder_store::disk::{Disk, DiskSettings, DiskSize};
-use larder_store::files::{FileStore, FilesSettings, Source, TargetUri};
+use larder_store::files::{FileStore, FilesSettings, TargetUri};
+use larder_store::store::Looked;
 use larder_store::{
-    CacheKey, Disks, Layout, Lookup, MemoryStoreSettings, Store, StoredBody, StoredResponse, StreamingBody,
+    CacheKey, Disks, Layout, Lookup, MemoryStoreSettings, Store, StoredResponse, StreamingBody,
 };
 
 const PUSHED_BYTES: usize = 50_000;
@@ -179,10 +180,18 @@ pub(crate) struct Found {
     pub(crate) body: Option<Bytes>,
 }
 
+/// What stands behind the memory of a store, as itself.
+#[derive(Default)]
+pub(crate) struct Behind {
+    pub(crate) disks: Option<Arc<Disks>>,
+    pub(crate) files: Option<Arc<FileStore>>,
+}
+
 /// A store, and where it lies.
 pub(crate) struct Fixture {
     pub(crate) kind: Kind,
     pub(crate) store: Arc<Store>,
+    pub(crate) behind: Behind,
     pub(crate) clock: Clock,
     sizes: Sizes,
     folder: tempfile::TempDir,
@@ -191,8 +200,8 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) fn new(kind: Kind, sizes: Sizes) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::default());
-        let store = open(kind, sizes, folder.path(), &clock);
-        Self { kind, store, clock, sizes, folder }
+        let (store, behind) = open(kind, sizes, folder.path(), &clock);
+        Self { kind, store, behind, clock, sizes, folder }
     }
 
     pub(crate) fn is_durable(&self) -> bool {
@@ -206,13 +215,13 @@ impl Fixture {
 
     /// Waits until nothing is left to be written.
     pub(crate) fn settle(&self) {
-        if let Some(files) = self.store.files() {
+        if let Some(files) = &self.behind.files {
             // Done in the order in which it is asked for, so whatever came before is done by then.
             let none =
                 TargetUri { scheme: Scheme::Http, authority: "example.com", path: "/no-such", query: None };
             assert!(!files.remove(&none).unwrap());
         }
-        let Some(disks) = self.store.disks() else { return };
+        let Some(disks) = &self.behind.disks else { return };
         let until = Instant::now() + PATIENCE;
         while disks.usage().0.iter().any(|(_, usage)| usage.queued_bytes > 0 || usage.queued_objects > 0) {
             assert!(Instant::now() < until, "{:?}", disks.usage());
@@ -222,7 +231,7 @@ impl Fixture {
 
     /// From now on nothing is in memory that is on disks. What has a file has left memory by itself.
     pub(crate) fn empty_memory(&mut self) {
-        if let Some(disks) = self.store.disks() {
+        if let Some(disks) = &self.behind.disks {
             self.store = Store::new(&memory(self.sizes), Some(Arc::clone(disks)));
         }
     }
@@ -232,7 +241,8 @@ impl Fixture {
         let old = std::mem::replace(&mut self.store, Store::in_memory(&memory(self.sizes)));
         old.close();
         drop(old);
-        self.store = open(self.kind, self.sizes, self.folder.path(), &self.clock);
+        self.behind = Behind::default();
+        (self.store, self.behind) = open(self.kind, self.sizes, self.folder.path(), &self.clock);
     }
 
     /// Starts another on a copy of what lies on the disks at this moment, as a kill would leave it.
@@ -246,7 +256,7 @@ impl Fixture {
             let disk = disk.unwrap();
             copy_folder(&disk.path(), &copied.path().join(disk.file_name()));
         }
-        self.store = open(self.kind, self.sizes, copied.path(), &self.clock);
+        (self.store, self.behind) = open(self.kind, self.sizes, copied.path(), &self.clock);
         self.folder = copied;
     }
 
@@ -319,16 +329,15 @@ impl Fixture {
         let (authority, path) = base.split_at(base.find('/')?);
         let is_https = key.variant().windows(5).any(|part| part == b"https");
         let scheme = if is_https { Scheme::Https } else { Scheme::Http };
-        let hit = self.store.files()?.look_blocking(&TargetUri { scheme, authority, path, query: None })?;
-        let Source::Stored(meta) = hit.source() else { panic!("nobody put {path} there") };
-        let freshness = meta.times.freshness(self.clock.now());
-        let fields = hit.fields().clone();
-        let request = Page::new(path, 0, 0).request();
-        let head = StoredHead::new(&request, meta.status, fields, freshness, &CachePolicy::default());
-        let room = self.store.reserve_free(0)?;
-        let stored =
-            |body: StoredBody| StoredResponse::new(Arc::new(head), Arc::new(body), meta.number, room);
-        Some(hit.stored(stored))
+        let request = RequestHead { scheme, ..Page::new(path, 0, 0).request() };
+        assert_eq!((request.authority.as_str(), request.target.path()), (authority, path));
+        match self.store.look_waiting(&request, &CachePolicy::default(), self.clock.now()) {
+            Looked::Found(stored) => {
+                assert!(!stored.body.is_by_hand(), "nobody put {path} there");
+                Some(stored)
+            }
+            Looked::Absent | Looked::WouldWait => None,
+        }
     }
 
     async fn look_in_store(
@@ -401,13 +410,13 @@ impl Fixture {
     pub(crate) fn check_caps(&self) {
         let memory = self.store.usage();
         assert!(memory.high_water_bytes <= self.sizes.memory, "{memory:?}");
-        if let Some(files) = self.store.files() {
+        if let Some(files) = &self.behind.files {
             let usage = files.usage();
             assert!(usage.high_water_bytes <= self.sizes.disk, "{usage:?}");
             let taken = taken(self.folder.path());
             assert!(taken <= self.sizes.disk, "{taken}: {usage:?}");
         }
-        let Some(disks) = self.store.disks() else { return };
+        let Some(disks) = &self.behind.disks else { return };
         for (path, usage) in disks.usage().0 {
             assert!(usage.high_water_bytes <= self.sizes.disk, "{usage:?}");
             let taken = taken(&path);
@@ -420,9 +429,9 @@ fn memory(sizes: Sizes) -> MemoryStoreSettings {
     MemoryStoreSettings { memory: sizes.memory, max_object: sizes.memory / 4 }
 }
 
-fn open(kind: Kind, sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
+fn open(kind: Kind, sizes: Sizes, folder: &Path, clock: &Clock) -> (Arc<Store>, Behind) {
     let (layout, count) = match kind {
-        Kind::Memory => return Store::in_memory(&memory(sizes)),
+        Kind::Memory => return (Store::in_memory(&memory(sizes)), Behind::default()),
         Kind::Disks(layout, count) => (layout, count),
         Kind::Files => return open_files(sizes, folder),
     };
@@ -433,10 +442,11 @@ fn open(kind: Kind, sizes: Sizes, folder: &Path, clock: &Clock) -> Arc<Store> {
         Disk::open_with(settings, clock.clone()).unwrap()
     };
     let disks = Disks::new(layout, (0..count).map(disk).collect(), sizes.max_object);
-    Store::new(&memory(sizes), Some(disks))
+    let store = Store::new(&memory(sizes), Some(Arc::clone(&disks)));
+    (store, Behind { disks: Some(disks), files: None })
 }
 
-fn open_files(sizes: Sizes, folder: &Path) -> Arc<Store> {
+fn open_files(sizes: Sizes, folder: &Path) -> (Arc<Store>, Behind) {
     let settings = FilesSettings {
         max_object: sizes.max_object,
         ..FilesSettings::new(folder.join("files"), sizes.disk)
@@ -447,7 +457,8 @@ fn open_files(sizes: Sizes, folder: &Path) -> Arc<Store> {
         assert!(Instant::now() < until, "{:?}", files.usage());
         std::thread::yield_now();
     }
-    Store::of_files(&memory(sizes), files)
+    let store = Store::new(&memory(sizes), Some(Arc::clone(&files)));
+    (store, Behind { disks: None, files: Some(files) })
 }
 
 /// The journal first: it is ahead of everything else. Then segments from the last to the first. A disk that runs on gives up the

@@ -34,7 +34,7 @@ fn page(kind: &str, number: u64) -> Page {
 }
 
 fn usage(fixture: &Fixture) -> Vec<DiskUsage> {
-    fixture.store.disks().unwrap().usage().0.into_iter().map(|(_, usage)| usage).collect()
+    fixture.behind.disks.as_ref().unwrap().usage().0.into_iter().map(|(_, usage)| usage).collect()
 }
 
 fn wait(fixture: &Fixture, until: impl Fn(&DiskUsage) -> bool) {

@@ -145,13 +145,9 @@ impl Larder for Insight {
             degraded.value(&[("store", name.as_str())], u64::from(store.is_degraded()));
         }
         for (name, store) in &view.stores {
-            for (path, usage) in store.disks_usage().unwrap_or_default().0 {
-                let labels = [("store", name.as_str()), ("disk", &*path.to_string_lossy())];
-                foreign(out, &labels, |visit| larder_store::disks::metrics::for_each(&usage, visit));
-            }
-            if let Some(files) = store.files() {
-                let labels = [("store", name.as_str()), ("directory", &*files.directory().to_string_lossy())];
-                foreign(out, &labels, |visit| larder_store::files::metrics::for_each(&files.usage(), visit));
+            for figures in store.figures() {
+                let labels = [("store", name.as_str()), (figures.label, &*figures.path.to_string_lossy())];
+                foreign(out, &labels, |visit| (figures.for_each)(visit));
             }
         }
         let gauges = self.proxy.gauges();
@@ -208,29 +204,16 @@ impl Larder for Insight {
                 high_water_bytes: usage.high_water_bytes,
                 refused: occurred([("no-room", usage.refused)]),
             }];
-            for (path, usage) in store.disks_usage().unwrap_or_default().0 {
+            for figures in store.figures() {
                 shown.tiers.push(TierStats {
-                    tier: "disk",
-                    disk: Some(path.display().to_string()),
-                    state: Some(usage.state()),
-                    bytes: usage.allocated_bytes,
-                    objects: usage.objects,
-                    max_bytes: usage.max_bytes,
-                    high_water_bytes: usage.high_water_bytes,
-                    refused: occurred(usage.refused.by_reason()),
-                });
-            }
-            if let Some(files) = store.files() {
-                let usage = files.usage();
-                shown.tiers.push(TierStats {
-                    tier: "files",
-                    disk: Some(files.directory().display().to_string()),
-                    state: Some(usage.state()),
-                    bytes: usage.bytes,
-                    objects: usage.files,
-                    max_bytes: usage.max_bytes,
-                    high_water_bytes: usage.high_water_bytes,
-                    refused: occurred(usage.refused_by_reason()),
+                    tier: figures.tier,
+                    disk: Some(figures.path.display().to_string()),
+                    state: Some(figures.state),
+                    bytes: figures.bytes,
+                    objects: figures.objects,
+                    max_bytes: figures.max_bytes,
+                    high_water_bytes: figures.high_water_bytes,
+                    refused: occurred(figures.refused),
                 });
             }
             shown.evictions = [

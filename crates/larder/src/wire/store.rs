@@ -9,6 +9,7 @@ use std::sync::Arc;
 use larder_http::time::Clock;
 use larder_store::disk::{DiskSettings, FilesMax};
 use larder_store::files::{FileStore, FilesError, FilesSettings};
+use larder_store::store::{StoreTier, TierCaps};
 use larder_store::{Disks, Layout, MemoryStoreSettings, Store};
 
 use super::removed::is_same_place;
@@ -54,13 +55,9 @@ impl DraftStore {
             max_object: if has_disks { max_object.min(config.memory.0 / 4) } else { max_object },
         };
         let is_new = open.is_none();
-        let store = match (open, &config.files) {
-            (Some(open), _) => open,
-            (None, Some(files)) => {
-                let files = open_file_store(name, files, max_object, clock, open_files)?;
-                Store::of_files(&settings, files)
-            }
-            (None, None) => Store::new(&settings, disks(config, clock, open_files)),
+        let store = match open {
+            Some(open) => open,
+            None => Store::in_front_of(&settings, tiers(name, config, clock, open_files)?),
         };
         Ok(Self { known: KnownStore { store, config: config.clone() }, settings, open_files, is_new })
     }
@@ -69,8 +66,13 @@ impl DraftStore {
     pub(super) fn commit(self) -> KnownStore {
         self.known.store.resize(&self.settings);
         self.known.store.limit_files(self.open_files);
-        if let (Some(files), Some(config)) = (self.known.store.files(), &self.known.config.files) {
-            files.resize(config.size.0, config.max_files, self.known.config.max_object_bytes());
+        if let Some(config) = &self.known.config.files {
+            let max_object = self.known.config.max_object_bytes();
+            self.known.store.resize_tiers(&TierCaps {
+                bytes: config.size.0,
+                files: config.max_files,
+                max_object,
+            });
         }
         self.known
     }
@@ -104,6 +106,23 @@ fn layout(config: &larder_config::Store) -> Layout {
         larder_config::Layout::Stripe => Layout::Stripe,
         larder_config::Layout::Hash => Layout::Hash,
     }
+}
+
+/// What is behind the memory of a store: plain files, or disks, or nothing.
+fn tiers(
+    name: &str,
+    config: &larder_config::Store,
+    clock: &Clock,
+    open_files: usize,
+) -> Result<Vec<Arc<StoreTier>>, StoreError> {
+    let tier = match &config.files {
+        Some(files) => {
+            let max_object = config.max_object_bytes();
+            Some(open_file_store(name, files, max_object, clock, open_files)? as Arc<StoreTier>)
+        }
+        None => disks(config, clock, open_files).map(|disks| disks as Arc<StoreTier>),
+    };
+    Ok(tier.into_iter().collect())
 }
 
 /// The disks of a store. They are opened once it is known what they have missed.

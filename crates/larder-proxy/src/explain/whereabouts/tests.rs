@@ -27,6 +27,7 @@ struct Fixture {
     worker: Arc<Worker>,
     settings: Arc<RuleSettings>,
     files: Arc<Store>,
+    tier: Arc<FileStore>,
     clock: Clock,
     folder: std::path::PathBuf,
 }
@@ -42,8 +43,8 @@ impl Fixture {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("larder-where-{name}-{}", std::process::id()));
         let clock = Clock::default();
-        let files = FileStore::open(&FilesSettings::new(&folder, 1 << 20)).unwrap();
-        let files = Store::of_files(&MEMORY, files);
+        let tier = FileStore::open(&FilesSettings::new(&folder, 1 << 20)).unwrap();
+        let files = Store::new(&MEMORY, Some(Arc::clone(&tier)));
         let own = Store::in_memory(&MEMORY);
         let metrics = Arc::new(Metrics::new(1, crate::vocabulary(), clock.now().wall, "0"));
         let pages = PlaceMatch { types: vec![TypePattern::new("text/*")], ..PlaceMatch::default() };
@@ -100,7 +101,7 @@ impl Fixture {
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let proxy = Proxy::new(clock.clone(), metrics, diagnostics);
         let worker = Arc::new(proxy.worker(0, plan.unwrap()).unwrap());
-        Self { worker, settings, files, clock, folder }
+        Self { worker, settings, files, tier, clock, folder }
     }
 
     async fn explain(&self, target: &str, running: bool) -> Explanation {
@@ -146,7 +147,7 @@ impl Fixture {
     }
 
     async fn counted(&self) {
-        self.until(|| self.files.files().unwrap().usage().is_counted).await;
+        self.until(|| self.tier.usage().is_counted).await;
     }
 
     /// Where a response with these fields would go.
@@ -196,8 +197,7 @@ async fn a_file_is_told_with_its_path_and_what_is_none_with_the_reason() {
         path: target,
         query: None,
     };
-    let files = fixture.files.files().unwrap();
-    assert!(files.look_blocking(&uri("/page")).is_some());
+    assert!(fixture.tier.look_blocking(&uri("/page")).is_some());
     let told = fixture.explain("/page", true).await;
     let response = &told.stored.responses[0];
     assert_eq!((response.store.as_str(), &response.places[..]), ("pages", &[path.display().to_string()][..]));

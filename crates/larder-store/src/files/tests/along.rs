@@ -5,6 +5,8 @@ use std::task::{Wake, Waker};
 use std::time::Instant;
 
 use super::*;
+use crate::files::arriving::Arriving;
+use larder_tier::Fill;
 
 /// Everything that has come, read in pieces.
 fn all(content: &Arriving, length: u64) -> std::io::Result<Vec<u8>> {

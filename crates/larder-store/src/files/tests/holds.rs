@@ -69,12 +69,8 @@ fn a_head_comes_back_from_its_meta() {
     assert_eq!(found.fields, stored.all_fields());
     let freshness = found.times.freshness(stored.freshness.received);
     assert_eq!(freshness, stored.freshness);
-    let memory = crate::MemoryStore::new(&crate::MemoryStoreSettings { memory: 1, max_object: 1 });
-    let made = |body: crate::StoredBody| {
-        assert_eq!(body.length(), 4);
-        let room = memory.reserve_free(0).unwrap();
-        crate::StoredResponse::new(Arc::new(stored.clone()), Arc::new(body), 7, room)
-    };
-    let first = hit.stored(made);
-    assert!(Arc::ptr_eq(&first, &hit.stored(|_| unreachable!("it is made once"))));
+    let memo = hit.memo().unwrap();
+    let first = memo.or_make(|| Arc::new(stored.clone()));
+    let again = memo.or_make::<StoredHead>(|| unreachable!("it is made once"));
+    assert!(Arc::ptr_eq(&first, &again) && memo.get::<StoredHead>().is_some());
 }

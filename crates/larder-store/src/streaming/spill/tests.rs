@@ -21,7 +21,7 @@ use crate::streaming::{PushError, Reader, StreamingBody, WINDOW_BYTES};
 const MEMORY_BYTES: u64 = 4 << 20;
 const DISK_BYTES: u64 = 64 << 20;
 const PUSHED_BYTES: usize = 10_007;
-const BODY_BYTES: usize = 5 * PIECE_BYTES + 123;
+const BODY_BYTES: usize = 5 * CHUNK_BYTES + 123;
 
 /// A store with one disk, in a folder that goes with it.
 struct Fixture {
@@ -108,14 +108,14 @@ async fn readers_that_start_late_read_everything_and_memory_stays_bounded() {
             assert!(held <= SPILL_ROOM_BYTES, "{held} bytes held");
             assert!(streaming.is_keeping());
         }
-        let late = streaming.reader(Some(PIECE_BYTES as u64 - 5..3 * PIECE_BYTES as u64 + 9)).unwrap();
+        let late = streaming.reader(Some(CHUNK_BYTES as u64 - 5..3 * CHUNK_BYTES as u64 + 9)).unwrap();
         let counted = fixture.store.usage().bytes;
         assert!(counted <= 2 * SPILL_ROOM_BYTES, "{counted} bytes counted");
         let body = streaming.finish(None, |_| ()).await.unwrap().unwrap();
         assert_eq!((body.length(), body.is_in_memory()), (BODY_BYTES as u64, false));
         settled(&fixture.disk);
         assert!(rest(slow).await.unwrap() == content);
-        assert!(rest(late).await.unwrap() == content.slice(PIECE_BYTES - 5..3 * PIECE_BYTES + 9));
+        assert!(rest(late).await.unwrap() == content.slice(CHUNK_BYTES - 5..3 * CHUNK_BYTES + 9));
         let after = streaming.reader(None).unwrap();
         drop(streaming);
         assert!(rest(after).await.unwrap() == content);
@@ -126,15 +126,15 @@ async fn readers_that_start_late_read_everything_and_memory_stays_bounded() {
 
 #[tokio::test]
 async fn the_last_bytes_may_come_with_the_end() {
-    for length in [PIECE_BYTES + 1, 2 * PIECE_BYTES, 2 * PIECE_BYTES + 1] {
+    for length in [CHUNK_BYTES + 1, 2 * CHUNK_BYTES, 2 * CHUNK_BYTES + 1] {
         for declared in [Some(length as u64), None] {
             let fixture = fixture(DISK_BYTES);
             let content = content(length);
             let streaming = StreamingBody::keep(&fixture.store, &key(), declared).unwrap();
             let reader = streaming.reader(None).unwrap();
-            streaming.push(content.slice(..PIECE_BYTES)).await.unwrap();
+            streaming.push(content.slice(..CHUNK_BYTES)).await.unwrap();
             let mut committed = None;
-            let last = content.slice(PIECE_BYTES..);
+            let last = content.slice(CHUNK_BYTES..);
             streaming.finish(Some(last), |body| committed = Some(body.length())).await.unwrap();
             assert_eq!(committed, Some(length as u64), "{declared:?}");
             assert!(rest(reader).await.unwrap() == content);
@@ -148,7 +148,7 @@ async fn where_the_queue_is_full_in_the_middle_the_body_passes_on_and_nobody_mis
         let fixture = fixture(DISK_BYTES);
         let content = content(BODY_BYTES);
         let pieces = sent(&content);
-        let (before, after) = pieces.split_at(2 * PIECE_BYTES / PUSHED_BYTES + 3);
+        let (before, after) = pieces.split_at(2 * CHUNK_BYTES / PUSHED_BYTES + 3);
         let streaming = StreamingBody::keep(&fixture.store, &key(), declared).unwrap();
         let early = tokio::spawn(rest(streaming.reader(None).unwrap()));
         let slow = streaming.reader(None).unwrap();
@@ -200,7 +200,7 @@ async fn one_that_breaks_in_the_middle_cuts_its_readers_after_what_had_come() {
     let [slow, early] = [streaming.reader(None).unwrap(), streaming.reader(None).unwrap()];
     let early = tokio::spawn(until_the_end(early));
     let pieces = sent(&content);
-    let came = 3 * PIECE_BYTES / PUSHED_BYTES;
+    let came = 3 * CHUNK_BYTES / PUSHED_BYTES;
     push_all(&streaming, &pieces[..came]).await;
     streaming.abort(BodyError::Cut);
     assert!(streaming.reader(None).is_none());
@@ -248,7 +248,7 @@ async fn a_slow_reader_is_not_overtaken_by_the_end_of_the_log() {
     let before = fixture.disk.usage().reclaimed_segments;
     while fixture.disk.usage().reclaimed_segments < before + 12 {
         let other = CacheKey::new("example.com", "/other");
-        let filler = fixture.disk.put_piece(&other, Bytes::from(vec![7; PIECE_BYTES]));
+        let filler = fixture.disk.put_piece(&other, Bytes::from(vec![7; CHUNK_BYTES]));
         settled(&fixture.disk);
         drop(filler);
     }
@@ -263,7 +263,7 @@ proptest! {
     /// However it arrives, wherever the disk stops taking it, whatever is asked for: each reader gets its own bytes.
     #[test]
     fn readers_get_the_bytes_of_their_range(
-        length in PIECE_BYTES / 2..4 * PIECE_BYTES,
+        length in CHUNK_BYTES / 2..4 * CHUNK_BYTES,
         pushed in 1_000usize..200_000,
         is_declared: bool,
         crowded_after in prop::option::of(0usize..20),

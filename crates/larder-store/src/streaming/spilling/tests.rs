@@ -18,7 +18,7 @@ use crate::streaming::{Finished, Reader};
 const MEMORY_BYTES: u64 = 8 << 20;
 const PUSHED_BYTES: usize = 100_003;
 /// Seventeen pieces and a bit: more than what is kept whole or not at all.
-const BODY_BYTES: usize = 17 * PIECE_BYTES + 123;
+const BODY_BYTES: usize = 17 * CHUNK_BYTES + 123;
 
 struct Fixture {
     store: Arc<Store>,
@@ -61,7 +61,7 @@ impl Fixture {
     }
 
     fn streaming(&self, declared: Option<u64>) -> Arc<StreamingBody> {
-        let may_be = (false, true);
+        let may_be = (Some(0), true);
         StreamingBody::keep_for(&self.store, &key(), declared, may_be, &Arc::default()).unwrap()
     }
 }
@@ -118,13 +118,13 @@ async fn a_full_queue_is_waited_for_as_long_as_every_reader_has_bytes() {
             let content = content(BODY_BYTES);
             let streaming = fixture.streaming(declared);
             let mut slow = streaming.reader(None).unwrap();
-            streaming.push(content.slice(..PIECE_BYTES + 1)).await.unwrap();
+            streaming.push(content.slice(..CHUNK_BYTES + 1)).await.unwrap();
             fixture.settled();
             fixture.crowd(true);
-            let mut pushed = Box::pin(streaming.push(content.slice(PIECE_BYTES + 1..)));
+            let mut pushed = Box::pin(streaming.push(content.slice(CHUNK_BYTES + 1..)));
             assert!(has_to_wait(pushed.as_mut()), "it waits for the disk");
             let first = slow.frame().await.unwrap().unwrap().into_data().unwrap();
-            assert!(first.len() <= PIECE_BYTES && has_to_wait(pushed.as_mut()));
+            assert!(first.len() <= CHUNK_BYTES && has_to_wait(pushed.as_mut()));
             fixture.crowd(false);
             pushed.await.unwrap();
             assert!(streaming.is_keeping() && streaming.loss().is_none());
@@ -192,13 +192,13 @@ async fn what_a_reader_would_wait_for_is_left_out_and_filled_up_later_without_wr
 async fn part_of(fixture: &Fixture, content: &Bytes) -> (Arc<StoredBody>, Vec<Range<u64>>) {
     let streaming = fixture.streaming(Some(content.len() as u64));
     let reader = tokio::spawn(rest(streaming.reader(None).unwrap()));
-    for (number, at) in (0..content.len()).step_by(PIECE_BYTES).enumerate() {
+    for (number, at) in (0..content.len()).step_by(CHUNK_BYTES).enumerate() {
         let is_full = number % 3 != 0;
         match is_full {
             true => fixture.crowd(true),
             false => assert!(fixture.settled() < u64::MAX),
         }
-        streaming.push(content.slice(at..content.len().min(at + PIECE_BYTES))).await.unwrap();
+        streaming.push(content.slice(at..content.len().min(at + CHUNK_BYTES))).await.unwrap();
         if is_full {
             fixture.crowd(false);
         }
@@ -217,10 +217,10 @@ async fn a_last_piece_that_comes_by_itself_is_sent_and_counted_once() {
         let content = content(BODY_BYTES);
         let streaming = fixture.streaming(Some(BODY_BYTES as u64));
         let reader = tokio::spawn(rest(streaming.reader(None).unwrap()));
-        let last = content.slice(BODY_BYTES / PIECE_BYTES * PIECE_BYTES..);
-        for at in (0..content.len() - last.len()).step_by(PIECE_BYTES) {
-            fixture.crowd(at == 8 * PIECE_BYTES);
-            streaming.push(content.slice(at..at + PIECE_BYTES)).await.unwrap();
+        let last = content.slice(BODY_BYTES / CHUNK_BYTES * CHUNK_BYTES..);
+        for at in (0..content.len() - last.len()).step_by(CHUNK_BYTES) {
+            fixture.crowd(at == 8 * CHUNK_BYTES);
+            streaming.push(content.slice(at..at + CHUNK_BYTES)).await.unwrap();
             tokio::task::yield_now().await;
         }
         fixture.crowd(false);
@@ -274,7 +274,7 @@ async fn where_the_disk_fails_while_a_part_is_filled_up_everybody_gets_the_right
 #[tokio::test]
 async fn a_body_of_unknown_length_that_nothing_took_in_time_stays_in_memory_and_is_right() {
     let fixture = fixture(Layout::Single);
-    let content = content(3 * PIECE_BYTES);
+    let content = content(3 * CHUNK_BYTES);
     let streaming = fixture.streaming(None);
     let reader = tokio::spawn(rest(streaming.reader(None).unwrap()));
     for (number, bytes) in sent(&content).enumerate() {
@@ -296,7 +296,7 @@ async fn a_small_body_and_one_that_cannot_be_completed_are_kept_whole_or_not_at_
             &fixture.store,
             &key(),
             Some(length as u64),
-            (false, may_have_gaps),
+            (Some(0), may_have_gaps),
             &Arc::default(),
         )
         .unwrap();
@@ -368,7 +368,7 @@ async fn what_disks_have_of_a_body_that_broke_is_kept_and_filled_up_later() {
             }
             let (body, runs, complete) = kept.unwrap();
             assert_eq!((runs.len(), complete), (1, BODY_BYTES as u64), "{runs:?}");
-            assert!(is_crowded || runs[0].end >= (BODY_BYTES / 2 - PIECE_BYTES) as u64, "{runs:?}");
+            assert!(is_crowded || runs[0].end >= (BODY_BYTES / 2 - CHUNK_BYTES) as u64, "{runs:?}");
             let (whole, missing) = split(&content, &runs);
             assert!(read(&body).await == whole);
             let again = StreamingBody::complete(
@@ -396,11 +396,11 @@ async fn of_what_cannot_be_completed_nothing_is_kept_when_it_breaks() {
             &fixture.store,
             &key(),
             declared,
-            (false, may_have_gaps),
+            (Some(0), may_have_gaps),
             &Arc::default(),
         )
         .unwrap();
-        streaming.push(content(3 * PIECE_BYTES)).await.unwrap();
+        streaming.push(content(3 * CHUNK_BYTES)).await.unwrap();
         streaming.give_up(BodyError::Cut, |finished| panic!("{finished:?}"));
         assert!(streaming.is_broken());
     }
@@ -419,7 +419,7 @@ async fn a_body_that_nobody_reads_leaves_room_in_the_queue() {
         let may_wait = (8 << 20) + MEMORY_BYTES / 4;
         for disk in &fixture.disks {
             let queued = disk.usage().queued_bytes;
-            assert!(queued <= may_wait / 4 + 2 * PIECE_BYTES as u64, "{layout:?}: {queued}");
+            assert!(queued <= may_wait / 4 + 2 * CHUNK_BYTES as u64, "{layout:?}: {queued}");
         }
         fixture.disks.iter().for_each(|disk| disk.hold_back(false));
         pushed.await.unwrap();
@@ -455,7 +455,7 @@ async fn a_part_of_which_something_is_gone_is_not_gone_on_with() {
         StreamingBody::complete(&fixture.store, &key(), &body, odd, complete, &Arc::default()).is_none(),
         "no whole pieces"
     );
-    let fewer = std::iter::once(0..PIECE_BYTES as u64);
+    let fewer = std::iter::once(0..CHUNK_BYTES as u64);
     assert!(
         StreamingBody::complete(&fixture.store, &key(), &body, fewer, complete, &Arc::default()).is_none(),
         "not what it has"
@@ -528,7 +528,7 @@ proptest! {
                 Finished::Passed => {
                     assert_eq!(streaming.loss(), Some(Loss::QueueFull));
                     let refused = fixture.disks[0].usage().refused;
-                    assert_eq!(refused.queue_full, BODY_BYTES.div_ceil(PIECE_BYTES) as u64, "{refused:?}");
+                    assert_eq!(refused.queue_full, BODY_BYTES.div_ceil(CHUNK_BYTES) as u64, "{refused:?}");
                 }
             }
         });

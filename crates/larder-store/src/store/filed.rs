@@ -18,7 +18,7 @@ use larder_http::time::Clock;
 use tempfile::TempDir;
 
 use super::*;
-use crate::files::{FilesSettings, Look};
+use crate::files::{FileStore, FilesSettings};
 use crate::memory::MemoryStoreSettings;
 use crate::store::Store;
 use crate::streaming::{Reader, StreamingBody};
@@ -32,6 +32,7 @@ const ROOM_BYTES: u64 = 1 << 20;
 
 struct Fixture {
     store: Arc<Store>,
+    files: Arc<FileStore>,
     clock: Clock,
     folder: TempDir,
 }
@@ -44,7 +45,7 @@ fn fixture() -> Fixture {
     wait(|| files.usage().is_counted);
     let memory = MemoryStoreSettings { memory: MEMORY_BYTES, max_object: MEMORY_BYTES / 4 };
     let clock = Clock::default();
-    Fixture { store: Store::of_files(&memory, files), clock, folder }
+    Fixture { store: Store::new(&memory, Some(Arc::clone(&files))), files, clock, folder }
 }
 
 #[track_caller]
@@ -79,7 +80,7 @@ impl Fixture {
     }
 
     fn files(&self) -> &Arc<FileStore> {
-        self.store.files().unwrap()
+        &self.files
     }
 
     fn head(&self, fields: &[(&'static str, &'static str)]) -> Arc<StoredHead> {
@@ -119,17 +120,13 @@ impl Fixture {
 
     /// The response that the file is.
     fn filed(&self) -> Option<Arc<StoredResponse>> {
-        let hit = match self.files().look(&TargetUri::of(&request())) {
-            Look::Found(hit) => hit,
-            Look::Absent => return None,
-            Look::WouldBlock => self.files().look_blocking(&TargetUri::of(&request()))?,
-        };
-        let crate::files::Source::Stored(meta) = hit.source() else { panic!("by hand") };
-        let freshness = meta.times.freshness(self.clock.now());
-        let policy = CachePolicy::default();
-        let head = StoredHead::new(&request(), StatusCode::OK, meta.fields.clone(), freshness, &policy);
-        let room = self.store.reserve_free(0).unwrap();
-        Some(hit.stored(|body| StoredResponse::new(Arc::new(head), Arc::new(body), 1, room)))
+        match self.store.look_waiting(&request(), &CachePolicy::default(), self.clock.now()) {
+            Looked::Found(stored) => {
+                assert!(!stored.body.is_by_hand(), "by hand");
+                Some(stored)
+            }
+            Looked::Absent | Looked::WouldWait => None,
+        }
     }
 }
 

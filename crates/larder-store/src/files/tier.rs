@@ -1,0 +1,292 @@
+//! A store of plain files as a tier, which is asked before memory: the file system is the truth.
+//!
+//! In: what a store asks of a tier. Out: files, found and written. What is stored in them, and how a response gets there, is in
+//! `keep`; how a file is told to people, in `told`.
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use larder_cache::{CachePolicy, StoredHead};
+use larder_http::body::Stream;
+use larder_http::message::{RequestHead, Scheme};
+use larder_http::time::Now;
+use larder_tier::backlog::Backlog;
+use larder_tier::entry::Memo;
+use larder_tier::fill::BoxFuture;
+use larder_tier::tier::{Admit, DirectoryFigures, Failure, TierCaps, TierEvent, Written};
+use larder_tier::{
+    BodySource, CacheKey, Candidate, Find, Invalidate, Loaded, LoadedContent, Look as TierLook, Note, Opened,
+    Run, TargetUri, Unreadable, Vocabulary,
+};
+
+use super::fill::FilledBody;
+use super::hit::{FileHit, FileStamp, Source, freshness_by_hand};
+use super::reader::{FileContent, FileReader};
+use super::{FileStore, FilesError, Look, events, metrics};
+
+/// The rules of caching, as [`larder_cache`] has them.
+#[derive(Debug)]
+pub enum HttpCaching {}
+
+impl Vocabulary for HttpCaching {
+    type Head = StoredHead;
+    type Policy = CachePolicy;
+}
+
+impl From<Look> for TierLook<HttpCaching> {
+    fn from(look: Look) -> Self {
+        match look {
+            Look::Found(hit) => Self::Found(hit),
+            Look::Absent => Self::Absent,
+            Look::WouldBlock => Self::WouldWait,
+        }
+    }
+}
+
+impl Find<HttpCaching> for FileStore {
+    fn is_before_memory(&self) -> bool {
+        true
+    }
+
+    fn look(&self, uri: &TargetUri<'_>) -> TierLook<HttpCaching> {
+        self.look_to_send(uri).into()
+    }
+
+    fn may_have(&self, uri: &TargetUri<'_>) -> bool {
+        !matches!(Self::look(self, uri), Look::Absent)
+    }
+
+    fn look_waiting(&self, uri: &TargetUri<'_>) -> TierLook<HttpCaching> {
+        self.look_blocking(uri).map_or(TierLook::Absent, |hit| TierLook::Found(hit))
+    }
+}
+
+impl Opened<HttpCaching> for FileHit {
+    fn number(&self) -> u64 {
+        match Self::source(self) {
+            Source::Stored(meta) => meta.number,
+            Source::ByHand(_) => 0,
+        }
+    }
+
+    fn took(&self) -> Duration {
+        match Self::source(self) {
+            Source::Stored(meta) => meta.took,
+            Source::ByHand(_) => Duration::ZERO,
+        }
+    }
+
+    fn head(&self, request: &RequestHead, policy: &CachePolicy, now: Now) -> StoredHead {
+        let source = Self::source(self);
+        let freshness = match source {
+            Source::Stored(meta) => meta.times.freshness(now),
+            Source::ByHand(_) => freshness_by_hand(now),
+        };
+        let head = StoredHead::new(request, StatusCode::OK, self.fields().clone(), freshness, policy);
+        let (mut caution, mut relieved) = (head.caution, head.relieved);
+        if let Source::Stored(meta) = source {
+            caution.older_rules = meta.older && freshness.source.is_assumed();
+            relieved = meta.relieved.clone().and(&relieved);
+        }
+        // A file is the same for everybody: what varies by more than the coding of plain content is not stored as one.
+        StoredHead { vary: Default::default(), caution, relieved, ..head }
+    }
+
+    fn whole(&self) -> Option<&Bytes> {
+        Self::whole(self)
+    }
+
+    fn body(self: Arc<Self>) -> Arc<dyn BodySource> {
+        // What is here holds a share of the bytes, not of this.
+        match Self::whole(&self) {
+            Some(_) => Arc::new(self.stamp()),
+            None => self,
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        OsStr::from_bytes(Self::path(self)).into()
+    }
+
+    fn memo(&self) -> Option<&Memo> {
+        Self::memo(self)
+    }
+}
+
+impl BodySource for FileHit {
+    fn length(&self) -> u64 {
+        self.size()
+    }
+
+    fn reader(self: Arc<Self>, range: Range<u64>) -> Option<Stream> {
+        Some(Box::pin(FileReader::new(FileContent::Found(self), range)))
+    }
+
+    fn is_a_file(&self) -> bool {
+        true
+    }
+
+    fn is_by_hand(&self) -> bool {
+        matches!(Self::source(self), Source::ByHand(_))
+    }
+}
+
+impl BodySource for FileStamp {
+    fn length(&self) -> u64 {
+        self.size()
+    }
+
+    fn reader(self: Arc<Self>, _range: Range<u64>) -> Option<Stream> {
+        None
+    }
+
+    fn is_a_file(&self) -> bool {
+        true
+    }
+
+    fn is_by_hand(&self) -> bool {
+        Self::is_by_hand(self)
+    }
+}
+
+impl BodySource for FilledBody {
+    fn length(&self) -> u64 {
+        Self::length(self)
+    }
+
+    fn reader(self: Arc<Self>, range: Range<u64>) -> Option<Stream> {
+        let content = FileContent::Written(Arc::clone(self.content()));
+        Some(Box::pin(FileReader::new(content, range)))
+    }
+}
+
+/// The file of a listed entry.
+#[derive(Debug)]
+pub(super) struct ListedFile {
+    pub(super) store: Arc<FileStore>,
+    pub(super) key: CacheKey,
+    pub(super) scheme: Scheme,
+}
+
+impl Candidate for ListedFile {
+    fn load<'a>(&'a self, _key: &'a CacheKey) -> BoxFuture<'a, Result<Loaded, Unreadable>> {
+        let (store, key, scheme) = (Arc::clone(&self.store), self.key.clone(), self.scheme);
+        let open = move || store.open_unused(&TargetUri::of_base(&key, scheme)?);
+        Box::pin(async move {
+            let file = tokio::task::spawn_blocking(open).await.ok().flatten().ok_or(Unreadable::ForGood)?;
+            let content = match file.whole() {
+                Some(whole) => LoadedContent::Inline(whole.clone()),
+                None => LoadedContent::Source(file),
+            };
+            Ok(Loaded { number: 0, identity: 0, head: Bytes::new(), content })
+        })
+    }
+
+    fn is_held(&self) -> bool {
+        true
+    }
+
+    fn note_use(&self) {}
+
+    fn forget(&self) {}
+}
+
+impl Invalidate for FileStore {
+    fn invalidate_behind(&self, key: &CacheKey, number: u64, is_purge: bool) {
+        match (TargetUri::of_base(key, Scheme::Http), is_purge) {
+            (Some(uri), true) => self.purge_below(&uri, number),
+            (Some(uri), false) => self.invalidate_below(&uri, number),
+            (None, _) => {}
+        }
+    }
+
+    fn has_base(&self, _key: &CacheKey) -> bool {
+        true
+    }
+
+    fn note_base(&self, key: &CacheKey, note: &Note) {
+        if let Some(uri) = TargetUri::of_base(key, Scheme::Http) {
+            self.invalidate_below(&uri, note.number);
+        }
+    }
+
+    fn note(&self, note: &Note) {
+        Self::note(self, note);
+    }
+
+    fn written(&self) -> Written {
+        Self::written(self)
+    }
+
+    fn is_behind(&self) -> bool {
+        Self::is_behind(self)
+    }
+
+    fn has_apart(&self, uri: &TargetUri<'_>) -> bool {
+        let has = |scheme| self.look_blocking(&TargetUri { scheme, ..*uri }).is_some();
+        has(Scheme::Http) || has(Scheme::Https)
+    }
+
+    fn purge(&self, uri: &TargetUri<'_>) -> Result<bool, Failure> {
+        match self.remove(uri) {
+            Err(FilesError::Unnameable(_)) => Ok(false),
+            removed => removed.map_err(Into::into),
+        }
+    }
+}
+
+impl Run for FileStore {
+    fn open(&self, admit: &Arc<Admit>, is_believed: bool) {
+        if !is_believed {
+            self.distrust();
+        }
+        admit(self.last_number(), self.notes());
+        let admit = Arc::clone(admit);
+        self.tell_of_returns(Arc::new(move |last, notes| {
+            admit(last, notes);
+        }));
+    }
+
+    fn borrow_from(&self, backlog: &Arc<Backlog>) {
+        Self::borrow_from(self, backlog);
+    }
+
+    fn limit_files(&self, files: usize) {
+        Self::limit_files(self, files);
+    }
+
+    fn resize(&self, caps: &TierCaps) {
+        Self::resize(self, caps.bytes, caps.files, caps.max_object);
+    }
+
+    fn close(&self) {
+        Self::close(self);
+    }
+
+    fn figures(&self) -> Vec<DirectoryFigures> {
+        let usage = self.usage();
+        vec![DirectoryFigures {
+            path: self.directory().to_owned(),
+            tier: "files",
+            label: "directory",
+            state: usage.state(),
+            is_failing: usage.is_failing,
+            bytes: usage.bytes,
+            objects: usage.files,
+            max_bytes: usage.max_bytes,
+            high_water_bytes: usage.high_water_bytes,
+            refused: usage.refused_by_reason().collect(),
+            for_each: Box::new(move |visit| metrics::for_each(&usage, visit)),
+        }]
+    }
+
+    fn take_event(&self, store: &str) -> Option<TierEvent> {
+        events::take(self, store)
+    }
+}
