@@ -14,12 +14,18 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Rank {
+    /// A shard of the table of fetches under way.
+    Flights,
+    /// The outcome of a fetch, for those who wait for it.
+    Outcome,
     /// Where a body that arrives goes to.
     Spill,
     /// A body that arrives, and its readers.
     Body,
     /// A shard of the index in memory.
     Shard,
+    /// A shard of the table of invalidations.
+    Predicates,
 }
 
 #[cfg(debug_assertions)]
@@ -70,7 +76,9 @@ impl Drop for Held {
 #[inline]
 pub fn forbid_under_lock() {
     #[cfg(debug_assertions)]
-    HELD.with(|held| assert!(held.get() == 0, "the system is called under a lock of memory's or of a body"));
+    HELD.with(|held| {
+        assert!(held.get() == 0, "the system is called under a lock of memory, of a flight or of a body")
+    });
 }
 
 /// What a lock gives while it is held.

@@ -13,8 +13,8 @@ use larder_cache::{StoredHead, VaryNames, Verdict};
 use larder_http::message::{Interim, RequestHead};
 use larder_http::time::Now;
 use larder_store::audience::Member;
+use larder_store::rank::{Rank, RankedMutex};
 use larder_store::{Audience, CacheKey};
-use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::outcome::{FlightOutcome, SharedResponse};
@@ -28,7 +28,7 @@ pub(crate) const INTERIMS_MAX: usize = 16;
 /// What is announced of a flight.
 pub(super) struct View {
     interims: Vec<Interim>,
-    ended: Option<Mutex<Ended>>,
+    ended: Option<RankedMutex<Ended>>,
 }
 
 /// The end of a flight.
@@ -298,7 +298,7 @@ impl FlightGuard {
         let mut for_leader = Some(for_leader);
         self.sender.send_modify(|view| {
             let for_leader = self.has_leader().then(|| for_leader.take()).flatten();
-            view.ended = Some(Mutex::new(Ended { for_leader, for_followers }));
+            view.ended = Some(RankedMutex::new(Rank::Outcome, Ended { for_leader, for_followers }));
         });
     }
 }

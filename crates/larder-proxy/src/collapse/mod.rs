@@ -6,8 +6,7 @@
 //! A flight announces interim responses, and once a [`FlightOutcome`], to all who wait on one channel. If the fetch task
 //! ends without an outcome, the first follower that looks again leads.
 //!
-//! Locks: a shard of the table, held for a look, never across a wait; under it a store's shard may be looked at (to
-//! see whether a fetch ended just now), never the other way round.
+//! Locks: a shard of the table, held for a look, never across a wait or a system call.
 
 mod flight;
 mod outcome;
@@ -22,6 +21,7 @@ use larder_cache::VaryNames;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_store::CacheKey;
+use larder_store::rank::{Rank, RankedMutex};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::time::Instant;
@@ -45,7 +45,7 @@ type Shard = HashMap<u64, SmallVec<[Arc<Flight>; 1]>, foldhash::fast::RandomStat
 
 /// All flights of a larder, over all workers.
 pub(crate) struct Flights {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[RankedMutex<Shard>]>,
     /// By key: when the next request that has waited long enough may go alone.
     turns: Box<[Mutex<HashMap<u64, Instant, foldhash::fast::RandomState>>]>,
     waiters_per_key: usize,
@@ -99,16 +99,20 @@ impl Role {
 impl Flights {
     pub(crate) fn new(waiters_per_key: usize) -> Arc<Self> {
         let turns = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Arc::new(Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), turns, waiters_per_key })
+        Arc::new(Self {
+            shards: (0..SHARDS).map(|_| RankedMutex::new(Rank::Flights, Shard::default())).collect(),
+            turns,
+            waiters_per_key,
+        })
     }
 
-    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+    fn shard(&self, hash: u64) -> &RankedMutex<Shard> {
         &self.shards[(hash >> 40) as usize % SHARDS]
     }
 
     /// Finds the flight that a request may follow, or registers a new one. `usable` says whether a response that has
     /// landed, and whose Vary selects it, may answer it now. `unchanged` says whether the look-up that led here would
-    /// still find the same; it is asked before a new flight is registered, because the last one may have ended since.
+    /// still find the same; it is asked once a new flight is registered, because the last one may have ended since.
     pub(crate) fn board(
         self: &Arc<Self>,
         flight_request: FlightRequest<'_>,
@@ -131,12 +135,17 @@ impl Flights {
             let follower = Follower::new(flight, false);
             return if may_follow { Role::Follow(follower) } else { Role::After(follower) };
         }
-        if !unchanged() {
-            return Role::LookAgain;
-        }
         // What HEAD brings is not stored, so it is of no use to others.
         let is_open = flight_request.request.method != Method::HEAD;
-        Role::Lead(self.register(&mut shard, flight_request, is_open))
+        let guard = self.register(&mut shard, flight_request, is_open);
+        drop(shard);
+        // A flight that has left the table before had stored its response by then. Looking may ask the file system, so it
+        // is not done under the lock: who has joined meanwhile looks again as well.
+        if !unchanged() {
+            guard.conclude(FlightOutcome::Overtaken);
+            return Role::LookAgain;
+        }
+        Role::Lead(guard)
     }
 
     /// When a request for `key` that has waited for others until `now` may go alone: at once, or in its turn. Turns are
@@ -233,6 +242,36 @@ fn range_of(request: &RequestHead) -> (Option<&HeaderValue>, Option<&HeaderValue
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn who_joins_a_flight_that_is_not_needed_any_more_looks_again() {
+        let flights = Flights::new(10);
+        let (key, request) = (CacheKey::new("a", "/"), Arc::new(crate::testing::request("/")));
+        let rule = RuleNumber::unique();
+        let asks = || FlightRequest {
+            key: &key,
+            rule,
+            request: &request,
+            expected: None,
+            wants_content: true,
+            number: 0,
+            arrived: 0,
+            begun: larder_http::time::Clock::default().now(),
+        };
+        let mut joined = None;
+        let role = flights.board(
+            asks(),
+            |_| true,
+            || {
+                // The table is not locked meanwhile.
+                joined = Some(flights.board(asks(), |_| true, || true));
+                false
+            },
+        );
+        assert!(matches!(role, Role::LookAgain) && flights.len() == 0);
+        let Some(Role::Follow(mut follower)) = joined else { panic!("nothing to follow") };
+        assert!(matches!(follower.outcome(drop).await, FlightOutcome::Overtaken));
+    }
 
     #[test]
     fn turns_to_go_alone_are_a_second_apart_for_each_key_whatever_flies() {

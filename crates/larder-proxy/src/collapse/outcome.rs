@@ -35,6 +35,8 @@ pub(crate) enum FlightOutcome {
     Unshared,
     /// The same, because of the leader's request alone: the next follower leads.
     NotForOthers,
+    /// Something was stored before the fetch began: nothing was asked.
+    Overtaken,
     /// There is no answer, and this is why.
     Failed(Failure),
     /// The fetch ended without an outcome.
@@ -55,6 +57,7 @@ impl FlightOutcome {
             Self::StandIn { stored, status } => Self::StandIn { stored: Arc::clone(stored), status: *status },
             Self::Passed(_) | Self::Unshared => Self::Unshared,
             Self::NotForOthers => Self::NotForOthers,
+            Self::Overtaken => Self::Overtaken,
             Self::Failed(failure) => Self::Failed(*failure),
             Self::Lost => Self::Lost,
         }

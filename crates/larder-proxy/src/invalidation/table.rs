@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use larder_cache::Verdict;
-use parking_lot::RwLock;
+use larder_store::rank::{Rank, RankedRwLock};
 
 /// Numbers that a look may read without a lock; 32 KiB.
 const SLOTS: usize = 4096;
@@ -49,14 +49,14 @@ struct Shard {
 #[derive(Debug)]
 pub(super) struct Table {
     latest: Box<[AtomicU64]>,
-    shards: Box<[RwLock<Shard>]>,
+    shards: Box<[RankedRwLock<Shard>]>,
 }
 
 impl Default for Table {
     fn default() -> Self {
         Self {
             latest: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
-            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            shards: (0..SHARDS).map(|_| RankedRwLock::new(Rank::Predicates, Shard::default())).collect(),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Table {
         self.latest[hash as usize % SLOTS].load(Ordering::Acquire)
     }
 
-    fn shard(&self, hash: u64) -> &RwLock<Shard> {
+    fn shard(&self, hash: u64) -> &RankedRwLock<Shard> {
         &self.shards[hash as usize % SHARDS]
     }
 

@@ -52,6 +52,7 @@ pub(super) fn take(
             let has_cookie = larder_cache::has_personal_cookie(&exchange.asked.head, policy);
             return Err(Landing::NotForOthers { has_cookie });
         }
+        FlightOutcome::Overtaken => return Err(Landing::Unfit),
         FlightOutcome::Lost => return Err(Landing::Lost),
         FlightOutcome::Failed(failure) => {
             reply::stale_or_failed(worker, exchange, (wish.key, miss), failure, status)
