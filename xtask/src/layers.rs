@@ -19,6 +19,8 @@ const LAYERS: &[(&str, u8)] = &[
     ("larder-cache", 2),
     ("larder-config", 2),
     ("larder-tier", 2),
+    ("larder-disk", 3),
+    ("larder-files", 3),
     ("larder-listen", 3),
     ("larder-origin", 3),
     ("larder-store", 4),

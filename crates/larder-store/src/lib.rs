@@ -8,12 +8,8 @@
 //! Deliberately absent: any judgement of HTTP. Whether a response may be kept or used is decided in `larder-cache`.
 
 pub mod audience;
-pub mod disk;
-pub mod disks;
-pub mod files;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
+#[cfg(test)]
+mod behind;
 mod lease;
 pub mod listing;
 pub mod memory;
@@ -25,7 +21,6 @@ pub mod streaming;
 pub mod whereabouts;
 
 pub use audience::Audience;
-pub use disks::{Disks, Layout};
 pub use larder_tier::{Budget, CacheKey, Note, Reservation, TargetUri, budget, descriptors, key, rank};
 pub use memory::{Held, HotCache, Lookup, MemoryStore, MemoryStoreSettings, Usage};
 pub use recall::Recalled;

@@ -18,13 +18,13 @@ use larder_http::message::Scheme;
 use larder_http::time::Now;
 use smallvec::SmallVec;
 
-use crate::disks::DisksCursor;
-use crate::files::FilesCursor;
 use crate::key::CacheKey;
 use crate::memory::MemoryCursor;
 use crate::recall;
 use crate::store::{Store, StoreTier};
 use crate::stored::StoredResponse;
+use larder_disk::layouts::DisksCursor;
+use larder_files::FilesCursor;
 use larder_tier::cursor::NoCursor;
 use larder_tier::tier::{ListedEntry, ListedHead};
 use larder_tier::{Candidate, LoadedContent};

@@ -27,11 +27,11 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::budget::Reservation;
-use crate::files::HttpCaching;
 use crate::key::CacheKey;
 use crate::memory::{HotCache, Lookup, MemoryStore, MemoryStoreSettings, Usage};
 use crate::recall::{Gate, Recalled};
 use crate::stored::{StoredBody, StoredResponse};
+use larder_files::HttpCaching;
 
 /// A tier of a store.
 pub type StoreTier = dyn Tier<HttpCaching>;

@@ -15,12 +15,12 @@ use crate::allocated::at_most;
 use crate::signed;
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
-use larder_http::time::WallTime;
-use larder_store::CacheKey;
-use larder_store::disk::{
+use larder_disk::engine::{
     Disk, DiskSettings, DiskSize, Finding, FoundContent, FoundRecord, Location, Object, Piece, ReadError,
     RecordContent, Report, fsck,
 };
+use larder_http::time::WallTime;
+use larder_tier::CacheKey;
 
 const DISK_BYTES: u64 = 16 << 20;
 /// For opening three times and looking at every byte: a window for each segment, the tables of the index, buffers.

@@ -3,7 +3,7 @@
 
 use crate::allocated::in_proportion;
 use crate::signed;
-use larder_store::fuzzing::{self, Entries};
+use larder_disk::fuzzing::{self, Entries};
 
 /// Entries begin at multiples of this.
 const ALIGN: usize = 8;

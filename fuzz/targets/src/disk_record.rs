@@ -3,7 +3,7 @@
 
 use crate::allocated::in_proportion;
 use crate::signed;
-use larder_store::fuzzing;
+use larder_disk::fuzzing;
 
 /// The longest record, and the longest piece, in bytes.
 const RECORD_BYTES_MAX: usize = 16 << 20;

@@ -3,7 +3,7 @@
 
 use crate::allocated::in_proportion;
 use crate::signed;
-use larder_store::fuzzing;
+use larder_disk::fuzzing;
 
 /// In a head of five fields, the segment.
 const SEGMENT_AT: usize = 12 + 8;

@@ -3,7 +3,7 @@
 
 use crate::allocated::in_proportion;
 use crate::signed;
-use larder_store::fuzzing;
+use larder_files::fuzzing;
 
 /// Reads `input`.
 ///

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use crate::allocated::in_proportion;
+use larder_files::TargetUri;
+use larder_files::fuzzing;
 use larder_http::message::Scheme;
 use larder_http::time::{Now, WallTime};
-use larder_store::files::TargetUri;
-use larder_store::fuzzing;
 
 const URI: TargetUri<'_> =
     TargetUri { scheme: Scheme::Https, authority: "example.com", path: "/a%20b", query: Some("c") };

@@ -5,9 +5,9 @@
 //! query. All of the input is a name that is found as well.
 
 use crate::allocated::in_proportion;
+use larder_files::TargetUri;
+use larder_files::fuzzing;
 use larder_http::message::Scheme;
-use larder_store::files::TargetUri;
-use larder_store::fuzzing;
 
 /// The longest component and the longest name, in bytes.
 const COMPONENT_BYTES_MAX: usize = 255;

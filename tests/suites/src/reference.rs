@@ -46,21 +46,18 @@ fn counted_elsewhere() -> CountedElsewhere {
         let labels: Vec<_> = std::iter::once(("origin", "")).chain(labels.iter().copied()).collect();
         elsewhere.sample(name, help, &labels);
     });
-    larder_store::disks::metrics::for_each(
-        &larder_store::disk::DiskUsage::default(),
+    larder_disk::layouts::metrics::for_each(
+        &larder_disk::engine::DiskUsage::default(),
         &mut |name, help, labels, _| {
             let labels: Vec<_> =
                 [("store", ""), ("disk", "")].into_iter().chain(labels.iter().copied()).collect();
             elsewhere.sample(name, help, &labels);
         },
     );
-    larder_store::files::metrics::for_each(
-        &larder_store::files::FilesUsage::default(),
-        &mut |name, help, labels, _| {
-            let labels: Vec<_> =
-                [("store", ""), ("directory", "")].into_iter().chain(labels.iter().copied()).collect();
-            elsewhere.sample(name, help, &labels);
-        },
-    );
+    larder_files::metrics::for_each(&larder_files::FilesUsage::default(), &mut |name, help, labels, _| {
+        let labels: Vec<_> =
+            [("store", ""), ("directory", "")].into_iter().chain(labels.iter().copied()).collect();
+        elsewhere.sample(name, help, &labels);
+    });
     elsewhere
 }

@@ -99,9 +99,9 @@ fn take_over(invalidations: &Invalidations, notes: Vec<Note>, now: Now) {
 mod tests {
     use larder_cache::Verdict;
     use larder_cache::groups::{GroupTag, GroupTags};
+    use larder_files::{FileStore, FilesSettings};
     use larder_http::time::Clock;
     use larder_store::CacheKey;
-    use larder_store::files::{FileStore, FilesSettings};
 
     use super::super::base::of_base;
     use super::super::groups::of_group;

@@ -3,10 +3,11 @@
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
+use larder_disk::engine::{Disk, DiskSettings, DiskSize};
+use larder_disk::{Disks, Layout};
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Label as _, Metrics, RouteId};
-use larder_store::disk::{Disk, DiskSettings, DiskSize};
-use larder_store::{Disks, Layout, MemoryStoreSettings, StoredBody, StoredResponse};
+use larder_store::{MemoryStoreSettings, StoredBody, StoredResponse};
 
 use super::*;
 use crate::plan::Plan;

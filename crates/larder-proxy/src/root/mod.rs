@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use http::{HeaderMap, Method};
+use larder_files::{Links, Resolver};
 use larder_http::message::RequestHead;
-use larder_store::files::{Links, Resolver};
 
 use crate::decision::Document;
 

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use larder_store::files::{Cached, READ, Resolver};
+use larder_files::{Cached, READ, Resolver};
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 
 use super::file::StaticFile;
@@ -72,7 +72,7 @@ pub(super) fn open(resolver: Resolver, root: &OwnedFd, name: &[u8], with_slash: 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use larder_store::files::Links;
+    use larder_files::Links;
 
     use super::*;
 

@@ -11,11 +11,11 @@ use larder_http::time::Clock;
 use proptest::prelude::*;
 
 use super::*;
-use crate::disks::tests::Folders;
+use crate::behind::Folders;
 use crate::memory::MemoryStoreSettings;
 use crate::memory::tests::{head, key, request};
 use crate::stored::StoredBody;
-use crate::{Disks, Layout};
+use larder_disk::{Disks, Layout};
 
 const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 8 << 20, max_object: 8 << 20 };
 
@@ -211,11 +211,11 @@ fn a_place_that_is_none_is_refused_and_one_beyond_the_end_is_the_end() {
 proptest! {
     #[test]
     fn a_place_is_the_same_after_its_text(disk in 0..9_usize, shard in any::<usize>(), slot in any::<usize>(), after in any::<u64>()) {
-        let from: crate::disk::DiskCursor = format!("{shard:x}-{after:x}").parse().unwrap();
+        let from: larder_disk::engine::DiskCursor = format!("{shard:x}-{after:x}").parse().unwrap();
         for at in [
             At::Memory(MemoryCursor { shard, slot }),
-            At::Tier(0, 'd', DisksCursor { disk, from: None }.to_string()),
-            At::Tier(0, 'd', DisksCursor { disk, from: Some(from) }.to_string()),
+            At::Tier(0, 'd', format!("{disk:x}")),
+            At::Tier(0, 'd', format!("{disk:x}-{from}")),
         ] {
             prop_assert_eq!(Cursor(at.clone()).to_string().parse(), Ok(Cursor(at)));
         }

@@ -10,12 +10,12 @@ use larder_http::body::Body;
 use larder_http::time::Clock;
 
 use super::*;
-use crate::disks::tests::Folders;
-use crate::disks::{Disks, Layout};
+use crate::behind::Folders;
 use crate::key::CacheKey;
 use crate::memory::MemoryStoreSettings;
 use crate::memory::tests::{head, key, request};
 use crate::store::Store;
+use larder_disk::layouts::{Disks, Layout};
 
 const MIB: u64 = 1 << 20;
 const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 16 * MIB, max_object: 4 * MIB };

@@ -18,10 +18,10 @@ use larder_http::time::Clock;
 use tempfile::TempDir;
 
 use super::*;
-use crate::files::{FileStore, FilesSettings};
 use crate::memory::MemoryStoreSettings;
 use crate::store::Store;
 use crate::streaming::{Reader, StreamingBody};
+use larder_files::{FileStore, FilesSettings};
 
 const MEMORY_BYTES: u64 = 4 << 20;
 const MAX_OBJECT: u64 = 8 << 20;

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::*;
-use crate::disks::Layout;
-use crate::disks::tests::Folders;
-use crate::files::{FileStore, FilesSettings};
+use crate::behind::Folders;
 use crate::memory::MemoryStoreSettings;
 use crate::memory::tests::{head, key, request};
 use crate::stored::StoredBody;
+use larder_disk::Layout;
+use larder_files::{FileStore, FilesSettings};
 
 const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 8 << 20, max_object: 8 << 20 };
 

@@ -85,7 +85,7 @@ fn what_is_stored_again_takes_the_place_of_what_was() {
             finds(fixture, &newer).await;
             if let Some(usage) = fixture.behind.disks.as_ref().map(|disks| disks.usage()) {
                 let copies =
-                    if matches!(fixture.kind, Kind::Disks(larder_store::Layout::Mirror, _)) { 2 } else { 1 };
+                    if matches!(fixture.kind, Kind::Disks(larder_disk::Layout::Mirror, _)) { 2 } else { 1 };
                 assert_eq!(usage.objects(), copies, "{:?}", fixture.kind);
             }
         }

@@ -159,7 +159,7 @@ fn what_is_damaged_is_cut_once_and_never_begun_again() {
         let page = Page::new("/a", 1, 1_500_000);
         assert!(fixture.put(&page, 0).await);
         fixture.settle();
-        if layout == larder_store::Layout::Mirror {
+        if layout == larder_disk::Layout::Mirror {
             fixture.damage(1);
             fixture.empty_memory();
             return finds(fixture, &page).await;

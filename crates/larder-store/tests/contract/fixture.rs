@@ -12,17 +12,16 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use http_body_util::BodyExt;
 use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead, storable};
+use larder_disk::engine::{Disk, DiskSettings, DiskSize};
+use larder_disk::{Disks, Layout};
+use larder_files::{FileStore, FilesSettings, TargetUri};
 use larder_http::authority::Authority;
 use larder_http::body::Body;
 use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
-use larder_store::disk::{Disk, DiskSettings, DiskSize};
-use larder_store::files::{FileStore, FilesSettings, TargetUri};
 use larder_store::store::Looked;
-use larder_store::{
-    CacheKey, Disks, Layout, Lookup, MemoryStoreSettings, Store, StoredResponse, StreamingBody,
-};
+use larder_store::{CacheKey, Lookup, MemoryStoreSettings, Store, StoredResponse, StreamingBody};
 
 const PUSHED_BYTES: usize = 50_000;
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -7,9 +7,9 @@
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt;
+use larder_disk::Layout;
+use larder_disk::engine::DiskUsage;
 use larder_http::body::Body;
-use larder_store::Layout;
-use larder_store::disk::DiskUsage;
 
 use crate::fixture::{Fixture, Kind, Page, Sizes};
 

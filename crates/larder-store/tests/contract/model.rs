@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use larder_store::Layout;
+use larder_disk::Layout;
 
 use crate::fixture::{Fixture, Kind, Page, Sizes, key};
 

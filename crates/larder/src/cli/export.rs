@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use larder_files::{ExportSettings, Exported, Page, export as write};
 use larder_proxy::objects::{Object, Objects, StoredObject};
-use larder_store::files::{ExportSettings, Exported, Page, export as write};
 use tokio::runtime::Runtime;
 
 use super::admin::{AdminArguments, AdminError, Answer, RunningLarder, encoded};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use larder_store::disk::{DiskError, Finding, Report, fsck as read_disk};
+use larder_disk::engine::{DiskError, Finding, Report, fsck as read_disk};
 use serde::Serialize;
 
 use super::table::{bytes, count, counted};

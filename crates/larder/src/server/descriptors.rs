@@ -6,9 +6,9 @@
 //! as much to one as to the other; of the latter three parts are connections to origins, one is files that are being sent.
 
 use larder_config::{Config, DiskSize as Size};
+use larder_disk::engine::{DiskSettings, DiskSize, FilesMax};
+use larder_files::FilesSettings;
 use larder_store::descriptors::{Wanted, split};
-use larder_store::disk::{DiskSettings, DiskSize, FilesMax};
-use larder_store::files::FilesSettings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Of the process itself: standard streams, logs, the signals, and the runtimes of main and admin.

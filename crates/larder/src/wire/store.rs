@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
+use larder_disk::engine::{DiskSettings, FilesMax};
+use larder_disk::{Disks, Layout};
+use larder_files::{FileStore, FilesError, FilesSettings};
 use larder_http::time::Clock;
-use larder_store::disk::{DiskSettings, FilesMax};
-use larder_store::files::{FileStore, FilesError, FilesSettings};
 use larder_store::store::{StoreTier, TierCaps};
-use larder_store::{Disks, Layout, MemoryStoreSettings, Store};
+use larder_store::{MemoryStoreSettings, Store};
 
 use super::removed::is_same_place;
 use crate::server::descriptors::disk_settings;
@@ -93,7 +94,7 @@ pub(crate) fn unusable_directories(config: &larder_config::Config) -> Vec<(Strin
     for (name, store) in &config.stores {
         let paths =
             store.disks.iter().map(|disk| &disk.path).chain(store.files.iter().map(|files| &files.path));
-        let errors = paths.filter_map(|path| larder_store::files::probe(path).err());
+        let errors = paths.filter_map(|path| larder_files::probe(path).err());
         unusable.extend(errors.map(|error| (name.as_str().to_owned(), error)));
     }
     unusable

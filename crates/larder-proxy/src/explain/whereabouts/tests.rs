@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use larder_cache::{CachePolicy, ExchangeTimes, Storability};
+use larder_files::{FileStore, FilesSettings, TargetUri};
 use larder_http::time::{Clock, Now};
 use larder_observe::{Diagnostics, Metrics, RouteId};
-use larder_store::files::{FileStore, FilesSettings, TargetUri};
 use larder_store::{CacheKey, MemoryStoreSettings, StoredBody, StoredResponse};
 
 use super::*;

@@ -13,10 +13,10 @@ use larder_http::body::BodyError;
 use proptest::prelude::*;
 
 use super::*;
-use crate::disk::{Disk, DiskSettings, DiskSize};
-use crate::disks::{Disks, Layout};
 use crate::memory::MemoryStoreSettings;
 use crate::streaming::{PushError, Reader, StreamingBody, WINDOW_BYTES};
+use larder_disk::engine::{Disk, DiskSettings, DiskSize};
+use larder_disk::layouts::{Disks, Layout};
 
 const MEMORY_BYTES: u64 = 4 << 20;
 const DISK_BYTES: u64 = 64 << 20;

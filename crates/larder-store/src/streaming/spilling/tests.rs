@@ -10,10 +10,10 @@ use larder_http::body::{Body, BodyError};
 use proptest::prelude::*;
 
 use super::*;
-use crate::disk::{Disk, DiskSettings, DiskSize};
-use crate::disks::{Disks, Layout};
 use crate::memory::MemoryStoreSettings;
 use crate::streaming::{Finished, Reader};
+use larder_disk::engine::{Disk, DiskSettings, DiskSize};
+use larder_disk::layouts::{Disks, Layout};
 
 const MEMORY_BYTES: u64 = 8 << 20;
 const PUSHED_BYTES: usize = 100_003;

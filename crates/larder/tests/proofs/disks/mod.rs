@@ -19,7 +19,7 @@ mod throttle;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use larder_store::disk::fsck;
+use larder_disk::engine::fsck;
 
 /// How several disks are used, and one.
 const LAYOUTS: [&str; 4] = ["single", "mirror", "stripe", "hash"];

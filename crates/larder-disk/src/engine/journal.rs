@@ -1,0 +1,286 @@
+//! The journal: what leaves the index for good is written down in order, without waiting for the disk.
+//!
+//! In: entries, from any thread. They are collected in memory, also under locks of memory's, and go to the file by one
+//! `write` as soon as those are released ([`Journal::write`]): then they are in the page cache and survive the process.
+//! [`Journal::sync`] makes them survive the machine. A process that is killed in between has told nobody of them. Entries that cannot be written (no room, a
+//! failing disk) are kept for a while, and nobody is told that they are durable.
+//!
+//! When the file is long, the writer compacts it: from then on entries go to a new generation ([`Journal::turn`]), tables
+//! are written anew from the index, and then the old generations go ([`Journal::drop_old`]). Both orders of loss are
+//! harmless: while both generations are there, an entry is only said twice.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::format::journal::{JOURNAL_HEAD_BYTES, JournalEntry, JournalHead, read_entries};
+use super::health::Health;
+use super::space::Space;
+use super::sys;
+use larder_tier::budget::Reservation;
+use larder_tier::rank::forbid_under_lock;
+
+/// A journal longer than this is compacted, on all but tiny disks.
+const LONG_BYTES: u64 = 1 << 20;
+/// Room is reserved in steps of this.
+const ROOM_STEP_BYTES: u64 = 64 * 1024;
+/// Entries that could not be written are kept up to so many bytes.
+const BACKLOG_BYTES_MAX: usize = 1 << 20;
+
+/// Files, and how much of each counts, in bytes.
+pub(super) type JournalFiles = Vec<(Arc<File>, u64)>;
+
+/// A file of the journal.
+#[derive(Debug)]
+pub(super) struct Generation {
+    pub(super) number: u32,
+    pub(super) file: Arc<File>,
+    pub(super) room: Reservation,
+    pub(super) length: u64,
+    pub(super) is_synced: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    now: Generation,
+    /// Those before, oldest first, that are still needed.
+    old: Vec<Generation>,
+    /// Encoded entries that could not be written.
+    backlog: Vec<u8>,
+    /// Entries were lost; compaction makes good for them.
+    has_lost: bool,
+    /// Compaction is due above this length.
+    long_bytes: u64,
+}
+
+/// The journal of a disk. The lock of the files is held for one `write`, and the lock of the collected entries never for a
+/// system call. Where both are held, the second is taken inside the first: entries are written in the order of their
+/// arrival.
+#[derive(Debug)]
+pub(super) struct Journal {
+    folder: PathBuf,
+    disk: u64,
+    /// Compaction is due above this, where not more than half of it is needed anyway.
+    long_bytes: u64,
+    collected: Mutex<Collected>,
+    /// Up to which number of [`Collected`] all is written.
+    written: AtomicU64,
+    state: Mutex<State>,
+}
+
+/// What is to be written.
+#[derive(Debug, Default)]
+struct Collected {
+    /// Encoded entries.
+    bytes: Vec<u8>,
+    /// How often entries came.
+    number: u64,
+}
+
+/// The name of a generation's file.
+pub(super) fn path(folder: &Path, generation: u32) -> PathBuf {
+    folder.join(format!("{generation:08x}.journal"))
+}
+
+/// Makes the file of a generation, with its head on the disk.
+pub(super) fn create(folder: &Path, disk: u64, number: u32, space: &Space) -> io::Result<Generation> {
+    let room = space.reserve(ROOM_STEP_BYTES).ok_or(io::ErrorKind::StorageFull)?;
+    let file =
+        sys::private().read(true).write(true).create(true).truncate(true).open(path(folder, number))?;
+    file.write_all_at(&JournalHead { disk, generation: number }.write(), 0)?;
+    file.sync_data()?;
+    space.sync_folder()?;
+    let length = JOURNAL_HEAD_BYTES as u64;
+    Ok(Generation { number, file: Arc::new(file), room, length, is_synced: true })
+}
+
+impl Journal {
+    /// A journal that goes on in the generation that is named first, and begins with those named second.
+    pub(super) fn new(
+        folder: &Path,
+        disk: u64,
+        (now, old): (Generation, Vec<Generation>),
+        space: &Space,
+    ) -> Self {
+        let (_, cap, _) = space.figures();
+        let long_bytes = LONG_BYTES.min(cap / 256).max(16 * 1024);
+        let state = State { now, old, backlog: Vec::new(), has_lost: false, long_bytes };
+        Self {
+            folder: folder.to_owned(),
+            disk,
+            long_bytes,
+            collected: Mutex::default(),
+            written: AtomicU64::new(0),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Takes entries, which [`Journal::write`] writes down: a plain call, for use under any lock.
+    pub(super) fn collect(&self, entries: &[JournalEntry]) {
+        let mut collected = self.collected.lock();
+        collected.number += 1;
+        entries.iter().for_each(|entry| entry.write(&mut collected.bytes));
+    }
+
+    /// Writes down what was collected before this call. Never waits for the disk; what cannot be written is kept for later.
+    pub(super) fn write(&self, space: &Space, health: &Health) {
+        let number = self.collected.lock().number;
+        // Another thread may have taken them and be about to write them: then that is waited for.
+        if self.written.load(Ordering::Acquire) < number {
+            self.write_into(&mut self.state.lock(), space, health);
+        }
+    }
+
+    fn write_into(&self, state: &mut State, space: &Space, health: &Health) {
+        // Taken under the lock of the files: who comes later has later entries.
+        let (bytes, number) = {
+            let mut collected = self.collected.lock();
+            (std::mem::take(&mut collected.bytes), collected.number)
+        };
+        state.write(&bytes, space, health);
+        self.written.store(number, Ordering::Release);
+    }
+
+    /// Makes what was appended before this call durable.
+    ///
+    /// # Errors
+    /// Where the disk fails, or entries are missing.
+    pub(super) fn sync(&self, space: &Space, health: &Health) -> io::Result<()> {
+        let files: Vec<Arc<File>> = {
+            let mut state = self.state.lock();
+            self.write_into(&mut state, space, health);
+            if state.has_lost || !state.backlog.is_empty() {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let unsynced = state.old.iter().filter(|old| !old.is_synced);
+            unsynced.map(|old| Arc::clone(&old.file)).chain([Arc::clone(&state.now.file)]).collect()
+        };
+        for file in &files {
+            if let Err(error) = file.sync_data() {
+                // What the kernel could not write it forgets; asking again would be answered with "done".
+                self.state.lock().has_lost = true;
+                return Err(error);
+            }
+        }
+        let mut state = self.state.lock();
+        for old in &mut state.old {
+            old.is_synced |= files.iter().any(|file| Arc::ptr_eq(file, &old.file));
+        }
+        Ok(())
+    }
+
+    /// Whether it has to be compacted.
+    pub(super) fn is_long(&self) -> bool {
+        let state = self.state.lock();
+        state.has_lost || state.now.length > state.long_bytes
+    }
+
+    /// Bytes of all generations.
+    pub(super) fn bytes(&self) -> u64 {
+        let state = self.state.lock();
+        state.now.length + state.old.iter().map(|old| old.length).sum::<u64>()
+    }
+
+    /// From now on entries go to a new generation. What could not be written goes there first. Gives the files of the
+    /// old ones, and whether entries were lost up to here.
+    pub(super) fn turn(&self, space: &Space, health: &Health) -> io::Result<(JournalFiles, bool)> {
+        let number = self.state.lock().now.number + 1;
+        // Made outside of the lock: it waits for the disk. Only the writer's thread turns.
+        let next = create(&self.folder, self.disk, number, space)?;
+        let mut state = self.state.lock();
+        let before = std::mem::replace(&mut state.now, next);
+        state.old.push(Generation { is_synced: false, ..before });
+        // What was lost up to here the index knows, and tables will.
+        let had_lost = std::mem::take(&mut state.has_lost);
+        self.write_into(&mut state, space, health);
+        Ok((state.old.iter().map(|old| (Arc::clone(&old.file), old.length)).collect(), had_lost))
+    }
+
+    /// Notes that entries were lost: it has to be compacted.
+    pub(super) fn note_lost(&self) {
+        self.state.lock().has_lost = true;
+    }
+
+    /// Does away with the old generations, once `entries`, which is all that is still needed of them, are durable in the
+    /// new one.
+    pub(super) fn drop_old(
+        &self,
+        entries: &[JournalEntry],
+        space: &Space,
+        health: &Health,
+    ) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(entries.len() * 24);
+        entries.iter().for_each(|entry| entry.write(&mut bytes));
+        {
+            let mut state = self.state.lock();
+            self.write_into(&mut state, space, health);
+            state.write(&bytes, space, health);
+        }
+        self.sync(space, health)?;
+        // Segments that were removed must not come back either.
+        space.sync_folder()?;
+        let old = {
+            let mut state = self.state.lock();
+            // What is needed anyway must not make the next turn due.
+            state.long_bytes = self.long_bytes.max(bytes.len() as u64 * 2);
+            std::mem::take(&mut state.old)
+        };
+        for old in old {
+            std::fs::remove_file(path(&self.folder, old.number))?;
+        }
+        Ok(())
+    }
+
+    /// The entries of a file of it.
+    pub(super) fn read(file: &File, length: u64) -> io::Result<Vec<JournalEntry>> {
+        let length = usize::try_from(length).unwrap_or(usize::MAX).saturating_sub(JOURNAL_HEAD_BYTES);
+        let bytes = sys::read_up_to(file, length, JOURNAL_HEAD_BYTES as u64)?;
+        Ok(read_entries(&bytes).entries)
+    }
+}
+
+impl State {
+    fn write(&mut self, bytes: &[u8], space: &Space, health: &Health) {
+        let joined;
+        let bytes = if self.backlog.is_empty() {
+            bytes
+        } else {
+            self.backlog.extend_from_slice(bytes);
+            joined = std::mem::take(&mut self.backlog);
+            &joined[..]
+        };
+        if bytes.is_empty() {
+            return;
+        }
+        match self.try_write(bytes, space) {
+            Ok(()) => {}
+            Err(error) => {
+                if error.kind() != io::ErrorKind::StorageFull {
+                    health.failed("cannot write the journal", &error);
+                }
+                if bytes.len() > BACKLOG_BYTES_MAX {
+                    self.has_lost = true;
+                } else {
+                    self.backlog = bytes.to_vec();
+                }
+            }
+        }
+    }
+
+    fn try_write(&mut self, bytes: &[u8], space: &Space) -> io::Result<()> {
+        forbid_under_lock();
+        let end = self.now.length + bytes.len() as u64;
+        if end > self.now.room.bytes() {
+            let more = (end - self.now.room.bytes()).next_multiple_of(ROOM_STEP_BYTES);
+            self.now.room.absorb(space.reserve(more).ok_or(io::ErrorKind::StorageFull)?);
+        }
+        self.now.file.write_all_at(bytes, self.now.length)?;
+        self.now.length = end;
+        Ok(())
+    }
+}
