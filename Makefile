@@ -37,7 +37,7 @@ test: built ## every test: units, properties, scenarios, conformance of HTTP/2 a
 
 torture: built ## what takes long: 500 kills of a larder with disks, each byte checked afterwards; long random runs of the store's model, of properties, of clients with cookies; SECONDS of each fuzz target
 	LARDER_KILLS=500 cargo test --workspace --locked --test proofs disks::crash -- --nocapture
-	LARDER_SEEDS=250 cargo test --workspace --locked --test contract model -- --nocapture
+	LARDER_SEEDS=250 cargo test -p larder-store --locked --lib contract::model -- --nocapture
 	LARDER_SEEDS=200 cargo test --workspace --locked --test proofs own:: -- --nocapture
 	PROPTEST_CASES=20000 cargo test --workspace --locked --lib
 	$(XTASK) fuzz --seconds $(SECONDS) --kept

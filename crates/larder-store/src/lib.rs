@@ -10,6 +10,8 @@
 pub mod audience;
 #[cfg(test)]
 mod behind;
+#[cfg(test)]
+mod contract;
 mod lease;
 pub mod listing;
 pub mod memory;

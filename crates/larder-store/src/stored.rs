@@ -395,7 +395,7 @@ impl SharedFields for StoredResponse {
 }
 
 /// What an entry costs beside its key, head and body: the item, its slots in a queue and in the tables (which double, and
-/// are half empty then), and the allocations of the shared handles. Measured in tests/weight.rs.
+/// are half empty then), and the allocations of the shared handles. Measured in tests/allocations of the binary.
 pub(crate) const INDEX_ENTRY_BYTES: usize = 512;
 
 #[cfg(test)]

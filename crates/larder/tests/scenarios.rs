@@ -1,5 +1,8 @@
-//! Every scenario of tests/scenarios against a larder in this process: real sockets, and a clock that steps move.
+//! Every scenario of tests/scenarios against a larder in this process: real sockets, and a clock that steps move; and in the
+//! same program the suites of hostile clients and origins.
 #![allow(clippy::unwrap_used)]
+
+mod hostile;
 
 use std::path::Path;
 use std::time::Duration;
@@ -67,6 +70,7 @@ impl Larder for InProcess {
 /// `SCENARIO=part-of-a-path` runs some of them.
 #[test]
 fn scenarios() {
+    let _turn = hostile::suite::ONE_SUITE.lock();
     let only = std::env::var("SCENARIO").ok();
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios");
     run_all(&scenarios, 4, only.as_deref(), &|| Box::new(InProcess::default())).assert_passed();

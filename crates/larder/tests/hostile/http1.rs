@@ -21,7 +21,7 @@ mod slow;
 mod table;
 mod walks;
 
-use crate::suite::{Run, run_all};
+use crate::hostile::suite::{Run, run_all};
 
 #[test]
 fn no_hostile_request_gets_through() {

@@ -20,11 +20,11 @@ mod walks;
 
 #[test]
 fn no_hostile_frame_gets_through() {
-    let mut runs: Vec<crate::suite::Run> = Vec::new();
+    let mut runs: Vec<crate::hostile::suite::Run> = Vec::new();
     for cases in [pseudo::cases(), fields::cases(), content::cases(), blocks::cases(), connection::cases()] {
         runs.extend(cases.into_iter().map(judge::Case::into_run));
     }
     runs.extend(walks::runs());
     runs.extend(lifecycle::runs());
-    crate::suite::run_all(runs);
+    crate::hostile::suite::run_all(runs);
 }

@@ -15,10 +15,10 @@ mod walks;
 
 #[test]
 fn no_hostile_answer_gets_through() {
-    let mut runs: Vec<crate::suite::Run> = Vec::new();
+    let mut runs: Vec<crate::hostile::suite::Run> = Vec::new();
     for cases in [heads::cases(), bodies::cases()] {
         runs.extend(cases.into_iter().map(judge::Case::into_run));
     }
     runs.extend(walks::runs());
-    crate::suite::run_all(runs);
+    crate::hostile::suite::run_all(runs);
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::stage::{Outcome, Walk};
+use crate::hostile::stage::{Outcome, Walk};
 
 /// Cases at once.
 const PARALLEL: usize = 8;
@@ -46,11 +46,12 @@ fn descriptors() -> usize {
 /// How long threads may take to end.
 const END_MAX: Duration = Duration::from_secs(10);
 
+/// Held by whatever runs: the descriptors of others would be counted as well.
+pub(crate) static ONE_SUITE: Mutex<()> = Mutex::new(());
+
 /// Runs them all.
 #[expect(clippy::disallowed_methods, reason = "no worker here: the thread of the test")]
 pub(crate) fn run_all(mut runs: Vec<Run>) {
-    // Another suite's descriptors would be counted as well.
-    static ONE_SUITE: Mutex<()> = Mutex::new(());
     let _turn = ONE_SUITE.lock();
     if let Ok(part) = std::env::var("HOSTILE") {
         runs.retain(|run| run.name.contains(&part));

@@ -1,6 +1,6 @@
 //! Chunked content (RFC 9112 7.1): sizes, extensions, the ends of chunks, trailers, and their limits.
 
-use crate::http1::table::{Case, post};
+use crate::hostile::http1::table::{Case, post};
 
 const LINE: &str = "POST / HTTP/1.1";
 

@@ -1,6 +1,6 @@
 //! Fields of one connection (RFC 9110 7.6.1, 7.8, 10.1.1), and fields that no client may supply: none goes further.
 
-use crate::http1::table::{Case, get, post};
+use crate::hostile::http1::table::{Case, get, post};
 
 const LINE: &str = "GET / HTTP/1.1";
 

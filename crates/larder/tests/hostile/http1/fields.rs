@@ -1,6 +1,6 @@
 //! Field lines (RFC 9112 5, RFC 9110 5): names, values, line ends, folding, and lengths at which integers wrap.
 
-use crate::http1::table::{Case, get};
+use crate::hostile::http1::table::{Case, get};
 
 const ROOMY: &str = "[limits]\nhead_size = \"1MiB\"\nfield_size = \"256KiB\"\n";
 

@@ -1,6 +1,6 @@
 //! How content is framed (RFC 9112 6): every form that two parsers could read in two ways is refused.
 
-use crate::http1::table::{Case, get, post};
+use crate::hostile::http1::table::{Case, get, post};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();

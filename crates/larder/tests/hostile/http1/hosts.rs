@@ -3,7 +3,7 @@
 //! Known strictness, on purpose: escapes and sub-delimiters, which `reg-name` would allow, are refused, and so is the
 //! empty Host that RFC 9112 allows for targets without an authority, since there are none such here.
 
-use crate::http1::table::{Case, get};
+use crate::hostile::http1::table::{Case, get};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();

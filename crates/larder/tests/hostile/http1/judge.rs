@@ -9,9 +9,9 @@ use larder_testkit::client::{End, Response};
 use larder_testkit::origin::Seen;
 use larder_testkit::wire::latin1;
 
-use crate::http1::table::{Case, Content, Expect, Sent};
-use crate::stage::{Outcome, PROBE, Stage, method_of, same};
-use crate::suite::Run;
+use crate::hostile::http1::table::{Case, Content, Expect, Sent};
+use crate::hostile::stage::{Outcome, PROBE, Stage, method_of, same};
+use crate::hostile::suite::Run;
 
 /// Longer ones would only take longer.
 const BYTEWISE_MAX: usize = 1024;

@@ -1,6 +1,6 @@
 //! Limits on a head, at the limit and one beyond it; what larder adds never makes an exchange fail.
 
-use crate::http1::table::{Case, get, post};
+use crate::hostile::http1::table::{Case, get, post};
 
 const LINE: &str = "GET / HTTP/1.1";
 const FIELD_BYTES: usize = 16 * 1024;

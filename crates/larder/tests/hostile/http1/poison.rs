@@ -6,9 +6,9 @@
 use larder_testkit::client::{End, Response};
 use larder_testkit::origin::{Answer, PathScript};
 
-use crate::http1::judge::invariants;
-use crate::stage::{Outcome, Stage, same, script};
-use crate::suite::Run;
+use crate::hostile::http1::judge::invariants;
+use crate::hostile::stage::{Outcome, Stage, same, script};
+use crate::hostile::suite::Run;
 
 /// What applications are known to read, beside Host and X-Forwarded-*.
 const STEERING: &[&str] = &[
@@ -128,7 +128,7 @@ async fn run(poison: Poison) -> Outcome {
         // Whatever comes of it; refusals close, so each has a connection of its own.
         let mut attacker = stage.connect().await?;
         attacker.write(attack).await?;
-        let _ = attacker.read(crate::stage::method_of(attack)).await;
+        let _ = attacker.read(crate::hostile::stage::method_of(attack)).await;
         let _ = attacker.silent_for(std::time::Duration::from_millis(5)).await;
     }
     let served = stage.ask(&poison.victim).await;

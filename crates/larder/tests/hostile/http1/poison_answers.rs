@@ -4,8 +4,8 @@
 
 use larder_testkit::origin::Answer;
 
-use crate::http1::poison::{Poison, cacheable, plain, with};
-use crate::suite::Run;
+use crate::hostile::http1::poison::{Poison, cacheable, plain, with};
+use crate::hostile::suite::Run;
 
 pub(crate) fn runs() -> Vec<Run> {
     let mut runs = Vec::new();

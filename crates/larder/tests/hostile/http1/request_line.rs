@@ -3,7 +3,7 @@
 //! Known leniency, on purpose: one empty line before the request line (RFC 9112 2.2); `"`, `\`, `^`, `{`, `|`,
 //! `}` and escapes that are none (`%zz`) in a target, which browsers send and which are keyed and passed on raw.
 
-use crate::http1::table::Case;
+use crate::hostile::http1::table::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();

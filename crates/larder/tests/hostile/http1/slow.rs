@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use larder_testkit::origin::Seen;
 
-use crate::http1::judge::{invariants, refused};
-use crate::http1::table::post;
-use crate::stage::{Outcome, Stage, same};
-use crate::suite::Run;
+use crate::hostile::http1::judge::{invariants, refused};
+use crate::hostile::http1::table::post;
+use crate::hostile::stage::{Outcome, Stage, same};
+use crate::hostile::suite::Run;
 
 pub(crate) fn runs() -> Vec<Run> {
     vec![

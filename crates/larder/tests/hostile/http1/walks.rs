@@ -3,11 +3,11 @@
 use larder_testkit::client::End;
 use larder_testkit::origin::Answer;
 
-use crate::http1::judge::{answered, refused};
-use crate::http1::slow::{all_well, nothing_sent};
-use crate::http1::table::{get, post};
-use crate::stage::{Client, Outcome, PROBE, Stage, same, script};
-use crate::suite::Run;
+use crate::hostile::http1::judge::{answered, refused};
+use crate::hostile::http1::slow::{all_well, nothing_sent};
+use crate::hostile::http1::table::{get, post};
+use crate::hostile::stage::{Client, Outcome, PROBE, Stage, same, script};
+use crate::hostile::suite::Run;
 
 const WEBSOCKET: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
 

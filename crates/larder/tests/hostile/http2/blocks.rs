@@ -1,10 +1,10 @@
 //! Field blocks: too large, repeated without end, and not HPACK (RFC 7541).
 
-use crate::http2::frames::{
+use crate::hostile::http2::frames::{
     CONTINUATION, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, HEADERS, PROTOCOL_ERROR, STREAM, WHOLE, frame,
     get, headers, indexed_field, request,
 };
-use crate::http2::judge::Case;
+use crate::hostile::http2::judge::Case;
 
 /// The dynamic table's first entry, in one byte.
 const NEWEST: u8 = 0xbe;

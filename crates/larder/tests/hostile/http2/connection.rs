@@ -1,12 +1,12 @@
 //! Frames that do not belong where they stand, or say what they may not (RFC 9113 4 to 6).
 
-use crate::http2::frames::{
+use crate::hostile::http2::frames::{
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, GOAWAY, HEADERS,
     PADDED, PING, PRIORITY, PRIORITY_FLAG, PROTOCOL_ERROR, PUSH_PROMISE, RST_STREAM, SETTINGS, STREAM, WHOLE,
     WINDOW_UPDATE, data, frame, get, headers, headers_on, lying_frame, post, request, reset, setting,
     window_update,
 };
-use crate::http2::judge::Case;
+use crate::hostile::http2::judge::Case;
 
 pub fn cases() -> Vec<Case> {
     let mut cases = misplaced();

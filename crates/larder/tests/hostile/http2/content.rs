@@ -1,9 +1,9 @@
 //! Content: its length, its end, its trailers (RFC 9113 8.1.1).
 
-use crate::http2::frames::{
+use crate::hostile::http2::frames::{
     END_HEADERS, HEADERS, PROTOCOL_ERROR, STREAM, WHOLE, block, data, frame, headers, post, request,
 };
-use crate::http2::judge::Case;
+use crate::hostile::http2::judge::Case;
 
 pub fn cases() -> Vec<Case> {
     let mut cases = lengths();

@@ -1,7 +1,7 @@
 //! Fields: of the connection, with odd names, with odd values, too many (RFC 9113 8.2).
 
-use crate::http2::frames::{PROTOCOL_ERROR, get};
-use crate::http2::judge::Case;
+use crate::hostile::http2::frames::{PROTOCOL_ERROR, get};
+use crate::hostile::http2::judge::Case;
 
 pub fn cases() -> Vec<Case> {
     let mut cases = of_the_connection();

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use larder_testkit::origin::Seen;
 use larder_testkit::wire::latin1;
 
-use crate::http2::frames::STREAM;
-use crate::http2::peer::Peer;
-use crate::stage::{Outcome, Stage, same};
-use crate::suite::Run;
+use crate::hostile::http2::frames::STREAM;
+use crate::hostile::http2::peer::Peer;
+use crate::hostile::stage::{Outcome, Stage, same};
+use crate::hostile::suite::Run;
 
 /// Later than any stream of a case.
 const PROBE_STREAM: u32 = 2001;

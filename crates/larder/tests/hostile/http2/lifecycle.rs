@@ -2,11 +2,11 @@
 
 use larder_testkit::origin::{Answer, Interim};
 
-use crate::http2::frames::*;
-use crate::http2::peer::Peer;
-use crate::http2::walks::{GATE, end, held};
-use crate::stage::{Outcome, Stage, same, script};
-use crate::suite::Run;
+use crate::hostile::http2::frames::*;
+use crate::hostile::http2::peer::Peer;
+use crate::hostile::http2::walks::{GATE, end, held};
+use crate::hostile::stage::{Outcome, Stage, same, script};
+use crate::hostile::suite::Run;
 
 pub fn runs() -> Vec<Run> {
     vec![

@@ -12,8 +12,8 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::http2::frames::{self, ACK, END_HEADERS, END_STREAM};
-use crate::stage::Outcome;
+use crate::hostile::http2::frames::{self, ACK, END_HEADERS, END_STREAM};
+use crate::hostile::stage::Outcome;
 
 /// The longest wait for anything single.
 const LIMIT: Duration = Duration::from_secs(8);
@@ -193,7 +193,7 @@ impl Peer {
     /// The stream is reset with this code.
     pub async fn is_reset(&mut self, stream: u32, code: u32) -> Outcome {
         self.until("reset of the stream", |got| got.is_over(stream)).await?;
-        crate::stage::same("reset", &self.got.reset(stream), &Some(code))
+        crate::hostile::stage::same("reset", &self.got.reset(stream), &Some(code))
     }
 
     /// Larder says GOAWAY with this code and closes.

@@ -1,10 +1,10 @@
 //! Pseudo-fields: what a request is, and for whom (RFC 9113 8.3).
 
-use crate::http2::frames::{
+use crate::hostile::http2::frames::{
     CONTINUATION, END_STREAM, HEADERS, PROTOCOL_ERROR, STREAM, WHOLE, block, field, frame, get, headers,
     request,
 };
-use crate::http2::judge::Case;
+use crate::hostile::http2::judge::Case;
 
 type Fields<'a> = &'a [(&'a str, &'a str)];
 

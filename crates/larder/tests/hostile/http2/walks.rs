@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use larder_testkit::origin::{Answer, PathScript, Seen};
 
-use crate::http2::frames::*;
-use crate::http2::judge::invariants;
-use crate::http2::peer::Peer;
-use crate::stage::{Outcome, PROBE, Stage, same, script};
-use crate::suite::Run;
+use crate::hostile::http2::frames::*;
+use crate::hostile::http2::judge::invariants;
+use crate::hostile::http2::peer::Peer;
+use crate::hostile::stage::{Outcome, PROBE, Stage, same, script};
+use crate::hostile::suite::Run;
 
 pub const GATE: &str = "gate";
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::origin::judge::{Case, apart, send};
-use crate::origin::raw::Step;
+use crate::hostile::origin::judge::{Case, apart, send};
+use crate::hostile::origin::raw::Step;
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
 /// What must never reach anybody.

@@ -12,8 +12,8 @@ use larder_http::time::Clock;
 use larder_observe::Diagnostics;
 use larder_testkit::client::{Connection, Progress, Request, Response, exchange_http2};
 
-use crate::origin::raw::{CLEAN, EVIL, RawOrigin, Step};
-use crate::stage::{Outcome, same};
+use crate::hostile::origin::raw::{CLEAN, EVIL, RawOrigin, Step};
+use crate::hostile::stage::{Outcome, same};
 
 /// The longest wait for anything single.
 const LIMIT: Duration = Duration::from_secs(10);

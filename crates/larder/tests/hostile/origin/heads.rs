@@ -1,7 +1,7 @@
 //! Heads: status lines, field lines, sizes, interim responses.
 
-use crate::origin::judge::{Case, apart, send};
-use crate::origin::raw::Step;
+use crate::hostile::origin::judge::{Case, apart, send};
+use crate::hostile::origin::raw::Step;
 
 /// A storable answer with these lines, each ended by CRLF, and `hello`.
 fn with(lines: &str) -> Vec<Step> {

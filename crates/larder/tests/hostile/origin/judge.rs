@@ -11,10 +11,10 @@ use std::time::Duration;
 use larder_testkit::client::{End, Response};
 use larder_testkit::wire::to_bytes;
 
-use crate::origin::fixture::{Fixture, Kind, evil};
-use crate::origin::raw::{SECOND, Step};
-use crate::stage::{Outcome, same};
-use crate::suite::Run;
+use crate::hostile::origin::fixture::{Fixture, Kind, evil};
+use crate::hostile::origin::raw::{SECOND, Step};
+use crate::hostile::stage::{Outcome, same};
+use crate::hostile::suite::Run;
 
 const CLIENTS: [Kind; 4] = [Kind::Http11, Kind::Http11, Kind::Http10, Kind::Http2];
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use larder_testkit::client::{Connection, End, Progress, Request, Response};
 
-use crate::origin::fixture::{Fixture, Kind, evil};
-use crate::origin::judge::{apart, send};
-use crate::origin::raw::{SECOND, Step};
-use crate::stage::{Outcome, same};
-use crate::suite::Run;
+use crate::hostile::origin::fixture::{Fixture, Kind, evil};
+use crate::hostile::origin::judge::{apart, send};
+use crate::hostile::origin::raw::{SECOND, Step};
+use crate::hostile::stage::{Outcome, same};
+use crate::hostile::suite::Run;
 
 /// An answer that is not for the store and has no end.
 const ENDLESS: &str = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n\r\n";

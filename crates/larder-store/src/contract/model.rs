@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use larder_disk::Layout;
 
-use crate::fixture::{Fixture, Kind, Page, Sizes, key};
+use crate::contract::fixture::{Fixture, Kind, Page, Sizes, key};
 
 const PATHS: u64 = 30;
 const STEPS: u64 = 400;
@@ -139,7 +139,7 @@ impl Model {
     }
 
     /// What is found now is one of what may be, byte for byte.
-    async fn look(&mut self, path: usize, flavour: usize) -> Option<crate::fixture::Found> {
+    async fn look(&mut self, path: usize, flavour: usize) -> Option<crate::contract::fixture::Found> {
         let allowed = &mut self.pages[path][flavour];
         self.looked += 1;
         let found = self.fixture.find(&key(&format!("/{path}")), FLAVOURS[flavour]).await?;

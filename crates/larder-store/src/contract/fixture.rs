@@ -8,6 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::store::Looked;
+use crate::{CacheKey, Lookup, MemoryStoreSettings, Store, StoredResponse, StreamingBody};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use http_body_util::BodyExt;
@@ -20,8 +22,6 @@ use larder_http::body::Body;
 use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
-use larder_store::store::Looked;
-use larder_store::{CacheKey, Lookup, MemoryStoreSettings, Store, StoredResponse, StreamingBody};
 
 const PUSHED_BYTES: usize = 50_000;
 const PATIENCE: Duration = Duration::from_secs(20);

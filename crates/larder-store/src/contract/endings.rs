@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use larder_store::StreamingBody;
+use crate::StreamingBody;
 
-use crate::behaviours::{LENGTHS, everywhere, everywhere_of, finds, lacks};
-use crate::fixture::{Kind, Page, Sizes, key};
+use crate::contract::behaviours::{LENGTHS, everywhere, everywhere_of, finds, lacks};
+use crate::contract::fixture::{Kind, Page, Sizes, key};
 
 #[test]
 fn an_invalidation_takes_every_variant_and_nothing_else() {
@@ -81,7 +81,7 @@ fn what_became_invalid_meanwhile_is_not_stored() {
             streaming.push(body).await.unwrap();
             let whole = streaming.finish(None, |_| ()).await.unwrap().unwrap();
             let room = fixture.store.reserve(10_000).unwrap();
-            let response = Arc::new(larder_store::StoredResponse::new(head, whole, 0, room));
+            let response = Arc::new(crate::StoredResponse::new(head, whole, 0, room));
             assert!(!fixture.store.insert(&key, response, |_| true, || false));
             lacks(fixture, "/a").await;
             fixture.settle();

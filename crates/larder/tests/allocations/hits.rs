@@ -2,14 +2,11 @@
 //! only fields of the request cost something, and a stream of HTTP/2. A line of the log costs nothing either.
 //!
 //! A larder in this process, with every allocation of the process counted. While hits are counted nobody else
-//! allocates: the client writes and reads through buffers that it has already, the origin is not asked, and the only
-//! test of this program runs alone. A background task of larder may allocate a few times meanwhile, so a handful are
+//! allocates: the client writes and reads through buffers that it has already, the origin is not asked, and one
+//! test of this program runs at a time. A background task of larder may allocate a few times meanwhile, so a handful are
 //! allowed, for all hits together. Counts are of calls and of bytes asked for, not of what was held at once.
 //! Deliberately absent: misses, which have to allocate what they store.
-#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
-#![allow(clippy::unwrap_used)]
 
-use std::alloc::System;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -19,10 +16,9 @@ use larder::server::Server;
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
 use larder_testkit::origin::{Answer, Origin, PathScript};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use stats_alloc::Region;
 
-#[global_allocator]
-static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use crate::{COUNTING, alone};
 
 /// Hits that are counted. More than a background task allocates in their time, by far.
 const HITS: usize = 400;
@@ -47,7 +43,7 @@ const BYTES_PER_STREAM: usize = 5_200;
 const BYTES_PER_STREAM_FIELD: usize = 256;
 
 /// The config with everything on that is measured, and what of it would come at its own time.
-const EVERYTHING: &str = include_str!("../../../bench/full.toml");
+const EVERYTHING: &str = include_str!("../../../../bench/full.toml");
 const CHECKS: &str = "every = \"5s\"";
 const ORIGIN: &str = "http://127.0.0.1:3000";
 /// Its spare, which is to be down.
@@ -128,6 +124,7 @@ impl Case {
 
 #[test]
 fn a_hit_allocates_nothing_but_for_its_request() {
+    let _turn = alone();
     let mut beyond = Vec::new();
     for case in cases() {
         let (calls, bytes) = count(&case);

@@ -1,11 +1,11 @@
 //! What is stored and found, each for every kind of store, and what each of these tests is made of.
 //!
 //! In: a behaviour, as a function of a store. It runs on each kind, and the caps hold afterwards. How things end is in
-//! [`crate::endings`].
+//! [`crate::contract::endings`].
 
-use larder_store::{Lookup, StreamingBody};
+use crate::{Lookup, StreamingBody};
 
-use crate::fixture::{Fixture, KINDS, Kind, Page, Sizes, key};
+use crate::contract::fixture::{Fixture, KINDS, Kind, Page, Sizes, key};
 
 /// What lies inside a record, what is one piece, and what is several.
 pub(crate) const LENGTHS: [usize; 7] = [0, 1, 134, 20_000, 256 * 1024, 256 * 1024 + 1, 1_000_000];
@@ -51,7 +51,7 @@ fn what_was_stored_is_found_under_its_key_only() {
             finds(fixture, &page).await;
         }
         lacks(fixture, "/none").await;
-        let mut https = larder_store::CacheKey::new("example.com", "/1");
+        let mut https = crate::CacheKey::new("example.com", "/1");
         https.push_part(b"https");
         assert!(fixture.find(&https, None).await.is_none());
     });
@@ -276,7 +276,7 @@ fn a_look_up_tells_what_is_there_for_others() {
         assert!(fixture.put(&page, 0).await);
         let now = fixture.clock.now().monotonic;
         assert!(matches!(fixture.store.lookup(None, &key("/a"), now, |_| false), Lookup::VaryMiss(_)));
-        let mut https = larder_store::CacheKey::new("example.com", "/a");
+        let mut https = crate::CacheKey::new("example.com", "/a");
         https.push_part(b"https");
         assert!(matches!(fixture.store.lookup(None, &https, now, |_| true), Lookup::OtherVariant));
         assert!(matches!(fixture.store.lookup(None, &key("/b"), now, |_| true), Lookup::Absent));

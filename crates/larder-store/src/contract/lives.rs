@@ -11,7 +11,7 @@ use larder_disk::Layout;
 use larder_disk::engine::DiskUsage;
 use larder_http::body::Body;
 
-use crate::fixture::{Fixture, Kind, Page, Sizes};
+use crate::contract::fixture::{Fixture, Kind, Page, Sizes};
 
 const LENGTH: usize = 700_000;
 const DISK: u64 = 32 << 20;

@@ -3,10 +3,7 @@
 //! The cap is on bytes counted; it bounds memory only where the count is about what is allocated. So responses of
 //! several shapes are stored, and what is counted for all of them is compared with what the allocator of this process
 //! was asked for. What it rounds up and loses between blocks is its own; `make bench NAME=memory` shows that.
-#![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
-#![allow(clippy::unwrap_used)]
 
-use std::alloc::System;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,10 +14,9 @@ use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
 use larder_store::{CacheKey, MemoryStoreSettings, Store, StoredResponse, StreamingBody};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use stats_alloc::Region;
 
-#[global_allocator]
-static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+use crate::{COUNTING, alone};
 
 const OBJECTS: usize = 4000;
 /// Of what is held, what has to be counted at least.
@@ -108,9 +104,10 @@ fn check(shape: &Shape) {
     assert!(counted <= held * COUNTED_MAX, "{}: {counted} B counted for {held} B", shape.name);
 }
 
-/// One test: what others allocate meanwhile would be counted here.
+/// Alone: what others allocate meanwhile would be counted here.
 #[test]
 fn what_is_counted_is_what_is_held() {
+    let _turn = alone();
     let shape = |name, pieces, fields| Shape { name, pieces, fields, vary: None, path: "/page" };
     let long = "/a/long/path/that/goes/on/for/more/bytes/than/a/key/holds/without/an/allocation/of/its/own/because/\
                 sites/have/such/paths/too/and/all/of/it/is/kept";

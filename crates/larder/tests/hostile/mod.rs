@@ -1,4 +1,5 @@
-//! Hostile clients and hostile origins against a whole larder in this process: one program for all of it, so that it is linked once.
+//! Hostile clients and hostile origins against a whole larder in this process, in one program with the scenarios, so that it is
+//! linked once.
 //!
 //! Deliberately absent: anything but the suites and what they share. Each counts descriptors, so that they run one after the other.
 #![allow(clippy::disallowed_macros, reason = "a test may panic where it cannot say how it went")]
@@ -9,4 +10,4 @@ mod http1;
 mod http2;
 mod origin;
 mod stage;
-mod suite;
+pub(crate) mod suite;
