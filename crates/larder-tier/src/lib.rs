@@ -7,6 +7,8 @@
 
 pub mod backlog;
 pub mod budget;
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod cursor;
 pub mod descriptors;
 pub mod entry;

@@ -24,6 +24,8 @@ mod slot;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 mod tier;
 mod usage;
 

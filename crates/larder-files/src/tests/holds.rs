@@ -10,7 +10,7 @@ use larder_http::time::Clock;
 use super::meta::META_BYTES_MAX;
 use super::*;
 
-fn head(status: u16, fields: &[(&'static str, &'static str)]) -> StoredHead {
+pub(super) fn head(status: u16, fields: &[(&'static str, &'static str)]) -> StoredHead {
     let request = RequestHead {
         method: Method::GET,
         scheme: Scheme::Http,

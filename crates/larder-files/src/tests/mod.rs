@@ -4,6 +4,7 @@
 
 mod along;
 mod caps;
+mod contract;
 mod export;
 mod faults;
 mod hands;
