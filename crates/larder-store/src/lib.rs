@@ -5,6 +5,7 @@
 //! before bytes are kept, and a stored byte counts until its last reader lets go of it.
 //!
 //! Look-up is a plain call that never waits for anything but a shard's lock, held for the length of a look.
+//! What lies behind memory is a list of tiers ([`larder_tier::Tier`]), which the owner builds; a hit in memory asks none of them.
 //! Deliberately absent: any judgement of HTTP. Whether a response may be kept or used is decided in `larder-cache`.
 
 pub mod audience;

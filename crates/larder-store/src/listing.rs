@@ -1,7 +1,7 @@
 //! What a store holds, for people: a page at a time, or all that lies under one URL.
 //!
 //! In: where the last page ended. Out: stored responses without their bodies, each once, wherever and however often it lies:
-//! first what is on disks, then what is in memory alone, then plain files. The order means nothing. What is put in or taken out meanwhile
+//! first what is in tiers behind memory, then what is in memory alone, then tiers before it. The order means nothing. What is put in or taken out meanwhile
 //! may be missed, or met twice.
 //! The work of a page is bounded, no lock is held for more than a few hundred entries, and nothing counts as use. Heads of
 //! what lies on disks are read by the thread that asks: never an event loop's.

@@ -143,6 +143,7 @@ impl StoredBody {
     }
 
     /// Whether it was read of a plain file.
+    #[inline]
     pub fn is_a_file(&self) -> bool {
         self.source().is_some_and(|source| source.is_a_file())
     }
@@ -251,6 +252,7 @@ impl StoredBody {
     }
 
     /// Length in bytes.
+    #[inline]
     pub fn length(&self) -> u64 {
         match &self.outside {
             None => self.ends.last().copied().unwrap_or(0),
@@ -259,6 +261,7 @@ impl StoredBody {
     }
 
     /// The bytes from `position` to the end of the piece they lie in, where they are in memory.
+    #[inline]
     pub fn at(&self, position: u64) -> Option<Bytes> {
         let index = self.ends.partition_point(|end| *end <= position);
         let piece = self.pieces.get(index)?;
@@ -337,6 +340,7 @@ impl StoredResponse {
     }
 
     /// Whether both are the same response, wherever the body of each lies: it may come into memory while somebody holds the other.
+    #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.head, &other.head)
     }

@@ -21,6 +21,7 @@ impl Budget {
     }
 
     /// Bytes that may be held.
+    #[inline]
     pub fn cap(&self) -> u64 {
         self.cap.load(Ordering::Relaxed)
     }
@@ -31,6 +32,7 @@ impl Budget {
     }
 
     /// Bytes held now.
+    #[inline]
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -41,6 +43,7 @@ impl Budget {
     }
 
     /// Reserves `bytes`, or nothing at all where they do not fit.
+    #[inline]
     pub fn reserve(self: &Arc<Self>, bytes: u64) -> Option<Reservation> {
         self.raise(bytes).then(|| Reservation { budget: Arc::clone(self), bytes })
     }
@@ -52,6 +55,7 @@ impl Budget {
         Reservation { budget: Arc::clone(self), bytes }
     }
 
+    #[inline]
     fn raise(&self, bytes: u64) -> bool {
         // Nothing is always to be had, also while a lowered cap is still exceeded.
         if bytes == 0 {
@@ -80,6 +84,7 @@ pub struct Reservation {
 
 impl Reservation {
     /// Bytes held.
+    #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -105,6 +110,7 @@ impl Reservation {
 }
 
 impl Drop for Reservation {
+    #[inline]
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.bytes, Ordering::AcqRel);
     }

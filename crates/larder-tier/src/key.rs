@@ -43,6 +43,7 @@ fn joined(front: &[u8], back: &[u8]) -> SmallVec<[u8; SHORT]> {
 }
 
 impl Clone for CacheKey {
+    #[inline]
     fn clone(&self) -> Self {
         // Copied as a whole: what is derived goes byte by byte.
         Self { bytes: SmallVec::from_slice(&self.bytes), ..*self }
@@ -52,6 +53,7 @@ impl Clone for CacheKey {
 impl CacheKey {
     /// Starts a key with its base. `target` is raw path and query and begins with `/`, which no authority contains,
     /// so the two can simply follow each other.
+    #[inline]
     pub fn new(authority: &str, target: &str) -> Self {
         let bytes = joined(authority.as_bytes(), target.as_bytes());
         let hash = HASHER.hash_one(&bytes[..]);
@@ -71,6 +73,7 @@ impl CacheKey {
     }
 
     /// Adds a part to the variant. Parts carry their length, so that no two lists of parts look alike.
+    #[inline]
     pub fn push_part(&mut self, part: &[u8]) {
         let length = (part.len() as u64).to_le_bytes();
         // Most parts are a few bytes, and go in at once with their length.
@@ -91,12 +94,14 @@ impl CacheKey {
 
     /// Adds bytes of the caller's own between parts. They have to tell themselves apart from each other and from the
     /// length that begins a part.
+    #[inline]
     pub fn push_marks(&mut self, marks: &'static [u8]) {
         self.bytes.extend_from_slice(marks);
     }
 
     /// The key under which parts of this key's response are kept (206), apart from whole ones: a look-up for a whole
     /// never meets them, and an invalidation of the base takes both. No part that a rule adds begins like this.
+    #[inline]
     pub fn of_parts(&self) -> Self {
         let mut parts = self.clone();
         parts.push_part(b"parts");
@@ -104,42 +109,50 @@ impl CacheKey {
     }
 
     /// Authority, path and query.
+    #[inline]
     pub fn base(&self) -> &[u8] {
         self.bytes.get(..self.base_len).unwrap_or_default()
     }
 
     /// Scheme and configured parts.
+    #[inline]
     pub fn variant(&self) -> &[u8] {
         self.bytes.get(self.base_len..).unwrap_or_default()
     }
 
     /// The first part of the variant.
+    #[inline]
     pub fn first_part(&self) -> Option<&[u8]> {
         let (length, rest) = self.variant().split_first_chunk()?;
         rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)
     }
 
     /// Whether anything but the scheme tells apart what lies under the base.
+    #[inline]
     pub fn has_more_parts(&self) -> bool {
         self.first_part().is_none_or(|part| self.variant().len() > size_of::<u64>() + part.len())
     }
 
     /// The hash of the base.
+    #[inline]
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
     /// The hash of the base that such bytes are.
+    #[inline]
     pub fn hash_of_base(base: &[u8]) -> u64 {
         HASHER.hash_one(base)
     }
 
     /// Both levels, one after the other.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The hash of both levels.
+    #[inline]
     pub fn full_hash(&self) -> u64 {
         HASHER.hash_one((self.hash, self.variant()))
     }

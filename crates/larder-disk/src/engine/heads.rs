@@ -26,9 +26,9 @@ const WAY_STEP: Duration = Duration::from_millis(1);
 /// A record without its content.
 #[derive(Clone, Debug)]
 pub struct RecordHead {
-    /// Authority, path and query ([`crate::CacheKey::base`]).
+    /// Authority, path and query ([`larder_tier::CacheKey::base`]).
     pub base: Bytes,
-    /// Scheme and configured parts ([`crate::CacheKey::variant`]).
+    /// Scheme and configured parts ([`larder_tier::CacheKey::variant`]).
     pub variant: Bytes,
     /// The number of the last invalidation when its fetch began.
     pub number: u64,

@@ -18,7 +18,7 @@ use larder_http::body::BodyError;
 use smallvec::SmallVec;
 
 use super::{Disks, PIECE_BYTES};
-use crate::engine::{self as disk, Piece, ReadError};
+use crate::engine::{self, Piece, ReadError};
 use larder_tier::CacheKey;
 
 /// One copy of a body: the disk that has its record, and its pieces.
@@ -43,7 +43,7 @@ pub(crate) struct DiskPieces {
 pub(crate) type PieceCopies = SmallVec<[Piece; 2]>;
 
 /// What keeps them readable.
-pub(crate) type PiecePins = SmallVec<[disk::Pin; 2]>;
+pub(crate) type PiecePins = SmallVec<[engine::Pin; 2]>;
 
 impl DiskPieces {
     /// One copy; `None` where the pieces are not of the size that all but the last have to be.
@@ -103,8 +103,8 @@ impl DiskPieces {
     }
 
     /// The record of each copy: the disk it goes to, and what stands in it.
-    pub(super) fn records(&self) -> SmallVec<[(usize, disk::RecordContent); 2]> {
-        let record = |copy: &BodyCopy| (copy.home, disk::RecordContent::Pieces(copy.pieces.to_vec()));
+    pub(super) fn records(&self) -> SmallVec<[(usize, engine::RecordContent); 2]> {
+        let record = |copy: &BodyCopy| (copy.home, engine::RecordContent::Pieces(copy.pieces.to_vec()));
         self.copies.iter().map(record).collect()
     }
 
@@ -158,11 +158,11 @@ fn index(piece: u64) -> usize {
 }
 
 impl Disks {
-    fn of_piece(&self, piece: &Piece) -> Option<&Arc<disk::Disk>> {
+    fn of_piece(&self, piece: &Piece) -> Option<&Arc<engine::Disk>> {
         self.disks().find(|disk| disk.id() == piece.disk())
     }
 
-    pub(super) fn pin(&self, piece: &Piece) -> Option<disk::Pin> {
+    pub(super) fn pin(&self, piece: &Piece) -> Option<engine::Pin> {
         self.of_piece(piece)?.pin(piece)
     }
 
@@ -214,7 +214,7 @@ pub(crate) struct DiskReader {
     /// The piece that has the first byte, where it could be read at once.
     first: Option<Bytes>,
     reading: Option<Reading>,
-    _pins: Vec<disk::Pin>,
+    _pins: Vec<engine::Pin>,
 }
 
 impl DiskReader {

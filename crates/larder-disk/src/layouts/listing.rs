@@ -14,14 +14,14 @@ use smallvec::SmallVec;
 
 use super::slot::DiskSlot;
 use super::{DiskCandidate, Disks};
-use crate::engine::{self as disk, Disk, RecordHead};
+use crate::engine::{self, Disk, RecordHead};
 use larder_tier::CacheKey;
 
 /// Where a listing of disks goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DisksCursor {
     pub(crate) disk: usize,
-    pub(crate) from: Option<disk::DiskCursor>,
+    pub(crate) from: Option<engine::DiskCursor>,
 }
 
 impl DisksCursor {
@@ -90,7 +90,7 @@ impl Disks {
                         page.kept.push(ListedRecord { key, record, at });
                     }
                 }
-                Ok(_) | Err(disk::ReadError::Gone) => {}
+                Ok(_) | Err(engine::ReadError::Gone) => {}
                 Err(_) => page.unreadable += 1,
             }
         }

@@ -38,7 +38,7 @@ use bytes::Bytes;
 use larder_http::time::Clock;
 use smallvec::SmallVec;
 
-use crate::engine::{self as disk, Address, Disk, DiskError, DiskSettings, Location, Note, Object};
+use crate::engine::{self, Address, Disk, DiskError, DiskSettings, Location, Note, Object};
 pub(crate) use body::DiskPieces;
 use fill::DiskFill;
 use larder_tier::CacheKey;
@@ -227,17 +227,17 @@ impl Disks {
         self: &Arc<Self>,
         key: &CacheKey,
         candidate: &DiskCandidate,
-    ) -> Result<LoadedRecord, disk::ReadError> {
+    ) -> Result<LoadedRecord, engine::ReadError> {
         let found = self.read(candidate).await?;
         if !found.is_of(key) {
-            return Err(disk::ReadError::Gone);
+            return Err(engine::ReadError::Gone);
         }
         let content = match found.content {
-            disk::FoundContent::Inline(bytes) => RecordBody::Inline(bytes),
-            disk::FoundContent::Pieces(pieces) => {
+            engine::FoundContent::Inline(bytes) => RecordBody::Inline(bytes),
+            engine::FoundContent::Pieces(pieces) => {
                 let pieces = DiskPieces::new(self, key, candidate.disk, pieces);
                 RecordBody::Pieces(Box::new(
-                    pieces.filter(DiskPieces::is_there).ok_or(disk::ReadError::Gone)?,
+                    pieces.filter(DiskPieces::is_there).ok_or(engine::ReadError::Gone)?,
                 ))
             }
         };
@@ -245,8 +245,8 @@ impl Disks {
     }
 
     /// The record that lies there, of whatever key.
-    async fn read(&self, candidate: &DiskCandidate) -> Result<disk::FoundRecord, disk::ReadError> {
-        let disk = self.disk(candidate.disk).ok_or(disk::ReadError::Gone)?;
+    async fn read(&self, candidate: &DiskCandidate) -> Result<engine::FoundRecord, engine::ReadError> {
+        let disk = self.disk(candidate.disk).ok_or(engine::ReadError::Gone)?;
         match disk.read_now(candidate.place) {
             Some(found) => found,
             None => disk.read(candidate.place).await,
@@ -331,14 +331,14 @@ impl Disks {
     }
 
     /// Which disks get a record of it, and what of the body stands in each.
-    fn copies<H>(self: &Arc<Self>, entry: &Entry<'_, H>) -> SmallVec<[(usize, disk::RecordContent); 2]> {
+    fn copies<H>(self: &Arc<Self>, entry: &Entry<'_, H>) -> SmallVec<[(usize, engine::RecordContent); 2]> {
         // One that is in memory as well is written once more where it has gone from the disks.
         let is_of_use = |pieces: &&DiskPieces| !entry.is_in_memory || pieces.is_there();
         let pieces = entry.source.and_then(<dyn BodySource>::of::<DiskPieces>);
         match pieces.filter(is_of_use) {
             Some(pieces) => pieces.records(),
             None if entry.length <= PIECE_BYTES as u64 => {
-                let content = disk::RecordContent::Inline(entry.chunks.to_vec());
+                let content = engine::RecordContent::Inline(entry.chunks.to_vec());
                 self.homes(entry.key).into_iter().map(|home| (home, content.clone())).collect()
             }
             None => {
@@ -383,7 +383,7 @@ impl Disks {
     ///
     /// # Cancel safety
     /// Dropped, what was noted may be on the disks or not.
-    pub async fn sync(&self) -> Result<(), disk::DiskError> {
+    pub async fn sync(&self) -> Result<(), engine::DiskError> {
         let mut first = Ok(());
         for slot in &self.slots {
             let synced = match slot.disk() {

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use super::fill::DiskFill;
 use super::listing::ListedRecord;
 use super::{DiskCandidate, DiskPieces, Disks, DisksCursor, RecordBody, events, metrics};
-use crate::engine as disk;
+use crate::engine;
 
 /// Records whose heads are read for one page.
 const RECORDS_MAX: usize = 128;
@@ -245,9 +245,9 @@ const NOT_TAKEN: HeldBack = HeldBack {
     ),
 };
 
-fn held_back(why: disk::Refused) -> HeldBack {
+fn held_back(why: engine::Refused) -> HeldBack {
     let sentence = match why {
-        disk::Refused::NoRoom => "The disk has no room: it stays in memory.",
+        engine::Refused::NoRoom => "The disk has no room: it stays in memory.",
         _ => "The disk has failed and is left alone for a while: it stays in memory.",
     };
     HeldBack { token: why.token(), sentence: sentence.into() }
@@ -269,9 +269,9 @@ impl Disks {
     }
 
     /// Why no disk would take anything under `key` at this moment.
-    fn refuses(&self, key: &CacheKey) -> Option<disk::Refused> {
+    fn refuses(&self, key: &CacheKey) -> Option<engine::Refused> {
         let homes = self.homes(key);
-        let mut why = Some(disk::Refused::Failing);
+        let mut why = Some(engine::Refused::Failing);
         for disk in homes.into_iter().filter_map(|home| self.disk(home)) {
             why = Some(disk.refuses()?);
         }
@@ -301,7 +301,7 @@ impl Run for Disks {
     }
 
     fn figures(&self) -> Vec<DirectoryFigures> {
-        let of = |(path, usage): (PathBuf, disk::DiskUsage)| DirectoryFigures {
+        let of = |(path, usage): (PathBuf, engine::DiskUsage)| DirectoryFigures {
             path,
             tier: "disk",
             label: "disk",

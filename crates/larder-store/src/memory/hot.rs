@@ -5,7 +5,7 @@
 //! hottest responses, with counts of their own: a look-up that finds one reads what others write, and writes only what
 //! is its worker's.
 //!
-//! A handle is good for as long as its shard has not changed since it was compared with it ([`Place`](super::Place)
+//! A handle is good for as long as its shard has not changed since it was compared with it ([`CountedShard`](super::CountedShard)
 //! counts the changes), and is looked up anew after that. Where entries come and go faster than hits, that is each
 //! time, and all is as it would be without. Only what the index knows to be in full use gets a handle, and eviction
 //! takes a use away by a change of the shard, after which the hits are counted again.
