@@ -48,6 +48,7 @@ check: built ## format, lints, docs, layers, words, sentences, promises, pages, 
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	$(XTASK) layers
+	$(XTASK) circles
 	$(XTASK) words
 	$(XTASK) sentences
 	$(XTASK) libraries

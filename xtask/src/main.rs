@@ -6,6 +6,7 @@
 //! of the workspace may import it.
 #![allow(clippy::disallowed_macros, reason = "a tool may panic where nobody reads what it prints")]
 
+mod circles;
 mod fuzz;
 mod layers;
 mod libraries;
@@ -35,6 +36,8 @@ struct Arguments {
 enum Task {
     /// Which crate may import which, and that the step modules of the proxy do not import each other
     Layers,
+    /// Circles between the files of a crate, but for those that are listed
+    Circles,
     /// File heads, unsafe code with its reason, forbidden words and names
     Words,
     /// Sentences of the pages: how long they may be
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
     let root = checkout();
     let done = match arguments.task {
         Task::Layers => layers::run(&root).and_then(|()| modules::run(&root)),
+        Task::Circles => circles::run(&root),
         Task::Words => words::run(&root),
         Task::Sentences => sentences::run(&root),
         Task::Libraries => libraries::run(&root),

@@ -1,0 +1,499 @@
+//! Circles between the source files of a crate: two files that need each other can only be read together.
+//!
+//! In: the sources below crates/*/src. Out: every group of files that reach each other by their paths and is not in
+//! [`LIST`]; and every row of that list which is no such group any more, so that the list only shrinks.
+//! A path leads to the file that defines its item: re-exports are followed, and a file that only re-exports a name does
+//! not need the file that defines it. Test modules are left out.
+//! Deliberately absent: a parser for Rust. Paths are read as text, after comments and string literals are cut. An item
+//! that is only used through a method of another type is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+/// The committed list: a row is a crate, a colon, and the files of a circle in order.
+const LIST: &str = "xtask/circles.list";
+
+/// How many re-exports are followed for one name.
+const HOPS_MAX: usize = 12;
+
+/// Fails with the circles that are not listed, and the rows that are none.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let list = fs::read_to_string(root.join(LIST)).context(LIST)?;
+    let listed: BTreeSet<String> =
+        list.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
+    let mut crates: Vec<_> = fs::read_dir(root.join("crates"))?.collect::<std::io::Result<_>>()?;
+    crates.sort_by_key(fs::DirEntry::file_name);
+    let (mut found, mut files) = (BTreeSet::new(), 0);
+    for folder in crates.iter().map(|entry| entry.path().join("src")).filter(|folder| folder.is_dir()) {
+        let name =
+            folder.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        let sources = Sources::read(&folder)?;
+        files += sources.files.len();
+        found.extend(sources.circles().iter().map(|circle| format!("{name}: {}", circle.join(" "))));
+    }
+    let breaches = judge(&found, &listed);
+    ensure!(breaches.is_empty(), "circles between files:\n  {}", breaches.join("\n  "));
+    println!("circles: {files} files, {} listed circles and no other", listed.len());
+    Ok(())
+}
+
+fn judge(found: &BTreeSet<String>, listed: &BTreeSet<String>) -> Vec<String> {
+    let new = found.difference(listed).map(|circle| format!("{circle}: need each other"));
+    let gone =
+        listed.difference(found).map(|row| format!("{row}: no circle any more; take it out of {LIST}"));
+    new.chain(gone).collect()
+}
+
+/// A module: `["fetch", "window"]`; the root of a crate has no segments.
+type Module = Vec<String>;
+
+/// A `use` declaration or a path within code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named {
+    /// From the root of the crate.
+    path: Module,
+    /// The name that it has here; `*` for all names of a module.
+    alias: String,
+    is_use: bool,
+    /// It is there for others as well.
+    is_public: bool,
+}
+
+/// The sources of a crate by module.
+#[derive(Default)]
+struct Sources {
+    files: BTreeMap<Module, Source>,
+}
+
+struct Source {
+    /// Below the folder of the sources.
+    path: String,
+    text: String,
+    named: Vec<Named>,
+}
+
+impl Sources {
+    fn read(folder: &Path) -> Result<Self> {
+        let mut texts = Vec::new();
+        collect(folder, folder, &mut texts)?;
+        Ok(Self::of(texts))
+    }
+
+    fn of(texts: Vec<(String, String)>) -> Self {
+        let mut sources = Self::default();
+        let mut of_tests = BTreeSet::new();
+        for (path, text) in texts {
+            let module = module_of(&path);
+            let (text, tests) = without_tests(&without_comments(&text));
+            of_tests.extend(tests.into_iter().map(|test| [&module[..], &[test]].concat()));
+            sources.files.insert(module, Source { path, text, named: Vec::new() });
+        }
+        sources.files.retain(|module, _| !of_tests.iter().any(|test| module.starts_with(test)));
+        let modules: BTreeSet<Module> = sources.files.keys().cloned().collect();
+        for (module, source) in &mut sources.files {
+            source.named = named(module, &source.text, &modules);
+        }
+        sources
+    }
+
+    /// The file that defines what a path names.
+    fn resolve(&self, path: &[String], hops: usize) -> Option<&Module> {
+        let mut at = self.files.get_key_value(&[][..])?.0;
+        for (index, segment) in path.iter().enumerate() {
+            if let Some((child, _)) = self.files.get_key_value(&path[..=index]) {
+                at = child;
+                continue;
+            }
+            let source = self.files.get(at)?;
+            if defines(&source.text, segment) || hops == 0 {
+                return Some(at);
+            }
+            let by_name = source.named.iter().filter(|named| named.is_use && named.alias == *segment);
+            let by_glob = source.named.iter().filter(|named| named.is_use && named.alias == "*");
+            let rest = &path[index + 1..];
+            for named in by_name {
+                // A name may be that of the module itself.
+                if named.path[..] != path[..=index] {
+                    return self.resolve(&[&named.path[..], rest].concat(), hops - 1);
+                }
+            }
+            for named in by_glob {
+                let further = [&named.path[..], &path[index..]].concat();
+                if let Some(found) = self.resolve(&further, hops - 1)
+                    && self.files.get(found).is_some_and(|source| defines(&source.text, segment))
+                {
+                    return Some(found);
+                }
+            }
+            return Some(at);
+        }
+        Some(at)
+    }
+
+    fn needs(&self, module: &Module) -> BTreeSet<&Module> {
+        let Some(source) = self.files.get(module) else { return BTreeSet::new() };
+        let is_used = |named: &Named| !named.is_use || !named.is_public || uses(&source.text, &named.alias);
+        let needed = source.named.iter().filter(|named| is_used(named));
+        let targets = needed.filter_map(|named| {
+            // A module that is named alone is there for the items behind it, which are paths of their own.
+            let is_module = self.files.contains_key(&named.path);
+            if is_module && named.is_use && named.alias != "*" {
+                return None;
+            }
+            self.resolve(&named.path, HOPS_MAX)
+        });
+        targets.filter(|target| *target != module).collect()
+    }
+
+    /// Groups of more than one file that reach each other, as sorted lists of files.
+    fn circles(&self) -> BTreeSet<Vec<String>> {
+        let needs: BTreeMap<&Module, BTreeSet<&Module>> =
+            self.files.keys().map(|module| (module, self.needs(module))).collect();
+        let reached = |from: &Module| {
+            let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+            while let Some(module) = open.pop() {
+                for next in needs.get(module).into_iter().flatten() {
+                    if reached.insert(*next) {
+                        open.push(next);
+                    }
+                }
+            }
+            reached
+        };
+        let reach: BTreeMap<&Module, BTreeSet<&Module>> =
+            self.files.keys().map(|module| (module, reached(module))).collect();
+        let is_reached =
+            |from: &Module, to: &Module| reach.get(from).is_some_and(|reached| reached.contains(to));
+        let mut circles = BTreeSet::new();
+        for module in self.files.keys().filter(|module| is_reached(module, module)) {
+            let group =
+                self.files.iter().filter(|(other, _)| is_reached(module, other) && is_reached(other, module));
+            let mut paths: Vec<String> = group.map(|(_, source)| source.path.clone()).collect();
+            paths.sort();
+            circles.insert(paths);
+        }
+        circles
+    }
+}
+
+fn collect(base: &Path, folder: &Path, texts: &mut Vec<(String, String)>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let is_test = path.file_stem().is_some_and(|stem| stem == "tests");
+        if is_test {
+            continue;
+        }
+        if path.is_dir() {
+            collect(base, &path, texts)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            texts.push((path.strip_prefix(base).unwrap_or(&path).display().to_string(), text));
+        }
+    }
+    Ok(())
+}
+
+fn module_of(path: &str) -> Module {
+    let mut module: Module = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+    if module.last().is_some_and(|last| last == "mod")
+        || matches!(&module[..], [root] if root == "lib" || root == "main")
+    {
+        module.pop();
+    }
+    module
+}
+
+/// Comments are cut, and what stands in string literals.
+fn without_comments(text: &str) -> String {
+    let cut = |line: &str| {
+        let (mut kept, mut is_text, mut before) = (String::new(), false, ' ');
+        let mut chars = line.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '/' if !is_text && chars.peek() == Some(&'/') => break,
+                '"' if before != '\\' && before != '\'' => is_text = !is_text,
+                _ if is_text => {}
+                _ => kept.push(c),
+            }
+            before = c;
+        }
+        kept
+    };
+    text.lines().map(cut).collect::<Vec<_>>().join("\n")
+}
+
+/// The text without test modules, and the names of those that are files.
+fn without_tests(text: &str) -> (String, Vec<String>) {
+    let (mut kept, mut files) = (Vec::new(), Vec::new());
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let is_test = line.trim() == "#[cfg(test)]" || line.trim().starts_with("#[cfg(all(test");
+        let module = lines.peek().and_then(|next| {
+            let name = next
+                .trim()
+                .trim_start_matches("pub ")
+                .trim_start_matches("pub(crate) ")
+                .strip_prefix("mod ")?;
+            Some((
+                name.trim_end_matches([';', '{', ' ']).to_owned(),
+                next.trim().ends_with('{'),
+                indent(next),
+            ))
+        });
+        match module.filter(|_| is_test) {
+            Some((_, true, depth)) => {
+                // To the brace that stands where the module began.
+                lines.next();
+                for next in lines.by_ref() {
+                    if next.trim() == "}" && indent(next) == depth {
+                        break;
+                    }
+                }
+            }
+            Some((name, false, _)) => {
+                lines.next();
+                files.push(name);
+            }
+            None => kept.push(line),
+        }
+    }
+    (kept.join("\n"), files)
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// Every path in a module's text that begins at the crate, at a module above, at one of its own, or at one that it uses.
+fn named(module: &Module, text: &str, modules: &BTreeSet<Module>) -> Vec<Named> {
+    let mut found = Vec::new();
+    for root in ["crate", "super", "self"] {
+        let base = absolute(module, root);
+        base.into_iter().for_each(|base| found.extend(from_root(text, root, &base)));
+    }
+    let own = modules.iter().filter(|child| child.len() == module.len() + 1 && child.starts_with(module));
+    let used =
+        found.iter().filter(|named| named.is_use && modules.contains(&named.path)).map(|named| &named.path);
+    let roots: BTreeSet<&Module> = own.chain(used).filter(|root| !root.is_empty()).collect();
+    let behind = roots.into_iter().filter_map(|root| Some(from_root(text, root.last()?, root)));
+    let behind: Vec<Named> = behind.flatten().collect();
+    found.extend(behind);
+    found
+}
+
+/// The paths that begin with the word `root`, which stands for the module `base`.
+fn from_root(text: &str, root: &str, base: &Module) -> Vec<Named> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices(&format!("{root}::")) {
+        let before = text[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '$' | '.')) {
+            continue;
+        }
+        let statement = text[..at].rsplit([';', '}', '{', '\n']).next().unwrap_or_default().trim();
+        let is_use = statement == "use" || statement.ends_with(" use");
+        let is_public = is_use && statement.starts_with("pub");
+        let mut paths = Vec::new();
+        expand(&text[at..], &mut Vec::new(), &mut paths);
+        for (segments, alias) in paths {
+            let mut path = base.clone();
+            let is_inside = segments.iter().skip(1).all(|segment| match segment.as_str() {
+                "super" => path.pop().is_some(),
+                _ => {
+                    path.push(segment.clone());
+                    true
+                }
+            });
+            if is_inside {
+                found.push(Named { path, alias, is_use, is_public });
+            }
+        }
+    }
+    found
+}
+
+/// The paths of a tree, `a::{b, c::d as e}`, with the names that they have. Gives back how much of the text it is.
+fn expand(text: &str, before: &mut Module, found: &mut Vec<(Module, String)>) -> usize {
+    let start = text.len() - text.trim_start().len();
+    let rest = &text[start..];
+    if rest.starts_with('{') {
+        let mut at = start + 1;
+        loop {
+            at += text[at..].len() - text[at..].trim_start().len();
+            match text[at..].chars().next() {
+                Some('}') => return at + 1,
+                Some(',') => at += 1,
+                Some(_) => {
+                    let length = before.len();
+                    let read = expand(&text[at..], before, found);
+                    before.truncate(length);
+                    if read == 0 {
+                        return at;
+                    }
+                    at += read;
+                }
+                None => return at,
+            }
+        }
+    }
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '*')).unwrap_or(rest.len());
+    if end == 0 {
+        return 0;
+    }
+    let (segment, behind) = rest.split_at(end);
+    before.push(segment.to_owned());
+    if let Some(more) = behind.strip_prefix("::")
+        && more.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '{' | '*'))
+    {
+        let read = expand(more, before, found);
+        return start + end + 2 + read;
+    }
+    let mut path = before.clone();
+    let mut alias = segment.to_owned();
+    if segment == "self" {
+        path.pop();
+        alias = path.last().cloned().unwrap_or_default();
+    }
+    let mut read = start + end;
+    if let Some(renamed) = behind.strip_prefix(" as ") {
+        let length = renamed.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(renamed.len());
+        alias = renamed[..length].to_owned();
+        read += " as ".len() + length;
+    }
+    if segment == "*" {
+        path.pop();
+    }
+    found.push((path, alias));
+    read
+}
+
+/// The module that `crate`, `self` or `super` stands for; `None` where there is none.
+fn absolute(module: &Module, root: &str) -> Option<Module> {
+    match root {
+        "crate" => Some(Vec::new()),
+        "self" => Some(module.clone()),
+        _ => Some(module.split_last()?.1.to_vec()),
+    }
+}
+
+/// Whether a file defines an item of this name.
+fn defines(text: &str, name: &str) -> bool {
+    let kinds = ["struct", "enum", "trait", "type", "fn", "const", "static", "union", "macro_rules!", "mod"];
+    text.match_indices(name).any(|(at, _)| {
+        let behind = text[at + name.len()..].chars().next();
+        let is_whole = !behind.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let word = text[..at].strip_suffix(' ').and_then(|before| before.split_whitespace().next_back());
+        is_whole && word.is_some_and(|word| kinds.contains(&word))
+    })
+}
+
+/// Whether a name is used outside of `use` declarations.
+fn uses(text: &str, name: &str) -> bool {
+    let mut is_use = false;
+    for line in text.lines() {
+        let words = line.trim_start().trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
+        is_use |= words.trim_start_matches("pub ").starts_with("use ");
+        let is_word = |at: usize| {
+            let around = [line[..at].chars().next_back(), line[at + name.len()..].chars().next()];
+            !around.into_iter().flatten().any(|c| c.is_alphanumeric() || c == '_')
+        };
+        if !is_use && line.match_indices(name).any(|(at, _)| is_word(at)) {
+            return true;
+        }
+        is_use &= !line.trim_end().ends_with(';');
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(files: &[(&str, &str)], expected: &[&[&str]]) {
+        let texts = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+        let circles: Vec<Vec<String>> = Sources::of(texts).circles().into_iter().collect();
+        assert_eq!(circles, expected, "{files:?}");
+    }
+
+    #[test]
+    fn files_that_need_each_other_are_found() {
+        check(
+            &[("lib.rs", ""), ("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")],
+            &[&["a.rs", "b.rs"]],
+        );
+        check(
+            &[
+                ("lib.rs", ""),
+                ("a.rs", "use crate::b::{x, y::Z};"),
+                ("b.rs", "fn f() { super::c::g() }"),
+                ("c.rs", "impl crate::a::A {}"),
+            ],
+            &[&["a.rs", "b.rs", "c.rs"]],
+        );
+        check(
+            &[
+                ("lib.rs", ""),
+                ("a/mod.rs", "mod b;\nuse b::B;\nstruct A;"),
+                ("a/b.rs", "use super::A;\nstruct B;"),
+            ],
+            &[&["a/b.rs", "a/mod.rs"]],
+        );
+        check(&[("lib.rs", ""), ("a.rs", "use crate::b::B;"), ("b.rs", "use crate::c::C;")], &[]);
+    }
+
+    #[test]
+    fn a_name_leads_to_the_file_that_defines_it() {
+        let facade = ("lib.rs", "mod a;\nmod b;\npub use a::A;\npub use b::*;");
+        check(&[facade, ("a.rs", "use crate::B;\nstruct A;"), ("b.rs", "struct B;")], &[]);
+        check(
+            &[facade, ("a.rs", "use crate::B;\nstruct A;"), ("b.rs", "use crate::A;\nstruct B;")],
+            &[&["a.rs", "b.rs"]],
+        );
+        let parent = ("p/mod.rs", "mod a;\nmod b;\nuse crate::x::X;\npub(crate) use a::A;");
+        check(
+            &[
+                ("lib.rs", ""),
+                ("x.rs", "struct X;"),
+                parent,
+                ("p/a.rs", "use super::X;\nstruct A;"),
+                ("p/b.rs", "use super::A;"),
+            ],
+            &[],
+        );
+        // One that re-exports a name and uses it needs the file.
+        let parent = ("p/mod.rs", "mod a;\npub use a::A;\nstruct P(A);");
+        check(&[("lib.rs", ""), parent, ("p/a.rs", "use super::P;\nstruct A;")], &[&["p/a.rs", "p/mod.rs"]]);
+    }
+
+    #[test]
+    fn tests_comments_and_texts_are_left_out() {
+        let tests =
+            "struct A;\n#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n#[cfg(test)]\nmod testing;";
+        check(
+            &[
+                ("lib.rs", ""),
+                ("a/mod.rs", tests),
+                ("a/testing.rs", "use crate::b::B;"),
+                ("b.rs", "use crate::a::A;"),
+            ],
+            &[],
+        );
+        check(
+            &[
+                ("lib.rs", ""),
+                ("a.rs", "// crate::b::B\nlet x = \"crate::b::B\";"),
+                ("b.rs", "use crate::a::A;"),
+            ],
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_row_that_is_no_circle_any_more_is_found() {
+        let set = |rows: &[&str]| rows.iter().map(|row| (*row).to_owned()).collect::<BTreeSet<_>>();
+        assert!(judge(&set(&["a: x y"]), &set(&["a: x y"])).is_empty());
+        assert_eq!(judge(&set(&["a: x y"]), &set(&["a: v w"])).len(), 2);
+    }
+}
