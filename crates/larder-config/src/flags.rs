@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::document::{Node, Place, Table, Value};
+use crate::document::{Node, Position, Table, Value};
 use crate::schema::TextSetting as _;
 use crate::value::server::Server;
 
@@ -27,10 +27,10 @@ pub struct Flags {
 impl Flags {
     pub(crate) fn apply(&self, document: &mut Table) {
         if !self.listen.is_empty() {
-            let items = self
-                .listen
-                .iter()
-                .map(|address| Node { place: Place::Flag("--listen"), value: Value::Text(address.clone()) });
+            let items = self.listen.iter().map(|address| Node {
+                place: Position::Flag("--listen"),
+                value: Value::Text(address.clone()),
+            });
             document.set(&["listen"], "--listen", Value::List(items.collect()));
         }
         if let Some(admin) = &self.admin {
@@ -69,18 +69,18 @@ fn is_loopback(address: &str) -> bool {
 
 /// The document of `larder run --origin URL`: one origin, one site for every host.
 pub(crate) fn document_for(origin: &str, flags: &Flags) -> Table {
-    let mut document = Table::empty(Place::Flag("--origin"));
+    let mut document = Table::empty(Position::Flag("--origin"));
     document.set(&["origins", "app", "servers"], "--origin", Value::Text(origin.to_owned()));
     if is_elsewhere(origin) && flags.listen.iter().all(|address| is_loopback(address)) {
         // Who asks a larder on this machine names this machine, and no server elsewhere knows that name.
         document.set(&["origins", "app", "host"], "--origin", Value::Text("upstream".to_owned()));
     }
-    let mut site = Table::empty(Place::Flag("--origin"));
+    let mut site = Table::empty(Position::Flag("--origin"));
     site.set(&["origin"], "--origin", Value::Text("app".to_owned()));
     if flags.websocket {
         site.set(&["websocket"], "--websocket", Value::Boolean(true));
     }
-    let site = Node { place: Place::Flag("--origin"), value: Value::Table(site) };
+    let site = Node { place: Position::Flag("--origin"), value: Value::Table(site) };
     document.set(&["site"], "--origin", Value::List(vec![site]));
     document
 }

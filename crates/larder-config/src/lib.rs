@@ -36,7 +36,7 @@ pub use sections::key::{KeySettings, QueryParts, TRACKING_PARAMETERS};
 pub use sections::limits::Limits;
 pub use sections::log::Log;
 pub use sections::origin::Origin;
-pub use sections::place::Place;
+pub use sections::place::StoreRule;
 pub use sections::retry::Retry;
 pub use sections::rule::Rule;
 pub use sections::server::ServerEntry;

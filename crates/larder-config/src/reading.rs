@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::document::source::{Source, shorten};
-use crate::document::{Node, Place, Table, Value};
+use crate::document::{Node, Position, Table, Value};
 use crate::problem::Problem;
 use crate::schema::{Fallback, Section, Setting, places_of};
 
@@ -59,10 +59,10 @@ impl<'a> Reading<'a> {
     }
 
     /// A problem, to be completed and then refused or warned about.
-    pub(crate) fn problem(&self, place: &Place, at: &At<'_>, found: impl Into<String>) -> Problem {
+    pub(crate) fn problem(&self, place: &Position, at: &At<'_>, found: impl Into<String>) -> Problem {
         let (file, (line, column), key) = match place {
-            Place::Text(range) => (self.source.file, self.source.position(range.start), at.to_string()),
-            Place::Flag(flag) => ("", (0, 0), (*flag).to_owned()),
+            Position::Text(range) => (self.source.file, self.source.position(range.start), at.to_string()),
+            Position::Flag(flag) => ("", (0, 0), (*flag).to_owned()),
         };
         Problem { file: file.to_owned(), line, column, key, found: found.into(), expected: None, hint: None }
     }
@@ -93,19 +93,19 @@ impl<'a> Reading<'a> {
             (Value::List(items), _) if items.is_empty() => "an empty list".to_owned(),
             (Value::List(_), _) => "a list".to_owned(),
             (Value::Table(_), _) => "a table".to_owned(),
-            (_, Place::Text(range)) => self.source.quote(range.clone()),
-            (Value::Text(text), Place::Flag(_)) => shorten(&format!("{text:?}")),
-            (Value::Integer(integer), Place::Flag(_)) => integer.to_string(),
-            (Value::Boolean(boolean), Place::Flag(_)) => boolean.to_string(),
-            (Value::Other, Place::Flag(_)) => "this".to_owned(),
+            (_, Position::Text(range)) => self.source.quote(range.clone()),
+            (Value::Text(text), Position::Flag(_)) => shorten(&format!("{text:?}")),
+            (Value::Integer(integer), Position::Flag(_)) => integer.to_string(),
+            (Value::Boolean(boolean), Position::Flag(_)) => boolean.to_string(),
+            (Value::Other, Position::Flag(_)) => "this".to_owned(),
         }
     }
 
     /// The line of `place`, for problems that point to a second place.
-    pub(crate) fn line_of(&self, place: &Place) -> String {
+    pub(crate) fn line_of(&self, place: &Position) -> String {
         match place {
-            Place::Text(range) => format!("line {}", self.source.position(range.start).0),
-            Place::Flag(flag) => (*flag).to_owned(),
+            Position::Text(range) => format!("line {}", self.source.position(range.start).0),
+            Position::Flag(flag) => (*flag).to_owned(),
         }
     }
 
@@ -160,7 +160,7 @@ impl<'a> Reading<'a> {
 
     /// The good values of a key with their places, read again without a word: for checks across keys. A value that
     /// stands alone is a list of one.
-    pub(crate) fn located<T: Setting>(&self, table: &Table, name: &str) -> Vec<(T, Place, Option<usize>)> {
+    pub(crate) fn located<T: Setting>(&self, table: &Table, name: &str) -> Vec<(T, Position, Option<usize>)> {
         let Some(node) = table.get(name) else {
             return Vec::new();
         };

@@ -24,7 +24,7 @@ use super::place::Temp;
 use super::queue::FileJob;
 use super::room::Claim;
 
-/// Told what became of a fill that was committed; called once, on the writing thread or at once.
+/// Hears how a committed fill ended; called once, on the writing thread or at once.
 pub type Done = Box<dyn FnOnce(Result<(), Refused>) + Send>;
 
 /// A target URI that outlives its request.

@@ -29,7 +29,7 @@ const RENEWALS_MAX: usize = 4096;
 /// Removals that may wait.
 const REMOVALS_MAX: usize = 64 * 1024;
 
-/// Told what became of a removal.
+/// Hears how a removal ended.
 pub(super) type Removed = Box<dyn FnOnce(std::io::Result<TakenOut>) + Send>;
 
 /// One thing to do.

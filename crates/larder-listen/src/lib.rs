@@ -37,5 +37,5 @@ pub use slots::Slots;
 /// What the fuzzers and the differential tests look at; not for use by other crates.
 #[doc(hidden)]
 pub mod testing {
-    pub use crate::http1::head::{Parsed, Scan, parse};
+    pub use crate::http1::head::{ParsedHead, Scan, parse};
 }

@@ -23,7 +23,7 @@ mod panics;
 mod tests;
 mod writer;
 
-use writer::{Line, Writer};
+use writer::{DiagnosticsWriter, Line};
 
 use crate::error::ObserveError;
 use crate::exposition::Exposition;
@@ -95,7 +95,7 @@ impl Diagnostics {
     pub fn to(clock: Clock, sink: impl Write + Send + 'static) -> Result<Self, ObserveError> {
         let (lines, received) = sync_channel(QUEUE_LINES);
         let dropped = Arc::new(AtomicU64::new(0));
-        let writer = Writer::new(received, sink, Arc::clone(&dropped));
+        let writer = DiagnosticsWriter::new(received, sink, Arc::clone(&dropped));
         let shared = Arc::new(Shared { clock, lines: Some(lines), things: Mutex::default(), dropped });
         let weak = Arc::downgrade(&shared);
         let body = move || {

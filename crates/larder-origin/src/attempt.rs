@@ -27,7 +27,7 @@ use crate::lease::{Held, Lease};
 use crate::request::Outgoing;
 use crate::settings::{OriginSettings, Timeouts};
 use crate::tls;
-use crate::upload::Progress;
+use crate::upload::UploadProgress;
 use crate::wire::Trace;
 
 /// Interim responses handed on per exchange.
@@ -185,7 +185,7 @@ impl Late {
     }
 
     /// Whose fault it was.
-    pub(crate) fn error(self, progress: &Progress) -> OriginError {
+    pub(crate) fn error(self, progress: &UploadProgress) -> OriginError {
         match (progress.error(), self) {
             (Some(error), _) => OriginError::ClientBody(error),
             (None, Self::Total) => OriginError::TotalTimeout,

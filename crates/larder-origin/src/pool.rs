@@ -77,7 +77,7 @@ pub(crate) struct Pool {
     /// so that a burst opens one and not a hundred. An async lock: who waits has a deadline, and who holds it may be
     /// dropped.
     opening: tokio::sync::Mutex<()>,
-    /// Told of each place that becomes free on an HTTP/2 connection, for one of those who wait for another.
+    /// Notified of each place that becomes free on an HTTP/2 connection, for one of those who wait for another.
     freed: Arc<Notify>,
     /// Whether the latest connection turned out to be HTTP/1.1, so that there is no point in waiting for another's.
     chose_http1: AtomicBool,

@@ -1,6 +1,6 @@
 //! A request's content on its way to the origin.
 //!
-//! In: a [`Body`] from the client. Out: the frames that hyper pulls, and a [`Progress`] that the exchange watches:
+//! In: a [`Body`] from the client. Out: the frames that hyper pulls, and a [`UploadProgress`] that the exchange watches:
 //! whether everything was handed over, whether we are waiting for the client, what the client did wrong.
 //!
 //! A body that breaks ends in an error, never in an end, so hyper never writes the last chunk. A body that is stopped
@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 
 /// What is known of an upload from outside hyper. Locked for a few instructions per frame.
 #[derive(Debug, Default)]
-pub(crate) struct Progress(Mutex<State>);
+pub(crate) struct UploadProgress(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -33,7 +33,7 @@ struct State {
     waker: Option<Waker>,
 }
 
-impl Progress {
+impl UploadProgress {
     /// Whether the whole body was handed over.
     pub(crate) fn is_complete(&self) -> bool {
         self.0.lock().is_complete
@@ -78,7 +78,7 @@ pub(crate) struct Upload {
     announced: Vec<HeaderName>,
     /// Whether the others are sent as well.
     sends_unannounced: bool,
-    progress: Arc<Progress>,
+    progress: Arc<UploadProgress>,
 }
 
 impl Upload {
@@ -91,7 +91,7 @@ impl Upload {
             Body::Pieces { owner, range } => Source::Pieces { owner, range },
             Body::Stream { stream, .. } => Source::Stream(stream),
         };
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(UploadProgress::default());
         progress.0.lock().is_complete = matches!(source, Source::Nothing);
         Self { source, remaining, announced: Vec::new(), sends_unannounced: false, progress }
     }
@@ -106,7 +106,7 @@ impl Upload {
         self.sends_unannounced = does;
     }
 
-    pub(crate) fn progress(&self) -> Arc<Progress> {
+    pub(crate) fn progress(&self) -> Arc<UploadProgress> {
         self.progress.clone()
     }
 
@@ -118,7 +118,7 @@ impl Upload {
             Source::Pieces { owner, range } => Source::Pieces { owner: owner.clone(), range: range.clone() },
             Source::Stream(_) => return None,
         };
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(UploadProgress::default());
         progress.0.lock().is_complete = matches!(source, Source::Nothing);
         let announced = self.announced.clone();
         Some(Self { source, remaining: self.remaining, announced, sends_unannounced: false, progress })

@@ -274,7 +274,7 @@ impl Wiring {
     fn rule(&self, resolved: Resolved, draft: &Draft) -> RuleSettings {
         let policy = policy(&resolved);
         let (store, store_id) = self.store(&resolved.store, draft);
-        let place = |place: &larder_config::Place| {
+        let place = |place: &larder_config::StoreRule| {
             let (store, store_id) = self.store(&place.store, draft);
             StoreRule { what: place_match(place), store, store_id }
         };
@@ -392,7 +392,7 @@ fn lifetimes(lifetimes: &larder_config::Lifetimes) -> Lifetimes {
     Lifetimes { any: lifetimes.any, by_status: lifetimes.by_status.clone() }
 }
 
-fn place_match(place: &larder_config::Place) -> PlaceMatch {
+fn place_match(place: &larder_config::StoreRule) -> PlaceMatch {
     PlaceMatch {
         types: place.types.iter().map(|pattern| TypePattern::new(pattern.as_str())).collect(),
         size_bytes_min: place.min_size.map_or(0, |size| size.0),

@@ -45,7 +45,7 @@ pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
 /// The admin address with its place; a default has the place of the document.
 struct AdminAddress {
     on: Option<SocketAddr>,
-    place: crate::document::Place,
+    place: crate::document::Position,
 }
 
 fn admin(config: &Config, table: &Table) -> AdminAddress {

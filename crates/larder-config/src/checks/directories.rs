@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::path::{Path, PathBuf};
 
-use crate::document::{Place, Table, Value};
+use crate::document::{Position, Table, Value};
 use crate::reading::{At, Reading, tables};
 use crate::value::path::{Directory, StoreDirectory};
 
@@ -42,7 +42,7 @@ pub(crate) fn check(table: &Table, reading: &mut Reading<'_>) {
 }
 
 /// Notes that a store has this directory, or refuses it.
-fn take(path: &Path, (place, at): (&Place, &At<'_>), taken: &mut Taken, reading: &mut Reading<'_>) {
+fn take(path: &Path, (place, at): (&Position, &At<'_>), taken: &mut Taken, reading: &mut Reading<'_>) {
     let path = real(path);
     match taken.touching(&path) {
         Some(said) => {
@@ -54,7 +54,7 @@ fn take(path: &Path, (place, at): (&Place, &At<'_>), taken: &mut Taken, reading:
 }
 
 /// Refuses a disk that lies where files are served from. Plain files are made to be looked at: those may.
-fn apart(path: &Path, (place, at): (&Place, &At<'_>), served: &Taken, reading: &mut Reading<'_>) {
+fn apart(path: &Path, (place, at): (&Position, &At<'_>), served: &Taken, reading: &mut Reading<'_>) {
     if let Some(root) = served.around(&real(path)) {
         let problem = reading.problem(place, at, format!("it lies inside the directory of {root}"));
         reading

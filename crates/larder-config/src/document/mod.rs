@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 
 /// Where a node comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     /// Bytes of the file.
     Text(Range<usize>),
     /// A flag of the command line.
@@ -23,7 +23,7 @@ pub(crate) enum Place {
 /// A value and its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) value: Value,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Value {
 /// Entries in the order of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -50,18 +50,18 @@ pub(crate) struct Table {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) node: Node,
 }
 
 /// A syntax error: where, and the parser's words.
 pub(crate) struct SyntaxError {
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) message: String,
 }
 
 impl Table {
-    pub(crate) fn empty(place: Place) -> Self {
+    pub(crate) fn empty(place: Position) -> Self {
         Self { place, entries: Vec::new() }
     }
 
@@ -72,7 +72,7 @@ impl Table {
     /// Sets `path` to a value that `flag` gave, over whatever the file says. A table in between that the file
     /// declares as something else is left alone: it is an error of its own.
     pub(crate) fn set(&mut self, path: &[&str], flag: &'static str, value: Value) {
-        let place = Place::Flag(flag);
+        let place = Position::Flag(flag);
         let Some((name, rest)) = path.split_first() else {
             return;
         };
@@ -103,7 +103,7 @@ pub(crate) fn parse(text: &str) -> Result<Table, Vec<SyntaxError>> {
         return Ok(own_table(table.get_ref(), 0..0));
     }
     let errors = errors.into_iter().map(|error| SyntaxError {
-        place: Place::Text(error.span().unwrap_or(0..0)),
+        place: Position::Text(error.span().unwrap_or(0..0)),
         message: error.message().to_owned(),
     });
     Err(errors.collect())
@@ -120,10 +120,10 @@ fn own_table(table: &DeTable<'_>, span: Range<usize>) -> Table {
     entries.sort_by_key(|(name, _)| name.span().start);
     let entries = entries.into_iter().map(|(name, value)| Entry {
         name: name.get_ref().to_string(),
-        place: Place::Text(name.span()),
+        place: Position::Text(name.span()),
         node: own_value(value.get_ref(), value.span()),
     });
-    Table { place: Place::Text(span), entries: entries.collect() }
+    Table { place: Position::Text(span), entries: entries.collect() }
 }
 
 fn own_value(value: &DeValue<'_>, span: Range<usize>) -> Node {
@@ -139,5 +139,5 @@ fn own_value(value: &DeValue<'_>, span: Range<usize>) -> Node {
         DeValue::Table(table) => Value::Table(own_table(table, span.clone())),
         DeValue::Float(_) | DeValue::Datetime(_) => Value::Other,
     };
-    Node { place: Place::Text(span), value: owned }
+    Node { place: Position::Text(span), value: owned }
 }

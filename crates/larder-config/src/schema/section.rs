@@ -91,7 +91,7 @@ macro_rules! section {
 
             /// The table with every key left out.
             fn absent() -> Option<Self> {
-                let place = $crate::document::Place::Text(0..0);
+                let place = $crate::document::Position::Text(0..0);
                 let source = $crate::document::source::Source::new("", "");
                 let mut quiet = $crate::reading::Reading::new(source, std::path::Path::new("."));
                 let empty = $crate::document::Table::empty(place);

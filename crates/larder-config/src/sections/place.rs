@@ -43,7 +43,7 @@ impl Consistent for PlaceTable {
 
 /// A store for some responses. What is empty or absent matches every one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StoreRule {
     /// One of these media types.
     pub types: Vec<MediaPattern>,
     /// A body that is announced to be at least this long.
@@ -54,14 +54,14 @@ pub struct Place {
     pub store: Name,
 }
 
-impl Place {
+impl StoreRule {
     /// Whether no response can pass it by.
     pub fn matches_all(&self) -> bool {
         self.types.is_empty() && self.min_size.is_none() && self.statuses.is_empty()
     }
 }
 
-impl Setting for Place {
+impl Setting for StoreRule {
     const IS_SECTION: bool = true;
 
     fn shape() -> Shape {
@@ -75,9 +75,9 @@ impl Setting for Place {
 }
 
 /// Warns about entries that nothing reaches, in the `place` of a table of settings.
-pub(crate) fn check_order(places: &[Place], table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
+pub(crate) fn check_order(places: &[StoreRule], table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
     let place_tables = tables(table, "place");
-    let Some(all) = places.iter().position(Place::matches_all) else {
+    let Some(all) = places.iter().position(StoreRule::matches_all) else {
         return;
     };
     // Where one was refused, the positions say nothing.

@@ -9,7 +9,7 @@ use crate::schema::{Consistent, TextSetting};
 use crate::sections::edits::FieldEdits;
 use crate::sections::key::KeySettings;
 use crate::sections::origin::item;
-use crate::sections::place::{Place, check_order};
+use crate::sections::place::{StoreRule, check_order};
 use crate::sections::store::DEFAULT_STORE;
 use crate::value::harmless::HarmlessCookie;
 use crate::value::lifetimes::Lifetimes;
@@ -106,7 +106,7 @@ section! {
         /// The name of the store.
         store: Option<Name> = ("`\"default\"`"), why "One store is enough for most.";
         /// Other stores, for responses of some types, sizes or statuses. `[]` takes back what the site says.
-        place: Option<Vec<Place>> = ("none: all go to `store`"), why "The path tells most requests apart; some can only be told by what comes.";
+        place: Option<Vec<StoreRule>> = ("none: all go to `store`"), why "The path tells most requests apart; some can only be told by what comes.";
         /// What belongs to the cache key besides scheme, host and path.
         key: Option<KeySettings> = ("the whole query, no cookies, no fields"), why "Nothing that may change the answer is left out.";
         /// Changes to the request, before the cache looks at it: what is set counts for the key, for `Vary` and for
@@ -195,7 +195,7 @@ pub struct Resolved {
     /// Where that is said.
     pub store_from: Layer,
     /// See [`Settings::place`].
-    pub place: Vec<Place>,
+    pub place: Vec<StoreRule>,
     /// See [`Settings::key`].
     pub key: KeySettings,
     /// See [`Settings::request`].

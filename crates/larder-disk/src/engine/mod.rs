@@ -178,7 +178,7 @@ impl Disk {
         }))
     }
 
-    /// Told apart from every other disk; the same at each start.
+    /// Distinct from every other disk; the same at each start.
     pub fn id(&self) -> u64 {
         self.shared.superblock.disk
     }

@@ -104,7 +104,7 @@ impl Name {
             }
             let is_last = segments.peek().is_none();
             let mut coded = match code(segment.as_bytes())? {
-                // Told apart from what stands for a slash at the end.
+                // Distinct from what stands for a slash at the end.
                 coded if coded == INDEX => [b"%", INDEX].concat(),
                 coded if !coded.is_empty() => coded,
                 _ if is_last => INDEX.to_vec(),

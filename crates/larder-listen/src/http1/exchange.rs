@@ -16,7 +16,7 @@ use larder_http::message::{Request, Response, ResponseHead, Tunnel};
 use larder_http::trailers::Wish;
 use tokio::time::Instant;
 
-use super::head::Parsed;
+use super::head::ParsedHead;
 use super::incoming::{Demand, Incoming};
 use super::respond::{self, Content, Delimited, Persistence};
 use super::{Conn, Next, READ_BYTES, READ_CONTENT_BYTES, Stop};
@@ -147,7 +147,8 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
     fn receive(&mut self, extent: &Range<usize>) -> Result<(Request, Asked, Incoming), Refusal> {
         let around = self.around;
         let limits = &around.settings.limits;
-        let Parsed { head, framing, options, expects_continue, websocket, announced } = self.parse(extent)?;
+        let ParsedHead { head, framing, options, expects_continue, websocket, announced } =
+            self.parse(extent)?;
         if let (Framing::Length(length), Some(most)) = (framing, limits.body_bytes_max)
             && length > most
         {

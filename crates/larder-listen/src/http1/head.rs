@@ -134,7 +134,7 @@ impl Scan {
 
 /// A request head, and what it said to this connection alone.
 #[derive(Debug)]
-pub struct Parsed {
+pub struct ParsedHead {
     /// What is asked, end to end.
     pub head: RequestHead,
     /// How its content is delimited.
@@ -162,7 +162,7 @@ pub fn parse(
     local: SocketAddr,
     limits: &Limits,
     known: &mut Option<Authority>,
-) -> Result<Parsed, Refusal> {
+) -> Result<ParsedHead, Refusal> {
     let mut ends = scan.ends.iter().copied();
     let line_end = ends.next().ok_or(Refusal::RequestLine)?;
     let line = buffer.get(extent.start..line_end).unwrap_or_default();
@@ -212,7 +212,7 @@ pub fn parse(
         && framing == Framing::None
         && is_single(&fields, "sec-websocket-key")
         && is_single(&fields, "sec-websocket-version");
-    Ok(Parsed {
+    Ok(ParsedHead {
         head: RequestHead { method, scheme, authority, target, version, fields },
         framing,
         options,

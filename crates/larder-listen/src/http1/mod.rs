@@ -232,7 +232,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
     }
 
     /// Takes the head at `extent` from the buffer.
-    fn parse(&mut self, extent: &Range<usize>) -> Result<head::Parsed, Refusal> {
+    fn parse(&mut self, extent: &Range<usize>) -> Result<head::ParsedHead, Refusal> {
         let bytes = self.read.split_to(extent.end).freeze();
         let settings = &self.around.settings;
         let (scheme, local) = (settings.scheme, self.around.peer.local);

@@ -32,7 +32,7 @@ struct State {
 }
 
 /// What [`Side::poll`] tells.
-pub(super) enum Told {
+pub(super) enum ContentEvent {
     /// The content is wanted: the client may be told to go on.
     Continue,
     /// The content broke.
@@ -41,13 +41,13 @@ pub(super) enum Told {
 
 impl Side {
     /// Ready with what has happened since the last time.
-    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<Told> {
+    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<ContentEvent> {
         let mut state = self.0.lock();
         if let Some(refusal) = state.failed {
-            return Poll::Ready(Told::Failed(refusal));
+            return Poll::Ready(ContentEvent::Failed(refusal));
         }
         if std::mem::take(&mut state.wants_continue) {
-            return Poll::Ready(Told::Continue);
+            return Poll::Ready(ContentEvent::Continue);
         }
         if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             state.waker = Some(cx.waker().clone());
@@ -72,7 +72,7 @@ impl Side {
     }
 }
 
-pub(super) struct Content {
+pub(super) struct RequestContent {
     receive: RecvStream,
     side: Side,
     awaits_continue: bool,
@@ -89,7 +89,7 @@ pub(super) struct Content {
     ended: bool,
 }
 
-impl Content {
+impl RequestContent {
     pub(super) fn new(
         receive: RecvStream,
         side: Side,
@@ -142,7 +142,7 @@ impl Content {
     }
 }
 
-impl http_body::Body for Content {
+impl http_body::Body for RequestContent {
     type Data = Bytes;
     type Error = BodyError;
 

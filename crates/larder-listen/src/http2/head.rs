@@ -23,7 +23,7 @@ use crate::settings::Limits;
 
 /// A typed head and what it said about its content.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(super) struct ParsedRequest {
     pub(super) head: RequestHead,
     pub(super) length: Option<u64>,
     pub(super) expects_continue: bool,
@@ -31,7 +31,7 @@ pub(super) struct Parsed {
 }
 
 /// Types `parts`.
-pub(super) fn parse(parts: Parts, scheme: Scheme, limits: &Limits) -> Result<Parsed, Refusal> {
+pub(super) fn parse(parts: Parts, scheme: Scheme, limits: &Limits) -> Result<ParsedRequest, Refusal> {
     let Parts { method, uri, headers: mut fields, .. } = parts;
     check_limits(&fields, limits)?;
     if method == Method::CONNECT || method == Method::TRACE {
@@ -60,7 +60,7 @@ pub(super) fn parse(parts: Parts, scheme: Scheme, limits: &Limits) -> Result<Par
     let options = connection::strip(&mut fields);
     let trailers = Wish { takes: options.te_trailers, announced };
     let head = RequestHead { method, scheme, authority, target, version: Version::HTTP_2, fields };
-    Ok(Parsed { head, length, expects_continue, trailers })
+    Ok(ParsedRequest { head, length, expects_continue, trailers })
 }
 
 fn check_limits(fields: &HeaderMap, limits: &Limits) -> Result<(), Refusal> {
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    fn parse(method: &str, uri: &str, fields: &[(&str, &str)]) -> Result<Parsed, Refusal> {
+    fn parse(method: &str, uri: &str, fields: &[(&str, &str)]) -> Result<ParsedRequest, Refusal> {
         let mut request = http::Request::builder().method(method).uri(uri);
         for (name, value) in fields {
             request = request.header(*name, *value);

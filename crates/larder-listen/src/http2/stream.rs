@@ -17,8 +17,8 @@ use larder_http::fields::cache_status::CACHE_STATUS;
 use larder_http::fields::content_type;
 use larder_http::message::{Request, RequestHead, Response, ResponseHead};
 
-use super::content::{Content, Side, Told};
-use super::head::{self, Parsed};
+use super::content::{ContentEvent, RequestContent, Side};
+use super::head::{self, ParsedRequest};
 use crate::connection::Surroundings;
 use crate::content::{Gathered, Source};
 use crate::date;
@@ -55,7 +55,7 @@ pub(super) async fn serve<S: Service>(
 ) -> End {
     let limits = &around.settings.limits;
     let (parts, receive) = request.into_parts();
-    let Parsed { head, length, expects_continue, trailers } =
+    let ParsedRequest { head, length, expects_continue, trailers } =
         match head::parse(parts, around.settings.scheme, limits) {
             Ok(parsed) => parsed,
             Err(refusal) => return refuse(respond, around, refusal),
@@ -71,8 +71,13 @@ pub(super) async fn serve<S: Service>(
         // tell the origin of an end that this client may yet break.
         let length = length.filter(|length| *length > 0);
         let pace = pace_of(&head, limits);
-        let content =
-            Content::new(receive, side.clone(), length, expects_continue, (pace, limits.body_bytes_max));
+        let content = RequestContent::new(
+            receive,
+            side.clone(),
+            length,
+            expects_continue,
+            (pace, limits.body_bytes_max),
+        );
         Body::Stream { length, stream: Box::pin(content) }
     };
     let is_head = head.method == Method::HEAD;
@@ -132,8 +137,8 @@ fn poll_beside_call<S>(
     }
     while let Poll::Ready(told) = side.poll(cx) {
         match told {
-            Told::Continue => send_interim(respond, around, StatusCode::CONTINUE, HeaderMap::new()),
-            Told::Failed(refusal) => return Poll::Ready(Unanswered::Refused(refusal)),
+            ContentEvent::Continue => send_interim(respond, around, StatusCode::CONTINUE, HeaderMap::new()),
+            ContentEvent::Failed(refusal) => return Poll::Ready(Unanswered::Refused(refusal)),
         }
     }
     // A reset, or the end of the whole connection.

@@ -1,7 +1,7 @@
 //! The head parser against itself, cut anywhere, and against httparse.
 use bytes::Bytes;
 use larder_http::message::Scheme;
-use larder_listen::testing::{Parsed, Scan, parse};
+use larder_listen::testing::{ParsedHead, Scan, parse};
 use larder_listen::{Limits, Refusal};
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn limits() -> Limits {
 }
 
 /// Feeds `bytes` up to each of `cuts`, as a connection would.
-fn read(bytes: &[u8], cuts: &[usize]) -> Option<Result<(Parsed, usize), Refusal>> {
+fn read(bytes: &[u8], cuts: &[usize]) -> Option<Result<(ParsedHead, usize), Refusal>> {
     let mut scan = Scan::default();
     for cut in cuts {
         match scan.advance(&bytes[..*cut], &limits()) {
@@ -82,7 +82,7 @@ fn check_cuts(bytes: &[u8], mut cuts: Vec<usize>) {
 }
 
 /// What we take, httparse takes, with the same tokens.
-fn check_httparse(bytes: &[u8], ours: &Parsed) {
+fn check_httparse(bytes: &[u8], ours: &ParsedHead) {
     let mut fields = [httparse::EMPTY_HEADER; 100];
     let mut theirs = httparse::Request::new(&mut fields);
     assert_eq!(theirs.parse(bytes), Ok(httparse::Status::Complete(bytes.len())));

@@ -33,7 +33,7 @@ use crate::error::ObserveError;
 use crate::exposition::Exposition;
 use crate::family;
 use queue::Queue;
-use writer::{Output, Writer};
+use writer::{LogWriter, Output};
 
 pub(crate) use json::FIELDS;
 pub use line::{Ending, LogLine};
@@ -115,7 +115,7 @@ impl AccessLog {
         diagnostics: Diagnostics,
     ) -> Result<Self, ObserveError> {
         let queue = Arc::new(Queue::new(options.workers, options.queue_bytes, options.format));
-        let writer = Writer::new(Arc::clone(&queue), output, diagnostics);
+        let writer = LogWriter::new(Arc::clone(&queue), output, diagnostics);
         let (end, ended) = std::sync::mpsc::sync_channel(1);
         let body = move || {
             writer.run();

@@ -59,7 +59,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o640).open(path)
 }
 
-pub(super) struct Writer {
+pub(super) struct LogWriter {
     queue: Arc<Queue>,
     output: Output,
     diagnostics: Diagnostics,
@@ -67,7 +67,7 @@ pub(super) struct Writer {
     torn: bool,
 }
 
-impl Writer {
+impl LogWriter {
     pub(super) fn new(queue: Arc<Queue>, output: Output, diagnostics: Diagnostics) -> Self {
         Self { queue, output, diagnostics, torn: false }
     }

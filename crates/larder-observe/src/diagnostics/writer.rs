@@ -16,7 +16,7 @@ pub(super) enum Line {
     Flush(SyncSender<()>),
 }
 
-pub(super) struct Writer<W> {
+pub(super) struct DiagnosticsWriter<W> {
     lines: Receiver<Line>,
     sink: W,
     /// A write failed, maybe inside a line; the next one starts on a line of its own.
@@ -24,7 +24,7 @@ pub(super) struct Writer<W> {
     dropped: Arc<AtomicU64>,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> DiagnosticsWriter<W> {
     pub(super) fn new(lines: Receiver<Line>, sink: W, dropped: Arc<AtomicU64>) -> Self {
         Self { lines, sink, is_torn: false, dropped }
     }

@@ -1,7 +1,7 @@
 //! One address of one server: where requests are sent, how it is doing, how many are there now.
 //!
 //! In: requests that were given to it, their outcomes, answers to health checks. Out: whether it can be asked, and the
-//! numbers of a report. The [`Record`] is what outlives a reload and a short absence from DNS; everything else follows
+//! numbers of a report. The [`EndpointRecord`] is what outlives a reload and a short absence from DNS; everything else follows
 //! from the settings in force and is made anew with them, but for its place among the others, which DNS may change.
 
 use std::sync::Arc;
@@ -23,14 +23,14 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// What is remembered of a server's address as long as anybody uses it.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct EndpointRecord {
     pub(super) condition: Condition,
     pub(super) in_flight: AtomicU64,
     pub(super) requests: AtomicU64,
     pub(super) failures: AtomicU64,
 }
 
-impl Record {
+impl EndpointRecord {
     pub(super) fn new(since: Option<Instant>) -> Self {
         Self {
             condition: Condition::new(since),
@@ -58,7 +58,7 @@ pub(super) struct Parts {
     pub(super) host: Arc<str>,
     pub(super) dial: Arc<Dial>,
     pub(super) rank: Rank,
-    pub(super) record: Arc<Record>,
+    pub(super) record: Arc<EndpointRecord>,
     pub(super) settings: Arc<OriginSettings>,
     pub(super) shared: Arc<Shared>,
 }
@@ -127,7 +127,7 @@ impl Endpoint {
         self.level.store(rank.level, Ordering::Relaxed);
     }
 
-    pub(super) fn record(&self) -> &Arc<Record> {
+    pub(super) fn record(&self) -> &Arc<EndpointRecord> {
         &self.parts.record
     }
 

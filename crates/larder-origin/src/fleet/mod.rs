@@ -37,7 +37,7 @@ use tokio::time::Instant;
 pub(crate) use balance::Chooser;
 pub(crate) use condition::Checks;
 use condition::Use;
-use endpoint::Record;
+use endpoint::EndpointRecord;
 pub(crate) use endpoint::{Endpoint, Ticket};
 pub(crate) use pools::Pools;
 pub(crate) use queue::Seat;
@@ -67,7 +67,7 @@ pub(crate) struct Fleet {
     asking: tokio::sync::Mutex<()>,
     /// Counts look-ups that have ended; for those who wait for one.
     asked: watch::Sender<u64>,
-    /// Told when connecting failed: perhaps the server moved.
+    /// Notified when connecting failed: perhaps the server moved.
     doubts: tokio::sync::Notify,
     /// One for each worker.
     pools: Mutex<Vec<Weak<Pools>>>,
@@ -301,7 +301,7 @@ impl Fleet {
         self.endpoints().iter().map(report).collect()
     }
 
-    fn has(&self, record: &Arc<Record>) -> bool {
+    fn has(&self, record: &Arc<EndpointRecord>) -> bool {
         self.endpoints().iter().any(|endpoint| Arc::ptr_eq(endpoint.record(), record))
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::atomic::Ordering;
 
-use super::endpoint::Record;
+use super::endpoint::EndpointRecord;
 use crate::place::Place;
 use crate::settings::ServerAddress;
 
@@ -72,7 +72,7 @@ impl ServerReport {
     pub(super) fn new(
         server: &ServerAddress,
         place: &Place,
-        record: &Record,
+        record: &EndpointRecord,
         weight: u32,
         backup: bool,
         state: ServerState,

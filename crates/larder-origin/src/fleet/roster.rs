@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::Fleet;
 use super::budget::Budget;
-use super::endpoint::Record;
+use super::endpoint::EndpointRecord;
 use super::queue::Queue;
 use super::report::{ServerReport, ServerState};
 use crate::error::SetupError;
@@ -26,7 +26,7 @@ use crate::settings::{OriginSettings, ServerAddress};
 /// Records of addresses that left DNS; beyond that the oldest is forgotten early.
 const DEPARTED_MAX: usize = 1024;
 
-type Records = HashMap<(Arc<ServerAddress>, Place), Weak<Record>>;
+type Records = HashMap<(Arc<ServerAddress>, Place), Weak<EndpointRecord>>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Roster {
@@ -34,7 +34,7 @@ pub(crate) struct Roster {
     fleets: Mutex<Fleets>,
     records: Mutex<Records>,
     /// Records that are kept although their address has left, and until when.
-    departed: Mutex<VecDeque<(Instant, Arc<Record>)>>,
+    departed: Mutex<VecDeque<(Instant, Arc<EndpointRecord>)>>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) budget: Budget,
 }
@@ -73,7 +73,7 @@ impl Roster {
         server: &Arc<ServerAddress>,
         place: &Place,
         since: Option<Instant>,
-    ) -> Arc<Record> {
+    ) -> Arc<EndpointRecord> {
         let over = self.departed_before(Instant::now());
         drop(over);
         let mut records = self.records.lock();
@@ -82,13 +82,13 @@ impl Roster {
             return known;
         }
         records.retain(|_, record| record.strong_count() > 0);
-        let record = Arc::new(Record::new(since));
+        let record = Arc::new(EndpointRecord::new(since));
         records.insert(key, Arc::downgrade(&record));
         record
     }
 
     /// Keeps the record of an address that has left, for a while.
-    pub(super) fn depart(&self, record: Arc<Record>, keep: Duration) {
+    pub(super) fn depart(&self, record: Arc<EndpointRecord>, keep: Duration) {
         let now = Instant::now();
         let over = self.departed_before(now);
         self.departed.lock().push_back((now + keep, record));
@@ -96,7 +96,7 @@ impl Roster {
     }
 
     /// Takes out those whose time is over, and the oldest where there are too many. To be dropped after the lock.
-    fn departed_before(&self, now: Instant) -> Vec<(Instant, Arc<Record>)> {
+    fn departed_before(&self, now: Instant) -> Vec<(Instant, Arc<EndpointRecord>)> {
         let mut departed = self.departed.lock();
         let is_over = |first: Option<&(Instant, _)>| first.is_some_and(|(until, _)| *until <= now);
         let mut over = Vec::new();

@@ -14,7 +14,7 @@ use http_body::Body as _;
 use tokio::time::Instant;
 
 use crate::pool::AbortOnDrop;
-use crate::upload::{Progress, Upload};
+use crate::upload::{Upload, UploadProgress};
 
 /// How much is handed to `h2` at once.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -22,12 +22,12 @@ const PIECE_BYTES: usize = 32 * 1024;
 /// An upload that goes on beside the response. Dropped, it stops, and with it the stream where its content has not ended.
 pub(crate) struct Uploading {
     task: AbortOnDrop,
-    progress: Arc<Progress>,
+    progress: Arc<UploadProgress>,
 }
 
 impl Uploading {
     /// Sends the rest. A task of its own, because a reader that pauses the response must not pause the request.
-    pub(super) fn start(mut sending: Sending, progress: Arc<Progress>) -> Self {
+    pub(super) fn start(mut sending: Sending, progress: Arc<UploadProgress>) -> Self {
         let task = tokio::spawn(async move { poll_fn(|cx| sending.poll(cx)).await });
         Self { task: AbortOnDrop(task.abort_handle()), progress }
     }

@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, timeout_at};
 
-use super::question::{Question, Reading, Record};
+use super::question::{DnsRecord, Question, Reading};
 
 /// Name servers that are asked.
 pub(super) const SERVERS_MAX: usize = 8;
@@ -43,7 +43,7 @@ pub(super) async fn ask(
     servers: &[SocketAddr],
     preferred: &AtomicUsize,
     question: &Question,
-) -> io::Result<Vec<Record>> {
+) -> io::Result<Vec<DnsRecord>> {
     let mut error = io::Error::new(io::ErrorKind::NotFound, "no name servers");
     let servers = servers.get(..SERVERS_MAX).unwrap_or(servers);
     // The system's servers may have become fewer.
@@ -76,7 +76,7 @@ pub(super) async fn ask(
     Err(error)
 }
 
-async fn ask_one(server: SocketAddr, question: &Question) -> io::Result<Vec<Record>> {
+async fn ask_one(server: SocketAddr, question: &Question) -> io::Result<Vec<DnsRecord>> {
     let deadline = Instant::now() + TRY_LIMIT;
     let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "the name server does not answer");
     let reading = match timeout_at(deadline, over_udp(server, question)).await.map_err(silent)?? {

@@ -34,7 +34,7 @@ use std::sync::atomic::AtomicUsize;
 use futures_util::stream::{self, StreamExt as _};
 use parking_lot::Mutex;
 
-use self::question::{Kind, Question, Record, Service};
+use self::question::{DnsRecord, Kind, Question, Service};
 use crate::error::OriginError;
 use crate::place::Place;
 use crate::settings::{ResolveSettings, ServerAddress};
@@ -148,8 +148,8 @@ impl Names {
     async fn family(&self, host: &str, kind: Kind) -> io::Result<Vec<SocketAddr>> {
         let records = self.ask(&self.servers, host, kind).await?;
         let found = records.into_iter().filter_map(|record| match record {
-            Record::Address(ip) => Some(SocketAddr::new(ip, 0)),
-            Record::Service(_) => None,
+            DnsRecord::Address(ip) => Some(SocketAddr::new(ip, 0)),
+            DnsRecord::Service(_) => None,
         });
         let found: Vec<_> = found.collect();
         self.remember((host.to_owned(), Some(kind)), &found);
@@ -205,7 +205,7 @@ impl Names {
         (service, outcome)
     }
 
-    async fn ask(&self, servers: &[SocketAddr], name: &str, kind: Kind) -> io::Result<Vec<Record>> {
+    async fn ask(&self, servers: &[SocketAddr], name: &str, kind: Kind) -> io::Result<Vec<DnsRecord>> {
         let question = Question::new(name, kind);
         let question =
             question.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a name of DNS"))?;
@@ -243,10 +243,10 @@ fn usable(mut found: Vec<SocketAddr>) -> Vec<SocketAddr> {
 }
 
 /// The targets of a service, the best first, up to the bound.
-fn offered(records: Vec<Record>) -> io::Result<Vec<Service>> {
+fn offered(records: Vec<DnsRecord>) -> io::Result<Vec<Service>> {
     let services = records.into_iter().filter_map(|record| match record {
-        Record::Service(service) => Some(service),
-        Record::Address(_) => None,
+        DnsRecord::Service(service) => Some(service),
+        DnsRecord::Address(_) => None,
     });
     let mut services: Vec<Service> = services.collect();
     if services.is_empty() {

@@ -35,7 +35,7 @@ pub(super) enum Kind {
 
 /// One record of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Record {
+pub(super) enum DnsRecord {
     Address(IpAddr),
     Service(Service),
 }
@@ -62,7 +62,7 @@ pub(super) enum Reading {
     /// The server cannot or will not answer.
     Refused(&'static str),
     /// None: there are none.
-    Records(Vec<Record>),
+    Records(Vec<DnsRecord>),
 }
 
 /// A question with its number.
@@ -146,7 +146,7 @@ impl Question {
     }
 
     /// The records asked for; `None` where the answer cannot be read to its end, or its aliases never end.
-    fn records(&self, message: &Message<[u8]>) -> Option<Vec<Record>> {
+    fn records(&self, message: &Message<[u8]>) -> Option<Vec<DnsRecord>> {
         let owner = message.canonical_name()?;
         let mut records = Vec::new();
         for record in message.answer().ok()? {
@@ -160,16 +160,16 @@ impl Question {
             records.push(match self.kind {
                 Kind::V4 => {
                     let address: Ipv4Addr = record.into_record::<A>().ok()??.data().addr();
-                    Record::Address(address.into())
+                    DnsRecord::Address(address.into())
                 }
                 Kind::V6 => {
                     let address: Ipv6Addr = record.into_record::<Aaaa>().ok()??.data().addr();
-                    Record::Address(address.into())
+                    DnsRecord::Address(address.into())
                 }
                 Kind::Service => {
                     let record = record.into_record::<Srv<ParsedName<&[u8]>>>().ok()??;
                     let at = record.data();
-                    Record::Service(Service {
+                    DnsRecord::Service(Service {
                         priority: at.priority(),
                         weight: at.weight(),
                         port: at.port(),
@@ -221,8 +221,8 @@ mod tests {
     /// An answer, recursion asked for and offered, no error.
     const FINE: [u8; 2] = [0x81, 0x80];
 
-    fn v4(last: u8) -> Record {
-        Record::Address(IpAddr::from([192, 0, 2, last]))
+    fn v4(last: u8) -> DnsRecord {
+        DnsRecord::Address(IpAddr::from([192, 0, 2, last]))
     }
 
     #[test]
@@ -244,14 +244,17 @@ mod tests {
         assert_eq!(question.read(&bytes), Reading::Records(vec![v4(1), v4(2)]));
         let question = Question::new("app.example", Kind::V6).unwrap();
         let bytes = answer(&question, FINE, &[(28, &[0; 16])]);
-        assert_eq!(question.read(&bytes), Reading::Records(vec![Record::Address(IpAddr::from([0u8; 16]))]));
+        assert_eq!(
+            question.read(&bytes),
+            Reading::Records(vec![DnsRecord::Address(IpAddr::from([0u8; 16]))])
+        );
     }
 
     #[test]
     fn services_carry_priority_weight_port_and_host() {
         let question = Question::new("_app._tcp.example", Kind::Service).unwrap();
         let service = |priority, weight, port, host: &str| {
-            Record::Service(Service { priority, weight, port, host: host.to_owned() })
+            DnsRecord::Service(Service { priority, weight, port, host: host.to_owned() })
         };
         let cases: &[(&[u8], Reading)] = &[
             (

@@ -21,7 +21,7 @@ use super::outcome::{Wish, is_usable, take};
 use super::reply;
 use super::used::{Used, answered};
 use crate::collapse::{FlightOutcome, FlightRequest, Follower, Role, SharedResponse};
-use crate::decision::{Counters, Facts, Forwarding, Landing, Next, next};
+use crate::decision::{Counters, Ending, Facts, Forwarding, Next, next};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch;
@@ -291,10 +291,10 @@ impl<'a> CachedRequest<'a> {
         let wish = Wish { key: &self.key, miss: &miss, arrived: self.arrived };
         let taken = match outcome {
             Some(outcome) => take(&self.context, self.exchange, &wish, outcome, collapsed),
-            None => Err(Landing::TooLate),
+            None => Err(Ending::TooLate),
         };
-        let landing = taken.as_ref().err().copied().unwrap_or(Landing::Answers);
-        match (self.decide(&Facts::Landed(landing)), taken) {
+        let ending = taken.as_ref().err().copied().unwrap_or(Ending::Answers);
+        match (self.decide(&Facts::Ended(ending)), taken) {
             (Next::Answer, Ok(reply)) => self.answer(reply, &miss),
             (Next::Fail(failure), _) => failed(&miss, failure),
             _ => Step::Look,

@@ -17,7 +17,7 @@ use super::look::RequestContext;
 use super::used::from_stored;
 use super::{reply, resume};
 use crate::collapse::FlightOutcome;
-use crate::decision::Landing;
+use crate::decision::Ending;
 use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
 use crate::failure::Failure;
 use crate::invalidation::Judge;
@@ -40,20 +40,20 @@ pub(super) fn take(
     wish: &Wish<'_>,
     outcome: FlightOutcome,
     collapsed: bool,
-) -> Result<Box<Reply>, Landing> {
+) -> Result<Box<Reply>, Ending> {
     let (worker, worker_plan) = (context.worker, context.worker_plan);
     let miss = wish.miss;
     let now = worker.proxy.clock.now();
     let mut status = CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(miss.forward)) };
     let reply = match outcome {
-        FlightOutcome::Unshared => return Err(Landing::Unshared),
+        FlightOutcome::Unshared => return Err(Ending::Unshared),
         FlightOutcome::NotForOthers => {
             let policy = &exchange.settings().policy;
             let has_cookie = larder_cache::has_personal_cookie(&exchange.asked.head, policy);
-            return Err(Landing::NotForOthers { has_cookie });
+            return Err(Ending::NotForOthers { has_cookie });
         }
-        FlightOutcome::Overtaken => return Err(Landing::Unfit),
-        FlightOutcome::Lost => return Err(Landing::Lost),
+        FlightOutcome::Overtaken => return Err(Ending::Unfit),
+        FlightOutcome::Lost => return Err(Ending::Lost),
         FlightOutcome::Failed(failure) => {
             reply::stale_or_failed(worker, exchange, (wish.key, miss), failure, status)
         }
@@ -70,13 +70,13 @@ pub(super) fn take(
             let is_enough = respond::has_what_is_asked(&exchange.asked.head, &stored, now.wall);
             if !is_enough || collapsed && !is_for(worker, exchange, wish, (&stored.head, stored.number), now)
             {
-                return Err(Landing::Unfit);
+                return Err(Ending::Unfit);
             }
             status.forward_status = Some(StatusCode::NOT_MODIFIED);
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             let age = stored.head.freshness.age(now);
             let reply = from_stored(context, exchange, Held::Shared(stored), age, now, status);
-            let Some(mut reply) = reply else { return Err(Landing::Unfit) };
+            let Some(mut reply) = reply else { return Err(Ending::Unfit) };
             if own.contains_key(SET_COOKIE) {
                 reply.status.detail = Some(COOKIES_WITHHELD);
             }
@@ -89,7 +89,7 @@ pub(super) fn take(
             // What was removed meanwhile is for those who came before that.
             let head = match worker.proxy.invalidations.head_of(wish.key, &stored) {
                 Some(head) => head,
-                None if collapsed => return Err(Landing::Unfit),
+                None if collapsed => return Err(Ending::Unfit),
                 None => Cow::Borrowed(&*stored.head),
             };
             let cause = StaleCause::OriginError;
@@ -103,7 +103,7 @@ pub(super) fn take(
                     && respond::has_what_is_asked(&exchange.asked.head, &stored, now.wall)
             };
             if collapsed && !(allowed.is_ok() && is_ours()) {
-                return Err(Landing::Unfit);
+                return Err(Ending::Unfit);
             }
             status.forward_status = Some(error);
             status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
@@ -112,18 +112,18 @@ pub(super) fn take(
             drop(head);
             match from_stored(context, exchange, Held::Shared(stored), age, now, status) {
                 Some(reply) => reply,
-                None => return Err(Landing::Unfit),
+                None => return Err(Ending::Unfit),
             }
         }
         FlightOutcome::Shared { response: shared, mut own, reader } => {
             let head = &shared.head;
             if collapsed && !is_for(worker, exchange, wish, (head, shared.number), now) {
-                return Err(Landing::Unfit);
+                return Err(Ending::Unfit);
             }
             let Some(mut response) = reply::from_shared(exchange, &shared, &mut status, now) else {
                 // Nobody asks again: the origin has had its request, and what it made of it is known.
                 if !shared.body.is_broken() {
-                    return Err(Landing::BodyClosed);
+                    return Err(Ending::BodyClosed);
                 }
                 let failure = Failure::BODY_BROKEN;
                 let reply = reply::stale_or_failed(worker, exchange, (wish.key, miss), failure, status);

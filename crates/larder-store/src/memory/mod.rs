@@ -100,7 +100,7 @@ impl CountedShard {
 
 /// The store. Shared by all workers; every method may be called from any of them.
 pub struct MemoryStore {
-    /// Told apart from every other store of the process.
+    /// Distinct from every other store of the process.
     number: u64,
     budget: Arc<Budget>,
     max_object: AtomicU64,

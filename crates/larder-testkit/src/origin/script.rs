@@ -155,12 +155,12 @@ pub struct Hold {
 
 /// A body that can be cut anywhere.
 #[derive(Clone, Debug)]
-pub(super) enum Content {
+pub(super) enum AnswerContent {
     Literal(Bytes),
     Derived { seed: String, first: u64, length: u64 },
 }
 
-impl Content {
+impl AnswerContent {
     pub(super) fn length(&self) -> u64 {
         match self {
             Self::Literal(bytes) => bytes.len() as u64,
@@ -212,15 +212,15 @@ impl Answer {
     }
 
     /// The body, once placeholders in `template` have been filled in.
-    pub(super) fn content(&self, seen: &Seen, filled: Option<String>) -> Content {
+    pub(super) fn content(&self, seen: &Seen, filled: Option<String>) -> AnswerContent {
         match (filled, &self.body, self.bytes) {
-            (Some(text), _, _) => Content::Literal(wire::to_bytes(&text).into()),
-            (None, Some(text), _) => Content::Literal(text.clone().into_bytes().into()),
+            (Some(text), _, _) => AnswerContent::Literal(wire::to_bytes(&text).into()),
+            (None, Some(text), _) => AnswerContent::Literal(text.clone().into_bytes().into()),
             (None, None, Some(length)) => {
                 let seed = self.seed.clone().unwrap_or_else(|| seen.target.clone());
-                Content::Derived { seed, first: self.first, length }
+                AnswerContent::Derived { seed, first: self.first, length }
             }
-            (None, None, None) => Content::Literal(Bytes::new()),
+            (None, None, None) => AnswerContent::Literal(Bytes::new()),
         }
     }
 

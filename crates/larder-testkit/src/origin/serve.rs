@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use tokio::net::TcpStream;
 
-use super::script::{Answer, BodyFraming, Content};
+use super::script::{Answer, AnswerContent, BodyFraming};
 use super::{Seen, Shared};
 use crate::Error;
 use crate::template::{self, Context};
@@ -92,7 +92,7 @@ async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared
     }
     let sent = match &answer.raw {
         Some(raw) => {
-            let raw = Content::Literal(to_bytes(raw).into());
+            let raw = AnswerContent::Literal(to_bytes(raw).into());
             let sent = send_body(wire, &raw, &answer, BodyFraming::AsScripted, shared).await?;
             if sent == Then::Keep && !answer.keep { Then::Close } else { sent }
         }
@@ -297,7 +297,7 @@ async fn respond(
 /// Sends content, piece by piece, through the answer's gates and up to where it is to be cut.
 async fn send_body(
     wire: &mut Wire,
-    content: &Content,
+    content: &AnswerContent,
     answer: &Answer,
     framing: BodyFraming,
     shared: &Shared,

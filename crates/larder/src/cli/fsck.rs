@@ -46,7 +46,7 @@ pub(super) fn fsck(arguments: &FsckArguments) -> ExitCode {
             return ExitCode::from(if is_wrong_use(&error) { exit::USAGE } else { exit::FAILURE });
         }
     };
-    let told = Told::of(&arguments.directory, &report);
+    let told = FsckReport::of(&arguments.directory, &report);
     let out = match arguments.json {
         true => serde_json::to_string_pretty(&told).map(|json| json + "\n"),
         false => Ok(told.text()),
@@ -74,7 +74,7 @@ fn is_wrong_use(error: &DiskError) -> bool {
 
 /// A report as it is printed.
 #[derive(Debug, Serialize)]
-struct Told {
+struct FsckReport {
     path: String,
     /// The disk's identity; null where that is damaged.
     disk: Option<String>,
@@ -98,7 +98,7 @@ struct Damage {
     offset: u64,
 }
 
-impl Told {
+impl FsckReport {
     fn of(path: &Path, report: &Report) -> Self {
         let damage =
             |(file, offset): &(PathBuf, u64)| Damage { file: file.display().to_string(), offset: *offset };
@@ -189,7 +189,7 @@ mod tests {
             findings: vec![Finding::Foreign("/d/notes".into()), Finding::NoJournal],
             ..Report::default()
         };
-        let told = Told::of(Path::new("/d"), &report);
+        let told = FsckReport::of(Path::new("/d"), &report);
         assert!(!told.sound);
         let text = told.text();
         for part in [
@@ -204,6 +204,6 @@ mod tests {
         assert!(text.ends_with("\ndamaged\n"));
         let foreign = vec![Finding::Foreign("/d/notes".into())];
         let sound = Report { damaged: Vec::new(), findings: foreign, ..report };
-        assert!(Told::of(Path::new("/d"), &sound).text().ends_with("\nsound\n"));
+        assert!(FsckReport::of(Path::new("/d"), &sound).text().ends_with("\nsound\n"));
     }
 }

@@ -14,7 +14,7 @@ pub(in crate::engine) const SUPERBLOCK_BYTES: usize = file_head_bytes(4);
 /// A disk's identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Superblock {
-    /// Told apart from every other disk by chance alone: 64 random bits.
+    /// Distinct from every other disk by chance alone: 64 random bits.
     pub(in crate::engine) disk: u64,
     pub(in crate::engine) seed: Seed,
     /// The size of segments when the disk was made. They follow the disk's size afterwards; for people who look.
