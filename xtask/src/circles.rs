@@ -13,6 +13,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::sources::{self, Module};
+
 /// The committed list: a row is a crate, a colon, and the files of a circle in order.
 const LIST: &str = "xtask/circles.list";
 
@@ -47,9 +49,6 @@ fn judge(found: &BTreeSet<String>, listed: &BTreeSet<String>) -> Vec<String> {
     new.chain(gone).collect()
 }
 
-/// A module: `["fetch", "window"]`; the root of a crate has no segments.
-type Module = Vec<String>;
-
 /// A `use` declaration or a path within code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Named {
@@ -77,21 +76,14 @@ struct Source {
 
 impl Sources {
     fn read(folder: &Path) -> Result<Self> {
-        let mut texts = Vec::new();
-        collect(folder, folder, &mut texts)?;
-        Ok(Self::of(texts))
+        Ok(Self::of(sources::read(folder)?))
     }
 
     fn of(texts: Vec<(String, String)>) -> Self {
         let mut sources = Self::default();
-        let mut of_tests = BTreeSet::new();
-        for (path, text) in texts {
-            let module = module_of(&path);
-            let (text, tests) = without_tests(&without_comments(&text));
-            of_tests.extend(tests.into_iter().map(|test| [&module[..], &[test]].concat()));
+        for (module, path, text) in sources::of_product(texts) {
             sources.files.insert(module, Source { path, text, named: Vec::new() });
         }
-        sources.files.retain(|module, _| !of_tests.iter().any(|test| module.starts_with(test)));
         let modules: BTreeSet<Module> = sources.files.keys().cloned().collect();
         for (module, source) in &mut sources.files {
             source.named = named(module, &source.text, &modules);
@@ -177,94 +169,6 @@ impl Sources {
         }
         circles
     }
-}
-
-fn collect(base: &Path, folder: &Path, texts: &mut Vec<(String, String)>) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        let is_test = path.file_stem().is_some_and(|stem| stem == "tests");
-        if is_test {
-            continue;
-        }
-        if path.is_dir() {
-            collect(base, &path, texts)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-            texts.push((path.strip_prefix(base).unwrap_or(&path).display().to_string(), text));
-        }
-    }
-    Ok(())
-}
-
-fn module_of(path: &str) -> Module {
-    let mut module: Module = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
-    if module.last().is_some_and(|last| last == "mod")
-        || matches!(&module[..], [root] if root == "lib" || root == "main")
-    {
-        module.pop();
-    }
-    module
-}
-
-/// Comments are cut, and what stands in string literals.
-fn without_comments(text: &str) -> String {
-    let cut = |line: &str| {
-        let (mut kept, mut is_text, mut before) = (String::new(), false, ' ');
-        let mut chars = line.chars().peekable();
-        while let Some(c) = chars.next() {
-            match c {
-                '/' if !is_text && chars.peek() == Some(&'/') => break,
-                '"' if before != '\\' && before != '\'' => is_text = !is_text,
-                _ if is_text => {}
-                _ => kept.push(c),
-            }
-            before = c;
-        }
-        kept
-    };
-    text.lines().map(cut).collect::<Vec<_>>().join("\n")
-}
-
-/// The text without test modules, and the names of those that are files.
-fn without_tests(text: &str) -> (String, Vec<String>) {
-    let (mut kept, mut files) = (Vec::new(), Vec::new());
-    let mut lines = text.lines().peekable();
-    while let Some(line) = lines.next() {
-        let is_test = line.trim() == "#[cfg(test)]" || line.trim().starts_with("#[cfg(all(test");
-        let module = lines.peek().and_then(|next| {
-            let name = next
-                .trim()
-                .trim_start_matches("pub ")
-                .trim_start_matches("pub(crate) ")
-                .strip_prefix("mod ")?;
-            Some((
-                name.trim_end_matches([';', '{', ' ']).to_owned(),
-                next.trim().ends_with('{'),
-                indent(next),
-            ))
-        });
-        match module.filter(|_| is_test) {
-            Some((_, true, depth)) => {
-                // To the brace that stands where the module began.
-                lines.next();
-                for next in lines.by_ref() {
-                    if next.trim() == "}" && indent(next) == depth {
-                        break;
-                    }
-                }
-            }
-            Some((name, false, _)) => {
-                lines.next();
-                files.push(name);
-            }
-            None => kept.push(line),
-        }
-    }
-    (kept.join("\n"), files)
-}
-
-fn indent(line: &str) -> usize {
-    line.len() - line.trim_start().len()
 }
 
 /// Every path in a module's text that begins at the crate, at a module above, at one of its own, or at one that it uses.

@@ -11,10 +11,12 @@ mod fuzz;
 mod layers;
 mod libraries;
 mod modules;
+mod names;
 mod promises;
 mod quick;
 mod readme;
 mod sentences;
+mod sources;
 mod tools;
 mod words;
 
@@ -38,6 +40,8 @@ enum Task {
     Layers,
     /// Circles between the files of a crate, but for those that are listed
     Circles,
+    /// Names of types that stand for two things in one crate
+    Names,
     /// File heads, unsafe code with its reason, forbidden words and names
     Words,
     /// Sentences of the pages: how long they may be
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
     let done = match arguments.task {
         Task::Layers => layers::run(&root).and_then(|()| modules::run(&root)),
         Task::Circles => circles::run(&root),
+        Task::Names => names::run(&root),
         Task::Words => words::run(&root),
         Task::Sentences => sentences::run(&root),
         Task::Libraries => libraries::run(&root),

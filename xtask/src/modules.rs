@@ -8,10 +8,11 @@
 //! `crate::{a, b::c}` and chains of `super::`.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+
+use crate::sources::{self, module_of, without_comments};
 
 const SOURCES: &str = "crates/larder-proxy/src";
 
@@ -27,8 +28,7 @@ const STEPS: &[&str] = &["route", "key", "lookup", "collapse", "fetch", "fill", 
 /// Fails with the list of paths between step modules.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let sources = root.join(SOURCES);
-    let mut files = Vec::new();
-    collect(&sources, &sources, &mut files)?;
+    let files: Vec<Source> = sources::read(&sources)?.into_iter().map(Source::of).collect();
     let breaches = breaches(&files);
     ensure!(breaches.is_empty(), "modules that import each other:\n  {}", breaches.join("\n  "));
     println!("modules: {} files of larder-proxy, no step names another", files.len());
@@ -42,23 +42,10 @@ struct Source {
     text: String,
 }
 
-fn collect(base: &Path, folder: &Path, files: &mut Vec<Source>) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(base, &path, files)?;
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-            let inside = path.strip_prefix(base).unwrap_or(&path).with_extension("");
-            let mut module: Vec<String> =
-                inside.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
-            if module.last().is_some_and(|last| last == "mod") {
-                module.pop();
-            }
-            files.push(Source { path, module, text });
-        }
+impl Source {
+    fn of((path, text): (String, String)) -> Self {
+        Self { module: module_of(&path), path: path.into(), text }
     }
-    Ok(())
 }
 
 fn breaches(files: &[Source]) -> Vec<String> {
@@ -151,10 +138,6 @@ fn names(path: &str, found: &mut BTreeSet<String>) {
 fn identifier(text: &str) -> &str {
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
     &text[..end]
-}
-
-fn without_comments(text: &str) -> String {
-    text.lines().map(|line| line.split("//").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
