@@ -7,29 +7,8 @@ use bytes::Bytes;
 use larder_http::body::Body;
 use larder_observe::Exposition;
 
+pub use crate::health::Health;
 use crate::stats::Stats;
-
-/// Whether new work should be sent here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// Yes.
-    Ok,
-    /// Yes; but a store goes on without a disk, or without its directory of files.
-    Degraded,
-    /// No: it is ending, and finishes what runs.
-    Draining,
-}
-
-impl Health {
-    /// The word that `/healthz` and `/stats` say.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Degraded => "degraded",
-            Self::Draining => "draining",
-        }
-    }
-}
 
 /// A request that somebody wants explained, in the words in which it was asked for: nothing of it is checked yet.
 #[derive(Clone, Debug, PartialEq, Eq)]

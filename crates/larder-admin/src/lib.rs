@@ -10,6 +10,7 @@
 mod answer;
 mod error;
 mod guard;
+mod health;
 mod larder;
 mod query;
 mod service;

@@ -10,7 +10,7 @@ use larder_http::time::WallTime;
 use larder_observe::{Count, HistogramSnapshot, Snapshot};
 use serde::Serialize;
 
-use crate::larder::Health;
+use crate::health::Health;
 
 /// How often, by token.
 pub type Counts = BTreeMap<&'static str, u64>;

@@ -11,9 +11,23 @@ use std::time::Duration;
 use http::{HeaderMap, header};
 use larder_http::fields::age;
 use larder_http::fields::date::DateField;
-use larder_http::time::WallTime;
+use larder_http::time::{Now, WallTime};
 
-use crate::freshness::ExchangeTimes;
+/// When an exchange with the origin happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExchangeTimes {
+    /// When the request was sent.
+    pub request: Now,
+    /// When the response's head had arrived.
+    pub response: Now,
+}
+
+impl ExchangeTimes {
+    /// How long the answer took.
+    pub fn delay(&self) -> Duration {
+        self.response.since(&self.request)
+    }
+}
 
 /// The part of a second that Date cannot say.
 const DATE_RESOLUTION_MS: u64 = 999;

@@ -11,7 +11,7 @@ use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::{Now, WallTime};
 
-use crate::freshness::ExchangeTimes;
+use crate::age::ExchangeTimes;
 use crate::head::StoredHead;
 use crate::policy::CachePolicy;
 use crate::storable::{Storability, storable};

@@ -11,8 +11,9 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::surrogate::{SURROGATE_CONTROL, X_ACCEL_EXPIRES, X_REVERSE_PROXY_TTL};
 
+use crate::age::ExchangeTimes;
 use crate::directives::{Directives, Said};
-use crate::freshness::{Asked, ExchangeTimes, Freshness, LifetimeSource};
+use crate::freshness::{Asked, Freshness, LifetimeSource};
 use crate::jitter;
 use crate::policy::CachePolicy;
 use crate::reuse::{UnusableReason, ValidateReason};

@@ -14,25 +14,9 @@ use larder_http::fields::date::DateField;
 use larder_http::fields::surrogate;
 use larder_http::time::{Now, WallTime};
 
-use crate::age::initial_age;
+use crate::age::{ExchangeTimes, initial_age};
 use crate::directives::{Directives, Said};
 use crate::policy::CachePolicy;
-
-/// When an exchange with the origin happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExchangeTimes {
-    /// When the request was sent.
-    pub request: Now,
-    /// When the response's head had arrived.
-    pub response: Now,
-}
-
-impl ExchangeTimes {
-    /// How long the answer took.
-    pub fn delay(&self) -> Duration {
-        self.response.since(&self.request)
-    }
-}
 
 /// Where a lifetime comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

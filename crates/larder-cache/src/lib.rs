@@ -34,11 +34,12 @@ pub mod vary;
 #[cfg(test)]
 mod example;
 
+pub use age::ExchangeTimes;
 pub use answer::{Answer, answer, not_modified_fields, partial_fields, unsatisfiable_fields};
 pub use coding::Codings;
 pub use cookies::{Caution, HarmlessNames, OwnSign, Relieved, SessionNames, cookies_of, own_sign};
 pub use directives::{Directives, Said};
-pub use freshness::{ExchangeTimes, Freshness, LifetimeSource};
+pub use freshness::{Freshness, LifetimeSource};
 pub use groups::{GroupTag, GroupTags};
 pub use head::{HeadError, StoredHead};
 pub use invalidate::{Verdict, invalidates, is_safe, names_own_target};

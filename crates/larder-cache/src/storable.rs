@@ -13,8 +13,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::cache_control::{RequestDirectives, ResponseDirectives};
 use larder_http::message::RequestHead;
 
+use crate::age::ExchangeTimes;
 use crate::directives::Directives;
-use crate::freshness::{ExchangeTimes, Freshness, freshness};
+use crate::freshness::{Freshness, freshness};
 use crate::head::Validators;
 use crate::invalidate::names_own_target;
 use crate::jitter::jittered;

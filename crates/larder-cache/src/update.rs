@@ -14,11 +14,12 @@ use larder_http::fields::date::{self, DateField};
 use larder_http::fields::etag::EntityTag;
 use larder_http::message::RequestHead;
 
+use crate::age::ExchangeTimes;
 use crate::coding::Codings;
 use crate::cookies::Relieved;
 use crate::cookies::own::take_cookies;
 use crate::directives::{Directives, strip};
-use crate::freshness::{ExchangeTimes, Freshness};
+use crate::freshness::Freshness;
 use crate::head::{StoredHead, kept_back};
 use crate::policy::CachePolicy;
 use crate::storable::{NotStorable, Storability, is_its_clients_alone, is_personal, storable_as_get};

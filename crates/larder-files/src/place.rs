@@ -21,7 +21,7 @@ use super::meta::{self, JudgedMeta, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri};
 use super::resolver::{DIRECTORY, READ, as_path};
 use super::room::beside_bytes;
-use super::sys::{self, Status};
+use super::sys::{self, Status, is_absent};
 use super::tree::{Tree, directory_at, meta_path};
 
 /// How often a step is tried anew because somebody else changed the same names.
@@ -414,10 +414,4 @@ pub(super) enum TakenOut {
     Absent,
     /// It is a person's, or no file at all.
     Spared,
-}
-
-/// Whether an error says no more than that there is no such file.
-pub(super) fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-        || matches!(Errno::from_io_error(error), Some(Errno::LOOP))
 }

@@ -182,3 +182,9 @@ pub(super) fn read_now(file: impl AsFd, buffer: &mut [u8], at: u64) -> io::Resul
         Err(error) => Err(error.into()),
     }
 }
+
+/// Whether an error says no more than that there is no such file.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || matches!(Errno::from_io_error(error), Some(Errno::LOOP))
+}

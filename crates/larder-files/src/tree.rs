@@ -19,8 +19,8 @@ use rustix::io::Errno;
 use super::error::FilesError;
 use super::meta::{self, JudgedMeta, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri, digest};
-use super::place::is_absent;
 use super::resolver::{Cached, DIRECTORY, Links, READ, Resolver};
+use super::sys::is_absent;
 use super::sys::{self, Identity, Status};
 
 /// Where everything of larder's own lies.

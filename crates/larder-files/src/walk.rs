@@ -14,10 +14,10 @@ use rustix::fs::{AtFlags, Dir, unlinkat};
 use super::in_use::Shared;
 use super::index::IndexedFile;
 use super::name::{Name, digest};
-use super::place::is_absent;
 use super::resolver::{DIRECTORY, as_path};
 use super::room::DIRECTORY_BYTES;
 use super::sys::Status;
+use super::sys::is_absent;
 use super::tree::{METAS, OWN};
 
 /// The longest path that is entered, in bytes: what the kernel takes in one call.

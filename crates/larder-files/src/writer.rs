@@ -20,10 +20,11 @@ use super::index::IndexedFile;
 use super::journal::Owed;
 use super::meta::{Meta, lines_bytes_max};
 use super::name::Name;
-use super::place::{PlaceError, Placed, Spare, TakenOut, is_absent};
+use super::place::{PlaceError, Placed, Spare, TakenOut};
 use super::queue::FileJob;
 use super::room::{self, Claim, DIRECTORY_BYTES, META_BYTES, beside_bytes};
 use super::sys::Status;
+use super::sys::is_absent;
 use larder_tier::budget::Budget;
 
 /// Bytes that may be written before all of them are handed to the disk.

@@ -13,7 +13,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use bytestring::ByteString;
 
-use crate::message::Scheme;
+use crate::scheme::Scheme;
 
 /// The longest host that is accepted, in bytes: what DNS can carry.
 const HOST_BYTES_MAX: usize = 255;

@@ -11,6 +11,7 @@ pub mod connection;
 pub mod fields;
 pub mod framing;
 pub mod message;
+mod scheme;
 pub mod target;
 pub mod time;
 pub mod trailers;

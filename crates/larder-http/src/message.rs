@@ -16,35 +16,9 @@ use crate::authority::Authority;
 use crate::body::Body;
 use crate::fields::age;
 use crate::fields::cache_status::{CACHE_STATUS, CacheStatus};
+pub use crate::scheme::Scheme;
 use crate::target::Target;
 use crate::trailers;
-
-/// How a request came in, as far as the key is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scheme {
-    /// Clear text.
-    Http,
-    /// TLS.
-    Https,
-}
-
-impl Scheme {
-    /// `http` or `https`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    /// 80 or 443.
-    pub const fn default_port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
-    }
-}
 
 /// The two ends of a client's connection.
 #[derive(Clone, Copy, Debug)]

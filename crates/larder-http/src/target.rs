@@ -12,7 +12,7 @@ use std::fmt;
 use bytes::Bytes;
 use bytestring::ByteString;
 
-use crate::message::Scheme;
+use crate::scheme::Scheme;
 
 /// The longest target that can be represented, in bytes; listeners limit it further.
 const TARGET_BYTES_MAX: usize = 65_534;

@@ -23,14 +23,12 @@ mod panics;
 mod tests;
 mod writer;
 
-use writer::{DiagnosticsWriter, Line};
+use writer::{DiagnosticsWriter, EVERY, Line};
 
 use crate::error::ObserveError;
 use crate::exposition::Exposition;
 use crate::family;
 
-/// The same thing is said at most once per this time.
-const EVERY: Duration = Duration::from_secs(10);
 /// Things remembered at once; beyond that new ones are only counted, together.
 const THINGS_MAX: usize = 1024;
 /// Lines that may wait for stderr.

@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use larder_http::time::WallTime;
 
-use crate::exposition::Exposition;
 use crate::label::Vocabulary;
 use crate::names::{CacheId, Names, OTHER, OriginId, RouteId};
-use crate::snapshot::Snapshot;
 use crate::worker::{CACHES_MAX, ORIGINS_MAX, ROUTES_MAX, WorkerMetrics};
 
 /// The process's counters.
@@ -90,16 +88,5 @@ impl Metrics {
     /// Reloads that took effect, and those that did not.
     pub(crate) fn reloads(&self) -> (u64, u64) {
         (self.reloads_ok.load(Ordering::Relaxed), self.reloads_failed.load(Ordering::Relaxed))
-    }
-
-    /// The sums over all workers. Numbers that belong together may be one event apart.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot::of(self)
-    }
-
-    /// Adds every family that is counted here, and those about the process.
-    pub fn expose(&self, out: &mut Exposition) {
-        self.snapshot().expose(out);
-        crate::process::expose(out);
     }
 }

@@ -135,6 +135,19 @@ fn slots<'a, T: 'a>(
     rows
 }
 
+impl Metrics {
+    /// The sums over all workers. Numbers that belong together may be one event apart.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of(self)
+    }
+
+    /// Adds every family that is counted here, and those about the process.
+    pub fn expose(&self, out: &mut Exposition) {
+        self.snapshot().expose(out);
+        crate::process::expose(out);
+    }
+}
+
 impl Snapshot {
     pub(crate) fn of(metrics: &Metrics) -> Self {
         let Metrics { workers, vocabulary, .. } = metrics;

@@ -26,6 +26,7 @@ mod lookup;
 mod losses;
 pub mod objects;
 mod place;
+mod placement;
 mod plan;
 mod proxy;
 mod receipt;

@@ -1,21 +1,17 @@
 //! Which store a response goes to by what it is.
 //!
-//! In: a rule's entries, in their order, and the head of a response that is to be stored. Out: the store of the first
-//! entry of which everything matches; the rule's own where none does. Decided once, when the head is there, because room
+//! In: the head of a response that is to be stored, and an entry of a rule. Out: whether everything that the entry asks
+//! for matches. Decided once, when the head is there, because room
 //! is reserved then: what is not known by then, such as the length of a body without Content-Length, matches nothing
 //! that asks for it. Deliberately absent: look-ups, which may find a response in any of the rule's stores.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
-use larder_http::message::RequestHead;
 use larder_observe::CacheId;
-use larder_store::{CacheKey, Store, StoredResponse};
-
-use crate::settings::RuleSettings;
+use larder_store::Store;
 
 /// An entry of a rule's `place`.
 #[derive(Clone)]
@@ -124,78 +120,6 @@ fn media_type(value: &[u8]) -> Vec<u8> {
     without_parameters.trim_ascii().to_ascii_lowercase()
 }
 
-impl RuleSettings {
-    /// The store for a response with this head, and its number in the metrics. `announced_bytes` is the length of its
-    /// body, where that is known.
-    pub fn place_for(
-        &self,
-        status: StatusCode,
-        fields: &HeaderMap,
-        announced_bytes: Option<u64>,
-    ) -> (&Arc<Store>, CacheId) {
-        let entry = self.place_entry(status, fields, announced_bytes);
-        let place = entry.and_then(|entry| self.places.get(entry));
-        place.map_or((&self.store, self.store_id), |place| (&place.store, place.store_id))
-    }
-
-    /// The entry of `place` that decides this; `None` where none matches.
-    pub(crate) fn place_entry(
-        &self,
-        status: StatusCode,
-        fields: &HeaderMap,
-        announced_bytes: Option<u64>,
-    ) -> Option<usize> {
-        self.places.iter().position(|place| place.what.matches(status, fields, announced_bytes))
-    }
-
-    /// The store that has `stored`; the rule's own where none has it any more.
-    pub(crate) fn store_of(&self, key: &CacheKey, stored: &Arc<StoredResponse>) -> &Arc<Store> {
-        if self.places.is_empty() {
-            return &self.store;
-        }
-        let has = |store: &Arc<Store>| {
-            let (there, _) = store.responses(key, Duration::ZERO);
-            there.iter().any(|other| other.is_same(stored))
-        };
-        let stores = || self.stores().map(|(store, _)| store);
-        // What is in no memory any more may have come from a file.
-        let found =
-            stores().find(|store| has(store)).or_else(|| stores().find(|store| store.may_have_outside(key)));
-        found.unwrap_or(&self.store)
-    }
-
-    /// Takes one response out of whichever store has it.
-    pub(crate) fn remove(&self, key: &CacheKey, stored: &Arc<StoredResponse>) {
-        self.stores().for_each(|(store, _)| store.remove(key, stored));
-    }
-
-    /// Takes `stored` out, which `request` selects, and whatever else under the key that selects: the same page in other
-    /// codings, which would be found in its place.
-    pub(crate) fn remove_all_for(&self, key: &CacheKey, stored: &Arc<StoredResponse>, request: &RequestHead) {
-        self.remove(key, stored);
-        for (store, _) in self.stores() {
-            let (there, _) = store.responses(key, Duration::ZERO);
-            for other in there.iter().filter(|other| other.head.vary.selects(&request.fields)) {
-                store.remove(key, other);
-            }
-        }
-    }
-
-    /// Every store that may hold a response for this rule, each once, with its number in the metrics; the rule's own
-    /// comes first.
-    pub fn stores(&self) -> impl Iterator<Item = (&Arc<Store>, CacheId)> {
-        let store_at = |index: usize| match index.checked_sub(1) {
-            None => Some((&self.store, self.store_id)),
-            Some(index) => self.places.get(index).map(|place| (&place.store, place.store_id)),
-        };
-        (0..=self.places.len()).filter_map(move |index| {
-            let found = store_at(index)?;
-            let is_known = (0..index).filter_map(store_at).any(|(other, _)| Arc::ptr_eq(other, found.0));
-            (!is_known).then_some(found)
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
@@ -203,7 +127,7 @@ mod tests {
     use larder_store::MemoryStoreSettings;
 
     use super::*;
-    use crate::settings::{FieldEdits, KeySettings, RuleNumber};
+    use crate::settings::{FieldEdits, KeySettings, RuleNumber, RuleSettings};
 
     const OK: StatusCode = StatusCode::OK;
 

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use crate::format::entry::NOTE_BYTES_MAX;
+/// The longest note, in bytes.
+pub const NOTE_BYTES_MAX: usize = 16 * 1024;
 
 /// Notes that are kept.
 const NOTES_MAX: usize = 131_072;

@@ -8,8 +8,9 @@ use larder_http::target::Target;
 use proptest::prelude::*;
 
 use super::*;
+use crate::age::ExchangeTimes;
 use crate::example::{DATE, at_ms, fields, request, stored};
-use crate::freshness::{ExchangeTimes, LifetimeSource};
+use crate::freshness::LifetimeSource;
 use crate::policy::Lifetimes;
 use crate::storable::{Storability, rejudge, storable};
 use crate::update::{HeadUpdate, Updated, update, update_by_head};

@@ -12,10 +12,10 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, ftruncate, op
 use rustix::io::Errno;
 
 use super::{JOURNAL, NEW, OWN_BYTES, READ_BYTES_MAX};
-use crate::place::is_absent;
 use crate::resolver::READ;
 use crate::room::{Claim, Room};
 use crate::sys::Status;
+use crate::sys::is_absent;
 use crate::tree::Tree;
 use larder_tier::format::log::LOG_HEAD_BYTES;
 

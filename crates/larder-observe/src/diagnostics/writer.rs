@@ -5,9 +5,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::EVERY;
+/// The same thing is said at most once per this time.
+pub(super) const EVERY: Duration = Duration::from_secs(10);
 
 /// What waits to be written.
 pub(super) enum Line {

@@ -5,6 +5,7 @@
 //! one: what the lost entry named is not known then, only that its number is below the ones that follow.
 
 use super::{Put, Take, crc};
+pub use crate::note::NOTE_BYTES_MAX;
 use crate::note::Note;
 
 /// Entries begin at multiples of this.
@@ -14,8 +15,6 @@ pub const SEGMENT_MAX: u32 = (1 << 28) - 1;
 /// Checksum, length of the payload, kind.
 const FRAME_BYTES: usize = 8;
 
-/// The longest note, in bytes.
-pub const NOTE_BYTES_MAX: usize = 16 * 1024;
 /// The longest payload: a note, its number and its moment.
 const PAYLOAD_BYTES_MAX: usize = NOTE_BYTES_MAX + 16;
 
