@@ -43,7 +43,7 @@ const HARNESS: &str = "harness";
 const PLAIN: &[&str] = &["xtask", HARNESS];
 
 /// Crates that decide and never do: none of these may appear in their dependencies.
-const PURE: &[&str] = &["larder-cache", "larder-config"];
+const PURE: &[&str] = &["larder-cache", "larder-config", "larder-http"];
 const IMPURE: &[&str] = &["tokio", "hyper", "h2", "socket2", "mio", "reqwest"];
 
 #[derive(Clone, Debug)]

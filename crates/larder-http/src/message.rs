@@ -4,13 +4,15 @@
 //! holds end-to-end fields only, so nothing hop-by-hop can be copied onwards by accident (RFC 9110 7.6.1).
 //! Out to the listener: a [`Response`], whose head may be prepared once and shared by many answers.
 
+use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Version, header};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::authority::Authority;
 use crate::body::Body;
@@ -199,12 +201,35 @@ pub struct Interim {
     pub fields: HeaderMap,
 }
 
-/// Both directions of a byte stream, for tunnels.
-pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+/// Both directions of a byte stream, for tunnels. The methods mean what those of a runtime's streams do, and name none.
+pub trait Duplex: Send {
+    /// Reads into `bytes`; 0 is the end.
+    ///
+    /// # Errors
+    /// The stream broke.
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &mut [u8]) -> Poll<io::Result<usize>>;
+
+    /// Writes some of `bytes`.
+    ///
+    /// # Errors
+    /// The stream broke.
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+
+    /// Sends what was written.
+    ///
+    /// # Errors
+    /// The stream broke.
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Ends the direction that is written to.
+    ///
+    /// # Errors
+    /// The stream broke.
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+}
 
 /// The origin's end of an accepted upgrade.
-pub struct Tunnel(pub Box<dyn Duplex>);
+pub struct Tunnel(pub Pin<Box<dyn Duplex>>);
 
 impl std::fmt::Debug for Tunnel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -55,7 +55,7 @@ pub(crate) async fn accept(
         ticket.succeeded();
         in_flight.stay(ticket);
         // The stream now owns the socket; hyper's task has ended, and the lease with nothing left to close.
-        let tunnel = Tunnel(Box::new(TunnelStream::new(upgraded, in_flight)));
+        let tunnel = Tunnel(Box::pin(TunnelStream::new(upgraded, in_flight)));
         return Ok(OriginResponse {
             status,
             fields,

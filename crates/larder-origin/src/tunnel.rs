@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use larder_http::message::Duplex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::metrics::InFlight;
@@ -26,31 +27,19 @@ impl TunnelStream {
     }
 }
 
-impl AsyncRead for TunnelStream {
+impl Duplex for TunnelStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for TunnelStream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
+        bytes: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let mut into = ReadBuf::new(bytes);
+        let polled = Pin::new(&mut self.stream).poll_read(cx, &mut into);
+        polled.map_ok(|()| into.filled().len())
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -28,7 +28,7 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
 ) {
     let passed = AtomicU64::new(0);
     let mut client = Counted { inner: client, passed: &passed };
-    let mut origin = tunnel.0;
+    let mut origin = OriginEnd(tunnel);
     let mut copying = pin!(async {
         origin.write_all(&ahead).await?;
         drop(ahead);
@@ -47,6 +47,34 @@ pub(super) async fn run<T: AsyncRead + AsyncWrite + Unpin>(
         timer.poll(cx, since + idle).map(|()| metrics.tunnel_idle.add(1))
     })
     .await;
+}
+
+/// The origin's end, as the runtime's functions want it.
+struct OriginEnd(Tunnel);
+
+impl AsyncRead for OriginEnd {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let polled = self.0.0.as_mut().poll_read(cx, buffer.initialize_unfilled());
+        polled.map_ok(|read| buffer.advance(read))
+    }
+}
+
+impl AsyncWrite for OriginEnd {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.0.as_mut().poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.0.as_mut().poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.0.as_mut().poll_shutdown(cx)
+    }
 }
 
 /// Counts what passes, in both directions.

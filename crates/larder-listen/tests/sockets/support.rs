@@ -1,4 +1,6 @@
 //! A listener on a real loopback socket, with a small service behind it that does what the path says.
+
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,10 +13,12 @@ use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_body::Frame;
 use larder_http::body::{Body, BodyError};
-use larder_http::message::{Delivery, Interim, PreparedFields, Request, Response, ResponseHead, Tunnel};
+use larder_http::message::{
+    Delivery, Duplex, Interim, PreparedFields, Request, Response, ResponseHead, Tunnel,
+};
 use larder_listen::{Drain, Interims, Metrics, Service, Settings, Slots, accept_loop, bind};
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 
 /// What reached the service.
@@ -119,7 +123,7 @@ impl TestService {
                 });
                 let mut response = with_status(101, Body::Empty);
                 response.head.fields.insert("sec-websocket-accept", HeaderValue::from_static("x"));
-                response.tunnel = Some(Tunnel(Box::new(mine)));
+                response.tunnel = Some(Tunnel(Box::pin(Mine(mine))));
                 response
             }
             "/101" => with_status(101, Body::Empty),
@@ -181,6 +185,32 @@ impl http_body::Body for Script {
             None if self.hangs => Poll::Pending,
             next => Poll::Ready(next.map(|frame| frame.map(|text| Frame::data(Bytes::from(text))))),
         }
+    }
+}
+
+/// A tunnel's end that is not the origin's.
+struct Mine(tokio::io::DuplexStream);
+
+impl Duplex for Mine {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut into = ReadBuf::new(bytes);
+        Pin::new(&mut self.0).poll_read(cx, &mut into).map_ok(|()| into.filled().len())
+    }
+
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }
 

@@ -1,13 +1,14 @@
 //! Limits of time, and ways to an origin: names, refusals, several servers, Unix sockets, tunnels.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::scripted::{Larder, Scripted, Step, answer, get, read, send};
 use http::HeaderValue;
 use larder_http::body::{Body, BodyError};
+use larder_http::message::Tunnel;
 use larder_origin::{Origin, OriginSettings, ServerAddress, SetupError, Shared};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const SHORT: Duration = Duration::from_millis(60);
 
@@ -173,6 +174,14 @@ async fn unix_sockets_serve_like_others() {
 const GRANTED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\
                        Sec-WebSocket-Accept: x\r\n\r\n";
 
+async fn read_exact(tunnel: &mut Tunnel, bytes: usize) -> Vec<u8> {
+    let (mut buffer, mut at) = (vec![0; bytes], 0);
+    while at < bytes {
+        at += poll_fn(|cx| tunnel.0.as_mut().poll_read(cx, &mut buffer[at..])).await.unwrap();
+    }
+    buffer
+}
+
 #[tokio::test]
 async fn websocket_becomes_a_tunnel_after_101_only() {
     let steps =
@@ -188,16 +197,13 @@ async fn websocket_becomes_a_tunnel_after_101_only() {
     assert!(!response.fields.contains_key("upgrade") && matches!(response.body, Body::Empty));
     assert_eq!((larder.shared.metrics.connections_open(), larder.shared.metrics.in_flight()), (1, 1));
 
-    let mut stream = response.tunnel.unwrap().0;
-    let mut buffer = [0; 5];
-    stream.read_exact(&mut buffer).await.unwrap();
-    assert_eq!(&buffer, b"early");
-    stream.write_all(b"from the client").await.unwrap();
-    stream.flush().await.unwrap();
-    let mut buffer = [0; 4];
-    stream.read_exact(&mut buffer).await.unwrap();
-    assert_eq!(&buffer, b"late");
-    drop(stream);
+    let mut tunnel = response.tunnel.unwrap();
+    assert_eq!(read_exact(&mut tunnel, 5).await, b"early");
+    let written = poll_fn(|cx| tunnel.0.as_mut().poll_write(cx, b"from the client")).await.unwrap();
+    assert_eq!(written, b"from the client".len());
+    poll_fn(|cx| tunnel.0.as_mut().poll_flush(cx)).await.unwrap();
+    assert_eq!(read_exact(&mut tunnel, 4).await, b"late");
+    drop(tunnel);
     let received = scripted.ended(0).await;
     assert!(received.contains("connection: upgrade\r\nupgrade: websocket\r\n"), "{received}");
     larder.ends_without_leaks().await;
