@@ -198,7 +198,8 @@ pub(crate) enum Next {
 }
 
 /// What follows on a step that came to `facts`.
-#[inline]
+// Inlined: a hit asks it as well, and by then nearly all of it is known.
+#[inline(always)]
 pub(crate) fn next(facts: &Facts, counters: Counters) -> (Next, Counters) {
     match facts {
         Facts::Arrived(arrived) => (way_of(*arrived), counters),
@@ -215,7 +216,7 @@ pub(crate) fn next(facts: &Facts, counters: Counters) -> (Next, Counters) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn way_of(arrived: Arrived) -> Next {
     let is_get = arrived.is_get;
     match arrived.document {

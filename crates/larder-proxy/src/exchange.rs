@@ -59,7 +59,8 @@ pub(crate) struct Reply {
 }
 
 impl Exchange {
-    /// At the beginning.
+    /// At the beginning. Inlined, because both parts are large.
+    #[inline(always)]
     pub(crate) fn new(asked: Asked, asker: Asker, started: Now) -> Self {
         Self {
             asked,
