@@ -28,13 +28,16 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         list.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
     let mut crates: Vec<_> = fs::read_dir(root.join("crates"))?.collect::<std::io::Result<_>>()?;
     crates.sort_by_key(fs::DirEntry::file_name);
-    let (mut found, mut files) = (BTreeSet::new(), 0);
+    let (mut found, mut files) = (BTreeMap::new(), 0);
     for folder in crates.iter().map(|entry| entry.path().join("src")).filter(|folder| folder.is_dir()) {
         let name =
             folder.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
         let sources = Sources::read(&folder)?;
         files += sources.files.len();
-        found.extend(sources.circles().iter().map(|circle| format!("{name}: {}", circle.join(" "))));
+        found.extend(sources.circles().into_iter().map(|(circle, reasons)| {
+            let row = format!("{name}: {}", circle.join(" "));
+            (row, reasons)
+        }));
     }
     let breaches = judge(&found, &listed);
     ensure!(breaches.is_empty(), "circles between files:\n  {}", breaches.join("\n  "));
@@ -42,12 +45,17 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn judge(found: &BTreeSet<String>, listed: &BTreeSet<String>) -> Vec<String> {
-    let new = found.difference(listed).map(|circle| format!("{circle}: need each other"));
-    let gone =
-        listed.difference(found).map(|row| format!("{row}: no circle any more; take it out of {LIST}"));
+/// What is wrong: circles without a row, with the names by which their files need each other, and rows without a circle.
+fn judge(found: &Circles, listed: &BTreeSet<String>) -> Vec<String> {
+    let new = found.iter().filter(|(row, _)| !listed.contains(*row));
+    let new = new.map(|(row, reasons)| format!("{row}: need each other\n    {}", reasons.join("\n    ")));
+    let gone = listed.iter().filter(|row| !found.contains_key(*row));
+    let gone = gone.map(|row| format!("{row}: no circle any more; take it out of {LIST}"));
     new.chain(gone).collect()
 }
+
+/// Circles by their rows, with the names by which each file needs another.
+type Circles = BTreeMap<String, Vec<String>>;
 
 /// A `use` declaration or a path within code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,29 +133,33 @@ impl Sources {
         Some(at)
     }
 
-    fn needs(&self, module: &Module) -> BTreeSet<&Module> {
-        let Some(source) = self.files.get(module) else { return BTreeSet::new() };
+    /// The files that a module's file needs, each with the names that it needs them for.
+    fn needs(&self, module: &Module) -> BTreeMap<&Module, BTreeSet<&str>> {
+        let mut needs: BTreeMap<&Module, BTreeSet<&str>> = BTreeMap::new();
+        let Some(source) = self.files.get(module) else { return needs };
         let is_used = |named: &Named| !named.is_use || !named.is_public || uses(&source.text, &named.alias);
         let needed = source.named.iter().filter(|named| is_used(named));
-        let targets = needed.filter_map(|named| {
+        for named in needed {
             // A module that is named alone is there for the items behind it, which are paths of their own.
             let is_module = self.files.contains_key(&named.path);
             if is_module && named.is_use && named.alias != "*" {
-                return None;
+                continue;
             }
-            self.resolve(&named.path, HOPS_MAX)
-        });
-        targets.filter(|target| *target != module).collect()
+            if let Some(target) = self.resolve(&named.path, HOPS_MAX).filter(|target| *target != module) {
+                needs.entry(target).or_default().insert(&named.alias);
+            }
+        }
+        needs
     }
 
-    /// Groups of more than one file that reach each other, as sorted lists of files.
-    fn circles(&self) -> BTreeSet<Vec<String>> {
-        let needs: BTreeMap<&Module, BTreeSet<&Module>> =
+    /// Groups of more than one file that reach each other, as sorted lists of files, with the names they do it by.
+    fn circles(&self) -> BTreeMap<Vec<String>, Vec<String>> {
+        let needs: BTreeMap<&Module, BTreeMap<&Module, BTreeSet<&str>>> =
             self.files.keys().map(|module| (module, self.needs(module))).collect();
         let reached = |from: &Module| {
             let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
             while let Some(module) = open.pop() {
-                for next in needs.get(module).into_iter().flatten() {
+                for next in needs.get(module).into_iter().flat_map(BTreeMap::keys) {
                     if reached.insert(*next) {
                         open.push(next);
                     }
@@ -159,13 +171,21 @@ impl Sources {
             self.files.keys().map(|module| (module, reached(module))).collect();
         let is_reached =
             |from: &Module, to: &Module| reach.get(from).is_some_and(|reached| reached.contains(to));
-        let mut circles = BTreeSet::new();
+        let mut circles = BTreeMap::new();
         for module in self.files.keys().filter(|module| is_reached(module, module)) {
-            let group =
-                self.files.iter().filter(|(other, _)| is_reached(module, other) && is_reached(other, module));
-            let mut paths: Vec<String> = group.map(|(_, source)| source.path.clone()).collect();
+            let is_beside = |other: &Module| is_reached(module, other) && is_reached(other, module);
+            let group: Vec<_> = self.files.iter().filter(|(other, _)| is_beside(other)).collect();
+            let mut paths: Vec<String> = group.iter().map(|(_, source)| source.path.clone()).collect();
             paths.sort();
-            circles.insert(paths);
+            let mut reasons = Vec::new();
+            for (from, source) in group {
+                for (to, names) in needs.get(from).into_iter().flatten().filter(|(to, _)| is_beside(to)) {
+                    let names: Vec<&str> = names.iter().copied().collect();
+                    let to = self.files.get(*to).map_or("", |to| &to.path);
+                    reasons.push(format!("{} -> {to}: {}", source.path, names.join(", ")));
+                }
+            }
+            circles.insert(paths, reasons);
         }
         circles
     }
@@ -282,14 +302,15 @@ fn absolute(module: &Module, root: &str) -> Option<Module> {
     }
 }
 
-/// Whether a file defines an item of this name.
+/// Whether a file defines an item of this name, and not only a method.
 fn defines(text: &str, name: &str) -> bool {
     let kinds = ["struct", "enum", "trait", "type", "fn", "const", "static", "union", "macro_rules!", "mod"];
     text.match_indices(name).any(|(at, _)| {
         let behind = text[at + name.len()..].chars().next();
         let is_whole = !behind.is_some_and(|c| c.is_alphanumeric() || c == '_');
-        let word = text[..at].strip_suffix(' ').and_then(|before| before.split_whitespace().next_back());
-        is_whole && word.is_some_and(|word| kinds.contains(&word))
+        let line = text[..at].rsplit('\n').next().unwrap_or_default();
+        let word = line.strip_suffix(' ').and_then(|before| before.split_whitespace().next_back());
+        is_whole && !line.starts_with(' ') && word.is_some_and(|word| kinds.contains(&word))
     })
 }
 
@@ -317,7 +338,7 @@ mod tests {
 
     fn check(files: &[(&str, &str)], expected: &[&[&str]]) {
         let texts = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
-        let circles: Vec<Vec<String>> = Sources::of(texts).circles().into_iter().collect();
+        let circles: Vec<Vec<String>> = Sources::of(texts).circles().into_keys().collect();
         assert_eq!(circles, expected, "{files:?}");
     }
 
@@ -396,8 +417,15 @@ mod tests {
 
     #[test]
     fn a_row_that_is_no_circle_any_more_is_found() {
-        let set = |rows: &[&str]| rows.iter().map(|row| (*row).to_owned()).collect::<BTreeSet<_>>();
-        assert!(judge(&set(&["a: x y"]), &set(&["a: x y"])).is_empty());
-        assert_eq!(judge(&set(&["a: x y"]), &set(&["a: v w"])).len(), 2);
+        let found = Circles::from([("a: x y".to_owned(), vec!["x -> y: Z".to_owned()])]);
+        let listed = |row: &str| BTreeSet::from([row.to_owned()]);
+        assert!(judge(&found, &listed("a: x y")).is_empty());
+        assert_eq!(
+            judge(&found, &listed("a: v w")),
+            [
+                "a: x y: need each other\n    x -> y: Z",
+                "a: v w: no circle any more; take it out of xtask/circles.list"
+            ]
+        );
     }
 }
