@@ -13,10 +13,10 @@ use larder_http::target::Target;
 use larder_origin::ServerTag;
 
 use crate::fetch::{self, ClientHop};
-use crate::proxy::WorkerPlan;
 use crate::root::Root;
 use crate::route::Site;
 use crate::settings::{OriginChoice, RuleSettings};
+use crate::worker_plan::WorkerPlan;
 
 /// What is asked.
 pub(crate) struct Asked {

@@ -73,7 +73,7 @@ mod tests {
     use larder_observe::Metrics;
 
     use super::*;
-    use crate::exchange::vocabulary;
+    use crate::labels::vocabulary;
 
     #[test]
     fn a_place_is_for_the_next_once_it_is_given_back() {

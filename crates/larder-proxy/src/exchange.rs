@@ -8,32 +8,23 @@ use std::time::Duration;
 
 use http::header::{REFERER, SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use larder_cache::{NotStorable, directives};
-use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Forward, Outcome};
+use larder_cache::directives;
+use larder_http::fields::cache_status::{CACHE_STATUS, CacheStatus, Outcome};
 use larder_http::message::{RequestHead, Response, ResponseHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Now;
-use larder_observe::{Label, LogRecord, Served, Text, Vocabulary};
+use larder_observe::{LogRecord, Served, Text};
 use larder_origin::ServerTag;
-use larder_store::Loss;
 
 use crate::asked::{Asked, Asker};
 use crate::collapse::Storing;
-use crate::invalidation::InvalidationKind;
+use crate::detail::BY_HAND;
 use crate::key;
-use crate::proxy::Worker;
+use crate::labels::ForwardLabel;
 use crate::receipt::{Account, Logged, Receipt};
 use crate::route::Site;
 use crate::settings::{OriginChoice, RuleSettings};
-
-/// The word for a hit on a plain file that somebody put there, or changed.
-pub(crate) const BY_HAND: &str = "by-hand";
-
-/// The word for cookies that this client alone is sent: what is stored, and all others get, is without them.
-pub(crate) const COOKIES_WITHHELD: &str = "cookies-withheld";
-
-/// The word for a WebSocket handshake on a site without `websocket = true`.
-pub(crate) const UPGRADE_IS_OFF: &str = "websocket-off";
+use crate::worker::Worker;
 
 /// An exchange from the moment that its site and rule are known: what is asked, who asks, and how it went. A request of
 /// larder's own making has the same two parts.
@@ -188,175 +179,6 @@ impl Worker {
         }
         if let Some(waited) = exchange.collapse_wait.filter(|_| said.collapsed) {
             self.metrics.collapsed(cache, waited);
-        }
-    }
-}
-
-impl Label for InvalidationKind {
-    const NAME: &'static str = "kind";
-    const TOKENS: &'static [&'static str] = &["unsafe-method", "purge"];
-
-    fn index(&self) -> usize {
-        *self as usize
-    }
-}
-
-/// Why something is fetched that nobody waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RefreshKind {
-    /// It is stale and was used all the same.
-    Behind,
-    /// It is in use and its lifetime ends soon.
-    Ahead,
-    /// The last attempt failed, and it stands in meanwhile.
-    Down,
-    /// A disk did not keep up with a body when it was sent, twice.
-    Gaps,
-}
-
-impl Label for RefreshKind {
-    const NAME: &'static str = "kind";
-    const TOKENS: &'static [&'static str] = &["behind", "ahead", "down", "gaps"];
-
-    fn index(&self) -> usize {
-        *self as usize
-    }
-}
-
-/// The words that counters are told apart by.
-pub fn vocabulary() -> Vocabulary {
-    Vocabulary::of::<ForwardLabel, NotStoredLabel, InvalidationKind, RefreshKind>()
-}
-
-/// A forward reason as a label.
-pub(crate) struct ForwardLabel(pub(crate) Forward);
-
-impl Label for ForwardLabel {
-    const NAME: &'static str = "status";
-    const TOKENS: &'static [&'static str] = &{
-        let mut tokens = [""; Forward::ALL.len()];
-        let mut index = 0;
-        while index < tokens.len() {
-            tokens[index] = Forward::ALL[index].token();
-            index += 1;
-        }
-        tokens
-    };
-
-    fn index(&self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// Why a response was not stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotStored {
-    /// A rule of caching forbids it.
-    Rule(NotStorable),
-    /// No room could be made.
-    NoRoom,
-    /// It was invalidated while it was fetched.
-    Invalidated,
-    /// A later one was stored while its body arrived.
-    Superseded,
-    /// It outgrew its room, or nobody was left, or it broke.
-    Incomplete,
-    /// Its URL has not been asked for often enough yet.
-    MinUses,
-    /// A HEAD caused the fetch, and nobody asked for so much content.
-    Unread,
-    /// What it was written to did not keep up.
-    QueueFull,
-    /// What it was written to failed.
-    Failing,
-}
-
-impl NotStored {
-    /// For what its body was lost.
-    pub(crate) fn of(loss: Loss) -> Self {
-        match loss {
-            Loss::NoRoom => Self::NoRoom,
-            Loss::QueueFull => Self::QueueFull,
-            Loss::Failing => Self::Failing,
-        }
-    }
-
-    /// What a store's operator has to know of it; nothing where it is no store's doing.
-    pub(crate) fn says_of_store(self) -> Option<&'static str> {
-        match self {
-            Self::QueueFull => Some(
-                "what it is written to does not keep up, and nobody waits for that; larder_disk_refused_total counts \
-                 the pieces, and what is there of it is completed by later requests where the origin answers ranges",
-            ),
-            Self::NoRoom => {
-                Some("there is no room for it in the store's memory, or its body is larger than max_object")
-            }
-            Self::Failing => Some("what it is written to failed, or lost some of it"),
-            Self::Rule(_)
-            | Self::Invalidated
-            | Self::Superseded
-            | Self::Incomplete
-            | Self::MinUses
-            | Self::Unread => None,
-        }
-    }
-
-    /// What is told of the last attempt.
-    pub(crate) fn sentence(self) -> &'static str {
-        match self {
-            Self::QueueFull => {
-                "What it was written to did not keep up with the client: it was served, and not stored whole."
-            }
-            Self::NoRoom => "There was no room for it in the store, or it was larger than max_object.",
-            Self::Failing => "What it was written to failed, or lost some of it.",
-            Self::Invalidated => "It was invalidated while it was fetched.",
-            Self::Superseded => "A later one was stored while its body arrived.",
-            Self::Incomplete => "Its body did not come to its end, or nobody was left to read it.",
-            Self::MinUses => "Its URL had not been asked for often enough.",
-            Self::Unread => "A HEAD caused its fetch, and no client asked for so much content.",
-            Self::Rule(_) => "A rule of caching forbade it.",
-        }
-    }
-
-    /// The fixed word for Cache-Status, log and metric.
-    pub(crate) fn token(self) -> &'static str {
-        NotStoredLabel(self).token()
-    }
-}
-
-pub(crate) struct NotStoredLabel(pub(crate) NotStored);
-
-impl Label for NotStoredLabel {
-    const NAME: &'static str = "reason";
-    const TOKENS: &'static [&'static str] = &{
-        let mut tokens = ["no-room"; NotStorable::ALL.len() + 8];
-        let mut index = 0;
-        while index < NotStorable::ALL.len() {
-            tokens[index] = NotStorable::ALL[index].token();
-            index += 1;
-        }
-        tokens[index + 1] = "invalidated";
-        tokens[index + 2] = "superseded";
-        tokens[index + 3] = "incomplete";
-        tokens[index + 4] = "min-uses";
-        tokens[index + 5] = "unread";
-        tokens[index + 6] = "queue-full";
-        tokens[index + 7] = "failing";
-        tokens
-    };
-
-    fn index(&self) -> usize {
-        let rules = NotStorable::ALL.len();
-        match self.0 {
-            NotStored::Rule(reason) => reason as usize,
-            NotStored::NoRoom => rules,
-            NotStored::Invalidated => rules + 1,
-            NotStored::Superseded => rules + 2,
-            NotStored::Incomplete => rules + 3,
-            NotStored::MinUses => rules + 4,
-            NotStored::Unread => rules + 5,
-            NotStored::QueueFull => rules + 6,
-            NotStored::Failing => rules + 7,
         }
     }
 }

@@ -12,7 +12,7 @@ use larder_http::time::WallTime;
 use larder_observe::CacheId;
 use parking_lot::Mutex;
 
-use crate::exchange::NotStored;
+use crate::not_stored::NotStored;
 
 /// Keys that are remembered.
 const KEYS_MAX: usize = 1024;
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_last_reason_of_a_key_is_known_until_one_is_stored_or_many_others_are_lost() {
-        let metrics = Metrics::new(1, crate::exchange::vocabulary(), WallTime(0), "0");
+        let metrics = Metrics::new(1, crate::labels::vocabulary(), WallTime(0), "0");
         let (one, other) = (metrics.cache("one"), metrics.cache("other"));
         let (losses, lost) = (Losses::default(), |why| Lost { why, at: WallTime(1) });
         assert_eq!(losses.of(1), None);

@@ -1,37 +1,23 @@
-//! What lives as long as the process, what each worker has of its own, and the service between the two.
+//! What all workers share, for the life of the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use larder_http::message::{Delivery, Peer, Request};
+use arc_swap::{ArcSwapOption, Guard};
 use larder_http::time::Clock;
-use larder_listen::{Interims, Refusal, Service};
-use larder_observe::{
-    AccessLog, CacheId, Diagnostics, Ending, Format, LogLine, LogRecord, Metrics, WorkerMetrics,
-};
-use larder_origin::{Origin, SetupError};
+use larder_observe::{AccessLog, CacheId, Diagnostics, Ending, Format, LogLine, Metrics};
 use larder_store::store::Admit;
-use larder_store::{CacheKey, HotCache, Store};
-use tokio::sync::Notify;
-use tokio::task::{AbortHandle, JoinSet};
+use larder_store::{CacheKey, Store};
 
 use crate::background::Background;
 use crate::collapse::Flights;
-use crate::exchange::NotStored;
 use crate::failure::TurnedAway;
 use crate::invalidation::{Heard, Invalidations, Joined, Reach, durable};
 use crate::losses::{Losses, Lost};
-use crate::plan::Plan;
-use crate::receipt::Receipt;
+use crate::not_stored::NotStored;
 use crate::route::Site;
-use crate::serve::Serving;
-use crate::settings::{OriginChoice, ProxySettings};
+use crate::settings::ProxySettings;
 use crate::uses::Uses;
-
-/// Before an origin is looked after again whose tending has panicked.
-const TENDING_PAUSE: Duration = Duration::from_secs(1);
 
 const NO_LOG: u8 = u8::MAX;
 const JSON: u8 = Format::Json as u8;
@@ -194,188 +180,5 @@ impl Proxy {
     /// Figures at this moment.
     pub fn gauges(&self) -> Gauges {
         Gauges { flights: self.flights.len() as u64, waiting: self.flights.waiting() as u64 }
-    }
-
-    /// Worker `index`, with connections of its own to every origin of `plan`.
-    ///
-    /// # Errors
-    /// An origin's TLS cannot be set up.
-    pub fn worker(self: &Arc<Self>, index: usize, plan: Arc<Plan>) -> Result<Worker, SetupError> {
-        let worker_plan = WorkerPlan::new(plan, None)?;
-        Ok(Worker {
-            proxy: Arc::clone(self),
-            metrics: self.metrics.worker(index),
-            index,
-            worker_plan: ArcSwap::from_pointee(worker_plan),
-            hot: HotCache::new(self.metrics.workers()),
-            adopted: Notify::new(),
-        })
-    }
-}
-
-/// A plan with this worker's connections.
-pub(crate) struct WorkerPlan {
-    pub(crate) plan: Arc<Plan>,
-    origins: Vec<(OriginChoice, Arc<Origin>)>,
-}
-
-impl WorkerPlan {
-    fn new(plan: Arc<Plan>, before: Option<&Self>) -> Result<Self, SetupError> {
-        let origins = plan.origins.iter().map(|choice| {
-            let kept = before.and_then(|before| {
-                before.origins.iter().find(|(old, _)| Arc::ptr_eq(&old.settings, &choice.settings))
-            });
-            let origin = match kept {
-                Some((_, origin)) => Arc::clone(origin),
-                None => Arc::new(Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.shared))?),
-            };
-            Ok::<_, SetupError>((choice.clone(), origin))
-        });
-        Ok(Self { origins: origins.collect::<Result<_, _>>()?, plan })
-    }
-
-    /// Whether an origin is known to be out of reach.
-    pub(crate) fn is_down(&self, index: usize) -> bool {
-        self.origin(index).is_some_and(|(_, origin)| origin.is_down())
-    }
-
-    /// Whether an origin has time for a request that nobody waits for: it is there, or may be there again, and no client
-    /// queues for it.
-    pub(crate) fn has_prospect(&self, index: usize) -> bool {
-        let has = |origin: &Origin| !origin.is_queueing() && (!origin.is_down() || origin.is_probe_due());
-        self.origin(index).is_none_or(|(_, origin)| has(origin))
-    }
-
-    pub(crate) fn choice(&self, index: usize) -> Option<&OriginChoice> {
-        self.origins.get(index).map(|(choice, _)| choice)
-    }
-
-    pub(crate) fn origin(&self, index: usize) -> Option<&(OriginChoice, Arc<Origin>)> {
-        self.origins.get(index)
-    }
-}
-
-/// A plan that one worker is ready to take over.
-pub struct Prepared(Arc<WorkerPlan>);
-
-/// One worker's part: its connections to origins and its counters.
-pub struct Worker {
-    pub(crate) proxy: Arc<Proxy>,
-    pub(crate) metrics: Arc<WorkerMetrics>,
-    pub(crate) index: usize,
-    pub(crate) worker_plan: ArcSwap<WorkerPlan>,
-    /// Its own handles of what it is asked for most.
-    pub(crate) hot: HotCache,
-    /// Another plan has been taken over.
-    adopted: Notify,
-}
-
-impl std::fmt::Debug for Worker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker").finish_non_exhaustive()
-    }
-}
-
-impl Worker {
-    /// Makes everything that a new plan needs, without using it yet. Connections to origins that did not change are
-    /// kept.
-    ///
-    /// # Errors
-    /// An origin's TLS cannot be set up.
-    pub fn prepare(&self, plan: Arc<Plan>) -> Result<Prepared, SetupError> {
-        let before = self.worker_plan.load_full();
-        Ok(Prepared(Arc::new(WorkerPlan::new(plan, Some(&before))?)))
-    }
-
-    /// Takes over what was prepared, for requests from now on.
-    pub fn adopt(&self, prepared: Prepared) {
-        self.worker_plan.store(prepared.0);
-        self.adopted.notify_one();
-    }
-
-    /// Looks after the origins of the plan in force: their health, their names. Those that a new plan keeps are looked
-    /// after without a break. Never ends; for one worker of the process.
-    ///
-    /// # Cancel safety
-    /// Ends all of it.
-    pub async fn tend_origins(&self) {
-        // Dropped with the future, and the tasks with it.
-        let mut tasks = JoinSet::new();
-        let mut tended: Vec<(Arc<Origin>, AbortHandle)> = Vec::new();
-        loop {
-            let worker_plan = self.worker_plan.load_full();
-            tended.retain(|(origin, task)| {
-                let is_in_force = worker_plan.origins.iter().any(|(_, other)| Arc::ptr_eq(origin, other));
-                if !is_in_force {
-                    task.abort();
-                }
-                is_in_force && !task.is_finished()
-            });
-            // What has ended is gone before the next begins, so that an origin's old checks say nothing after its new.
-            while tasks.len() > tended.len() {
-                let _ = tasks.join_next().await;
-            }
-            for (_, origin) in &worker_plan.origins {
-                if !tended.iter().any(|(other, _)| Arc::ptr_eq(origin, other)) {
-                    let tending = Arc::clone(origin);
-                    let task = tasks.spawn(async move { tending.tend().await });
-                    tended.push((Arc::clone(origin), task));
-                }
-            }
-            drop(worker_plan);
-            tokio::select! {
-                () = self.adopted.notified() => {}
-                // It has panicked, and is begun again.
-                Some(_) = tasks.join_next() => tokio::time::sleep(TENDING_PAUSE).await,
-            }
-        }
-    }
-
-    /// Resolves every origin's names once. Returns what could not be resolved, for a warning.
-    pub async fn probe_origins(&self) -> Vec<(String, String)> {
-        let worker_plan = self.worker_plan.load_full();
-        let mut unresolved = Vec::new();
-        for (choice, origin) in &worker_plan.origins {
-            for failed in origin.probe().await {
-                unresolved
-                    .push((choice.settings.name.clone(), format!("{}: {}", failed.server, failed.error)));
-            }
-        }
-        unresolved
-    }
-}
-
-/// The listener's side of a worker.
-#[derive(Clone, Debug)]
-pub struct ProxyService(pub Arc<Worker>);
-
-impl Service for ProxyService {
-    type Receipt = Receipt;
-
-    type Call = Serving;
-
-    fn call(&self, request: Request, interims: &Interims) -> Serving {
-        crate::serve::serve(&self.0, request, interims)
-    }
-
-    fn delivered(&self, receipt: Receipt, delivery: Delivery) {
-        if let Some(account) = receipt.0 {
-            account.close(&self.0, delivery);
-        }
-    }
-
-    /// What the parser refused has no head that could be believed: the line says who, when, and which rule.
-    fn refused(&self, refusal: Refusal, peer: Option<Peer>) {
-        let worker = &self.0;
-        if let (Some(log), Some(peer)) = (worker.proxy.access_log().as_ref(), peer) {
-            let mut record = LogRecord::new(worker.proxy.clock.now().wall, peer.remote.ip());
-            record.status = refusal.status();
-            record.refusal = Some(refusal.as_str());
-            log.write(
-                worker.index,
-                record.line(log.format()),
-                &Ending { complete: true, ..Ending::default() },
-            );
-        }
     }
 }

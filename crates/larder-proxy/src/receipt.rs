@@ -11,7 +11,7 @@ use larder_http::time::Now;
 use larder_observe::{Ending, LogLine, RouteId, Served};
 
 use crate::collapse::Storing;
-use crate::proxy::Worker;
+use crate::worker::Worker;
 
 /// Nothing for a request that was never an exchange.
 pub struct Receipt(pub(crate) Option<Account>);

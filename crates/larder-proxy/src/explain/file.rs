@@ -8,7 +8,7 @@ use larder_store::{CacheKey, StoredResponse};
 
 use super::explanation::{Course, Reason};
 use super::{CONFIGURATION, Outlook, Walk};
-use crate::exchange::BY_HAND;
+use crate::detail::BY_HAND;
 use crate::invalidation::Judge;
 use crate::lookup::{Lookup, LookupResult};
 

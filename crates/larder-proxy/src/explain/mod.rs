@@ -32,15 +32,15 @@ use larder_http::time::Now;
 use smallvec::SmallVec;
 
 use crate::decision::{Arrived, Counters, Facts, Forwarding, Missed, Next, next};
-use crate::exchange::UPGRADE_IS_OFF;
+use crate::detail::UPGRADE_IS_OFF;
 use crate::failure::Failure;
 use crate::invalidation::Judge;
 use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::plan::Plan;
-use crate::proxy::Worker;
 use crate::route::Site;
 use crate::serve::standing_in;
 use crate::settings::RuleSettings;
+use crate::worker::Worker;
 use crate::{fetch, key, route as rooms_route};
 pub use explanation::{
     AskedRequest, Candidate, Course, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart,

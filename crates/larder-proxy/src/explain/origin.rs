@@ -23,9 +23,10 @@ use super::{
     CONFIGURATION, Field, Freshness, Judgement, OriginAnswer, Outlook, Reason, Walk, outgoing, printable,
     seconds,
 };
-use crate::exchange::{COOKIES_WITHHELD, NotStored};
+use crate::detail::COOKIES_WITHHELD;
 use crate::fetch::{self, ClientHop};
 use crate::forward;
+use crate::not_stored::NotStored;
 
 /// Who asks, as the origin is told: an address for documentation (RFC 5737). Applications treat their own machine
 /// otherwise than clients.

@@ -4,7 +4,7 @@ use larder_cache::is_safe;
 use larder_cache::policy::Wishes;
 
 use super::{Decision, Freshness, OriginAnswer, Reason, StaleUse, Stored, Walk};
-use crate::exchange::BY_HAND;
+use crate::detail::BY_HAND;
 use crate::key;
 use crate::settings::Invalidate;
 

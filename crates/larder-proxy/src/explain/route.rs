@@ -7,7 +7,7 @@ use larder_http::target::Target;
 use larder_origin::{SentHost, ServerReport};
 
 use super::{CONFIGURATION, Key, KeyPart, PassedOver, Reason, Route, Server, Walk, seconds};
-use crate::exchange::UPGRADE_IS_OFF;
+use crate::detail::UPGRADE_IS_OFF;
 use crate::key;
 use crate::plan::Plan;
 use crate::route::Site;

@@ -115,7 +115,7 @@ impl Fixture {
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
         let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
-        Self { worker: Arc::new(proxy.worker(0, plan.unwrap()).unwrap()), store, fast, clock }
+        Self { worker: Arc::new(Worker::new(&proxy, 0, plan.unwrap()).unwrap()), store, fast, clock }
     }
 
     fn question(method: &str, target: &str, fields: &[(&str, &str)]) -> Question {

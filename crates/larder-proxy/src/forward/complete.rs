@@ -14,7 +14,9 @@ use larder_http::body::{Body, BodyError, Stream};
 use larder_origin::OriginResponse;
 use larder_store::{StoredResponse, StreamingBody};
 
-use super::{FetchTask, ask, judge};
+use super::ask::ask;
+use super::receive::judge;
+use super::task::FetchTask;
 use crate::collapse::FlightGuard;
 use crate::fetch;
 use crate::fill::{AskAgain, Rest, without};

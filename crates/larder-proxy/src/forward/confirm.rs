@@ -13,10 +13,10 @@ use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Store, StoredResponse};
 
-use super::FetchTask;
 use super::receive::pass;
+use super::task::FetchTask;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept};
-use crate::exchange::{NotStored, NotStoredLabel};
+use crate::not_stored::{NotStored, NotStoredLabel};
 
 /// A 304: the stored response is good again. Gives everything back where it cannot be used.
 pub(super) fn confirm(

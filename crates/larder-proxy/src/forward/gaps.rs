@@ -12,11 +12,11 @@ use larder_http::message::RequestHead;
 use larder_observe::CacheId;
 use larder_store::{CacheKey, StoredResponse};
 
-use super::{Candidates, FetchTask, fly};
+use super::task::{Candidates, FetchTask};
 use crate::background::BackgroundSlot;
 use crate::collapse::{FlightGuard, FlightRequest, Role};
-use crate::exchange::RefreshKind;
 use crate::fetch;
+use crate::labels::RefreshKind;
 
 /// What is stored of a body with gaps, and in which store.
 pub(super) type KeptPart = (Arc<StoredResponse>, CacheId);
@@ -53,18 +53,12 @@ impl Behind {
         Some(Box::new(Self { task: next, key: guard.key().clone(), request }))
     }
 
-    /// Begins it for what `part` lacks, unless somebody else is at it, the origin has no time for it, the part is not there
-    /// any more, or a reload has replaced the plan. It is a task of its own.
-    pub(super) fn begin(self: Box<Self>, part: KeptPart) {
-        if let Some((task, guard, place)) = self.boarded(part) {
-            tokio::spawn(async move {
-                let _place = place;
-                Box::pin(fly(task, guard)).await;
-            });
-        }
-    }
-
-    fn boarded(self: Box<Self>, (part, store): KeptPart) -> Option<(FetchTask, FlightGuard, BackgroundSlot)> {
+    /// The fetch for what `part` lacks; `None` where somebody else is at it, the origin has no time for it, the part is not
+    /// there any more, or a reload has replaced the plan.
+    pub(super) fn board(
+        self: Box<Self>,
+        (part, store): KeptPart,
+    ) -> Option<(FetchTask, FlightGuard, BackgroundSlot)> {
         let Self { task, key, request } = *self;
         let proxy = &task.worker.proxy;
         let is_in_force = Arc::ptr_eq(&task.worker.worker_plan.load(), &task.worker_plan);

@@ -17,9 +17,9 @@ use larder_observe::CacheId;
 use larder_store::{CacheKey, Reservation, Store, StoredBody, StoredResponse};
 
 use crate::collapse::FlightGuard;
-use crate::exchange::{NotStored, NotStoredLabel};
-use crate::proxy::Worker;
+use crate::not_stored::{NotStored, NotStoredLabel};
 use crate::settings::RuleSettings;
+use crate::worker::Worker;
 
 /// Where a response that a flight brought is kept.
 pub(super) struct Keeper<'a> {

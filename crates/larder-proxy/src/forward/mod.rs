@@ -7,204 +7,36 @@
 //! What comes back is confirmed (304, and 200 to HEAD: [`mod@confirm`]) or received ([`mod@receive`]), and in the end kept
 //! ([`mod@keep`]).
 
+mod ask;
 mod complete;
 mod confirm;
 mod gaps;
 mod keep;
 mod receive;
+mod task;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
+use larder_cache::StaleCause;
 use larder_cache::part::Gap;
-use larder_cache::{Confirmed, ExchangeTimes, Offered, StaleCause, StoredHead};
-use larder_http::fields::content_type;
 use larder_http::message::RequestHead;
-use larder_origin::{Affinity, OriginRequest, OriginResponse, Progress};
+use larder_origin::{OriginRequest, OriginResponse};
 use larder_store::{CacheKey, RefreshFailure, StoredResponse};
-use smallvec::SmallVec;
-use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
-use crate::asked::Asker;
-use crate::background::ORPHAN_TIMES;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept};
 use crate::failure::Failure;
-use crate::fetch::{self, ClientHop};
-use crate::invalidation::Writing;
-use crate::proxy::{Worker, WorkerPlan};
-use crate::settings::RuleSettings;
+use crate::fetch;
+pub(crate) use ask::{act, ask};
 use complete::is_same_whole;
 use confirm::{confirm, update_by_head};
-use gaps::Behind;
+use gaps::{Behind, KeptPart};
 use receive::pass;
 pub(crate) use receive::{judge, receive};
-
-/// What a fetch needs.
-pub(crate) struct FetchTask {
-    pub(crate) worker: Arc<Worker>,
-    pub(crate) worker_plan: Arc<WorkerPlan>,
-    pub(crate) settings: Arc<RuleSettings>,
-    pub(crate) origin: usize,
-    /// For whom the origin is asked.
-    pub(crate) asker: Asker,
-    /// What the origin's server is chosen by, where the origin has it so.
-    pub(crate) hash: Option<u64>,
-    /// The content of a QUERY.
-    pub(crate) content: Bytes,
-    /// What the origin may confirm.
-    pub(crate) offered: Candidates,
-    /// What was stored for the request: what it brings takes its place, or ends it.
-    pub(crate) before: Option<Arc<StoredResponse>>,
-    /// The URL has not been asked for often enough for its response to be stored.
-    pub(crate) seldom: bool,
-    /// A stored part, and what of the whole is asked for: only the rest.
-    pub(crate) completing: Option<(Arc<StoredResponse>, Gap)>,
-    /// It follows a client's fetch, for what that could not keep.
-    pub(crate) is_behind: bool,
-}
-
-impl FetchTask {
-    /// Whether it is for gaps that nobody is waiting for: then the whole is not asked for in their place.
-    fn is_unwanted(&self, guard: &FlightGuard) -> bool {
-        self.is_behind && guard.audience().waiters() == 0
-    }
-
-    /// How long it goes on with nobody there: longer where nobody ever was.
-    fn orphan_time(&self) -> Duration {
-        let times = if self.asker.hop.is_waiting { 1 } else { ORPHAN_TIMES };
-        self.worker_plan.plan.orphan_time.saturating_mul(times)
-    }
-
-    /// For whom the origin is asked, and which of its servers.
-    fn to(&self) -> (ClientHop, Affinity) {
-        (self.asker.hop, Affinity { hash: self.hash, server: self.asker.server })
-    }
-}
-
-/// Stored responses that the origin may confirm.
-#[derive(Clone, Default)]
-pub(crate) struct Candidates {
-    /// The one that the request selects.
-    pub(crate) selected: Option<Arc<StoredResponse>>,
-    /// Those of other requests to the same key, newest first.
-    pub(crate) others: SmallVec<[Arc<StoredResponse>; 4]>,
-}
-
-impl Candidates {
-    fn is_empty(&self) -> bool {
-        self.selected.is_none() && self.others.is_empty()
-    }
-
-    /// Lets `look` see them as the rules do.
-    fn offered<R>(&self, look: impl FnOnce(Offered<'_>) -> R) -> R {
-        let others: SmallVec<[&StoredHead; 4]> = self.others.iter().map(|stored| &*stored.head).collect();
-        let selected = self.selected.as_ref().map(|stored| &*stored.head);
-        look(Offered { selected, others: &others })
-    }
-
-    /// The one that a 304 with these fields confirms.
-    fn confirmed_by(&self, fields: &HeaderMap) -> Option<Arc<StoredResponse>> {
-        match self.offered(|offered| larder_cache::matches_304(offered, fields))? {
-            Confirmed::Selected => self.selected.clone(),
-            Confirmed::Other(index) => self.others.get(index).cloned(),
-        }
-    }
-}
-
-/// Asks an origin, counting. The fields of the answer are completed.
-pub(crate) async fn ask(
-    worker: &Arc<Worker>,
-    worker_plan: &WorkerPlan,
-    origin: usize,
-    request: OriginRequest,
-) -> Result<(OriginResponse, ExchangeTimes), Failure> {
-    // Sites name origins of their own plan.
-    let Some((choice, origin)) = worker_plan.origin(origin) else {
-        return Err(Failure::FETCH_LOST);
-    };
-    let (begun, wanted) = (Instant::now(), worker.proxy.clock.now());
-    match origin.send(request).await {
-        Ok(mut answer) => {
-            // Queueing and connecting do not make an answer old (RFC 9111 4.2.3).
-            let on_the_way = begun.elapsed().saturating_sub(answer.timing.first_byte);
-            let response = worker.proxy.clock.now();
-            let times = ExchangeTimes { request: wanted.later(on_the_way), response };
-            worker.metrics.origin_answered(choice.id, times.delay());
-            fetch::complete(&mut answer.fields, times.response);
-            Ok((answer, times))
-        }
-        Err(error) => {
-            worker.proxy.complain(&choice.settings.name, &error);
-            Err(Failure {
-                status: error.status(),
-                detail: error.token(),
-                dead: error.is_dead(),
-                queued: error.retry_after().is_some(),
-            })
-        }
-    }
-}
-
-/// What a request that was sent brought, and what was made of it at once.
-pub(crate) type Acted<S> = Result<(OriginResponse, ExchangeTimes, S), Failure>;
-
-/// An unsafe request: a task of its own once it is sent, because its answer says what has to go from the cache, whether
-/// its client is still there to hear it or not. One that still queues ends with its client, a call of gRPC always does, and an upload that is cut
-/// ends it, as everywhere. `settle` is called once with what the origin answered, or with nothing where it may have acted
-/// and did not say. The client has its answer once what `settle` has invalidated is written down, or that took too long.
-pub(crate) fn act<S: Send + 'static>(
-    worker: &Arc<Worker>,
-    worker_plan: &Arc<WorkerPlan>,
-    origin: usize,
-    request: OriginRequest,
-    settle: impl FnOnce(Option<&OriginResponse>) -> (S, Writing) + Send + 'static,
-) -> oneshot::Receiver<Acted<S>> {
-    let (mut give, take) = oneshot::channel();
-    let (worker, worker_plan) = (Arc::clone(worker), Arc::clone(worker_plan));
-    // A call that its client gives up is to be given up by the server: the reset is a message of the protocol.
-    let ends_with_client = content_type::is_grpc(&request.fields);
-    let progress = Progress::new();
-    let request = OriginRequest { progress: Some(Arc::clone(&progress)), ..request };
-    tokio::spawn(async move {
-        let left = async {
-            tokio::select! {
-                () = give.closed() => {}
-                () = progress.seated(), if !ends_with_client => std::future::pending().await,
-            }
-        };
-        let asked = tokio::select! {
-            asked = ask(&worker, &worker_plan, origin, request) => asked,
-            () = left => {
-                // Where nothing of it was sent, nothing came of it; and perhaps its client asks again.
-                if progress.is_written() {
-                    settle(None);
-                }
-                return;
-            }
-        };
-        let acted = match asked {
-            Ok((answer, times)) => {
-                let (settled, writing) = settle(Some(&answer));
-                writing.wait().await;
-                Ok((answer, times, settled))
-            }
-            Err(failure) => {
-                // An upload that its client broke off never was a whole request.
-                if progress.is_written() && !failure.status.is_client_error() {
-                    settle(None).1.wait().await;
-                }
-                Err(failure)
-            }
-        };
-        // Where the client has left, the answer is dropped, and with it the origin's connection.
-        let _ = give.send(acted);
-    });
-    take
-}
+pub(crate) use task::{Candidates, FetchTask};
 
 /// Flies: asks, judges, fills, stores.
 pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
@@ -248,7 +80,7 @@ pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
                             let left =
                                 receive::receive_gaps(task, guard, &part, (status, seeded), times).await;
                             if let Some((behind, left)) = behind.zip(left) {
-                                behind.begin(left);
+                                follow(behind, left);
                             }
                             return;
                         }
@@ -309,6 +141,16 @@ pub(crate) async fn fly(mut task: FetchTask, mut guard: FlightGuard) {
         }
         // It confirms something that is not here, or cannot be used: once more, without conditions.
         task.offered = Candidates::default();
+    }
+}
+
+/// Begins what follows a fetch, for what `part` lacks. It is a task of its own.
+fn follow(behind: Box<Behind>, part: KeptPart) {
+    if let Some((task, guard, slot)) = behind.board(part) {
+        tokio::spawn(async move {
+            let _slot = slot;
+            Box::pin(fly(task, guard)).await;
+        });
     }
 }
 

@@ -15,15 +15,16 @@ use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Finished, StoredResponse, StreamingBody};
 
-use super::FetchTask;
 use super::gaps::KeptPart;
 use super::keep::Keeper;
+use super::task::FetchTask;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept, PassedAnswer, SharedResponse, Storing};
-use crate::exchange::{NotStored, NotStoredLabel};
 use crate::fetch;
 use crate::fill::{Around, Filled, completed, fill};
-use crate::proxy::{Worker, WorkerPlan};
+use crate::not_stored::{NotStored, NotStoredLabel};
 use crate::settings::RuleSettings;
+use crate::worker::Worker;
+use crate::worker_plan::WorkerPlan;
 
 /// So many bytes are fetched for a HEAD, if nobody asks for the content.
 const UNREAD_BYTES_MAX: u64 = 16 << 20;

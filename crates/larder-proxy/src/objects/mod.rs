@@ -24,7 +24,8 @@ use larder_store::{CacheKey, Store};
 
 use crate::invalidation::{self, How, InvalidationKind, UnderWay};
 use crate::key;
-use crate::proxy::{Proxy, Worker};
+use crate::proxy::Proxy;
+use crate::worker::Worker;
 pub use told::{Object, Objects, Purged, StoredObject, Varying};
 
 /// How long one page of a listing is worked on; what is found until then is the page.

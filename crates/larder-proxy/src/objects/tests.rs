@@ -83,7 +83,7 @@ impl Fixture {
         let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");
         let proxy = Proxy::new(clock.clone(), Arc::new(metrics), diagnostics);
         proxy.recover(&[Arc::clone(&memory), Arc::clone(&with_disk)], &|_| Default::default());
-        let worker = Arc::new(proxy.worker(0, plan.unwrap()).unwrap());
+        let worker = Arc::new(Worker::new(&proxy, 0, plan.unwrap()).unwrap());
         let stores = vec![("memory".to_owned(), memory), ("disk".to_owned(), with_disk)];
         Self { worker, stores, clock, _folder: folder }
     }

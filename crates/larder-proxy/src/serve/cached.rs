@@ -16,7 +16,8 @@ use larder_listen::Interims;
 use larder_store::CacheKey;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::look::{FirstLook, Look, Missing, RequestContext};
+use super::context::RequestContext;
+use super::look::{FirstLook, Look, Missing};
 use super::outcome::{Wish, is_usable, take};
 use super::reply;
 use super::used::{Used, answered};

@@ -1,4 +1,4 @@
-//! The content of a QUERY, which belongs to its key and so has to be here before anything is looked up.
+//! What a request carries beside its head; of a QUERY the content, which belongs to its key and so has to be here before anything is looked up.
 //!
 //! In: a request's body and a bound. Out: all of it; or, where it is longer, a body that says the same again, for a
 //! request that is passed on. How long a client may take is the listener's affair.
@@ -7,8 +7,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderValue;
 use http_body::Frame;
 use larder_http::body::{Body, BodyError, Stream};
+
+/// What a request carries beside its head.
+pub(super) struct Inside {
+    pub(super) body: Body,
+    pub(super) websocket: bool,
+    /// The trailers that are announced for the body.
+    pub(super) announced: Option<Box<HeaderValue>>,
+}
 
 /// What was read.
 #[derive(Debug)]

@@ -5,54 +5,21 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use larder_cache::StaleReason;
 use larder_cache::stale::REFRESH_PAUSE;
 use larder_http::time::Now;
 use larder_store::{CacheKey, Held, HotCache, StoredResponse};
 
-use super::refresh::{self, Standing};
+use super::context::RequestContext;
+use super::refresh::{self, Standing, Subject};
 use super::used::Used;
-use crate::asked::{Asked, Asker};
 use crate::decision::{Counters, Facts, Missed, Next, next};
-use crate::exchange::{BY_HAND, Exchange, RefreshKind};
-use crate::fetch::ClientHop;
-use crate::forward::{Candidates, FetchTask};
+use crate::detail::BY_HAND;
+use crate::exchange::Exchange;
 use crate::invalidation::Judge;
 use crate::key;
+use crate::labels::RefreshKind;
 use crate::lookup::{Lookup, LookupResult, Miss};
-use crate::proxy::{Worker, WorkerPlan};
-
-/// What a request asks for, and who asks the origin for it.
-pub(super) struct RequestContext<'a> {
-    pub(super) worker: &'a Arc<Worker>,
-    pub(super) worker_plan: &'a Arc<WorkerPlan>,
-    pub(super) origin: usize,
-    /// The content of a QUERY, which is part of its key; else nothing.
-    pub(super) content: Bytes,
-}
-
-impl RequestContext<'_> {
-    /// The fetch that a request causes.
-    pub(super) fn task(&self, asked: &Asked, asker: &Asker, offered: Candidates) -> FetchTask {
-        let choice = self.worker_plan.choice(self.origin);
-        let hop = ClientHop { via: choice.is_none_or(|choice| choice.via), ..asker.hop };
-        FetchTask {
-            worker: Arc::clone(self.worker),
-            worker_plan: Arc::clone(self.worker_plan),
-            settings: Arc::clone(asked.route.settings()),
-            origin: self.origin,
-            hash: asker.hash(choice, &asked.head),
-            asker: Asker { hop, ..asker.clone() },
-            content: self.content.clone(),
-            before: offered.selected.clone(),
-            offered,
-            seldom: false,
-            completing: None,
-            is_behind: false,
-        }
-    }
-}
 
 /// A look at the stores.
 pub(super) struct Look<'a> {
@@ -132,6 +99,11 @@ impl Look<'_> {
         self.lookup(None).look_up(self.context.worker.proxy.clock.now())
     }
 
+    /// What a refresh behind it is for.
+    fn subject(&self) -> Subject<'_> {
+        (self.context, self.exchange, self.key)
+    }
+
     /// With `hot` it may find the worker's own handles. Without, it is a look under a lock that others wait for, or one
     /// that is no use.
     #[inline(always)]
@@ -150,7 +122,7 @@ impl Look<'_> {
     #[inline(always)]
     fn used(&self, found: LookupResult) -> Result<Used, Miss> {
         let refresh = |stored: &Arc<StoredResponse>, kind| {
-            refresh::refresh(self, (stored, kind), || self.again().has(stored));
+            refresh::refresh(self.subject(), (stored, kind), || self.again().has(stored));
         };
         match found {
             LookupResult::Fresh { stored, age, ttl } => {
@@ -202,7 +174,7 @@ impl Look<'_> {
         let Standing { stored, head, .. } = standing;
         let ttl_seconds = head.freshness.ttl_seconds(self.now);
         let unchanged = || matches!(self.again(), LookupResult::Miss(again) if again.is_same(miss));
-        refresh::refresh(self, (stored, RefreshKind::Down), unchanged);
+        refresh::refresh(self.subject(), (stored, RefreshKind::Down), unchanged);
         let age = stored.head.freshness.age(self.now);
         let (stored, detail) = (Held::Shared(Arc::clone(stored)), Some(ground.token()));
         Used::Stored { stored, age, ttl_seconds, detail }

@@ -8,6 +8,7 @@
 
 mod cached;
 mod content;
+mod context;
 mod look;
 mod outcome;
 mod pass;
@@ -26,8 +27,8 @@ use std::task::{Context, Poll};
 
 use arc_swap::Guard;
 use bytes::Bytes;
+use http::Method;
 use http::header::VIA;
-use http::{HeaderValue, Method};
 use larder_http::body::Body;
 use larder_http::fields::cache_status::Outcome;
 use larder_http::fields::cookie;
@@ -42,13 +43,15 @@ use crate::decision::{Arrived, ContentRead, Counters, Document, Facts, Next, nex
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
-use crate::proxy::{Worker, WorkerPlan};
 use crate::receipt::Receipt;
 use crate::root::RootEntry;
 use crate::settings::ProxySettings;
+use crate::worker::Worker;
+use crate::worker_plan::WorkerPlan;
 use crate::{key, route};
-use content::Taken;
-use look::{FirstLook, RequestContext};
+use content::{Inside, Taken};
+use context::RequestContext;
+use look::FirstLook;
 pub(crate) use refresh::standing_in;
 
 /// A request that is being served. What is in the index is an answer at once, without a task's state to set up and take
@@ -156,14 +159,6 @@ fn arrived(exchange: &Exchange, inside: &Inside, document: Option<Document>) -> 
         upgrades: inside.websocket && site.websocket,
         has_content: !inside.body.is_empty(),
     }
-}
-
-/// What a request carries beside its head.
-struct Inside {
-    body: Body,
-    websocket: bool,
-    /// The trailers that are announced for the body.
-    announced: Option<Box<HeaderValue>>,
 }
 
 /// A request that has found where it belongs.

@@ -13,17 +13,18 @@ use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::time::Now;
 use larder_store::{CacheKey, Held};
 
-use super::look::RequestContext;
+use super::context::RequestContext;
 use super::used::from_stored;
 use super::{reply, resume};
 use crate::collapse::FlightOutcome;
 use crate::decision::Ending;
-use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
+use crate::detail::COOKIES_WITHHELD;
+use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::invalidation::Judge;
 use crate::lookup::Miss;
-use crate::proxy::Worker;
 use crate::respond;
+use crate::worker::Worker;
 
 /// What a request has looked for.
 pub(super) struct Wish<'a> {

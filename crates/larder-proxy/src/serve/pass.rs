@@ -13,13 +13,15 @@ use larder_http::target::Target;
 use larder_listen::Interims;
 use larder_origin::{Affinity, OriginResponse};
 
-use super::{Inside, post, reply};
+use super::content::Inside;
+use super::{post, reply};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch::ClientHop;
 use crate::invalidation::{How, InvalidationKind, UnderWay, Writing, note_groups};
-use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::Invalidate;
+use crate::worker::Worker;
+use crate::worker_plan::WorkerPlan;
 use crate::{fetch, forward, invalidation, key};
 
 /// A request that only its own client can use: to the origin and back, and gone when the client leaves.

@@ -16,12 +16,14 @@ use larder_origin::OriginResponse;
 
 use super::reply;
 use crate::collapse::{FlightGuard, FlightOutcome, FlightRequest};
-use crate::exchange::{COOKIES_WITHHELD, Exchange, Reply};
+use crate::detail::COOKIES_WITHHELD;
+use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::forward::{self, Candidates, FetchTask};
 use crate::key;
-use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::RuleSettings;
+use crate::worker::Worker;
+use crate::worker_plan::WorkerPlan;
 
 /// A POST whose answer may be kept for GET, and the settings that a GET would have.
 pub(super) struct ForGet {

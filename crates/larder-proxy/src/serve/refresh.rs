@@ -15,26 +15,30 @@ use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_store::{CacheKey, StoredResponse};
 
-use super::look::Look;
+use super::context::RequestContext;
 use crate::collapse::{FlightRequest, Role};
 use crate::decision::StandsIn;
-use crate::exchange::{Exchange, RefreshKind};
+use crate::exchange::Exchange;
 use crate::fetch;
 use crate::forward::{self, Candidates};
+use crate::labels::RefreshKind;
 use crate::lookup::Miss;
-use crate::proxy::{Worker, WorkerPlan};
 use crate::settings::RuleSettings;
+use crate::worker::Worker;
+use crate::worker_plan::WorkerPlan;
+
+/// The request that a refresh is made from, and its key.
+pub(super) type Subject<'a> = (&'a RequestContext<'a>, &'a Exchange, &'a CacheKey);
 
 /// Starts a fetch that nobody waits for (RFC 5861 3), unless one has begun within the pause, or is on its way, or
 /// `unchanged` says that one has ended since the look, or the origin has no time for it.
 // Not inlined: what a hit does not need would make its frame larger.
 #[inline(never)]
 pub(super) fn refresh(
-    look: &Look<'_>,
+    (context, exchange, key): Subject<'_>,
     (stored, kind): (&Arc<StoredResponse>, RefreshKind),
     unchanged: impl FnOnce() -> bool,
 ) {
-    let Look { context, exchange, key, .. } = *look;
     let proxy = &context.worker.proxy;
     let now = proxy.clock.now();
     let policy = &exchange.settings().policy;

@@ -16,12 +16,14 @@ use larder_origin::OriginResponse;
 use larder_store::{CacheKey, Held};
 
 use crate::collapse::{Kept, PassedAnswer, SharedResponse};
-use crate::exchange::{Exchange, NotStored, Reply, UPGRADE_IS_OFF};
+use crate::detail::UPGRADE_IS_OFF;
+use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::lookup::Miss;
-use crate::proxy::Worker;
+use crate::not_stored::NotStored;
 use crate::respond::{self, Represented};
 use crate::root;
+use crate::worker::Worker;
 
 /// No answer from the origin: what is stale where nothing forbids it, else the failure.
 pub(super) fn stale_or_failed(

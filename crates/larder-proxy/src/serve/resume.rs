@@ -17,10 +17,11 @@ use larder_http::body::{Body, BodyError, Stream};
 use larder_http::message::{RequestHead, Response};
 use larder_origin::Affinity;
 
-use super::look::RequestContext;
+use super::context::RequestContext;
 use crate::exchange::Exchange;
 use crate::fetch::ClientHop;
-use crate::proxy::{Worker, WorkerPlan};
+use crate::worker::Worker;
+use crate::worker_plan::WorkerPlan;
 use crate::{fetch, forward};
 
 type Asked = Pin<Box<dyn Future<Output = Option<Stream>> + Send>>;

@@ -12,9 +12,9 @@ use larder_observe::{LogRecord, RouteId, Served};
 
 use crate::exchange::tell_head;
 use crate::failure::Failure;
-use crate::proxy::Worker;
 use crate::receipt::{Account, Logged, Receipt};
 use crate::respond;
+use crate::worker::Worker;
 
 /// Answers it.
 pub(super) fn answer(

@@ -11,7 +11,7 @@ use larder_http::message::Response;
 use larder_http::time::Now;
 use larder_store::Held;
 
-use super::look::RequestContext;
+use super::context::RequestContext;
 use super::{reply, resume};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;

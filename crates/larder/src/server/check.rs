@@ -46,5 +46,5 @@ pub(crate) fn build(config: &Config, clock: Clock, diagnostics: Diagnostics) -> 
     let wiring = Wiring::new(Arc::clone(&metrics), clock.clone(), diagnostics.clone(), Arc::default());
     let (settings, _) = wiring.draft(&config, &Shares::unlimited())?;
     let plan = Plan::new(settings).map_err(WireError::from)?;
-    Proxy::new(clock, metrics, diagnostics).worker(0, plan).map_err(WireError::from)
+    Worker::new(&Proxy::new(clock, metrics, diagnostics), 0, plan).map_err(WireError::from)
 }

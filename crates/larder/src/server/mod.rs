@@ -28,7 +28,7 @@ use larder_config::{Checked, Config};
 use larder_http::time::Clock;
 use larder_listen::{Drain, ListenError, Slots};
 use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics, ObserveError};
-use larder_proxy::{Plan, Proxy};
+use larder_proxy::{Plan, Proxy, Worker};
 use tokio::sync::mpsc;
 
 use crate::wire::{WireError, Wiring};
@@ -149,7 +149,7 @@ impl Server {
         let slots = Slots::new(shares.clients);
         let mut workers = Vec::with_capacity(count);
         for index in 0..count {
-            let worker = proxy.worker(index, Arc::clone(&plan)).map_err(WireError::from)?;
+            let worker = Worker::new(&proxy, index, Arc::clone(&plan)).map_err(WireError::from)?;
             workers.push(WorkerHandle::start(index, worker, metrics.worker(index), Arc::clone(&slots))?);
         }
         wiring.commit(draft, &shares);

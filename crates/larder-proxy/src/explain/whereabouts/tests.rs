@@ -14,11 +14,12 @@ use larder_store::{CacheKey, MemoryStoreSettings, StoredBody, StoredResponse};
 use super::*;
 use crate::explain::{Explanation, Question};
 use crate::plan::Plan;
-use crate::proxy::{Proxy, Worker};
+use crate::proxy::Proxy;
 use crate::settings::{
     FieldEdits, KeySettings, PlaceMatch, ProxySettings, RuleNumber, RuleSettings, SiteSettings, StoreRule,
     TypePattern,
 };
+use crate::worker::Worker;
 
 const MEMORY: MemoryStoreSettings = MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 20 };
 
@@ -100,7 +101,7 @@ impl Fixture {
         });
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let proxy = Proxy::new(clock.clone(), metrics, diagnostics);
-        let worker = Arc::new(proxy.worker(0, plan.unwrap()).unwrap());
+        let worker = Arc::new(Worker::new(&proxy, 0, plan.unwrap()).unwrap());
         Self { worker, settings, files, tier, clock, folder }
     }
 

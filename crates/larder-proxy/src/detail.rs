@@ -1,0 +1,10 @@
+//! Words of the `detail` member of `Cache-Status` that several steps say.
+
+/// The word for a hit on a plain file that somebody put there, or changed.
+pub(crate) const BY_HAND: &str = "by-hand";
+
+/// The word for cookies that this client alone is sent: what is stored, and all others get, is without them.
+pub(crate) const COOKIES_WITHHELD: &str = "cookies-withheld";
+
+/// The word for a WebSocket handshake on a site without `websocket = true`.
+pub(crate) const UPGRADE_IS_OFF: &str = "websocket-off";

@@ -1,0 +1,109 @@
+//! One request to an origin and its answer: counted, timed, and complained of where there is none.
+//!
+//! In: a request that is ready to be sent. Out: the answer with its times, or why there is none. A fetch asks as often as it
+//! must ([`ask`]); an unsafe request is sent once, by a task of its own ([`act`]).
+
+use std::sync::Arc;
+
+use larder_cache::ExchangeTimes;
+use larder_http::fields::content_type;
+use larder_origin::{OriginRequest, OriginResponse, Progress};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::failure::Failure;
+use crate::fetch;
+use crate::invalidation::Writing;
+use crate::worker::Worker;
+use crate::worker_plan::WorkerPlan;
+
+/// Asks an origin, counting. The fields of the answer are completed.
+pub(crate) async fn ask(
+    worker: &Arc<Worker>,
+    worker_plan: &WorkerPlan,
+    origin: usize,
+    request: OriginRequest,
+) -> Result<(OriginResponse, ExchangeTimes), Failure> {
+    // Sites name origins of their own plan.
+    let Some((choice, origin)) = worker_plan.origin(origin) else {
+        return Err(Failure::FETCH_LOST);
+    };
+    let (begun, wanted) = (Instant::now(), worker.proxy.clock.now());
+    match origin.send(request).await {
+        Ok(mut answer) => {
+            // Queueing and connecting do not make an answer old (RFC 9111 4.2.3).
+            let on_the_way = begun.elapsed().saturating_sub(answer.timing.first_byte);
+            let response = worker.proxy.clock.now();
+            let times = ExchangeTimes { request: wanted.later(on_the_way), response };
+            worker.metrics.origin_answered(choice.id, times.delay());
+            fetch::complete(&mut answer.fields, times.response);
+            Ok((answer, times))
+        }
+        Err(error) => {
+            worker.proxy.complain(&choice.settings.name, &error);
+            Err(Failure {
+                status: error.status(),
+                detail: error.token(),
+                dead: error.is_dead(),
+                queued: error.retry_after().is_some(),
+            })
+        }
+    }
+}
+
+/// What a request that was sent brought, and what was made of it at once.
+pub(crate) type Acted<S> = Result<(OriginResponse, ExchangeTimes, S), Failure>;
+
+/// An unsafe request: a task of its own once it is sent, because its answer says what has to go from the cache, whether
+/// its client is still there to hear it or not. One that still queues ends with its client, a call of gRPC always does, and an upload that is cut
+/// ends it, as everywhere. `settle` is called once with what the origin answered, or with nothing where it may have acted
+/// and did not say. The client has its answer once what `settle` has invalidated is written down, or that took too long.
+pub(crate) fn act<S: Send + 'static>(
+    worker: &Arc<Worker>,
+    worker_plan: &Arc<WorkerPlan>,
+    origin: usize,
+    request: OriginRequest,
+    settle: impl FnOnce(Option<&OriginResponse>) -> (S, Writing) + Send + 'static,
+) -> oneshot::Receiver<Acted<S>> {
+    let (mut give, take) = oneshot::channel();
+    let (worker, worker_plan) = (Arc::clone(worker), Arc::clone(worker_plan));
+    // A call that its client gives up is to be given up by the server: the reset is a message of the protocol.
+    let ends_with_client = content_type::is_grpc(&request.fields);
+    let progress = Progress::new();
+    let request = OriginRequest { progress: Some(Arc::clone(&progress)), ..request };
+    tokio::spawn(async move {
+        let left = async {
+            tokio::select! {
+                () = give.closed() => {}
+                () = progress.seated(), if !ends_with_client => std::future::pending().await,
+            }
+        };
+        let asked = tokio::select! {
+            asked = ask(&worker, &worker_plan, origin, request) => asked,
+            () = left => {
+                // Where nothing of it was sent, nothing came of it; and perhaps its client asks again.
+                if progress.is_written() {
+                    settle(None);
+                }
+                return;
+            }
+        };
+        let acted = match asked {
+            Ok((answer, times)) => {
+                let (settled, writing) = settle(Some(&answer));
+                writing.wait().await;
+                Ok((answer, times, settled))
+            }
+            Err(failure) => {
+                // An upload that its client broke off never was a whole request.
+                if progress.is_written() && !failure.status.is_client_error() {
+                    settle(None).1.wait().await;
+                }
+                Err(failure)
+            }
+        };
+        // Where the client has left, the answer is dropped, and with it the origin's connection.
+        let _ = give.send(acted);
+    });
+    take
+}
