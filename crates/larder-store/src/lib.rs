@@ -21,6 +21,7 @@ mod recall;
 pub mod store;
 pub mod stored;
 pub mod streaming;
+pub mod tier;
 pub mod whereabouts;
 
 pub use audience::Audience;

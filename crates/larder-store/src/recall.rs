@@ -20,8 +20,8 @@ use parking_lot::Mutex;
 
 use crate::key::CacheKey;
 use crate::memory::MemoryStore;
-use crate::store::StoreTier;
 use crate::stored::{StoredBody, StoredResponse};
+use crate::tier::StoreTier;
 
 /// How long a request waits for a disk before it asks the origin instead.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(1);

@@ -31,10 +31,8 @@ use crate::key::CacheKey;
 use crate::memory::{HotCache, Lookup, MemoryStore, MemoryStoreSettings, Usage};
 use crate::recall::{Gate, Recalled};
 use crate::stored::{StoredBody, StoredResponse};
+use crate::tier::StoreTier;
 use larder_files::HttpCaching;
-
-/// A tier of a store.
-pub type StoreTier = dyn Tier<HttpCaching>;
 
 /// A store. Shared by all workers; every method may be called from any of them.
 #[derive(Debug)]

@@ -33,7 +33,7 @@ impl Store {
 
     /// Why a response that was found in memory is there alone. `None` where it is not, and where there is memory only.
     pub fn holds_back(&self, key: &CacheKey, response: &StoredResponse) -> Option<HeldBack> {
-        let holds_back = |tier: &std::sync::Arc<crate::store::StoreTier>| {
+        let holds_back = |tier: &std::sync::Arc<crate::tier::StoreTier>| {
             tier.holds_back(key, &response.head, response.identity())
         };
         self.tiers().iter().find_map(holds_back)

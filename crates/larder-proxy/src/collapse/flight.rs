@@ -8,34 +8,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
-use http::header::SET_COOKIE;
-use larder_cache::{StoredHead, VaryNames, Verdict};
+use larder_cache::{VaryNames, Verdict};
 use larder_http::message::{Interim, RequestHead};
-use larder_http::time::Now;
-use larder_store::audience::Member;
-use larder_store::rank::{Rank, RankedMutex};
+use larder_store::rank::RankedMutex;
 use larder_store::{Audience, CacheKey};
 use tokio::sync::watch;
 
+use super::flight_request::{FlightRequest, range_of};
 use super::outcome::{FlightOutcome, SharedResponse};
-use super::{FlightRequest, Flights, range_of};
 use crate::invalidation::FetchMark;
 use crate::settings::RuleNumber;
 
 /// Interim responses relayed per exchange; more are dropped.
-pub(crate) const INTERIMS_MAX: usize = 16;
+pub(super) const INTERIMS_MAX: usize = 16;
 
 /// What is announced of a flight.
 pub(super) struct View {
-    interims: Vec<Interim>,
-    ended: Option<RankedMutex<Ended>>,
+    pub(super) interims: Vec<Interim>,
+    pub(super) ended: Option<RankedMutex<Ended>>,
 }
 
 /// The end of a flight.
-struct Ended {
+pub(super) struct Ended {
     /// Until the leader takes it.
-    for_leader: Option<FlightOutcome>,
-    for_followers: FlightOutcome,
+    pub(super) for_leader: Option<FlightOutcome>,
+    pub(super) for_followers: FlightOutcome,
 }
 
 impl View {
@@ -52,22 +49,22 @@ impl View {
 pub(crate) struct Flight {
     pub(super) key: CacheKey,
     /// The rule that it flies under: another may edit requests otherwise, or store elsewhere.
-    rule: RuleNumber,
+    pub(super) rule: RuleNumber,
     /// The request as the origin receives it.
-    request: Arc<RequestHead>,
+    pub(super) request: Arc<RequestHead>,
     /// What responses under this key varied on when it began.
-    expected: Option<VaryNames>,
+    pub(super) expected: Option<VaryNames>,
     /// What invalidations mean for it.
     pub(super) mark: FetchMark,
     /// Nobody new may join: its body passes, or it is of no use to others.
-    closed: AtomicBool,
+    pub(super) closed: AtomicBool,
     /// Somebody who joined wants more than the head.
-    is_wanted: AtomicBool,
+    pub(super) is_wanted: AtomicBool,
     /// Those who wait for it, and the readers of its body.
     pub(super) audience: Arc<Audience>,
     /// The client that caused it waits for its outcome.
-    has_leader: AtomicBool,
-    view: watch::Receiver<View>,
+    pub(super) has_leader: AtomicBool,
+    pub(super) view: watch::Receiver<View>,
 }
 
 impl Flight {
@@ -147,223 +144,5 @@ impl Flight {
         }
         self.is_wanted.store(true, Ordering::SeqCst);
         !self.closed.load(Ordering::SeqCst)
-    }
-}
-
-/// The fetch task's end. Dropped without an outcome, it tells all who wait that the fetch is lost.
-pub(crate) struct FlightGuard {
-    flight: Arc<Flight>,
-    sender: Arc<watch::Sender<View>>,
-    table: Arc<Flights>,
-    is_open: bool,
-    number: u64,
-    begun: Now,
-}
-
-impl FlightGuard {
-    pub(super) fn new(
-        (flight, sender): (Arc<Flight>, watch::Sender<View>),
-        table: Arc<Flights>,
-        is_open: bool,
-        begun: Now,
-    ) -> Self {
-        let number = flight.mark.number();
-        Self { flight, sender: Arc::new(sender), table, is_open, number, begun }
-    }
-
-    pub(super) fn is_of(&self, flight: &Arc<Flight>) -> bool {
-        Arc::ptr_eq(&self.flight, flight)
-    }
-
-    /// Whether others could join.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.is_open
-    }
-
-    pub(crate) fn key(&self) -> &CacheKey {
-        &self.flight.key
-    }
-
-    /// The key that a response to this flight lies under: parts have one of their own.
-    pub(crate) fn place_of(&self, head: &StoredHead) -> CacheKey {
-        match head.part {
-            Some(_) => self.key().of_parts(),
-            None => self.key().clone(),
-        }
-    }
-
-    pub(crate) fn request(&self) -> &Arc<RequestHead> {
-        &self.flight.request
-    }
-
-    /// When it was found that the origin has to be asked.
-    pub(crate) fn begun(&self) -> Now {
-        self.begun
-    }
-
-    /// The origin was asked only at `begun`: until then its client sent what it had to say.
-    pub(crate) fn began(&mut self, begun: Now) {
-        self.begun = begun;
-    }
-
-    /// The last invalidation that does not concern what this flight brings.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// The first invalidation since its start after which what it brings has to be validated before others use it.
-    pub(crate) fn outdated(&self) -> Option<u64> {
-        self.flight.mark.outdated()
-    }
-
-    /// What the flight brings is not concerned by invalidation `number` either: it was caused by its own request.
-    pub(crate) fn is_newer_than(&mut self, number: u64) {
-        self.number = self.number.max(number);
-    }
-
-    /// What the invalidations since its start leave of what it brings. Asked again under the store's lock.
-    pub(crate) fn verdict(&self) -> Verdict {
-        self.flight.mark.verdict()
-    }
-
-    /// Whether what it brings may be stored.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.verdict() != Verdict::Gone
-    }
-
-    /// Those who wait for it, and the readers of its body.
-    pub(crate) fn audience(&self) -> &Arc<Audience> {
-        &self.flight.audience
-    }
-
-    /// The end of the client that causes the fetch.
-    pub(crate) fn lead(&self) -> Follower {
-        self.flight.has_leader.store(true, Ordering::SeqCst);
-        Follower::new(&self.flight, true)
-    }
-
-    /// Whether the client that caused the fetch waits for its outcome.
-    pub(crate) fn has_leader(&self) -> bool {
-        self.flight.has_leader.load(Ordering::SeqCst)
-    }
-
-    /// Whether only requests for the head have caused and joined it. If so, nobody new joins.
-    pub(crate) fn gives_up_unread(&self) -> bool {
-        if self.flight.is_wanted.load(Ordering::Relaxed) {
-            return false;
-        }
-        self.flight.closed.store(true, Ordering::SeqCst);
-        !self.flight.is_wanted.load(Ordering::SeqCst)
-    }
-
-    /// Where interim responses go. Holds nothing: it falls silent when the flight ends. What others hear too sets no
-    /// cookies.
-    pub(crate) fn interim_sink(&self) -> impl Fn(Interim) + Send + Sync + 'static {
-        let (sender, shared) = (Arc::downgrade(&self.sender), self.is_open);
-        move |mut interim| {
-            if shared {
-                interim.fields.remove(SET_COOKIE);
-            }
-            if let Some(sender) = sender.upgrade() {
-                sender.send_if_modified(|view| {
-                    let room = view.interims.len() < INTERIMS_MAX;
-                    if room {
-                        view.interims.push(interim);
-                    }
-                    room
-                });
-            }
-        }
-    }
-
-    /// Nobody new joins.
-    pub(crate) fn close(&self) {
-        self.flight.closed.store(true, Ordering::Release);
-    }
-
-    /// Tells all who wait the same, but for what is the leader's alone.
-    pub(crate) fn conclude(&self, outcome: FlightOutcome) {
-        let for_followers = outcome.for_follower();
-        self.conclude_apart(outcome, for_followers);
-    }
-
-    /// Tells the leader one thing and the followers another. Only a response that is shared with followers can be joined
-    /// afterwards.
-    pub(crate) fn conclude_apart(&self, for_leader: FlightOutcome, for_followers: FlightOutcome) {
-        if !matches!(for_followers, FlightOutcome::Shared { .. }) {
-            self.close();
-        }
-        // What a leader has left behind is dropped once the lock is released: its place among the readers, the origin's
-        // connection.
-        let mut for_leader = Some(for_leader);
-        self.sender.send_modify(|view| {
-            let for_leader = self.has_leader().then(|| for_leader.take()).flatten();
-            view.ended = Some(RankedMutex::new(Rank::Outcome, Ended { for_leader, for_followers }));
-        });
-    }
-}
-
-impl Drop for FlightGuard {
-    fn drop(&mut self) {
-        self.close();
-        self.table.remove(&self.flight);
-    }
-}
-
-/// A client's end: hears interim responses from now on, and the outcome.
-pub(crate) struct Follower {
-    flight: Arc<Flight>,
-    view: watch::Receiver<View>,
-    heard: usize,
-    leads: bool,
-    _waits: Member,
-}
-
-impl Follower {
-    pub(super) fn new(flight: &Arc<Flight>, leads: bool) -> Self {
-        let waits = flight.audience.wait();
-        let mut view = flight.view.clone();
-        let heard = view.borrow_and_update().interims.len();
-        // The outcome may be there already: it has to be heard.
-        view.mark_changed();
-        Self { flight: Arc::clone(flight), view, heard, leads, _waits: waits }
-    }
-
-    /// Waits for the outcome, and hands on the interim responses that come before it. There is no limit here: the fetch
-    /// has its own. To be called until it has given the outcome, which the leader gets once.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub(crate) async fn outcome(&mut self, mut interim: impl FnMut(Interim)) -> FlightOutcome {
-        loop {
-            {
-                let view = self.view.borrow_and_update();
-                while let Some(next) = view.interims.get(self.heard) {
-                    self.heard += 1;
-                    interim(next.clone());
-                }
-                if let Some(ended) = &view.ended {
-                    let mut ended = ended.lock();
-                    return match self.leads {
-                        true => ended.for_leader.take().unwrap_or(FlightOutcome::Lost),
-                        false => ended.for_followers.for_follower(),
-                    };
-                }
-            }
-            // The outcome may have been announced just before the sender went.
-            if self.view.changed().await.is_err() && self.view.borrow().ended.is_none() {
-                return FlightOutcome::Lost;
-            }
-        }
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        if self.leads {
-            self.flight.has_leader.store(false, Ordering::SeqCst);
-            // What was for it goes with it.
-            let _own = self.view.borrow().ended.as_ref().and_then(|ended| ended.lock().for_leader.take());
-        }
     }
 }

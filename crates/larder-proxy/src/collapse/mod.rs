@@ -9,66 +9,26 @@
 //! Locks: a shard of the table, held for a look, never across a wait or a system call.
 
 mod flight;
+mod flight_request;
+mod guard;
 mod outcome;
 mod storing;
+mod table;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use hashbrown::HashMap;
-use http::{HeaderValue, Method};
-use larder_cache::VaryNames;
-use larder_http::message::RequestHead;
-use larder_http::time::Now;
+use http::Method;
 use larder_store::CacheKey;
-use larder_store::rank::{Rank, RankedMutex};
-use parking_lot::Mutex;
-use smallvec::SmallVec;
-use tokio::time::Instant;
 
 use crate::decision::Boarding;
 use crate::invalidation::How;
-use crate::settings::RuleNumber;
-pub(crate) use flight::{Flight, FlightGuard, Follower};
+pub(crate) use flight::Flight;
+pub(crate) use flight_request::FlightRequest;
+pub(crate) use guard::{FlightGuard, Follower};
 pub(crate) use outcome::{FlightOutcome, Kept, PassedAnswer, SharedResponse};
 pub(crate) use storing::Storing;
-
-const SHARDS: usize = 64;
-
-/// How far apart requests for one key that would not wait any longer go alone.
-const ALONE_EVERY: Duration = Duration::from_secs(1);
-
-/// Turns that a shard remembers before it forgets those that have passed.
-const TURNS_KEPT: usize = 64;
-
-type Shard = HashMap<u64, SmallVec<[Arc<Flight>; 1]>, foldhash::fast::RandomState>;
-
-/// All flights of a larder, over all workers.
-pub(crate) struct Flights {
-    shards: Box<[RankedMutex<Shard>]>,
-    /// By key: when the next request that has waited long enough may go alone.
-    turns: Box<[Mutex<HashMap<u64, Instant, foldhash::fast::RandomState>>]>,
-    waiters_per_key: usize,
-}
-
-/// A request that needs the origin.
-pub(crate) struct FlightRequest<'a> {
-    pub(crate) key: &'a CacheKey,
-    /// Tells the rules apart: another may edit requests otherwise, or store elsewhere.
-    pub(crate) rule: RuleNumber,
-    /// As the origin will receive it.
-    pub(crate) request: &'a Arc<RequestHead>,
-    /// The Vary of responses under this key, as far as it is known.
-    pub(crate) expected: Option<VaryNames>,
-    /// Whether somebody waits for more than the head.
-    pub(crate) wants_content: bool,
-    /// The last invalidation before.
-    pub(crate) number: u64,
-    /// The same when the request came: what was fetched after that is new enough for it.
-    pub(crate) arrived: u64,
-    /// When it was found that the origin has to be asked.
-    pub(crate) begun: Now,
-}
+pub(crate) use table::Flights;
+use table::Shard;
 
 /// What a request that needs the origin is given.
 pub(crate) enum Role {
@@ -97,19 +57,6 @@ impl Role {
 }
 
 impl Flights {
-    pub(crate) fn new(waiters_per_key: usize) -> Arc<Self> {
-        let turns = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Arc::new(Self {
-            shards: (0..SHARDS).map(|_| RankedMutex::new(Rank::Flights, Shard::default())).collect(),
-            turns,
-            waiters_per_key,
-        })
-    }
-
-    fn shard(&self, hash: u64) -> &RankedMutex<Shard> {
-        &self.shards[(hash >> 40) as usize % SHARDS]
-    }
-
     /// Finds the flight that a request may follow, or registers a new one. `usable` says whether a response that has
     /// landed, and whose Vary selects it, may answer it now. `unchanged` says whether the look-up that led here would
     /// still find the same; it is asked once a new flight is registered, because the last one may have ended since.
@@ -146,21 +93,6 @@ impl Flights {
             return Role::LookAgain;
         }
         Role::Lead(guard)
-    }
-
-    /// When a request for `key` that has waited for others until `now` may go alone: at once, or in its turn. Turns are
-    /// [`ALONE_EVERY`] apart, whatever flights come and go, so that an origin that is slow already is not asked by
-    /// everybody; the turn of one whose client leaves is lost.
-    pub(crate) fn turn_alone(&self, key: &CacheKey, now: Instant) -> Instant {
-        let hash = key.hash();
-        let mut turns = self.turns[(hash >> 40) as usize % SHARDS].lock();
-        if turns.len() >= TURNS_KEPT {
-            turns.retain(|_, next| *next > now);
-        }
-        let next = turns.entry(hash).or_insert(now);
-        let turn = (*next).max(now);
-        *next = turn + ALONE_EVERY;
-        turn
     }
 
     /// A flight that nobody else may join. It is in the table all the same, for invalidations to find it.
@@ -206,42 +138,17 @@ impl Flights {
             }
         }
     }
-
-    /// Flights in the table.
-    pub(crate) fn len(&self) -> usize {
-        self.shards
-            .iter()
-            .map(|shard| shard.lock().values().map(|flights| flights.len()).sum::<usize>())
-            .sum()
-    }
-
-    /// Clients that wait for a flight in the table, those that caused one included.
-    pub(crate) fn waiting(&self) -> usize {
-        let of = |flights: &SmallVec<[Arc<Flight>; 1]>| {
-            flights.iter().map(|flight| flight.audience.waiters()).sum::<usize>()
-        };
-        self.shards.iter().map(|shard| shard.lock().values().map(of).sum::<usize>()).sum()
-    }
-
-    fn remove(&self, flight: &Arc<Flight>) {
-        let mut shard = self.shard(flight.key.hash()).lock();
-        if let Some(flights) = shard.get_mut(&flight.key.hash()) {
-            flights.retain(|other| !Arc::ptr_eq(other, flight));
-            if flights.is_empty() {
-                shard.remove(&flight.key.hash());
-            }
-        }
-    }
-}
-
-/// The Range of a request that a flight is told apart by, and the condition that it is under.
-fn range_of(request: &RequestHead) -> (Option<&HeaderValue>, Option<&HeaderValue>) {
-    (request.fields.get(http::header::RANGE), request.fields.get(http::header::IF_RANGE))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::table::{SHARDS, TURNS_KEPT};
     use super::*;
+    use crate::settings::RuleNumber;
 
     #[tokio::test]
     async fn who_joins_a_flight_that_is_not_needed_any_more_looks_again() {

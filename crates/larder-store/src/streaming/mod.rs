@@ -51,7 +51,7 @@ use crate::stored::{COMPACT_BELOW_BYTES, PIECE_OVERHEAD_BYTES, StoredBody};
 pub use reader::Reader;
 use spill::{SPILL_ROOM_BYTES, Spill};
 pub use spilling::are_whole_pieces;
-use state::{BodyState, Mode, ReaderSlot};
+use state::{BodyState, Mode};
 
 /// How far the fastest reader of a passing body may be ahead of the slowest.
 pub const WINDOW_BYTES: u64 = 1024 * 1024;
@@ -235,19 +235,6 @@ impl StreamingBody {
     /// Whether it broke: it takes no readers then, and never will.
     pub fn is_broken(&self) -> bool {
         matches!(self.state.lock().mode, Mode::Broken { .. })
-    }
-
-    /// A reader of `range` (the whole where `None`), or `None` where nobody may join any more.
-    pub fn reader(self: &Arc<Self>, range: Option<std::ops::Range<u64>>) -> Option<Reader> {
-        let mut state = self.state.lock();
-        if matches!(state.mode, Mode::Broken { .. }) || state.has_dropped || state.is_let_go() {
-            return None;
-        }
-        let range = range.unwrap_or(0..u64::MAX);
-        let (position, end) = (range.start, range.end);
-        let slot =
-            state.readers.insert(ReaderSlot { position, end, waker: None, worker: 0, signalled: false });
-        Some(Reader::new(self, slot, range))
     }
 
     /// Adds bytes. While keeping in memory, they are copied into a piece of their own and this never waits; when the room is

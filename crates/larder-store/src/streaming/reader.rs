@@ -13,7 +13,7 @@ use larder_tier::StoredChunk;
 use larder_tier::fill::BoxFuture;
 
 use super::StreamingBody;
-use super::state::{BytesAt, Mode};
+use super::state::{BytesAt, Mode, ReaderSlot};
 use crate::audience::Member;
 
 type Reading = BoxFuture<'static, Option<Bytes>>;
@@ -37,6 +37,21 @@ impl std::fmt::Debug for Reader {
             .field("position", &self.position)
             .field("end", &self.end)
             .finish_non_exhaustive()
+    }
+}
+
+impl StreamingBody {
+    /// A reader of `range` (the whole where `None`), or `None` where nobody may join any more.
+    pub fn reader(self: &Arc<Self>, range: Option<std::ops::Range<u64>>) -> Option<Reader> {
+        let mut state = self.state.lock();
+        if matches!(state.mode, Mode::Broken { .. }) || state.has_dropped || state.is_let_go() {
+            return None;
+        }
+        let range = range.unwrap_or(0..u64::MAX);
+        let (position, end) = (range.start, range.end);
+        let slot =
+            state.readers.insert(ReaderSlot { position, end, waker: None, worker: 0, signalled: false });
+        Some(Reader::new(self, slot, range))
     }
 }
 

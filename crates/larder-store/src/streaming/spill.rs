@@ -5,6 +5,7 @@
 //! A disk that did not keep up is asked again once a good part of what it had to write is written: so what it gets are long
 //! runs, and the gaps between them are few. A file has no gaps: it is given up.
 
+use larder_tier::Loss;
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
@@ -12,7 +13,6 @@ use std::task::Waker;
 use bytes::Bytes;
 use larder_tier::{CHUNK_BYTES, Fill, Offered, StoredChunk};
 
-use super::Loss;
 use crate::key::CacheKey;
 use crate::memory::MemoryStore;
 use crate::store::Store;

@@ -3,6 +3,7 @@
 //! Everything here runs under the lock and returns the wakers instead of calling them. **Invariant**: a slot stands in
 //! the list of its worker exactly while it has a waker.
 
+use larder_tier::Loss;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +15,6 @@ use larder_http::body::BodyError;
 use larder_tier::{CHUNK_BYTES, StoredChunk};
 use slab::Slab;
 
-use super::Loss;
 use crate::budget::Reservation;
 use crate::lease::Lease;
 use crate::stored::StoredBody;

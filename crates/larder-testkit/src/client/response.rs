@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::Progress;
+use super::progress::Progress;
 use crate::Error;
 use crate::wire::{Fields, Framing, Wire, latin1, split_head};
 

@@ -10,8 +10,10 @@
 
 mod gates;
 mod log;
+mod place;
 mod script;
 mod serve;
+mod state;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -29,37 +31,10 @@ pub use log::{Log, Seen};
 pub use script::{Answer, BodyFraming, Filler, Hold, Interim, PathScript};
 
 use crate::Error;
+use place::Place;
+use state::Shared;
 
 const CONNECTIONS_MAX: i32 = 1024;
-
-/// How far a script has got.
-#[derive(Clone, Debug, Default)]
-struct Place {
-    requests: u64,
-    pools: Vec<Pool>,
-}
-
-/// How far the unconditional answers of one pool have got.
-#[derive(Clone, Copy, Debug)]
-struct Pool {
-    /// The first of them, by which the pool is known.
-    first: usize,
-    /// The one that was given last, counted within the pool.
-    at: usize,
-}
-
-/// Everything that connections share.
-#[derive(Debug)]
-struct Shared {
-    scripts: Vec<PathScript>,
-    /// One for each script.
-    places: Mutex<Vec<Place>>,
-    log: Log,
-    gates: Gates,
-    clock: Clock,
-    start: SystemTime,
-    limit: Duration,
-}
 
 /// A running origin.
 #[derive(Debug)]

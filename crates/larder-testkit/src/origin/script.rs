@@ -7,7 +7,8 @@
 use bytes::Bytes;
 use serde::Deserialize;
 
-use crate::origin::{Pool, Seen};
+use super::log::Seen;
+use super::place::Pool;
 use crate::{seeded, wire};
 
 /// The answers for one path.

@@ -10,8 +10,9 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use tokio::net::TcpStream;
 
-use super::script::{Answer, AnswerContent, BodyFraming};
-use super::{Seen, Shared};
+use super::log::Seen;
+use super::script::{Answer, AnswerContent, BodyFraming, PathScript};
+use super::state::Shared;
 use crate::Error;
 use crate::template::{self, Context};
 use crate::wire::{Fields, Framing, Wire, latin1, split_head, to_bytes};
@@ -182,7 +183,7 @@ async fn read_body(
 }
 
 /// The script for the request, the place of its answer there, and the number of the request for its path.
-fn due<'a>(seen: &Seen, shared: &'a Shared) -> Option<(&'a super::PathScript, usize, u64)> {
+fn due<'a>(seen: &Seen, shared: &'a Shared) -> Option<(&'a PathScript, usize, u64)> {
     let (at, script) = shared.scripts.iter().enumerate().find(|(_, script)| script.covers(&seen.target))?;
     let mut places = shared.places.lock();
     let place = places.get_mut(at)?;

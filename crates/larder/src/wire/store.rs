@@ -10,7 +10,8 @@ use larder_disk::engine::{DiskSettings, FilesMax};
 use larder_disk::{Disks, Layout};
 use larder_files::{FileStore, FilesError, FilesSettings};
 use larder_http::time::Clock;
-use larder_store::store::{StoreTier, TierCaps};
+use larder_store::store::TierCaps;
+use larder_store::tier::StoreTier;
 use larder_store::{MemoryStoreSettings, Store};
 
 use super::removed::is_same_place;
