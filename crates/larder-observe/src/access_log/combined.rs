@@ -3,8 +3,7 @@
 //! Escapes are nginx's: the quote, the backslash, controls, DEL and every byte above become `\xHH` with capital
 //! digits; what is absent is `-`. The user is always `-`: credentials are never decoded.
 
-use super::line::Ending;
-use super::record::{LogRecord, Text};
+use super::record::{Ending, LogRecord, Text};
 use super::{calendar, decimal, escape};
 
 /// Behind a text that was cut.

@@ -14,8 +14,7 @@ use larder_http::fields::cache_status::Outcome;
 use larder_http::message::Scheme;
 use larder_http::time::WallTime;
 
-use super::line::Ending;
-use super::record::{LogRecord, Text};
+use super::record::{Ending, LogRecord, Text};
 use super::{calendar, decimal, escape};
 
 /// A field's declaration.

@@ -8,10 +8,11 @@
 //! of them write would cost more than the copy.
 
 use std::cell::Cell;
-use std::time::Duration;
 
+use super::format::Format;
+use super::record::Ending;
 use super::record::LogRecord;
-use super::{Format, combined, json};
+use super::{combined, json};
 
 /// Room that a buffer begins with; most lines are shorter.
 const ROOM: usize = 640;
@@ -34,19 +35,12 @@ struct Text {
 #[derive(Debug)]
 pub struct LogLine(Box<Text>);
 
-/// How an exchange ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ending {
-    /// Response body bytes handed to the kernel.
-    pub body_bytes: u64,
-    /// False where the response did not reach its end.
-    pub complete: bool,
-    /// From the request's head to the end of the response.
-    pub request_time: Duration,
-    /// Whether the response is stored, as of the end of its body, which may come after that of the exchange.
-    pub stored: bool,
-    /// Why it is not, where its body might have been.
-    pub not_stored: Option<&'static str>,
+impl LogRecord<'_> {
+    /// What is known of the line, which is finished by [`AccessLog::write`](super::AccessLog::write).
+    #[inline]
+    pub fn line(&self, format: Format) -> LogLine {
+        LogLine::new(self, format)
+    }
 }
 
 impl LogLine {

@@ -14,13 +14,13 @@ mod calendar;
 mod combined;
 mod decimal;
 mod escape;
+mod format;
 mod json;
 mod line;
 mod queue;
 mod record;
 mod writer;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -35,31 +35,15 @@ use crate::family;
 use queue::Queue;
 use writer::{LogWriter, Output};
 
+pub use format::Format;
 pub(crate) use json::FIELDS;
-pub use line::{Ending, LogLine};
+pub use line::LogLine;
+pub use record::Ending;
 pub use record::{LogRecord, Text};
+pub use writer::LogTarget;
 
 /// The most bytes that one line can have, its line feed included.
 pub const LINE_BYTES_MAX: usize = 128 * 1024;
-
-/// How a line looks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// One JSON object per line, with names after OpenTelemetry's.
-    #[default]
-    Json,
-    /// The combined format of Apache and nginx, with nginx's escapes.
-    Combined,
-}
-
-/// Where lines go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogTarget {
-    /// Standard output.
-    Stdout,
-    /// Appended to this file, which is made if missing (mode 0640).
-    File(PathBuf),
-}
 
 /// How to log.
 #[derive(Clone, Debug)]

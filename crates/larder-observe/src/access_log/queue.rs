@@ -22,8 +22,9 @@ use std::thread::Thread;
 
 use parking_lot::Mutex;
 
-use super::Format;
-use super::line::{Ending, LogLine};
+use super::format::Format;
+use super::line::LogLine;
+use super::record::Ending;
 
 /// A chunk is handed to the writer when it has grown to this.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;

@@ -11,9 +11,6 @@ use larder_http::fields::cache_status::CacheStatus;
 use larder_http::message::Scheme;
 use larder_http::time::WallTime;
 
-use super::Format;
-use super::line::LogLine;
-
 /// So many bytes of a target are kept, its `?` included.
 const TARGET_BYTES_MAX: usize = 8192;
 
@@ -129,12 +126,6 @@ impl<'a> LogRecord<'a> {
             self.path.len() < path.len() || self.query.map(<[u8]>::len) != query.map(<[u8]>::len);
     }
 
-    /// What is known of the line, which is finished by [`AccessLog::write`](super::AccessLog::write).
-    #[inline]
-    pub fn line(&self, format: Format) -> LogLine {
-        LogLine::new(self, format)
-    }
-
     /// A text as far as it was kept.
     #[inline(always)]
     pub(super) fn text(&self, text: Text) -> &'a [u8] {
@@ -173,4 +164,19 @@ impl<'a> LogRecord<'a> {
             _ => "1.1",
         }
     }
+}
+
+/// How an exchange ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// Response body bytes handed to the kernel.
+    pub body_bytes: u64,
+    /// False where the response did not reach its end.
+    pub complete: bool,
+    /// From the request's head to the end of the response.
+    pub request_time: Duration,
+    /// Whether the response is stored, as of the end of its body, which may come after that of the exchange.
+    pub stored: bool,
+    /// Why it is not, where its body might have been.
+    pub not_stored: Option<&'static str>,
 }

@@ -12,13 +12,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::LogTarget;
 use super::queue::{Chunk, Drain, Queue};
 use crate::diagnostics::Diagnostics;
 use crate::error::ObserveError;
 
 /// How long lines are gathered while the log is busy. One that finds full chunks before its own waits once more.
 const GATHER: Duration = Duration::from_millis(50);
+
+/// Where lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// Standard output.
+    Stdout,
+    /// Appended to this file, which is made if missing (mode 0640).
+    File(PathBuf),
+}
 
 pub(super) enum Output {
     Stdout,

@@ -6,7 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::whereabouts::{Destination, LookedThrough};
+/// Where larder's own settings decide.
+pub(super) const CONFIGURATION: &str = "configuration";
 
 /// The whole decision about one request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -381,4 +382,31 @@ pub struct Judgement {
     /// Cookies that may be one person's, by name: they would not be stored, and go to the client of the fetch alone.
     #[serde(default)]
     pub cookies_withheld: Vec<String>,
+}
+
+/// A store that may have something for a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LookedThrough {
+    /// Its name.
+    pub store: String,
+    /// Where it keeps things: `memory`, and directories; empty where a config is explained alone.
+    pub places: Vec<String>,
+}
+
+/// Where a response would go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Destination {
+    /// The store's name.
+    pub store: String,
+    /// Where that keeps things: `memory`, and directories; empty where a config is explained alone.
+    pub places: Vec<String>,
+    /// Who says so: `place`, or who names the rule's store.
+    pub reason: Reason,
+    /// Which entry of `place`, from 1; null where none matches.
+    pub entry: Option<usize>,
+    /// What that entry asks for.
+    pub conditions: Vec<String>,
+    /// Why it would not be on a disk or in a file; null where it would be, where there is memory only, and where a config is
+    /// explained alone.
+    pub held_back: Option<Reason>,
 }

@@ -19,6 +19,7 @@ mod removal;
 mod route;
 mod stale;
 mod stored;
+mod walk;
 mod whereabouts;
 
 use std::sync::Arc;
@@ -28,7 +29,6 @@ use http::{HeaderMap, Method};
 use larder_cache::{Offered, Reuse, StaleReason, StoredHead, ValidateReason};
 use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::message::RequestHead;
-use larder_http::time::Now;
 use smallvec::SmallVec;
 
 use crate::decision::{Arrived, Counters, Facts, Forwarding, Missed, Next, next};
@@ -36,47 +36,19 @@ use crate::detail::UPGRADE_IS_OFF;
 use crate::failure::Failure;
 use crate::invalidation::Judge;
 use crate::lookup::{Lookup, LookupResult, Miss};
-use crate::plan::Plan;
-use crate::route::Site;
 use crate::serve::standing_in;
-use crate::settings::RuleSettings;
 use crate::worker::Worker;
 use crate::{fetch, key, route as rooms_route};
+use explanation::CONFIGURATION;
 pub use explanation::{
-    AskedRequest, Candidate, Course, Decision, Explanation, Field, Freshness, Judgement, Key, KeyPart,
-    OriginAnswer, Part, PassedOver, Reason, Route, Server, StaleUse, Stored, StoredResponse, VaryField,
-    Window,
+    AskedRequest, Candidate, Course, Decision, Destination, Explanation, Field, Freshness, Judgement, Key,
+    KeyPart, LookedThrough, OriginAnswer, Part, PassedOver, Reason, Route, Server, StaleUse, Stored,
+    StoredResponse, VaryField, Window,
 };
 use printed::{fields_of, printable, seconds, visible};
 pub use question::{ExplainError, Question};
 use stored::Under;
-pub use whereabouts::{Destination, LookedThrough};
-
-/// A request on its walk.
-struct Walk<'a> {
-    worker: &'a Worker,
-    plan: &'a Plan,
-    site: &'a Arc<Site>,
-    settings: &'a Arc<RuleSettings>,
-    question: Question,
-    now: Now,
-    /// Whether a larder that runs is asked, not a config alone.
-    running: bool,
-}
-
-/// What the walk came to.
-struct Outlook {
-    decision: Decision,
-    status: CacheStatus,
-    /// Whether only the origin's answer tells what comes of it.
-    needs_origin: bool,
-    /// There is a mark, so the client's own conditions and range go out.
-    marked: bool,
-    /// Its URL was asked for too seldom for what comes to be stored.
-    seldom: bool,
-    /// A HEAD that is fetched with GET.
-    as_get: bool,
-}
+use walk::{Outlook, Walk};
 
 impl Worker {
     /// Explains what would become of a request that came now. `running` is passed on in the answer.
@@ -448,9 +420,6 @@ impl Walk<'_> {
         Explanation { request, route, key, stored, decision, origin, removal, cache_status: printable(&line) }
     }
 }
-
-/// Where larder's own settings decide.
-const CONFIGURATION: &str = "configuration";
 
 /// The fields that validate what is offered.
 fn conditions(offered: Offered<'_>) -> Vec<Field> {

@@ -6,7 +6,9 @@ use larder_http::message::RequestHead;
 use larder_http::target::Target;
 use larder_origin::{SentHost, ServerReport};
 
-use super::{CONFIGURATION, Key, KeyPart, PassedOver, Reason, Route, Server, Walk, seconds};
+use super::explanation::{CONFIGURATION, Key, KeyPart, PassedOver, Reason, Route, Server};
+use super::printed::seconds;
+use super::walk::Walk;
 use crate::detail::UPGRADE_IS_OFF;
 use crate::key;
 use crate::plan::Plan;

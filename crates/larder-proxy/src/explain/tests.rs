@@ -10,9 +10,11 @@ use larder_origin::{OriginSettings, ServerAddress};
 use larder_store::{MemoryStoreSettings, RefreshFailure, Store, StoredBody};
 
 use super::*;
+use crate::plan::Plan;
 use crate::proxy::Proxy;
 use crate::settings::{
-    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleNumber, SiteSettings,
+    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleNumber, RuleSettings,
+    SiteSettings,
 };
 
 /// `example.com` and all below it, with rules for `/off*`, `/keyed*` and `/fast*`, and the methods to look into its store.

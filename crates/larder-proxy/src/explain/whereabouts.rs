@@ -10,40 +10,13 @@ use http::{HeaderMap, StatusCode};
 use larder_cache::StoredHead;
 use larder_observe::CacheId;
 use larder_store::{CacheKey, HeldBack, Store};
-use serde::{Deserialize, Serialize};
 
-use super::{CONFIGURATION, Reason, Walk};
+use super::explanation::{CONFIGURATION, Destination, LookedThrough, Reason};
+use super::walk::Walk;
 use crate::settings::StoreFrom;
 
 /// In place of a directory.
 const MEMORY: &str = "memory";
-
-/// A store that may have something for a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LookedThrough {
-    /// Its name.
-    pub store: String,
-    /// Where it keeps things: `memory`, and directories; empty where a config is explained alone.
-    pub places: Vec<String>,
-}
-
-/// Where a response would go.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Destination {
-    /// The store's name.
-    pub store: String,
-    /// Where that keeps things: `memory`, and directories; empty where a config is explained alone.
-    pub places: Vec<String>,
-    /// Who says so: `place`, or who names the rule's store.
-    pub reason: Reason,
-    /// Which entry of `place`, from 1; null where none matches.
-    pub entry: Option<usize>,
-    /// What that entry asks for.
-    pub conditions: Vec<String>,
-    /// Why it would not be on a disk or in a file; null where it would be, where there is memory only, and where a config is
-    /// explained alone.
-    pub held_back: Option<Reason>,
-}
 
 impl Walk<'_> {
     /// The rule's stores, in the order in which they are looked through.

@@ -9,8 +9,9 @@ use larder_http::target::Target;
 use larder_http::time::{Now, WallTime};
 use larder_store::{CacheKey, Note, Store};
 
-use super::durable::{Mode, Named};
-use super::{How, InvalidationKind, Invalidations, Kind};
+use super::counter::Invalidations;
+use super::kind::{InvalidationKind, Kind, Mode, Named};
+use super::table::How;
 
 /// Begins a note of one base that has to be validated.
 const BASE_INVALID: u8 = b'u';

@@ -14,7 +14,10 @@ use larder_http::time::{Now, WallTime};
 use larder_store::store::Written;
 use larder_store::{Note, Store};
 
-use super::{How, Invalidations, KINDS};
+use super::counter::Invalidations;
+use super::kind::{Mode, Named};
+use super::kinds::named;
+use super::table::How;
 
 /// How long the answer to an unsafe request waits until what it has invalidated is written down. A file system that takes longer
 /// than that keeps nobody waiting.
@@ -39,28 +42,6 @@ impl Writing {
         // Later it is written all the same; and until then it is remembered.
         let _ = tokio::time::timeout(WRITTEN_TIME, all).await;
     }
-}
-
-/// What a note names.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Named {
-    /// What has this hash, in this way.
-    One(u64, Mode),
-    /// Every group.
-    AllGroups,
-    /// Everything.
-    All,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    Validate,
-    Remove,
-}
-
-/// Of which kind a note is, and what it names. One that no kind knows stands for everything.
-fn named(what: &[u8]) -> Named {
-    KINDS.iter().find_map(|kind| (kind.read)(what)).unwrap_or(Named::All)
 }
 
 /// Takes over what a disk or a directory of files knows of which `last` is the highest number, and that has missed nothing, or what

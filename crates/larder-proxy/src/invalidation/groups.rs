@@ -16,8 +16,9 @@ use larder_http::message::{RequestHead, Scheme};
 use larder_http::time::{Now, WallTime};
 use larder_store::{Note, Store};
 
-use super::durable::{Mode, Named};
-use super::{How, Invalidations, Kind};
+use super::counter::Invalidations;
+use super::kind::{Kind, Mode, Named};
+use super::table::How;
 
 /// Begins a note of one group that was removed.
 const GROUP: u8 = b'g';

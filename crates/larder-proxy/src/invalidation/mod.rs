@@ -8,87 +8,34 @@
 //! ([`FetchMark`]). What has to outlive the process is noted in the stores' journals ([`durable`]).
 
 mod base;
+mod counter;
 pub(crate) mod durable;
 mod fetch;
 mod groups;
+mod kind;
+mod kinds;
 mod reach;
 mod table;
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use larder_cache::groups::GroupTags;
 use larder_cache::{StoredHead, Verdict};
 use larder_store::{CacheKey, StoredResponse};
-use parking_lot::Mutex;
 
 pub(crate) use base::{UnderWay, invalidate};
-use durable::Named;
+pub(crate) use counter::Invalidations;
 pub(crate) use durable::Writing;
 pub(crate) use fetch::FetchMark;
 pub(crate) use groups::note_groups;
+pub use kind::InvalidationKind;
+use kind::Subject;
+use kinds::KINDS;
 pub(crate) use reach::Joined;
 pub use reach::{Heard, Reach};
 pub(crate) use table::How;
-use table::Table;
-
-/// A kind of predicate.
-struct Kind {
-    /// What the predicates of this kind say of a response with this number.
-    verdict: fn(&Invalidations, Subject<'_>, u64) -> Verdict,
-    /// Reads a note of a journal; `None` where it is of another kind.
-    read: fn(&[u8]) -> Option<Named>,
-}
-
-/// Each kind is a file. A further kind has an entry here.
-const KINDS: [Kind; 2] = [base::KIND, groups::KIND];
-
-/// A response that a verdict is asked for.
-#[derive(Clone, Copy)]
-struct Subject<'a> {
-    key: &'a CacheKey,
-    groups: &'a GroupTags,
-}
-
-/// The counter, and what was invalidated without being looked for.
-#[derive(Debug, Default)]
-pub(crate) struct Invalidations {
-    last: AtomicU64,
-    /// What `last` is for as long as nothing was invalidated since larder started. Held while numbers are taken over.
-    begun: Mutex<u64>,
-    table: Table,
-    /// Responses with smaller numbers that are in any group are gone.
-    all_groups: AtomicU64,
-}
 
 impl Invalidations {
-    /// The number of the last invalidation.
-    pub(crate) fn current(&self) -> u64 {
-        self.last.load(Ordering::Acquire)
-    }
-
-    /// The number of a new one.
-    fn next(&self) -> u64 {
-        self.last.fetch_add(1, Ordering::AcqRel) + 1
-    }
-
-    /// Numbers from now on are higher than `number`, and than what is given back; `None` where something was invalidated
-    /// since larder started. In one step: an invalidation that has its number already is seen here.
-    fn continue_after(&self, number: u64) -> Option<u64> {
-        let mut begun = self.begun.lock();
-        let next = number.max(*begun);
-        match self.last.compare_exchange(*begun, next, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => {
-                *begun = next;
-                Some(next)
-            }
-            Err(_) => {
-                self.last.fetch_max(number, Ordering::AcqRel);
-                None
-            }
-        }
-    }
-
     /// What invalidations have left of a stored response that lies under `key`.
     #[inline]
     pub(crate) fn verdict(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
@@ -133,16 +80,6 @@ impl Invalidations {
             Verdict::Gone => None,
         }
     }
-
-    /// Enters what a journal says of an earlier run, or of another disk.
-    fn restore(&self, hash: u64, how: How, number: u64) {
-        self.table.note(hash, how, || number);
-    }
-
-    /// Nothing with a smaller number is proven to be good.
-    fn restore_all(&self, number: u64) {
-        self.table.note_all(number);
-    }
 }
 
 /// Whom a request asks what invalidations have left of a response.
@@ -185,15 +122,6 @@ impl<'a> Judge<'a> {
     fn is_new_enough(&self, number: u64) -> bool {
         self.arrived.is_some_and(|arrived| number >= arrived)
     }
-}
-
-/// What took something out of the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidationKind {
-    /// A successful request of an unsafe method (RFC 9111 4.4).
-    UnsafeMethod,
-    /// An administrator's purge of a URL.
-    Purge,
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use larder_http::time::Now;
 use larder_store::{CacheKey, Held, HotCache, StoredResponse};
 
 use super::context::RequestContext;
-use super::refresh::{self, Standing, Subject};
+use super::refresh::{self, Refreshed, Standing};
 use super::used::Used;
 use crate::decision::{Counters, Facts, Missed, Next, next};
 use crate::detail::BY_HAND;
@@ -100,7 +100,7 @@ impl Look<'_> {
     }
 
     /// What a refresh behind it is for.
-    fn subject(&self) -> Subject<'_> {
+    fn refreshed(&self) -> Refreshed<'_> {
         (self.context, self.exchange, self.key)
     }
 
@@ -122,7 +122,7 @@ impl Look<'_> {
     #[inline(always)]
     fn used(&self, found: LookupResult) -> Result<Used, Miss> {
         let refresh = |stored: &Arc<StoredResponse>, kind| {
-            refresh::refresh(self.subject(), (stored, kind), || self.again().has(stored));
+            refresh::refresh(self.refreshed(), (stored, kind), || self.again().has(stored));
         };
         match found {
             LookupResult::Fresh { stored, age, ttl } => {
@@ -174,7 +174,7 @@ impl Look<'_> {
         let Standing { stored, head, .. } = standing;
         let ttl_seconds = head.freshness.ttl_seconds(self.now);
         let unchanged = || matches!(self.again(), LookupResult::Miss(again) if again.is_same(miss));
-        refresh::refresh(self.subject(), (stored, RefreshKind::Down), unchanged);
+        refresh::refresh(self.refreshed(), (stored, RefreshKind::Down), unchanged);
         let age = stored.head.freshness.age(self.now);
         let (stored, detail) = (Held::Shared(Arc::clone(stored)), Some(ground.token()));
         Used::Stored { stored, age, ttl_seconds, detail }

@@ -1,0 +1,57 @@
+//! The numbers of invalidations, and where what was invalidated is entered.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::table::{How, Table};
+
+/// The counter, and what was invalidated without being looked for.
+#[derive(Debug, Default)]
+pub(crate) struct Invalidations {
+    pub(super) last: AtomicU64,
+    /// What `last` is for as long as nothing was invalidated since larder started. Held while numbers are taken over.
+    pub(super) begun: Mutex<u64>,
+    pub(super) table: Table,
+    /// Responses with smaller numbers that are in any group are gone.
+    pub(super) all_groups: AtomicU64,
+}
+
+impl Invalidations {
+    /// The number of the last invalidation.
+    pub(crate) fn current(&self) -> u64 {
+        self.last.load(Ordering::Acquire)
+    }
+
+    /// The number of a new one.
+    pub(super) fn next(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Numbers from now on are higher than `number`, and than what is given back; `None` where something was invalidated
+    /// since larder started. In one step: an invalidation that has its number already is seen here.
+    pub(super) fn continue_after(&self, number: u64) -> Option<u64> {
+        let mut begun = self.begun.lock();
+        let next = number.max(*begun);
+        match self.last.compare_exchange(*begun, next, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                *begun = next;
+                Some(next)
+            }
+            Err(_) => {
+                self.last.fetch_max(number, Ordering::AcqRel);
+                None
+            }
+        }
+    }
+
+    /// Enters what a journal says of an earlier run, or of another disk.
+    pub(super) fn restore(&self, hash: u64, how: How, number: u64) {
+        self.table.note(hash, how, || number);
+    }
+
+    /// Nothing with a smaller number is proven to be good.
+    pub(super) fn restore_all(&self, number: u64) {
+        self.table.note_all(number);
+    }
+}
