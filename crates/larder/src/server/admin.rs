@@ -21,7 +21,8 @@ use larder_store::Store;
 use parking_lot::RwLock;
 use tokio::sync::oneshot;
 
-use super::{ServerError, objects};
+use super::error::ServerError;
+use super::objects;
 
 /// Descriptors that are kept for connections to the admin address, for when the process has no others.
 const SPARE: usize = 8;

@@ -12,7 +12,8 @@ use larder_observe::{Diagnostics, Metrics};
 use larder_proxy::{Plan, Proxy, Worker};
 
 use super::descriptors::{Limit, Shares};
-use super::{ServerError, usable_cpus};
+use super::error::ServerError;
+use super::runtime::usable_cpus;
 use crate::wire::{WireError, Wiring};
 
 /// What a start would have.

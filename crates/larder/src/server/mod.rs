@@ -10,6 +10,7 @@ mod addresses;
 mod admin;
 mod check;
 pub(crate) mod descriptors;
+mod error;
 mod objects;
 mod reload;
 pub(crate) mod runtime;
@@ -26,49 +27,20 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use larder_config::{Checked, Config};
 use larder_http::time::Clock;
-use larder_listen::{Drain, ListenError, Slots};
-use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics, ObserveError};
+use larder_listen::{Drain, Slots};
+use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics};
 use larder_proxy::{Plan, Proxy, Worker};
 use tokio::sync::mpsc;
 
 use crate::wire::{WireError, Wiring};
-use descriptors::{Limit, Shares, Shortage};
+use descriptors::{Limit, Shares};
+use runtime::usable_cpus;
 use worker::{Listener, WorkerHandle};
 
 pub(crate) use admin::Insight;
 pub(crate) use check::{Promised, build, check};
+pub use error::ServerError;
 pub use reload::Postponed;
-
-/// Why a larder did not start, or did not take over a config.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    /// A socket.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// The config, where it meets the world.
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    /// The access log.
-    #[error("access log")]
-    Log(#[from] ObserveError),
-    /// A thread or its runtime.
-    #[error("cannot start {what}")]
-    Thread {
-        /// Which.
-        what: &'static str,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A worker ended before its time.
-    #[error("a worker is gone")]
-    WorkerGone,
-    /// The admin token.
-    #[error("admin_token")]
-    Token(#[from] larder_admin::AdminError),
-    /// The stores need more descriptors than there are.
-    #[error(transparent)]
-    Descriptors(#[from] Shortage),
-}
 
 /// A running larder. Dropping it stops everything at once; [`Server::drain`] ends it in good order.
 pub struct Server {
@@ -358,11 +330,6 @@ impl Server {
 
 /// How long the last lines of a log may take to be written.
 const LOG_FLUSH: Duration = Duration::from_secs(2);
-
-/// The CPUs that this process may use, by affinity and cgroup quota.
-pub fn usable_cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
 
 /// Reads and checks a config for a running server.
 ///

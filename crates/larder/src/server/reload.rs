@@ -13,7 +13,8 @@ use larder_observe::Level;
 use larder_proxy::Plan;
 
 use super::descriptors::Shares;
-use super::{Server, ServerError, addresses, usable_cpus};
+use super::runtime::usable_cpus;
+use super::{Server, ServerError, addresses};
 use crate::wire::WireError;
 
 /// What a reload could not do without a restart.

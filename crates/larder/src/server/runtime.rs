@@ -11,6 +11,11 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 
+/// The CPUs that this process may use, by affinity and cgroup quota.
+pub(crate) fn usable_cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// Threads that are there from the start.
 const KEPT: usize = 4;
 /// The most for each runtime: none of them ends.

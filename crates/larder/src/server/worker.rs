@@ -9,7 +9,7 @@ use larder_observe::WorkerMetrics;
 use larder_proxy::{ProxyService, Worker};
 use tokio::sync::{mpsc, oneshot};
 
-use super::ServerError;
+use super::error::ServerError;
 
 /// A socket to listen on.
 pub(super) struct Listener {

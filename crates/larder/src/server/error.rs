@@ -1,0 +1,38 @@
+//! Why a larder did not start, or did not take over a config.
+
+use larder_listen::ListenError;
+use larder_observe::ObserveError;
+
+use super::descriptors::Shortage;
+use crate::wire::WireError;
+
+/// Why a larder did not start, or did not take over a config.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// A socket.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The config, where it meets the world.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The access log.
+    #[error("access log")]
+    Log(#[from] ObserveError),
+    /// A thread or its runtime.
+    #[error("cannot start {what}")]
+    Thread {
+        /// Which.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A worker ended before its time.
+    #[error("a worker is gone")]
+    WorkerGone,
+    /// The admin token.
+    #[error("admin_token")]
+    Token(#[from] larder_admin::AdminError),
+    /// The stores need more descriptors than there are.
+    #[error(transparent)]
+    Descriptors(#[from] Shortage),
+}
