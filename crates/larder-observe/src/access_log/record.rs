@@ -1,6 +1,6 @@
 //! What is known about an exchange when its response has a head.
 //!
-//! Texts are borrowed from where they are: a record is made to become a [`LogLine`], on the spot. Each is cut at a
+//! Texts are borrowed from where they are: a record is made to become a [`LogLine`](super::LogLine), on the spot. Each is cut at a
 //! length, so that the line's length is known.
 
 use std::net::IpAddr;

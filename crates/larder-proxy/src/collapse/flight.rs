@@ -1,6 +1,6 @@
 //! One fetch and everyone who waits for it.
 //!
-//! The fetch task owns the [`FlightGuard`]; when that is dropped, however it comes about, the flight leaves the table
+//! The fetch task owns the [`FlightGuard`](super::FlightGuard); when that is dropped, however it comes about, the flight leaves the table
 //! and its followers learn that nothing more will come. Followers own nothing of the fetch: one that leaves stops
 //! nobody.
 
@@ -137,7 +137,7 @@ impl Flight {
     }
 
     /// Notes that a request joins which wants the content; false where the flight has been closed meanwhile. In one order
-    /// with [`FlightGuard::gives_up_unread`]: at least one of the two sees the other.
+    /// with [`FlightGuard::gives_up_unread`](super::FlightGuard::gives_up_unread): at least one of the two sees the other.
     pub(super) fn is_joined(&self, flight_request: &FlightRequest<'_>) -> bool {
         if !flight_request.wants_content {
             return true;
