@@ -394,8 +394,7 @@ mod tests {
 
     #[test]
     fn tests_comments_and_texts_are_left_out() {
-        let tests =
-            "struct A;\n#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n#[cfg(test)]\nmod testing;";
+        let tests = "struct A;\n#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n#[cfg(test)]\nmod testing;\n#[cfg(test)]\n#[allow(unused)]\nmod more {\n    use crate::b::B;\n}";
         check(
             &[
                 ("lib.rs", ""),

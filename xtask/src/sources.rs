@@ -87,6 +87,11 @@ fn without_tests(text: &str) -> (String, Vec<String>) {
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let is_test = line.trim() == "#[cfg(test)]" || line.trim().starts_with("#[cfg(all(test");
+        // Further attributes may stand between this one and the module.
+        let mut attributes = vec![line];
+        while is_test && let Some(next) = lines.next_if(|next| next.trim().starts_with("#[")) {
+            attributes.push(next);
+        }
         let module = lines.peek().and_then(|next| {
             let name = next
                 .trim()
@@ -113,7 +118,7 @@ fn without_tests(text: &str) -> (String, Vec<String>) {
                 lines.next();
                 files.push(name);
             }
-            None => kept.push(line),
+            None => kept.append(&mut attributes),
         }
     }
     (kept.join("\n"), files)

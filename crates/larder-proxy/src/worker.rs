@@ -83,7 +83,7 @@ impl Worker {
         loop {
             let worker_plan = self.worker_plan.load_full();
             tended.retain(|(origin, task)| {
-                let is_in_force = worker_plan.origins.iter().any(|(_, other)| Arc::ptr_eq(origin, other));
+                let is_in_force = worker_plan.origins().iter().any(|(_, other)| Arc::ptr_eq(origin, other));
                 if !is_in_force {
                     task.abort();
                 }
@@ -93,7 +93,7 @@ impl Worker {
             while tasks.len() > tended.len() {
                 let _ = tasks.join_next().await;
             }
-            for (_, origin) in &worker_plan.origins {
+            for (_, origin) in worker_plan.origins() {
                 if !tended.iter().any(|(other, _)| Arc::ptr_eq(origin, other)) {
                     let tending = Arc::clone(origin);
                     let task = tasks.spawn(async move { tending.tend().await });
@@ -113,7 +113,7 @@ impl Worker {
     pub async fn probe_origins(&self) -> Vec<(String, String)> {
         let worker_plan = self.worker_plan.load_full();
         let mut unresolved = Vec::new();
-        for (choice, origin) in &worker_plan.origins {
+        for (choice, origin) in worker_plan.origins() {
             for failed in origin.probe().await {
                 unresolved
                     .push((choice.settings.name.clone(), format!("{}: {}", failed.server, failed.error)));

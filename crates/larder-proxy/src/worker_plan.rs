@@ -10,10 +10,14 @@ use crate::settings::OriginChoice;
 /// A plan with this worker's connections.
 pub(crate) struct WorkerPlan {
     pub(crate) plan: Arc<Plan>,
-    pub(crate) origins: Vec<(OriginChoice, Arc<Origin>)>,
+    origins: Vec<(OriginChoice, Arc<Origin>)>,
 }
 
 impl WorkerPlan {
+    /// Connections to origins that `before` has as well are kept.
+    ///
+    /// # Errors
+    /// An origin's TLS cannot be set up.
     pub(crate) fn new(plan: Arc<Plan>, before: Option<&Self>) -> Result<Self, SetupError> {
         let origins = plan.origins.iter().map(|choice| {
             let kept = before.and_then(|before| {
@@ -38,6 +42,11 @@ impl WorkerPlan {
     pub(crate) fn has_prospect(&self, index: usize) -> bool {
         let has = |origin: &Origin| !origin.is_queueing() && (!origin.is_down() || origin.is_probe_due());
         self.origin(index).is_none_or(|(_, origin)| has(origin))
+    }
+
+    /// Every origin of the plan.
+    pub(crate) fn origins(&self) -> &[(OriginChoice, Arc<Origin>)] {
+        &self.origins
     }
 
     pub(crate) fn choice(&self, index: usize) -> Option<&OriginChoice> {

@@ -1,4 +1,4 @@
-//! What a store names its tiers by.
+//! The tiers that a store is made of, as one type for all of them.
 
 use larder_files::HttpCaching;
 use larder_tier::Tier;

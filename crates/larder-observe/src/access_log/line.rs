@@ -10,8 +10,7 @@
 use std::cell::Cell;
 
 use super::format::Format;
-use super::record::Ending;
-use super::record::LogRecord;
+use super::record::{Ending, LogRecord};
 use super::{combined, json};
 
 /// Room that a buffer begins with; most lines are shorter.

@@ -191,8 +191,8 @@ fn host_name(name: &ParsedName<&[u8]>) -> Option<String> {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_')).then_some(text)
 }
 
-#[allow(clippy::unwrap_used)]
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
 

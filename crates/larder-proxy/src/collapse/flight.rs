@@ -1,8 +1,8 @@
-//! One fetch and everyone who waits for it.
+//! One fetch: for which request it is, which further requests may join it, and what it has announced so far.
 //!
-//! The fetch task owns the [`FlightGuard`](super::FlightGuard); when that is dropped, however it comes about, the flight leaves the table
-//! and its followers learn that nothing more will come. Followers own nothing of the fetch: one that leaves stops
-//! nobody.
+//! In: a request that needs the origin. Out: whether another request may follow this fetch, must wait for its end, or has nothing to
+//! do with it. The fetch task and those who wait for it hold it through [`FlightGuard`](super::FlightGuard) and
+//! [`Follower`](super::Follower).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +18,6 @@ use super::flight_request::{FlightRequest, range_of};
 use super::outcome::{FlightOutcome, SharedResponse};
 use crate::invalidation::FetchMark;
 use crate::settings::RuleNumber;
-
-/// Interim responses relayed per exchange; more are dropped.
-pub(super) const INTERIMS_MAX: usize = 16;
 
 /// What is announced of a flight.
 pub(super) struct View {

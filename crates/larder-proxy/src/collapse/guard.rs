@@ -1,4 +1,8 @@
-//! The two ends of a flight: the fetch that brings it to its end, and who waits for it.
+//! The two ends of a flight: the fetch task's, and that of each request that waits for it.
+//!
+//! In: a [`Flight`] and its channel. Out: interim responses, and one outcome for all who wait. The fetch task owns the
+//! [`FlightGuard`]; when that is dropped, however it comes about, the flight leaves the table and its followers learn that
+//! nothing more will come. A [`Follower`] owns nothing of the fetch: one that leaves stops no other.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,9 +16,12 @@ use larder_store::rank::{Rank, RankedMutex};
 use larder_store::{Audience, CacheKey};
 use tokio::sync::watch;
 
-use super::flight::{Ended, Flight, INTERIMS_MAX, View};
+use super::flight::{Ended, Flight, View};
 use super::outcome::FlightOutcome;
 use super::table::Flights;
+
+/// Interim responses relayed per exchange; more are dropped.
+const INTERIMS_MAX: usize = 16;
 
 /// The fetch task's end. Dropped without an outcome, it tells all who wait that the fetch is lost.
 pub(crate) struct FlightGuard {

@@ -142,11 +142,6 @@ impl Flights {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tokio::time::Instant;
-
-    use super::table::{SHARDS, TURNS_KEPT};
     use super::*;
     use crate::settings::RuleNumber;
 
@@ -178,24 +173,5 @@ mod tests {
         assert!(matches!(role, Role::LookAgain) && flights.len() == 0);
         let Some(Role::Follow(mut follower)) = joined else { panic!("nothing to follow") };
         assert!(matches!(follower.outcome(drop).await, FlightOutcome::Overtaken));
-    }
-
-    #[test]
-    fn turns_to_go_alone_are_a_second_apart_for_each_key_whatever_flies() {
-        let flights = Flights::new(1);
-        let (a, b) = (CacheKey::new("a", "/"), CacheKey::new("b", "/"));
-        let start = Instant::now();
-        let turn = |key: &CacheKey, ms| flights.turn_alone(key, start + Duration::from_millis(ms)) - start;
-        assert_eq!(turn(&a, 100), Duration::from_millis(100));
-        assert_eq!(turn(&a, 100), Duration::from_millis(1100));
-        assert_eq!(turn(&b, 200), Duration::from_millis(200));
-        assert_eq!(turn(&a, 300), Duration::from_millis(2100));
-        assert_eq!(turn(&a, 5000), Duration::from_millis(5000));
-        // What is remembered stays bounded by what has not passed.
-        for key in 0..10_000 {
-            turn(&CacheKey::new("c", &format!("/{key}")), 10_000 + key * 1000);
-        }
-        let kept: usize = flights.turns.iter().map(|turns| turns.lock().len()).sum();
-        assert!(kept <= SHARDS * TURNS_KEPT, "{kept}");
     }
 }

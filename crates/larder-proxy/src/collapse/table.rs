@@ -12,13 +12,13 @@ use tokio::time::Instant;
 
 use super::flight::Flight;
 
-pub(super) const SHARDS: usize = 64;
+const SHARDS: usize = 64;
 
 /// How far apart requests for one key that would not wait any longer go alone.
 const ALONE_EVERY: Duration = Duration::from_secs(1);
 
 /// Turns that a shard remembers before it forgets those that have passed.
-pub(super) const TURNS_KEPT: usize = 64;
+const TURNS_KEPT: usize = 64;
 
 pub(super) type Shard = HashMap<u64, SmallVec<[Arc<Flight>; 1]>, foldhash::fast::RandomState>;
 
@@ -26,7 +26,7 @@ pub(super) type Shard = HashMap<u64, SmallVec<[Arc<Flight>; 1]>, foldhash::fast:
 pub(crate) struct Flights {
     shards: Box<[RankedMutex<Shard>]>,
     /// By key: when the next request that has waited long enough may go alone.
-    pub(super) turns: Box<[Mutex<HashMap<u64, Instant, foldhash::fast::RandomState>>]>,
+    turns: Box<[Mutex<HashMap<u64, Instant, foldhash::fast::RandomState>>]>,
     pub(super) waiters_per_key: usize,
 }
 
@@ -83,5 +83,29 @@ impl Flights {
                 shard.remove(&flight.key.hash());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_to_go_alone_are_a_second_apart_for_each_key_whatever_flies() {
+        let flights = Flights::new(1);
+        let (a, b) = (CacheKey::new("a", "/"), CacheKey::new("b", "/"));
+        let start = Instant::now();
+        let turn = |key: &CacheKey, ms| flights.turn_alone(key, start + Duration::from_millis(ms)) - start;
+        assert_eq!(turn(&a, 100), Duration::from_millis(100));
+        assert_eq!(turn(&a, 100), Duration::from_millis(1100));
+        assert_eq!(turn(&b, 200), Duration::from_millis(200));
+        assert_eq!(turn(&a, 300), Duration::from_millis(2100));
+        assert_eq!(turn(&a, 5000), Duration::from_millis(5000));
+        // What is remembered stays bounded by what has not passed.
+        for key in 0..10_000 {
+            turn(&CacheKey::new("c", &format!("/{key}")), 10_000 + key * 1000);
+        }
+        let kept: usize = flights.turns.iter().map(|turns| turns.lock().len()).sum();
+        assert!(kept <= SHARDS * TURNS_KEPT, "{kept}");
     }
 }

@@ -49,7 +49,7 @@ impl FetchTask {
         self.is_behind && guard.audience().waiters() == 0
     }
 
-    /// How long it goes on with nobody there: longer where nobody ever was.
+    /// How long the fetch continues without a waiting client: longer where no client caused it.
     pub(super) fn orphan_time(&self) -> Duration {
         let times = if self.asker.hop.is_waiting { 1 } else { ORPHAN_TIMES };
         self.worker_plan.plan.orphan_time.saturating_mul(times)

@@ -10,7 +10,7 @@ use larder_http::time::{Now, WallTime};
 use larder_store::{CacheKey, Note, Store};
 
 use super::counter::Invalidations;
-use super::kind::{InvalidationKind, Kind, Mode, Named};
+use super::kind::{Kind, Mode, Named};
 use super::table::How;
 
 /// Begins a note of one base that has to be validated.
@@ -31,6 +31,15 @@ fn read(what: &[u8]) -> Option<Named> {
 /// The note of what lies under a base and has to be validated.
 pub(super) fn of_base(base: &[u8], number: u64, at: WallTime) -> Note {
     Note { number, moment: at.0, what: [&[BASE_INVALID], base].concat() }
+}
+
+/// What took something out of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidationKind {
+    /// A successful request of an unsafe method (RFC 9111 4.4).
+    UnsafeMethod,
+    /// An administrator's purge of a URL.
+    Purge,
 }
 
 /// What an invalidation of URLs meets beside stores: fetches under way.

@@ -32,17 +32,9 @@ pub(super) enum Named {
     All,
 }
 
+/// What is to become of the responses that a note names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Validate,
     Remove,
-}
-
-/// What took something out of the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidationKind {
-    /// A successful request of an unsafe method (RFC 9111 4.4).
-    UnsafeMethod,
-    /// An administrator's purge of a URL.
-    Purge,
 }

@@ -23,12 +23,12 @@ use larder_cache::groups::GroupTags;
 use larder_cache::{StoredHead, Verdict};
 use larder_store::{CacheKey, StoredResponse};
 
+pub use base::InvalidationKind;
 pub(crate) use base::{UnderWay, invalidate};
 pub(crate) use counter::Invalidations;
 pub(crate) use durable::Writing;
 pub(crate) use fetch::FetchMark;
 pub(crate) use groups::note_groups;
-pub use kind::InvalidationKind;
 use kind::Subject;
 use kinds::KINDS;
 pub(crate) use reach::Joined;

@@ -69,8 +69,8 @@ pub(super) fn open(resolver: Resolver, root: &OwnedFd, name: &[u8], with_slash: 
     }
 }
 
-#[allow(clippy::unwrap_used)]
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use larder_files::Links;
 

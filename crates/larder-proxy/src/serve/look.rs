@@ -11,7 +11,7 @@ use larder_http::time::Now;
 use larder_store::{CacheKey, Held, HotCache, StoredResponse};
 
 use super::context::RequestContext;
-use super::refresh::{self, Refreshed, Standing};
+use super::refresh::{self, RefreshedRequest, Standing};
 use super::used::Used;
 use crate::decision::{Counters, Facts, Missed, Next, next};
 use crate::detail::BY_HAND;
@@ -99,8 +99,8 @@ impl Look<'_> {
         self.lookup(None).look_up(self.context.worker.proxy.clock.now())
     }
 
-    /// What a refresh behind it is for.
-    fn refreshed(&self) -> Refreshed<'_> {
+    /// The request that a refresh behind this look is made from.
+    fn refreshed(&self) -> RefreshedRequest<'_> {
         (self.context, self.exchange, self.key)
     }
 

@@ -28,14 +28,14 @@ use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
 
 /// The request that a refresh is made from, and its key.
-pub(super) type Refreshed<'a> = (&'a RequestContext<'a>, &'a Exchange, &'a CacheKey);
+pub(super) type RefreshedRequest<'a> = (&'a RequestContext<'a>, &'a Exchange, &'a CacheKey);
 
 /// Starts a fetch that nobody waits for (RFC 5861 3), unless one has begun within the pause, or is on its way, or
 /// `unchanged` says that one has ended since the look, or the origin has no time for it.
 // Not inlined: what a hit does not need would make its frame larger.
 #[inline(never)]
 pub(super) fn refresh(
-    (context, exchange, key): Refreshed<'_>,
+    (context, exchange, key): RefreshedRequest<'_>,
     (stored, kind): (&Arc<StoredResponse>, RefreshKind),
     unchanged: impl FnOnce() -> bool,
 ) {
