@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let service =
         Fixed { fields: Arc::new(PreparedFields::new(fields)), body: vec![b'x'; body_bytes].into() };
     let mut bound = bind(address, 1)?;
-    println!("http://{}/", bound.address);
+    println!("http://{}/", bound.listener.address);
     let socket = bound.sockets.pop().ok_or("no socket")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(accept_loop(

@@ -6,8 +6,9 @@
 use std::io;
 use std::net::SocketAddr;
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use larder_http::authority::AuthorityError;
+use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::framing::FramingError;
 
 /// Why a listener could not be opened or run.
@@ -100,6 +101,18 @@ impl Refusal {
     /// A fixed token for logs and as the label of a metric.
     pub const fn as_str(self) -> &'static str {
         Self::TOKENS[self.index()]
+    }
+
+    /// What the client is told: the text of its answer.
+    pub(crate) fn text(self) -> String {
+        let status = self.status();
+        format!("{} {}: {}\n", status.as_str(), status.canonical_reason().unwrap_or_default(), self.as_str())
+    }
+
+    /// The field Cache-Status of the answer: larder answered by itself, and why.
+    pub(crate) fn cache_status(self) -> HeaderValue {
+        let status = CacheStatus { detail: Some(self.as_str()), ..CacheStatus::new(Outcome::Own) };
+        status.value()
     }
 
     /// All tokens, in the order of [`Refusal::index`].

@@ -4,20 +4,26 @@
 //! request one call of a [`Service`] with a typed head that holds end-to-end fields only; whatever two parsers could
 //! read differently has been refused before. The answer is framed here and nowhere else (RFC 9112, RFC 9113).
 //!
-//! The modules: [`accept`] opens sockets and hands connections to [`connection`], which tells HTTP/1 from HTTP/2;
-//! `http1` and `http2` each own their protocol; [`drain`] ends them in good order; [`metrics`] counts.
+//! A [`Listener`] is a value: an address, a [`Transport`] and the [`Protocols`] on it. A connection has two stages with an
+//! [`Accepted`] transport between them: [`accept`] takes it from the socket, and `detect` tells what the client speaks on it.
+//! `http1` and `http2` each own their protocol; [`drain`] ends connections in good order; [`metrics`] counts.
 //! Deliberately absent: any knowledge of sites, caches or origins, trust in forwarded fields, and TLS, which will
-//! enter as another [`connection::Transport`].
+//! enter as another [`Transport`].
 
 pub mod accept;
+mod accepted;
+pub mod byte_stream;
 pub mod connection;
 mod content;
+mod context;
 mod date;
 mod delivery;
+mod detect;
 pub mod drain;
 mod error;
 mod http1;
 mod http2;
+pub mod listener;
 pub mod metrics;
 mod service;
 mod settings;
@@ -25,10 +31,12 @@ mod slots;
 mod socket;
 mod timer;
 
-pub use accept::{Bound, Opening, accept_loop, bind};
+pub use accept::accept_loop;
+pub use accepted::Accepted;
 pub use connection::serve_connection;
 pub use drain::{Drain, DrainSignal};
 pub use error::{ListenError, Refusal};
+pub use listener::{Bound, BoundSocket, Listener, Protocol, Protocols, Transport, bind};
 pub use metrics::Metrics;
 pub use service::{Interims, Service};
 pub use settings::{Limits, Settings};

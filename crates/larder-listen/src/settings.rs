@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use larder_http::message::Scheme;
 use larder_http::time::Clock;
 
 /// Bounds on what one client may cost.
@@ -76,18 +75,10 @@ impl Default for Limits {
 }
 
 /// What a listener's connections share.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The scheme of its connections. Clear text by default.
-    pub scheme: Scheme,
     /// Bounds.
     pub limits: Limits,
     /// For Date, where a response has none. Timers stay in real time.
     pub clock: Clock,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { scheme: Scheme::Http, limits: Limits::default(), clock: Clock::default() }
-    }
 }

@@ -20,7 +20,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, acceptfrom_with, recv, send
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
-use crate::connection::Transport;
+use crate::byte_stream::ByteStream;
 
 /// Reads and writes of a bare socket. A registered one gives way to other connections of its worker after a while; a bare one
 /// would not, however much its client sends.
@@ -30,9 +30,9 @@ const TRIES: u8 = 8;
 const DEFERRED_SECONDS: libc::c_int = 1;
 
 /// A listening socket, registered with the event loop.
-pub(crate) struct Listener(AsyncFd<TcpListener>);
+pub(crate) struct ListeningSocket(AsyncFd<TcpListener>);
 
-impl Listener {
+impl ListeningSocket {
     /// Registers `listener`, which must not block. Has to run within a tokio runtime with I/O.
     #[expect(unsafe_code, reason = "registering is unsafe for what can change its descriptor")]
     pub(crate) fn register(listener: TcpListener) -> io::Result<Self> {
@@ -58,9 +58,12 @@ impl Listener {
         }
     }
 
-    /// The socket itself, which the event loop forgets.
-    pub(crate) fn into_inner(self) -> TcpListener {
-        self.0.into_inner()
+    /// The same without waiting, and without asking the event loop.
+    ///
+    /// # Errors
+    /// As [`accept`].
+    pub(crate) fn accept_now(&self) -> io::Result<(Socket, SocketAddr)> {
+        accept(self.0.get_ref())
     }
 }
 
@@ -228,7 +231,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-impl Transport for Socket {
+impl ByteStream for Socket {
     const SENDS_FILES: bool = true;
 
     fn poll_write_ahead(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

@@ -438,7 +438,6 @@ pub(crate) fn listener(limits: &larder_config::Limits, clock: &Clock) -> larder_
             resets_max: limits.h2_resets,
             ..defaults
         },
-        ..larder_listen::Settings::default()
     }
 }
 

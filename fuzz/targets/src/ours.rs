@@ -9,7 +9,9 @@ use parking_lot::Mutex;
 use http::{HeaderMap, StatusCode};
 use larder_http::body::Body;
 use larder_http::message::{Peer, Request, Response, ResponseHead};
-use larder_listen::{Drain, Interims, Metrics, Refusal, Service, Settings, serve_connection};
+use larder_listen::{
+    Accepted, Drain, Interims, Listener, Metrics, Refusal, Service, Settings, serve_connection,
+};
 
 use crate::converse;
 use crate::seen::{Log, Seen, end_to_end};
@@ -89,8 +91,10 @@ pub fn read(input: &[u8]) -> Reading {
     let service = recorder.clone();
     let answers = converse(input, |io| async move {
         let drain = Drain::new();
+        let Listener { transport, protocols, .. } = peer.local.into();
         let (settings, metrics) = (Arc::new(Settings::default()), Arc::new(Metrics::default()));
-        serve_connection(io, peer, settings, service, metrics, drain.signal()).await;
+        let accepted = Accepted { stream: io, peer, transport, protocols };
+        serve_connection(accepted, settings, service, metrics, drain.signal()).await;
     });
     let refusal = *recorder.refusal.lock();
     Reading { requests: recorder.log.take(), refusal, answers }

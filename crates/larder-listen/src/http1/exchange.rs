@@ -19,9 +19,10 @@ use tokio::time::Instant;
 use super::head::ParsedHead;
 use super::incoming::{Demand, Incoming};
 use super::respond::{self, Content, Delimited, Persistence};
-use super::{Conn, Next, READ_BYTES, READ_CONTENT_BYTES, Stop};
-use crate::connection::Transport;
+use super::{Conn, Next, READ_CONTENT_BYTES, Stop};
+use crate::byte_stream::ByteStream;
 use crate::delivery::Report;
+use crate::detect::READ_BYTES;
 use crate::error::Refusal;
 use crate::service::{Interims, Service};
 use crate::timer::Pace;
@@ -79,7 +80,7 @@ enum Polled<'a, S: Service> {
     Pending(Box<Exchange<S>>),
 }
 
-impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
+impl<'a, T: ByteStream, S: Service> Conn<'a, T, S> {
     /// Serves the request whose head lies at `extent` of the read buffer.
     pub(super) async fn exchange(&mut self, extent: Range<usize>) -> Next {
         let polled = poll_fn(|cx| Poll::Ready(self.start(cx, &extent))).await;
@@ -106,7 +107,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
         };
         let mut interims = self.interims.take().unwrap_or_default();
         interims.begin(asked.interims);
-        let stage = Stage::Calling(self.around.service.call(request, &interims));
+        let stage = Stage::Calling(self.context.service.call(request, &interims));
         let mut exchange = Exchange { stage, asked, incoming, interims, pace: None };
         match self.poll_exchange(cx, &mut exchange) {
             Poll::Ready(ended) => {
@@ -145,8 +146,8 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
 
     /// Takes the head from the buffer and makes the request of it.
     fn receive(&mut self, extent: &Range<usize>) -> Result<(Request, Asked, Incoming), Refusal> {
-        let around = self.around;
-        let limits = &around.settings.limits;
+        let context = self.context;
+        let limits = &context.settings.limits;
         let ParsedHead { head, framing, options, expects_continue, websocket, announced } =
             self.parse(extent)?;
         if let (Framing::Length(length), Some(most)) = (framing, limits.body_bytes_max)
@@ -164,9 +165,9 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
             interims: if head.version == Version::HTTP_11 { limits.interims_max } else { 0 },
         };
         let (incoming, body) = Incoming::new(framing, expects_continue);
-        around.metrics.requests_http1.add(1);
+        context.metrics.requests_http1.add(1);
         let trailers = Wish { takes: options.te_trailers, announced };
-        Ok((Request { head, body, websocket, trailers, peer: around.peer }, asked, incoming))
+        Ok((Request { head, body, websocket, trailers, peer: context.peer }, asked, incoming))
     }
 
     /// Everything that goes on while the service works: ready when content moved, or the call is in vain.
@@ -195,14 +196,14 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
 
     /// The client has left before its answer.
     fn left(&self) -> Ended<'a, S> {
-        self.around.metrics.client_gone.add(1);
+        self.context.metrics.client_gone.add(1);
         Ended::Over(Next::Close)
     }
 
     /// Moves request content from the connection to its reader, as far as it asks; with none left, watches for the
     /// client to leave.
     fn poll_incoming(&mut self, cx: &mut Context<'_>, incoming: &mut Incoming, answered: bool) -> Poll<Flow> {
-        let limits = &self.around.settings.limits;
+        let limits = &self.context.settings.limits;
         while !incoming.is_complete() {
             if incoming.is_broken() {
                 return Poll::Pending;
@@ -269,7 +270,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
 
     /// Ready when the client has left. What it sends ahead meanwhile is kept for later, as much as one head may hold.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<Flow> {
-        while !self.eof && self.read.len() < self.around.settings.limits.head_bytes_max {
+        while !self.eof && self.read.len() < self.context.settings.limits.head_bytes_max {
             match ready!(self.poll_fill(cx, READ_BYTES)) {
                 // With requests in hand that are not answered yet, it has only closed its own direction.
                 Ok(0) if self.read.is_empty() => return Poll::Ready(Flow::Left),
@@ -284,7 +285,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
     /// head's bound: a form that queues for an origin is not sent for somebody who has gone. More is not read ahead, so
     /// that a slow origin slows the client down.
     fn poll_left_unread(&mut self, cx: &mut Context<'_>, missing: Option<u64>) -> Poll<Flow> {
-        let most = self.around.settings.limits.head_bytes_max;
+        let most = self.context.settings.limits.head_bytes_max;
         let Some(missing) = missing.and_then(|missing| usize::try_from(missing).ok()) else {
             return Poll::Pending;
         };
@@ -302,7 +303,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
 
     fn queue_interim(&mut self, status: StatusCode, fields: &HeaderMap) {
         if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
-            self.around.metrics.interims.add(1);
+            self.context.metrics.interims.add(1);
             self.out.inline(|out| respond::write_interim(out, status, fields));
         }
     }
@@ -361,7 +362,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
             Sent::All => Next::KeepAlive,
             Sent::Stopped => Next::Reset,
             Sent::Broke => {
-                self.around.metrics.responses_cut.add(1);
+                self.context.metrics.responses_cut.add(1);
                 Next::Reset
             }
         }
@@ -379,7 +380,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
             self.queue_interim(interim.status, &interim.fields);
         }
         let Response { mut head, mut body, tunnel, close } = response;
-        let report = Report::new(&self.around.service, receipt);
+        let report = Report::new(&self.context.service, receipt);
         let mut must_close = close;
         if head.status.is_informational() {
             if let (StatusCode::SWITCHING_PROTOCOLS, Some(tunnel), true) =
@@ -414,7 +415,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
         if matches!(body, Body::Stream { .. }) {
             respond::settle_announcement(&mut head, delimited, asked.takes_trailers);
         }
-        let clock = &self.around.settings.clock;
+        let clock = &self.context.settings.clock;
         self.out.inline(|out| respond::write_head(out, &head, delimited, persistence, clock));
         drop(head);
         // What is not sent is let go of before anything waits.
@@ -428,7 +429,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
 
     async fn open_tunnel(&mut self, switching: Switching<'a, S>) -> Next {
         let Switching { head, tunnel, mut report } = switching;
-        let settings = &self.around.settings;
+        let settings = &self.context.settings;
         self.out.inline(|out| {
             respond::write_head(out, &head, Delimited::Never, Persistence::Upgrade, &settings.clock);
         });
@@ -438,7 +439,7 @@ impl<'a, T: Transport, S: Service> Conn<'a, T, S> {
         }
         report.complete = true;
         drop(report);
-        self.around.metrics.tunnels.add(1);
+        self.context.metrics.tunnels.add(1);
         Next::Tunnel(tunnel)
     }
 }

@@ -1,14 +1,14 @@
 //! The server side of HTTP/1.0 and 1.1 on one connection (RFC 9112).
 //!
-//! In: bytes. Out: calls of the service, one after the other, and their answers framed. One task owns a connection
-//! and everything in it: the service's future is polled inside it, so that a hit costs one read, one call and one
+//! In: a connection, with the bytes that were read from it to detect the protocol. Out: calls of the service, one after the other,
+//! and their answers framed. One task owns a connection and everything in it: the service's future is polled inside it, so that a hit costs one read, one call and one
 //! write, no channel and no timer. The walk of a connection:
 //!
 //! ```text
 //!            +--------------------- keep alive ----------------------+
 //!            v                                                       |
-//! accept -> head -> refused ----------------------------> linger     |
-//!            |  \-> preface of HTTP/2 -> handed back        ^        |
+//! detect -> head -> refused ----------------------------> linger     |
+//!            |                                              ^        |
 //!            v                                              |        |
 //!          call -> client left -> closed                    |        |
 //!            |  \-> content broke -> refused                |        |
@@ -41,8 +41,10 @@ use larder_http::message::Tunnel;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-use crate::connection::{Surroundings, Transport};
+use crate::byte_stream::ByteStream;
+use crate::context::ConnectionContext;
 use crate::delivery::Report;
+use crate::detect::{READ_BYTES, ReadAhead};
 use crate::drain::Membership;
 use crate::error::Refusal;
 use crate::service::{Interims, Service};
@@ -50,25 +52,8 @@ use crate::timer::{Pace, Timer};
 use head::Scan;
 use outbox::{Outbox, Written};
 
-/// What an HTTP/2 client with prior knowledge sends first (RFC 9113 3.4).
-pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The read buffer grows by at least this much; small, because every idle connection has one.
-const READ_BYTES: usize = 4 * 1024;
-/// The same while content is read.
+/// What the read buffer grows by, at least, while content is read.
 const READ_CONTENT_BYTES: usize = 32 * 1024;
-
-/// How the part of this module ended.
-pub(crate) enum Ended<T> {
-    /// The connection is over.
-    Closed,
-    /// The client speaks HTTP/2; `read` holds what it sent so far.
-    Http2 {
-        /// The connection.
-        io: T,
-        /// From its first byte.
-        read: BytesMut,
-    },
-}
 
 /// What to do after an exchange.
 enum Next {
@@ -106,60 +91,48 @@ struct Conn<'a, T, S: Service> {
     interims: Option<Interims>,
     /// The host of the last request.
     known: Option<Authority>,
-    around: &'a Surroundings<S>,
+    context: &'a ConnectionContext<S>,
     drain: &'a mut Membership,
-    is_first: bool,
+    /// Since when more of the first head is waited for.
+    head_since: Option<Instant>,
 }
 
-/// Serves `io` until it closes or turns out to be HTTP/2.
-pub(crate) async fn serve<T: Transport, S: Service>(
-    io: T,
-    around: &Surroundings<S>,
+/// Serves a connection whose client speaks HTTP/1, until it closes.
+pub(crate) async fn serve<T: ByteStream, S: Service>(
+    stream: ReadAhead<T>,
+    context: &ConnectionContext<S>,
     drain: &mut Membership,
-) -> Ended<T> {
-    let mut conn = Conn {
-        io,
-        read: BytesMut::with_capacity(READ_BYTES),
-        eof: false,
-        may_have_more: false,
-        out: Outbox::default(),
-        report: None,
-        idle_since: None,
-        timer: Timer::default(),
-        scan: Scan::default(),
-        interims: None,
-        known: None,
-        around,
-        drain,
-        is_first: true,
-    };
+) {
+    let mut conn = Conn::new(stream, context, drain);
     loop {
         let next = match conn.next_head().await {
             Arrived::Head(extent) => conn.exchange(extent).await,
             Arrived::Refused(refusal) => conn.refuse(refusal).await,
-            Arrived::Http2 => {
-                return Ended::Http2 { io: conn.io, read: conn.read };
-            }
             Arrived::Nothing => Next::Close,
         };
-        conn.is_first = false;
         match next {
             Next::KeepAlive => {}
-            Next::Close => return Ended::Closed,
-            Next::Linger => {
-                conn.linger().await;
-                return Ended::Closed;
-            }
-            Next::Reset => {
-                conn.io.reset_when_closed();
-                return Ended::Closed;
-            }
+            Next::Close => return,
+            Next::Linger => return conn.linger().await,
+            Next::Reset => return conn.io.reset_when_closed(),
             Next::Tunnel(tunnel) => {
-                let idle = around.settings.limits.tunnel_idle;
-                tunnel::run(conn.io, conn.read, tunnel, idle, &around.metrics).await;
-                return Ended::Closed;
+                let idle = context.settings.limits.tunnel_idle;
+                return tunnel::run(conn.io, conn.read, tunnel, idle, &context.metrics).await;
             }
         }
+    }
+}
+
+/// Refuses a client whose protocol is not known, and closes.
+pub(crate) async fn refuse<T: ByteStream, S: Service>(
+    stream: ReadAhead<T>,
+    refusal: Refusal,
+    context: &ConnectionContext<S>,
+    drain: &mut Membership,
+) {
+    let mut conn = Conn::new(stream, context, drain);
+    if let Next::Linger = conn.refuse(refusal).await {
+        conn.linger().await;
     }
 }
 
@@ -167,28 +140,38 @@ pub(crate) async fn serve<T: Transport, S: Service>(
 enum Arrived {
     Head(Range<usize>),
     Refused(Refusal),
-    Http2,
     Nothing,
 }
 
-impl<T: Transport, S: Service> Conn<'_, T, S> {
+impl<'a, T: ByteStream, S: Service> Conn<'a, T, S> {
+    fn new(stream: ReadAhead<T>, context: &'a ConnectionContext<S>, drain: &'a mut Membership) -> Self {
+        let ReadAhead { io, read, may_have_more, head_since, timer } = stream;
+        Self {
+            io,
+            read,
+            eof: false,
+            may_have_more,
+            out: Outbox::default(),
+            report: None,
+            idle_since: None,
+            timer,
+            scan: Scan::default(),
+            interims: None,
+            known: None,
+            context,
+            drain,
+            head_since,
+        }
+    }
+
     /// Waits for a whole head.
     async fn next_head(&mut self) -> Arrived {
         self.scan.reset();
         let mut idle_since = self.idle_since.take();
-        let mut head_since = None;
+        let mut head_since = self.head_since.take();
         poll_fn(|cx| {
             loop {
-                if self.is_first && !self.read.is_empty() {
-                    let common = self.read.len().min(PREFACE.len());
-                    if self.read.get(..common) == PREFACE.get(..common) {
-                        if common == PREFACE.len() {
-                            return Poll::Ready(Arrived::Http2);
-                        }
-                    } else if let Some(arrived) = self.scan_head() {
-                        return Poll::Ready(arrived);
-                    }
-                } else if let Some(arrived) = self.scan_head() {
+                if let Some(arrived) = self.scan_head() {
                     return Poll::Ready(arrived);
                 }
                 if self.eof {
@@ -200,20 +183,14 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
                     Poll::Pending => break,
                 }
             }
-            let limits = &self.around.settings.limits;
+            let limits = &self.context.settings.limits;
             if self.read.is_empty() {
-                let is_draining = self.drain.poll_draining(cx).is_ready();
-                let idle = match (self.is_first, is_draining) {
-                    // A fresh connection has to say something as soon as a head has to be whole.
-                    (true, false) => limits.head_time,
-                    // It may have been accepted only because of the drain, with its request on the way.
-                    (true, true) => limits.linger_time,
-                    (false, false) => limits.keep_alive_idle,
-                    (false, true) => return Poll::Ready(Arrived::Nothing),
-                };
+                if self.drain.poll_draining(cx).is_ready() {
+                    return Poll::Ready(Arrived::Nothing);
+                }
                 let since = *idle_since.get_or_insert_with(Instant::now);
-                ready!(self.timer.poll(cx, since + idle));
-                self.around.metrics.idle_closed.add(1);
+                ready!(self.timer.poll(cx, since + limits.keep_alive_idle));
+                self.context.metrics.idle_closed.add(1);
                 return Poll::Ready(Arrived::Nothing);
             }
             let since = *head_since.get_or_insert_with(Instant::now);
@@ -224,7 +201,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
     }
 
     fn scan_head(&mut self) -> Option<Arrived> {
-        match self.scan.advance(&self.read, &self.around.settings.limits) {
+        match self.scan.advance(&self.read, &self.context.settings.limits) {
             Ok(None) => None,
             Ok(Some(extent)) => Some(Arrived::Head(extent)),
             Err(refusal) => Some(Arrived::Refused(refusal)),
@@ -234,9 +211,8 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
     /// Takes the head at `extent` from the buffer.
     fn parse(&mut self, extent: &Range<usize>) -> Result<head::ParsedHead, Refusal> {
         let bytes = self.read.split_to(extent.end).freeze();
-        let settings = &self.around.settings;
-        let (scheme, local) = (settings.scheme, self.around.peer.local);
-        head::parse(&bytes, extent, &self.scan, scheme, local, &settings.limits, &mut self.known)
+        let ConnectionContext { settings, scheme, peer, .. } = self.context;
+        head::parse(&bytes, extent, &self.scan, *scheme, peer.local, &settings.limits, &mut self.known)
     }
 
     /// Reads once into the buffer; 0 is the end, which is noted.
@@ -250,7 +226,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
         let read = ready!(pin!(self.io.read_buf(&mut self.read)).poll(cx))?;
         self.may_have_more = read == room;
         self.eof |= read == 0;
-        self.around.metrics.bytes_in.add(read as u64);
+        self.context.metrics.bytes_in.add(read as u64);
         Poll::Ready(Ok(read))
     }
 
@@ -260,9 +236,9 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
             match self.out.poll_write(cx, &mut self.io) {
                 Poll::Ready(Ok(Written { bytes: 0, .. }) | Err(_)) => return Poll::Ready(Err(Stop::Gone)),
                 Poll::Ready(Ok(written)) => {
-                    self.around.metrics.bytes_out.add(written.bytes as u64);
+                    self.context.metrics.bytes_out.add(written.bytes as u64);
                     if written.from_file > 0 {
-                        self.around.metrics.bytes_from_files.add(written.from_file as u64);
+                        self.context.metrics.bytes_from_files.add(written.from_file as u64);
                     }
                     if let Some(report) = &mut self.report {
                         report.body_bytes += written.content as u64;
@@ -272,12 +248,12 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
                     }
                 }
                 Poll::Pending => {
-                    let limits = &self.around.settings.limits;
+                    let limits = &self.context.settings.limits;
                     let pace = pace.get_or_insert_with(|| {
                         Pace::new(limits.write_idle, limits.rate_window, limits.rate_min)
                     });
                     ready!(pace.poll_stalled(cx, &mut self.timer));
-                    self.around.metrics.write_stalled.add(1);
+                    self.context.metrics.write_stalled.add(1);
                     return Poll::Ready(Err(Stop::Stalled));
                 }
             }
@@ -287,10 +263,10 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
 
     /// Answers a request that was refused. Whatever follows it is not read as a request.
     async fn refuse(&mut self, refusal: Refusal) -> Next {
-        let around = self.around;
-        around.metrics.count_refusal(refusal);
-        around.service.refused(refusal, Some(around.peer));
-        self.out.inline(|out| respond::write_refusal(out, refusal, &around.settings.clock));
+        let context = self.context;
+        context.metrics.count_refusal(refusal);
+        context.service.refused(refusal, Some(context.peer));
+        self.out.inline(|out| respond::write_refusal(out, refusal, &context.settings.clock));
         let mut pace = None;
         match poll_fn(|cx| self.poll_flush(cx, &mut pace)).await {
             Ok(()) => Next::Linger,
@@ -301,7 +277,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
     /// Closes our direction and reads on for a moment, throwing away what comes: closing a socket with unread bytes
     /// would reset it, and the client could lose the answer.
     async fn linger(&mut self) {
-        let limits = &self.around.settings.limits;
+        let limits = &self.context.settings.limits;
         let deadline = Instant::now() + limits.linger_time;
         let mut room = limits.unread_bytes_max;
         if self.io.shutdown().await.is_err() || self.eof {
@@ -315,7 +291,7 @@ impl<T: Transport, S: Service> Conn<'_, T, S> {
                     Poll::Ready(Ok(read)) => match room.checked_sub(read as u64) {
                         Some(left) => room = left,
                         None => {
-                            self.around.metrics.unread_closed.add(1);
+                            self.context.metrics.unread_closed.add(1);
                             return Poll::Ready(());
                         }
                     },

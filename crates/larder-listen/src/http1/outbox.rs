@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 
 use smallvec::SmallVec;
 
-use crate::connection::Transport;
+use crate::byte_stream::ByteStream;
 use crate::content::{Filed, Piece};
 
 /// How many pieces one system call is given.
@@ -115,7 +115,7 @@ impl Outbox {
     }
 
     /// Writes once. Not to be called while empty.
-    pub(super) fn poll_write<T: Transport>(
+    pub(super) fn poll_write<T: ByteStream>(
         &mut self,
         cx: &mut Context<'_>,
         io: &mut T,
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    impl Transport for Slow {
+    impl ByteStream for Slow {
         const SENDS_FILES: bool = true;
 
         fn poll_send_file(

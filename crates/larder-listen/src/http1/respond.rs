@@ -5,9 +5,8 @@
 use std::task::{Context, Poll};
 
 use http::header::{CONTENT_LENGTH, TRAILER};
-use http::{HeaderMap, HeaderValue, StatusCode, Version};
+use http::{HeaderMap, StatusCode, Version};
 use larder_http::body::{Body, BodyError};
-use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_http::message::{ResponseHead, write_http1_fields};
 use larder_http::time::Clock;
 
@@ -103,30 +102,18 @@ pub(super) fn write_interim(out: &mut Vec<u8>, status: StatusCode, fields: &Head
 /// Writes the whole answer to a request that was refused.
 pub(super) fn write_refusal(out: &mut Vec<u8>, refusal: Refusal, clock: &Clock) {
     let status = refusal.status();
-    let text = refusal_text(refusal);
+    let text = refusal.text();
     write_status(out, status);
     out.extend_from_slice(
         b"content-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\ncontent-length: ",
     );
     out.extend_from_slice(itoa::Buffer::new().format(text.len()).as_bytes());
     out.extend_from_slice(b"\r\ncache-status: ");
-    out.extend_from_slice(refusal_cache_status(refusal).as_bytes());
+    out.extend_from_slice(refusal.cache_status().as_bytes());
     out.extend_from_slice(b"\r\ndate: ");
     out.extend_from_slice(&date::text(clock));
     out.extend_from_slice(b"\r\nconnection: close\r\n\r\n");
     out.extend_from_slice(text.as_bytes());
-}
-
-/// What a refused client is told.
-pub(crate) fn refusal_text(refusal: Refusal) -> String {
-    let status = refusal.status();
-    format!("{} {}: {}\n", status.as_str(), status.canonical_reason().unwrap_or_default(), refusal.as_str())
-}
-
-/// What Cache-Status says of a refusal: that nobody but larder was asked, and why.
-pub(crate) fn refusal_cache_status(refusal: Refusal) -> HeaderValue {
-    let status = CacheStatus { detail: Some(refusal.as_str()), ..CacheStatus::new(Outcome::Own) };
-    status.value()
 }
 
 fn write_status(out: &mut Vec<u8>, status: StatusCode) {

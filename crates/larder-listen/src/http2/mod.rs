@@ -22,7 +22,8 @@ use h2::Reason;
 use h2::server::{Builder, SendResponse};
 use tokio::time::{Instant, timeout};
 
-use crate::connection::{Surroundings, Transport};
+use crate::byte_stream::ByteStream;
+use crate::context::ConnectionContext;
 use crate::drain::Membership;
 use crate::service::Service;
 use crate::settings::Limits;
@@ -52,17 +53,17 @@ struct Streams {
 }
 
 /// Serves `io` to its end; `ahead` is what was read from it already.
-pub(crate) async fn serve<T: Transport, S: Service>(
+pub(crate) async fn serve<T: ByteStream, S: Service>(
     io: T,
     ahead: Bytes,
-    around: &Surroundings<S>,
+    context: &ConnectionContext<S>,
     drain: &mut Membership,
 ) {
-    let limits = &around.settings.limits;
-    let io = Prefixed::new(ahead, io, around.metrics.clone());
+    let limits = &context.settings.limits;
+    let io = Prefixed::new(ahead, io, context.metrics.clone());
     let handshake = builder(limits).handshake::<_, Bytes>(io);
     let Ok(Ok(mut connection)) = timeout(limits.head_time, handshake).await else {
-        return around.metrics.http2_errors.add(1);
+        return context.metrics.http2_errors.add(1);
     };
     let streams = Arc::new(Streams::default());
     let mut timer = Timer::default();
@@ -78,7 +79,7 @@ pub(crate) async fn serve<T: Transport, S: Service>(
                     }
                     Poll::Ready(Some(Err(error))) => {
                         if !error.is_io() {
-                            around.metrics.http2_errors.add(1);
+                            context.metrics.http2_errors.add(1);
                         }
                         return Poll::Ready(None);
                     }
@@ -86,7 +87,7 @@ pub(crate) async fn serve<T: Transport, S: Service>(
                     Poll::Pending => {}
                 }
                 if !is_leaving && streams.is_flooded(limits.resets_max) {
-                    around.metrics.resets.add(1);
+                    context.metrics.resets.add(1);
                     connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                     is_leaving = true;
                     continue;
@@ -111,7 +112,7 @@ pub(crate) async fn serve<T: Transport, S: Service>(
                 if is_leaving {
                     return Poll::Ready(None);
                 }
-                around.metrics.idle_closed.add(1);
+                context.metrics.idle_closed.add(1);
                 connection.graceful_shutdown();
                 is_leaving = true;
                 idle_since = None;
@@ -122,19 +123,19 @@ pub(crate) async fn serve<T: Transport, S: Service>(
             return;
         };
         streams.open.fetch_add(1, Ordering::Relaxed);
-        around.metrics.requests_http2.add(1);
-        tokio::spawn(Box::pin(run_stream(request, respond, around.clone(), Open(streams.clone()))));
+        context.metrics.requests_http2.add(1);
+        tokio::spawn(Box::pin(run_stream(request, respond, context.clone(), Open(streams.clone()))));
     }
 }
 
 async fn run_stream<S: Service>(
     request: http::Request<h2::RecvStream>,
     respond: SendResponse<Bytes>,
-    around: Surroundings<S>,
+    context: ConnectionContext<S>,
     open: Open,
 ) {
     let streams = &open.0;
-    match stream::serve(request, respond, &around).await {
+    match stream::serve(request, respond, &context).await {
         stream::End::Finished => streams.finished.fetch_add(1, Ordering::Relaxed),
         stream::End::Reset => streams.reset.fetch_add(1, Ordering::Relaxed),
     };

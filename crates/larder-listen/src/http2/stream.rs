@@ -19,12 +19,11 @@ use larder_http::message::{Request, RequestHead, Response, ResponseHead};
 
 use super::content::{ContentEvent, RequestContent, Side};
 use super::head::{self, ParsedRequest};
-use crate::connection::Surroundings;
 use crate::content::{Gathered, Source};
+use crate::context::ConnectionContext;
 use crate::date;
 use crate::delivery::Report;
 use crate::error::Refusal;
-use crate::http1::respond::{refusal_cache_status, refusal_text};
 use crate::service::{Interims, Service};
 use crate::settings::Limits;
 use crate::timer::{Pace, Timer};
@@ -51,17 +50,17 @@ enum Unanswered {
 pub(super) async fn serve<S: Service>(
     request: http::Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
-    around: &Surroundings<S>,
+    context: &ConnectionContext<S>,
 ) -> End {
-    let limits = &around.settings.limits;
+    let limits = &context.settings.limits;
     let (parts, receive) = request.into_parts();
     let ParsedRequest { head, length, expects_continue, trailers } =
-        match head::parse(parts, around.settings.scheme, limits) {
+        match head::parse(parts, context.scheme, limits) {
             Ok(parsed) => parsed,
-            Err(refusal) => return refuse(respond, around, refusal),
+            Err(refusal) => return refuse(respond, context, refusal),
         };
     if length.zip(limits.body_bytes_max).is_some_and(|(length, most)| length > most) {
-        return refuse(respond, around, Refusal::BodyTooLarge);
+        return refuse(respond, context, Refusal::BodyTooLarge);
     }
     let side = Side::default();
     let body = if receive.is_end_stream() {
@@ -83,35 +82,35 @@ pub(super) async fn serve<S: Service>(
     let is_head = head.method == Method::HEAD;
     let mut interims = Interims::default();
     interims.begin(limits.interims_max);
-    let request = Request { head, body, websocket: false, trailers, peer: around.peer };
+    let request = Request { head, body, websocket: false, trailers, peer: context.peer };
     let called = {
-        let mut call = around.service.call(request, &interims);
+        let mut call = context.service.call(request, &interims);
         poll_fn(|cx| {
             if let Poll::Ready(answer) = Pin::new(&mut call).poll(cx) {
                 // What the service made of content that broke is not the answer: whose fault it was is known here.
                 return Poll::Ready(match side.failed() {
                     Some(refusal) => {
-                        drop(Report::new(&around.service, answer.1));
+                        drop(Report::new(&context.service, answer.1));
                         Err(Unanswered::Refused(refusal))
                     }
                     None => Ok(answer),
                 });
             }
-            poll_beside_call(cx, &mut respond, &side, &interims, around).map(Err)
+            poll_beside_call(cx, &mut respond, &side, &interims, context).map(Err)
         })
         .await
     };
     match called {
         Ok((response, receipt)) => {
             for interim in interims.end(limits.interims_max) {
-                send_interim(&mut respond, around, interim.status, interim.fields);
+                send_interim(&mut respond, context, interim.status, interim.fields);
             }
-            let report = Report::new(&around.service, receipt);
-            answer(respond, response, report, is_head, around).await
+            let report = Report::new(&context.service, receipt);
+            answer(respond, response, report, is_head, context).await
         }
-        Err(Unanswered::Refused(refusal)) => refuse(respond, around, refusal),
+        Err(Unanswered::Refused(refusal)) => refuse(respond, context, refusal),
         Err(Unanswered::Gone) => {
-            around.metrics.client_gone.add(1);
+            context.metrics.client_gone.add(1);
             End::Reset
         }
     }
@@ -130,14 +129,14 @@ fn poll_beside_call<S>(
     respond: &mut SendResponse<Bytes>,
     side: &Side,
     interims: &Interims,
-    around: &Surroundings<S>,
+    context: &ConnectionContext<S>,
 ) -> Poll<Unanswered> {
     while let Some(interim) = interims.poll_next(cx) {
-        send_interim(respond, around, interim.status, interim.fields);
+        send_interim(respond, context, interim.status, interim.fields);
     }
     while let Poll::Ready(told) = side.poll(cx) {
         match told {
-            ContentEvent::Continue => send_interim(respond, around, StatusCode::CONTINUE, HeaderMap::new()),
+            ContentEvent::Continue => send_interim(respond, context, StatusCode::CONTINUE, HeaderMap::new()),
             ContentEvent::Failed(refusal) => return Poll::Ready(Unanswered::Refused(refusal)),
         }
     }
@@ -147,7 +146,7 @@ fn poll_beside_call<S>(
 
 fn send_interim<S>(
     respond: &mut SendResponse<Bytes>,
-    around: &Surroundings<S>,
+    context: &ConnectionContext<S>,
     status: StatusCode,
     fields: HeaderMap,
 ) {
@@ -158,23 +157,27 @@ fn send_interim<S>(
     *interim.status_mut() = status;
     *interim.headers_mut() = fields;
     if respond.send_informational(interim).is_ok() {
-        around.metrics.interims.add(1);
+        context.metrics.interims.add(1);
     }
 }
 
 /// Answers a request that was refused. Dropping the stream afterwards tells the client to stop sending.
-fn refuse<S: Service>(mut respond: SendResponse<Bytes>, around: &Surroundings<S>, refusal: Refusal) -> End {
-    around.metrics.count_refusal(refusal);
-    around.service.refused(refusal, Some(around.peer));
-    let text = refusal_text(refusal);
+fn refuse<S: Service>(
+    mut respond: SendResponse<Bytes>,
+    context: &ConnectionContext<S>,
+    refusal: Refusal,
+) -> End {
+    context.metrics.count_refusal(refusal);
+    context.service.refused(refusal, Some(context.peer));
+    let text = refusal.text();
     let mut response = http::Response::new(());
     *response.status_mut() = refusal.status();
     let fields = response.headers_mut();
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     fields.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
-    fields.insert(CACHE_STATUS, refusal_cache_status(refusal));
-    add_date(fields, around);
+    fields.insert(CACHE_STATUS, refusal.cache_status());
+    add_date(fields, context);
     if let Ok(mut stream) = respond.send_response(response, false) {
         // The text is shorter than any window but a closed one, and then `h2` keeps it as long as the stream lives.
         let _ = stream.send_data(Bytes::from(text), true);
@@ -182,8 +185,8 @@ fn refuse<S: Service>(mut respond: SendResponse<Bytes>, around: &Surroundings<S>
     End::Finished
 }
 
-fn add_date<S>(fields: &mut HeaderMap, around: &Surroundings<S>) {
-    if let Some(date) = date::value(&around.settings.clock) {
+fn add_date<S>(fields: &mut HeaderMap, context: &ConnectionContext<S>) {
+    if let Some(date) = date::value(&context.settings.clock) {
         fields.insert(DATE, date);
     }
 }
@@ -193,7 +196,7 @@ async fn answer<S: Service>(
     response: Response,
     mut report: Report<'_, S>,
     is_head: bool,
-    around: &Surroundings<S>,
+    context: &ConnectionContext<S>,
 ) -> End {
     let Response { mut head, mut body, .. } = response;
     if head.status.is_informational() {
@@ -209,7 +212,7 @@ async fn answer<S: Service>(
         fields.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     if !fields.contains_key(DATE) {
-        add_date(&mut fields, around);
+        add_date(&mut fields, context);
     }
     let mut message = http::Response::new(());
     *message.status_mut() = status;
@@ -224,7 +227,7 @@ async fn answer<S: Service>(
     let Ok(mut stream) = respond.send_response(message, false) else {
         return End::Reset;
     };
-    let limits = &around.settings.limits;
+    let limits = &context.settings.limits;
     let mut pace = Pace::new(limits.write_idle, limits.rate_window, limits.rate_min);
     let mut timer = Timer::default();
     let mut source = Gathered::new(Source::new(body));
@@ -245,7 +248,7 @@ async fn answer<S: Service>(
                 return End::Finished;
             }
             Some(Some(Err(_))) => {
-                around.metrics.responses_cut.add(1);
+                context.metrics.responses_cut.add(1);
                 stream.send_reset(Reason::INTERNAL_ERROR);
                 return End::Finished;
             }
@@ -253,7 +256,7 @@ async fn answer<S: Service>(
                 let bytes = source.together(bytes).await;
                 let is_last = source.is_done();
                 if let Err(end) =
-                    send(&mut stream, bytes, is_last, &mut report, (&mut pace, &mut timer), around).await
+                    send(&mut stream, bytes, is_last, &mut report, (&mut pace, &mut timer), context).await
                 {
                     return end;
                 }
@@ -273,7 +276,7 @@ async fn send<S: Service>(
     is_last: bool,
     report: &mut Report<'_, S>,
     (pace, timer): (&mut Pace, &mut Timer),
-    around: &Surroundings<S>,
+    context: &ConnectionContext<S>,
 ) -> Result<(), End> {
     while !bytes.is_empty() {
         stream.reserve_capacity(bytes.len().min(PIECE_BYTES));
@@ -284,7 +287,7 @@ async fn send<S: Service>(
                 Poll::Pending => {}
             }
             ready!(pace.poll_stalled(cx, timer));
-            around.metrics.write_stalled.add(1);
+            context.metrics.write_stalled.add(1);
             Poll::Ready(Err(End::Finished))
         })
         .await

@@ -238,7 +238,7 @@ impl Listening {
             metrics.clone(),
             drain.signal(),
         ));
-        Self { address: bound.address, service, metrics, drain }
+        Self { address: bound.listener.address, service, metrics, drain }
     }
 
     pub async fn connect(&self) -> Client {

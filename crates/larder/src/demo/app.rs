@@ -48,6 +48,7 @@ impl App {
     /// No socket, no thread or no runtime is to be had.
     pub(super) fn start() -> anyhow::Result<Self> {
         let bound = bind((Ipv4Addr::LOCALHOST, 0).into(), 1)?;
+        let address = bound.listener.address;
         let socket = bound.sockets.into_iter().next().context("the app has no socket")?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -82,7 +83,7 @@ impl App {
             .name("demo-app".into())
             .spawn(run)
             .context("cannot start the app's thread")?;
-        Ok(Self { address: bound.address, desk, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { address, desk, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Where it listens.

@@ -309,7 +309,8 @@ impl AdminServer {
     ) -> Result<Self, ServerError> {
         let failed = |source| ServerError::Thread { what: "the admin", source };
         let token = config.admin_token.as_ref().map(|token| Token::parse(token.expose())).transpose()?;
-        let bound = super::addresses::opening(address, config, &[]).bind(1)?;
+        let bound = super::addresses::listener(address, config).bind(1)?;
+        let address = bound.listener.address;
         let admin = Admin::new(insight.clone() as Arc<dyn Larder>, Guard { hosts: Vec::new(), token });
         let runtime = super::runtime::build().map_err(failed)?;
         let drain = Drain::new();
@@ -338,7 +339,7 @@ impl AdminServer {
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("admin".to_owned()).spawn(run).map_err(failed)?;
-        Ok(Self { address: bound.address, drain, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { address, drain, stop: Some(stop), thread: Some(thread) })
     }
 
     pub(super) fn address(&self) -> SocketAddr {

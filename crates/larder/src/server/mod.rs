@@ -27,7 +27,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use larder_config::{Checked, Config};
 use larder_http::time::Clock;
-use larder_listen::{Drain, Slots};
+use larder_listen::{Bound, Drain, Listener, Slots};
 use larder_observe::{AccessLog, AccessLogOptions, Diagnostics, Format, LogTarget, Metrics};
 use larder_proxy::{Plan, Proxy, Worker};
 use tokio::sync::mpsc;
@@ -35,7 +35,7 @@ use tokio::sync::mpsc;
 use crate::wire::{WireError, Wiring};
 use descriptors::{Limit, Shares};
 use runtime::usable_cpus;
-use worker::{Listener, WorkerHandle};
+use worker::{WorkerHandle, WorkerListener};
 
 pub(crate) use admin::Insight;
 pub(crate) use check::{Promised, build, check};
@@ -65,10 +65,10 @@ pub struct Server {
 }
 
 struct OpenListener {
-    /// The real address, where the config asked for any port.
-    address: SocketAddr,
-    /// Whether IPv4 connections come in at an IPv6 address.
-    takes_ipv4: bool,
+    /// As the config asks for it.
+    asked: Listener,
+    /// With the real address, where the config asked for any port.
+    bound: Listener,
     drain: Drain,
     /// Ends when no worker accepts there any more. Nothing is ever sent.
     accepting: mpsc::Receiver<Infallible>,
@@ -114,8 +114,8 @@ impl Server {
             .listen
             .iter()
             .map(|address| {
-                let opening = addresses::opening(*address, &config, &[]);
-                opening.bind(count).map(|bound| (opening, bound))
+                let asked = addresses::listener(*address, &config);
+                asked.bind(count).map(|bound| (asked, bound))
             })
             .collect::<Result<_, _>>()?;
         let slots = Slots::new(shares.clients);
@@ -163,8 +163,8 @@ impl Server {
                 admin::AdminServer::start(address, config, insight, server.shares.admin)
             })
             .transpose()?;
-        for (opening, bound) in bound {
-            server.open(opening, bound)?;
+        for (asked, bound) in bound {
+            server.open(asked, bound)?;
         }
         server.refresh_insight();
         server.tell_of_stores();
@@ -172,16 +172,12 @@ impl Server {
         Ok(server)
     }
 
-    fn open(
-        &mut self,
-        opening: larder_listen::Opening,
-        bound: larder_listen::Bound,
-    ) -> Result<(), ServerError> {
+    fn open(&mut self, asked: Listener, bound: Bound) -> Result<(), ServerError> {
         let drain = Drain::new();
         let settings = &self.listener_settings;
         let (accepts, accepting) = mpsc::channel(1);
         for (worker, socket) in self.workers.iter().zip(bound.sockets) {
-            let listener = Listener {
+            let listener = WorkerListener {
                 socket,
                 settings: Arc::clone(settings),
                 drain: drain.signal(),
@@ -189,9 +185,8 @@ impl Server {
             };
             worker.listen(listener)?;
         }
-        let takes_ipv4 = opening.takes_ipv4;
-        let listener = OpenListener { address: bound.address, takes_ipv4, drain, accepting };
-        self.listeners.insert(opening.address, listener);
+        let listener = OpenListener { asked, bound: bound.listener, drain, accepting };
+        self.listeners.insert(asked.address, listener);
         Ok(())
     }
 
@@ -227,14 +222,13 @@ impl Server {
 
     /// Where it listens.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.config.listen.iter().filter_map(|asked| Some(self.listeners.get(asked)?.address)).collect()
+        self.config.listen.iter().filter_map(|asked| Some(self.listeners.get(asked)?.bound.address)).collect()
     }
 
     /// The same, each with what it takes where its address alone does not say it.
     pub fn doors(&self) -> Vec<(SocketAddr, Option<&'static str>)> {
         let open = self.config.listen.iter().filter_map(|asked| self.listeners.get(asked));
-        open.map(|listener| (listener.address, addresses::takes(listener.address, listener.takes_ipv4)))
-            .collect()
+        open.map(|open| (open.bound.address, addresses::takes(&open.bound))).collect()
     }
 
     /// Where the admin is, if anywhere.

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use larder_config::{Checked, Config};
-use larder_listen::Opening;
+use larder_listen::Listener;
 use larder_observe::Level;
 use larder_proxy::Plan;
 
@@ -43,16 +43,14 @@ impl Server {
         self.proxy.recover(&settings.stores, &|store| self.wiring.heard(&draft, store));
         self.wiring.tell_of_findings(&draft);
         let plan = Plan::new(settings).map_err(WireError::from)?;
-        let ours: Vec<_> = self.listeners.values().map(|listener| listener.address).collect();
-        let wanted = config.listen.iter().map(|address| addresses::opening(*address, &config, &ours));
-        let stays = |opening: &Opening| {
-            let open = self.listeners.get(&opening.address);
-            open.is_some_and(|listener| listener.takes_ipv4 == opening.takes_ipv4)
-        };
+        let ours: Vec<_> = self.listeners.values().map(|listener| listener.bound.address).collect();
+        let wanted = config.listen.iter().map(|address| addresses::listener(*address, &config));
+        let stays =
+            |asked: &Listener| self.listeners.get(&asked.address).is_some_and(|open| open.asked == *asked);
         let (staying, new): (Vec<_>, Vec<_>) = wanted.partition(stays);
         let bound: Vec<_> = new
             .into_iter()
-            .map(|opening| opening.bind(self.workers.len()).map(|bound| (opening, bound)))
+            .map(|asked| addresses::bind(asked, self.workers.len(), &ours).map(|bound| (asked, bound)))
             .collect::<Result<_, _>>()?;
         let prepared = self.workers.iter().map(|worker| worker.worker().prepare(Arc::clone(&plan)));
         let prepared: Vec<_> = prepared.collect::<Result<_, _>>().map_err(WireError::from)?;
@@ -64,7 +62,7 @@ impl Server {
         self.slots.resize(shares.clients);
         self.wiring.commit(draft, &shares);
         let is_changed = std::mem::replace(&mut self.shares, shares) != self.shares;
-        let is_staying = |address: &SocketAddr| staying.iter().any(|opening| opening.address == *address);
+        let is_staying = |address: &SocketAddr| staying.iter().any(|asked| asked.address == *address);
         let gone: Vec<_> = self.listeners.keys().filter(|address| !is_staying(address)).copied().collect();
         self.config = config;
         self.listener_settings.store(Arc::new(crate::wire::listener(&self.config.limits, &self.clock)));
@@ -75,8 +73,8 @@ impl Server {
                 self.closing.push(listener);
             }
         }
-        for (opening, bound) in bound {
-            self.open(opening, bound)?;
+        for (asked, bound) in bound {
+            self.open(asked, bound)?;
         }
         if let Err(error) = self.open_log() {
             self.diagnostics.warn("access-log", "reload", format_args!("{error}; the old one stays"));

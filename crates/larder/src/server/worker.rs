@@ -4,16 +4,16 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use larder_listen::{DrainSignal, Metrics as ListenMetrics, Settings, Slots, accept_loop};
+use larder_listen::{BoundSocket, DrainSignal, Metrics as ListenMetrics, Settings, Slots, accept_loop};
 use larder_observe::WorkerMetrics;
 use larder_proxy::{ProxyService, Worker};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::ServerError;
 
-/// A socket to listen on.
-pub(super) struct Listener {
-    pub(super) socket: std::net::TcpListener,
+/// A worker's share of a listener.
+pub(super) struct WorkerListener {
+    pub(super) socket: BoundSocket,
     pub(super) settings: Arc<ArcSwap<Settings>>,
     pub(super) drain: DrainSignal,
     /// Held until nothing more can be accepted here.
@@ -24,7 +24,7 @@ pub(super) struct Listener {
 pub(super) struct WorkerHandle {
     worker: Arc<Worker>,
     metrics: Arc<ListenMetrics>,
-    listeners: mpsc::UnboundedSender<Listener>,
+    listeners: mpsc::UnboundedSender<WorkerListener>,
     thread: Option<std::thread::JoinHandle<()>>,
     stop: Option<oneshot::Sender<()>>,
 }
@@ -43,7 +43,7 @@ impl WorkerHandle {
         let worker = Arc::new(worker);
         let metrics = Arc::new(ListenMetrics::default());
         // As many as the config has addresses.
-        let (listeners, mut opened) = mpsc::unbounded_channel::<Listener>();
+        let (listeners, mut opened) = mpsc::unbounded_channel::<WorkerListener>();
         let (stop, mut stopped) = oneshot::channel();
         let (door, counted) = (ProxyService(Arc::clone(&worker)), Arc::clone(&metrics));
         let run = move || {
@@ -58,7 +58,7 @@ impl WorkerHandle {
                         listener = opened.recv() => listener,
                         _ = &mut stopped => None,
                     };
-                    let Some(Listener { socket, settings, drain, accepting }) = listener else {
+                    let Some(WorkerListener { socket, settings, drain, accepting }) = listener else {
                         return;
                     };
                     let accepts = accept_loop(
@@ -91,7 +91,7 @@ impl WorkerHandle {
         &self.metrics
     }
 
-    pub(super) fn listen(&self, listener: Listener) -> Result<(), ServerError> {
+    pub(super) fn listen(&self, listener: WorkerListener) -> Result<(), ServerError> {
         self.listeners.send(listener).map_err(|_| ServerError::WorkerGone)
     }
 }

@@ -1,0 +1,34 @@
+//! What a connection of HTTP/1 or HTTP/2 runs on: bytes in both directions, and what a socket can do beyond that.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// A stream that a connection can run on.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {
+    /// Whether [`Self::poll_send_file`] works.
+    const SENDS_FILES: bool = false;
+
+    /// Writes bytes behind which a file follows at once: the kernel may keep them back for it.
+    fn poll_write_ahead(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(self).poll_write(cx, bytes)
+    }
+
+    /// Writes `range` of a file, as far as the kernel takes it, and says how much that was.
+    ///
+    /// # Errors
+    /// Those of `sendfile`; `Unsupported` where the stream is no socket.
+    fn poll_send_file(&mut self, _: &mut Context<'_>, _: &File, _: Range<u64>) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    }
+
+    /// Makes the next close a reset, so that nothing sent so far can be taken for a whole. Where the stream cannot,
+    /// it just closes.
+    fn reset_when_closed(&mut self) {}
+}
+
+impl ByteStream for tokio::io::DuplexStream {}
