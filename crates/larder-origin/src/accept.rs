@@ -3,32 +3,24 @@
 //! In: what an attempt brought. Out: an [`OriginResponse`], whose body or tunnel holds the connection and counts as in
 //! flight until it ends; or why the answer cannot be believed, after which the connection is closed.
 
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use http_body::Body as _;
 use hyper::upgrade::Upgraded;
 use larder_http::body::Body;
 use larder_http::fields::content_type;
 use larder_http::message::Tunnel;
 use larder_http::trailers;
-use tokio::time::Instant;
 
 use crate::answer::{self, OriginResponse};
 use crate::attempt::Answered;
 use crate::download::{Download, Hold, Incoming};
 use crate::error::OriginError;
+use crate::in_flight::InFlight;
 use crate::lease::Lease;
-use crate::metrics::InFlight;
 use crate::reach::Reached;
+use crate::request::Asked;
 use crate::settings::OriginSettings;
 use crate::tunnel::TunnelStream;
-
-/// What has to be known of a request to make sense of its answer.
-pub(crate) struct Asked {
-    pub(crate) method: Method,
-    pub(crate) websocket: bool,
-    /// When the whole exchange must be over.
-    pub(crate) total: Option<Instant>,
-}
 
 /// Checks the final head and makes a response of it; the endpoint is told how it did.
 ///

@@ -18,13 +18,13 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
+use crate::abort::AbortOnDrop;
+use crate::connection::{Connection, Exclusive};
 use crate::error::{OriginError, SetupError};
 use crate::http2::Multiplexed;
-use crate::metrics::Shared;
 use crate::place::Place;
-use crate::pool::{AbortOnDrop, Connection, Exclusive};
 use crate::proxy_protocol;
-use crate::room;
+use crate::room::Room;
 use crate::settings::{HeadLimits, OriginSettings, Protocol};
 use crate::tls;
 use crate::upload::Upload;
@@ -40,7 +40,7 @@ pub(crate) struct Dial {
     proxy_protocol: bool,
     head: HeadLimits,
     max_connections: usize,
-    shared: Arc<Shared>,
+    room: Arc<Room>,
 }
 
 struct Tls {
@@ -62,7 +62,7 @@ impl Dial {
         tls: Option<&Arc<ClientConfig>>,
         host_for_tls: &str,
         settings: &OriginSettings,
-        shared: &Arc<Shared>,
+        room: &Arc<Room>,
     ) -> Result<Self, SetupError> {
         if settings.proxy_protocol && settings.protocol != Protocol::Http1 {
             return Err(SetupError::Conflict(
@@ -81,7 +81,7 @@ impl Dial {
             proxy_protocol: settings.proxy_protocol,
             head: settings.head,
             max_connections: settings.max_connections,
-            shared: shared.clone(),
+            room: Arc::clone(room),
         })
     }
 
@@ -134,7 +134,7 @@ impl Dial {
         deadline: Instant,
         protocol: Protocol,
     ) -> Result<Connection, OriginError> {
-        let open = room::enter(&self.shared, self.max_connections, deadline).await?;
+        let open = self.room.enter(self.max_connections, deadline).await?;
         let opening = async {
             let (transport, is_http2) = self.transport(place, peer, protocol).await?;
             let scheme = if self.tls.is_some() { Scheme::Https } else { Scheme::Http };

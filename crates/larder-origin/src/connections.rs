@@ -4,21 +4,31 @@
 //! own cap this one was chosen by nobody, so who finds it reached waits for a connection to be closed, within its own limit;
 //! meanwhile the longest unused one of any origin is closed.
 
+use std::fmt;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::metrics::Shared;
+/// Somebody who can do without a connection.
+pub(crate) trait GivesUp: Send + Sync {
+    /// Begins to close an unused connection. False where there is none.
+    fn give_up_one(&self) -> bool;
+}
 
 /// The connections of all origins of a process.
-#[derive(Debug)]
 pub struct Connections {
     max: AtomicU64,
     open: AtomicU64,
-    origins: Mutex<Vec<Weak<Shared>>>,
+    origins: Mutex<Vec<Weak<dyn GivesUp>>>,
     pub(crate) freed: Notify,
+}
+
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connections").finish_non_exhaustive()
+    }
 }
 
 impl Default for Connections {
@@ -36,10 +46,11 @@ impl Connections {
         self.freed.notify_waiters();
     }
 
-    pub(crate) fn join(&self, origin: &Arc<Shared>) {
+    /// From now on `origin` may have to give up what it keeps.
+    pub(crate) fn join(&self, origin: Weak<dyn GivesUp>) {
         let mut origins = self.origins.lock();
         origins.retain(|origin| origin.strong_count() > 0);
-        origins.push(Arc::downgrade(origin));
+        origins.push(origin);
     }
 
     /// Counts one more, unless there are too many.
@@ -58,7 +69,6 @@ impl Connections {
     /// Begins to close an unused one of any origin.
     pub(crate) fn give_up_one(&self) -> bool {
         let origins: Vec<_> = self.origins.lock().iter().filter_map(Weak::upgrade).collect();
-        let gave_up = origins.iter().find(|origin| origin.room.give_up_one());
-        gave_up.map(|origin| origin.metrics.gave_up()).is_some()
+        origins.iter().any(|origin| origin.give_up_one())
     }
 }

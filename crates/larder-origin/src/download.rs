@@ -20,8 +20,8 @@ use larder_http::trailers;
 use tokio::time::{Instant, Sleep};
 
 use crate::http2::{self, Uploading};
+use crate::in_flight::InFlight;
 use crate::lease::Lease;
-use crate::metrics::InFlight;
 
 /// Content as either version of HTTP brings it.
 pub(crate) enum Incoming {
@@ -75,7 +75,7 @@ impl Hold {
     pub(crate) fn finish(self) {
         let is_left = self.uploading.as_ref().is_some_and(|uploading| !uploading.is_complete());
         if let Some(slot) = self.lease.slot().filter(|_| is_left) {
-            self.lease.shared().metrics.upload_stopped();
+            self.lease.counters().upload_stopped();
             slot.leave();
         }
         // Of a shared connection only the place on it is given back, and that ends whatever became of the stream.
@@ -112,7 +112,7 @@ impl Download {
 
     fn fail(&mut self, error: BodyError) -> BodyError {
         if let Some(hold) = self.hold.take() {
-            hold.lease.shared().metrics.body_broken();
+            hold.lease.counters().body_broken();
             match (hold.lease.slot(), error) {
                 (Some(slot), BodyError::Cut) => slot.end(),
                 (Some(slot), BodyError::Framing) => slot.blame(),

@@ -249,6 +249,13 @@ pub enum SetupError {
     Tls(#[from] rustls::Error),
 }
 
+/// No descriptor, port or memory left here: no server can help that.
+pub(crate) fn is_our_own(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let ours = [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|code| ours.iter().any(|errno| errno.raw_os_error() == code))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

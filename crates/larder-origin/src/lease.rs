@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+use crate::connection::Exclusive;
+use crate::counters::Counters;
 use crate::http2::Slot;
-use crate::metrics::Shared;
-use crate::pool::{Exclusive, Pool};
+use crate::pool::Pool;
 
 /// One exchange's hold on a connection, or on a place in one.
 pub(crate) struct Lease {
@@ -66,7 +67,7 @@ impl Lease {
         }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        self.pool.shared()
+    pub(crate) fn counters(&self) -> &Counters {
+        self.pool.counters()
     }
 }

@@ -6,7 +6,7 @@
 //! 9112 6). hyper's client speaks the protocol; this crate decides what may be sent, believed, reused and retried.
 //!
 //! An [`Origin`] belongs to one worker, so that connections never cross cores; what holds for the whole process
-//! (open connections, counters, the TLS configuration, how each server is doing, the queue) lies in [`Shared`].
+//! (open connections, counters, the TLS configuration, how each server is doing, the queue) lies in [`OriginState`].
 //!
 //! ```text
 //!   Origin::send -> queue -> fleet: which server? -> kept connection, or dial -> attempt -> head -> accept -> body
@@ -19,18 +19,22 @@
 //!
 //! Deliberately absent: caching, redirects, decoding of content, and hedging.
 
+mod abort;
 mod accept;
 mod answer;
 mod attempt;
 mod connect;
+mod connection;
 mod connections;
+mod counters;
 mod download;
 mod error;
+mod exposition;
 mod fleet;
 mod health;
 mod http2;
+mod in_flight;
 mod lease;
-mod metrics;
 mod origin;
 mod place;
 mod pool;
@@ -39,8 +43,10 @@ mod proxy_protocol;
 mod reach;
 mod request;
 mod resolve;
+mod resources;
 mod room;
 mod settings;
+mod state;
 mod tls;
 mod tunnel;
 mod upload;
@@ -48,9 +54,10 @@ mod wire;
 
 pub use answer::{InterimSink, OriginResponse, Timing};
 pub use connections::Connections;
+pub use counters::Counters;
 pub use error::{Fault, OriginError, SetupError};
+pub use exposition::Visit;
 pub use fleet::{NotATag, ServerReport, ServerState, ServerTag, stable_hash};
-pub use metrics::{Metrics, Shared, Visit};
 pub use origin::{Origin, Unresolved};
 pub use progress::Progress;
 pub use request::{Affinity, OriginRequest};
@@ -58,4 +65,5 @@ pub use settings::{
     Balance, ClientCertificate, Ejection, HeadLimits, HealthCheck, InFlightLimit, OriginSettings, Protocol,
     ResolveSettings, Retry, SentHost, ServerAddress, ServerSettings, Timeouts, TlsSettings,
 };
+pub use state::OriginState;
 pub use tls::TlsFailure;

@@ -17,20 +17,22 @@ use std::sync::Arc;
 use http::Method;
 use tokio::time::Instant;
 
-use crate::accept::{Asked, accept};
+use crate::accept::accept;
 use crate::answer::OriginResponse;
 use crate::attempt::first_few;
 use crate::error::{OriginError, SetupError};
 use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
-use crate::metrics::{InFlight, Shared};
+use crate::in_flight::InFlight;
 use crate::reach::{Journey, Reached};
-use crate::request::{OriginRequest, Outgoing};
+use crate::request::{Asked, OriginRequest, Outgoing};
+use crate::resources::OriginResources;
 use crate::settings::{OriginSettings, Retry, ServerAddress};
+use crate::state::OriginState;
 
 /// An origin as one worker sees it. Used from that worker's runtime only; ends its idle connections when dropped.
 pub struct Origin {
     fleet: Arc<Fleet>,
-    shared: Arc<Shared>,
+    resources: Arc<OriginResources>,
     pools: Arc<Pools>,
     chooser: Chooser,
 }
@@ -56,10 +58,10 @@ impl Origin {
     ///
     /// # Errors
     /// No servers, a limit of time beyond a year, or TLS that cannot be set up.
-    pub fn new(settings: Arc<OriginSettings>, shared: Arc<Shared>) -> Result<Self, SetupError> {
-        let fleet = Fleet::of(&settings, &shared)?;
+    pub fn new(settings: Arc<OriginSettings>, state: Arc<OriginState>) -> Result<Self, SetupError> {
+        let fleet = state.fleet(&settings)?;
         let pools = fleet.pools();
-        Ok(Self { fleet, shared, pools, chooser: Chooser::new() })
+        Ok(Self { fleet, resources: Arc::clone(&state.resources), pools, chooser: Chooser::new() })
     }
 
     /// What this origin was made from.
@@ -90,7 +92,7 @@ impl Origin {
 
     /// Whether requests wait in the queue at this moment, so that what can wait should not be asked now.
     pub fn is_queueing(&self) -> bool {
-        self.shared.roster().queue.waiting() > 0
+        self.resources.queue.waiting() > 0
     }
 
     /// Looks names up again and asks servers how they are, until dropped. Run once per process and origin, on any
@@ -110,11 +112,11 @@ impl Origin {
     /// # Cancel safety
     /// Dropping the future at any point closes its connection; it never goes back to the pool.
     pub async fn send(&self, request: OriginRequest) -> Result<OriginResponse, OriginError> {
-        let in_flight = self.shared.begin();
+        let in_flight = InFlight::begin(&self.resources.counters);
         // Boxed: the future is large, lives inside others, and a request to the origin is rare beside a hit.
         let outcome = Box::pin(self.exchange(request, in_flight)).await;
         if let Err(error) = &outcome {
-            self.shared.metrics.failed(error);
+            self.resources.counters.failed(error);
         }
         outcome
     }
@@ -144,7 +146,7 @@ impl Origin {
             Outgoing::new(method.clone(), &target, &authority, fields, body, (websocket, &trailers))?;
         let asked = Asked { method, websocket, total };
 
-        let queue = &self.shared.roster().queue;
+        let queue = &self.resources.queue;
         in_flight.sit(queue.enter(&settings.in_flight, self.fleet.number(), total).await?);
         let ready = self.fleet.ready();
         match total {
@@ -173,7 +175,7 @@ impl Origin {
         let mut ticket = self.fleet.assign(&self.chooser, &affinity, &[], Reach::Anybody)?;
         let retry = settings.retry.as_ref().filter(|_| is_idempotent(&asked.method) && !websocket);
         if let Some(retry) = &settings.retry {
-            self.shared.roster().budget.earn(retry.budget_percent);
+            self.resources.budget.earn(retry.budget_percent);
         }
         let mut retries = retry.map_or(0, |retry| retry.servers);
         // An answer that another server is to better. Where none does, it is one all the same.
@@ -210,14 +212,14 @@ impl Origin {
             return None;
         }
         // Before a server is chosen: what is not sent must not count as its request, nor use up its turn.
-        let budget = &self.shared.roster().budget;
+        let budget = &self.resources.budget;
         if !budget.spend(retry.budget_percent) {
-            self.shared.metrics.retry_refused();
+            self.resources.counters.retry_refused();
             return None;
         }
         let found = self.fleet.assign(&self.chooser, &journey.affinity, &journey.tried, Reach::Available);
         match found {
-            Ok(_) => self.shared.metrics.retried_elsewhere(),
+            Ok(_) => self.resources.counters.retried_elsewhere(),
             Err(_) => budget.give_back(),
         }
         found.ok()

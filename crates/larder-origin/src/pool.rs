@@ -1,66 +1,35 @@
-//! Connections between and during exchanges, and the right to use one.
+//! Connections of one worker to one place, between exchanges.
 //!
-//! In: connections of one worker to one place. Out: a [`Lease`], one exchange's hold on one of them.
-//! An HTTP/1.1 connection belongs to its lease: given back it goes to the pool, dropped in any other way it is closed,
+//! In: connections that may be used again. Out: the same, as long as they are usable; `open` leases them to exchanges.
+//! An HTTP/1.1 connection belongs to its lease. Given back it goes to the pool. Dropped in any other way it is closed,
 //! which is why cancelling an exchange at any await is safe. The one used last is taken first, which keeps a small set
-//! warm and lets the rest age out. An HTTP/2 connection stays in the pool and serves as many leases as it has room
+//! warm and lets the others age out. An HTTP/2 connection stays in the pool and serves as many leases as it has room
 //! for; a lease dropped early resets its stream and leaves the others alone. The oldest with room is taken first, for
 //! the same reason.
 //!
 //! Unused connections are closed by a task that runs only while there are connections and ends with the pool.
 
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod open;
+
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use hyper::client::conn::http1::SendRequest;
-use larder_http::message::Peer;
 use parking_lot::Mutex;
-use tokio::sync::{MutexGuard, Notify};
-use tokio::task::AbortHandle;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::connect::Dial;
-use crate::error::OriginError;
-use crate::http2::Multiplexed;
-use crate::lease::{Held, Lease};
-use crate::metrics::Shared;
-use crate::place::Place;
-use crate::upload::Upload;
-use crate::wire::{Trace, WeakSocket};
+use crate::abort::AbortOnDrop;
+use crate::connection::Exclusive;
+use crate::connections::GivesUp;
+use crate::counters::Counters;
+use crate::http2::{Multiplexed, Slot};
+use crate::resources::OriginResources;
+use crate::room::Keeps;
 
 /// How long a connection in use is taken to remain so before it is looked at again, whatever the limit.
 const BUSY_FOR: Duration = Duration::from_secs(1);
-
-/// A task that ends with its owner.
-#[derive(Debug)]
-pub(crate) struct AbortOnDrop(pub(crate) AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// One open connection.
-pub(crate) enum Connection {
-    /// For one exchange at a time.
-    Http1(Exclusive),
-    /// For many at once.
-    Http2(Arc<Multiplexed>),
-}
-
-/// An HTTP/1.1 connection. Dropping it ends its task, and with it the socket, whatever state the exchange is in.
-pub(crate) struct Exclusive {
-    pub(crate) sender: SendRequest<Upload>,
-    pub(crate) trace: Arc<Trace>,
-    pub(crate) socket: WeakSocket,
-    /// Whether it is one client's and ends with one exchange.
-    pub(crate) serves_one: bool,
-    pub(crate) _task: AbortOnDrop,
-}
 
 struct Idle {
     connection: Exclusive,
@@ -87,12 +56,12 @@ pub(crate) struct Pool {
     worker: ThreadId,
     max_idle: usize,
     idle_limit: Duration,
-    shared: Arc<Shared>,
+    resources: Arc<OriginResources>,
 }
 
 impl Pool {
     /// An empty pool. With `max_idle` 0 nothing is kept and nothing is shared: a connection for each exchange.
-    pub(crate) fn new(max_idle: usize, idle_limit: Duration, shared: Arc<Shared>) -> Arc<Self> {
+    pub(crate) fn new(max_idle: usize, idle_limit: Duration, resources: Arc<OriginResources>) -> Arc<Self> {
         let pool = Arc::new(Self {
             idle: Mutex::new(Vec::new()),
             multiplexed: Mutex::new(Vec::new()),
@@ -103,28 +72,19 @@ impl Pool {
             worker: thread::current().id(),
             max_idle,
             idle_limit,
-            shared,
+            resources,
         });
-        pool.shared.room.add(&pool);
+        let weak = Arc::downgrade(&pool);
+        pool.resources.room.add(weak);
         pool
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.resources.counters
     }
 
-    /// The thread that made it.
-    pub(crate) fn worker(&self) -> ThreadId {
-        self.worker
-    }
-
-    /// A connection that can take a request now. Those found unusable on the way are closed.
-    pub(crate) fn take(self: &Arc<Self>) -> Option<Lease> {
-        self.take_multiplexed(None).or_else(|| self.take_http1())
-    }
-
-    /// The same where the exchange needs HTTP/1.1: the connection used last.
-    pub(crate) fn take_http1(self: &Arc<Self>) -> Option<Lease> {
+    /// The HTTP/1.1 connection used last. Those found unusable on the way are closed.
+    fn take_exclusive(&self) -> Option<Exclusive> {
         loop {
             let Idle { connection, since } = self.idle.lock().pop()?;
             // Not ready means that hyper still has something unfinished on it; not quiet, that the origin closed it
@@ -133,14 +93,14 @@ impl Pool {
                 && connection.sender.is_ready()
                 && connection.socket.is_quiet()
             {
-                return Some(self.hold(Held::Http1(connection), true));
+                return Some(connection);
             }
-            self.shared.metrics.stale();
+            self.resources.counters.stale();
         }
     }
 
     /// A place on an HTTP/2 connection, on one opened `since` then where that is asked for.
-    fn take_multiplexed(self: &Arc<Self>, since: Option<Instant>) -> Option<Lease> {
+    fn take_slot(&self, since: Option<Instant>) -> Option<Slot> {
         let (slot, closed) = {
             let mut multiplexed = self.multiplexed.lock();
             let closed = self.take_closed(&mut multiplexed);
@@ -148,112 +108,14 @@ impl Pool {
             (fit.find_map(|connection| connection.enter(&self.freed)), closed)
         };
         for _ in closed {
-            self.shared.metrics.stale();
+            self.resources.counters.stale();
         }
-        slot.map(|slot| self.hold(Held::Http2(slot), true))
+        slot
     }
 
     /// Takes out what can take no stream any more; streams that it carries go on. To be dropped after the lock.
     fn take_closed(&self, multiplexed: &mut Vec<Arc<Multiplexed>>) -> Vec<Arc<Multiplexed>> {
         multiplexed.extract_if(.., |connection| !connection.is_usable(self.idle_limit)).collect()
-    }
-
-    /// Opens a connection and leases it. Where others may share what comes of it, only one is opened at a time, and
-    /// who waits takes a place on it instead, or one that becomes free elsewhere meanwhile. A request whose connection
-    /// has failed asks for one opened `since` then, because those before may fail it in the same way.
-    ///
-    /// # Cancel safety
-    /// May be dropped at any time; a half-open connection is closed and the next in line opens its own.
-    pub(crate) async fn open(
-        self: &Arc<Self>,
-        dial: &Dial,
-        place: &Place,
-        peer: Option<Peer>,
-        deadline: Instant,
-        since: Option<Instant>,
-    ) -> Result<Lease, OriginError> {
-        let connecting = dial.connect(place, peer, deadline);
-        let may_wait = self.max_idle > 0 && dial.may_share();
-        if !may_wait || self.chose_http1.load(Ordering::Relaxed) {
-            return Ok(self.learn(connecting.await?));
-        }
-        let opened = match tokio::time::timeout_at(deadline, self.turn(since)).await {
-            Ok(Turn::Place(lease)) => return Ok(lease),
-            Ok(Turn::Open(opening)) => {
-                let _opening = (!self.chose_http1.load(Ordering::Relaxed)).then_some(opening);
-                connecting.await
-            }
-            Err(_) => Err(OriginError::ConnectTimeout),
-        };
-        match opened {
-            Ok(connection) => Ok(self.learn(connection)),
-            Err(error) => self.take_multiplexed(since).ok_or(error),
-        }
-    }
-
-    /// Waits until somebody else's connection has a place, or it is this one's turn to open another.
-    async fn turn(self: &Arc<Self>, since: Option<Instant>) -> Turn<'_> {
-        let mut opening = pin!(self.turn_to_open(since));
-        if since.is_some() {
-            // A place that becomes free is one on an older connection as a rule.
-            return opening.await;
-        }
-        loop {
-            tokio::select! {
-                biased;
-                turn = &mut opening => return turn,
-                () = self.freed.notified() => {
-                    if let Some(lease) = self.take_multiplexed(None) {
-                        return Turn::Place(lease);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The same, where places that become free meanwhile do not count.
-    async fn turn_to_open(self: &Arc<Self>, since: Option<Instant>) -> Turn<'_> {
-        let opening = self.opening.lock().await;
-        if let Some(lease) = self.take_multiplexed(since) {
-            return Turn::Place(lease);
-        }
-        let unsettled = {
-            let multiplexed = self.multiplexed.lock();
-            let mut fit = multiplexed.iter().filter(|connection| is_since(connection, since));
-            fit.find_map(|connection| connection.unsettled())
-        };
-        if let Some(unsettled) = unsettled {
-            unsettled.settles().await;
-            if let Some(lease) = self.take_multiplexed(since) {
-                return Turn::Place(lease);
-            }
-        }
-        Turn::Open(opening)
-    }
-
-    /// Leases a connection whose version the server was free to choose.
-    fn learn(self: &Arc<Self>, connection: Connection) -> Lease {
-        self.chose_http1.store(matches!(connection, Connection::Http1(_)), Ordering::Relaxed);
-        self.lease(connection)
-    }
-
-    /// A first lease on a new connection.
-    pub(crate) fn lease(self: &Arc<Self>, connection: Connection) -> Lease {
-        match connection {
-            Connection::Http1(connection) => self.hold(Held::Http1(connection), false),
-            Connection::Http2(connection) => {
-                let slot = Multiplexed::enter_new(&connection, &self.freed);
-                if self.max_idle > 0 {
-                    self.multiplexed.lock().push(connection);
-                    self.start_sweeper();
-                }
-                self.hold(Held::Http2(slot), false)
-            }
-        }
-    }
-
-    fn hold(self: &Arc<Self>, held: Held, is_reused: bool) -> Lease {
-        Lease::new(held, self.clone(), is_reused)
     }
 
     /// Keeps a connection that may be used again.
@@ -282,29 +144,6 @@ impl Pool {
             }
         };
         drop(displaced);
-    }
-
-    /// Since when its longest unused connection has not been used.
-    pub(crate) fn unused_since(&self) -> Option<Instant> {
-        let exclusive = self.idle.lock().first().map(|idle| idle.since);
-        let multiplexed = longest_unused(&self.multiplexed.lock()).map(|(since, _)| since);
-        exclusive.into_iter().chain(multiplexed).min()
-    }
-
-    /// Closes its longest unused connection, HTTP/1.1 before HTTP/2. False where there is none.
-    pub(crate) fn give_up_one(&self) -> bool {
-        let exclusive = {
-            let mut idle = self.idle.lock();
-            (!idle.is_empty()).then(|| idle.remove(0))
-        };
-        if exclusive.is_some() {
-            return true;
-        }
-        let multiplexed = {
-            let mut multiplexed = self.multiplexed.lock();
-            longest_unused(&multiplexed).map(|(_, at)| multiplexed.remove(at))
-        };
-        multiplexed.is_some()
     }
 
     fn start_sweeper(self: &Arc<Self>) {
@@ -344,12 +183,34 @@ impl Pool {
     }
 }
 
-/// What there is for a request that cannot have a kept connection.
-enum Turn<'a> {
-    /// A place on a connection after all.
-    Place(Lease),
-    /// The right to open one that others wait for.
-    Open(MutexGuard<'a, ()>),
+impl Keeps for Pool {
+    fn worker(&self) -> ThreadId {
+        self.worker
+    }
+
+    fn unused_since(&self) -> Option<Instant> {
+        let exclusive = self.idle.lock().first().map(|idle| idle.since);
+        let multiplexed = longest_unused(&self.multiplexed.lock()).map(|(since, _)| since);
+        exclusive.into_iter().chain(multiplexed).min()
+    }
+}
+
+impl GivesUp for Pool {
+    /// Closes its longest unused connection, HTTP/1.1 before HTTP/2. False where there is none.
+    fn give_up_one(&self) -> bool {
+        let exclusive = {
+            let mut idle = self.idle.lock();
+            (!idle.is_empty()).then(|| idle.remove(0))
+        };
+        if exclusive.is_some() {
+            return true;
+        }
+        let multiplexed = {
+            let mut multiplexed = self.multiplexed.lock();
+            longest_unused(&multiplexed).map(|(_, at)| multiplexed.remove(at))
+        };
+        multiplexed.is_some()
+    }
 }
 
 /// Whether it was opened `since` then, where that is asked for.

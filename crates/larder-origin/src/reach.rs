@@ -24,14 +24,13 @@ use tokio::time::Instant;
 
 use larder_http::message::Peer;
 
-use crate::accept::Asked;
 use crate::answer::{InterimSink, Timing};
 use crate::attempt::{Answered, Failed, attempt};
-use crate::error::{Fault, OriginError};
+use crate::error::{Fault, OriginError, is_our_own};
 use crate::fleet::{Chooser, Fleet, Pools, Reach, Ticket};
 use crate::lease::Lease;
 use crate::progress::Progress;
-use crate::request::{Affinity, Outgoing};
+use crate::request::{Affinity, Asked, Outgoing};
 use crate::settings::SentHost;
 use crate::tls;
 
@@ -104,10 +103,10 @@ impl Journey<'_> {
             let is_reused = lease.is_reused;
             let connect = (!is_reused).then(|| begun.elapsed());
             if is_reused {
-                lease.shared().metrics.reused();
+                lease.counters().reused();
             }
             if is_second {
-                lease.shared().metrics.retried();
+                lease.counters().retried();
             }
             match &self.fleet.settings().host {
                 SentHost::Client => {}
@@ -271,13 +270,6 @@ impl Journey<'_> {
 fn share(left: Duration, others: usize, silent: usize) -> Duration {
     let parts = (others + 1).min(SILENT_MAX.saturating_sub(silent).max(1));
     left / u32::try_from(parts).unwrap_or(1)
-}
-
-/// No descriptor, port or memory left here: no server can help that.
-pub(crate) fn is_our_own(error: &std::io::Error) -> bool {
-    use rustix::io::Errno;
-    let ours = [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
-    error.raw_os_error().is_some_and(|code| ours.iter().any(|errno| errno.raw_os_error() == code))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use larder_http::body::Body;
 use larder_http::message::Peer;
 use larder_http::target::Target;
 use larder_http::trailers::{self, Wish};
+use tokio::time::Instant;
 
 use crate::answer::InterimSink;
 use crate::error::OriginError;
@@ -198,6 +199,14 @@ fn outgoing_fields(
         fields.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     }
     fields
+}
+
+/// What has to be known of a request to make sense of its answer.
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    pub(crate) websocket: bool,
+    /// When the whole exchange must be over.
+    pub(crate) total: Option<Instant>,
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use larder_http::message::Duplex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::metrics::InFlight;
+use crate::in_flight::InFlight;
 
 pub(crate) struct TunnelStream {
     stream: TokioIo<Upgraded>,

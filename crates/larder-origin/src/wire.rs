@@ -32,7 +32,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant;
 use tokio_rustls::client::TlsStream;
 
-use crate::metrics::OpenConnection;
+use crate::room::OpenConnection;
 
 /// What may be read in one turn: more than a socket holds as a rule, and little work even where it is read bytewise.
 const RUN_BYTES: usize = 256 * 1024;

@@ -52,8 +52,8 @@ pub struct OriginChoice {
     pub name: Arc<str>,
     /// A worker keeps its connections over a reload where this is the same allocation as before.
     pub settings: Arc<OriginSettings>,
-    /// Its counters, shared by all workers.
-    pub shared: Arc<larder_origin::Shared>,
+    /// Its counters and servers, shared by all workers.
+    pub state: Arc<larder_origin::OriginState>,
     /// Its number.
     pub id: OriginId,
     /// By which part of a request a server is chosen; `None` where the origin does not balance by hash.

@@ -25,7 +25,7 @@ impl WorkerPlan {
             });
             let origin = match kept {
                 Some((_, origin)) => Arc::clone(origin),
-                None => Arc::new(Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.shared))?),
+                None => Arc::new(Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.state))?),
             };
             Ok::<_, SetupError>((choice.clone(), origin))
         });

@@ -187,10 +187,9 @@ impl Wiring {
         self.stores.iter().map(|(name, known)| (name.clone(), Arc::clone(&known.store))).collect()
     }
 
-    pub(crate) fn origins(&self) -> Vec<(String, Arc<larder_origin::Shared>)> {
-        let shared =
-            |(name, known): (&String, &KnownOrigin)| (name.clone(), Arc::clone(&known.choice.shared));
-        let mut origins: Vec<_> = self.origins.iter().map(shared).collect();
+    pub(crate) fn origins(&self) -> Vec<(String, Arc<larder_origin::OriginState>)> {
+        let state = |(name, known): (&String, &KnownOrigin)| (name.clone(), Arc::clone(&known.choice.state));
+        let mut origins: Vec<_> = self.origins.iter().map(state).collect();
         origins.sort_by(|(a, _), (b, _)| a.cmp(b));
         origins
     }
@@ -214,15 +213,15 @@ impl Wiring {
             let is_same = |known: &&KnownOrigin| known.config == *config && known.files == files;
             let unchanged = known.filter(is_same).cloned();
             let drafted = unchanged.unwrap_or_else(|| {
-                let shared = known.map_or_else(
-                    || larder_origin::Shared::among(&self.connections),
-                    |known| Arc::clone(&known.choice.shared),
+                let state = known.map_or_else(
+                    || larder_origin::OriginState::among(&self.connections),
+                    |known| Arc::clone(&known.choice.state),
                 );
                 let settings = Arc::new(origin::settings(&name, config));
                 let choice = OriginChoice {
                     name: name.as_str().into(),
                     settings,
-                    shared,
+                    state,
                     id: self.metrics.origin(&name),
                     hash_by: config.chosen_by().map(origin::hash_by),
                     sticky: config.sticky.as_ref().map(|name| name.as_str().into()),

@@ -42,7 +42,7 @@ fn counted_elsewhere() -> CountedElsewhere {
     let mut elsewhere = CountedElsewhere::default();
     larder_listen::Metrics::default()
         .for_each(&mut |name, help, labels, _| elsewhere.sample(name, help, labels));
-    larder_origin::Metrics::default().for_each(&mut |name, help, labels, _| {
+    larder_origin::OriginState::new().for_each(&mut |name, help, labels, _| {
         let labels: Vec<_> = std::iter::once(("origin", "")).chain(labels.iter().copied()).collect();
         elsewhere.sample(name, help, &labels);
     });

@@ -11,35 +11,16 @@ use larder_http::authority::Authority;
 use tokio::time::Instant;
 
 use super::balance::Candidate;
-use super::condition::{Change, Checks, Condition, Part, Use};
+use super::condition::{Change, Checks, Part, Use};
+use super::record::EndpointRecord;
 use super::tag::ServerTag;
 use crate::connect::Dial;
-use crate::metrics::Shared;
+use crate::counters::Counters;
 use crate::place::Place;
 use crate::settings::{OriginSettings, ServerAddress};
 
 /// Numbers endpoints in this process.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-
-/// What is remembered of a server's address as long as anybody uses it.
-#[derive(Debug)]
-pub(crate) struct EndpointRecord {
-    pub(super) condition: Condition,
-    pub(super) in_flight: AtomicU64,
-    pub(super) requests: AtomicU64,
-    pub(super) failures: AtomicU64,
-}
-
-impl EndpointRecord {
-    pub(super) fn new(since: Option<Instant>) -> Self {
-        Self {
-            condition: Condition::new(since),
-            in_flight: AtomicU64::new(0),
-            requests: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-        }
-    }
-}
 
 /// An endpoint's place among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +41,11 @@ pub(super) struct Parts {
     pub(super) rank: Rank,
     pub(super) record: Arc<EndpointRecord>,
     pub(super) settings: Arc<OriginSettings>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) counters: Arc<Counters>,
 }
+
+/// Endpoints of one fleet at one moment.
+pub(crate) type Members = Arc<[Arc<Endpoint>]>;
 
 /// An address of a server under the settings in force.
 pub(crate) struct Endpoint {
@@ -221,7 +205,7 @@ impl Ticket {
         if !std::mem::replace(&mut self.is_noted, true) {
             let parts = &self.endpoint.parts;
             if parts.record.condition.succeeded(self.part, Instant::now()) == Change::Recovered {
-                parts.shared.metrics.recovered();
+                parts.counters.recovered();
             }
         }
     }
@@ -233,7 +217,7 @@ impl Ticket {
             parts.record.failures.fetch_add(1, Ordering::Relaxed);
             let ejection = &parts.settings.ejection;
             if parts.record.condition.failed(self.part, Instant::now(), ejection) == Change::Ejected {
-                parts.shared.metrics.ejected();
+                parts.counters.ejected();
             }
         }
     }

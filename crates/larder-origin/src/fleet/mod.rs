@@ -4,7 +4,7 @@
 //! [`Ticket`]), and whether there is any point in asking at all.
 //!
 //! ```text
-//!   Roster (in Shared, kept over reloads)      Fleet (one per settings)            worker
+//!   OriginResources (kept over reloads)        Fleet (one per settings)            worker
 //!     records by server and place    <------     endpoints, by server   ------>      Chooser, Pools
 //!     queue, budget                              names (look-ups)
 //! ```
@@ -23,8 +23,11 @@ mod endpoint;
 mod names;
 mod pools;
 mod queue;
+mod record;
+mod records;
 mod report;
 mod roster;
+mod server;
 mod tag;
 mod tend;
 
@@ -35,33 +38,31 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 pub(crate) use balance::Chooser;
+pub(crate) use budget::Budget;
 pub(crate) use condition::Checks;
 use condition::Use;
-use endpoint::EndpointRecord;
-pub(crate) use endpoint::{Endpoint, Ticket};
+pub(crate) use endpoint::{Endpoint, Members, Ticket};
 pub(crate) use pools::Pools;
-pub(crate) use queue::Seat;
+pub(crate) use queue::{Queue, Seat};
+pub(crate) use records::Records;
 pub use report::{ServerReport, ServerState};
 pub(crate) use roster::Roster;
 pub use tag::{NotATag, ServerTag, stable_hash};
 
 use crate::error::{OriginError, SetupError};
-use crate::metrics::Shared;
 use crate::request::Affinity;
-use crate::resolve::Names;
-use crate::settings::OriginSettings;
-
-/// Endpoints of one fleet at one moment.
-pub(crate) type Members = Arc<[Arc<Endpoint>]>;
+use crate::resolve::{Names, Target};
+use crate::resources::OriginResources;
+use crate::settings::{OriginSettings, ServerAddress};
 
 pub(crate) struct Fleet {
     settings: Arc<OriginSettings>,
-    shared: Arc<Shared>,
+    resources: Arc<OriginResources>,
     /// Grows with each version of the settings.
     number: u64,
     names: Names,
     /// By configured server. Held while an answer is put in, never while asking.
-    servers: Mutex<Vec<names::Server>>,
+    servers: Mutex<Vec<server::Server>>,
     members: watch::Sender<Members>,
     /// Held while asking, so that a burst asks once.
     asking: tokio::sync::Mutex<()>,
@@ -89,33 +90,45 @@ pub(crate) enum Reach {
 }
 
 impl Fleet {
-    /// The fleet of these settings, which all workers share.
+    /// A fleet for `settings`, which takes over what the fleet before knows of servers that stay.
     ///
     /// # Errors
     /// No servers, a limit of time beyond a year, or TLS that cannot be set up.
-    pub(crate) fn of(settings: &Arc<OriginSettings>, shared: &Arc<Shared>) -> Result<Arc<Self>, SetupError> {
+    fn new(
+        settings: &Arc<OriginSettings>,
+        resources: &Arc<OriginResources>,
+        before: Option<&Self>,
+        number: u64,
+    ) -> Result<Arc<Self>, SetupError> {
         if settings.servers.is_empty() {
             return Err(SetupError::NoServers);
         }
         settings.check_times()?;
-        shared.roster().fleet(settings, |latest, number| {
-            let servers = names::servers(settings, shared, latest.as_deref())?;
-            let members = watch::Sender::new(names::members(&servers));
-            let fleet = Self {
-                settings: settings.clone(),
-                shared: shared.clone(),
-                number,
-                names: Names::new(&settings.resolve),
-                servers: Mutex::new(servers),
-                members,
-                asking: tokio::sync::Mutex::new(()),
-                asked: watch::Sender::new(0),
-                doubts: tokio::sync::Notify::new(),
-                pools: Mutex::default(),
-            };
-            // What is known of the servers stays as it is: this fleet may be one of a reload that is refused.
-            Ok(Arc::new(fleet))
-        })
+        let known = |address: &ServerAddress| before?.known(address);
+        let since = before.map(|_| Instant::now());
+        let servers = server::servers(settings, resources, known, since)?;
+        let members = watch::Sender::new(server::members(&servers));
+        // What is known of the servers stays as it is: this fleet may be one of a reload that is refused.
+        Ok(Arc::new(Self {
+            settings: settings.clone(),
+            resources: resources.clone(),
+            number,
+            names: Names::new(&settings.resolve),
+            servers: Mutex::new(servers),
+            members,
+            asking: tokio::sync::Mutex::new(()),
+            asked: watch::Sender::new(0),
+            doubts: tokio::sync::Notify::new(),
+            pools: Mutex::default(),
+        }))
+    }
+
+    /// The same server's address, and what its name means here.
+    fn known(&self, address: &ServerAddress) -> Option<(Arc<ServerAddress>, Vec<Target>)> {
+        let servers = self.servers.lock();
+        let server =
+            servers.iter().find(|server| *server.address == *address && !server.targets.is_empty())?;
+        Some((server.address.clone(), server.targets.clone()))
     }
 
     pub(crate) fn settings(&self) -> &Arc<OriginSettings> {
@@ -129,7 +142,7 @@ impl Fleet {
 
     /// A worker's connections; the fleet takes out those to endpoints that leave.
     pub(crate) fn pools(&self) -> Arc<Pools> {
-        let pools = Arc::new(Pools::new(self.settings.clone(), self.shared.clone()));
+        let pools = Arc::new(Pools::new(self.settings.clone(), self.resources.clone()));
         let mut all = self.pools.lock();
         all.retain(|pools| pools.strong_count() > 0);
         all.push(Arc::downgrade(&pools));
@@ -287,7 +300,7 @@ impl Fleet {
                 Use::Probe | Use::Ejected(_) => ServerState::Ejected,
                 Use::Unhealthy => ServerState::Unhealthy,
             };
-            let weight = u32::try_from(endpoint.weight().div_ceil(names::WEIGHT)).unwrap_or(u32::MAX);
+            let weight = u32::try_from(endpoint.weight().div_ceil(server::WEIGHT)).unwrap_or(u32::MAX);
             let is_backup = endpoint.level() > 0;
             ServerReport::new(
                 endpoint.server(),
@@ -301,7 +314,7 @@ impl Fleet {
         self.endpoints().iter().map(report).collect()
     }
 
-    fn has(&self, record: &Arc<EndpointRecord>) -> bool {
+    fn has(&self, record: &Arc<record::EndpointRecord>) -> bool {
         self.endpoints().iter().any(|endpoint| Arc::ptr_eq(endpoint.record(), record))
     }
 }

@@ -5,32 +5,20 @@
 //! and requests wait for it as long as the connect limit; from then on only behind, and nobody waits. A look-up has a
 //! limit of its own and ends with nobody who waits for it. When one fails, the last good answer stays, because a name
 //! server that is down should not take the origin with it.
-//!
-//! Each address gets the whole weight of its server. The targets of a service share it by the record's weights, so
-//! that their average is the server's.
 
 use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use rustls::ClientConfig;
 use tokio::sync::{MutexGuard, watch};
 use tokio::time::Instant;
 
-use super::endpoint::{Endpoint, Parts, Rank};
-use super::{Fleet, Members};
-use crate::connect::Dial;
+use super::Fleet;
+use super::server::{Server, members};
 use crate::error::{OriginError, SetupError};
-use crate::metrics::Shared;
 use crate::resolve::Target;
-use crate::settings::{OriginSettings, ServerAddress, ServerSettings};
-
-/// A weight of 1.
-pub(super) const WEIGHT: u64 = 1000;
-
-/// Where backups begin; below are a service's priorities.
-const BACKUP_LEVEL: u32 = 1 << 16;
+use crate::settings::ServerAddress;
 
 /// How long a failed look-up stands for those that ask right after it, and the least time between two.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -43,153 +31,6 @@ const ABSENT_ROUNDS: u32 = 4;
 
 /// How soon a failed look-up is tried again where nobody asks for it.
 const FAILED_PAUSE: Duration = Duration::from_secs(5);
-
-/// One configured server and what it means now.
-pub(super) struct Server {
-    settings: ServerSettings,
-    address: Arc<ServerAddress>,
-    /// What the endpoints were made from; a fleet after this one begins with it.
-    targets: Vec<Target>,
-    endpoints: Vec<Arc<Endpoint>>,
-    /// How to connect, by the name for TLS. One, as long as a service keeps its domain.
-    dials: Vec<(Arc<str>, Arc<Dial>)>,
-    /// Where it is spoken to in TLS.
-    tls: Option<Arc<ClientConfig>>,
-    is_fixed: bool,
-    /// Of the latest look-up.
-    failure: Option<(Instant, io::ErrorKind)>,
-}
-
-/// The servers of a new fleet, with whatever can be said of them at once.
-pub(super) fn servers(
-    settings: &Arc<OriginSettings>,
-    shared: &Arc<Shared>,
-    before: Option<&Fleet>,
-) -> Result<Vec<Server>, SetupError> {
-    // Read for each version of the settings: what is in force goes on as it is when this one is refused. Also where
-    // no name for TLS is known yet, so that a file that cannot be read is found now.
-    let tls = match settings.servers.iter().any(|server| server.address.is_tls()) {
-        true => Some(Arc::new(crate::tls::client_config(&settings.tls)?)),
-        false => None,
-    };
-    let server = |of: &ServerSettings| -> Result<Server, SetupError> {
-        let known = before.and_then(|before| before.known(&of.address));
-        let address = match &known {
-            Some((address, _)) => address.clone(),
-            None => Arc::new(of.address.clone()),
-        };
-        let mut server = Server {
-            settings: of.clone(),
-            address,
-            targets: Vec::new(),
-            endpoints: Vec::new(),
-            dials: Vec::new(),
-            tls: tls.clone().filter(|_| of.address.is_tls()),
-            is_fixed: of.address.fixed_place().is_some(),
-            failure: None,
-        };
-        if let Some((host, _)) = of.address.host_and_port() {
-            server.dial(&Arc::from(host), settings, shared)?;
-        }
-        let targets = match (of.address.fixed_place(), known) {
-            (Some(place), _) => {
-                let host = of.address.host_and_port().map_or("", |(host, _)| host);
-                vec![Target { place, host: Arc::from(host), priority: 0, weight: 1 }]
-            }
-            (None, Some((_, targets))) => targets,
-            (None, None) => return Ok(server),
-        };
-        let since = before.map(|_| Instant::now());
-        server.put(targets, settings, shared, since)?;
-        Ok(server)
-    };
-    settings.servers.iter().map(server).collect()
-}
-
-/// All endpoints, in the order of the config.
-pub(super) fn members(servers: &[Server]) -> Members {
-    servers.iter().flat_map(|server| server.endpoints.iter().cloned()).collect()
-}
-
-impl Server {
-    fn dial(
-        &mut self,
-        host: &Arc<str>,
-        settings: &OriginSettings,
-        shared: &Arc<Shared>,
-    ) -> Result<Arc<Dial>, SetupError> {
-        if let Some((_, known)) = self.dials.iter().find(|(name, _)| name == host) {
-            return Ok(known.clone());
-        }
-        let dial = Arc::new(Dial::new(self.tls.as_ref(), host, settings, shared)?);
-        self.dials.push((host.clone(), dial.clone()));
-        Ok(dial)
-    }
-
-    /// Makes endpoints of `targets`, keeps those that are there, and returns those that are gone. What came anew came
-    /// at `since`.
-    fn put(
-        &mut self,
-        targets: Vec<Target>,
-        settings: &Arc<OriginSettings>,
-        shared: &Arc<Shared>,
-        since: Option<Instant>,
-    ) -> Result<Vec<Arc<Endpoint>>, SetupError> {
-        self.dials.retain(|(host, _)| targets.iter().any(|target| target.host == *host));
-        let mut endpoints: Vec<Arc<Endpoint>> = Vec::with_capacity(targets.len());
-        for target in &targets {
-            if endpoints.iter().any(|endpoint| *endpoint.place() == target.place) {
-                continue;
-            }
-            let rank = Rank {
-                weight: weight(&self.settings, target, &targets),
-                level: level(&self.settings, target, &targets),
-            };
-            let kept = self.endpoints.iter().find(|endpoint| *endpoint.place() == target.place);
-            let endpoint = match kept {
-                Some(endpoint) => {
-                    endpoint.set_rank(rank);
-                    endpoint.clone()
-                }
-                None => Endpoint::new(Parts {
-                    server: self.address.clone(),
-                    place: target.place.clone(),
-                    host: target.host.clone(),
-                    dial: self.dial(&target.host, settings, shared)?,
-                    rank,
-                    record: shared.roster().record(&self.address, &target.place, since),
-                    settings: settings.clone(),
-                    shared: shared.clone(),
-                }),
-            };
-            endpoints.push(endpoint);
-        }
-        let gone = std::mem::replace(&mut self.endpoints, endpoints)
-            .into_iter()
-            .filter(|old| !self.endpoints.iter().any(|new| Arc::ptr_eq(new, old)))
-            .collect();
-        self.targets = targets;
-        Ok(gone)
-    }
-}
-
-fn weight(server: &ServerSettings, target: &Target, all: &[Target]) -> u64 {
-    let own = u64::from(server.weight.max(1)) * WEIGHT;
-    let alike = || all.iter().filter(|other| other.priority == target.priority);
-    let sum: u64 = alike().map(|other| u64::from(other.weight)).sum();
-    let scaled = own * u64::from(target.weight) * alike().count() as u64;
-    // A weight of 0 beside others is asked "very rarely" (RFC 2782); all of 0 share alike.
-    scaled.checked_div(sum).map_or(own, |weight| weight.max(1))
-}
-
-fn level(server: &ServerSettings, target: &Target, all: &[Target]) -> u32 {
-    let mut better: Vec<u16> =
-        all.iter().map(|other| other.priority).filter(|p| *p < target.priority).collect();
-    better.sort_unstable();
-    better.dedup();
-    let rank = u32::try_from(better.len()).unwrap_or(BACKUP_LEVEL - 1);
-    if server.backup { BACKUP_LEVEL + rank } else { rank }
-}
 
 /// The right to ask. When it ends, in whatever way, those who wait for answers look again.
 struct Turn<'a> {
@@ -206,14 +47,6 @@ impl Drop for Turn<'_> {
 }
 
 impl Fleet {
-    /// The same server's address, and what its name means here.
-    fn known(&self, address: &ServerAddress) -> Option<(Arc<ServerAddress>, Vec<Target>)> {
-        let servers = self.servers.lock();
-        let server =
-            servers.iter().find(|server| *server.address == *address && !server.targets.is_empty())?;
-        Some((server.address.clone(), server.targets.clone()))
-    }
-
     /// Whether there is nobody, because no name has an address.
     pub(super) fn is_unresolvable(&self) -> bool {
         self.servers.lock().iter().all(|server| server.endpoints.is_empty() && server.failure.is_some())
@@ -313,7 +146,7 @@ impl Fleet {
         let Some(server) = servers.get_mut(index) else { return Ok(()) };
         let put = outcome.and_then(|targets| {
             let since = (!is_first).then_some(now);
-            server.put(targets, &self.settings, &self.shared, since).map_err(|error| match error {
+            server.put(targets, &self.settings, &self.resources, since).map_err(|error| match error {
                 SetupError::ServerName(_) => OriginError::Dns(io::ErrorKind::InvalidData.into()),
                 other => OriginError::tls(io::Error::other(other)),
             })
@@ -345,7 +178,7 @@ impl Fleet {
             endpoint.retire();
             pools.iter().for_each(|pools| pools.forget(&endpoint));
             let absence = self.settings.resolve.every.max(PAUSE).saturating_mul(ABSENT_ROUNDS);
-            self.shared.roster().depart(endpoint.record().clone(), absence);
+            self.resources.records.depart(endpoint.record().clone(), absence);
         }
         Ok(())
     }

@@ -9,25 +9,25 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::endpoint::Endpoint;
-use crate::metrics::Shared;
 use crate::pool::Pool;
+use crate::resources::OriginResources;
 use crate::settings::OriginSettings;
 
 pub(crate) struct Pools {
     /// By the endpoint's number. Held for a look-up.
     of: Mutex<HashMap<u64, Arc<Pool>>>,
     settings: Arc<OriginSettings>,
-    shared: Arc<Shared>,
+    resources: Arc<OriginResources>,
 }
 
 impl Pools {
-    pub(super) fn new(settings: Arc<OriginSettings>, shared: Arc<Shared>) -> Self {
-        Self { of: Mutex::default(), settings, shared }
+    pub(super) fn new(settings: Arc<OriginSettings>, resources: Arc<OriginResources>) -> Self {
+        Self { of: Mutex::default(), settings, resources }
     }
 
     /// The pool of `endpoint`; one that ends with its lease where the endpoint has left.
     pub(crate) fn of(&self, endpoint: &Endpoint) -> Arc<Pool> {
-        let new = || Pool::new(self.settings.max_idle, self.settings.idle, self.shared.clone());
+        let new = || Pool::new(self.settings.max_idle, self.settings.idle, self.resources.clone());
         let mut of = self.of.lock();
         // Asked under the lock: who leaves is marked first and forgotten then.
         match endpoint.is_retired() {

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::atomic::Ordering;
 
-use super::endpoint::EndpointRecord;
+use super::record::EndpointRecord;
 use crate::place::Place;
 use crate::settings::ServerAddress;
 

@@ -12,7 +12,7 @@ impl Fleet {
     /// # Cancel safety
     /// May be dropped at any time.
     pub(crate) async fn tend(&self) {
-        let checks = health::keep_checking(self.watch(), self.settings.clone(), self.shared.clone());
+        let checks = health::keep_checking(self.watch(), self.settings.clone(), self.resources.clone());
         tokio::join!(self.keep_names(), checks);
     }
 }

@@ -19,12 +19,11 @@ use tokio::time::Instant;
 use super::streak::Verdict;
 use crate::attempt::attempt;
 use crate::connect::Dial;
-use crate::error::OriginError;
-use crate::metrics::Shared;
+use crate::error::{OriginError, is_our_own};
 use crate::place::Place;
 use crate::pool::Pool;
-use crate::reach::is_our_own;
 use crate::request::Outgoing;
+use crate::resources::OriginResources;
 use crate::settings::{HealthCheck, OriginSettings};
 
 /// Whom the server's log names.
@@ -40,11 +39,11 @@ pub(super) async fn check(
     host: &Authority,
     health: &HealthCheck,
     settings: &OriginSettings,
-    shared: &Arc<Shared>,
+    resources: &Arc<OriginResources>,
 ) -> Verdict {
     let deadline = Instant::now() + health.timeout;
     // Keeps nothing and shares nothing: one exchange and its end.
-    let pool = Pool::new(0, Duration::ZERO, shared.clone());
+    let pool = Pool::new(0, Duration::ZERO, resources.clone());
     let asking = async {
         let fields = HeaderMap::from_iter([(USER_AGENT, AGENT)]);
         let outgoing =

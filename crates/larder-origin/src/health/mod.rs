@@ -17,16 +17,16 @@ mod streak;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use self::streak::{Streak, Verdict};
+use self::streak::Streak;
+pub(crate) use self::streak::Verdict;
 use crate::fleet::{Endpoint, Members};
-use crate::metrics::{Shared, Visit};
+use crate::resources::OriginResources;
 use crate::settings::{HealthCheck, OriginSettings, SentHost};
 
 /// The longest time between two checks while no server has ever been healthy.
@@ -34,52 +34,6 @@ const STARTING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// However short `every` is.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
-
-/// What checks have found, by all endpoints of one origin.
-#[derive(Debug, Default)]
-pub(crate) struct HealthCounters {
-    good: AtomicU64,
-    bad: AtomicU64,
-    unknown: AtomicU64,
-    became_healthy: AtomicU64,
-    became_unhealthy: AtomicU64,
-}
-
-impl HealthCounters {
-    /// Hands each to `f`, as [`crate::Metrics::for_each`] does.
-    pub(crate) fn for_each(&self, f: &mut Visit<'_>) {
-        for (result, value) in [("good", &self.good), ("bad", &self.bad), ("not-asked", &self.unknown)] {
-            f(
-                "larder_origin_health_checks_total",
-                "Servers asked how they are, by what came of it.",
-                &[("result", result)],
-                value.load(Ordering::Relaxed),
-            );
-        }
-        for (to, value) in [("healthy", &self.became_healthy), ("unhealthy", &self.became_unhealthy)] {
-            f(
-                "larder_origin_health_changes_total",
-                "Servers that health checks have found to be something else than before.",
-                &[("to", to)],
-                value.load(Ordering::Relaxed),
-            );
-        }
-    }
-
-    fn checked(&self, verdict: Verdict) {
-        let counter = match verdict {
-            Verdict::Good => &self.good,
-            Verdict::Bad => &self.bad,
-            Verdict::Unknown => &self.unknown,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn changed(&self, is_healthy: bool) {
-        let counter = if is_healthy { &self.became_healthy } else { &self.became_unhealthy };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-}
 
 /// Asks all `members` again and again, those that come later too. Never ends but with their fleet; without checks in
 /// the settings it only waits.
@@ -89,7 +43,7 @@ impl HealthCounters {
 pub(crate) async fn keep_checking(
     mut members: watch::Receiver<Members>,
     settings: Arc<OriginSettings>,
-    shared: Arc<Shared>,
+    resources: Arc<OriginResources>,
 ) {
     let Some(health) = settings.health.clone() else {
         return forget(members).await;
@@ -109,8 +63,8 @@ pub(crate) async fn keep_checking(
         });
         for endpoint in present.iter() {
             running.entry(endpoint.id()).or_insert_with(|| {
-                let (health, settings, shared) = (health.clone(), settings.clone(), shared.clone());
-                tasks.spawn(keep_asking(endpoint.clone(), members.clone(), health, settings, shared))
+                let (health, settings, resources) = (health.clone(), settings.clone(), resources.clone());
+                tasks.spawn(keep_asking(endpoint.clone(), members.clone(), health, settings, resources))
             });
         }
         drop(present);
@@ -142,20 +96,20 @@ async fn keep_asking(
     members: watch::Receiver<Members>,
     health: HealthCheck,
     settings: Arc<OriginSettings>,
-    shared: Arc<Shared>,
+    resources: Arc<OriginResources>,
 ) {
     let of_requests = match &settings.host {
         SentHost::Name(name) => Some(name.clone()),
         SentHost::Client | SentHost::Upstream => None,
     };
     let host = health.host.clone().or(of_requests).unwrap_or_else(|| endpoint.own_name());
-    let counters = &shared.metrics.health;
+    let counters = &resources.counters.health;
     let mut streak = Streak::new(endpoint.checks(), health.healthy, health.unhealthy);
     let mut rhythm = Rhythm::new(health.every);
     loop {
         rhythm.beat().await;
         let (dial, place) = (endpoint.dial(), endpoint.place());
-        let verdict = check::check(dial, place, &host, &health, &settings, &shared).await;
+        let verdict = check::check(dial, place, &host, &health, &settings, &resources).await;
         counters.checked(verdict);
         if let Some(is_healthy) = streak.note(verdict)
             && endpoint.set_healthy(is_healthy)

@@ -17,7 +17,7 @@ use crate::fleet::Checks;
 
 /// What one check has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Good,
     Bad,
     /// It could not be asked for a reason of our own; says nothing about the server.

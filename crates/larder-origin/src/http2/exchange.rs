@@ -17,8 +17,10 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::connection::LAST_STREAM_ID;
+use super::content::Content;
+use super::head;
 use super::sending::{Sending, Uploading};
-use super::{Content, LAST_STREAM_ID, head};
 use crate::answer::InterimSink;
 use crate::attempt::{Answered, Failed, Interims, Late, TOO_MANY_INTERIMS, first_byte_limit, is_plain_read};
 use crate::download::Incoming;
@@ -113,7 +115,7 @@ pub(crate) async fn exchange(
                 if !is_upload_complete {
                     progress.stop();
                     sending.stop();
-                    lease.shared().metrics.upload_stopped();
+                    lease.counters().upload_stopped();
                 }
                 None
             };

@@ -13,7 +13,7 @@ use h2::{Reason, SendStream};
 use http_body::Body as _;
 use tokio::time::Instant;
 
-use crate::pool::AbortOnDrop;
+use crate::abort::AbortOnDrop;
 use crate::upload::{Upload, UploadProgress};
 
 /// How much is handed to `h2` at once.

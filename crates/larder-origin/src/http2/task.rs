@@ -19,7 +19,7 @@ use h2::{Ping, PingPong};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::Load;
+use super::load::Load;
 use crate::wire::{Mark, Trace, Wire};
 
 /// Silence, while streams are open, after which the peer is asked, and again as long for its answer.
@@ -113,7 +113,7 @@ mod tests {
 
     use super::super::Multiplexed;
     use super::*;
-    use crate::metrics::Shared;
+    use crate::resources::OriginResources;
     use crate::settings::HeadLimits;
     use crate::wire::{Socket, Transport};
 
@@ -146,7 +146,10 @@ mod tests {
             tokio::spawn(serve(listener, answers_pings));
             let socket = Socket::Tcp(Arc::new(socket));
             let weak = socket.downgrade();
-            let wire = Wire::new(Transport::Clear(socket), Shared::new().open(1).unwrap());
+            let wire = Wire::new(
+                Transport::Clear(socket),
+                OriginResources::among(&Arc::default()).room.open(1).unwrap(),
+            );
             let limits = HeadLimits::default();
             let connection = Multiplexed::start(wire, weak, Scheme::Http, &limits).await.unwrap();
             let begun = Instant::now();

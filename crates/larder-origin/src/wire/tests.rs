@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::*;
-use crate::metrics::Shared;
+use crate::resources::OriginResources;
 use crate::settings::TlsSettings;
 
 #[tokio::test]
@@ -34,7 +34,10 @@ async fn one_write_is_one_record_so_that_a_failed_one_has_shown_the_peer_nothing
     let connector = TlsConnector::from(Arc::new(crate::tls::client_config(&trusting).unwrap()));
     let name = "localhost".try_into().unwrap();
     let stream = connector.connect(name, Socket::Tcp(Arc::new(socket))).await.unwrap();
-    let mut wire = Wire::new(Transport::Tls(Box::new(stream)), Shared::new().open(1).unwrap());
+    let mut wire = Wire::new(
+        Transport::Tls(Box::new(stream)),
+        OriginResources::among(&Arc::default()).room.open(1).unwrap(),
+    );
     let mark = wire.trace().mark();
     assert_eq!(wire.write(&[b'x'; 100 * 1024]).await.unwrap(), TLS_RECORD_BYTES);
     assert_eq!(wire.trace().mark().written_bytes - mark.written_bytes, TLS_RECORD_BYTES as u64);

@@ -49,7 +49,7 @@ async fn weights_hold_over_many_requests_and_are_spread() {
     assert_eq!(order[..8].to_owned(), "acaabaca");
     let counts: Vec<_> = all.iter().map(|replica| replica.asked("/")).collect();
     assert_eq!(counts, [50, 10, 20]);
-    let reported: Vec<_> = larder.shared.servers().iter().map(|s| (s.weight, s.requests)).collect();
+    let reported: Vec<_> = larder.state.servers().iter().map(|s| (s.weight, s.requests)).collect();
     assert_eq!(reported, [(5, 50), (1, 10), (2, 20)]);
     larder.ends_without_leaks().await;
 }
@@ -70,7 +70,7 @@ async fn least_requests_go_to_the_idle_server_whichever_worker_made_the_other_bu
         other.text(get("/")).await.unwrap();
     }
     assert_eq!((all[busy].asked("/"), all[idle].asked("/")), (0, 40));
-    let in_flight = |index: usize| one.shared.servers()[index].in_flight;
+    let in_flight = |index: usize| one.state.servers()[index].in_flight;
     assert_eq!((in_flight(busy), in_flight(idle)), (1, 0));
     // In flight until the end of the content.
     all[busy].becomes(Mood::Answers(200));
@@ -142,7 +142,7 @@ async fn backups_are_asked_only_while_no_other_server_can_be() {
         }
     };
     tokio::time::timeout(PATIENCE, found).await.unwrap();
-    let reported: Vec<_> = larder.shared.servers().iter().map(|server| server.backup).collect();
+    let reported: Vec<_> = larder.state.servers().iter().map(|server| server.backup).collect();
     assert_eq!(reported, [false, false, true]);
     larder.ends_without_leaks().await;
 }

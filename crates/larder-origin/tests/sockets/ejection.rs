@@ -35,8 +35,8 @@ async fn a_server_that_fails_several_times_in_a_row_is_left_alone() {
         assert_eq!(larder.text(get("/")).await.unwrap(), "b");
     }
     assert!(!larder.origin.is_down());
-    assert_eq!(metric(&larder.shared, "larder_origin_ejections_total"), 1);
-    assert_eq!(larder.shared.servers()[0].failures, 3);
+    assert_eq!(metric(&larder.state, "larder_origin_ejections_total"), 1);
+    assert_eq!(larder.state.servers()[0].failures, 3);
     larder.ends_without_leaks().await;
 }
 
@@ -97,7 +97,7 @@ async fn a_client_that_leaves_or_breaks_its_upload_says_nothing_about_the_server
     sender.send(Err(BodyError::Cut)).await.unwrap();
     let error = larder.origin.send(request(Method::POST, "/", body)).await.unwrap_err();
     assert_eq!(error.token(), "client-body-cut");
-    let report = &larder.shared.servers()[0];
+    let report = &larder.state.servers()[0];
     assert_eq!((report.state, report.failures, report.in_flight), (Up, 0, 0));
     larder.ends_without_leaks().await;
 }
@@ -150,7 +150,7 @@ async fn one_request_finds_out_whether_a_server_is_back_and_the_others_do_not_wa
     all[0].becomes(Mood::Answers(200));
     reaches(&larder, "a").await;
     assert_eq!(larder.states(), [Up, Up]);
-    assert_eq!(metric(&larder.shared, "larder_origin_recoveries_total"), 1);
+    assert_eq!(metric(&larder.state, "larder_origin_recoveries_total"), 1);
     larder.ends_without_leaks().await;
 }
 
@@ -161,7 +161,7 @@ async fn a_server_that_fails_its_probe_is_left_alone_for_longer() {
     all[0].becomes(Mood::Closes);
     let begun = std::time::Instant::now();
     within(async {
-        while metric(&larder.shared, "larder_origin_ejections_total") < 4 {
+        while metric(&larder.state, "larder_origin_ejections_total") < 4 {
             let _ = larder.text(get("/")).await;
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -228,7 +228,7 @@ async fn a_reload_keeps_what_is_known_and_servers_that_left_drain() {
     changed.servers[0].weight = 7;
     let reloaded = larder.after(changed);
     assert_eq!(reloaded.states(), [Ejected, SlowStart, Draining]);
-    assert_eq!(reloaded.shared.servers()[0].weight, 7);
+    assert_eq!(reloaded.state.servers()[0].weight, 7);
     for _ in 0..5 {
         assert_eq!(reloaded.text(get("/")).await.unwrap(), "c");
     }
@@ -246,5 +246,5 @@ async fn settings_that_were_refused_leave_the_present_ones_in_force() {
     let larder = Larder::with(settings(&all[..1], 1, LONG));
     drop(larder.after(settings(&all, 1, LONG)));
     assert_eq!(larder.states(), [Up]);
-    larder.shared.is_quiet().await;
+    larder.state.is_quiet().await;
 }

@@ -11,7 +11,9 @@ use bytes::Bytes;
 use larder_http::authority::Authority;
 use larder_http::message::Scheme;
 use larder_http::target::Target;
-use larder_origin::{HealthCheck, Origin, OriginSettings, Protocol, ResolveSettings, ServerAddress, Shared};
+use larder_origin::{
+    HealthCheck, Origin, OriginSettings, OriginState, Protocol, ResolveSettings, ServerAddress,
+};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -36,9 +38,9 @@ fn larder(replicas: &[Replica], change: impl FnOnce(&mut HealthCheck)) -> (Larde
 }
 
 fn tended(settings: OriginSettings) -> (Larder, JoinSet<()>) {
-    let shared = Shared::new();
-    let origin = Arc::new(Origin::new(Arc::new(settings), shared.clone()).unwrap());
-    let larder = Larder { origin: origin.clone(), shared };
+    let state = OriginState::new();
+    let origin = Arc::new(Origin::new(Arc::new(settings), state.clone()).unwrap());
+    let larder = Larder { origin: origin.clone(), state };
     let mut tending = JoinSet::new();
     tending.spawn(async move { origin.tend().await });
     (larder, tending)
@@ -46,7 +48,7 @@ fn tended(settings: OriginSettings) -> (Larder, JoinSet<()>) {
 
 /// The states of all servers, by name.
 fn states(larder: &Larder) -> String {
-    larder.shared.servers().iter().map(|server| format!("{:?} ", server.state)).collect()
+    larder.state.servers().iter().map(|server| format!("{:?} ", server.state)).collect()
 }
 
 /// Waits until the servers' states are these.
@@ -65,9 +67,9 @@ async fn text(larder: &Larder) -> String {
 }
 
 /// Counts of `name` by label value.
-fn counts(shared: &Shared, wanted: &str) -> Vec<(String, u64)> {
+fn counts(state: &OriginState, wanted: &str) -> Vec<(String, u64)> {
     let mut counts = Vec::new();
-    shared.metrics.for_each(&mut |name, _, labels, value| {
+    state.for_each(&mut |name, _, labels, value| {
         if name == wanted {
             counts.push((labels[0].1.to_owned(), value));
         }
@@ -93,7 +95,7 @@ async fn a_server_turns_unhealthy_and_back_after_as_many_answers_as_configured()
     assert!(!larder.origin.is_down());
     all[1].becomes(Mood::Answers(399));
     become_(&larder, "Up Up").await;
-    let changes = counts(&larder.shared, "larder_origin_health_changes_total");
+    let changes = counts(&larder.state, "larder_origin_health_changes_total");
     assert_eq!(changes, [("healthy".to_owned(), 1), ("unhealthy".to_owned(), 1)]);
     let answers = [text(&larder).await, text(&larder).await];
     assert!(answers.contains(&"b".to_owned()), "{answers:?}");
@@ -160,7 +162,7 @@ async fn content_is_not_waited_for_and_the_connection_is_not_kept() {
     let (larder, tending) = larder(std::slice::from_ref(&a), |_| ());
     within(a.asked_again(PATH, 3)).await;
     become_(&larder, "Up").await;
-    assert_eq!(metric(&larder.shared, "larder_origin_connections_reused_total"), 0);
+    assert_eq!(metric(&larder.state, "larder_origin_connections_reused_total"), 0);
     drop(tending);
     within(a.is_left_alone()).await;
     larder.ends_without_leaks().await;
@@ -192,16 +194,16 @@ async fn a_check_that_larder_has_no_connection_for_says_nothing_about_the_server
         health: Some(HealthCheck { unhealthy: 1, ..quick() }),
         ..OriginSettings::new("app", vec![a.address()])
     };
-    let shared = Shared::new();
-    let origin = Arc::new(Origin::new(Arc::new(settings), shared.clone()).unwrap());
+    let state = OriginState::new();
+    let origin = Arc::new(Origin::new(Arc::new(settings), state.clone()).unwrap());
     a.becomes(Mood::Halfway);
     let held = origin.send(get("/half")).await.unwrap();
     let mut tending = JoinSet::new();
     let tended = origin.clone();
     tending.spawn(async move { tended.tend().await });
-    let larder = Larder { origin, shared };
+    let larder = Larder { origin, state };
     within(async {
-        while counts(&larder.shared, "larder_origin_health_checks_total")[2].1 < 3 {
+        while counts(&larder.state, "larder_origin_health_checks_total")[2].1 < 3 {
             tokio::task::yield_now().await;
         }
     })
@@ -246,7 +248,7 @@ async fn a_check_speaks_http2_where_requests_do_each_on_a_connection_of_its_own(
     });
     peer.stage.until(|stage| stage.streams() >= 2).await;
     within(async {
-        while counts(&larder.shared, "larder_origin_health_checks_total")[0].1 < 2 {
+        while counts(&larder.state, "larder_origin_health_checks_total")[0].1 < 2 {
             tokio::task::yield_now().await;
         }
     })
@@ -293,7 +295,7 @@ async fn dropping_the_future_ends_every_check_in_mid_question_too() {
     within(all[1].asked_again(PATH, 1)).await;
     assert!(tasks() > before);
     drop(tending);
-    larder.shared.is_quiet().await;
+    larder.state.is_quiet().await;
     for replica in &all {
         within(replica.is_left_alone()).await;
     }
@@ -350,7 +352,7 @@ async fn checks_that_go_on_after_a_reload_go_on_from_what_was_found() {
     let [a] = replicas().await;
     let (larder, tending) = larder(std::slice::from_ref(&a), |health| health.unhealthy = 50);
     within(async {
-        while counts(&larder.shared, "larder_origin_health_checks_total")[0].1 == 0 {
+        while counts(&larder.state, "larder_origin_health_checks_total")[0].1 == 0 {
             tokio::task::yield_now().await;
         }
     })
@@ -362,7 +364,7 @@ async fn checks_that_go_on_after_a_reload_go_on_from_what_was_found() {
     let origin = after.origin.clone();
     tending.spawn(async move { origin.tend().await });
     within(async {
-        while counts(&larder.shared, "larder_origin_health_checks_total")[1].1 < 3 {
+        while counts(&larder.state, "larder_origin_health_checks_total")[1].1 < 3 {
             assert_eq!(states(&larder), "Up ", "one bad answer is not enough for a server that was well");
             tokio::task::yield_now().await;
         }

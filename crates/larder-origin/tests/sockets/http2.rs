@@ -302,7 +302,7 @@ async fn an_early_answer_stops_the_upload_and_is_read_to_its_end() {
     let response = larder.origin.send(request(Method::PUT, "/", body)).await.unwrap();
     assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(read(response.body).await, (b"too big".to_vec(), Ok(())));
-    assert_eq!(metric(&larder.shared, "larder_origin_uploads_stopped_total"), 1);
+    assert_eq!(metric(&larder.state, "larder_origin_uploads_stopped_total"), 1);
     larder.ends_without_leaks().await;
 }
 
@@ -418,7 +418,7 @@ async fn a_request_and_its_answer_flow_at_the_same_time() {
     assert_eq!(frame.into_trailers().unwrap(), sum);
     assert!(stream.frame().await.is_none());
     drop(stream);
-    assert_eq!(metric(&larder.shared, "larder_origin_uploads_stopped_total"), 0);
+    assert_eq!(metric(&larder.state, "larder_origin_uploads_stopped_total"), 0);
     larder.ends_without_leaks().await;
 }
 

@@ -61,7 +61,7 @@ async fn exchanges_share_a_connection_without_waiting_for_each_other() {
     let one = larder.origin.send(get("/slow")).await.unwrap();
     let two = larder.origin.send(get("/slow")).await.unwrap();
     assert_eq!(text(&larder, "/").await, "fast");
-    assert_eq!(larder.shared.metrics.in_flight(), 2);
+    assert_eq!(larder.state.counters().in_flight(), 2);
     peer.stage.go(2);
     for response in [two, one] {
         assert_eq!(read(response.body).await, (b"slowly".to_vec(), Ok(())));
@@ -88,12 +88,12 @@ async fn a_burst_opens_one_connection_and_a_thousand_requests_use_it() {
         assert_eq!(reused, connect.is_none());
         opened += usize::from(!reused);
     }
-    assert_eq!((opened, metric(&larder.shared, "larder_origin_connections_reused_total")), (1, 49));
+    assert_eq!((opened, metric(&larder.state, "larder_origin_connections_reused_total")), (1, 49));
     for _ in 0..950 {
         assert_eq!(text(&larder, "/").await, "hello");
     }
     assert_eq!((peer.stage.streams(), peer.stage.connections()), (1000, 1));
-    assert_eq!(larder.shared.metrics.in_flight(), 0);
+    assert_eq!(larder.state.counters().in_flight(), 0);
     larder.ends_without_leaks().await;
 }
 
@@ -173,7 +173,7 @@ async fn what_the_peer_did_not_process_is_sent_again_whatever_it_is() {
         let response = larder.origin.send(request(Method::POST, "/", Body::from("abc"))).await.unwrap();
         assert_eq!(read(response.body).await, (b"again".to_vec(), Ok(())), "{name}");
         assert_eq!(raw.stage.connections(), 2, "{name}");
-        assert_eq!(metric(&larder.shared, "larder_origin_retries_total"), 1, "{name}");
+        assert_eq!(metric(&larder.state, "larder_origin_retries_total"), 1, "{name}");
         // Nor is the first connection used for anything else.
         assert_eq!(text(&larder, "/").await, "again", "{name}");
         larder.ends_without_leaks().await;
@@ -318,7 +318,7 @@ async fn leaving_early_ends_the_stream_and_nothing_else() {
     drop(stream);
     raw.stage.until(was_reset(1)).await;
     assert_eq!(text(&larder, "/").await, "fine");
-    assert_eq!((raw.stage.connections(), larder.shared.metrics.in_flight()), (1, 0));
+    assert_eq!((raw.stage.connections(), larder.state.counters().in_flight()), (1, 0));
     larder.ends_without_leaks().await;
 }
 
@@ -408,7 +408,7 @@ async fn an_unused_connection_is_closed_in_good_manner() {
     assert_eq!(text(&larder, "/").await, "fine");
     raw.stage.until(|stage| stage.notes() == ["connection 0 ended"]).await;
     assert_eq!(raw.stage.frames().last().map(|frame| frame.kind), Some(GOAWAY));
-    larder.shared.is_quiet().await;
+    larder.state.is_quiet().await;
     assert_eq!(text(&larder, "/").await, "fine");
     assert_eq!(raw.stage.connections(), 2);
     larder.ends_without_leaks().await;
@@ -433,18 +433,18 @@ async fn no_more_unused_connections_are_kept_than_may_be() {
         for _ in 0..4 {
             responses.push(larder.origin.send(get("/")).await.unwrap());
         }
-        assert_eq!(larder.shared.metrics.connections_open(), 4);
+        assert_eq!(larder.state.counters().connections_open(), 4);
         peer.stage.go(4);
         for response in responses {
             assert_eq!(read(response.body).await, (b"done".to_vec(), Ok(())));
         }
         let settled = async {
-            while larder.shared.metrics.connections_open() > kept {
+            while larder.state.counters().connections_open() > kept {
                 tokio::task::yield_now().await;
             }
         };
         tokio::time::timeout(PATIENCE, settled).await.expect("connections are closed");
-        assert_eq!(larder.shared.metrics.connections_open(), kept, "{max_idle}");
+        assert_eq!(larder.state.counters().connections_open(), kept, "{max_idle}");
         larder.ends_without_leaks().await;
     }
 }

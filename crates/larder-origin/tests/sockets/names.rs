@@ -268,13 +268,13 @@ async fn a_target_that_leaves_does_not_disturb_the_connections_to_the_others() {
     for _ in 0..4 {
         text(&larder).await.unwrap();
     }
-    assert_eq!(metric(&larder.shared, "larder_origin_connections_opened_total"), 3);
+    assert_eq!(metric(&larder.state, "larder_origin_connections_opened_total"), 3);
     names.service(SERVICE, &targets[..2]);
     addresses(&larder, 2).await;
     for _ in 0..4 {
         text(&larder).await.unwrap();
     }
-    assert_eq!(metric(&larder.shared, "larder_origin_connections_opened_total"), 3);
+    assert_eq!(metric(&larder.state, "larder_origin_connections_opened_total"), 3);
     drop(tending);
     larder.ends_without_leaks().await;
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::scripted::{Larder, Scripted, Step, answer, get, read};
 use crate::trust::Trust;
 use larder_http::message::Peer;
-use larder_origin::{Origin, OriginRequest, OriginSettings, Protocol, ServerAddress, SetupError, Shared};
+use larder_origin::{
+    Origin, OriginRequest, OriginSettings, OriginState, Protocol, ServerAddress, SetupError,
+};
 use parking_lot::Mutex;
 use tokio::io::AsyncReadExt as _;
 
@@ -74,7 +76,7 @@ async fn one_client_per_connection_and_many_streams_do_not_go_together() {
         let mut settings = OriginSettings::new("app", vec![address]);
         settings.proxy_protocol = true;
         settings.protocol = protocol;
-        let outcome = Origin::new(Arc::new(settings), Shared::new());
+        let outcome = Origin::new(Arc::new(settings), OriginState::new());
         assert!(matches!(outcome, Err(SetupError::Conflict(_))), "{protocol:?}");
     }
 }

@@ -21,7 +21,7 @@ fn settings(replicas: &[Replica], queue: usize, queue_timeout: Duration) -> Orig
 }
 
 fn waiting(larder: &Larder) -> u64 {
-    metric(&larder.shared, "larder_origin_queue_length")
+    metric(&larder.state, "larder_origin_queue_length")
 }
 
 /// Sends a request and waits until it waits.
@@ -128,9 +128,9 @@ async fn a_tunnel_leaves_the_count() {
     let tunnel = larder.origin.send(asked).await.unwrap().tunnel.unwrap();
     assert_eq!(larder.text(get("/")).await.unwrap(), "x");
     // It is load for its server all the same.
-    assert_eq!(larder.shared.servers()[0].in_flight, 1);
+    assert_eq!(larder.state.servers()[0].in_flight, 1);
     drop(tunnel);
-    assert_eq!(larder.shared.servers()[0].in_flight, 0);
+    assert_eq!(larder.state.servers()[0].in_flight, 0);
     larder.ends_without_leaks().await;
 }
 
@@ -192,7 +192,7 @@ async fn without_a_cap_nobody_waits() {
     for _ in 0..20 {
         held.push(larder.origin.send(get("/half")).await.unwrap());
     }
-    assert_eq!(larder.shared.servers()[0].in_flight, 20);
+    assert_eq!(larder.state.servers()[0].in_flight, 20);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ fn settings(replicas: &[Replica], retry: Option<Retry>) -> OriginSettings {
 }
 
 fn elsewhere(larder: &Larder) -> u64 {
-    metric(&larder.shared, "larder_origin_retries_elsewhere_total")
+    metric(&larder.state, "larder_origin_retries_elsewhere_total")
 }
 
 #[tokio::test]
@@ -117,9 +117,9 @@ async fn retries_are_a_part_of_requests() {
     let again = elsewhere(&larder);
     assert_eq!(again, 19);
     assert_eq!(all[0].asked("/") + all[1].asked("/"), 119);
-    let counted: u64 = larder.shared.servers().iter().map(|server| server.requests).sum();
+    let counted: u64 = larder.state.servers().iter().map(|server| server.requests).sum();
     assert_eq!(counted, 119, "what was not sent counts nowhere");
-    assert_eq!(metric(&larder.shared, "larder_origin_retries_refused_total"), 100 - again);
+    assert_eq!(metric(&larder.state, "larder_origin_retries_refused_total"), 100 - again);
     larder.ends_without_leaks().await;
 }
 

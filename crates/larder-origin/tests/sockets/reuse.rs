@@ -24,7 +24,7 @@ async fn one_connection_serves_one_exchange_after_another() {
         assert_eq!(text(&larder, "/").await, format!("{i}"));
     }
     assert_eq!(scripted.connections(), 1);
-    assert_eq!(metric(&larder.shared, "larder_origin_connections_reused_total"), 4);
+    assert_eq!(metric(&larder.state, "larder_origin_connections_reused_total"), 4);
     larder.ends_without_leaks().await;
 }
 
@@ -138,7 +138,7 @@ async fn only_plain_reads_are_sent_a_second_time() {
                 }
             }
             assert_eq!(scripted.connections(), if is_repeated { 2 } else { 1 }, "{method}");
-            assert_eq!(metric(&larder.shared, "larder_origin_retries_total"), u64::from(is_repeated));
+            assert_eq!(metric(&larder.state, "larder_origin_retries_total"), u64::from(is_repeated));
             larder.ends_without_leaks().await;
         }
     }
@@ -190,7 +190,7 @@ async fn a_body_dropped_before_its_end_closes_its_connection_at_once() {
         let response = larder.origin.send(get("/")).await.unwrap();
         drop(response);
         scripted.ended(0).await;
-        larder.shared.is_quiet().await;
+        larder.state.is_quiet().await;
     }
 }
 
@@ -232,7 +232,7 @@ async fn idle_connections_are_closed_when_their_time_is_over() {
     assert_eq!(text(&larder, "/").await, "one");
     // Nobody asks for anything: the pool closes it by itself.
     scripted.ended(0).await;
-    larder.shared.is_quiet().await;
+    larder.state.is_quiet().await;
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn no_more_idle_connections_are_kept_than_allowed() {
     };
     tokio::join!(all, release);
     let two_left = async {
-        while larder.shared.metrics.connections_open() != 2 {
+        while larder.state.counters().connections_open() != 2 {
             tokio::task::yield_now().await;
         }
     };
@@ -287,7 +287,7 @@ async fn at_the_cap_an_unused_connection_is_given_up_for_one_that_is_needed() {
     // By turns, this is the other server's.
     assert_eq!(text(&larder, "/").await, "fine");
     assert_eq!((one.connections(), two.connections()), (1, 1));
-    assert_eq!(metric(&larder.shared, "larder_origin_connections_given_up_total"), 1);
-    assert_eq!(larder.shared.metrics.connections_open(), 1);
+    assert_eq!(metric(&larder.state, "larder_origin_connections_given_up_total"), 1);
+    assert_eq!(larder.state.counters().connections_open(), 1);
     larder.ends_without_leaks().await;
 }

@@ -19,7 +19,7 @@ use larder_http::body::{Body, BodyError};
 use larder_http::message::Scheme;
 use larder_http::target::Target;
 use larder_origin::{
-    Affinity, Origin, OriginError, OriginRequest, OriginSettings, ServerAddress, ServerState, Shared,
+    Affinity, Origin, OriginError, OriginRequest, OriginSettings, OriginState, ServerAddress, ServerState,
 };
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -284,7 +284,7 @@ impl Stage {
 /// larder's side of the wire.
 pub struct Larder {
     pub origin: Arc<Origin>,
-    pub shared: Arc<Shared>,
+    pub state: Arc<OriginState>,
 }
 
 impl Larder {
@@ -296,15 +296,15 @@ impl Larder {
 
     /// In front of several servers.
     pub fn with(settings: OriginSettings) -> Self {
-        let shared = Shared::new();
-        let origin = Arc::new(Origin::new(Arc::new(settings), shared.clone()).unwrap());
-        Self { origin, shared }
+        let state = OriginState::new();
+        let origin = Arc::new(Origin::new(Arc::new(settings), state.clone()).unwrap());
+        Self { origin, state }
     }
 
     /// Another worker, or the same one after a reload.
     pub fn after(&self, settings: impl Into<Arc<OriginSettings>>) -> Self {
-        let origin = Arc::new(Origin::new(settings.into(), self.shared.clone()).unwrap());
-        Self { origin, shared: self.shared.clone() }
+        let origin = Arc::new(Origin::new(settings.into(), self.state.clone()).unwrap());
+        Self { origin, state: self.state.clone() }
     }
 
     /// The content of an answer to `request`.
@@ -317,7 +317,7 @@ impl Larder {
 
     /// The states of all servers' addresses.
     pub fn states(&self) -> Vec<ServerState> {
-        self.shared.servers().iter().map(|server| server.state).collect()
+        self.state.servers().iter().map(|server| server.state).collect()
     }
 
     /// Waits until those are `expected`.
@@ -328,15 +328,15 @@ impl Larder {
             }
         };
         if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
-            panic!("{:?} stays, expected {expected:?}", self.shared.servers());
+            panic!("{:?} stays, expected {expected:?}", self.state.servers());
         }
     }
 
     /// Ends this side and waits until nothing of it is left.
     pub async fn ends_without_leaks(self) {
-        let Self { origin, shared } = self;
+        let Self { origin, state } = self;
         drop(origin);
-        shared.is_quiet().await;
+        state.is_quiet().await;
     }
 }
 
@@ -345,27 +345,27 @@ pub trait Quiet {
     async fn is_quiet(&self);
 }
 
-impl Quiet for Arc<Shared> {
+impl Quiet for Arc<OriginState> {
     async fn is_quiet(&self) {
         let quiet = async {
-            while self.metrics.connections_open() + self.metrics.in_flight() > 0 {
+            while self.counters().connections_open() + self.counters().in_flight() > 0 {
                 tokio::task::yield_now().await;
             }
         };
         if tokio::time::timeout(PATIENCE, quiet).await.is_err() {
             panic!(
                 "left behind: {} connections, {} exchanges",
-                self.metrics.connections_open(),
-                self.metrics.in_flight()
+                self.counters().connections_open(),
+                self.counters().in_flight()
             );
         }
     }
 }
 
 /// The value of a metric, labels ignored and summed.
-pub fn metric(shared: &Shared, wanted: &str) -> u64 {
+pub fn metric(state: &OriginState, wanted: &str) -> u64 {
     let mut sum = 0;
-    shared.metrics.for_each(&mut |name, _, _, value| {
+    state.for_each(&mut |name, _, _, value| {
         if name == wanted {
             sum += value;
         }

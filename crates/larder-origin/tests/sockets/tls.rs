@@ -12,7 +12,7 @@ use h2::server::SendResponse;
 use http::{Method, Response};
 use larder_http::body::{Body, BodyError};
 use larder_origin::{
-    ClientCertificate, Origin, OriginSettings, Protocol, ServerAddress, ServerState, SetupError, Shared,
+    ClientCertificate, Origin, OriginSettings, OriginState, Protocol, ServerAddress, ServerState, SetupError,
     TlsSettings,
 };
 use parking_lot::Mutex;
@@ -314,7 +314,7 @@ async fn files_that_cannot_be_used_are_found_at_start() {
         let mut settings = OriginSettings::new("app", vec![address]);
         settings.tls = trusting(&trust);
         change(&mut settings.tls);
-        Origin::new(Arc::new(settings), Shared::new()).map(|_| ())
+        Origin::new(Arc::new(settings), OriginState::new()).map(|_| ())
     };
     for path in [Path::new("/nonexistent/ca.pem"), &trust.file("server.key")] {
         let outcome = check(&|tls| tls.ca_file = Some(path.into()));
@@ -465,7 +465,7 @@ async fn a_server_without_http1_is_not_to_blame_for_websockets() {
             assert_eq!((error.token(), error.is_dead()), ("no-websocket", false));
         }
         assert!(larder.states().iter().all(|state| *state == ServerState::Up), "{:?}", larder.states());
-        assert_eq!(metric(&larder.shared, "larder_origin_ejections_total"), 0);
+        assert_eq!(metric(&larder.state, "larder_origin_ejections_total"), 0);
         let response = larder.origin.send(get("/")).await.unwrap();
         assert_eq!(read(response.body).await.0, b"fine");
         larder.ends_without_leaks().await;

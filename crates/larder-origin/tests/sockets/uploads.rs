@@ -109,7 +109,7 @@ async fn an_early_answer_stops_the_upload_and_ends_the_connection() {
     assert_eq!(read(response.body).await, (b"enough".to_vec(), Ok(())));
     assert!(!scripted.ended(0).await.contains("0\r\n\r\n"));
     assert!(!larder.origin.send(get("/")).await.unwrap().reused);
-    assert_eq!(metric(&larder.shared, "larder_origin_uploads_stopped_total"), 1);
+    assert_eq!(metric(&larder.state, "larder_origin_uploads_stopped_total"), 1);
     larder.ends_without_leaks().await;
 }
 

@@ -8,7 +8,7 @@ use crate::scripted::{Larder, Scripted, Step, answer, get, read, send};
 use http::HeaderValue;
 use larder_http::body::{Body, BodyError};
 use larder_http::message::Tunnel;
-use larder_origin::{Origin, OriginSettings, ServerAddress, SetupError, Shared};
+use larder_origin::{Origin, OriginSettings, OriginState, ServerAddress, SetupError};
 
 const SHORT: Duration = Duration::from_millis(60);
 
@@ -115,7 +115,7 @@ async fn a_handshake_that_takes_too_long_counts_as_connecting() {
 async fn probing_names_only_those_that_do_not_resolve() {
     let servers = ["http://127.0.0.1:1", "http://localhost:1", "unix:/x.sock", "http://larder-test.invalid"];
     let servers = servers.iter().map(|text| ServerAddress::parse(text).unwrap()).collect();
-    let origin = Origin::new(Arc::new(OriginSettings::new("app", servers)), Shared::new()).unwrap();
+    let origin = Origin::new(Arc::new(OriginSettings::new("app", servers)), OriginState::new()).unwrap();
     let unresolved: Vec<_> = origin.probe().await.iter().map(|u| u.server.to_string()).collect();
     assert_eq!(unresolved, ["http://larder-test.invalid:80"]);
 }
@@ -125,7 +125,7 @@ async fn servers_take_turns_and_a_dead_one_is_passed_over() {
     let one = Scripted::start(vec![vec![Step::Head, answer("one"), Step::Head, answer("one")]]).await;
     let two = Scripted::start(vec![vec![Step::Head, answer("two"), Step::Head, answer("two")]]).await;
     let settings = OriginSettings::new("app", vec![one.address.clone(), two.address.clone()]);
-    let origin = Origin::new(Arc::new(settings), Shared::new()).unwrap();
+    let origin = Origin::new(Arc::new(settings), OriginState::new()).unwrap();
     for text in ["one", "two", "one", "two"] {
         let response = origin.send(get("/")).await.unwrap();
         assert_eq!(read(response.body).await.0, text.as_bytes());
@@ -134,7 +134,7 @@ async fn servers_take_turns_and_a_dead_one_is_passed_over() {
     let (_bound, port) = dead_port();
     let live = Scripted::start(vec![vec![Step::Head, answer("live"), Step::Head, answer("live")]]).await;
     let settings = OriginSettings::new("app", vec![http(port), live.address.clone()]);
-    let origin = Origin::new(Arc::new(settings), Shared::new()).unwrap();
+    let origin = Origin::new(Arc::new(settings), OriginState::new()).unwrap();
     for _ in 0..2 {
         let response = origin.send(get("/")).await.unwrap();
         assert_eq!(response.server.as_ref(), &live.address);
@@ -145,14 +145,14 @@ async fn servers_take_turns_and_a_dead_one_is_passed_over() {
 #[tokio::test]
 async fn an_origin_without_servers_is_refused() {
     let settings = Arc::new(OriginSettings::new("app", vec![]));
-    assert!(matches!(Origin::new(settings, Shared::new()), Err(SetupError::NoServers)));
+    assert!(matches!(Origin::new(settings, OriginState::new()), Err(SetupError::NoServers)));
 }
 
 #[tokio::test]
 async fn times_that_no_clock_could_reach_are_refused() {
     let mut settings = OriginSettings::new("app", vec![http(1)]);
     settings.timeouts.first_byte = Duration::MAX;
-    let outcome = Origin::new(Arc::new(settings), Shared::new());
+    let outcome = Origin::new(Arc::new(settings), OriginState::new());
     assert!(matches!(outcome, Err(SetupError::Time(_))));
 }
 
@@ -195,7 +195,7 @@ async fn websocket_becomes_a_tunnel_after_101_only() {
     assert_eq!(response.status, 101);
     assert_eq!(response.fields.get("sec-websocket-accept").unwrap(), "x");
     assert!(!response.fields.contains_key("upgrade") && matches!(response.body, Body::Empty));
-    assert_eq!((larder.shared.metrics.connections_open(), larder.shared.metrics.in_flight()), (1, 1));
+    assert_eq!((larder.state.counters().connections_open(), larder.state.counters().in_flight()), (1, 1));
 
     let mut tunnel = response.tunnel.unwrap();
     assert_eq!(read_exact(&mut tunnel, 5).await, b"early");

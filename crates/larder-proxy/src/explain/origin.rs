@@ -84,7 +84,7 @@ impl Walk<'_> {
         }
         let clock = &self.worker.proxy.clock;
         let (begun, wanted) = (Instant::now(), clock.now());
-        let answered = match Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.shared)) {
+        let answered = match Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.state)) {
             Ok(origin) => {
                 let remote = SocketAddr::new(IpAddr::V4(CLIENT), 0);
                 let hop = ClientHop {

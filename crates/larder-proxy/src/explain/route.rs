@@ -50,7 +50,7 @@ pub(super) fn told(plan: &Plan, site: &Site, settings: &Arc<RuleSettings>, head:
             SentHost::Upstream => "upstream".to_owned(),
             SentHost::Name(name) => name.to_string(),
         }),
-        servers: origin.map(|choice| choice.shared.servers()).into_iter().flatten().map(server).collect(),
+        servers: origin.map(|choice| choice.state.servers()).into_iter().flatten().map(server).collect(),
         refresh_ahead: settings.refresh_ahead,
         collapse_wait_seconds: settings.collapse_wait.map(seconds),
         min_uses: u32::from(settings.min_uses).max(1),

@@ -100,7 +100,7 @@ impl Fixture {
         let origin = OriginChoice {
             name: "app".into(),
             settings: Arc::new(OriginSettings::new("app", vec![address])),
-            shared: larder_origin::Shared::new(),
+            state: larder_origin::OriginState::new(),
             id: OriginId::default(),
             hash_by: None,
             sticky: None,

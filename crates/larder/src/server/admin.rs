@@ -45,7 +45,7 @@ pub struct Insight {
 #[derive(Default)]
 struct View {
     stores: Vec<(String, Arc<Store>)>,
-    origins: Vec<(String, Arc<larder_origin::Shared>)>,
+    origins: Vec<(String, Arc<larder_origin::OriginState>)>,
     listeners: Vec<SocketAddr>,
     admin: Option<SocketAddr>,
     log: Option<AccessLog>,
@@ -68,7 +68,7 @@ impl Insight {
     pub(super) fn refresh(
         &self,
         stores: Vec<(String, Arc<Store>)>,
-        origins: Vec<(String, Arc<larder_origin::Shared>)>,
+        origins: Vec<(String, Arc<larder_origin::OriginState>)>,
         listeners: Vec<SocketAddr>,
         admin: Option<SocketAddr>,
         log: Option<AccessLog>,
@@ -161,8 +161,8 @@ impl Larder for Insight {
         self.proxy.turned_away(|reason, count| {
             turned_away.value(&[("reason", reason)], count);
         });
-        for (name, shared) in &view.origins {
-            foreign(out, &[("origin", name)], |visit| shared.metrics.for_each(visit));
+        for (name, state) in &view.origins {
+            foreign(out, &[("origin", name)], |visit| state.for_each(visit));
         }
         if let Some(log) = &view.log {
             log.expose(out);
@@ -224,11 +224,11 @@ impl Larder for Insight {
             ]
             .into();
         }
-        for (name, shared) in &view.origins {
+        for (name, state) in &view.origins {
             let shown = stats.origin(name);
-            shown.in_flight = shared.metrics.in_flight();
-            shown.servers = shared.servers().into_iter().map(server_stats).collect();
-            shared.metrics.for_each(&mut |name, _, labels, value| {
+            shown.in_flight = state.counters().in_flight();
+            shown.servers = state.servers().into_iter().map(server_stats).collect();
+            state.for_each(&mut |name, _, labels, value| {
                 if name == "larder_origin_errors_total" && value > 0 {
                     let mut tokens = OriginError::TOKENS.iter().copied();
                     let reason = tokens.find(|&token| labels.contains(&("reason", token)));

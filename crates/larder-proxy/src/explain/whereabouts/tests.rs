@@ -85,7 +85,7 @@ impl Fixture {
         let origin = crate::settings::OriginChoice {
             name: "app".into(),
             settings: Arc::new(larder_origin::OriginSettings::new("app", vec![address])),
-            shared: larder_origin::Shared::new(),
+            state: larder_origin::OriginState::new(),
             id: larder_observe::OriginId::default(),
             hash_by: None,
             sticky: None,
