@@ -217,6 +217,10 @@ fn from_root(text: &str, root: &str, base: &Module) -> Vec<Named> {
             continue;
         }
         let statement = text[..at].rsplit([';', '}', '{', '\n']).next().unwrap_or_default().trim();
+        // A visibility names where something is seen, and needs nothing there.
+        if statement.ends_with("pub(in") {
+            continue;
+        }
         let is_use = statement == "use" || statement.ends_with(" use");
         let is_public = is_use && statement.starts_with("pub");
         let mut paths = Vec::new();
@@ -407,7 +411,7 @@ mod tests {
         check(
             &[
                 ("lib.rs", ""),
-                ("a.rs", "// crate::b::B\nlet x = \"crate::b::B\";"),
+                ("a.rs", "// crate::b::B\nlet x = \"crate::b::B\";\npub(in crate::b) struct A;"),
                 ("b.rs", "use crate::a::A;"),
             ],
             &[],

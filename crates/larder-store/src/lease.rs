@@ -22,8 +22,6 @@ use larder_http::body::{BodyError, Stream};
 use larder_tier::BodySource;
 use parking_lot::Mutex;
 
-use crate::stored::StoredBody;
-
 /// The part of a store that readers of what has gone from its index may hold.
 const GONE_PART: u64 = 4;
 
@@ -37,6 +35,21 @@ const FRAME_BYTES: usize = 256 * 1024;
 /// From how many bytes on a body of a store with this cap is held by leases.
 pub(crate) fn large_from(cap: u64) -> u64 {
     (cap / LARGE_PART).clamp(*LARGE_BYTES.start(), *LARGE_BYTES.end())
+}
+
+/// A body whose readers may hold it by leases.
+pub(crate) trait Lendable: std::fmt::Debug + Send + Sync {
+    /// Its readers, where it is held by leases.
+    fn leases(&self) -> Option<&Leases>;
+
+    /// The bytes from `position` to the end of the piece they lie in, where they are in memory.
+    fn at(&self, position: u64) -> Option<Bytes>;
+
+    /// Where it lies outside memory as well.
+    fn source(&self) -> Option<&Arc<dyn BodySource>>;
+
+    /// Length in bytes.
+    fn length(&self) -> u64;
 }
 
 /// The leases of one body.
@@ -66,7 +79,7 @@ impl Leases {
 /// What a lease is of.
 #[derive(Debug)]
 enum Leased {
-    Memory(Arc<StoredBody>),
+    Memory(Arc<dyn Lendable>),
     /// It was let go of, and lies there as well.
     Outside(Arc<dyn BodySource>),
     Nothing,
@@ -77,17 +90,17 @@ enum Leased {
 pub(crate) struct Lease(Mutex<Leased>);
 
 impl Lease {
-    /// A lease of `body`, which is [lendable](StoredBody::leases).
-    pub(crate) fn of(body: &Arc<StoredBody>) -> Arc<Self> {
+    /// A lease of `body`, which has [leases](Lendable::leases).
+    pub(crate) fn of<B: Lendable + 'static>(body: &Arc<B>) -> Arc<Self> {
         let Some(leases) = body.leases() else { return Arc::new(Self(Mutex::new(Leased::Nothing))) };
         let mut readers = leases.readers.lock();
         if leases.is_let_go() {
-            return Arc::new(Self(Mutex::new(Leased::without(body))));
+            return Arc::new(Self(Mutex::new(Leased::without(&**body))));
         }
         if readers.len() == readers.capacity() {
             readers.retain(|reader| reader.strong_count() > 0);
         }
-        let lease = Arc::new(Self(Mutex::new(Leased::Memory(Arc::clone(body)))));
+        let lease = Arc::new(Self(Mutex::new(Leased::Memory(Arc::clone(body) as Arc<dyn Lendable>))));
         readers.push(Arc::downgrade(&lease));
         lease
     }
@@ -116,7 +129,7 @@ impl Lease {
     fn end(&self) {
         let mut leased = self.0.lock();
         if let Leased::Memory(body) = &*leased {
-            let without = Leased::without(body);
+            let without = Leased::without(&**body);
             let before = std::mem::replace(&mut *leased, without);
             // The last of the body may go with it.
             drop(leased);
@@ -126,7 +139,7 @@ impl Lease {
 }
 
 impl Leased {
-    fn without(body: &StoredBody) -> Self {
+    fn without(body: &dyn Lendable) -> Self {
         body.source().map_or(Self::Nothing, |source| Self::Outside(Arc::clone(source)))
     }
 }
@@ -140,7 +153,7 @@ pub(crate) struct LeasedReader {
 }
 
 impl LeasedReader {
-    pub(crate) fn new(body: &Arc<StoredBody>, range: Range<u64>) -> Self {
+    pub(crate) fn new<B: Lendable + 'static>(body: &Arc<B>, range: Range<u64>) -> Self {
         Self { lease: Lease::of(body), range, outside: None }
     }
 }
@@ -179,30 +192,33 @@ impl http_body::Body for LeasedReader {
 #[derive(Debug, Default)]
 pub(crate) struct Gone {
     /// In the order in which they went.
-    bodies: Mutex<VecDeque<Weak<StoredBody>>>,
+    bodies: Mutex<VecDeque<Weak<dyn Lendable>>>,
     let_go: AtomicU64,
 }
 
 impl Gone {
     /// A body has gone from the index of a store with this cap. Those that went first are let go of where all that are read take
     /// too much. Not to be called under a lock.
-    pub(crate) fn note(&self, body: &Arc<StoredBody>, cap: u64) {
+    pub(crate) fn note<B: Lendable + 'static>(&self, body: &Arc<B>, cap: u64) {
         if body.leases().is_none() || Arc::strong_count(body) == 1 {
             return;
         }
         let mut over = Vec::new();
         {
             let mut bodies = self.bodies.lock();
-            bodies.retain(|gone| gone.strong_count() > 0 && !std::ptr::eq(gone.as_ptr(), Arc::as_ptr(body)));
-            bodies.push_back(Arc::downgrade(body));
-            let held: Vec<Arc<StoredBody>> = bodies.iter().filter_map(Weak::upgrade).collect();
+            bodies.retain(|gone| {
+                gone.strong_count() > 0 && !std::ptr::addr_eq(gone.as_ptr(), Arc::as_ptr(body))
+            });
+            let gone: Weak<B> = Arc::downgrade(body);
+            bodies.push_back(gone);
+            let held: Vec<Arc<dyn Lendable>> = bodies.iter().filter_map(Weak::upgrade).collect();
             let mut bytes: u64 = held.iter().map(|body| body.length()).sum();
             for first in held {
                 if bytes <= cap / GONE_PART {
                     break;
                 }
                 bytes -= first.length();
-                bodies.retain(|gone| !std::ptr::eq(gone.as_ptr(), Arc::as_ptr(&first)));
+                bodies.retain(|gone| !std::ptr::addr_eq(gone.as_ptr(), Arc::as_ptr(&first)));
                 over.push(first);
             }
         }

@@ -13,6 +13,7 @@ pub mod audience;
 mod behind;
 #[cfg(test)]
 mod contract;
+mod join;
 mod lease;
 pub mod listing;
 pub mod memory;
@@ -26,7 +27,7 @@ pub mod whereabouts;
 
 pub use audience::Audience;
 pub use larder_tier::{Budget, CacheKey, Note, Reservation, TargetUri, budget, descriptors, key, rank};
-pub use memory::{Held, HotCache, Lookup, MemoryStore, MemoryStoreSettings, Usage};
+pub use memory::{Held, HotCache, MemoryStore, MemoryStoreSettings, Selection, Usage};
 pub use recall::Recalled;
 pub use store::Store;
 pub use stored::{RefreshFailure, Refreshing, StoredBody, StoredResponse};

@@ -28,7 +28,7 @@ use smallvec::SmallVec;
 
 use crate::budget::Reservation;
 use crate::key::CacheKey;
-use crate::memory::{HotCache, Lookup, MemoryStore, MemoryStoreSettings, Usage};
+use crate::memory::{HotCache, MemoryStore, MemoryStoreSettings, Selection, Usage};
 use crate::recall::{Gate, Recalled};
 use crate::stored::{StoredBody, StoredResponse};
 use crate::tier::StoreTier;
@@ -294,7 +294,7 @@ impl Store {
         key: &CacheKey,
         now: Duration,
         selects: impl Fn(&StoredResponse) -> bool,
-    ) -> Lookup {
+    ) -> Selection {
         self.memory.lookup(hot, key, now, selects)
     }
 
@@ -307,7 +307,7 @@ impl Store {
         now: Duration,
         fit: impl Fn(&StoredResponse) -> Option<Fit>,
         is_fresh: impl Fn(&StoredResponse) -> bool,
-    ) -> Lookup {
+    ) -> Selection {
         self.memory.lookup_best(hot, key, now, fit, is_fresh)
     }
 

@@ -9,16 +9,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use larder_cache::StoredHead;
-use larder_http::body::{Body, Pieces};
+use larder_http::body::{Body, Pieces, Stream};
 use larder_http::message::{PreparedFields, SharedFields};
 use larder_tier::{BodySource, Entry};
 use siphasher::sip::SipHasher13;
 
 use crate::budget::Reservation;
 use crate::key::CacheKey;
-use crate::lease::{LeasedReader, Leases, large_from};
-use crate::memory::MemoryStore;
-use crate::promote::{Promoting, Worth};
+use crate::lease::{LeasedReader, Leases, Lendable, large_from};
+use crate::promote::Worth;
 
 mod judged;
 mod refreshing;
@@ -28,18 +27,6 @@ pub use refreshing::{RefreshFailure, Refreshing};
 
 /// What a piece costs beside its bytes: the handle, its shared count, the allocator's rounding.
 pub(crate) const PIECE_OVERHEAD_BYTES: u64 = 96;
-
-/// Bodies that arrived in pieces smaller than this on average are put together when they are whole.
-pub(crate) const COMPACT_BELOW_BYTES: u64 = 16 * 1024;
-
-/// The size of the pieces that putting together makes.
-const COMPACT_PIECE_BYTES: usize = 256 * 1024;
-
-/// Larger bodies are left as they came: the copy is made under a lock, and what it saves is small there.
-const COMPACT_MAX_BYTES: u64 = 1024 * 1024;
-
-/// A joined body of at most this part of its store may drive others out.
-const SMALL_BESIDE_STORE: u64 = 16;
 
 /// What the location of a chunk in a tier costs in memory.
 pub(crate) const CHUNK_LOCATION_BYTES: u64 = 96;
@@ -62,12 +49,23 @@ pub struct StoredBody {
     _room: Option<Reservation>,
 }
 
+/// Whoever may bring a body into memory while it is read.
+pub(crate) trait Promoter: Send + Sync {
+    /// Reads all of `body`, which lies outside memory, through `reader`.
+    fn promoting(self: Arc<Self>, reader: Stream, body: &Arc<StoredBody>) -> Stream;
+}
+
 /// A body outside memory, and what may bring it there.
-#[derive(Debug)]
 struct Outside {
     source: Arc<dyn BodySource>,
-    memory: Weak<MemoryStore>,
+    promoter: Option<Weak<dyn Promoter>>,
     worth: Worth,
+}
+
+impl std::fmt::Debug for Outside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outside").field("source", &self.source).finish_non_exhaustive()
+    }
 }
 
 impl StoredBody {
@@ -98,17 +96,15 @@ impl StoredBody {
         self.leases.is_some()
     }
 
-    /// A body that lies outside memory; `None` where `memory` has no room for the places of its chunks.
-    pub(crate) fn outside(memory: &Arc<MemoryStore>, source: Arc<dyn BodySource>) -> Option<Self> {
-        let room = match source.chunks() as u64 {
-            0 => None,
-            chunks => Some(memory.reserve(chunks * CHUNK_LOCATION_BYTES)?),
-        };
-        // What is not to be promoted knows of no memory.
-        let memory = source.promotable_as().map_or_else(Weak::new, |_| Arc::downgrade(memory));
+    /// A body that lies in `source` alone, with `room` for the places of its chunks; `promoter` may bring it into memory.
+    pub(crate) fn in_source(
+        source: Arc<dyn BodySource>,
+        room: Option<Reservation>,
+        promoter: Option<Weak<dyn Promoter>>,
+    ) -> Self {
         let is_by_hand = source.is_by_hand();
-        let outside = Some(Box::new(Outside { source, memory, worth: Worth::default() }));
-        Some(Self { outside, is_by_hand, _room: room, ..Self::empty() })
+        let outside = Some(Box::new(Outside { source, promoter, worth: Worth::default() }));
+        Self { outside, is_by_hand, _room: room, ..Self::empty() }
     }
 
     /// The same bytes in memory, for which `room` was reserved; they lie in `from` as well.
@@ -125,10 +121,7 @@ impl StoredBody {
                 let ends = pieces.iter().map(|piece| piece.len() as u64).collect();
                 Self { pieces, ends, origin: Some(source), is_by_hand, ..Self::empty() }
             }
-            None => {
-                let outside = Outside { source, memory: Weak::new(), worth: Worth::default() };
-                Self { outside: Some(Box::new(outside)), is_by_hand, ..Self::empty() }
-            }
+            None => Self::in_source(source, None, None),
         }
     }
 
@@ -190,8 +183,9 @@ impl StoredBody {
             Some(outside) => {
                 let is_all = range == (0..outside.source.length());
                 let stream = Arc::clone(&outside.source).reader(range)?;
-                let stream = match outside.memory.upgrade().filter(|_| is_all) {
-                    Some(memory) => Box::pin(Promoting::new(stream, self, memory)),
+                let promoter = outside.promoter.as_ref().and_then(Weak::upgrade).filter(|_| is_all);
+                let stream = match promoter {
+                    Some(promoter) => promoter.promoting(stream, self),
                     None => stream,
                 };
                 Body::Stream { length, stream }
@@ -204,30 +198,8 @@ impl StoredBody {
         if self.is_in_memory() { self.length() } else { 0 }
     }
 
-    /// Ranges of bodies, one after the other, as one body: a joined part of a representation. Whole pieces are shared and
-    /// counted for both bodies while both are there; what is cut is copied, since a slice would keep the whole of its
-    /// piece in memory. `None` where there is no room: for what is small beside the store it is made by evicting, for
-    /// more it is not, since what is joined is stored already.
-    pub fn joined(store: &MemoryStore, from: &[(&Self, Range<u64>)]) -> Option<Self> {
-        let pieces = || from.iter().flat_map(|(body, range)| body.within(range.clone()));
-        let length: u64 = pieces().map(|(_, within)| (within.end - within.start) as u64).sum();
-        let overhead = pieces().count() as u64 * PIECE_OVERHEAD_BYTES;
-        let wanted = (length <= store.max_object()).then_some(length + overhead)?;
-        let mut room = match wanted <= store.cap() / SMALL_BESIDE_STORE {
-            true => store.reserve(wanted)?,
-            false => store.reserve_free(wanted)?,
-        };
-        let shared_or_copied = pieces().map(|(piece, within)| match within.len() == piece.len() {
-            true => piece.clone(),
-            false => Bytes::copy_from_slice(piece.get(within).unwrap_or_default()),
-        });
-        let (pieces, _) = compact(shared_or_copied.collect(), length, store);
-        room.shrink_to(length + pieces.len() as u64 * PIECE_OVERHEAD_BYTES);
-        Some(Self::new(pieces, room).lendable(store.cap()))
-    }
-
     /// The pieces that `range` touches, and what of each lies within it.
-    fn within(&self, range: Range<u64>) -> impl Iterator<Item = (&Bytes, Range<usize>)> {
+    pub(crate) fn within(&self, range: Range<u64>) -> impl Iterator<Item = (&Bytes, Range<usize>)> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         self.pieces.iter().zip(starts).zip(self.ends.iter().copied()).filter_map(
             move |((piece, start), end)| {
@@ -270,46 +242,28 @@ impl StoredBody {
     }
 }
 
+impl Lendable for StoredBody {
+    fn leases(&self) -> Option<&Leases> {
+        self.leases()
+    }
+
+    fn at(&self, position: u64) -> Option<Bytes> {
+        self.at(position)
+    }
+
+    fn source(&self) -> Option<&Arc<dyn BodySource>> {
+        self.source()
+    }
+
+    fn length(&self) -> u64 {
+        self.length()
+    }
+}
+
 impl Pieces for StoredBody {
     fn pieces(&self) -> &[Bytes] {
         &self.pieces
     }
-}
-
-/// Puts many small pieces together, where there is room for the copy.
-pub(crate) fn compact(
-    pieces: Vec<Bytes>,
-    length: u64,
-    store: &MemoryStore,
-) -> (Vec<Bytes>, Option<Reservation>) {
-    if pieces.len() < 2 || length > COMPACT_MAX_BYTES || length / pieces.len() as u64 >= COMPACT_BELOW_BYTES {
-        return (pieces, None);
-    }
-    let Some(copy_room) = store.reserve_free(length) else {
-        return (pieces, None);
-    };
-    let mut whole = Vec::new();
-    // Of exactly the size that is counted: a vector that grows takes up to twice as much.
-    let mut left: usize = pieces.iter().map(Bytes::len).sum();
-    let mut buffer = Vec::with_capacity(COMPACT_PIECE_BYTES.min(left));
-    for piece in pieces {
-        let mut rest = &piece[..];
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(COMPACT_PIECE_BYTES - buffer.len()));
-            buffer.extend_from_slice(now);
-            rest = later;
-            if buffer.len() == COMPACT_PIECE_BYTES {
-                left -= buffer.len();
-                let next = Vec::with_capacity(COMPACT_PIECE_BYTES.min(left));
-                whole.push(Bytes::from(std::mem::replace(&mut buffer, next)));
-            }
-        }
-    }
-    if !buffer.is_empty() {
-        buffer.shrink_to_fit();
-        whole.push(buffer.into());
-    }
-    (whole, Some(copy_room))
 }
 
 /// A stored response, as the index hands it out.

@@ -16,7 +16,7 @@ use larder_http::authority::Authority;
 use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
-use larder_store::{CacheKey, Lookup, MemoryStore, MemoryStoreSettings, StoredBody, StoredResponse};
+use larder_store::{CacheKey, MemoryStore, MemoryStoreSettings, Selection, StoredBody, StoredResponse};
 
 const BODY: &[u8] = &[b'x'; 1024];
 
@@ -56,7 +56,7 @@ impl Larder {
 impl Cache for Larder {
     fn ask(&mut self, name: &str) -> bool {
         let key = Self::key(name);
-        if matches!(self.store.lookup(None, &key, Duration::ZERO, |_| true), Lookup::Selected(_)) {
+        if matches!(self.store.lookup(None, &key, Duration::ZERO, |_| true), Selection::Selected(_)) {
             return true;
         }
         let room = self.store.reserve(StoredResponse::overhead_bytes(&self.head, &key));

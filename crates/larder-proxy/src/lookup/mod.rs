@@ -20,9 +20,7 @@ use larder_http::fields::range::RangeField;
 use larder_http::message::RequestHead;
 use larder_http::time::Now;
 use larder_store::streaming::are_whole_pieces;
-use larder_store::{
-    CacheKey, Held, HotCache, Lookup as Selection, Recalled, RefreshFailure, Store, StoredResponse,
-};
+use larder_store::{CacheKey, Held, HotCache, Recalled, RefreshFailure, Selection, Store, StoredResponse};
 use smallvec::SmallVec;
 
 use crate::invalidation::Judge;

@@ -94,7 +94,7 @@ fn found(disks: &Arc<Disks>, path: &str) -> Option<Vec<u8>> {
     runtime.block_on(async {
         let now = larder_http::time::Clock::default().now();
         store.recall(&key(path), false, now, |_| true).await;
-        let crate::Lookup::Selected(held) = store.lookup(None, &key(path), now.monotonic, |_| true) else {
+        let crate::Selection::Selected(held) = store.lookup(None, &key(path), now.monotonic, |_| true) else {
             return None;
         };
         let length = held.body.length();
@@ -295,7 +295,7 @@ fn an_invalidation_comes_before_a_response_is_kept_or_after_it_everywhere() {
         assert!(kept);
     });
     assert!(disks.lie_under(&key) == 0, "invalidated, and on the disk");
-    assert!(matches!(store.lookup(None, &key, Duration::ZERO, |_| true), crate::Lookup::Absent));
+    assert!(matches!(store.lookup(None, &key, Duration::ZERO, |_| true), crate::Selection::Absent));
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn what_is_hot_in_memory_has_another_life_on_its_disk() {
     // Twice what the disk holds goes over it.
     for number in 0..128 {
         let found = store.lookup(None, &key("/hot"), now.monotonic, |_| true);
-        assert!(matches!(found, crate::Lookup::Selected(_)), "{number}");
+        assert!(matches!(found, crate::Selection::Selected(_)), "{number}");
         (0..64).for_each(|_| store.tend(None, now));
         keep(&store, &path(number), CHUNK_BYTES);
         written(&disks);

@@ -3,7 +3,7 @@
 //! In: a behaviour, as a function of a store. It runs on each kind, and the caps hold afterwards. How things end is in
 //! [`crate::contract::endings`].
 
-use crate::{Lookup, StreamingBody};
+use crate::{Selection, StreamingBody};
 
 use crate::contract::fixture::{Fixture, KINDS, Kind, Page, Sizes, key};
 
@@ -275,10 +275,10 @@ fn a_look_up_tells_what_is_there_for_others() {
         let page = Page { flavour: Some("sweet"), ..Page::new("/a", 1, 134) };
         assert!(fixture.put(&page, 0).await);
         let now = fixture.clock.now().monotonic;
-        assert!(matches!(fixture.store.lookup(None, &key("/a"), now, |_| false), Lookup::VaryMiss(_)));
+        assert!(matches!(fixture.store.lookup(None, &key("/a"), now, |_| false), Selection::VaryMiss(_)));
         let mut https = crate::CacheKey::new("example.com", "/a");
         https.push_part(b"https");
-        assert!(matches!(fixture.store.lookup(None, &https, now, |_| true), Lookup::OtherVariant));
-        assert!(matches!(fixture.store.lookup(None, &key("/b"), now, |_| true), Lookup::Absent));
+        assert!(matches!(fixture.store.lookup(None, &https, now, |_| true), Selection::OtherVariant));
+        assert!(matches!(fixture.store.lookup(None, &key("/b"), now, |_| true), Selection::Absent));
     });
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::store::Looked;
-use crate::{CacheKey, Lookup, MemoryStoreSettings, Store, StoredResponse, StreamingBody};
+use crate::{CacheKey, MemoryStoreSettings, Selection, Store, StoredResponse, StreamingBody};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use http_body_util::BodyExt;
@@ -348,7 +348,7 @@ impl Fixture {
         let selects = |stored: &StoredResponse| stored.head.vary.selects(&fields);
         let now = self.clock.now();
         let in_memory = || match self.store.lookup(None, key, now.monotonic, selects) {
-            Lookup::Selected(held) => {
+            Selection::Selected(held) => {
                 let there = self.store.responses(key, now.monotonic).0;
                 there.into_iter().find(|stored| Arc::ptr_eq(&stored.body, &held.body))
             }

@@ -9,9 +9,9 @@ use larder_http::body::Body;
 
 use super::*;
 use crate::memory::tests::{head, key, request};
-use crate::memory::{Lookup, MemoryStoreSettings};
+use crate::memory::{MemoryStoreSettings, Selection};
 use crate::store::Store;
-use crate::stored::StoredResponse;
+use crate::stored::{StoredBody, StoredResponse};
 use crate::streaming::{Reader, StreamingBody};
 
 const MEMORY_BYTES: u64 = 8 << 20;
@@ -31,7 +31,7 @@ fn put(store: &Arc<Store>, path: &str, body: &Arc<StoredBody>) {
 }
 
 fn is_hit(store: &Store, path: &str) -> bool {
-    matches!(store.lookup(None, &key(path), Duration::ZERO, |_| true), Lookup::Selected(_))
+    matches!(store.lookup(None, &key(path), Duration::ZERO, |_| true), Selection::Selected(_))
 }
 
 fn page(store: &Arc<Store>, path: &str) -> bool {
@@ -119,7 +119,7 @@ async fn what_is_in_the_index_is_read_to_its_end_and_what_is_small_is_never_let_
     let rest = reader.collect().await.unwrap().to_bytes();
     assert!(rest == bytes(3, LARGE_BYTES).slice(at..));
     // From the index, while others come and go.
-    let Lookup::Selected(held) = store.lookup(None, &key("/large/3"), Duration::ZERO, |_| true) else {
+    let Selection::Selected(held) = store.lookup(None, &key("/large/3"), Duration::ZERO, |_| true) else {
         panic!("it is gone")
     };
     let Some(Body::Stream { mut stream, length }) = held.into_body(10..LARGE_BYTES as u64) else {

@@ -24,8 +24,8 @@ use larder_http::body::{Body, Pieces};
 use larder_http::message::{PreparedFields, SharedFields};
 use parking_lot::Mutex;
 
-use super::MemoryStore;
 use super::sendable::Sendable;
+use crate::budget::Reservation;
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
 
@@ -189,13 +189,13 @@ impl HotCache {
         (limit / SHARE_OF_DESCRIPTORS / workers.max(1)).min(SLOTS)
     }
 
-    /// The handle under `key`, where its shard is still at `version`.
+    /// The handle under `key`, where its shard is still at `version`. A copy of its body takes what `make_room` gives.
     #[inline]
     pub(super) fn find(
         &self,
         key: &CacheKey,
         version: Version,
-        store: &MemoryStore,
+        make_room: impl FnOnce(u64) -> Option<Reservation>,
     ) -> Option<Arc<HotHandle>> {
         let mut slots = self.slots.lock();
         let slot = &mut slots[slot_of(key)];
@@ -206,26 +206,28 @@ impl HotCache {
         slot.finds = (slot.finds + 1).min(FINDS_MAX);
         slot.hits = slot.hits.saturating_add(1);
         if slot.hits == HITS_FOR_COPY && self.files.load(Ordering::Relaxed) < self.files_max {
-            let copy = Sendable::of(&handle.stored.body, &self.files, |bytes| store.make_room(bytes));
+            let copy = Sendable::of(&handle.stored.body, &self.files, make_room);
             let _ = copy.map(|copy| handle.sendable.set(copy));
         }
         Some(Arc::clone(handle))
     }
 
-    /// Takes note of what a look-up under `key` came to in the index of `store` at `version`: a response that is in full
-    /// use and alone under its key, or anything else. Gives the handle where there is one now.
+    /// Takes note of what a look-up under `key` came to in an index at `version`: a response that is in full use and alone
+    /// under its key, or anything else. `cap` is that of the store, and `version_of` tells the version of the shard of a hash
+    /// now. Gives the handle where there is one now.
     pub(super) fn note(
         &self,
         key: &CacheKey,
         version: Version,
         found: Option<&Arc<StoredResponse>>,
-        store: &MemoryStore,
+        cap: u64,
+        version_of: impl Fn(u64) -> Version,
     ) -> Option<Arc<HotHandle>> {
         let mut slots = self.slots.lock();
         let others: u64 = if found.is_some() { held_beside(&*slots, slot_of(key)) } else { 0 };
         let slot = &mut slots[slot_of(key)];
         // What it holds may have left the index; nobody else would let go of it.
-        if slot.handle.is_some() && slot.seen != store.version(slot.base_hash) {
+        if slot.handle.is_some() && slot.seen != version_of(slot.base_hash) {
             let is_found = |handle: &HotHandle| found.is_some_and(|found| Arc::ptr_eq(&handle.stored, found));
             slot.handle = slot.handle.take().filter(|handle| is_found(handle));
         }
@@ -242,7 +244,7 @@ impl HotCache {
         slot.finds = (slot.finds + 1).min(FINDS_MAX);
         slot.seen = version;
         if slot.handle.is_none() && slot.finds >= FINDS_MIN {
-            let bytes_max = store.cap() / SHARE_OF_STORE / self.workers;
+            let bytes_max = cap / SHARE_OF_STORE / self.workers;
             slot.hits = 0;
             slot.handle = (others + bytes_of(stored) <= bytes_max).then(|| {
                 let (stored, key) = (Arc::clone(stored), key.bytes().into());

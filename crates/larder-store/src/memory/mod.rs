@@ -12,6 +12,7 @@ mod hot;
 mod lending;
 mod page;
 mod queue;
+mod selection;
 mod sendable;
 mod shard;
 #[cfg(test)]
@@ -25,8 +26,6 @@ use std::time::Duration;
 use larder_cache::Fit;
 use smallvec::SmallVec;
 
-use larder_tier::key::VARIANTS_MAX;
-
 use crate::budget::{Budget, Reservation};
 use crate::key::CacheKey;
 use crate::lease::Gone;
@@ -36,6 +35,7 @@ use crate::stored::{INDEX_ENTRY_BYTES, StoredBody, StoredResponse};
 use hot::Version;
 pub use hot::{Held, HotCache, HotHandle};
 pub(crate) use page::MemoryCursor;
+pub use selection::Selection;
 use shard::{IndexShard, Item, Step};
 pub use usage::Usage;
 
@@ -55,21 +55,6 @@ pub struct MemoryStoreSettings {
     pub memory: u64,
     /// The largest body taken, in bytes.
     pub max_object: u64,
-}
-
-/// What a look-up found.
-#[derive(Debug)]
-pub enum Lookup {
-    /// A stored response that the request selects.
-    Selected(Held),
-    /// Responses under this key, none of which the request selects (RFC 9111 4.1); newest first.
-    VaryMiss(SmallVec<[Arc<StoredResponse>; 4]>),
-    /// A mark: lately nothing shareable came for this key, so nobody waits for anybody.
-    HitForMiss,
-    /// Responses under this URL, all for other variants of the key.
-    OtherVariant,
-    /// Nothing under this URL.
-    Absent,
 }
 
 /// A shard, and what is readable without its lock: how full it is, since eviction takes from the fuller ones, and how
@@ -175,7 +160,7 @@ impl MemoryStore {
         key: &CacheKey,
         now: Duration,
         selects: impl Fn(&StoredResponse) -> bool,
-    ) -> Lookup {
+    ) -> Selection {
         self.lookup_best(hot, key, now, |response| selects(response).then_some(Fit::BEST), |_| true)
     }
 
@@ -189,24 +174,28 @@ impl MemoryStore {
         now: Duration,
         fit: impl Fn(&StoredResponse) -> Option<Fit>,
         is_fresh: impl Fn(&StoredResponse) -> bool,
-    ) -> Lookup {
+    ) -> Selection {
         let counted = self.counted(key.hash());
         let Some(hot) = hot else {
             return counted.shard.read().lookup(key, now, fit, is_fresh).0;
         };
         // Read before the lock is taken: what changes in between makes the handle outdated, never the other way about.
         let version = self.version(key.hash());
-        if let Some(handle) = hot.find(key, version, self).filter(|handle| fit(handle.stored()).is_some()) {
-            return Lookup::Selected(Held::HotCache(handle));
+        if let Some(handle) = hot
+            .find(key, version, |bytes| self.make_room(bytes))
+            .filter(|handle| fit(handle.stored()).is_some())
+        {
+            return Selection::Selected(Held::HotCache(handle));
         }
         let (found, is_settled) = counted.shard.read().lookup(key, now, fit, is_fresh);
         match found {
-            Lookup::Selected(Held::Shared(stored)) if is_settled => {
-                let handle = hot.note(key, version, Some(&stored), self);
-                Lookup::Selected(handle.map_or(Held::Shared(stored), Held::HotCache))
+            Selection::Selected(Held::Shared(stored)) if is_settled => {
+                let handle =
+                    hot.note(key, version, Some(&stored), self.budget.cap(), |hash| self.version(hash));
+                Selection::Selected(handle.map_or(Held::Shared(stored), Held::HotCache))
             }
             found => {
-                hot.note(key, version, None, self);
+                hot.note(key, version, None, self.budget.cap(), |hash| self.version(hash));
                 found
             }
         }

@@ -13,11 +13,13 @@ use larder_cache::Fit;
 use slab::Slab;
 use smallvec::SmallVec;
 
+use super::hot::Held;
 use super::queue::{FifoQueue, Queues, Ticket};
-use super::{Held, Lookup, VARIANTS_MAX};
+use super::selection::Selection;
 use crate::budget::Reservation;
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
+use larder_tier::key::VARIANTS_MAX;
 pub(super) use page::Lying;
 
 /// The most places that a walk through a shard looks at under one hold of its lock.
@@ -135,10 +137,10 @@ impl IndexShard {
         now: Duration,
         fit: impl Fn(&StoredResponse) -> Option<Fit>,
         is_fresh: impl Fn(&StoredResponse) -> bool,
-    ) -> (Lookup, bool) {
+    ) -> (Selection, bool) {
         let Some(own) = self.key(key) else {
             let is_known = self.bases.find(key.hash(), |base| base.hash == key.hash()).is_some();
-            return (if is_known { Lookup::OtherVariant } else { Lookup::Absent }, false);
+            return (if is_known { Selection::OtherVariant } else { Selection::Absent }, false);
         };
         let is_alone = own.slots.len() == 1;
         let mut best: Option<(Fit, &IndexEntry, &Arc<StoredResponse>)> = None;
@@ -170,12 +172,12 @@ impl IndexShard {
                 entry.uses.fetch_add(1, Ordering::Relaxed);
             }
             let held = Held::Shared(Arc::clone(response));
-            return (Lookup::Selected(held), is_settled && is_alone);
+            return (Selection::Selected(held), is_settled && is_alone);
         }
         let found = match (marked, others.is_empty()) {
-            (true, _) => Lookup::HitForMiss,
-            (false, false) => Lookup::VaryMiss(others),
-            (false, true) => Lookup::Absent,
+            (true, _) => Selection::HitForMiss,
+            (false, false) => Selection::VaryMiss(others),
+            (false, true) => Selection::Absent,
         };
         (found, false)
     }

@@ -12,6 +12,8 @@ use larder_http::target::Target;
 use larder_http::time::{Clock, Now};
 use proptest::prelude::*;
 
+use larder_tier::key::VARIANTS_MAX;
+
 use super::*;
 use crate::store::Store;
 use crate::stored::StoredBody;
@@ -80,7 +82,7 @@ pub(super) fn put(store: &Arc<MemoryStore>, path: &str, bytes: usize) -> bool {
 }
 
 fn finds(store: &MemoryStore, path: &str) -> bool {
-    matches!(store.lookup(None, &key(path), NOW, |_| true), Lookup::Selected(_))
+    matches!(store.lookup(None, &key(path), NOW, |_| true), Selection::Selected(_))
 }
 
 #[test]
@@ -91,7 +93,7 @@ fn what_was_stored_is_found_under_its_key_only() {
     assert!(!finds(&store, "/b"));
     let mut other = CacheKey::new("example.com", "/a");
     other.push_part(b"https");
-    assert!(matches!(store.lookup(None, &other, NOW, |_| true), Lookup::OtherVariant));
+    assert!(matches!(store.lookup(None, &other, NOW, |_| true), Selection::OtherVariant));
 }
 
 #[test]
@@ -150,8 +152,8 @@ fn variants_stand_beside_each_other_and_a_new_one_replaces_its_like() {
     for (language, length) in [("en", Some(30)), ("de", Some(20)), ("fr", None)] {
         let request = request(&[("accept-language", language)]);
         let found = match store.lookup(None, &key, NOW, |stored| stored.head.vary.selects(&request.fields)) {
-            Lookup::Selected(stored) => Some(stored.body.length()),
-            Lookup::VaryMiss(others) => {
+            Selection::Selected(stored) => Some(stored.body.length()),
+            Selection::VaryMiss(others) => {
                 assert_eq!(others.len(), 2);
                 None
             }
@@ -190,16 +192,16 @@ fn a_url_with_very_many_variants_of_its_key_is_invalidated_whole_and_leaves_noth
     assert!(objects > 100 && objects < 5_000, "{objects} fit");
     assert_eq!(store.invalidate(&of(0)), objects);
     assert_eq!(store.usage().bytes, 0);
-    assert!(matches!(store.lookup(None, &of(4_999), NOW, |_| true), Lookup::Absent));
+    assert!(matches!(store.lookup(None, &of(4_999), NOW, |_| true), Selection::Absent));
 }
 
 #[test]
 fn a_mark_holds_until_its_time_or_until_something_is_stored() {
     let store = store(1 << 20);
     store.mark_hit_for_miss(&key("/a"), NOW + Duration::from_secs(10));
-    assert!(matches!(store.lookup(None, &key("/a"), NOW, |_| true), Lookup::HitForMiss));
+    assert!(matches!(store.lookup(None, &key("/a"), NOW, |_| true), Selection::HitForMiss));
     let later = NOW + Duration::from_secs(10);
-    assert!(matches!(store.lookup(None, &key("/a"), later, |_| true), Lookup::Absent));
+    assert!(matches!(store.lookup(None, &key("/a"), later, |_| true), Selection::Absent));
     put(&store, "/a", 10);
     assert!(finds(&store, "/a"));
     assert!(store.invalidate(&key("/a")) == 1 && store.usage().bytes == 0, "the mark's room is free again");
@@ -243,7 +245,7 @@ fn what_is_used_survives_a_scan() {
 fn bytes_count_until_the_last_reader_lets_go() {
     let store = store(4096);
     assert!(put(&store, "/a", 2000));
-    let Lookup::Selected(held) = store.lookup(None, &key("/a"), NOW, |_| true) else { panic!() };
+    let Selection::Selected(held) = store.lookup(None, &key("/a"), NOW, |_| true) else { panic!() };
     assert_eq!(store.invalidate(&key("/a")), 1);
     assert!(store.usage().bytes >= 2000);
     assert!(!put(&store, "/b", 2000), "there is no room while it is read");
@@ -312,7 +314,7 @@ fn a_walk_through_a_large_shard_meets_everything_and_holds_its_lock_for_256_item
         assert!(store.insert(&key, response, |_| true, || true));
     }
     for number in (0..items).step_by(2) {
-        assert!(matches!(store.lookup(None, &variant(number), NOW, |_| true), Lookup::Selected(_)));
+        assert!(matches!(store.lookup(None, &variant(number), NOW, |_| true), Selection::Selected(_)));
     }
     let (mut told, mut slices) = (0, 0);
     for (turn, counted) in store.shards.iter().enumerate() {
@@ -369,9 +371,9 @@ proptest! {
                     }
                 }
                 Act::Find(k) => match store.lookup(None, &key(&format!("/{k}")), NOW, |_| true) {
-                    Lookup::Selected(found) => prop_assert_eq!(Some(&found.body.length()), model.get(&k)),
-                    Lookup::VaryMiss(_) => prop_assert!(false),
-                    Lookup::HitForMiss | Lookup::OtherVariant | Lookup::Absent => {}
+                    Selection::Selected(found) => prop_assert_eq!(Some(&found.body.length()), model.get(&k)),
+                    Selection::VaryMiss(_) => prop_assert!(false),
+                    Selection::HitForMiss | Selection::OtherVariant | Selection::Absent => {}
                 },
                 Act::Invalidate(k) => {
                     store.invalidate(&key(&format!("/{k}")));
@@ -379,7 +381,7 @@ proptest! {
                 }
                 Act::Mark(k) => store.mark_hit_for_miss(&key(&format!("/{k}")), NOW * 2),
                 Act::Hold(k) => {
-                    if let Lookup::Selected(found) = store.lookup(None, &key(&format!("/{k}")), NOW, |_| true) {
+                    if let Selection::Selected(found) = store.lookup(None, &key(&format!("/{k}")), NOW, |_| true) {
                         held.push(found);
                     }
                 }

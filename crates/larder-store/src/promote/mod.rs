@@ -10,9 +10,11 @@
 //! Room is reserved before the first piece is kept. A client that leaves takes the promotion with it. Several at once take at
 //! most an eighth of the store, and none takes more than a body in memory may.
 
+mod worth;
+
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -23,36 +25,14 @@ use larder_tier::BodySource;
 
 use crate::budget::Reservation;
 use crate::memory::MemoryStore;
-use crate::stored::{CHUNK_LOCATION_BYTES, PIECE_OVERHEAD_BYTES, StoredBody, StoredResponse};
+use crate::stored::{CHUNK_LOCATION_BYTES, PIECE_OVERHEAD_BYTES, Promoter, StoredBody, StoredResponse};
+
+pub(crate) use worth::{Promotions, Worth};
 
 /// What was read of other large bodies since the last time has to be less than this part of the store.
 const RECENT_PART: u64 = 2;
 /// What is being promoted takes at most this part of it.
 const UNDER_WAY_PART: u64 = 8;
-
-/// What a memory store knows of promotions.
-#[derive(Debug, Default)]
-pub(crate) struct Promotions {
-    /// Bytes of whole bodies that were begun to be read from disks: the clock by which reads are recent.
-    read_bytes: AtomicU64,
-    under_way_bytes: AtomicU64,
-    done: AtomicU64,
-}
-
-impl Promotions {
-    /// Bodies that were put into memory.
-    pub(crate) fn done(&self) -> u64 {
-        self.done.load(Ordering::Relaxed)
-    }
-}
-
-/// What a body knows of its own.
-#[derive(Debug, Default)]
-pub(crate) struct Worth {
-    /// On the store's clock, when it was last read; zero is never.
-    last_read: AtomicU64,
-    is_under_way: AtomicBool,
-}
 
 /// The right to promote one body, and its share of what is under way.
 struct Turn {
@@ -189,6 +169,26 @@ impl http_body::Body for Promoting {
             Some(Err(_)) | None => this.promotion = None,
         }
         Poll::Ready(polled)
+    }
+}
+
+impl Promoter for MemoryStore {
+    fn promoting(self: Arc<Self>, reader: Stream, body: &Arc<StoredBody>) -> Stream {
+        Box::pin(Promoting::new(reader, body, self))
+    }
+}
+
+impl StoredBody {
+    /// A body that lies outside memory; `None` where `memory` has no room for the places of its chunks.
+    pub(crate) fn outside(memory: &Arc<MemoryStore>, source: Arc<dyn BodySource>) -> Option<Self> {
+        let room = match source.chunks() as u64 {
+            0 => None,
+            chunks => Some(memory.reserve(chunks * CHUNK_LOCATION_BYTES)?),
+        };
+        let weak = Arc::downgrade(memory);
+        // What is not to be promoted knows of no memory.
+        let promoter = source.promotable_as().map(|_| weak as Weak<dyn Promoter>);
+        Some(Self::in_source(source, room, promoter))
     }
 }
 

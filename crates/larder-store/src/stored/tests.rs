@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::memory::MemoryStore;
 use crate::memory::MemoryStoreSettings;
 
 fn store(memory: u64) -> Arc<MemoryStore> {

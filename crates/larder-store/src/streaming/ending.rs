@@ -14,7 +14,8 @@ use super::spill::Spill;
 use super::state::{KeptBody, Mode, Sealed, Whole};
 use super::{Finished, PushError, Room, StreamingBody};
 use crate::budget::Reservation;
-use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody, compact};
+use crate::join::compact;
+use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody};
 
 impl StreamingBody {
     /// As [`StreamingBody::end`], for what is kept whole or not at all.

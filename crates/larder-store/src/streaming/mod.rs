@@ -43,11 +43,12 @@ pub use larder_tier::Loss;
 use slab::Slab;
 
 use crate::audience::Audience;
+use crate::join::COMPACT_BELOW_BYTES;
 use crate::key::CacheKey;
 use crate::lease::large_from;
 use crate::rank::{Rank, RankedMutex};
 use crate::store::Store;
-use crate::stored::{COMPACT_BELOW_BYTES, PIECE_OVERHEAD_BYTES, StoredBody};
+use crate::stored::{PIECE_OVERHEAD_BYTES, StoredBody};
 pub use reader::Reader;
 use spill::{SPILL_ROOM_BYTES, Spill};
 pub use spilling::are_whole_pieces;

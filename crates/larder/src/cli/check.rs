@@ -6,7 +6,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::{chain, complain, exit, print_all, say};
+use super::exit;
+use super::output::{chain, complain, print_all, say};
 use crate::server::Promised;
 
 #[derive(Debug, clap::Args)]

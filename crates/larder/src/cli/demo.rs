@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::{exit, say};
+use super::exit;
+use super::output::say;
 use crate::demo::DemoOptions;
 
 #[derive(Debug, clap::Args)]

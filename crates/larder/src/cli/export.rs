@@ -17,9 +17,11 @@ use larder_proxy::objects::{Object, Objects, StoredObject};
 use tokio::runtime::Runtime;
 
 use super::admin::{AdminArguments, AdminError, Answer, RunningLarder, encoded};
+use super::ended::failed;
+use super::exit;
 use super::ls::target;
+use super::output::{complain, print_all, printable, say};
 use super::table::{bytes, counted};
-use super::{complain, exit, failed, print_all, printable, say};
 
 /// Responses asked for at once.
 const PAGE: usize = 500;

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use larder_disk::engine::{DiskError, Finding, Report, fsck as read_disk};
 use serde::Serialize;
 
+use super::exit;
+use super::output::{complain, print_all, printable, say};
 use super::table::{bytes, count, counted};
-use super::{complain, exit, print_all, printable, say};
 
 /// How often it is told how far it is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);

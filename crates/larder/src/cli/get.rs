@@ -13,9 +13,11 @@ use http::Method;
 use larder_proxy::objects::{Object, StoredObject};
 
 use super::admin::{AdminArguments, RunningLarder, encoded, run};
+use super::ended::Ended;
+use super::exit;
 use super::ls::distinction;
+use super::output::{complain, print_all, printable, say, write_out};
 use super::table::{bytes, counted, signed_time};
-use super::{Ended, complain, exit, print_all, printable, say, write_out};
 
 const WHAT: &str = "shows what it has stored";
 

@@ -10,8 +10,9 @@ use http::Method;
 use larder_proxy::objects::{Objects, StoredObject};
 
 use super::admin::{AdminArguments, encoded, run};
+use super::ended::Ended;
+use super::output::{printable, say, write_out};
 use super::table::{bytes, counted, signed_time, time};
-use super::{Ended, printable, say, write_out};
 
 /// Responses asked for at once.
 const PAGE: usize = 500;

@@ -10,8 +10,10 @@ use http::Method;
 use larder_proxy::objects::Purged;
 
 use super::admin::{AdminArguments, AdminError, encoded, run};
+use super::ended::failed;
+use super::exit;
+use super::output::{complain, printable, say, write_out};
 use super::table::counted;
-use super::{complain, exit, failed, printable, say, write_out};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RmArguments {

@@ -12,9 +12,10 @@ use larder_config::{Checked, Errors, Flags};
 use larder_http::time::Clock;
 use larder_observe::{Diagnostics, Level};
 
+use super::exit;
+use super::output::{chain, complain};
 use super::signals::{Signals, Wish};
 use super::table::counted;
-use super::{chain, complain, exit};
 use crate::server::Server;
 
 /// A file, and not the URL of an app.

@@ -3,17 +3,20 @@
 //! In: what `/stats` says. Out: tables of requests, stores and origins, or the same JSON as it came. A figure that an older
 //! or a newer larder does not tell is a dash: nothing here fails for that.
 
+mod figures;
 mod rates;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use http::Method;
 use serde_json::Value;
 
-use super::admin::{AdminArguments, AdminError, RunningLarder, run};
+use super::admin::{AdminArguments, run};
+use super::ended::failed;
+use super::exit;
+use super::output::{complain, print_all, printable};
 use super::table::{Lean, Table, bytes, count, time};
-use super::{complain, exit, failed, print_all, printable};
+use figures::{ask, each, origin_requests, tenths};
 
 /// Stands for what is not known.
 const NOTHING: &str = "-";
@@ -33,14 +36,11 @@ pub(super) struct StatsArguments {
     admin: AdminArguments,
 }
 
-/// What `/stats` says now.
-async fn ask(larder: &RunningLarder) -> Result<Value, AdminError> {
-    larder.ask_for(Method::GET, "/stats", "tells its figures").await
-}
-
 pub(super) fn stats(arguments: &StatsArguments) -> ExitCode {
     if let Some(every) = arguments.every {
-        return match run(rates::watch(arguments, every)) {
+        return match run(async {
+            rates::watch(&arguments.admin.larder()?, every, arguments.count, arguments.json).await
+        }) {
             Ok(()) => ExitCode::SUCCESS,
             Err(ended) => ended.told(),
         };
@@ -109,16 +109,6 @@ fn saved(stats: &Value) -> Table {
         table.row([name.to_owned(), figure, share, meaning.to_owned()]);
     }
     table
-}
-
-/// Requests to origins: those that got a final head, and those that failed before one.
-fn origin_requests(stats: &Value) -> Option<u64> {
-    let origins = stats["origins"].as_array()?.iter();
-    let of = |origin: &Value| {
-        let answered = origin["latency"]["count"].as_u64().unwrap_or_default();
-        answered.saturating_add(origin["failed"].as_u64().unwrap_or_default())
-    };
-    Some(origins.map(of).fold(0, u64::saturating_add))
 }
 
 /// How long clients waited.
@@ -242,10 +232,6 @@ fn origins(stats: &Value) -> Table {
     table
 }
 
-fn each(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
-}
-
 fn word(value: &Value) -> String {
     value.as_str().unwrap_or(NOTHING).to_owned()
 }
@@ -261,11 +247,6 @@ fn sum(counts: &Value) -> u64 {
 
 fn percent(value: &Value) -> String {
     value.as_f64().map_or_else(|| NOTHING.to_owned(), tenths)
-}
-
-/// A ratio in percent, rounded down: all is 100 % only where it is all.
-fn tenths(ratio: f64) -> String {
-    format!("{:.1} %", (ratio * 1000.0).floor() / 10.0)
 }
 
 fn wait(value: &Value) -> String {

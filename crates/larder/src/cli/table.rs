@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::printable;
+use super::output::printable;
 
 /// Which way a column leans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use proptest::prelude::*;
 
 use super::super::tests::{NOW, head, key, put, request, response, store};
 use super::*;
-use crate::memory::{Lookup, MemoryStore};
+use crate::memory::{MemoryStore, Selection};
 
 const CAP: u64 = 64 << 20;
 
 fn find(store: &MemoryStore, hot: &HotCache, path: &str) -> Option<Held> {
     match store.lookup(Some(hot), &key(path), NOW, |_| true) {
-        Lookup::Selected(held) => Some(held),
+        Selection::Selected(held) => Some(held),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Text in two columns: numbered parts, a label to the left, words wrapped to the right of it.
 
-use crate::cli::printable;
+use crate::cli::output::printable;
 
 /// The most columns that a line takes, but for a word that is longer.
 pub(super) const WIDTH: usize = 98;

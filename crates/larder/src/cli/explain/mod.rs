@@ -14,7 +14,9 @@ use std::process::ExitCode;
 use larder_proxy::explain::Explanation;
 
 use super::admin::{self, AddressArguments};
-use super::{complain, exit, failed, print_all, say};
+use super::ended::failed;
+use super::exit;
+use super::output::{complain, print_all, say};
 use ask::{AskError, Asked};
 
 #[derive(Debug, clap::Args)]

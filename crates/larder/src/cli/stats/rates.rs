@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::super::ended::Ended;
+use super::super::output::{complain, write_out};
 use super::super::table::{bytes, count};
-use super::super::{Ended, complain, write_out};
-use super::{StatsArguments, ask, each, origin_requests, tenths};
+use super::figures::{ask, each, origin_requests, tenths};
+use crate::cli::admin::RunningLarder;
 
 /// Lines between two heads.
 const HEAD_EVERY: u64 = 20;
@@ -97,17 +99,22 @@ impl Counters {
     }
 }
 
-/// Prints rates until `--count` lines are printed, or nobody reads them any more.
-pub(super) async fn watch(arguments: &StatsArguments, every: Duration) -> Result<(), Ended> {
-    let larder = arguments.admin.larder()?;
-    let mut before = Some((Counters::of(&ask(&larder).await?), Instant::now()));
+/// Prints the rates of each interval, as JSON where that is wanted, until `lines_max` lines are printed or nobody reads them any
+/// more.
+pub(super) async fn watch(
+    larder: &RunningLarder,
+    every: Duration,
+    lines_max: Option<u64>,
+    is_json: bool,
+) -> Result<(), Ended> {
+    let mut before = Some((Counters::of(&ask(larder).await?), Instant::now()));
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     ticks.tick().await;
     let mut printed = 0;
-    while arguments.count.is_none_or(|count| printed < count) {
+    while lines_max.is_none_or(|most| printed < most) {
         ticks.tick().await;
-        let counters = match ask(&larder).await {
+        let counters = match ask(larder).await {
             Ok(stats) => Counters::of(&stats),
             Err(error) => {
                 // Said once, not at every interval that it lasts.
@@ -121,7 +128,7 @@ pub(super) async fn watch(arguments: &StatsArguments, every: Duration) -> Result
         let last = before.replace((counters, now));
         let rates = last.and_then(|(last, at)| counters.since(last, now.duration_since(at)));
         let Some(rates) = rates else { continue };
-        let out = match arguments.json {
+        let out = match is_json {
             true => serde_json::to_string(&rates).map_err(|error| Ended::Writing(error.into()))?,
             false if printed % HEAD_EVERY == 0 => format!("{}\n{}", head(), line(&rates)),
             false => line(&rates),
