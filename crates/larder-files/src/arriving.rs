@@ -21,8 +21,8 @@ use bytes::Bytes;
 use larder_http::body::zeroed;
 use parking_lot::Mutex;
 
+use super::closing::Closer;
 use super::hit::{CLOSED_BEHIND_BYTES_MIN, PIECE_BYTES};
-use super::queue::{FileJob, FileQueue};
 use super::room::Claim;
 use super::sys::{self, NowRead, Status};
 
@@ -44,7 +44,7 @@ struct State {
 pub(crate) struct Arriving {
     state: Mutex<State>,
     is_in_memory: bool,
-    closer: Weak<FileQueue>,
+    closer: Weak<dyn Closer>,
 }
 
 /// Where bytes are.
@@ -57,8 +57,8 @@ enum Place {
 
 impl Arriving {
     /// Nothing so far. `is_in_memory`: reading the file never waits for a disk.
-    pub(super) fn new(is_in_memory: bool, closer: &Arc<FileQueue>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), is_in_memory, closer: Arc::downgrade(closer) })
+    pub(super) fn new(is_in_memory: bool, closer: Weak<dyn Closer>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), is_in_memory, closer })
     }
 
     /// A piece that is about to go into the queue.
@@ -173,10 +173,9 @@ impl Drop for Arriving {
         // As for a file that was found: whoever closes a large one last may have to wait.
         let state = std::mem::take(self.state.get_mut());
         if state.written > CLOSED_BEHIND_BYTES_MIN
-            && let Some(queue) = self.closer.upgrade()
+            && let Some(closer) = self.closer.upgrade()
         {
-            // A closed queue drops it here.
-            let _ = queue.push_end(FileJob::Run(Box::new(move || drop(state))), || true);
+            closer.close_behind(Box::new(state));
         }
     }
 }

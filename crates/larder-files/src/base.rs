@@ -10,9 +10,9 @@ use larder_http::time::Clock;
 use parking_lot::Mutex;
 
 use super::health::Health;
-use super::open::FilesSettings;
 use super::refusals::Refusals;
 use super::remembered::Remembered;
+use super::settings::FilesSettings;
 use super::unreadable::Unreadable;
 use larder_tier::Note;
 use larder_tier::backlog::Backlog;

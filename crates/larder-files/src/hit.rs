@@ -22,11 +22,10 @@ use larder_http::message::Scheme;
 use larder_http::time::{Now, WallTime};
 use larder_tier::Memo;
 
-use super::in_use::Shared;
+use super::closing::Closer;
 use super::meta::Meta;
 use super::name::Name;
 use super::noted::PendingRemovals;
-use super::queue::FileJob;
 use super::room::Claim;
 use super::sys::{self, NowRead, Status};
 use super::unreadable::is_of_the_device;
@@ -76,6 +75,20 @@ impl FileStamp {
     }
 }
 
+/// Who hears of a hit whose file cannot be read, and closes it.
+pub(super) trait HitOwner: Closer {
+    /// A file cannot be read: it counts as absent, and goes where larder stored it. What a person put there stays. Does not
+    /// wait.
+    fn leave_unreadable(
+        self: Arc<Self>,
+        name: &Name,
+        path: &[u8],
+        file: &Status,
+        is_stored: bool,
+        error: &io::Error,
+    );
+}
+
 /// An open file that stands for the response to a request.
 #[derive(Debug)]
 pub struct FileHit {
@@ -90,7 +103,7 @@ pub struct FileHit {
     /// Room on the disk is taken for as long as somebody has the file open, also when its name is gone.
     _claim: Option<Arc<Claim>>,
     is_in_memory: bool,
-    owner: Weak<Shared>,
+    owner: Weak<dyn HitOwner>,
 }
 
 /// What a hit is made from.
@@ -106,7 +119,7 @@ pub(super) struct Opened {
     pub(super) scheme: Scheme,
     pub(super) is_in_memory: bool,
     /// Who closes it where that may take long, and hears where it cannot be read.
-    pub(super) owner: Weak<Shared>,
+    pub(super) owner: Weak<dyn HitOwner>,
 }
 
 impl FileHit {
@@ -282,9 +295,7 @@ impl Drop for FileHit {
         if self.status.size > CLOSED_BEHIND_BYTES_MIN
             && let Some(owner) = self.owner.upgrade()
         {
-            let file = Arc::clone(&self.file);
-            // A closed queue drops it here.
-            let _ = owner.queue.push_end(FileJob::Run(Box::new(move || drop(file))), || true);
+            owner.close_behind(Box::new(Arc::clone(&self.file)));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What was invalidated, written down for the next start.
 //!
-//! In: names with the number of an invalidation, and predicates of the caller's. Out: the file [`JOURNAL`], which the next
+//! In: names with the number of an invalidation, and predicates of the caller's. Out: the file `.larder/journal`, which the next
 //! start reads: what it names is not used, if it is older, although its file may still be there. Workers put entries into
 //! memory and never wait; a thread of its own writes them, a `write` for all that have come meanwhile, and whoever answers a
 //! client afterwards waits for that ([`Written`]), within a bound of the caller's. What is written
@@ -15,6 +15,7 @@
 //! removed a moment later. Lock: this alone, never while the file system is asked for anything.
 
 mod file;
+pub(super) mod thread;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,28 +25,18 @@ use larder_http::time::WallTime;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
-use super::in_use::Shared;
 use super::name::Name;
 use super::noted::PendingRemovals;
-use super::room::Claim;
-use super::sys::Status;
 use super::tree::Tree;
-use file::{JournalFile, read_file};
+pub(super) use file::OWN_BYTES;
+use file::read_file;
 use larder_tier::Note;
 use larder_tier::format::log::{LogHead, read_log, write_note, write_reached};
 use larder_tier::note::needed_within;
 use larder_tier::tier::Written;
 
-/// Where it lies.
-pub(super) const JOURNAL: &str = ".larder/journal";
-const NEW: &str = ".larder/journal.new";
-
 /// A file longer than this is written anew, unless half of it is needed.
 const LONG_BYTES: u64 = 32 * 1024;
-/// What the file system is asked to keep free for it, so that a full one has room for the next invalidations.
-pub(super) const OWN_BYTES: u64 = 16 * 1024;
-/// The longest file that is read: far more than what may be needed.
-const READ_BYTES_MAX: u64 = 64 << 20;
 /// What predicates of the caller's may take. Beyond that one stands for the earliest of them.
 const NOTES_BYTES_MAX: usize = 1 << 20;
 /// Numbers are promised to the next start in steps of this.
@@ -110,7 +101,7 @@ pub(super) struct Journal {
 }
 
 /// What the thread does next.
-enum Work {
+pub(super) enum Work {
     /// These bytes, which are all up to this entry and promise this number.
     Append(Vec<u8>, u64, u64),
     /// Everything, which has all up to this entry.
@@ -272,7 +263,7 @@ impl Journal {
     }
 
     /// Whether something up to this entry has to be written that is not.
-    fn owes(&self) -> bool {
+    pub(super) fn owes(&self) -> bool {
         let state = self.state.lock();
         state.owed > state.written
     }
@@ -283,7 +274,7 @@ impl Journal {
         self.changed.notify_all();
     }
 
-    fn next(&self, length: u64, needed: u64) -> Work {
+    pub(super) fn next(&self, length: u64, needed: u64) -> Work {
         let mut state = self.state.lock();
         loop {
             let is_paused = state.next.is_some_and(|next| Instant::now() < next) && !state.is_closed;
@@ -307,7 +298,7 @@ impl Journal {
     }
 
     /// What a try has come to; says whether it works again. `was_owed`: the next start was warned where it failed.
-    fn tried(&self, asked: u64, is_written: bool, was_owed: bool) -> bool {
+    pub(super) fn tried(&self, asked: u64, is_written: bool, was_owed: bool) -> bool {
         let mut state = self.state.lock();
         state.tried = asked;
         state.is_warned = !is_written && was_owed;
@@ -340,7 +331,7 @@ impl Journal {
     }
 
     /// The whole file as it should be, and below which number it promises all numbers to be.
-    fn whole(&self, noted: &PendingRemovals) -> (Vec<u8>, u64) {
+    pub(super) fn whole(&self, noted: &PendingRemovals) -> (Vec<u8>, u64) {
         let (head, notes) = {
             let state = self.state.lock();
             (state.head, state.notes.clone())
@@ -352,53 +343,5 @@ impl Journal {
             write_note(&Note { number, moment: 0, what }, &mut bytes);
         }
         (bytes, head.reached)
-    }
-}
-
-/// The thread: writes until the journal is closed and nothing waits.
-pub(super) fn run(shared: &Shared) {
-    let journal = &shared.journal;
-    let mut file = JournalFile { length: u64::MAX, needed: 0, inode: None, claim: Claim::default() };
-    // What it was opened with, and not known yet to be as it was.
-    if let Ok(status) = Status::at(shared.tree.root(), JOURNAL.as_bytes()) {
-        (file.length, file.inode) = (status.size, Some(status.inode));
-    }
-    loop {
-        let (asked, appended) = match journal.next(file.length, file.needed) {
-            Work::End => return,
-            Work::Append(bytes, asked, reached) => {
-                (asked, file.append(&shared.tree, &bytes).ok().map(|()| reached))
-            }
-            Work::Anew(asked) => (asked, None),
-        };
-        // Asked after what is written was taken: what came later is owed by the next try.
-        let is_owed = journal.owes();
-        let tried = match appended {
-            Some(reached) => Ok(reached),
-            None => {
-                let (bytes, reached) = journal.whole(&shared.noted);
-                file.write(&shared.tree, &bytes, is_owed).map(|()| reached)
-            }
-        };
-        file.count(&shared.room);
-        if let Ok(reached) = tried {
-            journal.reached.fetch_max(reached, Ordering::AcqRel);
-        }
-        match &tried {
-            Ok(_) => {
-                shared.witness.take_back();
-                shared.base.remembered.works();
-            }
-            Err(error) if is_owed => {
-                let is_witnessed = shared.witness.leave();
-                shared.base.remembered.failed(error, is_witnessed);
-            }
-            // Whoever asked for it hears of that.
-            Err(_) => {}
-        }
-        let works_again = journal.tried(asked, tried.is_ok(), is_owed);
-        if works_again {
-            shared.remove_left();
-        }
     }
 }

@@ -12,11 +12,14 @@
 mod absence;
 mod arriving;
 mod base;
+mod closing;
 mod cursor;
+mod directory;
 mod error;
 mod events;
 mod export;
 mod fill;
+mod filling;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -28,6 +31,7 @@ mod index;
 mod journal;
 mod keep;
 mod list;
+mod look;
 mod meta;
 pub mod metrics;
 mod name;
@@ -39,23 +43,26 @@ mod reader;
 mod refusals;
 mod remembered;
 mod renew;
+mod renewal;
 mod resolver;
 mod room;
+mod settings;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod tier;
 mod told;
 mod tree;
 mod unreadable;
 mod walk;
+mod watch;
 mod witness;
 mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
@@ -65,44 +72,32 @@ pub use base::Returns;
 pub use cursor::FilesCursor;
 pub use error::{FilesError, NotAFile, Refused};
 pub use export::{ExportSettings, Exported, LeftOut, Page, export};
-pub use fill::{Done, FileFill};
+pub use fill::FileFill;
+pub use filling::Done;
 pub use hit::{FileHit, PIECE_BYTES, Source, freshness_by_hand};
 pub use holdable::may_hold;
 pub use list::{FilesPage, Listed, Odd, survey};
+pub use look::Look;
 pub use meta::{Meta, StoredTimes};
 pub use name::{TargetUri, Unnameable};
-pub use open::{FilesSettings, probe};
+pub use open::probe;
 pub use refusals::NotFiled;
 pub use resolver::{Cached, Links, READ, Resolver};
+pub use settings::FilesSettings;
 pub use tier::HttpCaching;
 pub use unreadable::UnreadableFile;
 
 use absence::Absence;
 use base::{Base, Caps};
-use in_use::{InUse, Shared};
+use directory::Directory;
+use in_use::InUse;
 use journal::Owed;
 use name::Name;
-use open::Stop;
+use settings::shares;
+use threads::Stop;
 
 use larder_tier::Note;
 use larder_tier::tier::Written;
-
-/// How often a file is opened anew that changes while it is read.
-const READ_TRIES: usize = 3;
-
-/// How long anybody waits for the writing thread.
-const WAIT_MAX: Duration = Duration::from_secs(60);
-
-/// What a look-up found.
-#[derive(Debug)]
-pub enum Look {
-    /// A file that stands for the response.
-    Found(Arc<FileHit>),
-    /// There is none.
-    Absent,
-    /// Only [`FileStore::look_blocking`] can tell.
-    WouldBlock,
-}
 
 /// Figures of a store, summed when asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,7 +162,7 @@ impl FilesUsage {
     }
 }
 
-/// The store. Shared by all workers; every method may be called from any of them. It goes on without its directory where
+/// The store. Directory by all workers; every method may be called from any of them. It goes on without its directory where
 /// that cannot be used, and with another that takes its place.
 #[derive(Debug)]
 pub struct FileStore {
@@ -347,7 +342,7 @@ impl FileStore {
     pub fn limit_files(&self, files: usize) {
         self.base.open_files.store(files, Ordering::Relaxed);
         if let Some(in_use) = self.in_use.load().as_ref() {
-            in_use.shared.index.keep_at_most(open::shares(files).1);
+            in_use.shared.index.keep_at_most(shares(files).1);
         }
     }
 
@@ -388,7 +383,7 @@ impl FileStore {
             ..FilesUsage::default()
         };
         if let Some(in_use) = in_use {
-            let Shared { index, room, is_counted, noted, .. } = &*in_use.shared;
+            let Directory { index, room, is_counted, noted, .. } = &*in_use.shared;
             usage.files = index.files() as u64;
             usage.invalidated = noted.len() as u64;
             (usage.bytes, usage.inodes) = (room.bytes.used(), room.inodes.used());
@@ -414,7 +409,7 @@ impl FileStore {
     }
 
     #[cfg(test)]
-    fn shared(&self) -> Arc<Shared> {
+    fn shared(&self) -> Arc<Directory> {
         use crate::in_use::InUse;
         let in_use: Option<Arc<InUse>> = self.in_use.load_full();
         Arc::clone(&in_use.unwrap_or_else(|| panic!("the directory is absent")).shared)

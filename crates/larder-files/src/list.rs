@@ -21,9 +21,10 @@ use rustix::fs::{Dir, FileType, Mode, RawDir, SeekFrom, openat, seek};
 
 use super::FileStore;
 use super::cursor::FilesCursor;
+use super::directory::Directory;
 use super::error::FilesError;
 use super::hit::{self, FileHit};
-use super::in_use::{InUse, Shared};
+use super::in_use::InUse;
 use super::meta::{self, Meta};
 use super::name::{Name, TargetUri};
 use super::resolver::DIRECTORY;
@@ -250,7 +251,7 @@ impl Listed {
     }
 }
 
-impl Shared {
+impl Directory {
     /// A directory, of which so much has been read; none that is another file system's.
     fn directory(&self, path: &[u8], read: u64) -> io::Result<OwnedFd> {
         let root = self.tree.root();

@@ -2,35 +2,35 @@
 //!
 //! In: settings. Out: a store whose directory is locked, without remains of an earlier one, being counted; or is absent, and
 //! looked for. Four threads: one changes the directory, one counts it, one writes down what is invalidated ([`journal`]), and one sees
-//! to it that the directory in use is the one that has the path ([`absence`]). They end when the store is closed or dropped; closing also waits for what is still to
+//! to it that the directory in use is the one that has the path ([`watch`]). They end when the store is closed or dropped; closing also waits for what is still to
 //! be written.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use http::HeaderValue;
 use larder_http::time::{Clock, WallTime};
 use parking_lot::{Condvar, Mutex};
 use rustix::fs::{Access, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::absence::{self, Absence};
+use super::absence::Absence;
 use super::base::Base;
+use super::directory::Directory;
 use super::error::FilesError;
-use super::in_use::{InUse, Shared};
+use super::in_use::{InUse, WAIT_MAX};
 use super::index::Index;
 use super::journal::{self, Journal};
 use super::queue::FileJob;
 use super::room::{DIRECTORY_BYTES, Room};
+use super::settings::{FilesSettings, shares};
+use super::threads::{Stop, Threads};
 use super::tree::{Missing, OWN, Tree};
 use super::walk::Walked;
 use super::witness::Witness;
-use super::{FileStore, WAIT_MAX, writer};
-use larder_tier::descriptors::Wanted;
+use super::{FileStore, watch, writer};
 
 /// Small trees are counted before opening returns.
 const COUNT_WAIT: Duration = Duration::from_millis(300);
@@ -38,104 +38,6 @@ const COUNT_WAIT: Duration = Duration::from_millis(300);
 const COUNT_AGAIN: Duration = Duration::from_secs(5);
 /// Inodes and directories of larder's own.
 const OWN_INODES: u64 = 7;
-
-/// What a store of files is made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilesSettings {
-    /// The directory; made where it is missing.
-    pub path: PathBuf,
-    /// The cap, in bytes, on what all files take on the disk.
-    pub size: u64,
-    /// The cap on files and directories.
-    pub inodes: u64,
-    /// The permissions of files, 0o644 for instance; directories get what goes with that. No umask is applied.
-    pub mode: u32,
-    /// The type of a file that somebody put there and whose name shows none.
-    pub default_type: Option<HeaderValue>,
-    /// The largest body taken, in bytes.
-    pub max_object: u64,
-    /// How many files may be open: those that are kept so that a look-up costs one question to the file system, and those that
-    /// are being written. See [`FilesSettings::WANTED`].
-    pub open_files: usize,
-    /// How many bytes of their content are kept, in memory.
-    pub memory: u64,
-    /// How often the directory is counted anew, for what others write into it.
-    pub recount: Duration,
-}
-
-/// Files that are kept open where there are enough.
-const KEPT_MAX: usize = 1024;
-/// Bodies on their way into files at once, each with one open.
-const FILLS_MAX: usize = 1024;
-/// The directory, its lock, what a walk has open.
-const OWN_FILES: usize = 16;
-
-/// What of `files` are bodies on their way, and what is kept.
-pub(super) fn shares(files: usize) -> (usize, usize) {
-    let files = files.clamp(FilesSettings::WANTED.least, FilesSettings::WANTED.most) - OWN_FILES;
-    let fills = (files / 2).min(FILLS_MAX);
-    (fills, (files - fills).min(KEPT_MAX))
-}
-
-impl FilesSettings {
-    /// How many files a store may have use for.
-    pub const WANTED: Wanted = Wanted { least: OWN_FILES + 32, most: OWN_FILES + KEPT_MAX + FILLS_MAX };
-
-    /// The usual settings for a directory and a cap in bytes.
-    pub fn new(path: impl Into<PathBuf>, size: u64) -> Self {
-        Self {
-            path: path.into(),
-            size,
-            inodes: 1_000_000,
-            mode: 0o644,
-            default_type: None,
-            max_object: size / 4,
-            open_files: Self::WANTED.most,
-            memory: 16 * 1024 * 1024,
-            recount: Duration::from_secs(60),
-        }
-    }
-}
-
-/// What tells a thread to go.
-#[derive(Debug, Default)]
-pub(super) struct Stop {
-    is_stopped: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Stop {
-    pub(super) fn stop(&self) {
-        *self.is_stopped.lock() = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits so long, or until it is told to go; whether to go on.
-    pub(super) fn rest(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
-        let mut is_stopped = self.is_stopped.lock();
-        while !*is_stopped && Instant::now() < until {
-            self.changed.wait_until(&mut is_stopped, until);
-        }
-        !*is_stopped
-    }
-}
-
-/// The threads of a store.
-#[derive(Debug)]
-pub(super) struct Threads {
-    stop: Arc<Stop>,
-    running: Mutex<Vec<JoinHandle<()>>>,
-    /// Ends after the others, whose last removals it need not say any more.
-    journal: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Threads {
-    /// Waits so long, for somebody who gives way; false when the store is closing.
-    pub(super) fn rest(&self, time: Duration) -> bool {
-        self.stop.rest(time)
-    }
-}
 
 impl FileStore {
     /// [`open_with`](Self::open_with) a clock of its own.
@@ -171,7 +73,7 @@ impl FileStore {
         let (watched, stop) = (Arc::downgrade(&store), Arc::clone(&store.watch));
         std::thread::Builder::new()
             .name("files-watch".to_owned())
-            .spawn(move || absence::watch(&watched, &stop))
+            .spawn(move || watch::run(&watched, &stop))
             .map_err(|source| failed_thread(settings, source))?;
         Ok(store)
     }
@@ -242,7 +144,7 @@ impl InUse {
         let room = Room::new(caps.bytes, caps.inodes);
         let own = room.take(OWN_INODES * DIRECTORY_BYTES + 2 * journal::OWN_BYTES, OWN_INODES);
         let (_, kept_max) = shares(base.open_files.load(Ordering::Relaxed));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Directory {
             base: Arc::clone(base),
             index: Index::new(kept_max, settings.memory, own),
             room,
@@ -278,7 +180,7 @@ impl InUse {
         });
         let journal = std::thread::Builder::new()
             .name("files-journal".to_owned())
-            .spawn(move || journal::run(&of_journal))
+            .spawn(move || journal::thread::run(&of_journal))
             .map_err(|source| failed_thread(settings, source))?;
         *in_use.threads.journal.lock() = Some(journal);
         let (of_counter, every) = (Arc::clone(&counted), settings.recount);
@@ -334,14 +236,14 @@ impl Drop for InUse {
 }
 
 /// On the writing thread, which alone removes files.
-fn evict_surplus(shared: &Arc<Shared>) {
+fn evict_surplus(shared: &Arc<Directory>) {
     let of_job = Arc::clone(shared);
     // A closed queue has nothing to evict for.
     let _ = shared.queue.push_end(FileJob::Run(Box::new(move || of_job.evict_surplus())), || true);
 }
 
 /// FileCounts the directory, once and then every so often.
-fn count(shared: &Arc<Shared>, stop: &Stop, every: Duration, counted: &(Mutex<bool>, Condvar)) {
+fn count(shared: &Arc<Directory>, stop: &Stop, every: Duration, counted: &(Mutex<bool>, Condvar)) {
     let mut is_first = true;
     loop {
         let walked = match shared.tree.is_there() {

@@ -54,7 +54,7 @@ impl From<io::Error> for PlaceError {
 /// A file on its way. Removed on drop unless it got its name.
 #[derive(Debug)]
 pub(super) struct Temp {
-    /// Shared with those who read along.
+    /// Directory with those who read along.
     pub(super) file: Arc<File>,
     name: String,
     directory: Arc<OwnedFd>,

@@ -12,12 +12,13 @@ use std::task::Waker;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
+use super::closing::Closer;
 use super::error::Refused;
-use super::fill::{Done, Filling};
+use super::filling::{Done, Filling};
 use super::meta::Meta;
 use super::name::Name;
 use super::place::{Spare, TakenOut};
-use super::renew::Renewal;
+use super::renewal::Renewal;
 use larder_tier::backlog::{Backlog, Borrowing};
 
 /// Bytes of bodies that may wait without being borrowed of the store's memory.
@@ -197,5 +198,12 @@ impl FileQueue {
         waiting.is_closed = true;
         std::mem::take(&mut waiting.crowd).into_iter().for_each(Waker::wake);
         self.filled.notify_all();
+    }
+}
+
+impl Closer for FileQueue {
+    fn close_behind(&self, what: Box<dyn Send>) {
+        // A closed queue drops it here.
+        let _ = self.push_end(FileJob::Run(Box::new(move || drop(what))), || true);
     }
 }

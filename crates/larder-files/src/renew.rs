@@ -5,28 +5,19 @@
 //! changed it meanwhile: what they put there is not what the origin has confirmed. A renewal that comes to nothing leaves the
 //! file with what was known of it, so it is validated once more.
 
+use super::directory::Directory;
 use super::error::Refused;
-use super::fill::{Done, OwnedUri};
+use super::filling::{Done, OwnedUri};
 use super::hit::FileStamp;
-use super::in_use::{InUse, Shared};
+use super::in_use::InUse;
 use super::index::IndexedFile;
 use super::meta::{self, JudgedMeta, META_BYTES_MAX, Meta, lines_bytes_max};
 use super::name::{Name, TargetUri};
 use super::place::PlaceError;
+use super::renewal::Renewal;
 use super::room::{META_BYTES, beside_bytes};
-use super::sys::is_absent;
-use super::sys::{self, Status};
+use super::sys::{self, Status, is_absent, is_of_one_place};
 use super::tree::{Found, Tree, meta_path};
-use super::writer::is_of_one_place;
-
-/// What is to be done, and to which file.
-#[derive(Debug)]
-pub(super) struct Renewal {
-    name: Name,
-    uri: OwnedUri,
-    stamp: FileStamp,
-    meta: Meta,
-}
 
 impl InUse {
     /// Gives the file of `uri` that `stamp` is of new meta. Never waits; `done` is told later. `is_valid` is asked under the
@@ -79,7 +70,7 @@ impl Tree {
     }
 }
 
-impl Shared {
+impl Directory {
     /// On the writing thread.
     pub(super) fn renew(&self, renewal: &Renewal) -> Result<(), Refused> {
         let Renewal { name, uri, stamp, meta } = renewal;

@@ -188,3 +188,19 @@ pub(super) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || matches!(Errno::from_io_error(error), Some(Errno::LOOP))
 }
+
+/// Whether an error says something of one name or directory only: somebody else's rights, another file system mounted there,
+/// names that this file system does not have. No reason to leave everything alone.
+pub(super) fn is_of_one_place(error: &io::Error) -> bool {
+    let places = [
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::XDEV,
+        Errno::NAMETOOLONG,
+        Errno::ILSEQ,
+        Errno::AGAIN,
+        Errno::BUSY,
+        Errno::LOOP,
+    ];
+    Errno::from_io_error(error).is_some_and(|error| places.contains(&error))
+}

@@ -6,17 +6,13 @@
 //! look-up costs one load.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
-use super::in_use::Shared;
 use super::name::Name;
-use super::place::Spare;
-use super::queue::FileJob;
 use super::sys::Status;
 
 /// How long a file that could not be read is left alone.
@@ -115,42 +111,6 @@ pub(super) fn is_of_the_device(error: &std::io::Error) -> bool {
         Errno::NODATA,
     ];
     Errno::from_io_error(error).is_some_and(|error| CODES.contains(&error))
-}
-
-impl Shared {
-    /// A file cannot be opened, or not even what is known of it can be read.
-    pub(super) fn note_unreadable(&self, name: &Name, file: Option<&Status>, error: &std::io::Error) {
-        if is_of_the_device(error) {
-            self.base.unreadable.note(name, name.bytes(), file, error);
-        }
-    }
-
-    /// A file cannot be read: it counts as absent, and goes where larder stored it. What a person put there stays. Does not
-    /// wait.
-    pub(super) fn leave_unreadable(
-        self: &Arc<Self>,
-        name: &Name,
-        path: &[u8],
-        file: &Status,
-        is_stored: bool,
-        error: &std::io::Error,
-    ) {
-        self.base.unreadable.note(name, path, Some(file), error);
-        self.index.unkeep(name);
-        if is_stored {
-            let (shared, name, file) = (Arc::clone(self), name.clone(), *file);
-            let remove = move || {
-                // What has its name by now may be another, which can be read.
-                let is_it = shared.tree.find(&name).is_ok_and(|found| found.status.has_content_of(&file));
-                if is_it {
-                    // Whatever comes of it, nobody is served from it.
-                    let _ = shared.remove_now(&name, Spare::ByHand, false);
-                }
-            };
-            // A closed queue has nothing to remove any more.
-            let _ = self.queue.push_end(FileJob::Run(Box::new(remove)), || true);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Dir, unlinkat};
 
-use super::in_use::Shared;
+use super::directory::Directory;
 use super::index::IndexedFile;
 use super::name::{Name, digest};
 use super::resolver::{DIRECTORY, as_path};
@@ -38,7 +38,7 @@ pub(super) enum Walked {
     Stopped,
 }
 
-impl Shared {
+impl Directory {
     /// Walks the tree. `rest` is called now and then with how long to rest, and says whether to go on.
     pub(super) fn walk(&self, is_first: bool, rest: &mut dyn FnMut(Duration) -> bool) -> io::Result<Walked> {
         self.index.begin_walk();

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use rustix::io::Errno;
 
+use super::directory::Directory;
 use super::error::Refused;
-use super::fill::{FillWork, Filling};
-use super::in_use::Shared;
+use super::filling::{FillWork, Filling};
 use super::index::IndexedFile;
 use super::journal::Owed;
 use super::meta::{Meta, lines_bytes_max};
@@ -23,8 +23,7 @@ use super::name::Name;
 use super::place::{PlaceError, Placed, Spare, TakenOut};
 use super::queue::FileJob;
 use super::room::{self, Claim, DIRECTORY_BYTES, META_BYTES, beside_bytes};
-use super::sys::Status;
-use super::sys::is_absent;
+use super::sys::{Status, is_absent, is_of_one_place};
 use larder_tier::budget::Budget;
 
 /// Bytes that may be written before all of them are handed to the disk.
@@ -37,7 +36,7 @@ const GROWTH_BYTES_MAX: u64 = 1024 * 1024;
 const EVICTED_IN_VAIN_MAX: u64 = 64;
 
 /// Works until the queue is closed and empty.
-pub(super) fn run(shared: &Shared) {
+pub(super) fn run(shared: &Directory) {
     let mut unsynced_bytes = 0;
     while let Some(job) = shared.queue.next() {
         match job {
@@ -76,7 +75,7 @@ pub(super) fn run(shared: &Shared) {
     }
 }
 
-impl Shared {
+impl Directory {
     fn count(&self, outcome: &Result<(), Refused>, of_good: &AtomicU64) {
         let counter = if outcome.is_ok() { of_good } else { &self.base.counts.failed };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -289,20 +288,4 @@ impl Shared {
         }
         removed
     }
-}
-
-/// Whether an error says something of one name or directory only: somebody else's rights, another file system mounted there,
-/// names that this file system does not have. No reason to leave everything alone.
-pub(super) fn is_of_one_place(error: &io::Error) -> bool {
-    let places = [
-        Errno::ACCESS,
-        Errno::PERM,
-        Errno::XDEV,
-        Errno::NAMETOOLONG,
-        Errno::ILSEQ,
-        Errno::AGAIN,
-        Errno::BUSY,
-        Errno::LOOP,
-    ];
-    Errno::from_io_error(error).is_some_and(|error| places.contains(&error))
 }

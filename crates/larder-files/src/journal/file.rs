@@ -11,13 +11,21 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, ftruncate, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::{JOURNAL, NEW, OWN_BYTES, READ_BYTES_MAX};
 use crate::resolver::READ;
 use crate::room::{Claim, Room};
 use crate::sys::Status;
 use crate::sys::is_absent;
 use crate::tree::Tree;
 use larder_tier::format::log::LOG_HEAD_BYTES;
+
+/// Where it lies.
+pub(crate) const JOURNAL: &str = ".larder/journal";
+const NEW: &str = ".larder/journal.new";
+
+/// What the file system is asked to keep free for it, so that a full one has room for the next invalidations.
+pub(crate) const OWN_BYTES: u64 = 16 * 1024;
+/// The longest file that is read: far more than what may be needed.
+const READ_BYTES_MAX: u64 = 64 << 20;
 
 /// The file, as this thread has written it.
 pub(super) struct JournalFile {

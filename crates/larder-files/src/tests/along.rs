@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 use std::task::{Wake, Waker};
+use std::time::Duration;
 use std::time::Instant;
 
 use super::*;

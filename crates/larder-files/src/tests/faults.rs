@@ -1,6 +1,7 @@
 //! File systems that are full, read-only or poor, and a larder that is killed.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::*;
 

@@ -1,6 +1,7 @@
 //! What people and other programs do to the files, and when it is seen.
 
 use http::header::{CONTENT_TYPE, ETAG, LAST_MODIFIED};
+use std::time::Duration;
 
 use super::*;
 

@@ -6,6 +6,7 @@ use larder_http::authority::Authority;
 use larder_http::message::RequestHead;
 use larder_http::target::Target;
 use larder_http::time::Clock;
+use std::time::Duration;
 
 use super::meta::META_BYTES_MAX;
 use super::*;

@@ -1,6 +1,7 @@
 //! New fields and times for a file that stays what it is.
 
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use larder_cache::{Freshness, LifetimeSource};
 use larder_http::time::Now;
