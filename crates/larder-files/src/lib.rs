@@ -162,7 +162,7 @@ impl FilesUsage {
     }
 }
 
-/// The store. Directory by all workers; every method may be called from any of them. It goes on without its directory where
+/// The store. Shared by all workers; every method may be called from any of them. It goes on without its directory where
 /// that cannot be used, and with another that takes its place.
 #[derive(Debug)]
 pub struct FileStore {

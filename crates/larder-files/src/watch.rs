@@ -5,7 +5,7 @@
 //! that is gone is left at once. One that cannot be used is tried again: after a second, then less and less often up to once a
 //! minute, and at once when the path leads elsewhere.
 //!
-//! What was stored and taken out meanwhile is noted ([`Missed`](larder_tier::missed::Missed)) and taken out of the directory before that is used again. Another
+//! What was stored and taken out meanwhile is noted ([`Missed`]) and taken out of the directory before that is used again. Another
 //! directory than the last one may have been in use at any time: of what larder stored there before nothing is used, and what
 //! people put there is.
 //!

@@ -136,6 +136,13 @@ fn class_bytes(class: u8) -> u64 {
     ((1 << exponent) + (steps << (exponent - 3))) * SIZE_UNIT
 }
 
+/// The base that a piece is of, by its hash on the disk that has the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Owner {
+    pub(super) disk: u64,
+    pub(super) base: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

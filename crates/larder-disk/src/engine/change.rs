@@ -10,21 +10,22 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use super::address::Owner;
 use super::address::{Address, Location};
 use super::error::{DiskError, Refused};
 use super::format::journal::JournalEntry;
+use super::format::record::PIECE_BYTES_MAX;
 use super::format::record::{HEADER_BYTES, PIECE_REF_BYTES};
 use super::index::Places;
 use super::object::{INLINE_BYTES_MAX, Object, RecordContent};
-use super::owner::Owner;
-use super::piece::{Assembly, PIECE_BYTES_MAX, Piece};
+use super::piece::{Assembly, Piece};
 use super::queue::{JOB_BYTES, RecordJob, WriteJob, WriteQueue};
-use super::{Disk, Shared};
+use super::{Disk, DiskState};
 use larder_tier::Note;
 
 use larder_tier::CacheKey;
 
-impl Shared {
+impl DiskState {
     /// Writes down what the journal has collected: behind every lock, and before anybody is told.
     pub(super) fn write_journal(&self) {
         self.journal.write(&self.space, &self.health);
@@ -119,7 +120,7 @@ impl Shared {
 /// The right to put a piece into the queue of a disk; given back on drop.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    shared: Arc<Shared>,
+    shared: Arc<DiskState>,
     cost: u64,
 }
 

@@ -9,6 +9,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::error::DiskError;
+use super::files::{segment_path, toc_path};
+use super::finding::Finding;
 use super::format::Whose;
 use super::format::journal::{JOURNAL_BYTES_MAX, JOURNAL_HEAD_BYTES, JournalHead, read_entries};
 use super::format::record::Kind;
@@ -16,9 +18,8 @@ use super::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
 use super::format::superblock::{SUPERBLOCK_BYTES, Superblock};
 use super::format::toc::{Toc, TocEntry};
 use super::journal;
-use super::recover::Finding;
 use super::recover::folder::Folder;
-use super::segment::{read_toc, segment_path, toc_path};
+use super::segment::read_toc;
 use super::sys;
 use super::walk::{self, Walked};
 

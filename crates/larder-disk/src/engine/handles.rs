@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, RwLock};
 use rustix::io::Errno;
 
-use super::segment::segment_path;
+use super::files::segment_path;
 
 /// Open beside segments: the folder's lock, the journal with its old part, a table that is read or written.
 pub(super) const OTHERS: usize = 8;

@@ -11,6 +11,8 @@
 mod address;
 mod change;
 mod error;
+mod files;
+mod finding;
 mod format;
 mod fsck;
 #[cfg(feature = "fuzzing")]
@@ -22,17 +24,19 @@ mod in_flight;
 mod index;
 mod journal;
 mod layouts;
+mod neighbours;
 mod object;
-mod owner;
 mod piece;
 mod pool;
 mod queue;
+mod readers;
 mod reads;
 mod recover;
 mod replaced;
 mod segment;
 mod settings;
 mod space;
+mod state;
 mod sys;
 mod usage;
 mod walk;
@@ -43,18 +47,20 @@ mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use bytes::Bytes;
-use larder_http::time::{Clock, Now};
+use larder_http::time::Clock;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+pub(crate) use address::Owner;
 pub use address::{Address, Location};
 pub(crate) use change::Admitted;
 pub use error::{DiskError, ReadError, Refused};
+pub use finding::Finding;
+pub use format::record::PIECE_BYTES_MAX;
 pub use fsck::{Report, fsck};
 pub use handles::FilesMax;
 pub use heads::RecordHead;
@@ -62,80 +68,27 @@ pub use health::DiskEvent;
 pub use index::{DiskCursor, Listing, Places};
 pub use larder_tier::Note;
 pub use object::{FoundContent, FoundRecord, INLINE_BYTES_MAX, Object, RecordContent};
-pub(crate) use owner::Owner;
-pub use piece::{PIECE_BYTES_MAX, Piece, Pin};
-pub use recover::Finding;
+pub use piece::{Piece, Pin};
 pub use settings::{DISK_BYTES_MIN, DiskSettings, DiskSize};
 pub use usage::{DiskUsage, RefusedCounts};
 
-use format::superblock::Superblock;
-use handles::Handles;
-use health::Health;
-use in_flight::InFlight;
-use index::Index;
-use journal::Journal;
-use owner::Neighbours;
-use piece::{Now as PieceNow, PieceRef};
-use pool::{Ask, Pool};
-use queue::WriteQueue;
+use format::record::PieceRef;
+use piece::Now as PieceNow;
+use pool::Ask;
 use reads::Waiting;
 use recover::Contents;
-use replaced::Replaced;
-use segment::Segments;
-use space::Space;
-use sys::ReadMode;
-use usage::DiskCounts;
+use state::DiskState;
 
 use larder_tier::CacheKey;
-
-/// How long closing waits for what is still to be written.
-const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// One disk. Shared by all workers; every method may be called from any of them.
 #[derive(Debug)]
 pub struct Disk {
-    shared: Arc<Shared>,
+    shared: Arc<DiskState>,
     writer: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<JoinHandle<()>>>,
     findings: Vec<Finding>,
     notes: Mutex<Vec<Note>>,
-}
-
-/// What the disk's own threads and its callers share.
-#[derive(Debug)]
-struct Shared {
-    settings: DiskSettings,
-    superblock: Superblock,
-    /// The superblock's file; the lock goes with it.
-    _lock: std::fs::File,
-    segment_bytes: u64,
-    record_bytes_max: u64,
-    read_mode: ReadMode,
-    index: Index,
-    replaced: Replaced,
-    in_flight: InFlight,
-    segments: Segments,
-    handles: Arc<Handles>,
-    space: Space,
-    queue: WriteQueue,
-    journal: Journal,
-    neighbours: Neighbours,
-    pool: Pool,
-    health: Health,
-    counts: DiskCounts,
-    clock: Clock,
-    opened: Now,
-    is_zeroing: AtomicBool,
-    last_segment: AtomicU32,
-    last_pending: AtomicU64,
-    highest: AtomicU64,
-}
-
-impl Shared {
-    /// Seconds since the disk was opened: what use is noted in.
-    fn seconds(&self) -> u32 {
-        u32::try_from(self.clock.now().since(&self.opened).as_secs()).unwrap_or(u32::MAX)
-    }
 }
 
 impl Disk {
@@ -167,7 +120,7 @@ impl Disk {
         let path = settings.path.clone();
         let recovered = recover::open(settings, clock, held)?;
         let shared = Arc::new(recovered.shared);
-        let readers = pool::start(&shared).map_err(DiskError::io("cannot start threads for", &path))?;
+        let readers = readers::start(&shared).map_err(DiskError::io("cannot start threads for", &path))?;
         let writer = writer::start(&shared).map_err(DiskError::io("cannot start threads for", &path))?;
         Ok(Arc::new(Self {
             shared,

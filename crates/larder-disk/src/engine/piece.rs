@@ -12,22 +12,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::format::record::PieceRef;
 use super::segment::Segment;
-
-/// The longest piece, in bytes.
-pub const PIECE_BYTES_MAX: usize = 256 * 1024;
-
-/// Where a piece was written, and how its bytes are known to be the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct PieceRef {
-    /// Whose disk.
-    pub(super) disk: u64,
-    pub(super) segment: u32,
-    /// Of the block that holds it.
-    pub(super) offset: u32,
-    pub(super) length: u32,
-    pub(super) crc: u32,
-}
 
 /// A piece; clones are handles of the same one.
 #[derive(Clone, Debug)]

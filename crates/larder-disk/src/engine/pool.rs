@@ -1,4 +1,4 @@
-//! The threads that wait for a disk, so that event loops need not.
+//! What waits to be read from a disk.
 //!
 //! In: reads, up to a bound; beyond it they are refused, and the request goes on as a miss. Out: answers to whoever still
 //! waits for them; a read that nobody waits for any more is not done. Syncs of the journal are done together: all that
@@ -6,22 +6,16 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
-use std::thread;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
-use super::Shared;
 use super::address::Location;
 use super::error::ReadError;
 use super::object::FoundRecord;
 use super::piece::Piece;
-use super::reads::Waiting;
 
-/// Threads per disk: enough to keep a disk's own queue busy.
-const THREADS: usize = 4;
 /// Reads that may wait.
 const READS_MAX: usize = 1024;
 
@@ -44,13 +38,13 @@ struct State {
 pub(super) struct Pool {
     state: Mutex<State>,
     wake: Condvar,
-    syncs: Mutex<Syncs>,
+    pub(super) syncs: Mutex<Syncs>,
 }
 
 #[derive(Default)]
-struct Syncs {
-    waiting: Vec<oneshot::Sender<io::Result<()>>>,
-    is_running: bool,
+pub(super) struct Syncs {
+    pub(super) waiting: Vec<oneshot::Sender<io::Result<()>>>,
+    pub(super) is_running: bool,
 }
 
 impl std::fmt::Debug for Pool {
@@ -96,7 +90,7 @@ impl Pool {
         answered
     }
 
-    fn next(&self) -> Option<Ask> {
+    pub(super) fn next(&self) -> Option<Ask> {
         let mut state = self.state.lock();
         loop {
             if state.is_closed {
@@ -119,52 +113,5 @@ impl Pool {
         self.wake.notify_all();
         drop(asked);
         self.syncs.lock().waiting.clear();
-    }
-}
-
-/// Starts the threads.
-pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Vec<thread::JoinHandle<()>>> {
-    let spawn = |_| {
-        let shared = Arc::clone(shared);
-        thread::Builder::new().name("larder-read".to_owned()).spawn(move || run(&shared))
-    };
-    (0..THREADS).map(spawn).collect()
-}
-
-fn run(shared: &Shared) {
-    while let Some(ask) = shared.pool.next() {
-        match ask {
-            Ask::Record(place, answer) if !answer.is_closed() => {
-                // Who does not wait any more has no use for it.
-                let _ = answer.send(shared.read_record(place, Waiting::Yes).unwrap_or(Err(ReadError::Busy)));
-            }
-            Ask::Piece(piece, answer) if !answer.is_closed() => {
-                let _ = answer.send(shared.read_piece(&piece, Waiting::Yes).unwrap_or(Err(ReadError::Busy)));
-            }
-            Ask::Record(..) | Ask::Piece(..) => {}
-            Ask::SyncJournal => sync_journal(shared),
-        }
-    }
-}
-
-fn sync_journal(shared: &Shared) {
-    loop {
-        let waiting = {
-            let mut syncs = shared.pool.syncs.lock();
-            if syncs.waiting.is_empty() {
-                syncs.is_running = false;
-                return;
-            }
-            std::mem::take(&mut syncs.waiting)
-        };
-        let result = shared.journal.sync(&shared.space, &shared.health);
-        if result.is_err() {
-            // Compaction makes good for what the journal lacks.
-            shared.queue.call();
-        }
-        for answer in waiting {
-            let again = result.as_ref().copied().map_err(|error| io::Error::from(error.kind()));
-            let _ = answer.send(again);
-        }
     }
 }

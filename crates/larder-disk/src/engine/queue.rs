@@ -14,9 +14,9 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::address::Location;
+use super::address::Owner;
 use super::error::Refused;
 use super::object::Object;
-use super::owner::Owner;
 use super::piece::Piece;
 use larder_tier::backlog::{Backlog, Borrowing};
 

@@ -10,14 +10,15 @@ use bytes::Bytes;
 use larder_http::body::zeroed;
 use larder_http::time::WallTime;
 
-use super::Shared;
 use super::address::Location;
 use super::error::ReadError;
 use super::format::crc;
+use super::format::record::PieceRef;
 use super::format::record::{HEADER_BYTES, Header, Kind, Record, read_pieces};
 use super::object::{FoundContent, FoundRecord, INLINE_BYTES_MAX};
-use super::piece::{Now, Piece, PieceRef};
+use super::piece::{Now, Piece};
 use super::segment::Segment;
+use super::state::DiskState;
 use super::sys::{self, ReadMode};
 
 /// Above this, most of an object is pieces, and its record is short.
@@ -34,7 +35,7 @@ pub(super) enum Waiting {
 
 type Read<T> = Option<Result<T, ReadError>>;
 
-impl Shared {
+impl DiskState {
     /// Whether an event loop may read at all.
     pub(super) fn may_read_now(&self) -> bool {
         self.read_mode != ReadMode::Pool

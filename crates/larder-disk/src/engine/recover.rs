@@ -10,7 +10,7 @@ mod replay;
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -18,9 +18,10 @@ use std::thread;
 use larder_http::time::Clock;
 use parking_lot::Mutex;
 
-use super::Shared;
 use super::address::Seed;
 use super::error::DiskError;
+use super::files::{segment_path, toc_path};
+use super::finding::Finding;
 use super::format::Whose;
 use super::format::record::RECORD_BYTES_MAX;
 use super::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
@@ -30,13 +31,14 @@ use super::handles::Handles;
 use super::health::Health;
 use super::in_flight::InFlight;
 use super::index::{Index, RecoveredRecord as Record};
-use super::owner::Neighbours;
 use super::pool::Pool;
 use super::queue::WriteQueue;
 use super::replaced::Replaced;
-use super::segment::{Segment, Segments, read_toc, segment_path, toc_path};
+use super::segment::{Segment, Segments, read_toc};
 use super::settings::{DISK_BYTES_MIN, DiskSettings, segment_bytes};
 use super::space::{self, Space, blocks};
+use super::state::DiskState;
+use super::state::Neighbours;
 use super::usage::DiskCounts;
 use super::{sys, walk};
 use folder::Folder;
@@ -45,57 +47,6 @@ use replay::Replay;
 
 /// Threads that read tables.
 const THREADS: usize = 2;
-
-/// Something that was not as it should be, and what was done about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// A file that larder did not write; left alone.
-    Foreign(PathBuf),
-    /// The file that says who the disk is was damaged or missing: everything in the folder was given up.
-    NewIdentity,
-    /// A segment of another disk, or of this one's earlier life; removed.
-    OtherDisk(PathBuf),
-    /// A table that cannot be read; the segment was walked through instead.
-    DamagedTable(PathBuf),
-    /// A segment in which something is damaged.
-    DamagedSegment {
-        /// Its file.
-        path: PathBuf,
-        /// Records and pieces that were skipped.
-        places: usize,
-    },
-    /// The journal was damaged: what is older than what it lost was given up.
-    DamagedJournal(PathBuf),
-    /// The journal was missing: everything stored was given up.
-    NoJournal,
-    /// A file that could not be opened or read.
-    Unreadable {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
-}
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Foreign(path) => write!(f, "{} is not larder's; left alone", path.display()),
-            Self::NewIdentity => write!(f, "the disk's identity was damaged or missing; it begins empty"),
-            Self::OtherDisk(path) => write!(f, "{} belongs to another disk; removed", path.display()),
-            Self::DamagedTable(path) => write!(f, "{} is damaged; its segment was read", path.display()),
-            Self::DamagedSegment { path, places } => {
-                let places = if *places == 1 { "1 place".to_owned() } else { format!("{places} places") };
-                write!(f, "{} is damaged at {places}; skipped", path.display())
-            }
-            Self::DamagedJournal(path) => {
-                write!(f, "{} is damaged; what it may have invalidated was given up", path.display())
-            }
-            Self::NoJournal => write!(f, "the journal is missing; everything stored was given up"),
-            Self::Unreadable { path, why } => write!(f, "cannot read {}: {why}", path.display()),
-        }
-    }
-}
 
 /// What becomes of what a disk holds when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +58,7 @@ pub(super) enum Contents {
 
 /// What opening gives.
 pub(super) struct RecoveredDisk {
-    pub(super) shared: Shared,
+    pub(super) shared: DiskState,
     pub(super) findings: Vec<Finding>,
     pub(super) notes: Vec<Note>,
 }
@@ -161,7 +112,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Contents) -> Resu
     let last_segment = folder.last_segment.max(replay.last_segment);
     let read_mode = sys::read_mode(&lock);
     let notes = std::mem::take(&mut replay.notes);
-    let shared = Shared {
+    let shared = DiskState {
         superblock,
         _lock: lock,
         segment_bytes,
@@ -190,7 +141,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Contents) -> Resu
     for (segment, entries, end) in unfinished {
         if entries.is_empty() {
             shared.segments.take_out(segment.id);
-            let _ = super::segment::remove_files(&path, segment.id);
+            let _ = super::files::remove_files(&path, segment.id);
             continue;
         }
         // Without a table the segment is walked through at the next start as well; nothing is lost by that.
@@ -289,14 +240,14 @@ impl Loader<'_> {
         let head = sys::read_up_to(&file, SEGMENT_HEAD_BYTES, 0)?;
         match SegmentHead::judge(&head, Some(self.disk), id) {
             Whose::Ours => {}
-            Whose::Unwritten => return super::segment::remove_files(self.folder, id),
+            Whose::Unwritten => return super::files::remove_files(self.folder, id),
             Whose::OtherDisk => {
                 self.found(Finding::OtherDisk(path.to_owned()));
-                return super::segment::remove_files(self.folder, id);
+                return super::files::remove_files(self.folder, id);
             }
             Whose::Damaged => {
                 self.found(Finding::DamagedSegment { path: path.to_owned(), places: 1 });
-                return super::segment::remove_files(self.folder, id);
+                return super::files::remove_files(self.folder, id);
             }
             Whose::Foreign => {
                 self.found(Finding::Foreign(path.to_owned()));

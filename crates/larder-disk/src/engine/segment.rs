@@ -8,12 +8,13 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::files::toc_path;
 use super::format::toc::Toc;
 use super::handles::OpenHandle;
 use super::settings::SEGMENT_BYTES_MAX;
@@ -87,16 +88,6 @@ impl Segment {
         self.needs_toc.store(true, Ordering::Release);
         self.is_toc_stale.store(true, Ordering::Release);
     }
-}
-
-/// The name of a segment's file.
-pub(super) fn segment_path(folder: &Path, id: u32) -> PathBuf {
-    folder.join(format!("{id:08x}.seg"))
-}
-
-/// The name of its table's.
-pub(super) fn toc_path(folder: &Path, id: u32) -> PathBuf {
-    folder.join(format!("{id:08x}.toc"))
 }
 
 /// The table of a segment, `None` where what lies there is none of it. No more is read than the largest table has.
@@ -214,15 +205,4 @@ impl Graves {
     pub(super) fn clear(&mut self) {
         self.0.retain(|segment| Arc::strong_count(segment) > 1);
     }
-}
-
-/// Removes a segment's files, the table first: a table without its segment would mean nothing.
-pub(super) fn remove_files(folder: &Path, id: u32) -> io::Result<()> {
-    for path in [toc_path(folder, id), segment_path(folder, id)] {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
 }

@@ -8,7 +8,9 @@
 //! It ends when the disk is closed. Whatever fails here costs what was to be stored, and a pause.
 
 mod append;
+mod batch;
 mod compaction;
+mod giving_up;
 mod moves;
 mod outcome;
 mod reclaim;
@@ -22,11 +24,13 @@ use std::time::{Duration, Instant};
 use super::error::Refused;
 use super::queue::{Next, RecordJob, WriteJob};
 use super::segment::Graves;
-use super::{CLOSE_WITHIN, Shared};
-use append::{Batch, Open};
-use reclaim::Reclaim;
+use super::state::DiskState;
+use batch::{Batch, Open};
+use giving_up::Reclaim;
 use syncing::Syncing;
 
+/// How long closing waits for what is still to be written.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 /// Taken from the queue at once.
 const BATCH_BYTES: u64 = 1 << 20;
 /// The writer looks round at least this often.
@@ -36,7 +40,7 @@ const EXCESS_SEGMENTS_AT_ONCE: usize = 4;
 
 /// The writer's own state; lives on its thread.
 pub(super) struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<DiskState>,
     open: Option<Open>,
     batch: Batch,
     syncing: Syncing,
@@ -59,12 +63,12 @@ struct Swept {
 }
 
 /// Starts the thread.
-pub(super) fn start(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
+pub(super) fn start(shared: &Arc<DiskState>) -> io::Result<thread::JoinHandle<()>> {
     let writer = Writer::new(shared)?;
     thread::Builder::new().name("larder-write".to_owned()).spawn(move || writer.run())
 }
 
-impl Shared {
+impl DiskState {
     /// Gives up a record that will not be written.
     pub(super) fn lose(&self, job: &RecordJob, why: Refused) {
         self.counts.refuse(why);
@@ -96,7 +100,7 @@ impl Shared {
 }
 
 impl Writer {
-    pub(super) fn new(shared: &Arc<Shared>) -> io::Result<Self> {
+    pub(super) fn new(shared: &Arc<DiskState>) -> io::Result<Self> {
         Ok(Self {
             shared: Arc::clone(shared),
             open: None,

@@ -50,5 +50,5 @@ impl Disks {
 
 /// The same bytes in pieces as they lie on a disk.
 pub fn regular(pieces: &[Bytes]) -> impl Iterator<Item = Bytes> {
-    super::regular(pieces)
+    super::records::regular(pieces)
 }

@@ -19,9 +19,11 @@ use larder_tier::{
 };
 use smallvec::SmallVec;
 
+use super::body::DiskPieces;
 use super::fill::DiskFill;
 use super::listing::ListedRecord;
-use super::{DiskCandidate, DiskPieces, Disks, DisksCursor, RecordBody, events, metrics};
+use super::records::RecordBody;
+use super::{DiskCandidate, Disks, DisksCursor, events, metrics};
 use crate::engine;
 
 /// Records whose heads are read for one page.

@@ -6,7 +6,21 @@
 
 use super::{Put, Take, crc};
 use crate::engine::address::ALIGN;
-use crate::engine::piece::PieceRef;
+
+/// The longest piece, in bytes.
+pub const PIECE_BYTES_MAX: usize = 256 * 1024;
+
+/// Where a piece was written, and how its bytes are known to be the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::engine) struct PieceRef {
+    /// Whose disk.
+    pub(in crate::engine) disk: u64,
+    pub(in crate::engine) segment: u32,
+    /// Of the block that holds it.
+    pub(in crate::engine) offset: u32,
+    pub(in crate::engine) length: u32,
+    pub(in crate::engine) crc: u32,
+}
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LRec");
 
@@ -181,7 +195,7 @@ pub(in crate::engine) fn read_pieces(bytes: &[u8]) -> Option<Vec<PieceRef>> {
             crc: take.u32()?,
         };
         // A piece is read at once: nobody reads gigabytes because of one damaged length.
-        (piece.length as usize <= crate::engine::piece::PIECE_BYTES_MAX).then_some(piece)
+        (piece.length as usize <= PIECE_BYTES_MAX).then_some(piece)
     });
     each.collect()
 }

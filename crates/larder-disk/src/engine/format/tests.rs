@@ -9,7 +9,7 @@ use super::superblock::Superblock;
 use super::toc::{Toc, TocEntry};
 use super::*;
 use crate::engine::address::{SEGMENT_MAX, Seed};
-use crate::engine::piece::PieceRef;
+use crate::engine::format::record::PieceRef;
 use larder_tier::Note;
 use larder_tier::format::entry::{JournalEntries, NOTE_BYTES_MAX};
 
@@ -37,7 +37,7 @@ fn journal_entries() -> impl Strategy<Value = JournalEntry> {
 }
 
 fn piece_refs() -> impl Strategy<Value = PieceRef> {
-    (any::<(u64, u32, u32, u32)>(), 0..=crate::engine::piece::PIECE_BYTES_MAX as u32)
+    (any::<(u64, u32, u32, u32)>(), 0..=crate::engine::format::record::PIECE_BYTES_MAX as u32)
         .prop_map(|((disk, segment, offset, crc), length)| PieceRef { disk, segment, offset, length, crc })
 }
 

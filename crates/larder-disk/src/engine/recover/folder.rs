@@ -8,11 +8,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::Finding;
 use crate::engine::address::SEGMENT_MAX;
+use crate::engine::files::{remove_files, toc_path};
+use crate::engine::finding::Finding;
 use crate::engine::format::journal::JOURNAL_BYTES_MAX;
 use crate::engine::format::toc::ENTRY_BYTES;
-use crate::engine::segment::{remove_files, toc_path};
 use crate::engine::settings::SEGMENT_BYTES_MAX;
 use crate::engine::space::{Space, blocks, toc_bytes_max};
 

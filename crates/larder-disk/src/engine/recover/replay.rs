@@ -10,9 +10,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Finding;
 use super::folder::Folder;
 use crate::engine::address::Location;
+use crate::engine::finding::Finding;
 use crate::engine::format::Whose;
 use crate::engine::format::journal::{
     JOURNAL_BYTES_MAX, JOURNAL_HEAD_BYTES, JournalEntry, JournalHead, read_entries,

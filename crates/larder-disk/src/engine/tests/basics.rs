@@ -1,6 +1,7 @@
 //! What is put in is found, what is taken out is not, and a restart changes neither.
 
 use super::*;
+use crate::engine::sys::ReadMode;
 
 #[test]
 fn what_was_stored_is_found_also_after_a_restart_and_after_a_kill() {

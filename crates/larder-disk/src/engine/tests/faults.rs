@@ -5,6 +5,7 @@
 use std::process::Command;
 
 use super::*;
+use crate::engine::sys::ReadMode;
 
 /// A file system of its own, unmounted at the end.
 struct Mounted(tempfile::TempDir);

@@ -12,18 +12,21 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::Writer;
+use super::batch::{Open, Parts};
 use super::outcome::Staged;
+use crate::engine::address::Owner;
 use crate::engine::address::{ALIGN, Location, SEGMENT_MAX};
 use crate::engine::error::Refused;
+use crate::engine::files::segment_path;
 use crate::engine::format::crc;
+use crate::engine::format::record::PieceRef;
 use crate::engine::format::record::{Header, Kind, write_pieces};
 use crate::engine::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
-use crate::engine::format::toc::{TocEntry, toc_bytes};
+use crate::engine::format::toc::toc_bytes;
 use crate::engine::object::{Object, RecordContent};
-use crate::engine::owner::Owner;
-use crate::engine::piece::{Now, Piece, PieceRef};
+use crate::engine::piece::{Now, Piece};
 use crate::engine::queue::{RecordJob, WriteJob};
-use crate::engine::segment::{Segment, segment_path};
+use crate::engine::segment::Segment;
 use crate::engine::space::{segment_room, toc_bytes_max};
 use crate::engine::sys::{self, Allocated};
 use crate::engine::walk;
@@ -34,33 +37,6 @@ const WRITE_BYTES: usize = 1 << 20;
 const SYNC_EVERY_BYTES: u64 = 8 << 20;
 /// Attempts at a new segment, each after giving up the oldest.
 const ATTEMPTS: usize = 4;
-
-/// The segment that is being written.
-pub(super) struct Open {
-    pub(super) segment: Arc<Segment>,
-    /// Where the batch will go.
-    at: u64,
-    /// Of all that was written or is in the batch.
-    pub(super) entries: Vec<TocEntry>,
-    unsynced: u64,
-}
-
-/// What is put together for one write.
-#[derive(Default)]
-pub(super) struct Batch {
-    bytes: Vec<u8>,
-    staged: Vec<Staged>,
-    entries: usize,
-    last_content_crc: u32,
-}
-
-/// What is written of an object or piece: its header without place and checksums, and its parts.
-pub(super) struct Parts<'a> {
-    pub(super) header: Header,
-    pub(super) key: [&'a [u8]; 2],
-    pub(super) head: &'a [u8],
-    pub(super) content: &'a [&'a [u8]],
-}
 
 impl Writer {
     pub(super) fn stage_job(&mut self, job: WriteJob) {
@@ -394,7 +370,7 @@ fn parts_of<'a>(job: &'a RecordJob, kind: Kind, content: &'a [&'a [u8]], own_byt
     Parts { header, key: [object.key.base(), object.key.variant()], head: &object.head, content }
 }
 
-impl crate::engine::Shared {
+impl crate::engine::state::DiskState {
     /// Makes the file of a new segment, with all its room.
     fn make_segment(&self, room: larder_tier::budget::Reservation) -> io::Result<Arc<Segment>> {
         let id = self.last_segment.fetch_add(1, Ordering::Relaxed) + 1;

@@ -11,16 +11,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Writer;
-use super::append::Open;
-use crate::engine::Shared;
+use super::batch::Open;
 use crate::engine::address::Location;
+use crate::engine::address::Owner;
+use crate::engine::files::toc_path;
 use crate::engine::format::journal::JournalEntry;
 use crate::engine::format::record::Kind;
 use crate::engine::format::toc::{Toc, TocEntry, toc_bytes};
 use crate::engine::journal::{Journal, JournalFiles};
-use crate::engine::owner::Owner;
-use crate::engine::segment::{Segment, read_toc, toc_path};
+use crate::engine::segment::{Segment, read_toc};
 use crate::engine::space::blocks;
+use crate::engine::state::DiskState;
 use crate::engine::sys;
 use crate::engine::walk;
 
@@ -61,7 +62,7 @@ impl Writer {
     }
 }
 
-impl Shared {
+impl DiskState {
     fn compact(&self, open: Option<&Open>) -> io::Result<()> {
         let (old, had_lost) = self.journal.turn(&self.space, &self.health)?;
         let taken = self.compact_from(old, open);

@@ -8,7 +8,6 @@
 //! record comes too late and is dropped, and that disk lists its pieces once more in what the other wrote.
 //! Nobody waits here: the segment is looked at again after each batch, and goes at the latest after [`WITHIN`].
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,14 +15,15 @@ use bytes::Bytes;
 use larder_http::time::WallTime;
 
 use super::Writer;
-use super::reclaim::Reclaim;
-use crate::engine::Shared;
+use super::giving_up::{Due, Moves, Reclaim};
 use crate::engine::address::Location;
+use crate::engine::address::Owner;
+use crate::engine::format::record::PieceRef;
 use crate::engine::format::record::{Kind, Record, read_pieces};
 use crate::engine::object::{Object, RecordContent};
-use crate::engine::owner::Owner;
-use crate::engine::piece::{Piece, PieceRef};
+use crate::engine::piece::Piece;
 use crate::engine::reads::Waiting;
+use crate::engine::state::DiskState;
 use larder_tier::CacheKey;
 
 /// How long a segment waits for records on other disks.
@@ -31,41 +31,13 @@ const WITHIN: Duration = Duration::from_secs(5);
 /// How often an object is listed once more because another disk did so meanwhile.
 const TRIES_MAX: u32 = 4;
 
-/// A record that is to list pieces in other places.
-struct Due {
-    home: Arc<Shared>,
-    base: u64,
-    place: Location,
-}
-
-/// What of a segment was written again for objects that lie on several disks.
-#[derive(Default)]
-pub(super) struct Moves {
-    /// Where the pieces were, and where they are.
-    moved: HashMap<PieceRef, PieceRef>,
-    /// The same, as far as it is in the batch.
-    staged: Vec<(PieceRef, PieceRef)>,
-    due: Vec<Due>,
-    objects: HashSet<Owner>,
-    /// Held by each record that is on its way.
-    under_way: Arc<()>,
-    tries: u32,
-    until: Option<Instant>,
-}
-
-impl Moves {
-    fn are_under_way(&self) -> bool {
-        Arc::strong_count(&self.under_way) > 1
-    }
-}
-
 impl Writer {
     /// Puts those of `pieces` that lie in the segment into the batch once more, if their object was used since the segment was
     /// begun, and there is room for that.
     pub(super) fn move_part(
         &mut self,
         reclaim: &mut Reclaim,
-        (home, base, place): (&Arc<Shared>, u64, Location),
+        (home, base, place): (&Arc<DiskState>, u64, Location),
         pieces: &[PieceRef],
     ) -> Option<()> {
         let used = home.index.last_use(base, place)?;
@@ -132,7 +104,7 @@ impl Writer {
     }
 }
 
-impl Shared {
+impl DiskState {
     /// The pieces of the object at `place`, where some of them lie on other disks.
     pub(super) fn across(&self, place: Location) -> Option<Vec<PieceRef>> {
         let bytes = self.read_whole(place)?;

@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
-use crate::engine::Shared;
 use crate::engine::address::Location;
 use crate::engine::error::Refused;
 use crate::engine::format::journal::JournalEntry;
+use crate::engine::format::record::PieceRef;
 use crate::engine::object::RecordContent;
-use crate::engine::piece::{Now, Piece, PieceRef};
+use crate::engine::piece::{Now, Piece};
 use crate::engine::queue::RecordJob;
 use crate::engine::segment::Segment;
+use crate::engine::state::DiskState;
 
 /// Who has to hear that a part of the batch was written.
 pub(super) enum Staged {
@@ -21,7 +22,7 @@ pub(super) enum Staged {
     Rescued { base: u64, old: Location, at: Location },
 }
 
-impl Shared {
+impl DiskState {
     /// A part of a batch was written to `segment`.
     pub(super) fn settle(&self, staged: Staged, segment: &Arc<Segment>) {
         match staged {

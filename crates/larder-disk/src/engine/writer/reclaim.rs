@@ -13,18 +13,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Writer;
-use super::append::Parts;
-use super::moves::Moves;
-use crate::engine::Shared;
+use super::batch::Parts;
+use super::giving_up::{Moves, Reclaim};
 use crate::engine::address::Location;
+use crate::engine::address::Owner;
+use crate::engine::files::remove_files;
+use crate::engine::format::record::PieceRef;
 use crate::engine::format::record::{HEADER_BYTES, Header, Kind, Record, read_pieces, write_pieces};
 use crate::engine::format::toc::TocEntry;
 use crate::engine::object::INLINE_BYTES_MAX;
-use crate::engine::owner::Owner;
-use crate::engine::piece::PieceRef;
 use crate::engine::reads::Waiting;
-use crate::engine::segment::{Segment, remove_files};
+use crate::engine::segment::Segment;
 use crate::engine::space::segment_room;
+use crate::engine::state::DiskState;
 use crate::engine::sys;
 
 /// Segments that should fit beside the open one.
@@ -33,18 +34,6 @@ const FREE_SEGMENTS: u64 = 2;
 const STEP_BYTES: u64 = 4 << 20;
 /// Of all segments, the part that may be empty before the oldest goes although something in it is alive.
 const EMPTY_SHARE: usize = 4;
-
-/// A segment that is being given up.
-pub(super) struct Reclaim {
-    pub(super) segment: Arc<Segment>,
-    entries: Vec<TocEntry>,
-    next: usize,
-    /// Bytes that may still be written again.
-    pub(super) allowance: u64,
-    /// Whose pieces were met.
-    met: HashSet<Owner>,
-    pub(super) moves: Moves,
-}
 
 impl Writer {
     /// Begins to give up the oldest segment if little room is left.
@@ -113,7 +102,7 @@ impl Writer {
     }
 
     /// Writes an object, whose record lies on `home`, again if it was in use, and there is room for that.
-    fn rescue(&mut self, reclaim: &mut Reclaim, home: &Arc<Shared>, base: u64, place: Location) {
+    fn rescue(&mut self, reclaim: &mut Reclaim, home: &Arc<DiskState>, base: u64, place: Location) {
         let has_room =
             self.open.is_some() && self.shared.space.free() >= segment_room(self.shared.segment_bytes);
         if !has_room || home.index.was_used(base, place) != Some(true) {
@@ -250,7 +239,7 @@ fn is_large(place: Location) -> bool {
     place.size_at_most() >= INLINE_BYTES_MAX as u64 / 2
 }
 
-impl Shared {
+impl DiskState {
     /// Objects of a base with a piece in a segment, of this disk or another, whose records are written here, and not in that
     /// segment.
     pub(super) fn owners_of(&self, base: u64, (disk, segment): (u64, u32)) -> Vec<Location> {

@@ -1,32 +1,17 @@
-//! Whose a piece is, where the record that lists it lies on another disk, and how a disk reaches the others.
+//! How a disk reaches the others of its store, and whose its pieces are whose records lie there.
 //!
 //! In: the other disks of the same store. Out: the disk that has the record of a piece, and whether pieces on other disks
 //! are in their places. A disk is looked up by its identity each time, since one may be left out at a start: then nobody
 //! knows what its records list, and nothing of them can be read either.
 //! Deliberately absent: any lock that is held while another disk is asked.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use parking_lot::RwLock;
-
-use super::address::Address;
-use super::piece::PieceRef;
-use super::{Disk, Shared};
+use super::Disk;
+use super::address::{Address, Owner};
+use super::format::record::PieceRef;
+use super::state::DiskState;
 use larder_tier::CacheKey;
-
-/// The base that a piece is of, by its hash on the disk that has the record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Owner {
-    pub(super) disk: u64,
-    pub(super) base: u64,
-}
-
-/// The other disks of a store; nothing until a disk has been told of them.
-#[derive(Debug, Default)]
-pub(super) struct Neighbours(RwLock<Option<Vec<Neighbour>>>);
-
-/// Another disk, by its identity.
-type Neighbour = (u64, Weak<Shared>);
 
 impl Disk {
     /// Whose the pieces of a body under `key` are, if its record will lie here.
@@ -43,7 +28,7 @@ impl Disk {
     }
 }
 
-impl Shared {
+impl DiskState {
     /// Whether the disk knows the others of its store.
     pub(super) fn has_neighbours(&self) -> bool {
         self.neighbours.0.read().is_some()
