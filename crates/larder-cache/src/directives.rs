@@ -17,7 +17,7 @@ use larder_http::fields::surrogate::{
 };
 use larder_http::fields::targeted;
 
-use crate::policy::{CachePolicy, Controls};
+use crate::policy::{CachePolicy, Controls, SetCookie};
 
 /// The directives that hold for a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +118,13 @@ pub(crate) fn private(controls: &Controls) -> impl Iterator<Item = &'static Head
     static PRIVATE: [HeaderName; 3] = [SURROGATE_CONTROL, X_ACCEL_EXPIRES, X_REVERSE_PROXY_TTL];
     let on = [controls.surrogate_control, controls.x_accel_expires, controls.x_reverse_proxy_ttl];
     PRIVATE.iter().zip(on).filter_map(|(name, on)| on.then_some(name))
+}
+
+/// Whether a qualified `no-cache` or `private`, or the rule, keeps the field `name` from being stored.
+pub(crate) fn is_left_out(directives: &ResponseDirectives, policy: &CachePolicy, name: &HeaderName) -> bool {
+    directives.no_cache.fields().contains(name)
+        || directives.private.fields().contains(name)
+        || (policy.set_cookie == SetCookie::Strip && *name == header::SET_COOKIE)
 }
 
 #[cfg(test)]

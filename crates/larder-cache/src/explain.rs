@@ -15,10 +15,10 @@ use crate::age::ExchangeTimes;
 use crate::directives::{Directives, Said};
 use crate::freshness::{Asked, Freshness, LifetimeSource};
 use crate::jitter;
+use crate::not_storable::NotStorable;
 use crate::policy::CachePolicy;
 use crate::reuse::{UnusableReason, ValidateReason};
 use crate::stale::{StaleForbidden, StaleReason};
-use crate::storable::NotStorable;
 
 /// A lifetime that a response was given, and by what.
 #[derive(Clone, Debug, PartialEq, Eq)]

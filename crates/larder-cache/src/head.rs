@@ -15,26 +15,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::cache_control::ResponseDirectives;
-use larder_http::fields::date::{self, DateField};
-use larder_http::fields::etag::EntityTag;
+use larder_http::fields::date;
 use larder_http::message::{PreparedFields, RequestHead};
 use larder_http::time::WallTime;
 
 use crate::coding::Codings;
 use crate::cookies::own::{first_own, take_cookies};
 use crate::cookies::{Caution, Relieved};
-use crate::directives::{self, Directives};
+use crate::directives::{self, Directives, is_left_out};
 use crate::freshness::{Freshness, LifetimeSource};
 use crate::groups::GroupTags;
 use crate::part::Part;
 use crate::policy::{CachePolicy, SetCookie};
-use crate::storable::{is_left_out, selecting_names};
-use crate::validate::can_be_confirmed;
-use crate::vary::Selecting;
+use crate::validators::Validators;
+use crate::vary::{Selecting, selecting_names};
 
 pub(crate) mod written;
-
-pub use written::HeadError;
 
 /// A stored response without its body.
 #[derive(Clone, Debug)]
@@ -61,33 +57,6 @@ pub struct StoredHead {
     pub relieved: Relieved,
     /// What keeps it from being used before the origin has confirmed it.
     pub caution: Caution,
-}
-
-/// What a stored response can be validated with; nothing where its status is not 200, 203 or 206, which alone a 304 can
-/// confirm.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Validators {
-    /// Its entity tag as it came, odd ones included.
-    pub etag: Option<HeaderValue>,
-    /// Last-Modified as it came, and the instant it names.
-    pub last_modified: Option<(HeaderValue, WallTime)>,
-}
-
-impl Validators {
-    /// Reads them. `now` serves to read two-digit years only.
-    pub(crate) fn of(status: StatusCode, fields: &HeaderMap, now: WallTime) -> Self {
-        if !can_be_confirmed(status) {
-            return Self::default();
-        }
-        let etag = EntityTag::of(fields).and_then(|_| fields.get(header::ETAG).cloned());
-        let modified = DateField::read(fields, &header::LAST_MODIFIED, now).at();
-        Self { etag, last_modified: fields.get(header::LAST_MODIFIED).cloned().zip(modified) }
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.etag.is_none() && self.last_modified.is_none()
-    }
 }
 
 /// Directives that matter once a response is stale.

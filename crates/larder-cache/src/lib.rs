@@ -5,7 +5,7 @@
 //! ([`larder_http::time::Now`] is an argument), no store and no keys: which responses are candidates is found
 //! elsewhere, and whether the best of them may be used is decided here.
 //!
-//! One file per concern, in the RFC's order: [`storable`](mod@storable) (3, 3.5), [`part`] (3.3, 3.4),
+//! One file per concern, in the RFC's order: [`storable`](mod@storable) (3, 3.5), [`part`] and [`completion`] (3.3, 3.4),
 //! [`reuse`](mod@reuse) (4), [`vary`] and [`coding`] (4.1), [`freshness`], `jitter` and [`age`] (4.2), [`stale`] (4.2.4), [`validate`] (4.3),
 //! [`update`](mod@update) (3.2, 4.3.4, 4.3.5), [`invalidate`] (4.4) and [`groups`] (RFC 9875), [`directives`] (5.2,
 //! RFC 9213), and [`answer`](mod@answer) for what a client is sent (RFC 9110 13 and 14). [`cookies`] says whose a cookie is (7.3), [`policy`] holds the settings,
@@ -13,7 +13,9 @@
 
 pub mod age;
 pub mod answer;
+mod codec;
 pub mod coding;
+pub mod completion;
 pub mod cookies;
 pub mod directives;
 pub mod explain;
@@ -22,6 +24,7 @@ pub mod groups;
 pub mod head;
 pub mod invalidate;
 mod jitter;
+mod not_storable;
 pub mod part;
 pub mod policy;
 pub mod reuse;
@@ -29,6 +32,7 @@ pub mod stale;
 pub mod storable;
 pub mod update;
 pub mod validate;
+mod validators;
 pub mod vary;
 
 #[cfg(test)]
@@ -36,23 +40,25 @@ mod example;
 
 pub use age::ExchangeTimes;
 pub use answer::{Answer, answer, not_modified_fields, partial_fields, unsatisfiable_fields};
+pub use codec::HeadError;
 pub use coding::Codings;
+pub use completion::PartAnswer;
 pub use cookies::{Caution, HarmlessNames, OwnSign, Relieved, SessionNames, cookies_of, own_sign};
 pub use directives::{Directives, Said};
 pub use freshness::{Freshness, LifetimeSource};
 pub use groups::{GroupTag, GroupTags};
-pub use head::{HeadError, StoredHead};
+pub use head::StoredHead;
 pub use invalidate::{Verdict, invalidates, is_safe, names_own_target};
-pub use part::{Gap, Part, PartAnswer};
+pub use not_storable::NotStorable;
+pub use part::{Gap, Part};
 pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookie, Wishes};
 pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};
 pub use stale::{
     StaleCause, StaleForbidden, StaleReason, StaleWindow, WindowSource, may_refresh_behind, may_refresh_with,
     may_serve_stale, may_stand_in,
 };
-pub use storable::{
-    NotStorable, Storability, has_personal_cookie, is_personal, is_shared_with, rejudge, storable,
-};
+pub use storable::{Storability, has_personal_cookie, is_personal, is_shared_with, rejudge, storable};
 pub use update::{HeadUpdate, Updated, update, update_by_head, withheld_by_update};
 pub use validate::{Confirmed, Offered, conditional_fields, drop_conditionals, matches_304};
+pub use validators::Validators;
 pub use vary::{Fit, SecondaryKey, Selecting, VaryNames};

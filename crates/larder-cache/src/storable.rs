@@ -9,19 +9,20 @@
 
 mod set_cookie;
 
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use larder_http::fields::cache_control::{RequestDirectives, ResponseDirectives};
 use larder_http::message::RequestHead;
 
 use crate::age::ExchangeTimes;
 use crate::directives::Directives;
 use crate::freshness::{Freshness, freshness};
-use crate::head::Validators;
 use crate::invalidate::names_own_target;
 use crate::jitter::jittered;
+use crate::not_storable::NotStorable;
 use crate::part::Part;
-use crate::policy::{CachePolicy, Personal, SetCookie, Wishes};
-use crate::vary::VaryNames;
+use crate::policy::{CachePolicy, Personal, Wishes};
+use crate::validators::Validators;
+use crate::vary::selecting_names;
 use set_cookie::by_set_cookie;
 
 /// May it be stored?
@@ -31,145 +32,6 @@ pub enum Storability {
     Storable(Freshness),
     /// No, because.
     NotStorable(NotStorable),
-}
-
-/// The rule that forbids storing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NotStorable {
-    /// Only answers to GET and QUERY are stored, and those to POST that are explicitly what a GET would bring.
-    Method,
-    /// An interim response is not final.
-    Interim,
-    /// 206 to a request without Range, with several parts, or without a usable Content-Range.
-    PartialContent,
-    /// 304 updates what is stored and is nothing by itself.
-    NotModified,
-    /// 412 answers the request's conditions.
-    PreconditionFailed,
-    /// 416 answers the request's Range.
-    RangeNotSatisfiable,
-    /// The request says `no-store`.
-    RequestNoStore,
-    /// `must-understand` with a status whose rules are not known here.
-    MustUnderstand,
-    /// `no-store`
-    NoStore,
-    /// `private`
-    Private,
-    /// The request has Authorization, and the origin does not say that its response is shared, or gives it no lifetime
-    /// where the rule does.
-    Authorization,
-    /// The request has a cookie that may mean a session, and the response would live by a configured lifetime or a
-    /// heuristic one.
-    SessionCookie,
-    /// `Vary: *`
-    VaryAny,
-    /// Set-Cookie without an explicit lifetime that holds without validation.
-    SetCookie,
-    /// Set-Cookie that starts a session, by its name or HttpOnly, and nothing says that the response is for all.
-    SetSessionCookie,
-    /// Set-Cookie whose value could tell people apart, likewise.
-    SetPersonalCookie,
-    /// Set-Cookie, and the rule says that such responses are never stored.
-    SetCookieBypass,
-    /// `no-cache`, and it cannot be validated: nothing could ever be used.
-    NoCache,
-    /// No lifetime, and it cannot be validated.
-    NoLifetime,
-}
-
-impl NotStorable {
-    /// Whether a final answer of `status` that is not stored for this reason ends what is stored for the same request: the
-    /// page is gone, or not for everybody any more. Not where the reason lies in the request or in a cookie that is set,
-    /// which say nothing of what others would get; nor after an error, which says nothing of the page.
-    pub fn outdates(self, status: StatusCode) -> bool {
-        let speaks_of_the_page =
-            status.is_success() || status.is_redirection() || matches!(status.as_u16(), 404 | 410);
-        let is_of_the_response = matches!(
-            self,
-            Self::MustUnderstand
-                | Self::NoStore
-                | Self::Private
-                | Self::VaryAny
-                | Self::NoCache
-                | Self::NoLifetime
-        );
-        speaks_of_the_page && is_of_the_response
-    }
-
-    /// All reasons, in the order of the enum, so that a counter's place is the variant's.
-    pub const ALL: [Self; 19] = [
-        Self::Method,
-        Self::Interim,
-        Self::PartialContent,
-        Self::NotModified,
-        Self::PreconditionFailed,
-        Self::RangeNotSatisfiable,
-        Self::RequestNoStore,
-        Self::MustUnderstand,
-        Self::NoStore,
-        Self::Private,
-        Self::Authorization,
-        Self::SessionCookie,
-        Self::VaryAny,
-        Self::SetCookie,
-        Self::SetSessionCookie,
-        Self::SetPersonalCookie,
-        Self::SetCookieBypass,
-        Self::NoCache,
-        Self::NoLifetime,
-    ];
-
-    /// The fixed word for Cache-Status, logs and metrics.
-    pub const fn token(self) -> &'static str {
-        match self {
-            Self::Method => "method",
-            Self::Interim => "interim",
-            Self::PartialContent => "partial-content",
-            Self::NotModified => "not-modified",
-            Self::PreconditionFailed => "precondition-failed",
-            Self::RangeNotSatisfiable => "range-not-satisfiable",
-            Self::RequestNoStore => "request-no-store",
-            Self::MustUnderstand => "must-understand",
-            Self::NoStore => "no-store",
-            Self::Private => "private",
-            Self::Authorization => "authorization",
-            Self::SessionCookie => "session-cookie",
-            Self::VaryAny => "vary-any",
-            Self::SetCookie => "set-cookie",
-            Self::SetSessionCookie => "set-session-cookie",
-            Self::SetPersonalCookie => "set-personal-cookie",
-            Self::SetCookieBypass => "set-cookie-bypass",
-            Self::NoCache => "no-cache",
-            Self::NoLifetime => "no-lifetime",
-        }
-    }
-
-    /// Whether it was this request that forbade it: another one for the same URI may well be answered by something
-    /// that can be stored.
-    pub const fn lies_in_request(self) -> bool {
-        match self {
-            Self::Method
-            | Self::PartialContent
-            | Self::NotModified
-            | Self::PreconditionFailed
-            | Self::RangeNotSatisfiable
-            | Self::RequestNoStore
-            | Self::Authorization
-            | Self::SessionCookie => true,
-            Self::Interim
-            | Self::MustUnderstand
-            | Self::NoStore
-            | Self::Private
-            | Self::VaryAny
-            | Self::SetCookie
-            | Self::SetSessionCookie
-            | Self::SetPersonalCookie
-            | Self::SetCookieBypass
-            | Self::NoCache
-            | Self::NoLifetime => false,
-        }
-    }
 }
 
 /// Whether what a request brings is for its own client, whatever the response will say: nobody should wait for it.
@@ -336,31 +198,6 @@ fn by_person(
 /// and that others may see the page is not the application's word, since its lifetime is not.
 pub(crate) fn is_its_clients_alone(request: &HeaderMap, freshness: &Freshness, policy: &CachePolicy) -> bool {
     freshness.source.is_assumed() && policy.personal(request).is_some()
-}
-
-/// The request fields that select the response; `None` where nothing can select it again.
-pub(crate) fn selecting_names(fields: &HeaderMap, policy: &CachePolicy) -> Option<VaryNames> {
-    let names = VaryNames::of(fields);
-    if names.is_some() || !policy.ignore.vary {
-        return names;
-    }
-    let is_name = |member: &&[u8]| *member != b"*";
-    let lines = fields.get_all(header::VARY).iter().map(|line| {
-        let members = line.as_bytes().split(|b| *b == b',').map(<[u8]>::trim_ascii);
-        members.filter(is_name).collect::<Vec<_>>().join(&b","[..])
-    });
-    let mut starless = HeaderMap::new();
-    for line in lines {
-        starless.append(header::VARY, HeaderValue::from_bytes(&line).ok()?);
-    }
-    VaryNames::of(&starless)
-}
-
-/// Whether a qualified `no-cache` or `private`, or the rule, keeps the field `name` from being stored.
-pub(crate) fn is_left_out(directives: &ResponseDirectives, policy: &CachePolicy, name: &HeaderName) -> bool {
-    directives.no_cache.fields().contains(name)
-        || directives.private.fields().contains(name)
-        || (policy.set_cookie == SetCookie::Strip && *name == header::SET_COOKIE)
 }
 
 /// What nobody could use: neither a lifetime nor a way to validate it. An error has no such way, whatever its fields say:

@@ -21,8 +21,9 @@ use crate::cookies::own::take_cookies;
 use crate::directives::{Directives, strip};
 use crate::freshness::Freshness;
 use crate::head::{StoredHead, kept_back};
+use crate::not_storable::NotStorable;
 use crate::policy::CachePolicy;
-use crate::storable::{NotStorable, Storability, is_its_clients_alone, is_personal, storable_as_get};
+use crate::storable::{Storability, is_its_clients_alone, is_personal, storable_as_get};
 
 /// Fields of one response, as towards origins.
 const FIELDS_MAX: usize = 256;

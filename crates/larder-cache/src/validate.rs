@@ -5,23 +5,18 @@
 //! speaks of. Only 200, 203 and 206 are validated: a 304 means that a 200 would have been sent. A client's conditions are dropped from a request that may fill the cache: a 304 or 412 meant for that
 //! client is nothing to store. They are evaluated later, by [`answer`](fn@crate::answer), on what arrives.
 
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use larder_http::fields::date::DateField;
 use larder_http::fields::etag::EntityTag;
 use larder_http::fields::range::RangeField;
 
 use crate::head::StoredHead;
+use crate::validators::can_be_confirmed;
 
 /// Entity tags offered in one request.
 pub const TAGS_MAX: usize = 16;
 /// Bytes of If-None-Match beyond which no further tag is offered.
 const TAGS_BYTES_MAX: usize = 4096;
-
-/// Whether a 304 can confirm a response with `status`. It stands for a 200 (RFC 9110 15.4.5), of which 203 is a version
-/// changed on the way and 206 a part. A stored 404 whose page exists by now would live on by a date that is older.
-pub(crate) const fn can_be_confirmed(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 200 | 203 | 206)
-}
 
 /// Stored responses whose validators a request offers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -162,6 +157,8 @@ pub fn matches_304(offered: Offered<'_>, not_modified: &HeaderMap) -> Option<Con
 
 #[cfg(test)]
 mod tests {
+    use http::StatusCode;
+
     use super::*;
     use crate::example::{DATE, fields, stored};
     use crate::policy::CachePolicy;

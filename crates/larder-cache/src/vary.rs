@@ -19,9 +19,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use larder_http::fields::preference::Preferences;
 use larder_http::fields::vary::Vary;
 
+use crate::codec::{HeadError, Reading, push};
 use crate::coding::{Codings, Taken};
-use crate::head::HeadError;
-use crate::head::written::{Reading, push};
+use crate::policy::CachePolicy;
 
 mod asker;
 mod fit;
@@ -394,6 +394,24 @@ fn value_told(value: &[u8]) -> Option<String> {
 /// Whether `text` is one language tag, as far as its characters say (RFC 5646 2.1).
 fn is_language(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+}
+
+/// The request fields that select the response; `None` where nothing can select it again.
+pub(crate) fn selecting_names(fields: &HeaderMap, policy: &CachePolicy) -> Option<VaryNames> {
+    let names = VaryNames::of(fields);
+    if names.is_some() || !policy.ignore.vary {
+        return names;
+    }
+    let is_name = |member: &&[u8]| *member != b"*";
+    let lines = fields.get_all(header::VARY).iter().map(|line| {
+        let members = line.as_bytes().split(|b| *b == b',').map(<[u8]>::trim_ascii);
+        members.filter(is_name).collect::<Vec<_>>().join(&b","[..])
+    });
+    let mut starless = HeaderMap::new();
+    for line in lines {
+        starless.append(header::VARY, HeaderValue::from_bytes(&line).ok()?);
+    }
+    VaryNames::of(&starless)
 }
 
 #[cfg(test)]

@@ -16,13 +16,15 @@ use larder_http::authority::Authority;
 use larder_http::message::{PreparedFields, Scheme};
 use larder_http::time::{Now, WallTime};
 
-use super::{StaleDirectives, StoredHead, Validators};
+use super::{StaleDirectives, StoredHead};
+use crate::codec::{HeadError, Reading, push};
 use crate::coding::Codings;
 use crate::cookies::own::take_known;
 use crate::cookies::{Caution, Relieved};
 use crate::freshness::{Freshness, LifetimeSource};
 use crate::groups::GroupTags;
 use crate::part::Part;
+use crate::validators::Validators;
 use crate::vary::Selecting;
 
 /// Changes with every change of what is written. What the version before wrote is read as well.
@@ -41,17 +43,6 @@ const OWN_COOKIES: u8 = 16;
 
 /// Stands for a duration that was not said.
 const NONE: u64 = u64::MAX;
-
-/// Why bytes are no head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HeadError {
-    /// Another version of larder wrote them.
-    #[error("head of version {0}")]
-    Version(u8),
-    /// They are cut, or say what no head says.
-    #[error("malformed head")]
-    Malformed,
-}
 
 impl StoredHead {
     /// Writes it.
@@ -101,7 +92,7 @@ impl StoredHead {
         now: Now,
         (scheme, authority): (Scheme, &Authority),
     ) -> Result<Self, HeadError> {
-        let mut from = Reading(bytes);
+        let mut from = Reading::new(bytes);
         let [version, source, flags] = *from.array()?;
         if version != VERSION && version != VERSION_BEFORE {
             return Err(HeadError::Version(version));
@@ -121,7 +112,7 @@ impl StoredHead {
             _ => read_names(from.block()?),
         };
         let holes = if flags & HOLES == 0 { None } else { Some(read_holes(from.block()?)?) };
-        if !from.0.is_empty() {
+        if !from.is_empty() {
             return Err(HeadError::Malformed);
         }
         // From the future, or from before the clock's own beginning: of what age, nobody knows.
@@ -173,9 +164,9 @@ impl StoredHead {
 }
 
 fn read_holes(block: &[u8]) -> Result<Vec<std::ops::Range<u64>>, HeadError> {
-    let mut from = Reading(block);
+    let mut from = Reading::new(block);
     let mut holes = Vec::with_capacity(block.len() / 16);
-    while !from.0.is_empty() {
+    while !from.is_empty() {
         holes.push(from.number()?..from.number()?);
     }
     Ok(holes)
@@ -230,38 +221,6 @@ fn read_lines(bytes: &Bytes) -> Result<PreparedFields, HeadError> {
         map.try_append(name, value.map_err(|_| HeadError::Malformed)?).map_err(|_| HeadError::Malformed)?;
     }
     Ok(PreparedFields::with_lines(map, bytes.clone()))
-}
-
-/// Adds a block: its length, then its bytes.
-pub(crate) fn push(out: &mut Vec<u8>, block: &[u8]) {
-    // Heads are bounded far below this; a block that were not is cut, and refused when it is read.
-    let length = u32::try_from(block.len()).unwrap_or(u32::MAX);
-    out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(block);
-}
-
-/// What is left to read.
-pub(crate) struct Reading<'a>(&'a [u8]);
-
-impl<'a> Reading<'a> {
-    fn take(&mut self, length: usize) -> Result<&'a [u8], HeadError> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(HeadError::Malformed)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], HeadError> {
-        self.take(N)?.try_into().map_err(|_| HeadError::Malformed)
-    }
-
-    fn number(&mut self) -> Result<u64, HeadError> {
-        Ok(u64::from_le_bytes(*self.array()?))
-    }
-
-    pub(crate) fn block(&mut self) -> Result<&'a [u8], HeadError> {
-        let length = u32::from_le_bytes(*self.array()?);
-        self.take(usize::try_from(length).map_err(|_| HeadError::Malformed)?)
-    }
 }
 
 #[cfg(test)]

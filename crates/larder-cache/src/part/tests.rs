@@ -6,7 +6,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::completion::{PartAnswer, answer_part, same_representation, whole_fields};
 use crate::example::{DATE, at_ms, fields, request, stored};
+use crate::head::StoredHead;
 use crate::policy::CachePolicy;
 use RangeSpec::{Between, From, Suffix};
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use http::{HeaderMap, header};
 
-use super::{NotStorable, is_left_out};
 use crate::cookies::OwnSign;
 use crate::cookies::own::first_own;
-use crate::directives::Directives;
+use crate::directives::{Directives, is_left_out};
 use crate::freshness::Freshness;
+use crate::not_storable::NotStorable;
 use crate::policy::{CachePolicy, SetCookie};
 
 pub(super) fn by_set_cookie(

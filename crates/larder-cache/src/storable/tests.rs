@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use http::HeaderName;
+
 use super::*;
 use crate::example::{DATE, at_once, fields, request};
 use crate::freshness::LifetimeSource;
-use crate::policy::{Ignored, Lifetimes};
+use crate::policy::{Ignored, Lifetimes, SetCookie};
 
 type Lines<'a> = &'a [(&'a str, &'a str)];
 

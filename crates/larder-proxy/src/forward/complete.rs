@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use larder_cache::part::{Gap, is_of, whole_fields};
+use larder_cache::completion::{is_of, whole_fields};
+use larder_cache::part::Gap;
 use larder_cache::{ExchangeTimes, Storability};
 use larder_http::body::{Body, BodyError, Stream};
 use larder_origin::OriginResponse;

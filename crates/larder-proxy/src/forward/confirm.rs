@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::header::SET_COOKIE;
 use http::{HeaderMap, Method, StatusCode};
-use larder_cache::part::{PartAnswer, answer_part};
+use larder_cache::completion::{PartAnswer, answer_part};
 use larder_cache::{ExchangeTimes, Freshness, HeadUpdate, StoredHead, Updated};
 use larder_http::message::RequestHead;
 use larder_origin::OriginResponse;

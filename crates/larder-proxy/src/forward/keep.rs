@@ -10,7 +10,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use larder_cache::part::{Part, different_states, same_representation, whole_fields};
+use larder_cache::completion::{different_states, same_representation, whole_fields};
+use larder_cache::part::Part;
 use larder_cache::{StoredHead, Verdict};
 use larder_http::fields::content_range::ContentRange;
 use larder_observe::CacheId;

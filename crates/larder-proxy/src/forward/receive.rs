@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{AGE, AUTHORIZATION, SET_COOKIE};
 use http::{Method, StatusCode};
-use larder_cache::part::{Gap, Part, same_representation, whole_fields};
+use larder_cache::completion::{same_representation, whole_fields};
+use larder_cache::part::{Gap, Part};
 use larder_cache::{CachePolicy, ExchangeTimes, NotStorable, Storability, StoredHead, directives};
 use larder_http::body::BodyError;
 use larder_http::message::RequestHead;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
-use larder_cache::part::{Gap, answer_part};
+use larder_cache::completion::answer_part;
+use larder_cache::part::Gap;
 use larder_cache::stale::FAILURE_MEMORY;
 use larder_cache::{
     CachePolicy, Reuse, Selecting, StaleCause, StaleReason, StoredHead, ValidateReason, VaryNames, Verdict,

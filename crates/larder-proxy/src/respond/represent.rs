@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use larder_cache::part::{Part, PartAnswer, answer_part};
+use larder_cache::completion::{PartAnswer, answer_part};
+use larder_cache::part::Part;
 use larder_cache::{Answer, StoredHead};
 use larder_http::body::{Body, BodyError};
 use larder_http::message::{PreparedFields, RequestHead, Response, ResponseHead, SharedFields};

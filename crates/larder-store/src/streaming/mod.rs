@@ -37,7 +37,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use larder_cache::StoredHead;
-use larder_cache::part::may_be_completed;
+use larder_cache::completion::may_be_completed;
 use larder_tier::CHUNK_BYTES;
 pub use larder_tier::Loss;
 use slab::Slab;
