@@ -13,8 +13,8 @@ use super::contender::{Kit, floor, nginx};
 use super::outcome::{Judged, Outcome};
 use super::page::{PROGRAMS, Page};
 use super::rows::{
-    FLOOR, H2O, LARDER, NGINX, VARNISH, of_floor, of_h2o, of_haproxy, of_larder, of_nginx, of_nginx_files,
-    of_varnish,
+    FLOOR, H2O, LARDER, NGINX, VARNISH, of_floor, of_h2o, of_haproxy, of_larder, of_larder_before, of_nginx,
+    of_nginx_files, of_varnish,
 };
 use super::runner::{Pace, Row, Scenario, run as measure};
 use harness::origin::body;
@@ -64,7 +64,7 @@ pub(super) fn run(root: &Path) -> Result<()> {
 fn scenario<'a>(kit: &'a Kit, size: &Size) -> Scenario<'a> {
     let (content, target) = (body(size.bytes), format!("/page/{}", size.bytes));
     let fixed = floor::answer("200 OK", &floor_fields(), &content);
-    let rows = vec![
+    let mut rows = vec![
         of_floor(kit, fixed),
         of_larder(kit),
         Row::new(LOGGED, move |setup| larder::full(kit, setup, LOGGED, AccessLog::On)),
@@ -75,6 +75,7 @@ fn scenario<'a>(kit: &'a Kit, size: &Size) -> Scenario<'a> {
         of_haproxy(),
         of_h2o(vec![target.clone()]),
     ];
+    rows.extend(of_larder_before(kit));
     Scenario::hit(size.name, &target, content, rows)
 }
 

@@ -20,7 +20,7 @@ use super::curl::{Version, ask};
 use super::drive::{Load, Request};
 use super::outcome::{Judged, Outcome};
 use super::page::{PROGRAMS, Page};
-use super::rows::{HAPROXY, LARDER, NGINX, VARNISH};
+use super::rows::{BEFORE, HAPROXY, LARDER, NGINX, VARNISH};
 use super::runner::{Behind, Pace, Row, Scenario, run as measure};
 use super::validity::OriginAsked;
 use harness::origin::body;
@@ -108,6 +108,10 @@ fn scenario<'a>(kit: &'a Kit, kind: &Kind) -> Scenario<'a> {
         Row::new(VARNISH, move |setup| treats(varnish::cache(setup, VARNISH, "")?, setup, fate)),
         Row::new(HAPROXY, move |setup| treats(haproxy::cache(setup, HAPROXY)?, setup, fate)),
     ];
+    if let Some(before) = &kit.before {
+        let full = move |setup: &_| larder::full_of(kit, before, setup, BEFORE, AccessLog::Off);
+        rows.push(Row::new(BEFORE, move |setup| treats(full(setup)?, setup, fate)));
+    }
     if let Target::Cpu(_) = kind.target {
         let nginx = Row::new(NGINX, move |setup| treats(nginx::cache(setup, NGINX, "")?, setup, fate));
         rows.push(nginx.clearing_up(NGINX_CLEARS_UP));

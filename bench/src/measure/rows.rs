@@ -9,6 +9,7 @@ use super::runner::Row;
 
 pub(super) const FLOOR: &str = "floor";
 pub(super) const LARDER: &str = "larder";
+pub(super) const BEFORE: &str = "larder, before";
 pub(super) const NGINX: &str = "nginx proxy_cache";
 pub(super) const NGINX_FILES: &str = "nginx files";
 pub(super) const VARNISH: &str = "Varnish";
@@ -23,6 +24,12 @@ pub(super) fn of_floor<'a>(kit: &'a Kit, answer: Vec<u8>) -> Row<'a> {
 /// larder with everything on, and no access log.
 pub(super) fn of_larder(kit: &Kit) -> Row<'_> {
     Row::new(LARDER, move |setup| larder::full(kit, setup, LARDER, AccessLog::Off))
+}
+
+/// An older larder with the same config, where there is one.
+pub(super) fn of_larder_before(kit: &Kit) -> Option<Row<'_>> {
+    let program = kit.before.as_ref()?;
+    Some(Row::new(BEFORE, move |setup| larder::full_of(kit, program, setup, BEFORE, AccessLog::Off)))
 }
 
 /// nginx's cache, which heeds the origin's fields.

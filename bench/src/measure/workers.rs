@@ -40,6 +40,9 @@ struct Pair {
 const LARDER: Pair = Pair { server: "larder", one: "larder, 1 worker", two: "larder, 2 workers" };
 const NGINX: Pair =
     Pair { server: "nginx", one: "nginx proxy_cache, 1 worker", two: "nginx proxy_cache, 2 workers" };
+/// An older larder, where there is one.
+const BEFORE: Pair =
+    Pair { server: "larder, before", one: "larder before, 1 worker", two: "larder before, 2 workers" };
 /// larder's ratio may be this much of another: as much as two runs of one server differ.
 const TIE: f64 = 1.05;
 /// Of the whole: a thread with less does not count as one that works.
@@ -76,6 +79,12 @@ fn rows<'a>(kit: &'a Kit, scenario: &str, shares: &AllShares) -> Vec<Row<'a>> {
         rows.push(with(workers, larder, scenario, shares, move |setup| {
             larder::full(kit, setup, larder, AccessLog::Off)
         }));
+        if let Some(program) = &kit.before {
+            let name = if workers == Workers::ONE { BEFORE.one } else { BEFORE.two };
+            rows.push(with(workers, name, scenario, shares, move |setup| {
+                larder::full_of(kit, program, setup, name, AccessLog::Off)
+            }));
+        }
         rows.push(with(workers, nginx, scenario, shares, move |setup| nginx::cache(setup, nginx, "")));
     }
     rows

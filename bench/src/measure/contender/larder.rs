@@ -29,12 +29,23 @@ pub(crate) enum AccessLog {
 
 /// larder with everything on.
 pub(crate) fn full(kit: &Kit, setup: &Setup<'_>, name: &str, log: AccessLog) -> Result<Contender> {
+    full_of(kit, &kit.larder, setup, name, log)
+}
+
+/// The same with another program.
+pub(crate) fn full_of(
+    kit: &Kit,
+    program: &Path,
+    setup: &Setup<'_>,
+    name: &str,
+    log: AccessLog,
+) -> Result<Contender> {
     let folder = setup.folder()?;
     // The folder of files that one of its sites serves.
     fs::create_dir(folder.path().join("public"))?;
     let text = fs::read_to_string(kit.root.join(FULL)).context(FULL)?;
     fs::write(folder.path().join("larder.toml"), full_config(&text, setup.origin, log)?)?;
-    run(&kit.larder, setup, folder, name)
+    run(program, setup, folder, name)
 }
 
 /// full.toml for an origin at this address.

@@ -155,6 +155,8 @@ pub(crate) struct Kit {
     /// This checkout.
     pub(crate) root: PathBuf,
     pub(crate) larder: PathBuf,
+    /// An older larder, to be measured beside it.
+    pub(crate) before: Option<PathBuf>,
     pub(crate) floor: PathBuf,
     scratch: Scratch,
 }
@@ -168,7 +170,11 @@ impl Kit {
         cores()?;
         Ok(Self {
             root: root.to_path_buf(),
-            larder: build(root, "larder")?,
+            larder: match std::env::var_os("LARDER_PROGRAM") {
+                Some(program) => program.into(),
+                None => build(root, "larder")?,
+            },
+            before: std::env::var_os("LARDER_BEFORE").map(PathBuf::from),
             floor: build(root, "larder-floor")?,
             scratch: scratch()?,
         })

@@ -87,8 +87,8 @@ pub(super) fn run(root: &Path) -> Result<()> {
     }
     let content = Content::new();
     let mut servers = vec![Who::Larder { name: LARDER, program: kit.larder.clone() }, Who::Nginx];
-    if let Some(before) = std::env::var_os("LARDER_BEFORE") {
-        servers.insert(1, Who::Larder { name: BEFORE, program: before.into() });
+    if let Some(before) = &kit.before {
+        servers.insert(1, Who::Larder { name: BEFORE, program: before.clone() });
     }
     let mut rows = Vec::new();
     for is_held in [true, false] {

@@ -41,6 +41,7 @@ const NGINX_TELLS: &str =
 const SEED: u64 = 20_231;
 
 const LARDER: &str = "larder";
+const BEFORE: &str = "larder, before";
 const NGINX: &str = "nginx proxy_cache";
 /// Who takes part, in the order of the table.
 const SERVERS: &[&str] = &[LARDER, NGINX];
@@ -79,8 +80,8 @@ pub(super) fn run(root: &Path) -> Result<()> {
     if let Some(reason) = disks::tried(kit.scratch())? {
         return skip(&reason);
     }
-    let mut rows = Vec::with_capacity(SERVERS.len());
-    for name in SERVERS {
+    let mut rows = Vec::with_capacity(SERVERS.len() + 1);
+    for name in SERVERS.iter().chain(kit.before.as_ref().map(|_| &BEFORE)) {
         rows.push(measure(&kit, name).context(*name)?);
     }
     report::report(root, &rows)
@@ -138,9 +139,14 @@ fn measure(kit: &Kit, name: &'static str) -> Result<Row> {
 }
 
 fn launch(kit: &Kit, setup: &Setup<'_>, name: &str, folder: &Path) -> Result<Launch> {
-    if name == LARDER {
+    let program = match (name, &kit.before) {
+        (LARDER, _) => Some(&kit.larder),
+        (BEFORE, before) => before.as_ref(),
+        _ => None,
+    };
+    if let Some(program) = program {
         let config = larder::on_disks(setup.origin, &[PathBuf::from(folder)], LARDER_SIZE, "single");
-        return larder::configured(&kit.larder, setup, name, &config);
+        return larder::configured(program, setup, name, &config);
     }
     let http = format!("proxy_cache_path {} {NGINX_ZONE};\n{NGINX_TELLS}\n", folder.display());
     nginx::own_cache(setup, name, &http, "proxy_cache objects; add_header Cache-Status $told;")
