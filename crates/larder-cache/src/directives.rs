@@ -121,6 +121,7 @@ pub(crate) fn private(controls: &Controls) -> impl Iterator<Item = &'static Head
 }
 
 /// Whether a qualified `no-cache` or `private`, or the rule, keeps the field `name` from being stored.
+#[inline]
 pub(crate) fn is_left_out(directives: &ResponseDirectives, policy: &CachePolicy, name: &HeaderName) -> bool {
     directives.no_cache.fields().contains(name)
         || directives.private.fields().contains(name)

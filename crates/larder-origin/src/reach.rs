@@ -114,7 +114,12 @@ impl Journey<'_> {
                 SentHost::Name(name) => outgoing.ask_for(name),
             }
             let begun = Instant::now();
-            let (error, again, needs_http1) = match self.attempt(lease, outgoing).await {
+            // Stays handed over where this is dropped during the attempt.
+            let before = self.progress.as_ref().map(|progress| progress.hand_over());
+            let (interims, total) = (self.interims.as_ref(), self.asked.total);
+            let outcome = attempt(lease, outgoing, interims, self.fleet.settings(), total).await;
+            self.take_back(before, &outcome);
+            let (error, again, needs_http1) = match outcome {
                 Ok(answered) => {
                     let timing = Timing { connect, first_byte: begun.elapsed() };
                     return Ok(Reached { ticket, answered, timing });
@@ -213,19 +218,15 @@ impl Journey<'_> {
         }
     }
 
-    /// One attempt, whose effect on [`Progress`] is kept also when it is dropped.
-    async fn attempt(&self, lease: Lease, outgoing: Outgoing) -> Result<Answered, Failed> {
-        let before = self.progress.as_ref().map(|progress| progress.hand_over());
-        let settings = self.fleet.settings();
-        let outcome = attempt(lease, outgoing, self.interims.as_ref(), settings, self.asked.total).await;
+    /// What an attempt has handed over is not on its way any more, where the request can be sent again or cannot be sent at all.
+    fn take_back(&self, before: Option<bool>, outcome: &Result<Answered, Failed>) {
         if let (Some(progress), Some(before)) = (&self.progress, before)
             && let Err(Failed { again: Some(_), .. } | Failed { error: OriginError::BadRequest(_), .. }) =
-                &outcome
+                outcome
         {
             // Nothing was written, or a read that is now sent once more.
             progress.take_back(before);
         }
-        outcome
     }
 
     async fn open(&self, ticket: &Ticket, wanted: Wanted, deadline: Instant) -> Result<Lease, OriginError> {

@@ -22,7 +22,7 @@ use crate::settings::RuleNumber;
 /// What is announced of a flight.
 pub(super) struct View {
     pub(super) interims: Vec<Interim>,
-    pub(super) ended: Option<RankedMutex<Ended>>,
+    pub(super) ended: Option<Box<RankedMutex<Ended>>>,
 }
 
 /// The end of a flight.

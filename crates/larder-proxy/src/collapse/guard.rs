@@ -171,7 +171,8 @@ impl FlightGuard {
         let mut for_leader = Some(for_leader);
         self.sender.send_modify(|view| {
             let for_leader = self.has_leader().then(|| for_leader.take()).flatten();
-            view.ended = Some(RankedMutex::new(Rank::Outcome, Ended { for_leader, for_followers }));
+            let ended = Ended { for_leader, for_followers };
+            view.ended = Some(Box::new(RankedMutex::new(Rank::Outcome, ended)));
         });
     }
 }

@@ -73,7 +73,7 @@ impl Shared {
 
 /// What the root has for a request.
 pub(crate) enum RootEntry {
-    File(StaticFile),
+    File(Box<StaticFile>),
     /// A directory that was asked for without its slash: the path to go to.
     Directory(String),
     Nothing,
@@ -131,7 +131,7 @@ impl Root {
         };
         let opened = tokio::task::spawn_blocking(open).await;
         match opened {
-            Ok(Ok(open::Opened::File(file))) => RootEntry::File(file),
+            Ok(Ok(open::Opened::File(file))) => RootEntry::File(Box::new(file)),
             Ok(Ok(open::Opened::Directory)) => {
                 let query = request.target.query().map(|query| format!("?{query}"));
                 // The canonical path begins with one slash: the raw one may begin with two, and would lead a browser

@@ -227,7 +227,7 @@ async fn reply_to(
     loop {
         let (step, _) = next(&facts, Counters::default());
         match (step, entry) {
-            (Next::File, RootEntry::File(file)) => return reply::static_file(exchange, file),
+            (Next::File, RootEntry::File(file)) => return reply::static_file(exchange, &file),
             (Next::Redirect, RootEntry::Directory(location)) => return reply::redirect(&location),
             (Next::Look, _) => {
                 let context = RequestContext { worker, worker_plan, origin, content };

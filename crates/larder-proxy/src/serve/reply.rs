@@ -167,8 +167,8 @@ pub(super) fn tell_upgrade_is_off(reply: &mut Reply) {
 }
 
 /// A static file.
-pub(super) fn static_file(exchange: &Exchange, file: root::StaticFile) -> Reply {
-    let fields = root::fields(&file);
+pub(super) fn static_file(exchange: &Exchange, file: &root::StaticFile) -> Reply {
+    let fields = root::fields(file);
     let (size, now) = (file.size(), exchange.started.wall);
     let response = respond::file(&exchange.asked.head, fields, size, now, |range| file.body(range));
     let status = CacheStatus { detail: Some("static-file"), ..CacheStatus::new(Outcome::Own) };
