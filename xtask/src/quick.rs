@@ -75,7 +75,11 @@ fn changed(root: &Path) -> Result<BTreeSet<String>> {
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
-    let status = Command::new("cargo").args(arguments).current_dir(root).status().context("cargo")?;
+    // Tests wait more than they work: as many threads as CI has.
+    let threads = 2 * std::thread::available_parallelism().map_or(1, usize::from);
+    let mut command = Command::new("cargo");
+    command.args(arguments).current_dir(root).env("RUST_TEST_THREADS", threads.to_string());
+    let status = command.status().context("cargo")?;
     ensure!(status.success(), "cargo {}: {status}", arguments.join(" "));
     Ok(())
 }

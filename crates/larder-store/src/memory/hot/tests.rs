@@ -66,17 +66,17 @@ fn a_change_of_the_shard_is_seen_at_once() {
 
 #[test]
 fn a_use_that_eviction_takes_away_is_counted_again() {
-    let (store, hot) = (store(CAP), HotCache::new(1));
+    let (store, hot) = (store(CAP / 8), HotCache::new(1));
     assert!(put(&store, "/hot", 1000));
     heat(&store, &hot, "/hot");
     // Several times what the store holds, of which nothing is asked for again.
-    for n in 0..100_000 {
+    for n in 0..30_000 {
         assert!(put(&store, &format!("/{n}"), 1000));
         if n % 100 == 0 {
             assert!(find(&store, &hot, "/hot").is_some(), "evicted after {n}");
         }
     }
-    assert!(store.usage().evicted_for_room > 50_000);
+    assert!(store.usage().evicted_for_room > 15_000);
 }
 
 #[test]
