@@ -109,8 +109,9 @@ fn scenario<'a>(kit: &'a Kit, kind: &Kind) -> Scenario<'a> {
         Row::new(HAPROXY, move |setup| treats(haproxy::cache(setup, HAPROXY)?, setup, fate)),
     ];
     if let Some(before) = &kit.before {
-        let full = move |setup: &_| larder::full_of(kit, before, setup, BEFORE, AccessLog::Off);
-        rows.push(Row::new(BEFORE, move |setup| treats(full(setup)?, setup, fate)));
+        rows.push(Row::new(BEFORE, move |setup| {
+            treats(larder::full_of(kit, before, setup, BEFORE, AccessLog::Off)?, setup, fate)
+        }));
     }
     if let Target::Cpu(_) = kind.target {
         let nginx = Row::new(NGINX, move |setup| treats(nginx::cache(setup, NGINX, "")?, setup, fate));
