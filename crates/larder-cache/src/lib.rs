@@ -27,6 +27,7 @@ mod jitter;
 mod not_storable;
 pub mod part;
 pub mod policy;
+pub mod purge;
 pub mod reuse;
 pub mod stale;
 pub mod storable;

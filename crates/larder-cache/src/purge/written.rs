@@ -1,0 +1,1 @@
+//! Predicates as bytes, for journals.
