@@ -55,6 +55,10 @@ pub(crate) enum Refused {
     ListQuery,
     /// A query of `/object` that cannot be read.
     ObjectQuery,
+    /// A change without anything that a page of another site could not send.
+    Change,
+    /// Content that is too long, or broke off.
+    Content,
     /// As many explanations, or looks at what is stored, are under way as may be.
     Busy,
     /// Statistics that cannot be written as JSON.
@@ -80,6 +84,14 @@ pub(crate) fn refusal(refused: Refused) -> Response {
         Refused::Page => (
             StatusCode::FORBIDDEN,
             r#"{"error":"page","message":"no page of another site may ask for this"}"#,
+        ),
+        Refused::Change => (
+            StatusCode::FORBIDDEN,
+            r#"{"error":"change","message":"send JSON with Content-Type: application/json, or a token in Authorization or Fastly-Key"}"#,
+        ),
+        Refused::Content => (
+            StatusCode::PAYLOAD_TOO_LARGE,
+            r#"{"error":"content","message":"the content is longer than 1 MiB, or broke off"}"#,
         ),
         Refused::Busy => (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -116,6 +128,8 @@ pub(crate) fn refusal(refused: Refused) -> Response {
         Refused::Host
         | Refused::Path
         | Refused::Page
+        | Refused::Change
+        | Refused::Content
         | Refused::Query
         | Refused::ListQuery
         | Refused::ObjectQuery

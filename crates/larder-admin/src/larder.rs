@@ -8,6 +8,7 @@ use larder_http::body::Body;
 use larder_observe::Exposition;
 
 pub use crate::health::Health;
+use crate::purges::{NotPurged, PurgeQuestion, PurgeReceipt};
 use crate::stats::Stats;
 
 /// A request that somebody wants explained, in the words in which it was asked for: nothing of it is checked yet.
@@ -96,6 +97,9 @@ pub struct Unanswered {
 /// An answer on its way.
 pub type Answering<T> = Pin<Box<dyn Future<Output = Result<T, Unanswered>> + Send>>;
 
+/// A purge on its way.
+pub type Purging = Pin<Box<dyn Future<Output = Result<PurgeReceipt, NotPurged>> + Send>>;
+
 /// The running larder, seen from the admin address. Calls happen on the admin's own thread and do not wait, but for
 /// what they return.
 pub trait Larder: Send + Sync + 'static {
@@ -118,5 +122,14 @@ pub trait Larder: Send + Sync + 'static {
     fn object(&self, question: ObjectQuestion) -> Answering<Shown>;
 
     /// For `DELETE /object`: takes out what is stored under a URL; answers as JSON once that is durable.
-    fn purge(&self, url: String) -> Answering<Bytes>;
+    fn remove(&self, url: String) -> Answering<Bytes>;
+
+    /// For `/api/v1/purges` and the words of others: purges, and answers once that is durable.
+    fn purge(&self, question: PurgeQuestion) -> Purging;
+
+    /// For `GET /api/v1/purges`: the last purges, newest first, as JSON.
+    fn purges(&self) -> Bytes;
+
+    /// For `GET /api/v1/purges/ID`: one of them, as JSON.
+    fn purge_of(&self, id: &str) -> Option<Bytes>;
 }

@@ -1,17 +1,18 @@
-//! The admin address: health, metrics, statistics, explanations, and what is stored.
+//! The admin address: health, metrics, statistics, explanations, what is stored, and purges.
 //!
 //! In: requests on an address of its own, as a [`larder_listen::Service`]; what to say comes from the [`Larder`]
 //! trait, which the binary implements. Out: answers that no cache may keep; small ones, but for a stored body.
 //! Every request passes the guard first: its Host must be one that a page elsewhere cannot make point here (DNS
 //! rebinding), and, where a token is configured, it must be shown. Only `/healthz` needs none, because orchestrators
 //! cannot keep secrets in a probe.
-//! Deliberately absent: CORS, cookies, sessions, and any look at a request's content.
+//! The content of a request is read for a purge alone. Deliberately absent: CORS, cookies, sessions.
 
 mod answer;
 mod error;
 mod guard;
 mod health;
 mod larder;
+mod purges;
 mod query;
 mod service;
 mod stats;
@@ -19,9 +20,10 @@ mod stats;
 pub use error::AdminError;
 pub use guard::{Guard, Token};
 pub use larder::{
-    Answering, Explaining, Fault, Health, LIST_MAX, Larder, ListQuestion, ObjectQuestion, Question, Shown,
+    Answering, Explaining, Fault, Health, LIST_MAX, Larder, ListQuestion, ObjectQuestion, Purging, Question, Shown,
     Unanswered, Unexplained,
 };
+pub use purges::{NotPurged, PurgeQuestion, PurgeReceipt};
 pub use service::Admin;
 pub use stats::{
     Counts, LatencyStats, ListenerStats, LogStats, OriginStats, ServerStats, SiteStats, Stats, StoreStats,

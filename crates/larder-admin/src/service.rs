@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use http::{Method, StatusCode};
+use larder_http::body::Body;
 use larder_http::message::{Request, RequestHead, Response};
 use larder_listen::{Interims, Service};
 use larder_observe::{Exposition, exposition};
@@ -14,8 +15,12 @@ use larder_observe::{Exposition, exposition};
 use crate::answer::{BYTES, HTML, JSON, Refused, TEXT, content, refusal, unanswered, unexplained, with_body};
 use crate::guard::Guard;
 use crate::larder::{Health, Larder, Shown};
+use crate::purges::{PurgeApi, content_of};
 use crate::query;
 use tokio::sync::Semaphore;
+
+/// In front of the name of a purge.
+const PURGE_PATH: &str = "/api/v1/purges/";
 
 const INDEX: &str = "<!doctype html>\n<title>larder</title>\n<h1>larder</h1>\n<ul>\n\
     <li><a href=\"/healthz\">/healthz</a>: 200 while new work is welcome (<code>degraded</code> while a store goes on without a disk or its files), \
@@ -25,7 +30,8 @@ const INDEX: &str = "<!doctype html>\n<title>larder</title>\n<h1>larder</h1>\n<u
     <li>/explain?url=URL: why a request is answered as it is, as JSON; <code>larder explain</code> asks here\n\
     <li><a href=\"/objects\">/objects</a>: what is stored, as JSON, a page at a time; <code>larder ls</code>\n\
     <li>/object?url=URL: what is stored under a URL; with &amp;body=1 its body; <code>larder get</code>\n\
-    <li>DELETE /object?url=URL: takes it out of all stores; <code>larder rm</code>\n</ul>\n";
+    <li>DELETE /object?url=URL: takes it out of all stores; <code>larder rm</code>\n\
+    <li><a href=\"/api/v1/purges\">/api/v1/purges</a>: the last purges; POST with JSON purges; <code>larder purge</code>\n</ul>\n";
 
 /// The service of the admin address. Cloning shares it.
 #[derive(Clone)]
@@ -63,6 +69,9 @@ enum Endpoint {
     Explain,
     List,
     Object,
+    Purges,
+    PurgeOf,
+    Purge(PurgeApi),
 }
 
 impl Endpoint {
@@ -70,17 +79,24 @@ impl Endpoint {
     fn methods(self) -> &'static str {
         match self {
             Self::Object => "GET, HEAD, DELETE",
+            Self::Purge(_) => "POST",
             _ => "GET, HEAD",
         }
     }
 
     /// Whether all it does is to show what is there at once. The others cost something, or change it.
     fn only_shows(self) -> bool {
-        !matches!(self, Self::Explain | Self::List | Self::Object)
+        !matches!(self, Self::Explain | Self::List | Self::Object | Self::Purge(_))
     }
 
-    fn at(path: &str) -> Option<Self> {
+    fn at(method: &Method, path: &str) -> Option<Self> {
+        let api = PurgeApi::at(path);
+        if let Some(api) = api.filter(|api| *method == Method::POST || *api != PurgeApi::Own) {
+            return Some(Self::Purge(api));
+        }
         match path {
+            "/api/v1/purges" => Some(Self::Purges),
+            _ if path.starts_with(PURGE_PATH) => Some(Self::PurgeOf),
             "/" => Some(Self::Index),
             "/healthz" => Some(Self::Health),
             "/metrics" => Some(Self::Metrics),
@@ -100,15 +116,26 @@ impl Admin {
         Self { shared: Arc::new(Shared { larder, guard, explaining, looking }) }
     }
 
-    /// Answers a request by its head. To HEAD it gives what GET would get; the listener does not send the content.
+    /// Answers a request without content.
+    ///
+    /// # Cancel safety
+    /// As [`Self::answer_with`].
+    pub async fn answer(&self, head: &RequestHead) -> Response {
+        self.answer_with(head, &mut Body::Empty).await
+    }
+
+    /// Answers a request. To HEAD it gives what GET would get; the listener does not send the content. Of the request's own
+    /// content is read what a purge needs.
     ///
     /// # Cancel safety
     /// May be dropped at any time: what is asked for an explanation is given up. A purge that has begun has happened.
-    pub async fn answer(&self, head: &RequestHead) -> Response {
+    pub async fn answer_with(&self, head: &RequestHead, body: &mut Body) -> Response {
         match self.admit(head) {
+            Ok(Endpoint::Purge(api)) => self.purge(api, head, std::mem::replace(body, Body::Empty)).await,
             Ok(Endpoint::Explain) => self.explain(head).await,
             Ok(Endpoint::List) => self.list(head).await,
-            Ok(Endpoint::Object) if head.method == Method::DELETE => self.purge(head).await,
+            Ok(Endpoint::Object) if head.method == Method::DELETE => self.remove(head).await,
+            Ok(Endpoint::PurgeOf) => self.purge_of(head),
             Ok(Endpoint::Object) => self.object(head).await,
             Ok(endpoint) => self.show(endpoint),
             Err(refused) => refusal(refused),
@@ -120,7 +147,7 @@ impl Admin {
         if !guard.is_trusted_host(head.authority.host()) {
             return Err(Refused::Host);
         }
-        let endpoint = Endpoint::at(head.target.path());
+        let endpoint = Endpoint::at(&head.method, head.target.path());
         if !matches!(endpoint, Some(Endpoint::Health)) && !guard.is_authorized(&head.fields) {
             return Err(Refused::Token);
         }
@@ -131,6 +158,11 @@ impl Admin {
         }
         if !endpoint.only_shows() && Guard::is_foreign_page(&head.fields) {
             return Err(Refused::Page);
+        }
+        if let Endpoint::Purge(api) = endpoint
+            && !api.may_change(head, |host| guard.is_trusted_host(host))
+        {
+            return Err(Refused::Change);
         }
         Ok(endpoint)
     }
@@ -175,22 +207,49 @@ impl Admin {
         }
     }
 
-    async fn purge(&self, head: &RequestHead) -> Response {
+    async fn remove(&self, head: &RequestHead) -> Response {
         let Some(url) = query::purge(head.target.query().unwrap_or_default()) else {
             return refusal(Refused::ObjectQuery);
         };
-        match self.shared.larder.purge(url).await {
+        match self.shared.larder.remove(url).await {
             Ok(json) => content(StatusCode::OK, JSON, json),
             Err(why) => unanswered(&why),
+        }
+    }
+
+    async fn purge(&self, api: PurgeApi, head: &RequestHead, body: Body) -> Response {
+        let Some(bytes) = content_of(body).await else {
+            let mut response = refusal(Refused::Content);
+            response.close = true;
+            return response;
+        };
+        match api.read(head, &bytes) {
+            Ok(wanted) => {
+                let made = self.shared.larder.purge(wanted.question.clone()).await;
+                api.answer(&wanted, made)
+            }
+            Err(problems) => api.refuse(&problems),
+        }
+    }
+
+    fn purge_of(&self, head: &RequestHead) -> Response {
+        let id = head.target.path().strip_prefix(PURGE_PATH).unwrap_or_default();
+        match self.shared.larder.purge_of(id) {
+            Some(json) => content(StatusCode::OK, JSON, json),
+            None => refusal(Refused::Path),
         }
     }
 
     fn show(&self, endpoint: Endpoint) -> Response {
         let larder = &*self.shared.larder;
         match endpoint {
-            Endpoint::Index | Endpoint::Explain | Endpoint::List | Endpoint::Object => {
-                content(StatusCode::OK, HTML, INDEX)
-            }
+            Endpoint::Index
+            | Endpoint::Explain
+            | Endpoint::List
+            | Endpoint::Object
+            | Endpoint::PurgeOf
+            | Endpoint::Purge(_) => content(StatusCode::OK, HTML, INDEX),
+            Endpoint::Purges => content(StatusCode::OK, JSON, larder.purges()),
             Endpoint::Health => {
                 let health = larder.health();
                 let status = match health {
@@ -221,9 +280,10 @@ impl Service for Admin {
     fn call(&self, request: Request, _interims: &Interims) -> Self::Call {
         let admin = self.clone();
         Box::pin(async move {
-            let mut response = admin.answer(&request.head).await;
-            // Content is never read here, so nothing can follow it on this connection.
-            response.close = !request.body.is_empty();
+            let mut body = request.body;
+            let mut response = admin.answer_with(&request.head, &mut body).await;
+            // Content that was not read is still on the connection, so nothing can follow it.
+            response.close |= !body.is_empty();
             (response, ())
         })
     }

@@ -252,6 +252,10 @@ impl ValidateReason {
                 "It was stored under other rules about cookies, and the origin has not confirmed it since."
             }
             Self::Invalidated => "An unsafe request has invalidated it since it was fetched.",
+            Self::SoftPurged => "A soft purge has ended its lifetime since it was fetched.",
+            Self::BelowFloor => {
+                "There were more purges than are remembered, and whether one of them concerns it is not known any more."
+            }
         }
     }
 
@@ -265,6 +269,7 @@ impl ValidateReason {
             Self::RequestMinFresh => "RFC 9111 5.2.1.3",
             Self::OtherRules => "configuration",
             Self::Invalidated => "RFC 9111 4.4",
+            Self::SoftPurged | Self::BelowFloor => "purge",
         }
     }
 }
@@ -303,6 +308,9 @@ impl StaleReason {
             Self::StaleIfError => "It or the rule says stale-if-error, which covers a failure of the origin.",
             Self::StillFresh => "It is fresh: only the request wanted it validated.",
             Self::MaxStale => "The request accepts it stale (max-stale), and the rule honours that.",
+            Self::SoftPurged => {
+                "A soft purge has ended its lifetime; it is used within stale-while-revalidate, and refreshed behind."
+            }
             Self::WhileRevalidate => {
                 "It or the rule says stale-while-revalidate: it will be used at once and refreshed behind."
             }
@@ -315,7 +323,7 @@ impl StaleReason {
             Self::OriginDead | Self::OriginDown => "RFC 9111 4.2.4",
             Self::StaleIfError => "RFC 5861 4",
             Self::StillFresh => "RFC 9111 5.2.1",
-            Self::WhileRevalidate => "RFC 5861 3",
+            Self::WhileRevalidate | Self::SoftPurged => "RFC 5861 3",
             Self::MaxStale => "RFC 9111 5.2.1.2",
         }
     }

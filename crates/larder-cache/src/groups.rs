@@ -28,6 +28,11 @@ impl GroupTag {
         Self(SEED.hash_one((scheme, authority, group)))
     }
 
+    /// Stands for every group of every origin; no group has it.
+    pub fn any() -> Self {
+        Self(SEED.hash_one(()))
+    }
+
     /// A number that tells it apart from the others.
     pub fn hash(self) -> u64 {
         self.0

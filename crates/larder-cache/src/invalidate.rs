@@ -15,17 +15,25 @@ use larder_http::authority::Authority;
 use larder_http::message::RequestHead;
 use larder_http::target::{Target, absolute_form};
 
-/// What invalidations have left of a stored response.
+/// What invalidations have left of a stored response. A moment is on the monotonic clock; `None` where it is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// None of them concerns it.
     Good,
+    /// Its lifetime ended at that moment. It may be used as any stale response: behind a refresh, or for an origin that fails.
+    Soft {
+        /// Not known: no window of stale use is left.
+        since: Option<Duration>,
+    },
     /// It is used again only after a validation. Until then it may stand in for an origin that fails, as if its lifetime
     /// had ended at that moment.
     Invalid {
-        /// On the monotonic clock; `None` where nobody knows it: then it stands in for nothing.
+        /// Not known: it stands in for nothing.
         since: Option<Duration>,
     },
+    /// Whether an invalidation concerns it is not known any more. It is used again only after a validation by its entity
+    /// tag, and stands in for nothing.
+    Unproven,
     /// It is not used again, not even to be validated.
     Gone,
 }
@@ -34,12 +42,29 @@ impl Verdict {
     /// What two invalidations leave together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
+        let earlier = |one: Option<Duration>, other: Option<Duration>| {
+            one.zip(other).map(|(one, other)| one.min(other))
+        };
         match (self, other) {
             (Self::Gone, _) | (_, Self::Gone) => Self::Gone,
+            (Self::Unproven, _) | (_, Self::Unproven) => Self::Unproven,
             (Self::Good, other) | (other, Self::Good) => other,
-            (Self::Invalid { since: one }, Self::Invalid { since: other }) => {
-                Self::Invalid { since: one.zip(other).map(|(one, other)| one.min(other)) }
+            (Self::Soft { since: one }, Self::Soft { since: other }) => {
+                Self::Soft { since: earlier(one, other) }
             }
+            (
+                Self::Invalid { since: one } | Self::Soft { since: one },
+                Self::Invalid { since: other } | Self::Soft { since: other },
+            ) => Self::Invalid { since: earlier(one, other) },
+        }
+    }
+
+    /// Whether a response of which this is left may still be of use: as an answer, or to be validated.
+    pub fn is_of_use(self, has_entity_tag: bool) -> bool {
+        match self {
+            Self::Good | Self::Soft { .. } | Self::Invalid { .. } => true,
+            Self::Unproven => has_entity_tag,
+            Self::Gone => false,
         }
     }
 }
@@ -161,6 +186,27 @@ mod tests {
         let found = invalidates(&request(method, &[]), status, &fields(said));
         let found: Vec<&str> = found.iter().map(Target::as_str).collect();
         assert_eq!(found, expected, "{method} {status} {said:?}");
+    }
+
+    #[test]
+    fn of_two_invalidations_the_harder_one_and_the_earlier_moment_hold() {
+        let at = |seconds| Some(Duration::from_secs(seconds));
+        let (soft, invalid) = (|since| Verdict::Soft { since }, |since| Verdict::Invalid { since });
+        for (one, other, both) in [
+            (Verdict::Good, Verdict::Good, Verdict::Good),
+            (Verdict::Good, soft(at(3)), soft(at(3))),
+            (soft(at(3)), soft(at(2)), soft(at(2))),
+            (soft(at(3)), soft(None), soft(None)),
+            (soft(at(3)), invalid(at(4)), invalid(at(3))),
+            (invalid(at(3)), invalid(at(2)), invalid(at(2))),
+            (invalid(at(3)), Verdict::Unproven, Verdict::Unproven),
+            (Verdict::Unproven, Verdict::Gone, Verdict::Gone),
+            (soft(at(3)), Verdict::Gone, Verdict::Gone),
+        ] {
+            assert_eq!((one.and(other), other.and(one)), (both, both), "{one:?} {other:?}");
+        }
+        assert!(soft(None).is_of_use(false) && Verdict::Unproven.is_of_use(true));
+        assert!(!Verdict::Unproven.is_of_use(false) && !Verdict::Gone.is_of_use(true));
     }
 
     #[test]

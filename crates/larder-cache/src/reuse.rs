@@ -65,6 +65,10 @@ pub enum ValidateReason {
     OtherRules,
     /// An unsafe request has invalidated it.
     Invalidated,
+    /// A soft purge has ended its lifetime.
+    SoftPurged,
+    /// Whether a purge concerns it is not known any more.
+    BelowFloor,
 }
 
 impl ValidateReason {
@@ -78,13 +82,20 @@ impl ValidateReason {
             Self::RequestMinFresh => "request-min-fresh",
             Self::OtherRules => "other-rules",
             Self::Invalidated => "invalidated",
+            Self::SoftPurged => "soft-purged",
+            Self::BelowFloor => "below-floor",
         }
     }
 
     /// The reason in RFC 9211's words.
     pub const fn forward(self) -> Forward {
         match self {
-            Self::Stale | Self::NoCache | Self::OtherRules | Self::Invalidated => Forward::Stale,
+            Self::Stale
+            | Self::NoCache
+            | Self::OtherRules
+            | Self::Invalidated
+            | Self::SoftPurged
+            | Self::BelowFloor => Forward::Stale,
             Self::RequestNoCache | Self::RequestMaxAge | Self::RequestMinFresh => Forward::Request,
         }
     }

@@ -47,6 +47,8 @@ pub enum StaleReason {
     StillFresh,
     /// Within stale-while-revalidate, the response's own or the rule's, while it is refreshed behind.
     WhileRevalidate,
+    /// The same, where a soft purge has ended its lifetime.
+    SoftPurged,
     /// Within the request's max-stale, where the rule honours it.
     MaxStale,
 }
@@ -60,6 +62,7 @@ impl StaleReason {
             Self::StaleIfError => "stale-if-error",
             Self::StillFresh => "fresh-origin-dead",
             Self::WhileRevalidate => "stale-while-revalidate",
+            Self::SoftPurged => "soft-purged",
             Self::MaxStale => "max-stale",
         }
     }

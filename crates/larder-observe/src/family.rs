@@ -140,6 +140,21 @@ families! {
     INVALIDATED = "larder_requests_invalidated_total" Counter "requests" []
         "Requests that asked the origin because an unsafe request had invalidated what is stored for them."
         "What the writes cost: with `invalidate = \"validate\"` a 304 each where the page did not change.";
+    PURGES = "larder_purges_total" Counter "predicates" ["kind", "mode", "dialect", "result"]
+        "What was purged, by kind, `hard` or `soft`, in whose words, and `held` or `not-held`."
+        "`not-held`: a journal did not confirm the purge, which may be forgotten after a crash. larder tries on.";
+    PURGES_REFUSED = "larder_purges_refused_total" Counter "requests" ["reason"]
+        "Requests for purges that were refused, by reason."
+        "A plugin that is not let in changes nothing: visitors see old pages. `purge` in the site says who may.";
+    PURGED_OBJECTS = "larder_purged_objects_total" Counter "responses" []
+        "Responses that purges took out or made stale, as far as they were met."
+        "What purges cost later hits.";
+    PURGE_PREDICATES = "larder_purge_predicates" Gauge "predicates" ["kind"]
+        "Names and patterns that stored responses are compared with, since they were purged."
+        "At 262144 names or 1024 patterns the oldest goes.";
+    PURGE_FLOOR_RAISED = "larder_purge_floor_raised_total" Counter "times" []
+        "How often an old purge was dropped because there were too many, or a journal did not have it."
+        "What was fetched before that purge is asked about at the origin before it is used again.";
     ORIGIN_SECONDS = "larder_origin_request_duration_seconds" Histogram "seconds" ["origin"]
         "Time from asking an origin to its final response head."
         "The origin's speed as larder sees it; its count is the number of answered fetches.";

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use larder_origin::OriginSettings;
 
+use crate::purges::access::Access;
 use crate::root::Root;
 use crate::route::Router;
-use crate::settings::{OriginChoice, ProxySettings};
+use crate::settings::{OriginChoice, ProxySettings, SiteSettings};
 
 /// Why a config that was checked still cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,8 @@ pub struct Plan {
     pub(crate) trusted: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     pub(crate) orphan_time: Duration,
     pub(crate) hit_for_miss: Duration,
+    /// A GET may be a purge at some site.
+    pub(crate) has_purge_locations: bool,
 }
 
 impl std::fmt::Debug for Plan {
@@ -48,7 +51,9 @@ impl Plan {
     pub fn new(settings: ProxySettings) -> Result<Arc<Self>, PlanError> {
         let open = |path: &PathBuf| Root::open(path).map_err(|error| PlanError::Root(path.clone(), error));
         let roots = settings.sites.iter().map(|site| site.root.as_ref().map(open).transpose());
+        let has_location = |site: &SiteSettings| matches!(&site.purge, Access::Open(rules) if rules.location.is_some());
         Ok(Arc::new(Self {
+            has_purge_locations: settings.sites.iter().any(has_location),
             roots: roots.collect::<Result<_, _>>()?,
             router: Router::new(settings.sites)?,
             origins: settings.origins,

@@ -1,9 +1,11 @@
 //! What all workers share, for the life of the process.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
+use larder_http::message::RequestHead;
 use larder_http::time::Clock;
 use larder_observe::{AccessLog, CacheId, Diagnostics, Ending, Format, LogLine, Metrics};
 use larder_store::store::Admit;
@@ -15,6 +17,8 @@ use crate::failure::TurnedAway;
 use crate::invalidation::{Heard, Invalidations, Joined, Reach, durable};
 use crate::losses::{Losses, Lost};
 use crate::not_stored::NotStored;
+use crate::purges::access::WrongSecrets;
+use crate::purges::{Purges, Receipt as PurgeReceipt, Refusal};
 use crate::route::Site;
 use crate::settings::ProxySettings;
 use crate::uses::Uses;
@@ -41,6 +45,8 @@ pub struct Proxy {
     pub(crate) metrics: Arc<Metrics>,
     diagnostics: Diagnostics,
     pub(crate) turned_away: TurnedAway,
+    pub(crate) purges: Purges,
+    pub(crate) wrong_secrets: WrongSecrets,
 }
 
 /// Figures that must come back to where they were when nothing is going on.
@@ -74,6 +80,8 @@ impl Proxy {
             metrics,
             diagnostics,
             turned_away: TurnedAway::default(),
+            purges: Purges::default(),
+            wrong_secrets: WrongSecrets::default(),
         })
     }
 
@@ -143,6 +151,44 @@ impl Proxy {
                 "site {name}: a client asked for a WebSocket, and got an ordinary answer; `websocket = true` in the site passes them on"
             ),
         );
+    }
+
+    /// How many purges there were, by kind, mode, dialect and result.
+    pub fn each_purge(&self, visit: impl FnMut([(&'static str, &'static str); 4], u64)) {
+        self.purges.counts.each_purge(visit);
+    }
+
+    /// How many requests for purges were refused, by reason.
+    pub fn each_purge_refused(&self, visit: impl FnMut(&'static str, u64)) {
+        self.purges.counts.each_refusal(visit);
+    }
+
+    /// Responses that purges took out.
+    pub fn purged_objects(&self) -> u64 {
+        self.purges.counts.object_count()
+    }
+
+    /// A line for each purge.
+    pub(crate) fn tell_of_purge(&self, receipt: &PurgeReceipt) {
+        let PurgeReceipt { id, dialect, by, mode, what, removed, .. } = receipt;
+        let peer = receipt.peer.as_deref().unwrap_or("-");
+        let line = format_args!("purge {id} by {peer} ({dialect}, {by}): {mode}, {what}; {removed} removed");
+        match &receipt.why {
+            None => self.diagnostics.info("purge", id, line),
+            Some(why) => self.diagnostics.warn("purge-not-held", id, format_args!("{line}; it may not hold: {why}")),
+        }
+    }
+
+    /// Tells the operator why a request for a purge was refused; floods of them are thinned out.
+    pub(crate) fn tell_of_refusal(&self, peer: IpAddr, head: &RequestHead, why: Refusal) {
+        let (method, host) = (head.method.as_str().escape_debug(), head.authority.as_str());
+        let hint = match why {
+            Refusal::NotAllowed => "; `purge` in the site says who may, and `purge = \"pass\"` passes it to the origin",
+            Refusal::Forwarded => "; a proxy passed it on: list that in `trusted`, or purge with a token",
+            _ => "",
+        };
+        let line = format_args!("{method} for {host} by {peer} was refused: {}{hint}", why.token());
+        self.diagnostics.warn("purge-refused", host, line);
     }
 
     /// Has invalidations reach these stores from now on, opens the disks of those that are new, and takes over what they and

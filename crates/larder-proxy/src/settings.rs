@@ -17,6 +17,7 @@ use larder_origin::OriginSettings;
 use larder_store::Store;
 
 pub use crate::place::{PlaceMatch, StoreRule, TypePattern};
+pub use crate::purges::access::{Access, AccessRules, Addresses, Secret};
 
 /// Everything that one version of the config decides.
 pub struct ProxySettings {
@@ -32,6 +33,8 @@ pub struct ProxySettings {
     pub orphan_time: Duration,
     /// How long a mark keeps requests from queueing for what cannot be shared.
     pub hit_for_miss: Duration,
+    /// Purges that may be under way at once.
+    pub purges: usize,
 }
 
 impl ProxySettings {
@@ -97,6 +100,8 @@ pub struct SiteSettings {
     pub root: Option<PathBuf>,
     /// Whether `Upgrade: websocket` is passed on.
     pub websocket: bool,
+    /// Who may purge.
+    pub purge: Access,
     /// The first rule that matches decides; each is already resolved against site and defaults.
     pub rules: Vec<(RuleMatch, Arc<RuleSettings>)>,
     /// What holds where no rule matches.

@@ -3,12 +3,14 @@
 use super::*;
 use crate::guard::Token;
 use crate::larder::{
-    Answering, Explaining, Fault, ListQuestion, ObjectQuestion, Question, Unanswered, Unexplained,
+    Answering, Explaining, Fault, ListQuestion, ObjectQuestion, Purging, Question, Unanswered, Unexplained,
 };
+use crate::purges::{NotPurged, PurgeQuestion, PurgeReceipt};
 use crate::stats::Stats;
 use bytes::Bytes;
 use http::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, Version};
+use larder_cache::purge::Selector;
 use larder_http::authority::Authority;
 use larder_http::body::Body;
 use larder_http::message::{Peer, Scheme};
@@ -61,7 +63,25 @@ impl Larder for Running {
         Box::pin(std::future::ready(told))
     }
 
-    fn purge(&self, url: String) -> Answering<Bytes> {
+    fn purge(&self, question: PurgeQuestion) -> Purging {
+        let receipt = PurgeReceipt { id: "1".into(), removed: 2, json: "{\"id\": \"1\"}".into() };
+        let made = match question.selectors.first() {
+            Some(Selector::Host(_)) => Err(NotPurged::Wrong(vec![(0, "no".to_owned())])),
+            Some(Selector::All) => Err(NotPurged::NotHeld { receipt, why: "a disk".to_owned() }),
+            _ => Ok(receipt),
+        };
+        Box::pin(std::future::ready(made))
+    }
+
+    fn purges(&self) -> Bytes {
+        "[]".into()
+    }
+
+    fn purge_of(&self, id: &str) -> Option<Bytes> {
+        (id == "1").then(|| "{}".into())
+    }
+
+    fn remove(&self, url: String) -> Answering<Bytes> {
         let told = match url.as_str() {
             "http://a/" => Ok("{\"removed\": 1}".into()),
             _ => Err(unanswered(Fault::Store, "not-durable")),
@@ -278,4 +298,34 @@ fn looks_that_wait_for_a_disk_leave_room_for_everything_else() {
     assert_eq!(status("GET", "/explain?url=http://a/"), StatusCode::OK);
     waiting.pop();
     assert_eq!(status("GET", "/objects"), StatusCode::OK, "its place is given back");
+}
+
+#[test]
+fn purges_are_answered_in_the_form_of_who_asks() {
+    let admin = admin(Health::Ok, None);
+    let asked = |target: &str, fields: &[(&'static str, &'static str)], content: &'static str| {
+        let mut head = head("POST", "127.0.0.1", target);
+        head.fields.extend(
+            fields.iter().map(|(name, value)| (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))),
+        );
+        let response = now(admin.answer_with(&head, &mut Body::from(content)));
+        let Body::Full(body) = response.body else { panic!("a short answer") };
+        (response.head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
+    };
+    let json = [("content-type", "application/json")];
+    let own = "/api/v1/purges";
+    assert_eq!(asked(own, &json, "{\"tags\": [\"a\"]}"), (200, "{\"id\": \"1\"}".to_owned()));
+    assert_eq!(asked(own, &json, "{\"all\": true}").0, 503);
+    let wrong = asked(own, &json, "{\"hosts\": [\"a\"]}");
+    assert_eq!(wrong.0, 400);
+    assert!(wrong.1.contains("hosts[0]"), "{}", wrong.1);
+    assert_eq!(asked(own, &[], "{\"tags\": [\"a\"]}").0, 403, "a form of another site could send it");
+    let key = [("fastly-key", "x")];
+    let one = asked("/service/all/purge/a", &key, "");
+    assert_eq!(one, (200, "{\"id\":\"1\",\"status\":\"ok\"}".to_owned()));
+    let zone = asked("/client/v4/zones/all/purge_cache", &json, "{\"tags\": [\"a\"]}");
+    assert!(zone.0 == 200 && zone.1.contains("\"success\":true"), "{zone:?}");
+    let get = |target: &str| now(admin.answer(&head("GET", "127.0.0.1", target))).head.status.as_u16();
+    assert_eq!([get(own), get("/api/v1/purges/1"), get("/api/v1/purges/2")], [200, 200, 404]);
+    assert_eq!(get("/service/all/purge/a"), 405);
 }

@@ -178,6 +178,9 @@ pub struct StoredResponse {
     pub selected: bool,
     /// Whether an unsafe request has invalidated it, or one of its cache groups: it is not used again before a validation.
     pub invalidated: bool,
+    /// Whether that is because a soft purge has ended its lifetime: it is used as any stale response.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub soft: bool,
     /// Whether it is not even used for that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,

@@ -206,8 +206,9 @@ impl Walk<'_> {
         match found {
             LookupResult::Fresh { stored, .. } if stored.body.is_by_hand() => self.by_hand(&stored),
             LookupResult::Fresh { stored, ttl, .. } => self.hit(&stored, ttl.is_zero()),
-            LookupResult::Refresh { stored, .. } => {
-                self.refreshed(&stored.head, StaleReason::WhileRevalidate)
+            LookupResult::Refresh { stored, ground, .. } => {
+                let head = self.worker.proxy.invalidations.head_of(key, &stored);
+                self.refreshed(head.as_deref().unwrap_or(&stored.head), ground)
             }
             LookupResult::Miss(miss) => self.missed(key, miss, under),
         }
@@ -275,7 +276,7 @@ impl Walk<'_> {
     }
 
     fn asking(&self, key: &larder_store::CacheKey, miss: Miss, under: &Under, alone: bool) -> Outlook {
-        let detail = miss.invalidated.then_some(ValidateReason::Invalidated.token());
+        let detail = miss.invalidated.map(ValidateReason::token);
         let status = CacheStatus { detail, ..CacheStatus::new(Outcome::Forwarded(miss.forward)) };
         let (verdict, reason) = self.why_ask(&miss, under);
         let mut outlook = self.settled(verdict, reason, status);
@@ -318,10 +319,9 @@ impl Walk<'_> {
     fn why_ask(&self, miss: &Miss, under: &Under) -> (Course, Reason) {
         let policy = &self.settings.policy;
         let judged = |stored: &StoredHead| larder_cache::reuse(stored, self.head(), self.now, policy);
-        let invalidated = || Reuse::Validate(ValidateReason::Invalidated);
         let of_selected = miss.selected.as_ref().map(|stored| judged(&stored.head));
         if let Some(Reuse::Validate(reason)) =
-            of_selected.map(|of| if miss.invalidated { invalidated() } else { of })
+            of_selected.map(|of| miss.invalidated.map_or(of, Reuse::Validate))
         {
             let reason = Reason::new(reason.token(), reason.sentence(), reason.section());
             return (Course::Validate, reason);

@@ -53,6 +53,12 @@ impl Lying {
     }
 }
 
+impl Lying {
+    fn is_of_use(&self) -> bool {
+        self.verdict.is_of_use(self.response.head.validators.etag.is_some())
+    }
+}
+
 impl Under {
     pub(super) async fn look(walk: &Walk<'_>, key: &CacheKey) -> Self {
         let (mut whole, mut parts, mut hit_for_miss) = (Vec::new(), Vec::new(), false);
@@ -78,7 +84,7 @@ impl Under {
             let fit = head
                 .vary
                 .fit(&walk.head().fields)
-                .filter(|_| lying.selected && lying.verdict != Verdict::Gone)?;
+                .filter(|_| lying.selected && lying.is_of_use())?;
             Some(fit.where_fresh(head.freshness.is_fresh(walk.now)))
         };
         whole.sort_by_key(|lying| std::cmp::Reverse(fit(lying)));
@@ -89,7 +95,7 @@ impl Under {
     /// The whole response that the request selects, and that fits it best.
     pub(super) fn selected(&self) -> Option<&larder_store::StoredResponse> {
         let is_ours = |lying: &&Lying| {
-            lying.selected && lying.verdict != Verdict::Gone && lying.response.head.part.is_none()
+            lying.selected && lying.is_of_use() && lying.response.head.part.is_none()
         };
         self.responses.iter().find(is_ours).map(|lying| &*lying.response)
     }
@@ -101,7 +107,8 @@ impl Under {
             StoredResponse {
                 selected: lying.selected,
                 invalidated: lying.verdict != Verdict::Good,
-                gone: lying.verdict == Verdict::Gone,
+                soft: matches!(lying.verdict, Verdict::Soft { .. }),
+                gone: !lying.is_of_use(),
                 status: head.status.as_u16(),
                 body_bytes: lying.response.body.length(),
                 store: walk.store_name(lying.store),

@@ -15,7 +15,6 @@ mod keep;
 mod receive;
 mod task;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -191,7 +190,7 @@ fn stand_in(
     let (cause, stored) = (StaleCause::of_status(status)?, stored?);
     let proxy = &task.worker.proxy;
     // What was removed meanwhile is still for those who came before that.
-    let head = proxy.invalidations.head_of(key, stored).unwrap_or(Cow::Borrowed(&*stored.head));
+    let head = proxy.invalidations.head_before_removal(key, stored)?;
     let now = proxy.clock.now();
     let allowed = larder_cache::may_serve_stale(&head, now, cause, &task.settings.policy);
     allowed.is_ok().then(|| Arc::clone(stored))

@@ -1,4 +1,4 @@
-//! URLs: a kind of predicate that names the base of a key, and their removal.
+//! URLs: the bases of keys that are invalidated, and their removal.
 //!
 //! In: targets of an authority. Out: verdicts on what lies under them, notes for journals, and what was removed. A URL
 //! that is to be removed is taken out of every store; each store knows what it has, so no predicate is needed.
@@ -10,22 +10,16 @@ use larder_http::time::{Now, WallTime};
 use larder_store::{CacheKey, Note, Store};
 
 use super::counter::Invalidations;
-use super::kind::{Kind, Mode, Named};
-use super::table::How;
+use super::effects::How;
+use super::kind::{Effect, Noted};
 
 /// Begins a note of one base that has to be validated.
 const BASE_INVALID: u8 = b'u';
 
-/// The kind.
-pub(super) const KIND: Kind = Kind {
-    verdict: |invalidations, subject, number| invalidations.table.verdict(subject.key.hash(), number).0,
-    read,
-};
-
 /// What a note names, where it is of this kind.
-fn read(what: &[u8]) -> Option<Named> {
+pub(super) fn read(what: &[u8]) -> Option<Noted> {
     let base = what.strip_prefix(&[BASE_INVALID])?;
-    Some(Named::One(CacheKey::hash_of_base(base), Mode::Validate))
+    Some(Noted::Base(CacheKey::hash_of_base(base), Effect::Validate))
 }
 
 /// The note of what lies under a base and has to be validated.
@@ -82,7 +76,7 @@ pub(crate) fn invalidate(
                 done.removed += stores.iter().map(take_out).sum::<u64>();
                 done.number = done.number.max(number);
             }
-            How::Validate(_) => {
+            How::Validate(_) | How::Soften(_) => {
                 // Fetches first: one that ends in between is found in its store.
                 let is_there = (under_way.any)(&key);
                 let is_there =

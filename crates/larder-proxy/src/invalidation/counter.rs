@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::table::{How, Table};
+use super::effects::How;
+use super::predicates::{PredicateCounts, Predicates};
+use super::table::Table;
 
 /// The counter, and what was invalidated without being looked for.
 #[derive(Debug, Default)]
@@ -13,8 +15,7 @@ pub(crate) struct Invalidations {
     /// What `last` is for as long as nothing was invalidated since larder started. Held while numbers are taken over.
     pub(super) begun: Mutex<u64>,
     pub(super) table: Table,
-    /// Responses with smaller numbers that are in any group are gone.
-    pub(super) all_groups: AtomicU64,
+    pub(super) predicates: Predicates,
 }
 
 impl Invalidations {
@@ -45,13 +46,18 @@ impl Invalidations {
         }
     }
 
-    /// Enters what a journal says of an earlier run, or of another disk.
-    pub(super) fn restore(&self, hash: u64, how: How, number: u64) {
+    /// Enters that URLs of this hash were invalidated, under a number that a journal gives.
+    pub(super) fn restore_base(&self, hash: u64, how: How, number: u64) {
         self.table.note(hash, how, || number);
     }
 
     /// Nothing with a smaller number is proven to be good.
     pub(super) fn restore_all(&self, number: u64) {
-        self.table.note_all(number);
+        self.predicates.raise_floor(number);
+    }
+
+    /// How many predicates are kept.
+    pub(crate) fn predicate_counts(&self) -> PredicateCounts {
+        self.predicates.counts()
     }
 }

@@ -15,9 +15,8 @@ use larder_store::store::Written;
 use larder_store::{Note, Store};
 
 use super::counter::Invalidations;
-use super::kind::{Mode, Named};
-use super::kinds::named;
-use super::table::How;
+use super::kind::Noted;
+use super::kinds::noted;
 
 /// How long the answer to an unsafe request waits until what it has invalidated is written down. A file system that takes longer
 /// than that keeps nobody waiting.
@@ -67,11 +66,11 @@ fn take_over(invalidations: &Invalidations, notes: Vec<Note>, now: Now) {
         // Ahead of the clock, or before there were moments: nobody knows how long ago that was.
         let at = Some(moment).filter(|moment| *moment > 0).and_then(|moment| now.at_wall(WallTime(moment)));
         let since = at.map(|at| at.monotonic);
-        match named(&what) {
-            Named::One(hash, Mode::Validate) => invalidations.restore(hash, How::Validate(since), number),
-            Named::One(hash, Mode::Remove) => invalidations.restore(hash, How::Remove, number),
-            Named::AllGroups => invalidations.restore_all_groups(number),
-            Named::All => invalidations.restore_all(number),
+        match noted(&what) {
+            Noted::Base(hash, effect) => invalidations.restore_base(hash, effect.since(since), number),
+            Noted::Name(name, effect) => invalidations.restore_name(name, effect.since(since), number),
+            Noted::Purge(predicate) => invalidations.restore(&predicate, since, number),
+            Noted::All => invalidations.restore_all(number),
         }
     }
 }

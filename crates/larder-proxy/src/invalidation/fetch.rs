@@ -38,7 +38,7 @@ impl FetchMark {
         }
         match how {
             How::Remove => self.removed.store(true, Ordering::Release),
-            How::Validate(_) => {
+            How::Validate(_) | How::Soften(_) => {
                 let first = |noted: u64| (noted == 0 || number < noted).then_some(number);
                 let _ = self.outdated.fetch_update(Ordering::AcqRel, Ordering::Acquire, first);
             }

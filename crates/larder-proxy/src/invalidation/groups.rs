@@ -1,11 +1,10 @@
 //! Cache groups (RFC 9875): a kind of predicate that names scheme, authority and group.
 //!
-//! In: tags of groups, and the fields that name groups. Out: verdicts on the responses that are in them, and notes for
+//! In: tags of groups, and the fields that name groups. Out: the names of responses that are in them, and notes for
 //! journals. A note names its group in words: hashes and tags are the process's own. A note that cannot be read again
 //! stands for every group.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use larder_cache::Verdict;
@@ -17,32 +16,34 @@ use larder_http::time::{Now, WallTime};
 use larder_store::{Note, Store};
 
 use super::counter::Invalidations;
-use super::kind::{Kind, Mode, Named};
-use super::table::How;
+use super::effects::How;
+use super::kind::{Effect, Kind, Noted, Subject};
 
 /// Begins a note of one group that was removed.
 const GROUP: u8 = b'g';
 /// Begins a note of one group that has to be validated.
 const GROUP_INVALID: u8 = b'v';
 
-/// The kind.
-pub(super) const KIND: Kind =
-    Kind { verdict: |invalidations, subject, number| invalidations.of_groups(subject.groups, number), read };
+pub(super) const KIND: Kind = Kind { names, read };
+
+fn names(subject: &Subject<'_>, each: &mut dyn FnMut(u64)) {
+    names_of(&subject.head.groups, each);
+}
+
+/// The names of what is in these groups.
+pub(super) fn names_of(groups: &GroupTags, each: &mut dyn FnMut(u64)) {
+    if !groups.is_empty() {
+        each(any_group());
+    }
+    groups.iter().map(GroupTag::hash).for_each(each);
+}
+
+/// The name of what is in any group. No group has it: a group has an origin.
+fn any_group() -> u64 {
+    GroupTag::any().hash()
+}
 
 impl Invalidations {
-    pub(super) fn of_groups(&self, groups: &GroupTags, number: u64) -> Verdict {
-        if groups.is_empty() {
-            return Verdict::Good;
-        }
-        if number < self.all_groups.load(Ordering::Acquire) {
-            return Verdict::Gone;
-        }
-        let touched =
-            groups.iter().map(|group| group.hash()).filter(|hash| self.table.latest(*hash) > number);
-        let judged = touched.map(|hash| self.table.verdict(hash, number).0);
-        judged.fold(Verdict::Good, Verdict::and)
-    }
-
     /// Invalidates every stored response that is in one of these groups. Gives the number of that, and whether a response in
     /// the groups `own`, fetched after `since`, was good until then.
     pub(crate) fn invalidate_groups(
@@ -51,14 +52,9 @@ impl Invalidations {
         own: &GroupTags,
         since: u64,
     ) -> (u64, bool) {
-        let was_good = self.of_groups(own, since) == Verdict::Good;
-        let numbers = tags.iter().map(|tag| self.table.note(tag.hash(), how, || self.next()));
+        let was_good = self.predicates.of_groups(own, since) == Verdict::Good;
+        let numbers = tags.iter().map(|tag| self.predicates.enter((tag.hash(), None), how, || self.next()));
         (numbers.fold(since, u64::max), was_good)
-    }
-
-    /// Nothing with a smaller number that is in any group is good.
-    pub(super) fn restore_all_groups(&self, number: u64) {
-        self.all_groups.fetch_max(number, Ordering::AcqRel);
     }
 }
 
@@ -77,7 +73,7 @@ pub(crate) fn note_groups(
 pub(super) fn of_group(group: (Scheme, &Authority, &str), number: u64, how: How, at: WallTime) -> Note {
     let (kind, moment) = match how {
         How::Remove => (GROUP, 0),
-        How::Validate(_) => (GROUP_INVALID, at.0),
+        How::Validate(_) | How::Soften(_) => (GROUP_INVALID, at.0),
     };
     let (scheme, authority, name) = group;
     let mut what = vec![kind];
@@ -90,15 +86,18 @@ pub(super) fn of_group(group: (Scheme, &Authority, &str), number: u64, how: How,
 }
 
 /// What a note names, where it is of this kind.
-fn read(what: &[u8]) -> Option<Named> {
-    let (mode, group) = match what.split_first()? {
-        (&GROUP, group) => (Mode::Remove, group),
-        (&GROUP_INVALID, group) => (Mode::Validate, group),
+fn read(what: &[u8]) -> Option<Noted> {
+    let (effect, group) = match what.split_first()? {
+        (&GROUP, group) => (Effect::Remove, group),
+        (&GROUP_INVALID, group) => (Effect::Validate, group),
         // As it was written once for a group whose name was too long.
-        (b'G', []) => return Some(Named::AllGroups),
+        (b'G', []) => return Some(Noted::Name(any_group(), Effect::Remove)),
         _ => return None,
     };
-    Some(tag(group).map_or(Named::AllGroups, |tag| Named::One(tag.hash(), mode)))
+    Some(match tag(group) {
+        Some(tag) => Noted::Name(tag.hash(), effect),
+        None => Noted::Name(any_group(), Effect::Remove),
+    })
 }
 
 fn tag(group: &[u8]) -> Option<GroupTag> {

@@ -2,24 +2,31 @@
 //!
 //! In: invalidations, each with a number from one counter. Out: a [`Verdict`] on a response with a number of its own: that
 //! of the last invalidation before its fetch began. Every look-up, every fill and every end of a fetch asks for it.
-//! A predicate names responses without looking for them: URLs ([`mod@base`]) and cache groups ([`mod@groups`]) are the kinds.
-//! It is entered in a [`table`] and touches nothing; a response is compared with it when it is found, wherever it lies. An
-//! invalidation that removes takes the responses out of the stores as well, after it has marked the fetches under way
-//! ([`FetchMark`]). What has to outlive the process is noted in the stores' journals ([`durable`]).
+//! An invalidation names responses without looking for them. What is named by its URL is entered in a [`table`] by the hash of
+//! its key's base; everything else is a predicate ([`predicates`]), and each kind of them is a file ([`kinds`]).
+//! A response is compared with both when it is found, wherever it lies. An invalidation that removes URLs takes the responses out
+//! of the stores as well, after it has marked the fetches under way ([`FetchMark`]). What has to outlive the process is noted
+//! in the stores' journals ([`durable`]).
 
 mod base;
 mod counter;
 pub(crate) mod durable;
+mod effects;
 mod fetch;
 mod groups;
+mod hosts;
 mod kind;
 mod kinds;
+mod paths;
+mod patterns;
+mod predicates;
+mod purged;
 mod reach;
 mod table;
+mod tags;
 
 use std::borrow::Cow;
 
-use larder_cache::groups::GroupTags;
 use larder_cache::{StoredHead, Verdict};
 use larder_store::{CacheKey, StoredResponse};
 
@@ -27,21 +34,23 @@ pub use base::InvalidationKind;
 pub(crate) use base::{UnderWay, invalidate};
 pub(crate) use counter::Invalidations;
 pub(crate) use durable::Writing;
+pub(crate) use effects::How;
 pub(crate) use fetch::FetchMark;
 pub(crate) use groups::note_groups;
 use kind::Subject;
-use kinds::KINDS;
+pub use predicates::PredicateCounts;
+pub(crate) use purged::{how, note_of};
 pub(crate) use reach::Joined;
 pub use reach::{Heard, Reach};
-pub(crate) use table::How;
 
 impl Invalidations {
     /// What invalidations have left of a stored response that lies under `key`.
     #[inline]
     pub(crate) fn verdict(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
         let latest = self.table.latest(key.hash());
-        let is_good = latest <= stored.number || stored.judged.is_good_at(latest);
-        match is_good && stored.head.groups.is_empty() {
+        let is_good = (latest <= stored.number || stored.judged.is_good_at(latest))
+            && stored.judged.is_cleared_at(self.predicates.state());
+        match is_good {
             true => Verdict::Good,
             false => self.look_closer(key, stored),
         }
@@ -53,18 +62,27 @@ impl Invalidations {
         if of_base == Verdict::Good {
             stored.judged.note_good_at(latest);
         }
-        match self.verdict_of(key, &stored.head.groups, stored.number) {
+        let subject = Subject { key, head: &stored.head };
+        let (of_predicates, state) = self.predicates.verdict(&subject, stored.number);
+        if of_predicates == Verdict::Good {
+            stored.judged.note_cleared_at(state);
+        }
+        match of_base.and(of_predicates) {
             Verdict::Invalid { since: Some(since) } => {
                 Verdict::Invalid { since: Some(stored.judged.note_invalid(since)) }
+            }
+            Verdict::Soft { since: Some(since) } => {
+                Verdict::Soft { since: Some(stored.judged.note_invalid(since)) }
             }
             other => other,
         }
     }
 
-    /// The same of a response that is not, or not yet, in an index: to a request for `key`, fetched after `number`.
-    pub(crate) fn verdict_of(&self, key: &CacheKey, groups: &GroupTags, number: u64) -> Verdict {
-        let subject = Subject { key, groups };
-        KINDS.iter().fold(Verdict::Good, |all, kind| all.and((kind.verdict)(self, subject, number)))
+    /// The same of a response that is not, or not yet, in an index: with this head, to a request for `key`, fetched after
+    /// `number`.
+    pub(crate) fn verdict_of(&self, key: &CacheKey, head: &StoredHead, number: u64) -> Verdict {
+        let (of_base, _) = self.table.verdict(key.hash(), number);
+        of_base.and(self.predicates.verdict(&Subject { key, head }, number).0)
     }
 
     /// The head of a stored response, as it counts where an origin fails: an invalidation has ended its lifetime. `None` where
@@ -76,8 +94,22 @@ impl Invalidations {
     ) -> Option<Cow<'a, StoredHead>> {
         match self.verdict(key, stored) {
             Verdict::Good => Some(Cow::Borrowed(&*stored.head)),
-            Verdict::Invalid { since } => Some(Cow::Owned(stored.head.invalidated(since))),
-            Verdict::Gone => None,
+            Verdict::Soft { since } | Verdict::Invalid { since } => {
+                Some(Cow::Owned(stored.head.invalidated(since)))
+            }
+            Verdict::Unproven | Verdict::Gone => None,
+        }
+    }
+
+    /// The same for a request that came before what was removed meanwhile: it is for that request still.
+    pub(crate) fn head_before_removal<'a>(
+        &self,
+        key: &CacheKey,
+        stored: &'a StoredResponse,
+    ) -> Option<Cow<'a, StoredHead>> {
+        match self.verdict(key, stored) {
+            Verdict::Gone => Some(Cow::Borrowed(&*stored.head)),
+            _ => self.head_of(key, stored),
         }
     }
 }
@@ -106,7 +138,11 @@ impl<'a> Judge<'a> {
     pub(crate) fn verdict(&self, key: &CacheKey, stored: &StoredResponse) -> Verdict {
         let Some(invalidations) = self.invalidations else { return Verdict::Good };
         match invalidations.verdict(key, stored) {
-            Verdict::Invalid { .. } if self.is_new_enough(stored.number) => Verdict::Good,
+            Verdict::Soft { .. } | Verdict::Invalid { .. } | Verdict::Unproven
+                if self.is_new_enough(stored.number) =>
+            {
+                Verdict::Good
+            }
             verdict => verdict,
         }
     }
@@ -115,7 +151,7 @@ impl<'a> Judge<'a> {
     pub(crate) fn is_good(&self, key: &CacheKey, head: &StoredHead, number: u64) -> bool {
         self.is_new_enough(number)
             || self.invalidations.is_none_or(|invalidations| {
-                invalidations.verdict_of(key, &head.groups, number) == Verdict::Good
+                invalidations.verdict_of(key, head, number) == Verdict::Good
             })
     }
 

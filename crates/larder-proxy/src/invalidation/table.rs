@@ -1,20 +1,20 @@
-//! What was invalidated without being looked for: bases of keys and cache groups, each with a number.
+//! URLs that were invalidated without being looked for: hashes of the bases of keys, each with what was done.
 //!
-//! In: hashes of bases and of group tags, with the number and the moment of an invalidation. Out: what that means for a
-//! response of which the number is known. A stored response is compared when it is found; nothing is edited.
+//! In: hashes of bases, with the number of an invalidation and what it does. Out: what that means for a response of which the number
+//! is known. A stored response is compared when it is found; nothing is edited.
 //! A look reads one number per hash: the highest of all entries that share its slot. Only where that is above the
 //! response's own number is there a lock. The number of a new entry is taken under that lock, so that entries of one
 //! slot are entered in the order of their numbers and "nothing above 7 concerns it" stays true.
 //! Bounded: where a shard is full its oldest entry goes, and its number becomes the shard's floor. A response below it
-//! is validated before it is used and stands in for nothing: too much is asked of the origin then, and nothing
-//! outdated is served.
+//! is not proven to be good: too much is asked of the origin then, and nothing outdated is served.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use hashbrown::HashMap;
 use larder_cache::Verdict;
 use larder_store::rank::{Rank, RankedRwLock};
+
+use super::effects::{Effects, How};
 
 /// Numbers that a look may read without a lock; 32 KiB.
 const SLOTS: usize = 4096;
@@ -22,26 +22,9 @@ const SHARDS: usize = 256;
 /// Entries of a shard; what a table of 512 places holds. 114 688 of them are about 4 MiB.
 const ENTRIES_MAX: usize = 448;
 
-/// What an invalidation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    /// The response is not used again before a validation. The moment is on the monotonic clock; `None` is unknown.
-    Validate(Option<Duration>),
-    /// It is not used again at all.
-    Remove,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    removed: u64,
-    invalidated: u64,
-    /// Milliseconds, plus one; zero where it is unknown.
-    since_ms: u64,
-}
-
 #[derive(Debug, Default)]
 struct Shard {
-    entries: HashMap<u64, Entry, foldhash::fast::RandomState>,
+    entries: HashMap<u64, Effects, foldhash::fast::RandomState>,
     floor: u64,
 }
 
@@ -77,10 +60,10 @@ impl Table {
         let shard = self.shard(hash).read();
         let latest = self.latest(hash);
         let of_floor = match number < shard.floor {
-            true => Verdict::Invalid { since: None },
+            true => Verdict::Unproven,
             false => Verdict::Good,
         };
-        let of_entry = shard.entries.get(&hash).map_or(Verdict::Good, |entry| entry.verdict(number));
+        let of_entry = shard.entries.get(&hash).map_or(Verdict::Good, |effects| effects.verdict(number));
         (of_floor.and(of_entry), latest)
     }
 
@@ -95,25 +78,9 @@ impl Table {
             shard.entries.remove(&oldest);
             self.raise(&mut shard, hash, last);
         }
-        let entry = shard.entries.entry(hash).or_default();
-        match how {
-            How::Remove => entry.removed = entry.removed.max(number),
-            How::Validate(since) if number > entry.invalidated => {
-                let ms = |since: Duration| u64::try_from(since.as_millis()).unwrap_or(u64::MAX - 1) + 1;
-                entry.since_ms = since.map_or(0, ms);
-                entry.invalidated = number;
-            }
-            How::Validate(_) => {}
-        }
+        shard.entries.entry(hash).or_default().note(how, number);
         self.latest[hash as usize % SLOTS].fetch_max(number, Ordering::AcqRel);
         number
-    }
-
-    /// Nothing with a smaller number is proven to be good.
-    pub(super) fn note_all(&self, number: u64) {
-        for (index, shard) in self.shards.iter().enumerate() {
-            self.raise(&mut shard.write(), index as u64, number);
-        }
     }
 
     /// Raises the floor of the shard of `hash`. Everything that is in one of its slots has to look at it.
@@ -129,31 +96,20 @@ impl Table {
 impl Shard {
     /// The entry that was entered first, and its number.
     fn oldest(&self) -> Option<(u64, u64)> {
-        let number = |entry: &Entry| entry.removed.max(entry.invalidated);
-        let entries = self.entries.iter().map(|(hash, entry)| (*hash, number(entry)));
+        let entries = self.entries.iter().map(|(hash, effects)| (*hash, effects.latest()));
         entries.min_by_key(|(_, number)| *number)
-    }
-}
-
-impl Entry {
-    fn verdict(&self, number: u64) -> Verdict {
-        if self.removed > number {
-            return Verdict::Gone;
-        }
-        match self.invalidated > number {
-            true => Verdict::Invalid { since: self.since_ms.checked_sub(1).map(Duration::from_millis) },
-            false => Verdict::Good,
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const AT: Option<Duration> = Some(Duration::from_secs(9));
     const INVALID: Verdict = Verdict::Invalid { since: AT };
-    const UNPROVEN: Verdict = Verdict::Invalid { since: None };
+    const UNPROVEN: Verdict = Verdict::Unproven;
 
     fn verdict(table: &Table, hash: u64, number: u64) -> Verdict {
         let (verdict, latest) = table.verdict(hash, number);
@@ -195,8 +151,5 @@ mod tests {
         assert_eq!(verdict(&table, other, 1), Verdict::Good);
         assert_eq!(verdict(&table, of_one_shard(1), 1), INVALID);
         assert_eq!(verdict(&table, 1, 0), Verdict::Good, "of another shard");
-        table.note_all(1000);
-        assert_eq!(verdict(&table, 1, 999), UNPROVEN);
-        assert_eq!(verdict(&table, 1, 1000), Verdict::Good);
     }
 }

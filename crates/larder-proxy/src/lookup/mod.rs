@@ -6,6 +6,7 @@
 
 mod file;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,8 +38,8 @@ const GONE_MAX: usize = 64;
 pub(crate) enum LookupResult {
     /// May be used as it is.
     Fresh { stored: Held, age: Duration, ttl: Duration },
-    /// May be used at once, while it is refreshed behind (RFC 5861 3).
-    Refresh { stored: Held, age: Duration },
+    /// May be used at once on this ground, while it is refreshed behind (RFC 5861 3).
+    Refresh { stored: Held, age: Duration, ttl_seconds: i64, ground: StaleReason },
     /// The origin has to be asked.
     Miss(Miss),
 }
@@ -56,7 +57,7 @@ impl LookupResult {
     fn usable(&self) -> Option<&Arc<StoredResponse>> {
         match self {
             Self::Fresh { stored, .. } | Self::Refresh { stored, .. } => Some(stored),
-            Self::Miss(miss) => miss.selected.as_ref().filter(|_| miss.invalidated),
+            Self::Miss(miss) => miss.selected.as_ref().filter(|_| miss.invalidated.is_some()),
         }
     }
 }
@@ -74,8 +75,8 @@ pub(crate) struct Miss {
     pub(crate) part: Option<(Arc<StoredResponse>, Gap)>,
     /// Queueing is no use: what comes is for this client alone.
     pub(crate) alone: bool,
-    /// The selected response is asked about because something has invalidated it.
-    pub(crate) invalidated: bool,
+    /// Why the selected response is asked about, where that is because something has invalidated it.
+    pub(crate) invalidated: Option<ValidateReason>,
     /// There is a mark: lately nothing that could be shared came for this key.
     pub(crate) marked: bool,
     /// A disk may have what memory has not.
@@ -90,7 +91,7 @@ impl Miss {
             others: SmallVec::new(),
             part: None,
             alone: false,
-            invalidated: false,
+            invalidated: None,
             marked: false,
             may_recall: false,
         }
@@ -232,13 +233,11 @@ impl Lookup<'_> {
     fn look_up_beside_files(&self, store: &Store, filed: FileLookup, now: Now) -> LookupResult {
         let (stored, would_wait) = match filed {
             FileLookup::ByHand(stored) => return self.judge(Held::Shared(stored), now),
-            FileLookup::Found(stored) => match self.verdict(&stored) {
-                Verdict::Gone => {
-                    store.forget(self.key, &stored);
-                    (None, false)
-                }
-                Verdict::Good | Verdict::Invalid { .. } => (Some(stored), false),
-            },
+            FileLookup::Found(stored) if self.is_of_use(&stored) => (Some(stored), false),
+            FileLookup::Found(stored) => {
+                store.forget(self.key, &stored);
+                (None, false)
+            }
             FileLookup::Absent => (None, false),
             FileLookup::WouldWait => (None, true),
         };
@@ -267,8 +266,8 @@ impl Lookup<'_> {
             let miss = match store.lookup_best(self.hot, self.key, now.monotonic, fit, is_fresh) {
                 Selection::Selected(stored) => match self.verdict(&stored) {
                     Verdict::Good if stored.body.is_there() => return self.judge(stored, now),
-                    Verdict::Invalid { .. } if stored.body.is_there() => {
-                        return self.judge_invalid(stored, now);
+                    verdict if verdict.is_of_use(has_entity_tag(&stored)) && stored.body.is_there() => {
+                        return self.judge_outdated(stored, verdict, now);
                     }
                     _ => {
                         store.remove_unusable(self.key, &stored);
@@ -289,7 +288,7 @@ impl Lookup<'_> {
                 Selection::Absent => Miss::new(Forward::UriMiss),
                 Selection::OtherVariant => Miss::new(Forward::Miss),
                 Selection::VaryMiss(mut others) => {
-                    others.retain(|other| self.verdict(other) != Verdict::Gone);
+                    others.retain(|other| self.is_of_use(other));
                     Miss { others, ..Miss::new(Forward::VaryMiss) }
                 }
             };
@@ -327,7 +326,7 @@ impl Lookup<'_> {
 
     async fn recall_from(&self, store: &Store, now: Now) -> Recalled {
         let selects = |response: &StoredResponse| {
-            response.head.vary.selects(&self.request.fields) && self.verdict(response) != Verdict::Gone
+            response.head.vary.selects(&self.request.fields) && self.is_of_use(response)
         };
         let whole = store.recall(self.key, false, now, selects).await;
         if whole != Recalled::Nothing || self.request.method != Method::GET {
@@ -339,22 +338,47 @@ impl Lookup<'_> {
     fn judge_by_validity(&self, stored: Held, now: Now) -> LookupResult {
         match self.verdict(&stored) {
             Verdict::Good => self.judge(stored, now),
-            Verdict::Invalid { .. } | Verdict::Gone => self.judge_invalid(stored, now),
+            verdict => self.judge_outdated(stored, verdict, now),
         }
     }
 
-    /// What was invalidated is not used before the origin has been asked, be it fresh or within a window.
+    /// What a soft purge has ended is as stale as if its lifetime had ended then. What was invalidated otherwise is not used before
+    /// the origin has been asked, be it fresh or within a window.
     #[cold]
-    fn judge_invalid(&self, stored: Held, now: Now) -> LookupResult {
-        match self.judge(stored.clone(), now) {
-            LookupResult::Miss(miss) if miss.selected.is_none() => LookupResult::Miss(miss),
+    fn judge_outdated(&self, stored: Held, verdict: Verdict, now: Now) -> LookupResult {
+        let why = match verdict {
+            Verdict::Good | Verdict::Soft { .. } => ValidateReason::SoftPurged,
+            Verdict::Invalid { .. } | Verdict::Gone => ValidateReason::Invalidated,
+            Verdict::Unproven => ValidateReason::BelowFloor,
+        };
+        let head = match verdict {
+            Verdict::Soft { since } => Cow::Owned(stored.head.invalidated(since)),
+            _ => Cow::Borrowed(&*stored.head),
+        };
+        let miss = match larder_cache::reuse(&head, self.request, now, &self.rule.policy) {
+            Reuse::Unusable(reason) => Miss { alone: true, ..Miss::new(reason.forward()) },
+            Reuse::Refresh { age, .. } if matches!(verdict, Verdict::Soft { .. }) => {
+                let (ttl_seconds, ground) = (head.freshness.ttl_seconds(now), StaleReason::SoftPurged);
+                drop(head);
+                return LookupResult::Refresh { stored, age, ttl_seconds, ground };
+            }
+            Reuse::Fresh { age, ttl } if matches!(verdict, Verdict::Soft { .. }) => {
+                // Within the client's own max-stale.
+                drop(head);
+                return LookupResult::Fresh { stored, age, ttl };
+            }
             _ => {
-                let forward = ValidateReason::Invalidated.forward();
+                // What lives no time at all may be somebody's own: nobody waits for somebody else's.
                 let alone = !stored.head.freshness.is_shareable();
                 let selected = Some(Arc::clone(&stored));
-                LookupResult::Miss(Miss { selected, alone, invalidated: true, ..Miss::new(forward) })
+                Miss { selected, alone, invalidated: Some(why), ..Miss::new(why.forward()) }
             }
-        }
+        };
+        LookupResult::Miss(miss)
+    }
+
+    fn is_of_use(&self, stored: &StoredResponse) -> bool {
+        self.verdict(stored).is_of_use(has_entity_tag(stored))
     }
 
     // Inlined where hits go: what it gives back is large.
@@ -362,7 +386,11 @@ impl Lookup<'_> {
     fn judge(&self, stored: Held, now: Now) -> LookupResult {
         match larder_cache::reuse(&stored.head, self.request, now, &self.rule.policy) {
             Reuse::Fresh { age, ttl } => LookupResult::Fresh { stored, age, ttl },
-            Reuse::Refresh { age, .. } => LookupResult::Refresh { stored, age },
+            Reuse::Refresh { age, .. } => {
+                let (ttl_seconds, ground) =
+                    (stored.head.freshness.ttl_seconds(now), StaleReason::WhileRevalidate);
+                LookupResult::Refresh { stored, age, ttl_seconds, ground }
+            }
             Reuse::Validate(reason) => {
                 // What lives no time at all may be somebody's own: nobody waits for somebody else's.
                 let alone = !stored.head.freshness.is_shareable();
@@ -384,7 +412,7 @@ impl Lookup<'_> {
             return LookupResult::Miss(miss);
         }
         let is_ours = |part: &StoredResponse| {
-            part.head.vary.selects(&self.request.fields) && self.verdict(part) != Verdict::Gone
+            part.head.vary.selects(&self.request.fields) && self.is_of_use(part)
         };
         let answers = |stored: &StoredResponse| {
             let answer = |part| answer_part(self.request, &stored.head, part, stored.body.length(), now.wall);
@@ -425,6 +453,11 @@ impl Lookup<'_> {
         let part = whole.then(|| parts.filter_map(with_gap).max_by_key(most)).flatten();
         LookupResult::Miss(Miss { forward: Forward::Partial, part, ..miss })
     }
+}
+
+/// Whether it can be validated although it is not known what has happened to it.
+fn has_entity_tag(stored: &StoredResponse) -> bool {
+    stored.head.validators.etag.is_some()
 }
 
 /// Whether a part that lies on disks can be filled up there.

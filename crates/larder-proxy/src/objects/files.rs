@@ -13,20 +13,20 @@ use larder_store::{Store, TargetUri};
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The files that a URL may have.
-pub(super) struct StoredFile {
+pub(crate) struct StoredFile {
     stores: Arc<[Arc<Store>]>,
     authority: Arc<str>,
     forms: Arc<Vec<Target>>,
 }
 
 impl StoredFile {
-    pub(super) fn of(stores: &[Arc<Store>], authority: &str, forms: &Arc<Vec<Target>>) -> Self {
+    pub(crate) fn of(stores: &[Arc<Store>], authority: &str, forms: &Arc<Vec<Target>>) -> Self {
         let stores = stores.iter().filter(|store| store.looks_outside_first()).cloned().collect();
         Self { stores, authority: authority.into(), forms: Arc::clone(forms) }
     }
 
     /// How many there are.
-    pub(super) async fn count(&self) -> u64 {
+    pub(crate) async fn count(&self) -> u64 {
         let is_there =
             |store: &Store, target: &Target, authority: &str| store.has_outside(&uri(authority, target));
         let there = self.each(move |store, target, authority| Ok(is_there(store, target, authority))).await;
@@ -37,7 +37,7 @@ impl StoredFile {
     ///
     /// # Errors
     /// One may still be there.
-    pub(super) async fn remove(&self) -> Result<(), Failure> {
+    pub(crate) async fn remove(&self) -> Result<(), Failure> {
         let removed =
             |store: &Store, target: &Target, authority: &str| store.purge_outside(&uri(authority, target));
         self.each(removed).await.map(|_| ())

@@ -1,11 +1,8 @@
-//! What is stored, for people and their scripts: `larder ls`, `get` and `rm`.
+//! What is stored, for people and their scripts: `larder ls` and `get`.
 //!
-//! In: a prefix, or a URL as a person types it. Out: stored responses as values that the admin address sends as JSON, a body
-//! as it is stored, or a purge. A purge is an invalidation like that of an unsafe method, by the same steps: a fetch that is on
-//! its way does not bring back what went. It is told of once the journals of all disks are synced, so that what it says holds
-//! after a crash.
-//! Looking counts as no use and promotes nothing. Heads on disks are read on a thread that may wait.
-//! Deliberately absent: predicates (prefixes, tags, all), and any layout of text.
+//! In: a prefix, or a URL as a person types it. Out: stored responses as values that the admin address sends as JSON, or a body
+//! as it is stored. Looking counts as no use and promotes nothing. Heads on disks are read on a thread that may wait.
+//! Deliberately absent: purges ([`crate::purges`]), and any layout of text.
 
 mod files;
 mod told;
@@ -22,17 +19,14 @@ use larder_http::time::Now;
 use larder_store::listing::{Cursor, Entry};
 use larder_store::{CacheKey, Store};
 
-use crate::invalidation::{self, How, InvalidationKind, UnderWay};
 use crate::key;
 use crate::proxy::Proxy;
 use crate::worker::Worker;
-pub use told::{Object, Objects, Purged, StoredObject, Varying};
+pub(crate) use files::StoredFile;
+pub use told::{Object, Objects, StoredObject, Varying};
 
 /// How long one page of a listing is worked on; what is found until then is the page.
 const PAGE_TIME: Duration = Duration::from_millis(250);
-
-/// How long a purge waits for the disks to confirm it.
-const SYNC_TIME: Duration = Duration::from_secs(30);
 
 /// The stores that are looked into, by name.
 pub type Stores = Vec<(String, Arc<Store>)>;
@@ -65,15 +59,6 @@ pub enum ObjectsError {
     /// It went while it was read, or is damaged.
     #[error("what is stored under {0} cannot be read any more")]
     Unreadable(String),
-    /// It is gone, and may come back after a crash.
-    #[error("{} gone, but a disk did not confirm that and may bring it back: ask again", responses(*gone))]
-    NotDurable {
-        /// How many responses went.
-        gone: u64,
-        /// Why.
-        #[source]
-        why: Option<Box<dyn std::error::Error + Send + Sync>>,
-    },
     /// The thread that looked is lost.
     #[error("the look was lost")]
     Lost,
@@ -96,7 +81,6 @@ impl ObjectsError {
             Self::Cursor(_) => "cursor",
             Self::NotStored(_) | Self::NoSuchResponse { .. } => "not-stored",
             Self::Unreadable(_) => "unreadable",
-            Self::NotDurable { .. } => "not-durable",
             Self::Lost => "broken",
         }
     }
@@ -205,47 +189,6 @@ impl Worker {
             None => None,
         };
         body.ok_or_else(|| ObjectsError::Unreadable(url.to_owned()))
-    }
-
-    /// Takes everything out that is stored under a URL, in all stores and for both schemes, files that people put there included,
-    /// and keeps fetches that are on their way from storing. Answers once the disks have it in their journals.
-    ///
-    /// # Errors
-    /// It is no URL; or it went, and a disk did not confirm that within 30 s.
-    ///
-    /// # Cancel safety
-    /// Dropped, it has gone, and whether that is durable nobody knows.
-    pub async fn purge(&self, url: &str) -> Result<Purged, ObjectsError> {
-        let parsed = Url::parse(url)?;
-        let flights = &self.proxy.flights;
-        let stores = self.proxy.reach.begin();
-        let under_way = UnderWay {
-            any: &|_| true,
-            tell: &|key: &_, number, how| flights.invalidate(key, number, how, None),
-        };
-        let authority = parsed.authority.as_str();
-        let forms = Arc::new(self.forms(&parsed));
-        let filed = files::StoredFile::of(&stores, authority, &forms);
-        let files = filed.count().await;
-        let kind = InvalidationKind::Purge;
-        let (invalidations, how) = (&self.proxy.invalidations, (kind, How::Remove, self.proxy.clock.now()));
-        let done = invalidation::invalidate(invalidations, &stores, (authority, &forms), how, &under_way);
-        let gone = done.removed + files;
-        // On the admin's thread, which counts in cells of its own.
-        self.proxy.metrics.process().invalidated(&kind);
-        let synced = async {
-            let mut first = filed.remove().await;
-            for store in stores.iter() {
-                let synced = store.sync().await;
-                first = first.and(synced);
-            }
-            first
-        };
-        match tokio::time::timeout(SYNC_TIME, synced).await {
-            Ok(Ok(())) => Ok(Purged { url: url.to_owned(), removed: gone }),
-            Ok(Err(why)) => Err(ObjectsError::NotDurable { gone, why: Some(why) }),
-            Err(_) => Err(ObjectsError::NotDurable { gone, why: None }),
-        }
     }
 
     /// A URL in every form in which its site may key it. One that no site takes any more may still be stored.

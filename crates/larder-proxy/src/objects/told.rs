@@ -79,6 +79,9 @@ pub struct StoredObject {
     pub vary: Vec<Varying>,
     /// Whether an unsafe request has invalidated it, or one of its cache groups: it is not used again before a validation.
     pub invalidated: bool,
+    /// Whether that is because a soft purge has ended its lifetime: it is used as any stale response.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub soft: bool,
     /// The cookies that it sets, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cookies: Vec<String>,
@@ -113,7 +116,7 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> Sto
     let is_by_hand = entry.file.as_ref().is_some_and(|file| file.is_by_hand);
     let verdict = match is_by_hand {
         true => Verdict::Good,
-        false => proxy.invalidations.verdict_of(&entry.key, &head.groups, entry.number),
+        false => proxy.invalidations.verdict_of(&entry.key, head, entry.number),
     };
     StoredObject {
         url: format!("{}://{}{target}", entry.scheme.as_str(), entry.authority.as_str()),
@@ -135,7 +138,8 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> Sto
         variant: key::values(entry.key.variant()).unwrap_or_default(),
         vary: head.vary.told().into_iter().map(varying).collect(),
         invalidated: verdict != Verdict::Good,
-        gone: verdict == Verdict::Gone,
+        soft: matches!(verdict, Verdict::Soft { .. }),
+        gone: !verdict.is_of_use(head.validators.etag.is_some()),
         cookies: larder_cache::cookies_of(&head.fields.map),
         cookies_withheld: head.relieved.names().map(str::to_owned).collect(),
         fields: Vec::new(),

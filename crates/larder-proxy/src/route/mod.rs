@@ -59,6 +59,11 @@ impl Router {
         Some((index, self.sites.get(index)?))
     }
 
+    /// All sites, in the order of their numbers.
+    pub(crate) fn sites(&self) -> impl Iterator<Item = &Arc<Site>> {
+        self.sites.iter()
+    }
+
     /// The site of a number that [`Self::site`] gave.
     pub(crate) fn at(&self, index: usize) -> &Arc<Site> {
         &self.sites[index]

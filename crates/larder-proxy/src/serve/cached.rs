@@ -303,10 +303,10 @@ impl<'a> CachedRequest<'a> {
     }
 
     fn answer(&self, mut reply: Box<Reply>, miss: &Miss) -> Step {
-        let why = miss.invalidated.then_some(ValidateReason::Invalidated.token());
+        let why = miss.invalidated.map(ValidateReason::token);
         let detail = &mut reply.status.detail;
         *detail = detail.or(self.went_alone.then_some(COLLAPSE_WAIT)).or(why);
-        if miss.invalidated {
+        if miss.invalidated == Some(ValidateReason::Invalidated) {
             self.context.worker.metrics.request_invalidated();
         }
         Step::Reply(reply)

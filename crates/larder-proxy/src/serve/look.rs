@@ -134,11 +134,9 @@ impl Look<'_> {
                 let ttl_seconds = stored.head.freshness.ttl_seconds(self.now);
                 Ok(Used::Stored { stored, age, ttl_seconds, detail })
             }
-            LookupResult::Refresh { stored, age } => {
+            LookupResult::Refresh { stored, age, ttl_seconds, ground } => {
                 refresh(&stored, RefreshKind::Behind);
-                let detail = Some(StaleReason::WhileRevalidate.token());
-                let ttl_seconds = stored.head.freshness.ttl_seconds(self.now);
-                Ok(Used::Stored { stored, age, ttl_seconds, detail })
+                Ok(Used::Stored { stored, age, ttl_seconds, detail: Some(ground.token()) })
             }
             LookupResult::Miss(miss) => Err(miss),
         }

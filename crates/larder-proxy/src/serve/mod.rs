@@ -13,6 +13,7 @@ mod look;
 mod outcome;
 mod pass;
 mod post;
+mod purge;
 mod refresh;
 mod reply;
 mod resume;
@@ -75,8 +76,15 @@ impl Future for Serving {
 
 /// Serves one request.
 pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Serving {
-    let Request { mut head, body, websocket, trailers, peer } = request;
-    let entered = match enter(worker.worker_plan.load(), &mut head, peer.remote.ip()) {
+    let Request { mut head, mut body, websocket, trailers, peer } = request;
+    let worker_plan = worker.worker_plan.load();
+    if purge::may_be_one(&worker_plan.plan, &head) {
+        match purge::take(&worker_plan.plan, (head, body, peer)) {
+            Ok(call) => return Serving::Underway(Box::pin(call.answer(Arc::clone(worker)))),
+            Err(other) => (head, body) = other,
+        }
+    }
+    let entered = match enter(worker_plan, &mut head, peer.remote.ip()) {
         Ok(entered) => entered,
         Err(failure) => {
             let answered = turned_away::answer(worker, &head, peer.remote.ip(), failure);

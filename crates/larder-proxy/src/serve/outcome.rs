@@ -2,7 +2,6 @@
 //!
 //! In: the flight's outcome, and what the request has looked for. Out: a reply, or why the outcome gives none. A follower takes what somebody else's request brought only where it may use that as it is.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -88,11 +87,12 @@ pub(super) fn take(
         }
         FlightOutcome::StandIn { stored, status: error } => {
             // What was removed meanwhile is for those who came before that.
-            let head = match worker.proxy.invalidations.head_of(wish.key, &stored) {
-                Some(head) => head,
-                None if collapsed => return Err(Ending::Unfit),
-                None => Cow::Borrowed(&*stored.head),
+            let invalidations = &worker.proxy.invalidations;
+            let head = match collapsed {
+                true => invalidations.head_of(wish.key, &stored),
+                false => invalidations.head_before_removal(wish.key, &stored),
             };
+            let Some(head) = head else { return Err(Ending::Unfit) };
             let cause = StaleCause::OriginError;
             let allowed = larder_cache::may_serve_stale(&head, now, cause, &exchange.settings().policy);
             let is_ours = || {

@@ -12,6 +12,8 @@ use std::time::Duration;
 pub struct Judged {
     /// The highest number of the part of the table that was looked at, when nothing in it concerned the response.
     good_at: AtomicU64,
+    /// The state of the list of purges when none of them concerned the response; zero is the state without any.
+    cleared_at: AtomicU64,
     /// Milliseconds on the monotonic clock, plus one; zero as long as no invalidation concerned it.
     invalid_since: AtomicU64,
 }
@@ -28,6 +30,17 @@ impl Judged {
         self.good_at.store(latest, Ordering::Relaxed);
     }
 
+    /// Whether no purge concerned the response when the list of them was in this state.
+    #[inline]
+    pub fn is_cleared_at(&self, state: u64) -> bool {
+        self.cleared_at.load(Ordering::Relaxed) == state
+    }
+
+    /// Notes that.
+    pub fn note_cleared_at(&self, state: u64) {
+        self.cleared_at.store(state, Ordering::Relaxed);
+    }
+
     /// Notes that an invalidation concerns it since this moment of the monotonic clock, and gives the first such moment.
     pub fn note_invalid(&self, since: Duration) -> Duration {
         let ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX - 1) + 1;
@@ -41,7 +54,11 @@ impl Judged {
     /// The same for the same response in another place.
     pub(crate) fn carried(&self) -> Self {
         let copied = |of: &AtomicU64| AtomicU64::new(of.load(Ordering::Relaxed));
-        Self { good_at: copied(&self.good_at), invalid_since: copied(&self.invalid_since) }
+        Self {
+            good_at: copied(&self.good_at),
+            cleared_at: copied(&self.cleared_at),
+            invalid_since: copied(&self.invalid_since),
+        }
     }
 }
 
@@ -62,5 +79,8 @@ mod tests {
         let judged = Judged::default();
         judged.note_good_at(7);
         assert!(judged.is_good_at(7) && !judged.is_good_at(8) && judged.carried().is_good_at(7));
+        assert!(judged.is_cleared_at(0), "before the first purge");
+        judged.note_cleared_at(3);
+        assert!(judged.is_cleared_at(3) && !judged.is_cleared_at(4) && judged.carried().is_cleared_at(3));
     }
 }

@@ -9,9 +9,9 @@ mod options;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, HOST};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, StatusCode};
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
@@ -95,15 +95,47 @@ impl RunningLarder {
         target: &str,
         what: &'static str,
     ) -> Result<Answer, AdminError> {
+        let answer = self.answer(method, target, what, None).await?;
+        match answer.status {
+            StatusCode::OK => Ok(answer),
+            _ => Err(answer.refusal(self.token.is_some()).await),
+        }
+    }
+
+    async fn answer(
+        &self,
+        method: Method,
+        target: &str,
+        what: &'static str,
+        json: Option<Bytes>,
+    ) -> Result<Answer, AdminError> {
         let Self { admin, token } = self;
-        let token = token.as_deref();
-        match tokio::time::timeout(ANSWER_TIME, exchange(method, target, admin, token)).await {
+        match tokio::time::timeout(ANSWER_TIME, exchange(method, target, admin, token.as_deref(), json)).await {
             Ok(answered) => {
                 let (status, body) = answered?;
-                let answer = Answer { admin: admin.clone(), what, status, body };
-                if status == StatusCode::OK { Ok(answer) } else { Err(answer.refusal(token.is_some()).await) }
+                Ok(Answer { admin: admin.clone(), what, status, body })
             }
             Err(_) => Err(AdminError::Time(admin.clone())),
+        }
+    }
+
+    /// Posts JSON, and reads the answer: what larder says where it does that, with a status that `is_said` takes for a word of
+    /// its own, too.
+    ///
+    /// # Errors
+    /// As [`Self::ask`], for every other status.
+    pub(super) async fn post(
+        &self,
+        target: &str,
+        what: &'static str,
+        json: Bytes,
+        is_said: impl Fn(StatusCode) -> bool,
+    ) -> Result<(StatusCode, Bytes), AdminError> {
+        let answer = self.answer(Method::POST, target, what, Some(json)).await?;
+        let status = answer.status;
+        match status == StatusCode::OK || is_said(status) {
+            true => Ok((status, answer.bytes().await?)),
+            false => Err(answer.refusal(self.token.is_some()).await),
         }
     }
 
@@ -174,6 +206,7 @@ async fn exchange(
     target: &str,
     admin: &str,
     token: Option<&str>,
+    json: Option<Bytes>,
 ) -> Result<(StatusCode, Incoming), AdminError> {
     let not_running = |error| AdminError::NotRunning(admin.to_owned(), error);
     let broke = |error: Cause| AdminError::Exchange(admin.to_owned(), error);
@@ -192,7 +225,11 @@ async fn exchange(
         let shown = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| AdminError::Token)?;
         request = request.header(AUTHORIZATION, shown);
     }
-    let request = request.body(Empty::<Bytes>::new()).map_err(|error| broke(error.into()))?;
+    if json.is_some() {
+        request = request.header(CONTENT_TYPE, "application/json");
+    }
+    let request =
+        request.body(Full::new(json.unwrap_or_default())).map_err(|error| broke(error.into()))?;
     let response = sender.send_request(request).await.map_err(|error| broke(error.into()))?;
     Ok((response.status(), response.into_body()))
 }

@@ -130,7 +130,8 @@ fn places(of: &StoredObject) -> String {
 
 fn head(number: usize, of: &StoredObject) -> String {
     let ttl = match of.ttl_seconds {
-        _ if of.gone => "gone: one of its cache groups was removed".to_owned(),
+        _ if of.gone => "gone: it was purged, or one of its cache groups was removed".to_owned(),
+        _ if of.soft => "stale: a soft purge has ended its lifetime".to_owned(),
         _ if of.invalidated => "invalidated: validated before it is used again".to_owned(),
         _ if of.by_hand => "fresh for as long as it lies there".to_owned(),
         seconds if seconds < 0 => format!("stale for {}", signed_time(seconds.saturating_neg())),

@@ -122,6 +122,7 @@ fn told(object: &StoredObject) -> String {
     let age = time(Duration::from_secs(object.age_seconds));
     let ttl = match object {
         StoredObject { gone: true, .. } => "gone".to_owned(),
+        StoredObject { soft: true, .. } => "soft".to_owned(),
         StoredObject { invalidated: true, .. } => "invalid".to_owned(),
         StoredObject { by_hand: true, .. } => "stays".to_owned(),
         _ => signed_time(object.ttl_seconds),
@@ -196,6 +197,7 @@ mod tests {
             variant: Vec::new(),
             vary: Vec::new(),
             invalidated: false,
+            soft: false,
             cookies: Vec::new(),
             cookies_withheld: Vec::new(),
             gone: false,

@@ -14,6 +14,8 @@ mod get;
 mod ls;
 mod misspelt;
 mod output;
+mod purge;
+mod purges;
 mod rm;
 mod run;
 mod signals;
@@ -44,6 +46,10 @@ enum Command {
     Ls(ls::LsArguments),
     /// Show what a running larder has stored under a URL: its body, or what is known of it
     Get(get::GetArguments),
+    /// Purge what a running larder has stored: by URL, tag, prefix, pattern, host, or all of it
+    Purge(purge::PurgeArguments),
+    /// The last purges of a running larder: when, who, what, and how many responses went
+    Purges(purges::PurgesArguments),
     /// Take what is stored under URLs out of a running larder, from all its stores
     Rm(rm::RmArguments),
     /// Write what a running larder has stored as a tree of files that any web server can serve
@@ -68,6 +74,8 @@ pub fn main() -> ExitCode {
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Ls(arguments) => ls::ls(&arguments),
         Command::Get(arguments) => get::get(&arguments),
+        Command::Purge(arguments) => purge::purge(&arguments),
+        Command::Purges(arguments) => purges::purges(&arguments),
         Command::Rm(arguments) => rm::rm(&arguments),
         Command::Export(arguments) => export::export(&arguments),
         Command::Stats(arguments) => stats::stats(&arguments),

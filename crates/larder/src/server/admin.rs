@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use larder_admin::{
     Admin, Answering, Counts, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats, LogStats,
-    ObjectQuestion, ServerStats, Shown, Stats, TierStats, Token, Unexplained,
+    ObjectQuestion, PurgeQuestion, Purging, ServerStats, Shown, Stats, TierStats, Token, Unexplained,
 };
 use larder_config::Config;
 use larder_http::time::Clock;
@@ -22,7 +22,7 @@ use parking_lot::RwLock;
 use tokio::sync::oneshot;
 
 use super::error::ServerError;
-use super::objects;
+use super::{objects, purges};
 
 /// Descriptors that are kept for connections to the admin address, for when the process has no others.
 const SPARE: usize = 8;
@@ -97,6 +97,23 @@ impl Insight {
         self.view.read().stores.clone()
     }
 
+    fn expose_purges(&self, out: &mut Exposition) {
+        let mut purges = out.family(&family::PURGES);
+        self.proxy.each_purge(|labels, count| {
+            purges.value(&labels, count);
+        });
+        let mut refused = out.family(&family::PURGES_REFUSED);
+        self.proxy.each_purge_refused(|reason, count| {
+            refused.value(&[("reason", reason)], count);
+        });
+        out.family(&family::PURGED_OBJECTS).value(&[], self.proxy.purged_objects());
+        let counts = self.worker.predicates();
+        let mut predicates = out.family(&family::PURGE_PREDICATES);
+        predicates.value(&[("kind", "name")], counts.names);
+        predicates.value(&[("kind", "pattern")], counts.patterns);
+        out.family(&family::PURGE_FLOOR_RAISED).value(&[], counts.raised);
+    }
+
     /// The listener's counters, summed over the workers.
     fn front_door(&self) -> ListenMetrics {
         let sum = ListenMetrics::default();
@@ -161,6 +178,7 @@ impl Larder for Insight {
         self.proxy.turned_away(|reason, count| {
             turned_away.value(&[("reason", reason)], count);
         });
+        self.expose_purges(out);
         for (name, state) in &view.origins {
             foreign(out, &[("origin", name)], |visit| state.for_each(visit));
         }
@@ -258,8 +276,20 @@ impl Larder for Insight {
         Box::pin(objects::object(Arc::clone(&self.worker), self.stores(), asked))
     }
 
-    fn purge(&self, url: String) -> Answering<Bytes> {
-        Box::pin(objects::purge(Arc::clone(&self.worker), url))
+    fn remove(&self, url: String) -> Answering<Bytes> {
+        Box::pin(purges::remove(Arc::clone(&self.worker), url))
+    }
+
+    fn purge(&self, asked: PurgeQuestion) -> Purging {
+        Box::pin(purges::purge(Arc::clone(&self.worker), asked))
+    }
+
+    fn purges(&self) -> Bytes {
+        purges::json(&self.worker.purges())
+    }
+
+    fn purge_of(&self, id: &str) -> Option<Bytes> {
+        self.worker.purge_of(id).map(|receipt| purges::json(&receipt))
     }
 }
 

@@ -12,6 +12,7 @@ mod check;
 pub(crate) mod descriptors;
 mod error;
 mod objects;
+mod purges;
 mod reload;
 pub(crate) mod runtime;
 mod stores;

@@ -44,10 +44,6 @@ pub(super) async fn object(
     }
 }
 
-pub(super) async fn purge(worker: Arc<Worker>, url: String) -> Result<Bytes, Unanswered> {
-    json(&worker.purge(&url).await.map_err(|why| told(&why))?)
-}
-
 fn json(value: &impl Serialize) -> Result<Bytes, Unanswered> {
     let broken = |error: serde_json::Error| Unanswered {
         fault: Fault::Store,
@@ -63,7 +59,7 @@ fn told(why: &ObjectsError) -> Unanswered {
         ObjectsError::Store(_) | ObjectsError::NotStored(_) | ObjectsError::NoSuchResponse { .. } => {
             Fault::Absent
         }
-        ObjectsError::Unreadable(_) | ObjectsError::NotDurable { .. } | ObjectsError::Lost => Fault::Store,
+        ObjectsError::Unreadable(_) | ObjectsError::Lost => Fault::Store,
     };
     let mut message = why.to_string();
     let mut cause = why.source();

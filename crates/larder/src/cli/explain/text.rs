@@ -196,7 +196,11 @@ fn variant(out: &mut Columns, place: usize, response: &StoredResponse, is_chosen
         }
     };
     let state = match response {
-        StoredResponse { gone: true, .. } => "gone: one of its cache groups was removed",
+        StoredResponse { gone: true, .. } => "gone: it was purged, or one of its cache groups was removed",
+        StoredResponse { soft: true, selected: true, .. } if is_chosen => {
+            "selected by this request; stale: a soft purge has ended its lifetime"
+        }
+        StoredResponse { soft: true, .. } => "stale: a soft purge has ended its lifetime",
         StoredResponse { invalidated: true, selected: true, .. } if is_chosen => {
             "selected by this request; invalidated: validated before it is used"
         }

@@ -1,0 +1,240 @@
+//! Purges by the admin address: the API, and the words of Fastly's and Cloudflare's clients.
+//!
+//! In: a request that the guard has let in, and its content. Out: what it wants purged ([`PurgeQuestion`]), or everything that is wrong
+//! with it; and the answer in the form that its sender expects. What is purged is the running larder's affair.
+//! A browser can be made to send requests here by a page elsewhere. So a change needs what no page can send without asking first:
+//! `DELETE`, JSON content, or a field with a token. One that says it comes from another site is refused always.
+
+mod cloudflare;
+mod fastly;
+mod json;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
+use larder_cache::purge::{Mode, Selector};
+use larder_http::body::Body;
+use larder_http::message::{RequestHead, Response};
+
+use crate::answer::{JSON, content};
+
+/// The longest content that is read, in bytes.
+pub(crate) const CONTENT_MAX: usize = 1 << 20;
+/// Things that one request may name.
+pub(crate) const NAMES_MAX: usize = 10_000;
+
+const FASTLY_KEY: HeaderName = HeaderName::from_static("fastly-key");
+
+/// A purge that somebody wants, in the words in which it was asked for: nothing of it is checked against the sites yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgeQuestion {
+    /// What.
+    pub selectors: Vec<Selector>,
+    /// What becomes of it.
+    pub mode: Mode,
+    /// A host of the only site whose responses it concerns; all sites where there is none.
+    pub site: Option<String>,
+    /// In whose words: `api`, `cli`, `fastly`, `cloudflare`.
+    pub dialect: &'static str,
+}
+
+/// A purge that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgeReceipt {
+    /// Its name.
+    pub id: String,
+    /// Responses that were taken out at once.
+    pub removed: u64,
+    /// All that is known of it, as JSON.
+    pub json: Bytes,
+}
+
+/// Why a purge is not acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotPurged {
+    /// What is wrong, by the number of the selector. Nothing was purged.
+    Wrong(Vec<(usize, String)>),
+    /// There is no such site. Nothing was purged.
+    NoSite(String),
+    /// As many purges are under way as may be. Nothing was purged.
+    Busy,
+    /// It is in force, but may not hold after a crash.
+    NotHeld {
+        /// What is known of it.
+        receipt: PurgeReceipt,
+        /// Why, in words.
+        why: String,
+    },
+    /// larder's own fault.
+    Broken(String),
+}
+
+/// Something that is wrong with a request, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) path: String,
+    pub(crate) message: String,
+}
+
+impl Problem {
+    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into() }
+    }
+}
+
+/// A way to ask for a purge here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PurgeApi {
+    /// `POST /api/v1/purges`.
+    Own,
+    /// `POST /service/ID/purge...` and `POST /purge/URL`.
+    Fastly,
+    /// `POST /client/v4/zones/ID/purge_cache`.
+    Cloudflare,
+}
+
+/// What was asked, with where each selector stood.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) question: PurgeQuestion,
+    /// For each selector, the path of what it was made from.
+    pub(crate) paths: Vec<String>,
+    form: Form,
+}
+
+/// The form of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Form {
+    Own,
+    FastlyOne,
+    FastlyAll,
+    /// Of these keys.
+    FastlyKeys(Vec<String>),
+    Cloudflare,
+}
+
+impl PurgeApi {
+    /// The API that a path belongs to.
+    pub(crate) fn at(path: &str) -> Option<Self> {
+        match path {
+            "/api/v1/purges" => Some(Self::Own),
+            _ if fastly::is_path(path) => Some(Self::Fastly),
+            _ if cloudflare::is_path(path) => Some(Self::Cloudflare),
+            _ => None,
+        }
+    }
+
+    /// Whether a page of another site cannot have made a browser send this.
+    pub(crate) fn may_change(self, head: &RequestHead, is_own_host: impl Fn(&str) -> bool) -> bool {
+        let fields = &head.fields;
+        let from_elsewhere = fields.get_all(ORIGIN).iter().any(|origin| {
+            let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+            let host = host.map(|(_, rest)| rest.split([':', '/']).next().unwrap_or_default());
+            !host.is_some_and(&is_own_host)
+        });
+        let has_token = fields.contains_key(AUTHORIZATION) || fields.contains_key(FASTLY_KEY);
+        !from_elsewhere && (head.method == Method::DELETE || is_json(fields) || has_token)
+    }
+
+    /// Reads what is asked.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub(crate) fn read(self, head: &RequestHead, content: &[u8]) -> Result<Wanted, Vec<Problem>> {
+        match self {
+            Self::Own => json::read(content),
+            Self::Fastly => fastly::read(head, content),
+            Self::Cloudflare => cloudflare::read(head, content),
+        }
+    }
+
+    /// The answer to a request that something is wrong with.
+    pub(crate) fn refuse(self, problems: &[Problem]) -> Response {
+        self.refuse_with(StatusCode::BAD_REQUEST, problems)
+    }
+
+    fn refuse_with(self, status: StatusCode, problems: &[Problem]) -> Response {
+        let json = match self {
+            Self::Own => {
+                let problems: Vec<_> = problems
+                    .iter()
+                    .map(|problem| serde_json::json!({ "path": problem.path, "message": problem.message }))
+                    .collect();
+                serde_json::json!({ "error": "purge", "problems": problems })
+            }
+            Self::Fastly => fastly::refusal(problems),
+            Self::Cloudflare => cloudflare::refusal(problems),
+        };
+        content(status, JSON, json.to_string())
+    }
+
+    /// The answer to what was asked.
+    pub(crate) fn answer(self, wanted: &Wanted, made: Result<PurgeReceipt, NotPurged>) -> Response {
+        let refused = |status, message: String| self.refuse_with(status, &[Problem::new("", message)]);
+        match made {
+            Ok(receipt) => {
+                let json = match &wanted.form {
+                    Form::Own => receipt.json.clone(),
+                    Form::FastlyOne => fastly::done(&receipt.id).to_string().into(),
+                    Form::FastlyAll => fastly::done_all().to_string().into(),
+                    Form::FastlyKeys(keys) => fastly::done_keys(keys, &receipt.id).to_string().into(),
+                    Form::Cloudflare => cloudflare::done(&receipt.id).to_string().into(),
+                };
+                content(StatusCode::OK, JSON, json)
+            }
+            Err(NotPurged::Wrong(wrong)) => {
+                let path = |number: usize| wanted.paths.get(number).cloned().unwrap_or_default();
+                let problems = wrong.into_iter().map(|(number, why)| Problem::new(path(number), why));
+                self.refuse(&problems.collect::<Vec<_>>())
+            }
+            Err(NotPurged::NoSite(site)) => {
+                self.refuse(&[Problem::new("site", format!("there is no site with the host {site:?}"))])
+            }
+            Err(NotPurged::Busy) => {
+                refused(StatusCode::TOO_MANY_REQUESTS, "too many purges are under way".to_owned())
+            }
+            Err(NotPurged::NotHeld { receipt, why }) => match self {
+                Self::Own => content(StatusCode::SERVICE_UNAVAILABLE, JSON, receipt.json),
+                _ => refused(StatusCode::SERVICE_UNAVAILABLE, why),
+            },
+            Err(NotPurged::Broken(why)) => refused(StatusCode::INTERNAL_SERVER_ERROR, why),
+        }
+    }
+}
+
+fn is_json(fields: &HeaderMap) -> bool {
+    let mut types = fields.get_all(CONTENT_TYPE).iter();
+    let (Some(of), None) = (types.next(), types.next()) else { return false };
+    let of = of.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+    of.trim_ascii().eq_ignore_ascii_case(b"application/json")
+}
+
+/// Reads a request's content; `None` where it is longer than [`CONTENT_MAX`] or breaks off.
+///
+/// # Cancel safety
+/// What was read is lost, and with it the request.
+pub(crate) async fn content_of(body: Body) -> Option<Bytes> {
+    let mut stream = match body {
+        Body::Empty => return Some(Bytes::new()),
+        Body::Full(bytes) => return Some(bytes),
+        Body::Pieces { .. } => return None,
+        Body::Stream { stream, .. } => stream,
+    };
+    let mut read = BytesMut::new();
+    while let Some(frame) = std::future::poll_fn(|cx| stream.as_mut().poll_frame(cx)).await {
+        let Ok(data) = frame.ok()?.into_data() else { continue };
+        if read.len() + data.len() > CONTENT_MAX {
+            return None;
+        }
+        read.extend_from_slice(&data);
+    }
+    Some(read.freeze())
+}
+
+/// A site, as the paths of Fastly and Cloudflare name it: a host, or `all`.
+fn site_of(id: &str) -> Option<String> {
+    (id != "all").then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

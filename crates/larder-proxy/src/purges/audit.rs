@@ -1,0 +1,178 @@
+//! The last purges: what was purged, by whom, and what came of it.
+//!
+//! In: purges as they are applied. Out: the same for people and for the API, newest first. The list is bounded; the oldest goes. It
+//! is in memory alone: what has to outlive the process is in the journals.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use larder_cache::purge::{Mode, Predicate, What};
+use larder_http::time::WallTime;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use crate::purge::Dialect;
+
+/// Purges that are remembered.
+const PURGES_MAX: usize = 1000;
+/// What is kept of the names of one purge, in bytes.
+const TEXT_BYTES_MAX: usize = 512;
+
+/// Who has something purged.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// In which words.
+    pub dialect: Dialect,
+    /// The address; `None` for larder itself.
+    pub peer: Option<IpAddr>,
+    /// What let it in: `address`, `token`, `header`, `admin`, `response`.
+    pub by: &'static str,
+}
+
+/// A purge that was applied.
+#[derive(Debug)]
+pub struct Record {
+    pub(super) id: Box<str>,
+    pub(super) at: WallTime,
+    pub(super) sender: Sender,
+    pub(super) mode: Mode,
+    /// The predicates, as text.
+    pub(super) what: Box<str>,
+    pub(super) count: usize,
+    /// The highest number that was taken.
+    pub(super) number: u64,
+    pub(super) removed: AtomicU64,
+    pub(super) softened: AtomicU64,
+    pub(super) ended: Mutex<Option<Ended>>,
+}
+
+/// How a purge ended.
+#[derive(Clone, Debug)]
+pub(super) struct Ended {
+    pub(super) took: Duration,
+    /// Why it does not hold after a crash, where that is so.
+    pub(super) not_held: Option<String>,
+}
+
+/// A purge, for people and for the API.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Names it.
+    pub id: String,
+    /// When it was made, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// In which words it was asked for.
+    pub dialect: String,
+    /// The address that asked; null for larder itself.
+    pub peer: Option<String>,
+    /// What let it in.
+    pub by: String,
+    /// `hard` or `soft`.
+    pub mode: String,
+    /// What it names, cut at 512 bytes.
+    pub what: String,
+    /// How many predicates that are.
+    pub predicates: usize,
+    /// Responses that were taken out so far.
+    pub removed: u64,
+    /// Responses that it has made stale so far.
+    pub softened: u64,
+    /// Whether it holds after a crash; null while it is not known yet.
+    pub held: Option<bool>,
+    /// Why it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How long it took until all journals had it, in milliseconds.
+    pub took_ms: Option<f64>,
+}
+
+impl Record {
+    /// As it is now.
+    pub fn receipt(&self) -> Receipt {
+        let ended = self.ended.lock().clone();
+        Receipt {
+            id: self.id.to_string(),
+            at_ms: self.at.0,
+            dialect: self.sender.dialect.token().to_owned(),
+            peer: self.sender.peer.map(|peer| peer.to_string()),
+            by: self.sender.by.to_owned(),
+            mode: mode_word(self.mode).to_owned(),
+            what: self.what.to_string(),
+            predicates: self.count,
+            removed: self.removed.load(Ordering::Relaxed),
+            softened: self.softened.load(Ordering::Relaxed),
+            held: ended.as_ref().map(|ended| ended.not_held.is_none()),
+            why: ended.as_ref().and_then(|ended| ended.not_held.clone()),
+            took_ms: ended.map(|ended| ended.took.as_secs_f64() * 1000.0),
+        }
+    }
+}
+
+/// `hard` or `soft`.
+pub(super) const fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Hard => "hard",
+        Mode::Soft => "soft",
+    }
+}
+
+/// The purges that are remembered.
+#[derive(Debug, Default)]
+pub(super) struct Audit(Mutex<VecDeque<Arc<Record>>>);
+
+impl Audit {
+    pub(super) fn add(&self, record: Arc<Record>) {
+        let mut records = self.0.lock();
+        records.push_front(record);
+        records.truncate(PURGES_MAX);
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Record>> {
+        self.0.lock().iter().cloned().collect()
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Arc<Record>> {
+        self.0.lock().iter().find(|record| *record.id == *id).cloned()
+    }
+}
+
+/// Predicates as one line of text, cut.
+pub(super) fn text_of(predicates: &[Predicate]) -> Box<str> {
+    let mut text = String::new();
+    for predicate in predicates {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        push_what(&mut text, &predicate.what);
+        if text.len() > TEXT_BYTES_MAX {
+            let mut end = TEXT_BYTES_MAX;
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            text.truncate(end);
+            text.push_str("...");
+            break;
+        }
+    }
+    text.into()
+}
+
+fn push_what(text: &mut String, what: &What) {
+    use std::fmt::Write;
+    // Writing to a string cannot fail.
+    let _ = match what {
+        What::Url { authority, target } => write!(text, "url {authority}{target}"),
+        What::Target(target) => write!(text, "url *{target}"),
+        What::Tag(tag) => write!(text, "tag {}", tag.escape_ascii()),
+        What::Group { scheme, authority, name } => {
+            write!(text, "group {name} of {}://{authority}", scheme.as_str())
+        }
+        What::Prefix(path) => write!(text, "prefix {path}"),
+        What::Host(host) => write!(text, "host {host}"),
+        What::All => write!(text, "all"),
+        What::Pattern(pattern) => write!(text, "pattern {pattern}"),
+    };
+}

@@ -1,0 +1,356 @@
+//! Purges: entered, written down, answered for.
+//!
+//! In: an [`Order`] of somebody who may purge. Out: a [`Receipt`], once every journal holds the purge, so that what it says holds
+//! after a crash as well. The steps, in this order: numbers are taken and predicates entered, so that look-ups see the purge;
+//! fetches under way are marked; URLs are taken out of the stores; notes go to the journals and are synced, all at once.
+//! What a purge by anything but a URL concerns is found when it is asked for, so it takes the same time however much that is.
+//! A purge that has begun is a task of its own: it does not end with its client. Where a journal does not confirm it, it is in force
+//! all the same, the answer says that it may not hold, and it is tried on.
+
+pub mod access;
+mod audit;
+mod counts;
+mod order;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use larder_cache::purge::{Mode, Predicate, Scope, What};
+use larder_http::authority::Authority;
+use larder_http::message::Scheme;
+use larder_http::target::Target;
+use larder_store::{CacheKey, Store};
+use parking_lot::Mutex;
+
+use crate::invalidation::{self, InvalidationKind, PredicateCounts, UnderWay, how, note_of};
+use crate::key;
+use crate::objects::StoredFile;
+use crate::worker::Worker;
+pub use crate::purge::Dialect;
+pub use audit::{Receipt, Sender};
+use audit::{Audit, Ended, Record, text_of};
+use counts::Counts;
+pub(crate) use counts::Refusal;
+pub(crate) use order::parse_url;
+pub use order::{Order, SELECTORS_MAX, Wrong, WrongOrder};
+
+/// How long a purge waits for the journals to confirm it.
+const SYNC_TIME: Duration = Duration::from_secs(30);
+/// How often one that was not confirmed is tried again, and how long after the first failure.
+const TRIES_MAX: u32 = 60;
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a purge is not acknowledged.
+#[derive(Debug, thiserror::Error)]
+pub enum PurgeError {
+    /// Something is wrong with what it names; nothing was purged.
+    #[error("{}", _0.0.first().map_or_else(String::new, |(_, why)| why.to_string()))]
+    Wrong(WrongOrder),
+    /// As many are under way as may be; nothing was purged.
+    #[error("too many purges are under way")]
+    Busy,
+    /// It is in force, and may not hold after a crash. It is tried on.
+    #[error("purged, but not written down everywhere: {why}")]
+    NotHeld {
+        /// What was done.
+        receipt: Box<Receipt>,
+        /// Why.
+        why: String,
+    },
+    /// The task that did it is lost.
+    #[error("the purge was lost")]
+    Lost,
+}
+
+/// The purges of the process.
+#[derive(Debug)]
+pub(crate) struct Purges {
+    audit: Audit,
+    pub(crate) counts: Counts,
+    last: AtomicU64,
+    under_way: Arc<AtomicUsize>,
+    under_way_max: AtomicUsize,
+}
+
+impl Default for Purges {
+    fn default() -> Self {
+        Self {
+            audit: Audit::default(),
+            counts: Counts::default(),
+            last: AtomicU64::new(0),
+            under_way: Arc::default(),
+            under_way_max: AtomicUsize::new(Self::UNDER_WAY_MAX),
+        }
+    }
+}
+
+impl Purges {
+    /// Purges under way at once, where the config says nothing else.
+    pub(crate) const UNDER_WAY_MAX: usize = 1024;
+
+    pub(crate) fn limit(&self, purges: usize) {
+        self.under_way_max.store(purges, Ordering::Relaxed);
+    }
+
+    fn place(&self) -> Option<Place> {
+        let under_way = Arc::clone(&self.under_way);
+        let place = Place(under_way);
+        let before = self.under_way.fetch_add(1, Ordering::Relaxed);
+        (before < self.under_way_max.load(Ordering::Relaxed)).then_some(place)
+    }
+
+    fn id(&self, at_ms: u64) -> Box<str> {
+        format!("{at_ms:x}-{}", self.last.fetch_add(1, Ordering::Relaxed) + 1).into()
+    }
+
+    /// The last purges, newest first.
+    pub(crate) fn receipts(&self) -> Vec<Receipt> {
+        self.audit.all().iter().map(|record| record.receipt()).collect()
+    }
+
+    pub(crate) fn receipt(&self, id: &str) -> Option<Receipt> {
+        self.audit.find(id).map(|record| record.receipt())
+    }
+}
+
+/// A place among the purges under way.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Worker {
+    /// Purges, and answers once that holds.
+    ///
+    /// # Errors
+    /// Something is wrong with the order, too many are under way, or a journal did not confirm it within 30 s.
+    ///
+    /// # Cancel safety
+    /// Dropped before it was polled, nothing has happened; after that the purge goes on.
+    pub async fn purge(self: &Arc<Self>, order: &Order, sender: Sender) -> Result<Receipt, PurgeError> {
+        let purges = &self.proxy.purges;
+        let predicates = order.resolve().map_err(|wrong| {
+            purges.counts.refused(Refusal::Bad);
+            PurgeError::Wrong(wrong)
+        })?;
+        let Some(place) = purges.place() else {
+            purges.counts.refused(Refusal::Busy);
+            return Err(PurgeError::Busy);
+        };
+        let (worker, mode) = (Arc::clone(self), order.mode);
+        let purging = tokio::spawn(async move {
+            let _place = place;
+            worker.apply(predicates, mode, sender).await
+        });
+        purging.await.unwrap_or(Err(PurgeError::Lost))
+    }
+
+    async fn apply(
+        self: Arc<Self>,
+        predicates: Vec<Predicate>,
+        mode: Mode,
+        sender: Sender,
+    ) -> Result<Receipt, PurgeError> {
+        let begun = Instant::now();
+        let stores = self.proxy.reach.begin();
+        let mut files = Vec::new();
+        let mut filed = 0;
+        for predicate in &predicates {
+            if let Some(of_url) = self.files_of(&stores, predicate) {
+                filed += of_url.count().await;
+                files.push(of_url);
+            }
+        }
+        let entered = self.enter(&stores, &predicates);
+        let kind = InvalidationKind::Purge;
+        match sender.by {
+            // On the admin's thread, which counts in cells of its own.
+            "admin" => self.proxy.metrics.process().invalidated(&kind),
+            _ => self.metrics.invalidated(&kind),
+        }
+        let at = self.proxy.clock.now().wall;
+        let record = Arc::new(Record {
+            id: self.proxy.purges.id(at.0),
+            at,
+            sender,
+            mode,
+            what: text_of(&predicates),
+            count: predicates.len(),
+            number: entered.number,
+            removed: AtomicU64::new(entered.removed + filed),
+            softened: AtomicU64::new(0),
+            ended: Mutex::default(),
+        });
+        let purges = &self.proxy.purges;
+        purges.counts.objects(entered.removed + filed);
+        purges.audit.add(Arc::clone(&record));
+        let held = written_down(&stores, &files).await;
+        let not_held = held.as_ref().err().cloned();
+        *record.ended.lock() = Some(Ended { took: begun.elapsed(), not_held });
+        for predicate in &predicates {
+            purges.counts.purged(predicate.what.kind(), predicate.mode, record.sender.dialect, held.is_ok());
+        }
+        self.proxy.tell_of_purge(&record.receipt());
+        match held {
+            Ok(()) => Ok(record.receipt()),
+            Err(why) => {
+                let receipt = Box::new(record.receipt());
+                tokio::spawn(try_on(stores, files, record));
+                Err(PurgeError::NotHeld { receipt, why })
+            }
+        }
+    }
+
+    /// The plain files that a purge of a URL removes.
+    fn files_of(&self, stores: &[Arc<Store>], predicate: &Predicate) -> Option<StoredFile> {
+        let What::Url { authority, target } = &predicate.what else { return None };
+        let is_hard = predicate.mode == Mode::Hard;
+        is_hard.then(|| StoredFile::of(stores, authority, &Arc::new(self.forms(authority, target))))
+    }
+
+    /// Takes numbers, enters the predicates and takes URLs out of the stores. Plain calls: look-ups see all of it.
+    fn enter(&self, stores: &[Arc<Store>], predicates: &[Predicate]) -> Entered {
+        let (proxy, now) = (&self.proxy, self.proxy.clock.now());
+        let (invalidations, flights) = (&proxy.invalidations, &proxy.flights);
+        let mut entered = Entered::default();
+        for predicate in predicates {
+            let since = Some(now.monotonic);
+            match (&predicate.what, predicate.mode) {
+                (What::Url { authority, target }, Mode::Hard) => {
+                    let forms = self.forms(authority, target);
+                    let under_way = UnderWay {
+                        any: &|_| true,
+                        tell: &|key: &_, number, how| flights.invalidate(key, number, how, None),
+                    };
+                    let manner = (InvalidationKind::Purge, how(Mode::Hard, since), now);
+                    let done = invalidation::invalidate(
+                        invalidations,
+                        stores,
+                        (authority, &forms),
+                        manner,
+                        &under_way,
+                    );
+                    entered.removed += done.removed;
+                    entered.number = entered.number.max(done.number);
+                }
+                (What::Url { authority, target }, Mode::Soft) => {
+                    for form in self.forms(authority, target) {
+                        let what =
+                            What::Url { authority: authority.clone(), target: form.as_str().into() };
+                        let of_form = Predicate { what, ..predicate.clone() };
+                        let number = invalidations.enter(&of_form, since);
+                        let key = CacheKey::new(authority, form.as_str());
+                        flights.invalidate(&key, number, how(Mode::Soft, since), None);
+                        let note = note_of(&of_form, number, now.wall);
+                        stores.iter().for_each(|store| store.note(&note));
+                        entered.number = entered.number.max(number);
+                    }
+                }
+                _ => {
+                    let number = invalidations.enter(predicate, since);
+                    let note = note_of(predicate, number, now.wall);
+                    stores.iter().for_each(|store| store.note(&note));
+                    entered.number = entered.number.max(number);
+                }
+            }
+        }
+        entered
+    }
+
+    /// A URL in every form in which its site may key it. One that no site takes any more may still be stored.
+    fn forms(&self, authority: &str, target: &str) -> Vec<Target> {
+        let Ok(target) = Target::parse(Bytes::copy_from_slice(target.as_bytes())) else { return Vec::new() };
+        let plan = Arc::clone(&self.worker_plan.load().plan);
+        let parsed = Authority::parse(Bytes::copy_from_slice(authority.as_bytes()), Scheme::Http);
+        match parsed.ok().and_then(|authority| plan.router.site(authority.host())) {
+            Some((_, site)) => site.forms(&target, key::normalise),
+            None => vec![target],
+        }
+    }
+
+    /// The hosts of the site that a host belongs to.
+    pub fn scope_of(&self, host: &str) -> Option<Arc<Scope>> {
+        let plan = Arc::clone(&self.worker_plan.load().plan);
+        let (own, _) = plan.router.site(host)?;
+        let (mut hosts, mut otherwise) = (Vec::new(), false);
+        for (index, site) in plan.router.sites().enumerate() {
+            otherwise |= index == own && site.settings.hosts.is_empty();
+            hosts.extend(site.settings.hosts.iter().map(|host| (host.clone(), index == own)));
+        }
+        let hosts = hosts.iter().map(|(host, is_in)| (host.as_str(), *is_in));
+        Some(Arc::new(Scope::of_sites(hosts, otherwise)))
+    }
+
+    /// The last purges, newest first.
+    pub fn purges(&self) -> Vec<Receipt> {
+        self.proxy.purges.receipts()
+    }
+
+    /// The purge of this name, where it is among the last.
+    pub fn purge_of(&self, id: &str) -> Option<Receipt> {
+        self.proxy.purges.receipt(id)
+    }
+
+    /// How many predicates are kept.
+    pub fn predicates(&self) -> PredicateCounts {
+        self.proxy.invalidations.predicate_counts()
+    }
+}
+
+/// What entering predicates came to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entered {
+    removed: u64,
+    number: u64,
+}
+
+/// Waits until every journal holds what was noted, and plain files are gone.
+///
+/// # Errors
+/// Why one does not, in words.
+async fn written_down(stores: &[Arc<Store>], files: &[StoredFile]) -> Result<(), String> {
+    let synced = async {
+        let removed = join_all(files.iter().map(StoredFile::remove)).await;
+        let synced = join_all(stores.iter().map(|store| store.sync())).await;
+        removed.into_iter().chain(synced).collect::<Result<(), Failure>>()
+    };
+    match tokio::time::timeout(SYNC_TIME, synced).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(why)) => {
+            let mut text = why.to_string();
+            let mut cause = why.source();
+            while let Some(error) = cause {
+                text.push_str(&format!(": {error}"));
+                cause = error.source();
+            }
+            Err(text)
+        }
+        Err(_) => Err(format!("a journal was not written within {} s", SYNC_TIME.as_secs())),
+    }
+}
+
+/// Tries on until the journals hold it, or nobody can hope for that any more.
+async fn try_on(stores: Vec<Arc<Store>>, files: Vec<StoredFile>, record: Arc<Record>) {
+    let mut pause = PAUSE_MIN;
+    for _ in 0..TRIES_MAX {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+        let not_held = written_down(&stores, &files).await.err();
+        let is_held = not_held.is_none();
+        if let Some(ended) = record.ended.lock().as_mut() {
+            ended.not_held = not_held;
+        }
+        if is_held {
+            return;
+        }
+    }
+}

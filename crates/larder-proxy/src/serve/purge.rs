@@ -1,0 +1,277 @@
+//! A request that purges, at a listener: in whatever words a plugin sends it, answered by larder and never passed on.
+//!
+//! In: a request before anything of it was changed. Out: `None` where it is no purge, or its site passes purges on; else its answer,
+//! once the purge holds. The order is fixed: which site, who may, what is asked, and only then the content, which is dropped. So a
+//! sender who may not purge learns nothing. The answer has the status and the words that the plugin expects, and `Larder-Receipt`.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use larder_http::authority::Authority;
+use larder_http::body::Body;
+use larder_http::fields::cache_status::{CacheStatus, Outcome};
+use larder_http::message::{Peer, RequestHead, Response, ResponseHead, Scheme};
+use larder_observe::{LogRecord, RouteId, Served};
+
+use super::content;
+use crate::exchange::tell_head;
+use crate::plan::Plan;
+use crate::purge::{self, Answer, Dialect, PurgeRequest, Reading, Wanted};
+use crate::purges::access::{Access, Admitted, AskedSite, Asking, admit};
+use crate::purges::{Order, PurgeError, Refusal, Sender};
+use crate::receipt::{Account, Logged, Receipt};
+use crate::worker::Worker;
+
+/// Content of a request for a purge that is read and dropped, in bytes. Beyond it the connection is closed.
+const CONTENT_MAX: usize = 64 * 1024;
+/// Names the purge.
+const RECEIPT: HeaderName = HeaderName::from_static("larder-receipt");
+/// Seconds after which a purge that was refused or may not hold is worth another try.
+const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("60");
+
+/// Whether a request may be a purge: by its method, or, where a site has a location for that, by its path.
+#[inline(always)]
+pub(super) fn may_be_one(plan: &Plan, head: &RequestHead) -> bool {
+    match head.method {
+        Method::GET => plan.has_purge_locations,
+        Method::HEAD | Method::POST => false,
+        _ => purge::is_purge_method(head.method.as_str()),
+    }
+}
+
+/// A request that purges.
+pub(super) struct PurgeCall {
+    head: RequestHead,
+    body: Body,
+    peer: Peer,
+    own: Option<usize>,
+}
+
+/// Takes a request for a purge; gives it back where it is none.
+pub(super) fn take(
+    plan: &Plan,
+    (head, body, peer): (RequestHead, Body, Peer),
+) -> Result<Box<PurgeCall>, (RequestHead, Body)> {
+    let own = plan.router.site(head.authority.host()).map(|(index, _)| index);
+    let access = own.map(|own| &plan.router.at(own).settings.purge);
+    let location = location_of(access);
+    let is_ours = match (&head.method, access) {
+        (&Method::GET, _) => location.is_some_and(|location| is_below(head.target.path(), location)),
+        (_, Some(Access::Pass)) => false,
+        _ => true,
+    };
+    match is_ours {
+        true => Ok(Box::new(PurgeCall { head, body, peer, own })),
+        false => Err((head, body)),
+    }
+}
+
+fn location_of(access: Option<&Access>) -> Option<&str> {
+    match access {
+        Some(Access::Open(rules)) => rules.location.as_deref(),
+        _ => None,
+    }
+}
+
+fn is_below(path: &str, location: &str) -> bool {
+    path.strip_prefix(location.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
+}
+
+impl PurgeCall {
+    /// Answers it.
+    ///
+    /// # Cancel safety
+    /// Dropped, a purge that has begun goes on.
+    pub(super) async fn answer(mut self: Box<Self>, worker: Arc<Worker>) -> (Response, Receipt) {
+        let plan = Arc::clone(&worker.worker_plan.load().plan);
+        let said = self.act(&worker, &plan).await;
+        let body = std::mem::replace(&mut self.body, Body::Empty);
+        let is_drained = matches!(content::take(body, CONTENT_MAX).await, Ok(content::Taken::All(_)));
+        let mut response = response_of(&said);
+        response.close = !is_drained;
+        let receipt = self.tell(&worker, &plan, &mut response, said.detail);
+        (response, receipt)
+    }
+
+    async fn act(&self, worker: &Arc<Worker>, plan: &Plan) -> Said {
+        let asked = self.read(plan);
+        let admitted = match self.admit(plan) {
+            Ok(admitted) => admitted,
+            Err(why) => return self.refuse(worker, why, asked.dialect()),
+        };
+        let (wanted, absent) = match asked {
+            Asked::Wanted(wanted) => (wanted, admitted.rules.absent),
+            Asked::Bad(dialect, words) => {
+                worker.proxy.purges.counts.refused(Refusal::Bad);
+                return Said::of(Answer::bad(dialect, words), "purge-bad");
+            }
+            Asked::Nothing(dialect) => return self.refuse(worker, Refusal::NotAllowed, dialect),
+        };
+        let sender = Sender { dialect: wanted.dialect, peer: Some(self.peer.remote.ip()), by: admitted.by };
+        let order = self.order(&wanted, admitted);
+        match worker.purge(&order, sender).await {
+            Ok(receipt) => Said {
+                receipt: Some(format!("{}; removed={}", receipt.id, receipt.removed)),
+                ..Said::of(wanted.manner.done(receipt.removed > 0, absent), "purged")
+            },
+            Err(PurgeError::Wrong(wrong)) => {
+                let why = wrong.0.first().map_or_else(String::new, |(_, why)| why.to_string());
+                Said::of(Answer::wrong(&why), "purge-bad")
+            }
+            Err(PurgeError::Busy) => Said::of(Answer::busy(), "purge-busy"),
+            Err(PurgeError::NotHeld { receipt, why }) => Said {
+                receipt: Some(format!("{}; removed={}", receipt.id, receipt.removed)),
+                ..Said::of(Answer::not_held(&why), "purge-not-held")
+            },
+            Err(error @ PurgeError::Lost) => Said::of(Answer::not_held(&error.to_string()), "purge-not-held"),
+        }
+    }
+
+    fn read(&self, plan: &Plan) -> Asked {
+        let request = PurgeRequest {
+            method: self.head.method.as_str(),
+            target: self.head.target.as_str(),
+            fields: &self.head.fields,
+            location: location_of(self.own.map(|own| &plan.router.at(own).settings.purge)),
+        };
+        match purge::read(&request) {
+            Reading::Wanted(wanted) => Asked::Wanted(Box::new(wanted)),
+            Reading::Bad { dialect, words } => Asked::Bad(dialect, words),
+            Reading::NotOurs => Asked::Nothing(Dialect::Plain),
+        }
+    }
+
+    fn admit(&self, plan: &Plan) -> Result<Admitted, Refusal> {
+        let asking = Asking { head: &self.head, peer: self.peer.remote.ip(), trusted: &*plan.trusted };
+        let sites: Vec<AskedSite<'_>> = plan
+            .router
+            .sites()
+            .map(|site| AskedSite { hosts: &site.settings.hosts, access: &site.settings.purge })
+            .collect();
+        // The site of all other hosts is the own one of a host that no config names: the cache's own name, perhaps.
+        let own = self.own.filter(|own| !plan.router.at(*own).settings.hosts.is_empty());
+        admit(&asking, &sites, own)
+    }
+
+    fn order(&self, wanted: &Wanted, admitted: Admitted) -> Order {
+        let host = &self.head.authority;
+        let mut here = Vec::new();
+        if self.own.is_some() && admitted.scope.holds(host.host()) {
+            here.push(host.clone());
+            // Keys have the port that clients name. One who purges from beside may name none.
+            if !host.as_str().ends_with(&format!(":{}", self.peer.local.port())) {
+                let with_port = format!("{}:{}", host.host(), self.peer.local.port());
+                let with_port = Authority::parse(Bytes::from(with_port), Scheme::Http).ok();
+                here.extend(with_port.filter(|other| other != host));
+            }
+        }
+        Order {
+            selectors: wanted.selectors.clone(),
+            mode: if admitted.rules.soft { larder_cache::purge::Mode::Soft } else { wanted.mode },
+            scope: admitted.scope,
+            here,
+            takes_patterns: admitted.rules.patterns,
+        }
+    }
+
+    fn refuse(&self, worker: &Worker, why: Refusal, dialect: Dialect) -> Said {
+        let proxy = &worker.proxy;
+        let why = match why {
+            Refusal::Token
+                if proxy.wrong_secrets.note(self.peer.remote.ip(), proxy.clock.now().monotonic) =>
+            {
+                Refusal::TooManyTokens
+            }
+            why => why,
+        };
+        proxy.purges.counts.refused(why);
+        proxy.tell_of_refusal(self.peer.remote.ip(), &self.head, why);
+        match why {
+            Refusal::TooManyTokens => Said::of(Answer::busy(), "purge-busy"),
+            _ => Said::of(Answer::refused(dialect, &self.head.fields), "purge-refused"),
+        }
+    }
+
+    /// Counts it and writes its line, as for every answer.
+    fn tell(
+        &self,
+        worker: &Arc<Worker>,
+        plan: &Plan,
+        response: &mut Response,
+        detail: &'static str,
+    ) -> Receipt {
+        let (route, started) = match self.own {
+            Some(own) => (plan.router.at(own).settings.route, worker.proxy.clock.now()),
+            None => (RouteId::default(), worker.proxy.clock.now()),
+        };
+        worker.metrics.request(route, &self.head.method, response.head.status);
+        let status = CacheStatus { detail: Some(detail), ..CacheStatus::new(Outcome::Own) };
+        let log = worker.proxy.log_format().map(|format| {
+            let mut record = LogRecord::new(started.wall, self.client());
+            record.status = response.head.status;
+            record.cache_status = Some(&status);
+            tell_head(&self.head, &self.head.target, &mut record);
+            Logged { line: record.line(format), stored: false, storing: None }
+        });
+        response.head.cache_status = Some(status);
+        Receipt(Some(Account { route, started, served: Served::Local, log }))
+    }
+
+    fn client(&self) -> IpAddr {
+        self.peer.remote.ip()
+    }
+}
+
+/// What a request asks for.
+enum Asked {
+    Wanted(Box<Wanted>),
+    Bad(Dialect, &'static str),
+    Nothing(Dialect),
+}
+
+impl Asked {
+    fn dialect(&self) -> Dialect {
+        match self {
+            Self::Wanted(wanted) => wanted.dialect,
+            Self::Bad(dialect, _) | Self::Nothing(dialect) => *dialect,
+        }
+    }
+}
+
+/// What is answered.
+struct Said {
+    answer: Answer,
+    receipt: Option<String>,
+    detail: &'static str,
+}
+
+impl Said {
+    fn of(answer: Answer, detail: &'static str) -> Self {
+        Self { answer, receipt: None, detail }
+    }
+}
+
+fn response_of(said: &Said) -> Response {
+    let Answer { status, body, content_type, .. } = &said.answer;
+    let mut fields = HeaderMap::with_capacity(6);
+    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    match *status {
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+            fields.insert(RETRY_AFTER, RETRY_SECONDS);
+        }
+        StatusCode::METHOD_NOT_ALLOWED => {
+            fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        _ => {}
+    }
+    if let Some(receipt) = said.receipt.as_deref().and_then(|text| HeaderValue::from_str(text).ok()) {
+        fields.insert(RECEIPT, receipt);
+    }
+    let body = Bytes::copy_from_slice(body.as_bytes());
+    let body = if body.is_empty() { Body::Empty } else { Body::Full(body) };
+    Response::new(ResponseHead::new(*status, fields), body)
+}
