@@ -7,15 +7,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
 use bytes::Bytes;
+use larder_cache::purge::ANCESTORS_MAX;
 use larder_http::target::Target;
 
 use super::kind::{Kind, Subject};
 
 /// One for the process: names are never written down as hashes.
 static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-
-/// Paths above a response that are looked at: a prefix that is longer has no exact name.
-pub(super) const ANCESTORS_MAX: usize = 32;
 
 pub(super) const KIND: Kind = Kind { names, read: |_| None };
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use larder_cache::purge::{Mode, Selector};
 use larder_http::authority::Authority;
 use larder_http::body::Body;
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
@@ -19,9 +20,9 @@ use larder_observe::{LogRecord, RouteId, Served};
 use super::content;
 use crate::exchange::tell_head;
 use crate::plan::Plan;
-use crate::purge::{self, Answer, Dialect, PurgeRequest, Reading, Wanted};
+use crate::purge::{self, Answer, PurgeRequest, Reading, Wanted};
 use crate::purges::access::{Access, Admitted, AskedSite, Asking, admit};
-use crate::purges::{Order, PurgeError, Refusal, Sender};
+use crate::purges::{Order, PurgeError, Receipt as PurgeReceipt, Refusal, Sender};
 use crate::receipt::{Account, Logged, Receipt};
 use crate::worker::Worker;
 
@@ -97,50 +98,54 @@ impl PurgeCall {
     }
 
     async fn act(&self, worker: &Arc<Worker>, plan: &Plan) -> Said {
-        let asked = self.read(plan);
+        let request = self.request(plan);
         let admitted = match self.admit(plan) {
             Ok(admitted) => admitted,
-            Err(why) => return self.refuse(worker, why, asked.dialect()),
+            Err(why) => return self.refuse(worker, why, &request),
         };
-        let (wanted, absent) = match asked {
-            Asked::Wanted(wanted) => (wanted, admitted.rules.absent),
-            Asked::Bad(dialect, words) => {
+        let wanted = match purge::read(&request) {
+            Reading::Wanted(wanted) => wanted,
+            Reading::Bad { words, .. } => {
                 worker.proxy.purges.counts.refused(Refusal::Bad);
-                return Said::of(Answer::bad(dialect, words), "purge-bad");
+                return Said::of(Answer::bad(words), "purge-bad");
             }
-            Asked::Nothing(dialect) => return self.refuse(worker, Refusal::NotAllowed, dialect),
+            Reading::Refresh(_) | Reading::NotOurs => {
+                return self.refuse(worker, Refusal::NotAllowed, &request);
+            }
         };
+        let absent = admitted.rules.absent;
         let sender = Sender { dialect: wanted.dialect, peer: Some(self.peer.remote.ip()), by: admitted.by };
         let order = self.order(&wanted, admitted);
         match worker.purge(&order, sender).await {
-            Ok(receipt) => Said {
-                receipt: Some(format!("{}; removed={}", receipt.id, receipt.removed)),
-                ..Said::of(wanted.manner.done(receipt.removed > 0, absent), "purged")
-            },
+            Ok(receipt) => {
+                let is_url = |selector: &Selector| matches!(selector, Selector::Here(_) | Selector::Url(_));
+                // How much any other name concerns is not known at once.
+                let is_known = wanted.selectors.iter().all(is_url) && order.mode == Mode::Hard;
+                let stored = is_known.then_some(receipt.removed > 0);
+                let answer = Answer::done(wanted.manner, stored, absent);
+                Said { receipt: Some(named(&receipt)), ..Said::of(answer, "purged") }
+            }
             Err(PurgeError::Wrong(wrong)) => {
                 let why = wrong.0.first().map_or_else(String::new, |(_, why)| why.to_string());
-                Said::of(Answer::wrong(&why), "purge-bad")
+                Said::of(Answer::bad(why), "purge-bad")
             }
-            Err(PurgeError::Busy) => Said::of(Answer::busy(), "purge-busy"),
-            Err(PurgeError::NotHeld { receipt, why }) => Said {
-                receipt: Some(format!("{}; removed={}", receipt.id, receipt.removed)),
-                ..Said::of(Answer::not_held(&why), "purge-not-held")
-            },
-            Err(error @ PurgeError::Lost) => Said::of(Answer::not_held(&error.to_string()), "purge-not-held"),
+            Err(PurgeError::Busy) => Said::of(Answer::too_many(), "purge-busy"),
+            Err(PurgeError::NotHeld { receipt, why }) => {
+                let receipt = Some(named(&receipt));
+                Said { receipt, ..Said::of(Answer::not_held(why), "purge-not-held") }
+            }
+            Err(error @ PurgeError::Lost) => {
+                Said::of(Answer::not_held(error.to_string()), "purge-not-held")
+            }
         }
     }
 
-    fn read(&self, plan: &Plan) -> Asked {
-        let request = PurgeRequest {
+    fn request<'a>(&'a self, plan: &'a Plan) -> PurgeRequest<'a> {
+        PurgeRequest {
             method: self.head.method.as_str(),
             target: self.head.target.as_str(),
             fields: &self.head.fields,
             location: location_of(self.own.map(|own| &plan.router.at(own).settings.purge)),
-        };
-        match purge::read(&request) {
-            Reading::Wanted(wanted) => Asked::Wanted(Box::new(wanted)),
-            Reading::Bad { dialect, words } => Asked::Bad(dialect, words),
-            Reading::NotOurs => Asked::Nothing(Dialect::Plain),
         }
     }
 
@@ -170,14 +175,14 @@ impl PurgeCall {
         }
         Order {
             selectors: wanted.selectors.clone(),
-            mode: if admitted.rules.soft { larder_cache::purge::Mode::Soft } else { wanted.mode },
+            mode: if admitted.rules.soft { Mode::Soft } else { wanted.mode },
             scope: admitted.scope,
             here,
             takes_patterns: admitted.rules.patterns,
         }
     }
 
-    fn refuse(&self, worker: &Worker, why: Refusal, dialect: Dialect) -> Said {
+    fn refuse(&self, worker: &Worker, why: Refusal, request: &PurgeRequest<'_>) -> Said {
         let proxy = &worker.proxy;
         let why = match why {
             Refusal::Token
@@ -190,8 +195,8 @@ impl PurgeCall {
         proxy.purges.counts.refused(why);
         proxy.tell_of_refusal(self.peer.remote.ip(), &self.head, why);
         match why {
-            Refusal::TooManyTokens => Said::of(Answer::busy(), "purge-busy"),
-            _ => Said::of(Answer::refused(dialect, &self.head.fields), "purge-refused"),
+            Refusal::TooManyTokens => Said::of(Answer::too_many(), "purge-busy"),
+            _ => Said::of(Answer::refused(request), "purge-refused"),
         }
     }
 
@@ -225,22 +230,6 @@ impl PurgeCall {
     }
 }
 
-/// What a request asks for.
-enum Asked {
-    Wanted(Box<Wanted>),
-    Bad(Dialect, &'static str),
-    Nothing(Dialect),
-}
-
-impl Asked {
-    fn dialect(&self) -> Dialect {
-        match self {
-            Self::Wanted(wanted) => wanted.dialect,
-            Self::Bad(dialect, _) | Self::Nothing(dialect) => *dialect,
-        }
-    }
-}
-
 /// What is answered.
 struct Said {
     answer: Answer,
@@ -254,11 +243,18 @@ impl Said {
     }
 }
 
+/// What the field says of a purge.
+fn named(receipt: &PurgeReceipt) -> String {
+    format!("{}; removed={}", receipt.id, receipt.removed)
+}
+
 fn response_of(said: &Said) -> Response {
     let Answer { status, body, content_type, .. } = &said.answer;
     let mut fields = HeaderMap::with_capacity(6);
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    fields.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if let Some(content_type) = content_type {
+        fields.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    }
     match *status {
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
             fields.insert(RETRY_AFTER, RETRY_SECONDS);
