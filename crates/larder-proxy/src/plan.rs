@@ -33,6 +33,8 @@ pub struct Plan {
     pub(crate) trusted: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
     pub(crate) orphan_time: Duration,
     pub(crate) hit_for_miss: Duration,
+    /// Purges that may be under way at once.
+    pub(crate) purges: usize,
     /// A GET may be a purge at some site.
     pub(crate) has_purge_locations: bool,
 }
@@ -60,6 +62,7 @@ impl Plan {
             trusted: settings.trusted,
             orphan_time: settings.orphan_time,
             hit_for_miss: settings.hit_for_miss,
+            purges: settings.purges,
         }))
     }
 

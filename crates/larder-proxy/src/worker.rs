@@ -44,6 +44,7 @@ impl Worker {
     /// # Errors
     /// An origin's TLS cannot be set up.
     pub fn new(proxy: &Arc<Proxy>, index: usize, plan: Arc<Plan>) -> Result<Self, SetupError> {
+        proxy.purges.limit(plan.purges);
         let worker_plan = WorkerPlan::new(plan, None)?;
         Ok(Self {
             proxy: Arc::clone(proxy),
@@ -67,6 +68,7 @@ impl Worker {
 
     /// Takes over what was prepared, for requests from now on.
     pub fn adopt(&self, prepared: Prepared) {
+        self.proxy.purges.limit(prepared.0.plan.purges);
         self.worker_plan.store(prepared.0);
         self.adopted.notify_one();
     }

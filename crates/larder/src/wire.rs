@@ -8,19 +8,20 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use larder_cache::purge::TagFields;
 use larder_cache::{
     CachePolicy, Controls, HarmlessNames, Ignored, Lifetimes, SessionNames, SetCookie, Wishes,
 };
 use larder_config::{
-    CacheMode, Config, Cookies, HarmlessCookie, PathRegex, RequestDirectives, Resolved, SessionCookie,
+    CacheMode, Config, Cookies, HarmlessCookie, PathRegex, PurgeSetting, RequestDirectives, Resolved, SessionCookie,
     Settings,
 };
 use larder_http::fields::cookie_names::HARMLESS;
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics};
 use larder_proxy::settings::{
-    FieldEdits, Invalidate, KeySettings, OriginChoice, PlaceMatch, ProxySettings, QueryParts, RuleMatch,
-    RuleNumber, RuleSettings, SiteSettings, StoreFrom, StoreRule, TypePattern, ValueMatch,
+    Access, AccessRules, Addresses, FieldEdits, Invalidate, KeySettings, OriginChoice, PlaceMatch, ProxySettings, QueryParts, RuleMatch,
+    RuleNumber, RuleSettings, Secret, SiteSettings, StoreFrom, StoreRule, TypePattern, ValueMatch,
 };
 use larder_proxy::{Heard, PlanError, Reach};
 use larder_store::{MemoryStoreSettings, Store};
@@ -117,6 +118,7 @@ impl Wiring {
             trusted: Arc::new(move |address: IpAddr| {
                 trusted.iter().any(|network| network.contains(address.to_canonical()))
             }),
+            purges: config.limits.purges,
             orphan_time: ProxySettings::ORPHAN_TIME,
             hit_for_miss: ProxySettings::HIT_FOR_MISS,
         };
@@ -242,8 +244,11 @@ impl Wiring {
         draft: &Draft,
     ) -> SiteSettings {
         let name: Arc<str> = site.hosts.first().map_or("*", |host| host.as_str()).into();
-        let resolved =
-            |rule| Arc::new(self.rule(Settings::resolve(rule, &site.settings, &config.defaults), draft));
+        let tags = tag_fields(config.tags(site));
+        let resolved = |rule| {
+            let resolved = Settings::resolve(rule, &site.settings, &config.defaults.settings);
+            Arc::new(self.rule(resolved, &tags, draft))
+        };
         SiteSettings {
             route: self.metrics.route(&name),
             name,
@@ -254,6 +259,7 @@ impl Wiring {
                 .and_then(|name| origins.iter().position(|other| *other == name.as_str())),
             root: site.root.as_ref().map(|root| root.0.clone()),
             websocket: site.websocket,
+            purge: access(config.purge(site)),
             rules: site.rules.iter().map(|rule| (rule_match(rule), resolved(Some(&rule.settings)))).collect(),
             otherwise: resolved(None),
         }
@@ -270,8 +276,8 @@ impl Wiring {
         (store, self.metrics.cache(name.as_str()))
     }
 
-    fn rule(&self, resolved: Resolved, draft: &Draft) -> RuleSettings {
-        let policy = policy(&resolved);
+    fn rule(&self, resolved: Resolved, tags: &TagFields, draft: &Draft) -> RuleSettings {
+        let policy = policy(&resolved, tags);
         let (store, store_id) = self.store(&resolved.store, draft);
         let place = |place: &larder_config::StoreRule| {
             let (store, store_id) = self.store(&place.store, draft);
@@ -317,7 +323,7 @@ impl Wiring {
     }
 }
 
-fn policy(resolved: &Resolved) -> CachePolicy {
+fn policy(resolved: &Resolved, tags: &TagFields) -> CachePolicy {
     CachePolicy {
         ttl: lifetimes(&resolved.ttl),
         override_ttl: lifetimes(&resolved.override_ttl),
@@ -341,6 +347,7 @@ fn policy(resolved: &Resolved) -> CachePolicy {
             surrogate_control: resolved.surrogate_control,
             x_accel_expires: resolved.x_accel_expires,
             x_reverse_proxy_ttl: resolved.x_reverse_proxy_ttl,
+            tags: tags.clone(),
         },
         request_directives: match resolved.request_directives {
             RequestDirectives::Guarded => Wishes::Guarded,
@@ -350,6 +357,31 @@ fn policy(resolved: &Resolved) -> CachePolicy {
         ignore: ignored(&resolved.ignore),
         language_selection: resolved.language_selection,
     }
+}
+
+fn tag_fields(tags: larder_config::TagFields) -> TagFields {
+    TagFields { names: tags.fields, pass: tags.pass }
+}
+
+fn access(setting: &PurgeSetting) -> Access {
+    let rules = match setting {
+        PurgeSetting::Closed => return Access::Closed,
+        PurgeSetting::Pass => return Access::Pass,
+        PurgeSetting::Open(rules) => rules,
+    };
+    let from = rules.from.clone();
+    let is_among =
+        move |address: IpAddr| from.iter().any(|network| network.contains(address.to_canonical()));
+    let header = rules.header.as_ref();
+    Access::Open(Arc::new(AccessRules {
+        from: (!rules.from.is_empty()).then(|| Arc::new(is_among) as Addresses),
+        token: rules.token.as_ref().map(|token| Secret::new(token.expose())),
+        header: header.map(|field| (field.name().clone(), Secret::new(field.value().expose()))),
+        soft: rules.soft,
+        location: rules.location.as_ref().map(|location| location.as_str().into()),
+        patterns: rules.patterns,
+        absent: Some(rules.absent.get()).filter(|status| *status != 200),
+    }))
 }
 
 fn session_names(cookies: &[SessionCookie]) -> SessionNames {

@@ -89,6 +89,7 @@ impl Fixture {
             origin: Some(0),
             root: None,
             websocket: false,
+            purge: crate::settings::Access::Closed,
             rules: vec![
                 (path("/off"), rule(&store, false, KeySettings::default())),
                 (path("/keyed"), rule(&store, true, keyed)),
@@ -113,6 +114,7 @@ impl Fixture {
             trusted: Arc::new(|_| false),
             orphan_time: ProxySettings::ORPHAN_TIME,
             hit_for_miss: ProxySettings::HIT_FOR_MISS,
+            purges: 16,
         });
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");

@@ -71,18 +71,6 @@ impl Effects {
     pub(super) fn latest(&self) -> u64 {
         self.removed.max(self.invalidated.number).max(self.softened.number)
     }
-
-    /// Takes over what others say of the same name.
-    pub(super) fn absorb(&mut self, other: &Self) {
-        self.removed = self.removed.max(other.removed);
-        for (own, other) in
-            [(&mut self.invalidated, other.invalidated), (&mut self.softened, other.softened)]
-        {
-            if other.number > own.number {
-                *own = other;
-            }
-        }
-    }
 }
 
 #[cfg(test)]

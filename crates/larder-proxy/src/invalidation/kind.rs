@@ -57,7 +57,6 @@ pub(super) enum Noted {
 /// An effect without its moment, which stands beside it in a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    Soften,
     Validate,
     Remove,
 }
@@ -66,7 +65,6 @@ impl Effect {
     /// With its moment, on the monotonic clock.
     pub(super) fn since(self, since: Option<std::time::Duration>) -> How {
         match self {
-            Self::Soften => How::Soften(since),
             Self::Validate => How::Validate(since),
             Self::Remove => How::Remove,
         }

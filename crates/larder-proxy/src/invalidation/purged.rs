@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use larder_cache::groups::GroupTag;
-use larder_cache::purge::{Mode, Predicate, Scope, Tags, What, written};
+use larder_cache::purge::tags::Tags;
+use larder_cache::purge::{Mode, Predicate, Scope, What, written};
 use larder_http::authority::Authority;
 use larder_http::time::WallTime;
 use larder_store::{CacheKey, Note};

@@ -1,6 +1,6 @@
 //! Tags: a kind of predicate that names what an application has tagged.
 
-use larder_cache::purge::Tags;
+use larder_cache::purge::tags::Tags;
 
 use super::kind::{Kind, Subject};
 

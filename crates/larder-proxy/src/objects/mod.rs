@@ -19,11 +19,10 @@ use larder_http::time::Now;
 use larder_store::listing::{Cursor, Entry};
 use larder_store::{CacheKey, Store};
 
-use crate::key;
 use crate::proxy::Proxy;
 use crate::worker::Worker;
 pub(crate) use files::StoredFile;
-pub use told::{Object, Objects, StoredObject, Varying};
+pub use told::{Object, Objects, Purged, StoredObject, Varying};
 
 /// How long one page of a listing is worked on; what is found until then is the page.
 const PAGE_TIME: Duration = Duration::from_millis(250);
@@ -191,15 +190,6 @@ impl Worker {
         body.ok_or_else(|| ObjectsError::Unreadable(url.to_owned()))
     }
 
-    /// A URL in every form in which its site may key it. One that no site takes any more may still be stored.
-    fn forms(&self, url: &Url) -> Vec<Target> {
-        let plan = Arc::clone(&self.worker_plan.load().plan);
-        match plan.router.site(url.authority.host()) {
-            Some((_, site)) => site.forms(&url.target, key::normalise),
-            None => vec![url.target.clone()],
-        }
-    }
-
     /// What is stored under a URL: in which store, what, and in words.
     async fn under(
         &self,
@@ -207,7 +197,7 @@ impl Worker {
         url: &str,
     ) -> Result<(Stores, Vec<(usize, Entry, StoredObject)>), ObjectsError> {
         let parsed = Url::parse(url)?;
-        let forms = self.forms(&parsed);
+        let forms = self.forms(&parsed.authority, &parsed.target);
         let proxy = Arc::clone(&self.proxy);
         let (stores, mut found) = blocking(move || {
             let now = proxy.clock.now();

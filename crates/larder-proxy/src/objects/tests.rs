@@ -68,6 +68,7 @@ impl Fixture {
             origin: None,
             root: None,
             websocket: false,
+            purge: crate::settings::Access::Closed,
             rules: Vec::new(),
             otherwise: Arc::new(rule),
         };
@@ -78,6 +79,7 @@ impl Fixture {
             trusted: Arc::new(|_| false),
             orphan_time: ProxySettings::ORPHAN_TIME,
             hit_for_miss: ProxySettings::HIT_FOR_MISS,
+            purges: 16,
         });
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let metrics = Metrics::new(1, crate::vocabulary(), clock.now().wall, "0");

@@ -92,10 +92,6 @@ pub struct AccessRules {
     pub patterns: bool,
     /// The status where nothing was stored, if that is another than 200.
     pub absent: Option<u16>,
-    /// Whether answers to unsafe requests may purge by `Larder-Purge`.
-    pub responses: bool,
-    /// Whether answers may tag and purge in LiteSpeed's fields.
-    pub litespeed: bool,
 }
 
 impl std::fmt::Debug for AccessRules {
@@ -287,8 +283,6 @@ mod tests {
             location: None,
             patterns: true,
             absent: None,
-            responses: false,
-            litespeed: false,
         }
     }
 

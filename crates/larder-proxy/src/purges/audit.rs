@@ -34,7 +34,7 @@ pub struct Sender {
 
 /// A purge that was applied.
 #[derive(Debug)]
-pub struct Record {
+pub(super) struct Record {
     pub(super) id: Box<str>,
     pub(super) at: WallTime,
     pub(super) sender: Sender,
@@ -42,8 +42,6 @@ pub struct Record {
     /// The predicates, as text.
     pub(super) what: Box<str>,
     pub(super) count: usize,
-    /// The highest number that was taken.
-    pub(super) number: u64,
     pub(super) removed: AtomicU64,
     pub(super) softened: AtomicU64,
     pub(super) ended: Mutex<Option<Ended>>,
@@ -91,7 +89,7 @@ pub struct Receipt {
 
 impl Record {
     /// As it is now.
-    pub fn receipt(&self) -> Receipt {
+    pub(super) fn receipt(&self) -> Receipt {
         let ended = self.ended.lock().clone();
         Receipt {
             id: self.id.to_string(),
@@ -173,6 +171,19 @@ fn push_what(text: &mut String, what: &What) {
         What::Prefix(path) => write!(text, "prefix {path}"),
         What::Host(host) => write!(text, "host {host}"),
         What::All => write!(text, "all"),
-        What::Pattern(pattern) => write!(text, "pattern {pattern}"),
+        What::Pattern(pattern) => {
+            text.push_str("pattern");
+            let parts = pattern.text();
+            let parts = [
+                ("host", &parts.host),
+                ("url", &parts.target),
+                ("content-type", &parts.content_type),
+                ("tags", &parts.tags),
+            ];
+            parts.into_iter().try_for_each(|(name, part)| match part {
+                Some(part) => write!(text, " {name} {}", part.text),
+                None => Ok(()),
+            })
+        }
     };
 }

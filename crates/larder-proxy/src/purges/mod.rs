@@ -34,7 +34,6 @@ pub use audit::{Receipt, Sender};
 use audit::{Audit, Ended, Record, text_of};
 use counts::Counts;
 pub(crate) use counts::Refusal;
-pub(crate) use order::parse_url;
 pub use order::{Order, SELECTORS_MAX, Wrong, WrongOrder};
 
 /// How long a purge waits for the journals to confirm it.
@@ -170,7 +169,7 @@ impl Worker {
                 files.push(of_url);
             }
         }
-        let entered = self.enter(&stores, &predicates);
+        let removed = filed + self.enter(&stores, &predicates);
         let kind = InvalidationKind::Purge;
         match sender.by {
             // On the admin's thread, which counts in cells of its own.
@@ -185,13 +184,12 @@ impl Worker {
             mode,
             what: text_of(&predicates),
             count: predicates.len(),
-            number: entered.number,
-            removed: AtomicU64::new(entered.removed + filed),
+            removed: AtomicU64::new(removed),
             softened: AtomicU64::new(0),
             ended: Mutex::default(),
         });
         let purges = &self.proxy.purges;
-        purges.counts.objects(entered.removed + filed);
+        purges.counts.objects(removed);
         purges.audit.add(Arc::clone(&record));
         let held = written_down(&stores, &files).await;
         let not_held = held.as_ref().err().cloned();
@@ -214,19 +212,20 @@ impl Worker {
     fn files_of(&self, stores: &[Arc<Store>], predicate: &Predicate) -> Option<StoredFile> {
         let What::Url { authority, target } = &predicate.what else { return None };
         let is_hard = predicate.mode == Mode::Hard;
-        is_hard.then(|| StoredFile::of(stores, authority, &Arc::new(self.forms(authority, target))))
+        is_hard.then(|| StoredFile::of(stores, authority, &Arc::new(self.named_forms(authority, target))))
     }
 
-    /// Takes numbers, enters the predicates and takes URLs out of the stores. Plain calls: look-ups see all of it.
-    fn enter(&self, stores: &[Arc<Store>], predicates: &[Predicate]) -> Entered {
+    /// Takes numbers, enters the predicates and takes URLs out of the stores; says how many responses those were. Plain calls: look-ups
+    /// see all of it.
+    fn enter(&self, stores: &[Arc<Store>], predicates: &[Predicate]) -> u64 {
         let (proxy, now) = (&self.proxy, self.proxy.clock.now());
         let (invalidations, flights) = (&proxy.invalidations, &proxy.flights);
-        let mut entered = Entered::default();
+        let mut removed = 0;
         for predicate in predicates {
             let since = Some(now.monotonic);
             match (&predicate.what, predicate.mode) {
                 (What::Url { authority, target }, Mode::Hard) => {
-                    let forms = self.forms(authority, target);
+                    let forms = self.named_forms(authority, target);
                     let under_way = UnderWay {
                         any: &|_| true,
                         tell: &|key: &_, number, how| flights.invalidate(key, number, how, None),
@@ -239,11 +238,10 @@ impl Worker {
                         manner,
                         &under_way,
                     );
-                    entered.removed += done.removed;
-                    entered.number = entered.number.max(done.number);
+                    removed += done.removed;
                 }
                 (What::Url { authority, target }, Mode::Soft) => {
-                    for form in self.forms(authority, target) {
+                    for form in self.named_forms(authority, target) {
                         let what =
                             What::Url { authority: authority.clone(), target: form.as_str().into() };
                         let of_form = Predicate { what, ..predicate.clone() };
@@ -252,28 +250,34 @@ impl Worker {
                         flights.invalidate(&key, number, how(Mode::Soft, since), None);
                         let note = note_of(&of_form, number, now.wall);
                         stores.iter().for_each(|store| store.note(&note));
-                        entered.number = entered.number.max(number);
                     }
                 }
                 _ => {
                     let number = invalidations.enter(predicate, since);
                     let note = note_of(predicate, number, now.wall);
                     stores.iter().for_each(|store| store.note(&note));
-                    entered.number = entered.number.max(number);
                 }
             }
         }
-        entered
+        removed
+    }
+
+    /// A URL in every form in which its site may key it; none where it is no URL.
+    fn named_forms(&self, authority: &str, target: &str) -> Vec<Target> {
+        let authority = Authority::parse(Bytes::copy_from_slice(authority.as_bytes()), Scheme::Http);
+        let target = Target::parse(Bytes::copy_from_slice(target.as_bytes()));
+        match (authority, target) {
+            (Ok(authority), Ok(target)) => self.forms(&authority, &target),
+            _ => Vec::new(),
+        }
     }
 
     /// A URL in every form in which its site may key it. One that no site takes any more may still be stored.
-    fn forms(&self, authority: &str, target: &str) -> Vec<Target> {
-        let Ok(target) = Target::parse(Bytes::copy_from_slice(target.as_bytes())) else { return Vec::new() };
+    pub(crate) fn forms(&self, authority: &Authority, target: &Target) -> Vec<Target> {
         let plan = Arc::clone(&self.worker_plan.load().plan);
-        let parsed = Authority::parse(Bytes::copy_from_slice(authority.as_bytes()), Scheme::Http);
-        match parsed.ok().and_then(|authority| plan.router.site(authority.host())) {
-            Some((_, site)) => site.forms(&target, key::normalise),
-            None => vec![target],
+        match plan.router.site(authority.host()) {
+            Some((_, site)) => site.forms(target, key::normalise),
+            None => vec![target.clone()],
         }
     }
 
@@ -306,12 +310,6 @@ impl Worker {
     }
 }
 
-/// What entering predicates came to.
-#[derive(Clone, Copy, Debug, Default)]
-struct Entered {
-    removed: u64,
-    number: u64,
-}
 
 /// Waits until every journal holds what was noted, and plain files are gone.
 ///

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use larder_cache::purge::{
-    Mode, Pattern, PatternError, Predicate, Scope, Selector, What, recognise::{Bare, recognise},
-};
+use larder_cache::purge::pattern::PatternError;
+use larder_cache::purge::recognise::{Bare, recognise};
+use larder_cache::purge::{Mode, Pattern, Predicate, Scope, Selector, What};
 use larder_http::authority::Authority;
 use larder_http::message::Scheme;
 use larder_http::target::{Target, absolute_form};

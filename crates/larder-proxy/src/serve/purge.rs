@@ -45,8 +45,13 @@ pub(super) fn may_be_one(plan: &Plan, head: &RequestHead) -> bool {
 
 /// A request that purges.
 pub(super) struct PurgeCall {
-    head: RequestHead,
+    asking: AskingPeer,
     body: Body,
+}
+
+/// Its head, and who sent it to which site.
+struct AskingPeer {
+    head: RequestHead,
     peer: Peer,
     own: Option<usize>,
 }
@@ -65,7 +70,7 @@ pub(super) fn take(
         _ => true,
     };
     match is_ours {
-        true => Ok(Box::new(PurgeCall { head, body, peer, own })),
+        true => Ok(Box::new(PurgeCall { asking: AskingPeer { head, peer, own }, body })),
         false => Err((head, body)),
     }
 }
@@ -86,17 +91,19 @@ impl PurgeCall {
     ///
     /// # Cancel safety
     /// Dropped, a purge that has begun goes on.
-    pub(super) async fn answer(mut self: Box<Self>, worker: Arc<Worker>) -> (Response, Receipt) {
+    pub(super) async fn answer(self: Box<Self>, worker: Arc<Worker>) -> (Response, Receipt) {
+        let Self { asking, body } = *self;
         let plan = Arc::clone(&worker.worker_plan.load().plan);
-        let said = self.act(&worker, &plan).await;
-        let body = std::mem::replace(&mut self.body, Body::Empty);
+        let said = asking.act(&worker, &plan).await;
         let is_drained = matches!(content::take(body, CONTENT_MAX).await, Ok(content::Taken::All(_)));
         let mut response = response_of(&said);
         response.close = !is_drained;
-        let receipt = self.tell(&worker, &plan, &mut response, said.detail);
+        let receipt = asking.tell(&worker, &plan, &mut response, said.detail);
         (response, receipt)
     }
+}
 
+impl AskingPeer {
     async fn act(&self, worker: &Arc<Worker>, plan: &Plan) -> Said {
         let request = self.request(plan);
         let admitted = match self.admit(plan) {

@@ -78,6 +78,7 @@ impl Fixture {
             origin: Some(0),
             root: None,
             websocket: false,
+            purge: crate::settings::Access::Closed,
             rules: Vec::new(),
             otherwise: Arc::clone(&settings),
         };
@@ -98,6 +99,7 @@ impl Fixture {
             trusted: Arc::new(|_| false),
             orphan_time: ProxySettings::ORPHAN_TIME,
             hit_for_miss: ProxySettings::HIT_FOR_MISS,
+            purges: 16,
         });
         let diagnostics = Diagnostics::to(clock.clone(), std::io::sink()).unwrap();
         let proxy = Proxy::new(clock.clone(), metrics, diagnostics);
