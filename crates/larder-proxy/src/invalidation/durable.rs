@@ -84,7 +84,11 @@ mod tests {
     use larder_store::CacheKey;
 
     use super::super::base::of_base;
+    use super::super::effects::How;
     use super::super::groups::of_group;
+    use super::super::kind::{Effect, Noted};
+    use super::super::kinds::noted;
+    use super::super::purged::note_of;
     use super::*;
 
     #[test]
@@ -101,10 +105,10 @@ mod tests {
         let number = readmit(&invalidations, files.last_number(), files.notes(), now);
         assert!(number > 7 && invalidations.current() == number);
         assert_eq!(
-            [6, 7].map(|number| invalidations.of_groups(&tags("g"), number)),
+            [6, 7].map(|number| invalidations.predicates.of_groups(&tags("g"), number)),
             [Verdict::Gone, Verdict::Good]
         );
-        assert_eq!(invalidations.of_groups(&tags("other"), 0), Verdict::Good);
+        assert_eq!(invalidations.predicates.of_groups(&tags("other"), 0), Verdict::Good);
         files.close();
         std::fs::remove_dir_all(&folder).expect("its own folder");
     }
@@ -124,12 +128,12 @@ mod tests {
         let since = now.monotonic.saturating_sub(Duration::from_millis(HOUR)).as_millis();
         let since = u64::try_from(since).ok().map(Duration::from_millis);
         let invalid = Verdict::Invalid { since };
-        let of_groups = [2, 3, 4].map(|number| invalidations.of_groups(&tags, number));
+        let of_groups = [2, 3, 4].map(|number| invalidations.predicates.of_groups(&tags, number));
         assert_eq!(of_groups, [Verdict::Gone, invalid, Verdict::Good]);
-        let (key, none) = (CacheKey::new("example.org", "/a"), GroupTags::default());
-        assert_eq!(invalidations.verdict_of(&key, &none, 4), invalid);
-        assert_eq!(invalidations.verdict_of(&key, &none, 5), Verdict::Good);
-        assert_eq!(invalidations.verdict_of(&CacheKey::new("example.org", "/b"), &none, 0), Verdict::Good);
+        let (key, plain) = (CacheKey::new("example.org", "/a"), crate::testing::stored_head("/a", &[]));
+        assert_eq!(invalidations.verdict_of(&key, &plain, 4), invalid);
+        assert_eq!(invalidations.verdict_of(&key, &plain, 5), Verdict::Good);
+        assert_eq!(invalidations.verdict_of(&CacheKey::new("example.org", "/b"), &plain, 0), Verdict::Good);
     }
 
     #[test]
@@ -138,19 +142,56 @@ mod tests {
         for moment in [0, now.wall.0 + HOUR] {
             let invalidations = Invalidations::default();
             take_over(&invalidations, vec![of_base(b"a/", 5, WallTime(moment))], now);
-            let verdict = invalidations.verdict_of(&CacheKey::new("a", "/"), &GroupTags::default(), 0);
+            let plain = crate::testing::stored_head("/", &[]);
+            let verdict = invalidations.verdict_of(&CacheKey::new("a", "/"), &plain, 0);
             assert_eq!(verdict, Verdict::Invalid { since: None }, "{moment}");
         }
     }
 
     #[test]
     fn what_cannot_be_read_stands_for_more() {
+        let any = || Noted::Name(GroupTag::any().hash(), Effect::Remove);
         for group in [&b"G"[..], b"g", b"ghttp\0", b"vftp\0a\0b\0", b"ghttp\0a b\0c\0"] {
-            assert_eq!(named(group), Named::AllGroups, "{}", group.escape_ascii());
+            assert_eq!(noted(group), any(), "{}", group.escape_ascii());
         }
-        for other in [&b""[..], b"x", b"Gg", b"\0"] {
-            assert_eq!(named(other), Named::All, "{}", other.escape_ascii());
+        for other in [&b""[..], b"x", b"Gg", b"\0", b"p", b"p\xff"] {
+            assert_eq!(noted(other), Noted::All, "{}", other.escape_ascii());
         }
+        let invalidations = Invalidations::default();
+        take_over(&invalidations, vec![Note { number: 5, moment: 0, what: b"x".to_vec() }], Clock::default().now());
+        let verdict = |number| {
+            invalidations.verdict_of(&CacheKey::new("a", "/"), &crate::testing::stored_head("/", &[]), number)
+        };
+        assert_eq!([verdict(4), verdict(5)], [Verdict::Unproven, Verdict::Good]);
+    }
+
+    #[test]
+    fn a_purge_comes_back_with_its_scope_and_moment() {
+        use larder_cache::purge::{Mode, Predicate, Scope, What};
+        use std::sync::Arc;
+        let now = Clock::default().now();
+        let an_hour_ago = WallTime(now.wall.0 - HOUR);
+        let scope = Arc::new(Scope::of_sites([("a.org", true)], false));
+        let of = |what, mode| Predicate { what, scope: Arc::clone(&scope), mode };
+        let purges = [
+            of(What::Tag(b"t".as_slice().into()), Mode::Soft),
+            of(What::Prefix("/img/".into()), Mode::Hard),
+            of(What::Url { authority: "a.org".into(), target: "/soft".into() }, Mode::Soft),
+        ];
+        let notes = purges.iter().zip(5..).map(|(purge, number)| note_of(purge, number, an_hour_ago));
+        let invalidations = Invalidations::default();
+        take_over(&invalidations, notes.collect(), now);
+        let verdict = |host: &str, target: &'static str, fields: &[(&'static str, &str)]| {
+            let head = crate::testing::stored_head(target, fields);
+            invalidations.verdict_of(&CacheKey::new(host, target), &head, 4)
+        };
+        let since = now.monotonic.checked_sub(Duration::from_millis(HOUR));
+        let tagged = [("surrogate-key", "s t")];
+        assert_eq!(verdict("a.org:8080", "/", &tagged), Verdict::Soft { since });
+        assert_eq!(verdict("b.org", "/", &tagged), Verdict::Good, "beyond its scope");
+        assert_eq!(verdict("a.org", "/img/x", &[]), Verdict::Gone);
+        assert_eq!(verdict("a.org", "/img", &[]), Verdict::Good);
+        assert_eq!(verdict("a.org", "/soft", &[]), Verdict::Soft { since });
     }
 
     #[test]
@@ -160,7 +201,7 @@ mod tests {
         let noted = vec![of_group((head.scheme, &head.authority, "a"), 41, How::Remove, now.wall)];
         assert_eq!(admit(&invalidations, 41, noted, now), Some(42));
         let tags = GroupTags::from_iter([GroupTag::named(head.scheme, &head.authority, "a")]);
-        assert_eq!([40, 41].map(|n| invalidations.of_groups(&tags, n)), [Verdict::Gone, Verdict::Good]);
+        assert_eq!([40, 41].map(|n| invalidations.predicates.of_groups(&tags, n)), [Verdict::Gone, Verdict::Good]);
         // Two of them, one after the other.
         assert_eq!(admit(&invalidations, 12, Vec::new(), now), Some(42));
         let how = How::Validate(None);

@@ -1,6 +1,7 @@
 //! Numbers, groups, and what an answer says of its own groups.
 
 use http::{HeaderMap, HeaderValue};
+use larder_cache::GroupTags;
 
 use super::*;
 
@@ -31,7 +32,7 @@ fn what_was_fetched_before_its_groups_invalidation_is_not_good() {
     {
         let invalidations = Invalidations::default();
         let (both, other) = (tags("\"a\", \"b\""), tags("\"c\""));
-        assert_eq!(invalidations.of_groups(&both, 0), Verdict::Good);
+        assert_eq!(invalidations.predicates.of_groups(&both, 0), Verdict::Good);
         assert_eq!(
             invalidations.invalidate_groups((&tags("\"b\""), how), &GroupTags::default(), 0),
             (1, true)
@@ -43,7 +44,7 @@ fn what_was_fetched_before_its_groups_invalidation_is_not_good() {
             (&GroupTags::default(), 0, Verdict::Good),
             (&tags("\"B\""), 0, Verdict::Good),
         ] {
-            assert_eq!(invalidations.of_groups(tags, number), verdict, "{number}");
+            assert_eq!(invalidations.predicates.of_groups(tags, number), verdict, "{number}");
         }
     }
 }
@@ -53,7 +54,7 @@ fn an_answer_that_invalidates_its_own_group_is_newer_than_that() {
     let invalidations = Invalidations::default();
     let own = tags("\"a\"");
     assert_eq!(invalidations.invalidate_groups((&own, How::Remove), &own, 0), (1, true));
-    assert_eq!(invalidations.of_groups(&own, 1), Verdict::Good);
+    assert_eq!(invalidations.predicates.of_groups(&own, 1), Verdict::Good);
     assert_eq!(
         invalidations.invalidate_groups((&own, How::Remove), &own, 0),
         (2, false),
@@ -64,8 +65,10 @@ fn an_answer_that_invalidates_its_own_group_is_newer_than_that() {
 #[test]
 fn all_groups_may_go_at_once() {
     let invalidations = Invalidations::default();
-    invalidations.restore_all_groups(5);
-    assert_eq!(invalidations.of_groups(&tags("\"a\""), 4), Verdict::Gone);
-    assert_eq!(invalidations.of_groups(&tags("\"a\""), 5), Verdict::Good);
-    assert_eq!(invalidations.of_groups(&GroupTags::default(), 4), Verdict::Good);
+    let mut any = 0;
+    groups::names_of(&tags("\"a\""), &mut |name| any = if any == 0 { name } else { any });
+    invalidations.restore_name(any, How::Remove, 5);
+    assert_eq!(invalidations.predicates.of_groups(&tags("\"a\""), 4), Verdict::Gone);
+    assert_eq!(invalidations.predicates.of_groups(&tags("\"a\""), 5), Verdict::Good);
+    assert_eq!(invalidations.predicates.of_groups(&GroupTags::default(), 4), Verdict::Good);
 }

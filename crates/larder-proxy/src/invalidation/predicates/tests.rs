@@ -1,0 +1,173 @@
+//! What predicates mean for responses, what a response remembers, and the bounds.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use larder_cache::StoredHead;
+use larder_cache::purge::{Expression, Mode, PatternText, Predicate, What};
+use larder_store::CacheKey;
+
+use super::*;
+use crate::invalidation::Invalidations;
+use crate::testing::stored_head;
+
+fn any() -> Arc<Scope> {
+    Arc::new(Scope::any())
+}
+
+fn purge(invalidations: &Invalidations, what: What, scope: &Arc<Scope>) -> u64 {
+    invalidations.enter(&Predicate { what, scope: Arc::clone(scope), mode: Mode::Hard }, None)
+}
+
+/// Of a response that was fetched before everything.
+fn verdict(invalidations: &Invalidations, host: &str, target: &'static str, head: &StoredHead) -> Verdict {
+    invalidations.verdict_of(&CacheKey::new(host, target), head, 0)
+}
+
+#[track_caller]
+fn check(what: What, gone: &[(&str, &'static str)], good: &[(&str, &'static str)]) {
+    let invalidations = Invalidations::default();
+    let head = |target| stored_head(target, &[("surrogate-key", "a b"), ("content-type", "text/css")]);
+    assert_eq!(verdict(&invalidations, "a.org", "/", &head("/")), Verdict::Good);
+    let number = purge(&invalidations, what, &any());
+    for (host, target) in gone {
+        assert_eq!(verdict(&invalidations, host, target, &head(target)), Verdict::Gone, "{host}{target}");
+        let key = CacheKey::new(host, target);
+        assert_eq!(invalidations.verdict_of(&key, &head(target), number), Verdict::Good, "it is newer");
+    }
+    for (host, target) in good {
+        assert_eq!(verdict(&invalidations, host, target, &head(target)), Verdict::Good, "{host}{target}");
+    }
+}
+
+#[test]
+fn each_kind_names_what_it_says() {
+    let everywhere = [("a.org", "/"), ("b.org:8080", "/x?y")];
+    check(What::All, &everywhere, &[]);
+    check(What::Tag(b"b".as_slice().into()), &everywhere, &[]);
+    check(What::Tag(b"B".as_slice().into()), &[], &everywhere);
+    check(What::Host("b.org".into()), &[("b.org:8080", "/x?y"), ("b.org", "/")], &[("a.org", "/"), ("x.b.org", "/")]);
+    check(What::Target("/x?y".into()), &[("a.org", "/x?y"), ("b.org", "/x?y")], &[("a.org", "/x"), ("a.org", "/x?z")]);
+    check(
+        What::Prefix("/x/".into()),
+        &[("a.org", "/x/"), ("a.org", "/x/y/z?q"), ("a.org", "/a/../x/y"), ("a.org", "/%78/y")],
+        &[("a.org", "/x"), ("a.org", "/xy/"), ("a.org", "/y/x/")],
+    );
+    check(
+        What::Url { authority: "a.org".into(), target: "/x".into() },
+        &[("a.org", "/x")],
+        &[("a.org", "/x?"), ("a.org:81", "/x"), ("b.org", "/x")],
+    );
+}
+
+#[test]
+fn a_pattern_matches_host_target_type_and_tags_together() {
+    let text = |host: &str, target: &str, tags: &str| {
+        let expression = |text: &str| Some(Expression { text: text.into(), at_start: false });
+        let text = PatternText {
+            host: expression(host),
+            target: expression(target),
+            content_type: expression("^text/"),
+            tags: expression(tags),
+        };
+        What::Pattern(Arc::new(Pattern::compile(&text).unwrap()))
+    };
+    check(text("^a", "css$", "(^|,)b"), &[("a.org", "/x.css")], &[("b.org", "/x.css"), ("a.org", "/x.js")]);
+    check(text(".", ".", "^b$"), &[], &[("a.org", "/")]);
+}
+
+#[test]
+fn a_response_with_too_many_tags_goes_with_any_of_them() {
+    let many: Vec<String> = (0..1001).map(|number| format!("t{number}")).collect();
+    let head = stored_head("/", &[("surrogate-key", &many.join(" "))]);
+    let invalidations = Invalidations::default();
+    purge(&invalidations, What::Tag(b"other".as_slice().into()), &any());
+    assert_eq!(verdict(&invalidations, "a.org", "/", &head), Verdict::Gone);
+}
+
+#[test]
+fn a_scope_keeps_it_from_the_hosts_of_others() {
+    let invalidations = Invalidations::default();
+    let scope = Arc::new(Scope::of_sites([("*.a.org", true), ("www.a.org", false)], false));
+    let head = stored_head("/", &[("surrogate-key", "t")]);
+    purge(&invalidations, What::Tag(b"t".as_slice().into()), &scope);
+    let of = |host: &str| verdict(&invalidations, host, "/", &head);
+    assert_eq!([of("x.a.org"), of("www.a.org"), of("b.org")], [Verdict::Gone, Verdict::Good, Verdict::Good]);
+    assert_eq!(of("[::1]:8080"), Verdict::Good);
+}
+
+#[test]
+fn beyond_the_bound_the_oldest_is_not_proven_any_more() {
+    let invalidations = Invalidations::default();
+    let head = stored_head("/", &[]);
+    for number in 0..EXACT_MAX + 10 {
+        purge(&invalidations, What::Host(format!("h{number}.org").into()), &any());
+    }
+    assert_eq!(invalidations.predicate_counts().names, EXACT_MAX as u64);
+    assert_eq!(verdict(&invalidations, "other.org", "/", &head), Verdict::Unproven);
+    let of = |number| invalidations.verdict_of(&CacheKey::new("other.org", "/"), &head, number);
+    assert_eq!([of(9), of(10)], [Verdict::Unproven, Verdict::Good]);
+    assert_eq!(verdict(&invalidations, "h11.org", "/", &head), Verdict::Gone);
+}
+
+#[test]
+fn equal_patterns_are_one_and_the_oldest_of_too_many_goes() {
+    let invalidations = Invalidations::default();
+    let pattern = |number: usize| {
+        let expression = Expression { text: format!("x{number}$").into(), at_start: false };
+        let text = PatternText { target: Some(expression), ..PatternText::default() };
+        What::Pattern(Arc::new(Pattern::compile(&text).unwrap()))
+    };
+    for _ in 0..3 {
+        purge(&invalidations, pattern(0), &any());
+    }
+    assert_eq!(invalidations.predicate_counts().patterns, 1);
+    (1..=PATTERNS_MAX).for_each(|number| {
+        purge(&invalidations, pattern(number), &any());
+    });
+    let counts = invalidations.predicate_counts();
+    assert_eq!((counts.patterns, counts.raised), (PATTERNS_MAX as u64, 1));
+    assert_eq!(verdict(&invalidations, "a.org", "/y", &stored_head("/y", &[])), Verdict::Unproven);
+}
+
+/// Purges and looks on threads of their own: what is purged is never good to a look that begins afterwards, whatever the
+/// response remembers.
+#[test]
+fn what_a_response_remembers_never_hides_a_purge() {
+    let invalidations = Invalidations::default();
+    let memory = larder_store::Store::in_memory(&larder_store::MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 10 });
+    let key = CacheKey::new("a.org", "/");
+    let acknowledged = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..20_000 {
+                let tag = if number % 2 == 0 { &b"mine"[..] } else { b"other" };
+                let taken = purge(&invalidations, What::Tag(tag.into()), &any());
+                if number % 2 == 0 {
+                    acknowledged.store(taken, Ordering::SeqCst);
+                }
+            }
+            acknowledged.store(u64::MAX, Ordering::SeqCst);
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let room = memory.reserve_free(0).unwrap();
+                    let head = Arc::new(stored_head("/", &[("surrogate-key", "mine")]));
+                    let body = Arc::new(larder_store::StoredBody::new(Vec::new(), memory.reserve_free(0).unwrap()));
+                    let number = invalidations.current();
+                    let stored = larder_store::StoredResponse::new(head, body, number, room);
+                    for _ in 0..50 {
+                        let purged = acknowledged.load(Ordering::SeqCst);
+                        if purged == u64::MAX {
+                            return;
+                        }
+                        let verdict = invalidations.verdict(&key, &stored);
+                        assert!(purged <= number || verdict == Verdict::Gone, "{number} {purged} {verdict:?}");
+                    }
+                }
+            });
+        }
+    });
+}
