@@ -1,0 +1,111 @@
+//! The dialects: a file for each that is read from requests at the sites' own addresses.
+//!
+//! In: a request. Out: what its fields name. Several dialects may read fields of one request; then all that they name is
+//! purged, and the first of them is the one that answers.
+
+pub(super) mod drupal;
+mod magento;
+pub(super) mod nginx;
+pub(super) mod plain;
+pub(super) mod shopware;
+mod symfony;
+mod typo3;
+mod varnish;
+
+use super::manner::Claim;
+use super::names::Names;
+use super::request::PurgeRequest;
+
+/// The client or the API whose words ask for a purge. It is a word of metrics and of the audit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// PURGE of a URL or an expression.
+    Plain,
+    /// FOSHttpCache for Varnish, Ibexa.
+    Varnish,
+    /// FOSHttpCache for Symfony's own proxy.
+    Symfony,
+    /// Magento 2.
+    Magento,
+    /// Shopware, API Platform, Souin.
+    Shopware,
+    /// Drupal.
+    Drupal,
+    /// TYPO3, Neos.
+    Typo3,
+    /// nginx' modules and their clients.
+    Nginx,
+    /// Fastly's API.
+    Fastly,
+    /// Cloudflare's API.
+    Cloudflare,
+    /// LiteSpeed's fields of responses.
+    LiteSpeed,
+    /// larder's own API.
+    Api,
+    /// larder's command line.
+    Cli,
+}
+
+impl Dialect {
+    /// All of them.
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Plain,
+        Self::Varnish,
+        Self::Symfony,
+        Self::Magento,
+        Self::Shopware,
+        Self::Drupal,
+        Self::Typo3,
+        Self::Nginx,
+        Self::Fastly,
+        Self::Cloudflare,
+        Self::LiteSpeed,
+        Self::Api,
+        Self::Cli,
+    ];
+
+    /// The fixed word.
+    pub(crate) const fn token(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Varnish => "varnish",
+            Self::Symfony => "symfony",
+            Self::Magento => "magento",
+            Self::Shopware => "shopware",
+            Self::Drupal => "drupal",
+            Self::Typo3 => "typo3",
+            Self::Nginx => "nginx",
+            Self::Fastly => "fastly",
+            Self::Cloudflare => "cloudflare",
+            Self::LiteSpeed => "litespeed",
+            Self::Api => "api",
+            Self::Cli => "cli",
+        }
+    }
+}
+
+/// Reads the fields of a dialect, adds what they name, and claims the request where one of them is there.
+type ReadFields = fn(&PurgeRequest<'_>, &mut Names) -> Option<Claim>;
+
+/// In the order in which they answer. TYPO3 is before Varnish, whose fields its extensions send as well.
+const READERS: [(Dialect, ReadFields); 7] = [
+    (Dialect::Magento, magento::read),
+    (Dialect::Typo3, typo3::read),
+    (Dialect::Varnish, varnish::read),
+    (Dialect::Symfony, symfony::read),
+    (Dialect::Shopware, shopware::read),
+    (Dialect::Drupal, drupal::read),
+    (Dialect::Plain, plain::read),
+];
+
+/// Reads the fields of all dialects. Out: the first dialect that claims the request.
+pub(super) fn read_fields(request: &PurgeRequest<'_>, names: &mut Names) -> Option<(Dialect, Claim)> {
+    let mut first = None;
+    for (dialect, read) in READERS {
+        if let Some(claim) = read(request, names) {
+            first.get_or_insert((dialect, claim));
+        }
+    }
+    first
+}
