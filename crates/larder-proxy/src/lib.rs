@@ -33,7 +33,6 @@ mod place;
 mod placement;
 mod plan;
 mod proxy;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "requests for purges do not reach it yet"))]
 mod purge;
 mod receipt;
 mod respond;

@@ -29,8 +29,9 @@ pub(crate) fn stored_head(target: &'static str, fields: &[(&'static str, &str)])
     let freshness = Freshness {
         lifetime: std::time::Duration::from_secs(60),
         source: LifetimeSource::MaxAge,
+        initial_age: std::time::Duration::ZERO,
         received: Clock::default().now(),
-        ..Freshness::default()
+        no_cache: false,
     };
     let (request, policy) = (request(target), CachePolicy::default());
     StoredHead::new(&request, StatusCode::OK, fields.collect(), freshness, &policy)

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use http::{HeaderMap, HeaderValue, StatusCode};
+use larder_cache::purge::{Mode, Scope, Selector};
 use larder_cache::{CachePolicy, ExchangeTimes, Storability, StoredHead};
 use larder_disk::engine::{Disk, DiskSettings, DiskSize};
 use larder_disk::{Disks, Layout};
@@ -10,7 +11,10 @@ use larder_observe::{CacheId, Diagnostics, Label as _, Metrics, RouteId};
 use larder_store::{MemoryStoreSettings, StoredBody, StoredResponse};
 
 use super::*;
+use crate::invalidation::InvalidationKind;
+use crate::key;
 use crate::plan::Plan;
+use crate::purges::{Dialect, Order, PurgeError, Receipt, Sender};
 use crate::settings::{
     FieldEdits, KeySettings, ProxySettings, QueryParts, RuleNumber, RuleSettings, SiteSettings,
 };
@@ -23,6 +27,18 @@ struct Fixture {
 }
 
 impl Fixture {
+    /// Purges a URL, as the admin address does.
+    async fn purge(&self, url: &str) -> Result<Receipt, PurgeError> {
+        let order = Order {
+            selectors: vec![Selector::Url(url.into())],
+            mode: Mode::Hard,
+            scope: Arc::new(Scope::any()),
+            here: Vec::new(),
+            takes_patterns: true,
+        };
+        self.worker.purge(&order, Sender { dialect: Dialect::Api, peer: None, by: "admin" }).await
+    }
+
     /// Two stores, `memory` and `disk`.
     fn new() -> Self {
         let (clock, folder) = (Clock::default(), tempfile::tempdir().unwrap());
@@ -218,14 +234,14 @@ async fn a_purge_takes_every_form_of_a_url_out_of_every_store() {
     let told = fixture.worker.object(fixture.stores.clone(), "http://example.com/a?utm_x=1").await.unwrap();
     assert_eq!(told.responses.len(), 3, "{told:?}");
     assert!(told.responses.iter().all(|response| !response.fields.is_empty()));
-    let purged = fixture.worker.purge("http://example.com/a?utm_x=1#top").await.unwrap();
+    let purged = fixture.purge("http://example.com/a?utm_x=1#top").await.unwrap();
     assert_eq!(purged.removed, 4);
     assert_eq!(fixture.list("", 9).await.len(), 1);
     let gone = fixture.worker.object(fixture.stores.clone(), "http://example.com/a").await;
     assert!(matches!(gone, Err(ObjectsError::NotStored(_))));
-    assert_eq!(fixture.worker.purge("http://unknown.example/a").await.unwrap().removed, 0);
+    assert_eq!(fixture.purge("http://unknown.example/a").await.unwrap().removed, 0);
     for url in ["", "/a", "example.com/a", "ftp://example.com/", "http://a b/"] {
-        assert!(matches!(fixture.worker.purge(url).await, Err(ObjectsError::Url(_))), "{url}");
+        assert!(matches!(fixture.purge(url).await, Err(PurgeError::Wrong(_))), "{url}");
     }
 }
 
@@ -235,7 +251,7 @@ async fn a_purge_by_the_admin_address_counts_beside_the_workers() {
     let kind = InvalidationKind::Purge;
     // A worker counts on its own thread, and no other thread may write where it does.
     std::thread::scope(|scope| scope.spawn(|| fixture.worker.metrics.invalidated(&kind)).join().unwrap());
-    fixture.worker.purge("http://example.com/a").await.unwrap();
+    fixture.purge("http://example.com/a").await.unwrap();
     let counted = fixture.worker.proxy.metrics.snapshot().invalidations;
     let purges = counted.iter().find(|count| count.token == kind.token());
     assert_eq!(purges.map(|count| count.count), Some(2), "{counted:?}");
@@ -246,8 +262,9 @@ async fn a_purge_that_a_disk_does_not_confirm_fails_and_says_that_it_has_gone_al
     let fixture = Fixture::new();
     fixture.keep(0, "http://example.com/a", None, false, "x");
     fixture.stores[1].1.close();
-    let failed = fixture.worker.purge("http://example.com/a").await;
-    assert!(matches!(failed, Err(ObjectsError::NotDurable { gone: 1, why: Some(_) })), "{failed:?}");
+    let failed = fixture.purge("http://example.com/a").await;
+    let Err(PurgeError::NotHeld { receipt, .. }) = failed else { panic!("{failed:?}") };
+    assert_eq!((receipt.removed, receipt.held), (1, Some(false)));
     assert!(fixture.list("", 9).await.is_empty());
 }
 

@@ -19,7 +19,7 @@ use http::header::CACHE_CONTROL;
 use larder_cache::purge::{Mode, Selector};
 
 pub(crate) use answer::Answer;
-pub(crate) use dialect::Dialect;
+pub use dialect::Dialect;
 pub(crate) use manner::Manner;
 pub(crate) use request::PurgeRequest;
 

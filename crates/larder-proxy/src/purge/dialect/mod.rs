@@ -18,7 +18,7 @@ use super::request::PurgeRequest;
 
 /// The client or the API whose words ask for a purge. It is a word of metrics and of the audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub enum Dialect {
     /// PURGE of a URL or an expression.
     Plain,
     /// FOSHttpCache for Varnish, Ibexa.
@@ -49,7 +49,7 @@ pub(crate) enum Dialect {
 
 impl Dialect {
     /// All of them.
-    pub(crate) const ALL: [Self; 13] = [
+    pub const ALL: [Self; 13] = [
         Self::Plain,
         Self::Varnish,
         Self::Symfony,
@@ -66,7 +66,7 @@ impl Dialect {
     ];
 
     /// The fixed word.
-    pub(crate) const fn token(self) -> &'static str {
+    pub const fn token(self) -> &'static str {
         match self {
             Self::Plain => "plain",
             Self::Varnish => "varnish",
