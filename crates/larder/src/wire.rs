@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use larder_cache::purge::TagFields;
+use larder_cache::purge::tags::TagFields;
 use larder_cache::{
     CachePolicy, Controls, HarmlessNames, Ignored, Lifetimes, SessionNames, SetCookie, Wishes,
 };
@@ -376,7 +376,7 @@ fn access(setting: &PurgeSetting) -> Access {
     Access::Open(Arc::new(AccessRules {
         from: (!rules.from.is_empty()).then(|| Arc::new(is_among) as Addresses),
         token: rules.token.as_ref().map(|token| Secret::new(token.expose())),
-        header: header.map(|field| (field.name().clone(), Secret::new(field.value().expose()))),
+        header: header.map(|field| (field.name.clone(), Secret::new(field.value.expose()))),
         soft: rules.soft,
         location: rules.location.as_ref().map(|location| location.as_str().into()),
         patterns: rules.patterns,

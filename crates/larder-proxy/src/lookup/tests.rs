@@ -32,6 +32,8 @@ fn a_file_that_is_read_anew_by_each_look_is_the_same_until_it_is_another() {
     assert!(!miss(2).is_same(&miss(1)));
     let found = |number| LookupResult::Refresh {
         stored: Held::Shared(read(&store, now, number)),
+        ttl_seconds: 0,
+        ground: StaleReason::WhileRevalidate,
         age: Duration::ZERO,
     };
     assert!(found(1).has(&read(&store, now, 1)));
