@@ -380,7 +380,7 @@ fn access(setting: &PurgeSetting) -> Access {
         soft: rules.soft,
         location: rules.location.as_ref().map(|location| location.as_str().into()),
         patterns: rules.patterns,
-        absent: Some(rules.absent.get()).filter(|status| *status != 200),
+        absent: Some(rules.absent.code().as_u16()).filter(|status| *status != 200),
     }))
 }
 
