@@ -39,6 +39,12 @@ pub enum FilesError {
         /// The directory.
         path: PathBuf,
     },
+    /// Its journal cannot be written at the moment; larder tries on.
+    #[error("{}: the journal cannot be written", path.display())]
+    NotWritten {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The writing thread did not get to it in time.
     #[error("the disk is too slow")]
     TooSlow,

@@ -30,6 +30,7 @@ use super::noted::PendingRemovals;
 use super::tree::Tree;
 pub(super) use file::OWN_BYTES;
 use file::read_file;
+pub(super) use file::sync_file;
 use larder_tier::Note;
 use larder_tier::format::log::{LogHead, read_log, write_note, write_reached};
 use larder_tier::note::needed_within;

@@ -264,6 +264,27 @@ impl FileStore {
         self.in_use.load().as_ref().map_or_else(Written::default, |in_use| in_use.shared.journal.written())
     }
 
+    /// Makes what is noted so far hold after a crash of the machine. Waits for the disk; for a pool.
+    ///
+    /// # Errors
+    /// It could not be written, or the directory is absent.
+    pub fn sync(&self) -> Result<(), FilesError> {
+        self.syncing()()
+    }
+
+    /// The same, to be called on another thread.
+    fn syncing(&self) -> impl FnOnce() -> Result<(), FilesError> + Send + 'static {
+        let (in_use, path) = (self.in_use.load_full(), self.directory().to_owned());
+        move || {
+            let Some(in_use) = in_use else { return Err(FilesError::Absent { path }) };
+            if !in_use.shared.journal.sync() {
+                return Err(FilesError::NotWritten { path });
+            }
+            let synced = journal::sync_file(&in_use.shared.tree);
+            synced.map_err(|source| FilesError::Io { path, step: "syncing the journal", source })
+        }
+    }
+
     /// The predicates that were noted before the last start. Handed out once.
     pub fn notes(&self) -> Vec<Note> {
         self.in_use.load().as_ref().map_or_else(Vec::new, |in_use| std::mem::take(&mut *in_use.notes.lock()))

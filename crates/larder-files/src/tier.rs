@@ -228,6 +228,14 @@ impl Invalidate for FileStore {
         Self::is_behind(self)
     }
 
+    fn sync(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        let syncing = self.syncing();
+        Box::pin(async move {
+            let synced = tokio::task::spawn_blocking(syncing).await.map_err(Failure::from)?;
+            synced.map_err(Failure::from)
+        })
+    }
+
     fn has_apart(&self, uri: &TargetUri<'_>) -> bool {
         let has = |scheme| self.look_blocking(&TargetUri { scheme, ..*uri }).is_some();
         has(Scheme::Http) || has(Scheme::Https)

@@ -18,6 +18,7 @@ use crate::invalidation::{Heard, Invalidations, Joined, Reach, durable};
 use crate::losses::{Losses, Lost};
 use crate::not_stored::NotStored;
 use crate::purges::access::WrongSecrets;
+use crate::purges::sweep::Sweeps;
 use crate::purges::{Purges, Receipt as PurgeReceipt, Refusal};
 use crate::route::Site;
 use crate::settings::ProxySettings;
@@ -47,6 +48,7 @@ pub struct Proxy {
     pub(crate) turned_away: TurnedAway,
     pub(crate) purges: Purges,
     pub(crate) wrong_secrets: WrongSecrets,
+    pub(crate) sweeps: Sweeps,
 }
 
 /// Figures that must come back to where they were when nothing is going on.
@@ -82,6 +84,7 @@ impl Proxy {
             turned_away: TurnedAway::default(),
             purges: Purges::default(),
             wrong_secrets: WrongSecrets::default(),
+            sweeps: Sweeps::default(),
         })
     }
 

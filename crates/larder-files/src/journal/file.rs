@@ -20,6 +20,7 @@ use larder_tier::format::log::LOG_HEAD_BYTES;
 
 /// Where it lies.
 pub(crate) const JOURNAL: &str = ".larder/journal";
+const FOLDER: &str = ".larder";
 const NEW: &str = ".larder/journal.new";
 
 /// What the file system is asked to keep free for it, so that a full one has room for the next invalidations.
@@ -111,6 +112,15 @@ impl JournalFile {
             None => self.claim.shrink_to(bytes, 0),
         }
     }
+}
+
+/// Makes what was written so far hold after a crash of the machine: the file, and its name. Waits for the disk.
+pub(crate) fn sync_file(tree: &Tree) -> io::Result<()> {
+    let file = File::from(openat(tree.root(), JOURNAL, READ | OFlags::NOFOLLOW, Mode::empty())?);
+    rustix::fs::fdatasync(&file)?;
+    let folder = openat(tree.root(), FOLDER, READ | OFlags::DIRECTORY, Mode::empty())?;
+    rustix::fs::fsync(&folder)?;
+    Ok(())
 }
 
 /// What lies there; `None` where there is nothing.

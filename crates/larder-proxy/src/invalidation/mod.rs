@@ -85,6 +85,16 @@ impl Invalidations {
         of_base.and(self.predicates.verdict(&Subject { key, head }, number).0)
     }
 
+    /// The state of the predicates: another after each purge.
+    pub(crate) fn state(&self) -> u64 {
+        self.predicates.state()
+    }
+
+    /// The number of the last purge that concerns a stored response by anything but its URL.
+    pub(crate) fn cause(&self, key: &CacheKey, stored: &StoredResponse) -> Option<u64> {
+        self.predicates.cause(&Subject { key, head: &stored.head }, stored.number)
+    }
+
     /// The head of a stored response, as it counts where an origin fails: an invalidation has ended its lifetime. `None` where
     /// nothing of it may be used.
     pub(crate) fn head_of<'a>(

@@ -138,6 +138,25 @@ impl Predicates {
         (verdict, state)
     }
 
+    /// The number of the last predicate that concerns a response; `None` where none does, or only the floor.
+    pub(super) fn cause(&self, subject: &Subject<'_>, number: u64) -> Option<u64> {
+        let (mut last, host) = (None, subject.host());
+        let held = self.held.read();
+        let mut note = |scoped: &Scoped| {
+            if scoped.verdict(host, number) != Verdict::Good {
+                last = last.max(Some(scoped.effects.latest()));
+            }
+        };
+        for kind in &KINDS {
+            (kind.names)(subject, &mut |name| held.exact.get(&name).into_iter().flatten().for_each(&mut note));
+        }
+        let patterns = Arc::clone(&held.patterns);
+        drop(held);
+        let matching = patterns.iter().filter(|pattern| pattern.verdict(subject, number) != Verdict::Good);
+        matching.for_each(|pattern| note(&pattern.scoped));
+        last
+    }
+
     /// The same of what is in these groups and has no other name.
     pub(super) fn of_groups(&self, groups: &GroupTags, number: u64) -> Verdict {
         if groups.is_empty() || number >= self.latest.load(Ordering::Acquire) {

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub(super) struct Record {
     /// The predicates, as text.
     pub(super) what: Box<str>,
     pub(super) count: usize,
+    /// The numbers of its predicates lie within; numbers of others may, too.
+    pub(super) numbers: RangeInclusive<u64>,
     pub(super) removed: AtomicU64,
     pub(super) softened: AtomicU64,
     pub(super) ended: Mutex<Option<Ended>>,
@@ -130,6 +133,11 @@ impl Audit {
 
     pub(super) fn all(&self) -> Vec<Arc<Record>> {
         self.0.lock().iter().cloned().collect()
+    }
+
+    /// The last purge that has a predicate with this number.
+    pub(super) fn with_number(&self, number: u64) -> Option<Arc<Record>> {
+        self.0.lock().iter().find(|record| record.numbers.contains(&number)).cloned()
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<Record>> {

@@ -11,6 +11,7 @@ pub mod access;
 mod audit;
 mod counts;
 mod order;
+pub(crate) mod sweep;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -108,6 +109,22 @@ impl Purges {
         format!("{at_ms:x}-{}", self.last.fetch_add(1, Ordering::Relaxed) + 1).into()
     }
 
+    /// A response was met and taken out that the purge with this number concerned.
+    pub(crate) fn removed(&self, number: u64) {
+        self.counts.objects(1);
+        if let Some(record) = self.audit.with_number(number) {
+            record.removed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// One was met that it has made stale.
+    pub(crate) fn softened(&self, number: u64) {
+        self.counts.objects(1);
+        if let Some(record) = self.audit.with_number(number) {
+            record.softened.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// The last purges, newest first.
     pub(crate) fn receipts(&self) -> Vec<Receipt> {
         self.audit.all().iter().map(|record| record.receipt()).collect()
@@ -169,6 +186,7 @@ impl Worker {
                 files.push(of_url);
             }
         }
+        let first = self.proxy.invalidations.current() + 1;
         let removed = filed + self.enter(&stores, &predicates);
         let kind = InvalidationKind::Purge;
         match sender.by {
@@ -184,6 +202,7 @@ impl Worker {
             mode,
             what: text_of(&predicates),
             count: predicates.len(),
+            numbers: first..=self.proxy.invalidations.current(),
             removed: AtomicU64::new(removed),
             softened: AtomicU64::new(0),
             ended: Mutex::default(),

@@ -389,6 +389,25 @@ impl MemoryStore {
         (gone, done)
     }
 
+    /// Calls `each` with the responses of which it is not known that no purge concerned them when the list of purges was in this
+    /// state, and with their keys. Not under a lock.
+    pub fn each_not_cleared_at(&self, state: u64, mut each: impl FnMut(&CacheKey, &Arc<StoredResponse>)) {
+        for counted in &self.shards {
+            let mut from = Some(0);
+            while let Some(start) = from {
+                let found = {
+                    let shard = counted.shard.read();
+                    let (slice, next) = shard.slice(start);
+                    from = next;
+                    shard.not_cleared_at(slice, state)
+                };
+                for (key, base_len, response) in found {
+                    each(&CacheKey::of_bytes(&key, base_len), &response);
+                }
+            }
+        }
+    }
+
     /// Calls `tell` for the keys of one shard, `turn` around all of them, whose responses have been used lately: the two
     /// levels of each. Without the shard's lock.
     pub(crate) fn used_in(&self, turn: usize, mut tell: impl FnMut(&[u8], &[u8])) {

@@ -374,6 +374,22 @@ impl IndexShard {
         used.map(|own| (own.bytes.clone(), own.base_len)).collect()
     }
 
+    /// Of a slice, the responses of which it is not known that no purge concerned them when the list of purges was in this state; each
+    /// with its key and the length of that key's base.
+    pub(super) fn not_cleared_at(
+        &self,
+        slice: std::ops::Range<usize>,
+        state: u64,
+    ) -> Vec<(Box<[u8]>, usize, Arc<StoredResponse>)> {
+        let found = slice.filter_map(|slot| {
+            let entry = self.entries.get(slot)?;
+            let response = entry.item.response().filter(|response| !response.judged.is_cleared_at(state))?;
+            let own = self.keys.find(entry.key_hash, |own| own.slots.contains(&slot))?;
+            Some((own.bytes.clone(), own.base_len, Arc::clone(response)))
+        });
+        found.collect()
+    }
+
     /// Takes out of a slice what nobody has asked for through so many sweeps, this one included.
     pub(super) fn sweep_idle(&mut self, slice: std::ops::Range<usize>, sweeps: u8, dropped: &mut Vec<Item>) {
         let mut idle = Vec::new();

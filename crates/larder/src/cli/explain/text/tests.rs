@@ -44,6 +44,7 @@ fn response(selected: bool) -> StoredResponse {
     StoredResponse {
         selected,
         invalidated: false,
+        soft: false,
         gone: false,
         status: 200,
         body_bytes: 10,
