@@ -206,11 +206,11 @@ impl Walk<'_> {
     }
 
     /// Why what may be stored is sent through a window all the same, and what would help.
-    fn passing(&self, is_too_large: bool, seldom: bool) -> Option<(NotStored, String, String)> {
+    pub(super) fn passing(&self, is_too_large: bool, seldom: bool) -> Option<(NotStored, String, String)> {
         if seldom {
             let times = self.settings.min_uses;
             let sentence = format!("The rule stores only what was asked for {times} times lately.");
-            return Some((NotStored::MinUses, sentence, "Miss again, or set a smaller min_uses.".to_owned()));
+            return Some((NotStored::MinUses, sentence, "Ask again, or set a smaller min_uses.".to_owned()));
         }
         is_too_large.then(|| {
             let sentence = "It is larger than its store takes: it will be sent through a window.";
@@ -241,11 +241,11 @@ impl Walk<'_> {
 }
 
 /// What the app or the config would have to say for such an answer to be stored, where that can be sensible.
-const fn help(reason: NotStorable) -> Option<&'static str> {
+pub(super) const fn help(reason: NotStorable) -> Option<&'static str> {
     match reason {
-        NotStorable::Method => Some("Miss with GET to see whether that is stored."),
-        NotStorable::PartialContent => Some("Miss without Range: larder answers ranges from the whole."),
-        NotStorable::RangeNotSatisfiable => Some("Miss for a range that lies within the content."),
+        NotStorable::Method => Some("Ask with GET to see whether that is stored."),
+        NotStorable::PartialContent => Some("Ask without Range: larder answers ranges from the whole."),
+        NotStorable::RangeNotSatisfiable => Some("Ask for a range that lies within the content."),
         NotStorable::RequestNoStore => {
             Some("Leave no-store out of the request, or set request_directives = \"ignore\".")
         }
