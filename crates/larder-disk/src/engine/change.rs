@@ -34,7 +34,7 @@ impl DiskState {
         }
     }
 
-    /// DiskCounts a record out that left the index for good, and writes down that it did. Where it was not written yet, so
+    /// Counts a record out that left the index for good, and writes down that it did. Where it was not written yet, so
     /// is what it had replaced; where it is being written, so is where it will be.
     pub(super) fn remove_for_good(&self, place: Location) {
         let to_come = self.in_flight.of(place);
@@ -242,7 +242,7 @@ impl Disk {
         Ok(self.put_admitted(owner, bytes, admitted))
     }
 
-    /// DiskCounts a piece of so many bytes in, if it is taken at this moment. A refusal is not counted.
+    /// Counts a piece of so many bytes in, if it is taken at this moment. A refusal is not counted.
     pub(crate) fn admit_piece(self: &Arc<Self>, bytes: usize) -> Result<Admitted, Refused> {
         if bytes > PIECE_BYTES_MAX {
             return Err(Refused::TooLarge);
@@ -260,7 +260,7 @@ impl Disk {
         piece
     }
 
-    /// DiskCounts a piece that was left out because the disk does not keep up.
+    /// Counts a piece that was left out because the disk does not keep up.
     pub(crate) fn count_left_out(&self) {
         self.shared.counts.refuse(Refused::QueueFull);
     }
