@@ -44,14 +44,14 @@ pub use codec::HeadError;
 pub use coding::Codings;
 pub use completion::PartAnswer;
 pub use cookies::{Caution, HarmlessNames, OwnSign, Relieved, SessionNames, cookies_of, own_sign};
-pub use directives::{Directives, Said};
+pub use directives::{EffectiveDirectives, Said};
 pub use freshness::{Freshness, LifetimeSource};
 pub use groups::{GroupTag, GroupTags};
 pub use head::StoredHead;
 pub use invalidate::{Verdict, invalidates, is_safe, names_own_target};
 pub use not_storable::NotStorable;
 pub use part::{Gap, Part};
-pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookie, Wishes};
+pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookiePolicy, Wishes};
 pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};
 pub use stale::{
     StaleCause, StaleForbidden, StaleReason, StaleWindow, WindowSource, may_refresh_behind, may_refresh_with,

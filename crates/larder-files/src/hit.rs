@@ -107,7 +107,7 @@ pub struct FileHit {
 }
 
 /// What a hit is made from.
-pub(super) struct Opened {
+pub(super) struct OpenedFile {
     pub(super) file: Arc<File>,
     pub(super) status: Status,
     /// What it was found under.
@@ -125,8 +125,8 @@ pub(super) struct Opened {
 impl FileHit {
     /// Reads the file where it is small, and the beginning of a larger one: what cannot be read is no hit. May wait for a
     /// disk.
-    pub(super) fn read(opened: Opened, claim: Option<Arc<Claim>>) -> io::Result<Self> {
-        let Opened { file, status, name, path, source, scheme, is_in_memory, owner } = opened;
+    pub(super) fn read(opened: OpenedFile, claim: Option<Arc<Claim>>) -> io::Result<Self> {
+        let OpenedFile { file, status, name, path, source, scheme, is_in_memory, owner } = opened;
         let mut hit = Self {
             file,
             status,

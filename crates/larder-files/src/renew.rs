@@ -17,7 +17,7 @@ use super::place::PlaceError;
 use super::renewal::Renewal;
 use super::room::{META_BYTES, beside_bytes};
 use super::sys::{self, Status, is_absent, is_of_one_place};
-use super::tree::{Found, Tree, meta_path};
+use super::tree::{FoundFile, Tree, meta_path};
 
 impl InUse {
     /// Gives the file of `uri` that `stamp` is of new meta. Never waits; `done` is told later. `is_valid` is asked under the
@@ -48,7 +48,13 @@ impl Tree {
     /// Writes new meta for a file that has its name; its content is not touched. Readers and a crash find the old or the new,
     /// and both speak of the file as it is now: one that is changed in this moment is a person's. Says what it takes in a
     /// file of its own, in bytes.
-    fn renew(&self, found: &Found, name: &Name, uri: &TargetUri<'_>, meta: &Meta) -> Result<u64, PlaceError> {
+    fn renew(
+        &self,
+        found: &FoundFile,
+        name: &Name,
+        uri: &TargetUri<'_>,
+        meta: &Meta,
+    ) -> Result<u64, PlaceError> {
         let lines = meta.write(uri, &found.status);
         if lines.len() > META_BYTES_MAX {
             return Err(PlaceError::NoRoom);

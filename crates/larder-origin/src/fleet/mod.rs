@@ -51,7 +51,7 @@ pub use tag::{NotATag, ServerTag, stable_hash};
 
 use crate::error::{OriginError, SetupError};
 use crate::request::Affinity;
-use crate::resolve::{Names, Target};
+use crate::resolve::{Names, ResolvedTarget};
 use crate::resources::OriginResources;
 use crate::settings::{OriginSettings, ServerAddress};
 
@@ -124,7 +124,7 @@ impl Fleet {
     }
 
     /// The same server's address, and what its name means here.
-    fn known(&self, address: &ServerAddress) -> Option<(Arc<ServerAddress>, Vec<Target>)> {
+    fn known(&self, address: &ServerAddress) -> Option<(Arc<ServerAddress>, Vec<ResolvedTarget>)> {
         let servers = self.servers.lock();
         let server =
             servers.iter().find(|server| *server.address == *address && !server.targets.is_empty())?;

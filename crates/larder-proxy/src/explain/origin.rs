@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
-use larder_cache::directives::Directives;
+use larder_cache::directives::EffectiveDirectives;
 use larder_cache::explain::{LifetimeCandidate, lifetimes};
 use larder_cache::{ExchangeTimes, LifetimeSource, NotStorable, Storability, StoredHead, VaryNames};
 use larder_http::body::Body;
@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use super::cookies;
 use super::stored::freshness;
 use super::{
-    CONFIGURATION, Field, Freshness, Judgement, OriginAnswer, Outlook, Reason, Walk, outgoing, printable,
-    seconds,
+    CONFIGURATION, ExplainedFreshness, Field, Judgement, OriginAnswer, Outlook, Reason, Walk, outgoing,
+    printable, seconds,
 };
 use crate::detail::COOKIES_WITHHELD;
 use crate::fetch::{self, ClientHop};
@@ -225,7 +225,7 @@ impl Walk<'_> {
         fields: &HeaderMap,
         told: Vec<LifetimeCandidate>,
         times: ExchangeTimes,
-    ) -> Freshness {
+    ) -> ExplainedFreshness {
         let policy = &self.settings.policy;
         let first = told.first().map(|first| (first.lifetime, first.source));
         let (lifetime, source) = first.unwrap_or((Duration::ZERO, LifetimeSource::Nothing));
@@ -234,7 +234,7 @@ impl Walk<'_> {
             source,
             initial_age: larder_cache::age::initial_age(fields, times),
             received: times.response,
-            no_cache: Directives::read(fields, policy).said.no_cache.is_whole(),
+            no_cache: EffectiveDirectives::read(fields, policy).said.no_cache.is_whole(),
         };
         freshness(&of, told, times.response, policy)
     }
