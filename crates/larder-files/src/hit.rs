@@ -1,10 +1,10 @@
 //! A file that was found for a request, open.
 //!
-//! In: a descriptor and what was judged of it. Out: its fields, and its bytes for as long as it stays what it was: each
-//! read is followed by a look at size and modification time, and a file that has changed is an error, which cuts the answer
-//! instead of finishing it with another file's end. Small files come with their bytes. A hit may be shared by many
-//! requests; [`super::FileStore::look`] has asked the file system before each of them whether the name still means
-//! this very file, unchanged.
+//! In: a descriptor and what was judged of it. Out: its fields, and its bytes for as long as it stays what it was.
+//! Each read is followed by a look at size and modification time. A file that has changed is an error, which cuts the
+//! answer instead of finishing it with another file's end. Small files come with their bytes. A hit may be shared by
+//! many requests; [`super::FileStore::look`] has asked the file system before each of them whether the name still
+//! means this very file, unchanged.
 
 use std::fs::File;
 use std::io;

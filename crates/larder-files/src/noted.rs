@@ -1,9 +1,9 @@
 //! Names under which something was invalidated, for as long as a file of theirs may be one of before.
 //!
-//! In: invalidations as they are asked for, what came of each removal, and files that got their names. Out: which files
-//! stand for nothing: all of a name while its removal waits for the writing thread; where a file could not be removed, that
-//! file until another has taken its place; and what the journal has to say of it all at the next start. Nearly always empty,
-//! and then a look costs one load.
+//! In: invalidations as they are asked for, what came of each removal, and files that got their names. Out: which
+//! files are not used, and what the journal has to say of them at the next start. While a removal waits for the
+//! writing thread, these are all files of the name. Where a file could not be removed, it is that file until another
+//! has taken its place. Nearly always empty, and then a look costs one load.
 //!
 //! Bounded: what is kept of names whose removal is over takes at most [`KEPT_BYTES_MAX`]; beyond that the caller believes nothing
 //! that was stored before. Lock: this alone, for the length of a look.

@@ -1,9 +1,9 @@
 //! New fields and times for a file that stays what it is: what a 304 brings.
 //!
-//! In: the file that was validated, and its new meta. Out: the same file, whose inode, content and modification time are as
-//! before (another web server makes its ETag from them), with the new meta; or nothing, where it is gone, or somebody has
-//! changed it meanwhile: what they put there is not what the origin has confirmed. A renewal that comes to nothing leaves the
-//! file with what was known of it, so it is validated once more.
+//! In: the file that was validated, and its new meta. Out: the same file with the new meta. Its inode, content and
+//! modification time are as before, because another web server makes its ETag from them. Or nothing, where it is
+//! gone, or a person has changed it meanwhile: their file is not what the origin has confirmed. A renewal that comes
+//! to nothing leaves the file with what was known of it, so it is validated once more.
 
 use super::directory::Directory;
 use super::error::Refused;

@@ -1,4 +1,4 @@
-//! The vocabulary that every room of larder speaks.
+//! The vocabulary of HTTP that every crate of larder uses.
 //!
 //! In: bytes and strings that came from a peer. Out: typed heads, bodies, times and parsed fields, or a refusal
 //! that names the rule. Nothing here does I/O and nothing reads a clock on its own: a [`time::Clock`] is handed in.

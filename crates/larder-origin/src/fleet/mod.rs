@@ -9,10 +9,10 @@
 //!     queue, budget                              names (look-ups)
 //! ```
 //!
-//! Who is asked: of the lowest level that has anybody who can be asked, the server that the client has met before
-//! (sticky), otherwise the balance's choice; where everybody is ejected, the one whose time ends first, because an
-//! origin that fails for some requests is better than none. Levels are servers first and backups after them, and
-//! within a service record its priorities.
+//! Which server is asked: one of the lowest level that has an available server. That is the server that the client
+//! has met before (sticky), otherwise the balance's choice. Where all are ejected it is the one whose time ends
+//! first, because an origin that fails for some requests is better than none. Levels are servers first and backups
+//! after them, and within a service record its priorities.
 //!
 //! **Invariant**: an endpoint that left the list gets no new request and keeps no unused connection.
 

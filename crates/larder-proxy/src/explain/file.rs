@@ -1,7 +1,7 @@
 //! Plain files: what a request finds in them, and what is said of one that a person put there.
 //!
-//! In: a walk and its key. Out: what the look-up brings, which may have to wait for a disk, as a request would; and the
-//! decision where a file by hand is the answer: no lifetime of the origin has a say, and nothing is ever asked.
+//! In: a walk and its key. Out: what the look-up brings, which may have to wait for a disk, as a request would. And
+//! the decision where a file by hand is the answer: no lifetime of the origin counts then, and no origin is asked.
 
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_store::{CacheKey, StoredResponse};
