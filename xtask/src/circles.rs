@@ -224,7 +224,7 @@ fn from_root(text: &str, root: &str, base: &Module) -> Vec<Named> {
         let is_use = statement == "use" || statement.ends_with(" use");
         let is_public = is_use && statement.starts_with("pub");
         let mut paths = Vec::new();
-        expand(&text[at..], &mut Vec::new(), &mut paths);
+        sources::expand(&text[at..], &mut Vec::new(), &mut paths);
         for (segments, alias) in paths {
             let mut path = base.clone();
             let is_inside = segments.iter().skip(1).all(|segment| match segment.as_str() {
@@ -240,61 +240,6 @@ fn from_root(text: &str, root: &str, base: &Module) -> Vec<Named> {
         }
     }
     found
-}
-
-/// The paths of a tree, `a::{b, c::d as e}`, with the names that they have. Gives back how much of the text it is.
-fn expand(text: &str, before: &mut Module, found: &mut Vec<(Module, String)>) -> usize {
-    let start = text.len() - text.trim_start().len();
-    let rest = &text[start..];
-    if rest.starts_with('{') {
-        let mut at = start + 1;
-        loop {
-            at += text[at..].len() - text[at..].trim_start().len();
-            match text[at..].chars().next() {
-                Some('}') => return at + 1,
-                Some(',') => at += 1,
-                Some(_) => {
-                    let length = before.len();
-                    let read = expand(&text[at..], before, found);
-                    before.truncate(length);
-                    if read == 0 {
-                        return at;
-                    }
-                    at += read;
-                }
-                None => return at,
-            }
-        }
-    }
-    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '*')).unwrap_or(rest.len());
-    if end == 0 {
-        return 0;
-    }
-    let (segment, behind) = rest.split_at(end);
-    before.push(segment.to_owned());
-    if let Some(more) = behind.strip_prefix("::")
-        && more.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '{' | '*'))
-    {
-        let read = expand(more, before, found);
-        return start + end + 2 + read;
-    }
-    let mut path = before.clone();
-    let mut alias = segment.to_owned();
-    if segment == "self" {
-        path.pop();
-        alias = path.last().cloned().unwrap_or_default();
-    }
-    let mut read = start + end;
-    if let Some(renamed) = behind.strip_prefix(" as ") {
-        let length = renamed.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(renamed.len());
-        alias = renamed[..length].to_owned();
-        read += " as ".len() + length;
-    }
-    if segment == "*" {
-        path.pop();
-    }
-    found.push((path, alias));
-    read
 }
 
 /// The module that `crate`, `self` or `super` stands for; `None` where there is none.
