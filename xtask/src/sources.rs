@@ -1,4 +1,4 @@
-//! The source files of a crate, as text.
+//! The files of the checkout, and the source files of a crate, as text.
 //!
 //! In: the folder of the sources. Out: each file with its path below that folder, and what other checks ask of a text:
 //! its module, the text without comments and without tests, and the paths of a `use` tree.
@@ -6,11 +6,25 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// A module: `["fetch", "window"]`; the root of a crate has no segments.
 pub(crate) type Module = Vec<String>;
+
+/// The names of all files that git tracks or would track.
+pub(crate) fn in_git(root: &Path) -> Result<Vec<String>> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .context("git ls-files")?;
+    if !listed.status.success() {
+        bail!("git ls-files: {}", String::from_utf8_lossy(&listed.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect())
+}
 
 /// The files below `folder`, each with its path there and its text.
 pub(crate) fn read(folder: &Path) -> Result<Vec<(String, String)>> {
