@@ -1,10 +1,10 @@
 //! A client's socket, of which the event loop hears only when somebody has to wait for it.
 //!
-//! Most clients have sent their request by the time they are accepted, and the kernel takes a small answer at once: a
-//! connection of one request is over without a wait, and telling the event loop of it first and forgetting it afterwards
-//! would be a third of its system calls. So reads and writes are tried on the bare socket, and the first that would block
-//! registers it; and the kernel is asked to keep a connection back until its first bytes are there. The system calls are made directly: the C library's are points at which a thread may be cancelled, and
-//! each pays for that.
+//! Most clients have sent their request by the time they are accepted, and the kernel takes a small answer at once.
+//! So a connection of one request is over without a wait. To register it with the event loop and to remove it again
+//! would be a third of its system calls. So reads and writes are tried on the bare socket, and the first that would
+//! block registers it; and the kernel is asked to keep a connection back until its first bytes are there. The system
+//! calls are made directly: the C library's are points at which a thread may be cancelled, and each pays for that.
 
 use std::fs::File;
 use std::io::{self, IoSlice};

@@ -45,7 +45,7 @@ enum At {
 #[derive(Debug, Default)]
 pub struct Page {
     /// What was found; may be nothing although there is more.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ListedResponse>,
     /// Records on disks that could not be read.
     pub unreadable: u64,
     /// Where to go on; `None` at the end.
@@ -54,7 +54,7 @@ pub struct Page {
 
 /// A stored response without its body.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ListedResponse {
     /// Its full key.
     pub key: CacheKey,
     /// The scheme that is part of it.
@@ -84,7 +84,7 @@ enum Source {
     Tier(Box<dyn Candidate>),
 }
 
-impl Entry {
+impl ListedResponse {
     /// Path and query, as they are part of the key.
     pub fn target(&self) -> &[u8] {
         self.key.base().get(self.authority.as_str().len()..).unwrap_or_default()
@@ -174,9 +174,10 @@ impl Store {
 
     /// Everything stored under the base of `key`, whatever its variant, in no order that means anything. Waits for the disks;
     /// not for an event loop.
-    pub fn under(&self, key: &CacheKey, now: Now) -> Vec<Entry> {
+    pub fn under(&self, key: &CacheKey, now: Now) -> Vec<ListedResponse> {
         let found = self.memory().under(key).into_iter();
-        let mut entries: Vec<Entry> = found.filter_map(|(key, stored)| self.entry(key, stored)).collect();
+        let mut entries: Vec<ListedResponse> =
+            found.filter_map(|(key, stored)| self.entry(key, stored)).collect();
         for tier in self.tiers() {
             for listed in Arc::clone(tier).under(key, now) {
                 let is_here = |stored: &Arc<StoredResponse>| Some(stored.identity()) == listed.identity;
@@ -193,7 +194,7 @@ impl Store {
     ///
     /// # Cancel safety
     /// May be dropped at any time.
-    pub async fn body_of(&self, entry: &Entry) -> Option<Body> {
+    pub async fn body_of(&self, entry: &ListedResponse) -> Option<Body> {
         match &entry.source {
             Source::Memory(stored) => stored.body.content(0..stored.body.length()),
             Source::Tier(candidate) => match candidate.load(&entry.key).await.ok()?.content {
@@ -206,10 +207,10 @@ impl Store {
         }
     }
 
-    fn entry(&self, key: CacheKey, stored: Arc<StoredResponse>) -> Option<Entry> {
+    fn entry(&self, key: CacheKey, stored: Arc<StoredResponse>) -> Option<ListedResponse> {
         let (scheme, authority) = recall::origin(&key)?;
         let disks = self.disks_of(&key, &stored);
-        Some(Entry {
+        Some(ListedResponse {
             key,
             scheme,
             authority,
@@ -224,7 +225,12 @@ impl Store {
     }
 
     /// What a tier has. What memory has of the same is newer, or the same with its head in force.
-    fn listed(&self, tier: &Arc<StoreTier>, listed: ListedEntry<StoredHead>, now: Now) -> Option<Entry> {
+    fn listed(
+        &self,
+        tier: &Arc<StoreTier>,
+        listed: ListedEntry<StoredHead>,
+        now: Now,
+    ) -> Option<ListedResponse> {
         let ListedEntry { key, origin, identity, head, body_bytes, number, file, at } = listed;
         if let Some(identity) = identity {
             let (here, _) = self.memory().responses(&key, now.monotonic);
@@ -237,7 +243,7 @@ impl Store {
             ListedHead::Bytes(bytes) => StoredHead::from_bytes(&bytes, now, (scheme, &authority)).ok()?,
             ListedHead::Made(head) => *head,
         };
-        Some(Entry {
+        Some(ListedResponse {
             disks: identity.map(|identity| tier.folders_of(&key, identity)).unwrap_or_default(),
             key,
             scheme,

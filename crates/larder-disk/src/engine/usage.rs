@@ -130,7 +130,7 @@ pub(super) struct DiskCounts {
 }
 
 impl DiskCounts {
-    /// DiskCounts a refusal and hands it on.
+    /// Counts a refusal and hands it on.
     pub(super) fn refuse(&self, why: Refused) -> Refused {
         let count = match why {
             Refused::QueueFull => &self.queue_full,

@@ -38,12 +38,12 @@ use crate::invalidation::Judge;
 use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::serve::standing_in;
 use crate::worker::Worker;
-use crate::{fetch, key, route as rooms_route};
+use crate::{fetch, key};
 use explanation::CONFIGURATION;
 pub use explanation::{
-    AskedRequest, Candidate, Course, Decision, Destination, Explanation, Field, Freshness, Judgement, Key,
-    KeyPart, LookedThrough, OriginAnswer, Part, PassedOver, Reason, Route, Server, StaleUse, Stored,
-    StoredResponse, VaryField, Window,
+    AskedRequest, Candidate, Course, Decision, Destination, ExplainedFreshness, ExplainedResponse,
+    Explanation, Field, Judgement, Key, KeyPart, LookedThrough, OriginAnswer, OriginServer, PartBounds,
+    PassedOver, Reason, Route, StaleUse, Stored, VaryField, Window,
 };
 use printed::{fields_of, printable, seconds, visible};
 pub use question::{ExplainError, Question};
@@ -68,7 +68,7 @@ impl Worker {
         let plan = Arc::clone(&self.worker_plan.load().plan);
         let head = &mut question.head;
         let before = head.fields.clone();
-        rooms_route::drop_unkeyed_fields(head, false);
+        crate::route::drop_unkeyed_fields(head, false);
         let unknown = |head: &RequestHead| ExplainError::UnknownHost(head.authority.host().to_owned());
         let (index, site) = plan.router.site(head.authority.host()).ok_or_else(|| unknown(head))?;
         let settings = site.settings_for(head).map_err(|_| ExplainError::ClimbingPath)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
-use larder_cache::directives::Directives;
+use larder_cache::directives::EffectiveDirectives;
 use larder_cache::explain::{LifetimeCandidate, lifetimes};
 use larder_cache::{ExchangeTimes, LifetimeSource, NotStorable, Storability, StoredHead, VaryNames};
 use larder_http::body::Body;
@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use super::cookies;
 use super::stored::freshness;
 use super::{
-    CONFIGURATION, Field, Freshness, Judgement, OriginAnswer, Outlook, Reason, Walk, outgoing, printable,
-    seconds,
+    CONFIGURATION, ExplainedFreshness, Field, Judgement, OriginAnswer, Outlook, Reason, Walk, outgoing,
+    printable, seconds,
 };
 use crate::detail::COOKIES_WITHHELD;
 use crate::fetch::{self, ClientHop};
@@ -206,11 +206,11 @@ impl Walk<'_> {
     }
 
     /// Why what may be stored is sent through a window all the same, and what would help.
-    fn passing(&self, is_too_large: bool, seldom: bool) -> Option<(NotStored, String, String)> {
+    pub(super) fn passing(&self, is_too_large: bool, seldom: bool) -> Option<(NotStored, String, String)> {
         if seldom {
             let times = self.settings.min_uses;
             let sentence = format!("The rule stores only what was asked for {times} times lately.");
-            return Some((NotStored::MinUses, sentence, "Miss again, or set a smaller min_uses.".to_owned()));
+            return Some((NotStored::MinUses, sentence, "Ask again, or set a smaller min_uses.".to_owned()));
         }
         is_too_large.then(|| {
             let sentence = "It is larger than its store takes: it will be sent through a window.";
@@ -225,7 +225,7 @@ impl Walk<'_> {
         fields: &HeaderMap,
         told: Vec<LifetimeCandidate>,
         times: ExchangeTimes,
-    ) -> Freshness {
+    ) -> ExplainedFreshness {
         let policy = &self.settings.policy;
         let first = told.first().map(|first| (first.lifetime, first.source));
         let (lifetime, source) = first.unwrap_or((Duration::ZERO, LifetimeSource::Nothing));
@@ -234,18 +234,18 @@ impl Walk<'_> {
             source,
             initial_age: larder_cache::age::initial_age(fields, times),
             received: times.response,
-            no_cache: Directives::read(fields, policy).said.no_cache.is_whole(),
+            no_cache: EffectiveDirectives::read(fields, policy).said.no_cache.is_whole(),
         };
         freshness(&of, told, times.response, policy)
     }
 }
 
 /// What the app or the config would have to say for such an answer to be stored, where that can be sensible.
-const fn help(reason: NotStorable) -> Option<&'static str> {
+pub(super) const fn help(reason: NotStorable) -> Option<&'static str> {
     match reason {
-        NotStorable::Method => Some("Miss with GET to see whether that is stored."),
-        NotStorable::PartialContent => Some("Miss without Range: larder answers ranges from the whole."),
-        NotStorable::RangeNotSatisfiable => Some("Miss for a range that lies within the content."),
+        NotStorable::Method => Some("Ask with GET to see whether that is stored."),
+        NotStorable::PartialContent => Some("Ask without Range: larder answers ranges from the whole."),
+        NotStorable::RangeNotSatisfiable => Some("Ask for a range that lies within the content."),
         NotStorable::RequestNoStore => {
             Some("Leave no-store out of the request, or set request_directives = \"ignore\".")
         }

@@ -18,11 +18,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::context::RequestContext;
 use super::look::{FirstLook, Look, Missing};
-use super::outcome::{Wish, is_usable, take};
+use super::outcome::{WaitingRequest, is_usable, take};
 use super::reply;
 use super::used::{Used, answered};
 use crate::collapse::{FlightOutcome, FlightRequest, Follower, Role, SharedResponse};
-use crate::decision::{Counters, Ending, Facts, Forwarding, Next, next};
+use crate::decision::{Counters, Facts, Forwarding, Next, WaitResult, next};
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
 use crate::fetch;
@@ -289,13 +289,13 @@ impl<'a> CachedRequest<'a> {
         if collapsed {
             self.note_wait(since);
         }
-        let wish = Wish { key: &self.key, miss: &miss, arrived: self.arrived };
+        let waiting = WaitingRequest { key: &self.key, miss: &miss, arrived: self.arrived };
         let taken = match outcome {
-            Some(outcome) => take(&self.context, self.exchange, &wish, outcome, collapsed),
-            None => Err(Ending::TooLate),
+            Some(outcome) => take(&self.context, self.exchange, &waiting, outcome, collapsed),
+            None => Err(WaitResult::TooLate),
         };
-        let ending = taken.as_ref().err().copied().unwrap_or(Ending::Answers);
-        match (self.decide(&Facts::Ended(ending)), taken) {
+        let result = taken.as_ref().err().copied().unwrap_or(WaitResult::Answers);
+        match (self.decide(&Facts::Ended(result)), taken) {
             (Next::Answer, Ok(reply)) => self.answer(reply, &miss),
             (Next::Fail(failure), _) => failed(&miss, failure),
             _ => Step::Look,

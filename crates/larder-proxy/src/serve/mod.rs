@@ -171,7 +171,7 @@ struct Entered {
     trusted: bool,
 }
 
-/// MatchedRule: who asks, which site, which rule; the head becomes what will be keyed.
+/// Finds who asks, which site and which rule; the head becomes what will be keyed.
 fn enter(
     worker_plan: Guard<Arc<WorkerPlan>>,
     head: &mut RequestHead,

@@ -38,7 +38,7 @@ fn written(disks: &Disks) {
 }
 
 /// All pages: what was met, how often, and how many pages there were. Cursors go by their text.
-fn all(store: &Store, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> (Vec<Entry>, u64) {
+fn all(store: &Store, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> (Vec<ListedResponse>, u64) {
     let (mut entries, mut unreadable, mut from) = (Vec::new(), 0, None);
     for _ in 0..10_000 {
         let mut page = store.list(from, most, Clock::default().now(), wanted);
@@ -53,7 +53,7 @@ fn all(store: &Store, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> (Vec<Entry
     panic!("it does not end");
 }
 
-fn told(entries: &[Entry]) -> BTreeMap<String, usize> {
+fn told(entries: &[ListedResponse]) -> BTreeMap<String, usize> {
     let mut told = BTreeMap::new();
     for entry in entries {
         *told.entry(String::from_utf8_lossy(entry.key.base()).into_owned()).or_default() += 1;
