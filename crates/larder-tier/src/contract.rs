@@ -14,12 +14,12 @@ use bytes::Bytes;
 use http_body::Body;
 use larder_http::time::Now;
 
-use crate::entry::Vocabulary;
 use crate::fill::{CHUNK_BYTES, Fill, Offered, StoredChunk};
 use crate::key::CacheKey;
 use crate::source::BodySource;
 use crate::tier::Tier;
 use crate::uri::TargetUri;
+use crate::vocabulary::Vocabulary;
 
 /// A tier under test, which is empty and takes bodies of 1 MiB.
 pub struct Subject<V: Vocabulary> {

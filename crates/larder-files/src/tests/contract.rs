@@ -4,6 +4,7 @@ use larder_http::time::Clock;
 use larder_tier::contract::{Subject, run};
 
 use super::*;
+use crate::tier::HttpCaching;
 
 #[test]
 fn plain_files_are_a_tier() {
