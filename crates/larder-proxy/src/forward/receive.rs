@@ -22,7 +22,7 @@ use super::task::FetchTask;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept, PassedAnswer, SharedResponse, Storing};
 use crate::fetch;
 use crate::fill::{Around, Filled, completed, fill};
-use crate::not_stored::{NotStored, NotStoredLabel};
+use crate::not_stored::NotStored;
 use crate::settings::RuleSettings;
 use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
@@ -152,7 +152,7 @@ async fn land(
     let freshness = match judge(guard.request(), &answer, times, &task.settings.policy) {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
-            task.worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
+            task.worker.metrics.not_stored(&NotStored::Rule(reason));
             let kept = Kept::Nothing(reason);
             if reason.outdates(answer.status) {
                 end_before((&task.settings, task.before.as_ref()), &guard, None);
@@ -165,7 +165,7 @@ async fn land(
         }
     };
     if answer.body.length().or(answer.content_length) > Some(UNREAD_BYTES_MAX) && guard.gives_up_unread() {
-        task.worker.metrics.not_stored(&NotStoredLabel(NotStored::Unread));
+        task.worker.metrics.not_stored(&NotStored::Unread);
         pass(&task.settings, &guard, (forward_status, answer), times, Kept::Unread);
         return None;
     }
@@ -261,7 +261,7 @@ async fn land(
         Filled::Broken(_) | Filled::Abandoned => Some(NotStored::Incomplete),
     };
     if let Some(reason) = lost {
-        worker.metrics.not_stored(&NotStoredLabel(reason));
+        worker.metrics.not_stored(&reason);
         settled(Err(reason));
     }
     Some(Received { filled, part })
