@@ -20,6 +20,8 @@ use super::gaps::KeptPart;
 use super::keep::Keeper;
 use super::task::FetchTask;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept, PassedAnswer, SharedResponse, Storing};
+use crate::decision::{Counters, Facts, Landed, Next, next};
+use crate::facts;
 use crate::fetch;
 use crate::fill::{Around, Filled, completed, fill};
 use crate::not_stored::NotStored;
@@ -188,10 +190,15 @@ async fn land(
     let head = Arc::new(head);
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
-    let room = if seldom { None } else { store.reserve(overhead) };
+    let landed = facts::landed(store, (&key, &head), declared, seldom);
+    // What goes on from a part was taken when that began.
+    let landed = Landed { is_too_large: landed.is_too_large && seeded.is_none(), ..landed };
+    let (unkept, room) = match next(&Facts::Landed(landed), Counters::default()).0 {
+        Next::SendThrough(why) => (why, None),
+        _ => (NotStored::NoRoom, store.reserve(overhead)),
+    };
     let streaming =
         room.is_some().then(|| StreamingBody::keep_as(store, &key, &head, declared, guard.audience()));
-    let unkept = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
     // What goes on from a part needs that for its readers, whether it is kept in the end or not.
     let streaming = seeded.or_else(|| streaming.flatten());
     let not_stored = (streaming.is_none() || room.is_none()).then_some(unkept.token());
