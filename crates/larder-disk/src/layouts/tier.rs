@@ -21,9 +21,9 @@ use smallvec::SmallVec;
 
 use super::body::DiskPieces;
 use super::fill::DiskFill;
-use super::listing::ListedRecord;
+use super::listing::{DisksCursor, ListedRecord};
 use super::records::RecordBody;
-use super::{DiskCandidate, Disks, DisksCursor, events, metrics};
+use super::{DiskCandidate, Disks, events, metrics};
 use crate::engine;
 
 /// Records whose heads are read for one page.
