@@ -1,6 +1,7 @@
 //! What comes next for a request.
 //!
-//! In: the facts of a step that is over, and what has happened to the request before ([`Counters`]). Out: the step that
+//! In: the facts of a step that is over, as [`facts`](crate::facts) makes them, and what has happened to the request before
+//! ([`Counters`]). Out: the step that
 //! follows. [`next`] is a pure function: it reads no clock, store or counter. Serving takes the steps that it names, and
 //! `explain` words them. So the two cannot disagree.
 //! Deliberately absent: whether a stored response may be used. That is `larder-cache`'s to say, and a fact here.
@@ -9,6 +10,7 @@ use larder_cache::StaleReason;
 use larder_http::fields::cache_status::Forward;
 
 use crate::failure::Failure;
+use crate::not_stored::NotStored;
 
 /// Looks at the stores before a request stops hoping that another request's fetch will do.
 const LOOKS_MAX: u8 = 6;
@@ -65,6 +67,8 @@ pub(crate) enum Facts {
     Outlasted { in_time: bool },
     /// The wait for a flight is over.
     Ended(WaitResult),
+    /// The origin's answer may be stored.
+    Landed(Landed),
 }
 
 /// A request and its rule.
@@ -164,6 +168,15 @@ pub(crate) enum WaitResult {
     TooLate,
 }
 
+/// An answer that may be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Landed {
+    /// Its URL was asked for too seldom, as [`Next::Board`] said.
+    pub(crate) seldom: bool,
+    /// Its body is longer than its store takes.
+    pub(crate) is_too_large: bool,
+}
+
 /// The step that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -191,6 +204,10 @@ pub(crate) enum Next {
     Outlast,
     /// The flight's outcome answers.
     Answer,
+    /// The body is stored while it is sent.
+    Keep,
+    /// The body is sent through a window, and not stored.
+    SendThrough(NotStored),
     /// larder itself answers, and nothing was asked.
     Refuse(Failure),
     /// larder itself answers in the origin's place.
@@ -213,6 +230,7 @@ pub(crate) fn next(facts: &Facts, counters: Counters) -> (Next, Counters) {
             (Next::Look, if *in_time { counters } else { counters.impatient() })
         }
         Facts::Ended(result) => of_wait(*result, counters),
+        Facts::Landed(landed) => (of_landing(*landed), counters),
     }
 }
 
@@ -295,6 +313,14 @@ fn of_wait(result: WaitResult, counters: Counters) -> (Next, Counters) {
     }
 }
 
+fn of_landing(landed: Landed) -> Next {
+    match landed {
+        Landed { seldom: true, .. } => Next::SendThrough(NotStored::MinUses),
+        Landed { is_too_large: true, .. } => Next::SendThrough(NotStored::NoRoom),
+        _ => Next::Keep,
+    }
+}
+
 impl Counters {
     fn impatient(self) -> Self {
         Self { alone: true, is_impatient: true, ..self }
@@ -365,6 +391,7 @@ mod tests {
         let forwarding = Forwarding { alone: false, uses: None, min_uses: 3, get_would_do: true };
         let board = |alone, seldom, as_get| (Next::Board { alone, seldom, as_get }, NEW);
         let last = Counters { lost: LOST_MAX, ..NEW };
+        let landed = |seldom, is_too_large| Facts::Landed(Landed { seldom, is_too_large });
         let cookie = |has_cookie| Facts::Ended(WaitResult::NotForOthers { has_cookie });
         let table = [
             (Facts::ContentRead(ContentRead::All), NEW, look(NEW)),
@@ -430,6 +457,11 @@ mod tests {
             (Facts::Ended(WaitResult::Lost), NEW, look(Counters { lost: 1, ..NEW })),
             (Facts::Ended(WaitResult::Lost), last, (Next::Fail(Failure::FETCH_LOST), last)),
             (Facts::Ended(WaitResult::TooLate), NEW, look(IMPATIENT)),
+            // Answers.
+            (landed(false, false), NEW, (Next::Keep, NEW)),
+            (landed(true, false), NEW, (Next::SendThrough(NotStored::MinUses), NEW)),
+            (landed(false, true), NEW, (Next::SendThrough(NotStored::NoRoom), NEW)),
+            (landed(true, true), NEW, (Next::SendThrough(NotStored::MinUses), NEW)),
         ];
         for (facts, counters, expected) in table {
             assert_eq!(next(&facts, counters), expected, "{facts:?} {counters:?}");

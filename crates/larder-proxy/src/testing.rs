@@ -1,11 +1,18 @@
-//! Requests for unit tests.
+//! Requests and rules for unit tests.
 #![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Version};
+use larder_cache::CachePolicy;
 use larder_http::authority::Authority;
 use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
+use larder_observe::CacheId;
+use larder_store::Store;
+
+use crate::settings::{FieldEdits, KeySettings, RuleNumber, RuleSettings};
 
 /// `GET target` at `example.com`.
 pub(crate) fn request(target: &'static str) -> RequestHead {
@@ -16,5 +23,27 @@ pub(crate) fn request(target: &'static str) -> RequestHead {
         target: Target::parse(Bytes::from_static(target.as_bytes())).unwrap(),
         version: Version::HTTP_11,
         fields: HeaderMap::new(),
+    }
+}
+
+/// The defaults, with this store.
+pub(crate) fn rule(store: &Arc<Store>) -> RuleSettings {
+    RuleSettings {
+        number: RuleNumber::unique(),
+        cache: true,
+        policy: CachePolicy::default(),
+        store_id: CacheId::default(),
+        store: Arc::clone(store),
+        store_from: Default::default(),
+        places: Vec::new(),
+        refresh_ahead: false,
+        invalidate: Some(Default::default()),
+        collapse_wait: None,
+        min_uses: 1,
+        fetches_heads: true,
+        key: KeySettings::default(),
+        debug: false,
+        request: FieldEdits::default(),
+        response: FieldEdits::default(),
     }
 }

@@ -31,8 +31,7 @@ use crate::key::CacheKey;
 use crate::memory::{HotCache, MemoryStore, MemoryStoreSettings, Selection, Usage};
 use crate::recall::{Gate, Recalled};
 use crate::stored::{StoredBody, StoredResponse};
-use crate::tier::StoreTier;
-use larder_files::HttpCaching;
+use crate::tier::{HttpCaching, StoreTier};
 
 /// A store. Shared by all workers; every method may be called from any of them.
 #[derive(Debug)]

@@ -23,14 +23,14 @@ pub mod rank;
 pub mod source;
 pub mod tier;
 pub mod uri;
+pub mod vocabulary;
 
 pub use budget::{Budget, Reservation};
-pub use entry::{
-    Candidate, Entry, InMemory, Loaded, LoadedContent, Look, Memo, Opened, Unreadable, Vocabulary,
-};
+pub use entry::{Candidate, Entry, InMemory, Loaded, LoadedContent, Look, Memo, Opened, Unreadable};
 pub use fill::{CHUNK_BYTES, Fill, Loss, Offered, StoredChunk};
 pub use key::CacheKey;
 pub use note::Note;
 pub use source::BodySource;
 pub use tier::{Find, HeldBack, Inspect, Invalidate, Keep, Run, Tier};
 pub use uri::TargetUri;
+pub use vocabulary::{Vocabulary, VocabularyOf};

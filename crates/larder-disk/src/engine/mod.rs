@@ -32,6 +32,7 @@ mod queue;
 mod readers;
 mod reads;
 mod recover;
+mod refusals;
 mod replaced;
 mod segment;
 mod settings;
@@ -69,8 +70,9 @@ pub use index::{DiskCursor, Listing, Locations};
 pub use larder_tier::Note;
 pub use object::{FoundContent, FoundRecord, INLINE_BYTES_MAX, Object, RecordContent};
 pub use piece::{Piece, Pin};
+pub use refusals::{RefusalReason, RefusedCounts};
 pub use settings::{DISK_BYTES_MIN, DiskSettings, DiskSize};
-pub use usage::{DiskUsage, RefusedCounts};
+pub use usage::DiskUsage;
 
 use format::record::PieceRef;
 use piece::PieceState;

@@ -43,7 +43,6 @@ use crate::engine::{self, Address, Disk, DiskError, DiskSettings, Location, Note
 use larder_tier::CacheKey;
 use larder_tier::backlog::Backlog;
 use larder_tier::descriptors::split;
-pub use listing::DisksCursor;
 use parking_lot::Mutex;
 use slot::DiskSlot;
 pub use slot::{AbsenceEvent, Admit};

@@ -315,6 +315,7 @@ fn page(proxy: &Proxy, stores: &Stores, asked: &Listing) -> Result<Objects, Obje
             break;
         }
         let found = store.list(from, most, now, &|base| prefix.is_of(base));
+        let found = found.map_err(|_| ObjectsError::Cursor(asked.cursor.clone().unwrap_or_default()))?;
         page.unreadable += found.unreadable;
         let entries = found.entries.into_iter().filter_map(|entry| match prefix.scheme {
             Some(scheme) => of_scheme(entry, scheme),
