@@ -205,7 +205,7 @@ impl Walk<'_> {
     }
 
     /// Why what may be stored is sent through a window all the same, and what would help.
-    fn passing(&self, landed: Landed) -> Option<(NotStored, String, String)> {
+    pub(super) fn passing(&self, landed: Landed) -> Option<(NotStored, String, String)> {
         let (Next::SendThrough(why), _) = next(&Facts::Landed(landed), Counters::default()) else {
             return None;
         };
