@@ -1,13 +1,15 @@
 //! Circles between the source files of a crate: two files that need each other can only be read together.
 //!
 //! In: the sources below crates/*/src. Out: every group of files that reach each other by their paths and is not in
-//! [`LIST`]; and every row of that list which is no such group any more, so that the list only shrinks.
+//! [`LIST`]; and every row of that list which is no such group any more. The message tells a group that has lost files
+//! from one that has gained some: a row is written anew for the first alone, so that the list only shrinks.
 //! A path leads to the file that defines its item: re-exports are followed, and a file that only re-exports a name does
 //! not need the file that defines it. Test modules are left out.
 //! Deliberately absent: a parser for Rust. Paths are read as text, after comments and string literals are cut. An item
 //! that is only used through a method of another type is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -24,8 +26,7 @@ const HOPS_MAX: usize = 12;
 /// Fails with the circles that are not listed, and the rows that are none.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let list = fs::read_to_string(root.join(LIST)).context(LIST)?;
-    let listed: BTreeSet<String> =
-        list.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
+    let listed: BTreeSet<Row> = list.lines().filter_map(Row::parse).collect();
     let mut crates: Vec<_> = fs::read_dir(root.join("crates"))?.collect::<std::io::Result<_>>()?;
     crates.sort_by_key(fs::DirEntry::file_name);
     let (mut found, mut files) = (BTreeMap::new(), 0);
@@ -34,10 +35,12 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             folder.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
         let sources = Sources::read(&folder)?;
         files += sources.files.len();
-        found.extend(sources.circles().into_iter().map(|(circle, reasons)| {
-            let row = format!("{name}: {}", circle.join(" "));
-            (row, reasons)
-        }));
+        found.extend(
+            sources
+                .circles()
+                .into_iter()
+                .map(|(circle, reasons)| (Row { of: name.clone(), files: circle }, reasons)),
+        );
     }
     let breaches = judge(&found, &listed);
     ensure!(breaches.is_empty(), "circles between files:\n  {}", breaches.join("\n  "));
@@ -45,17 +48,60 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong: circles without a row, with the names by which their files need each other, and rows without a circle.
-fn judge(found: &Circles, listed: &BTreeSet<String>) -> Vec<String> {
-    let new = found.iter().filter(|(row, _)| !listed.contains(*row));
-    let new = new.map(|(row, reasons)| format!("{row}: need each other\n    {}", reasons.join("\n    ")));
-    let gone = listed.iter().filter(|row| !found.contains_key(*row));
-    let gone = gone.map(|row| format!("{row}: no circle any more; take it out of {LIST}"));
-    new.chain(gone).collect()
+/// A circle: the crate and its files.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    of: String,
+    files: BTreeSet<String>,
 }
 
-/// Circles by their rows, with the names by which each file needs another.
-type Circles = BTreeMap<String, Vec<String>>;
+impl Row {
+    /// A row of the list; `None` for a comment.
+    fn parse(line: &str) -> Option<Self> {
+        let (of, files) = line.split_once(": ").filter(|_| !line.starts_with('#'))?;
+        Some(Self { of: of.to_owned(), files: files.split(' ').map(str::to_owned).collect() })
+    }
+
+    fn is_within(&self, other: &Self) -> bool {
+        self.of == other.of && self.files.is_subset(&other.files)
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.of, joined(&self.files))
+    }
+}
+
+fn joined<'a>(files: impl IntoIterator<Item = &'a String>) -> String {
+    files.into_iter().map(String::as_str).collect::<Vec<_>>().join(" ")
+}
+
+/// Circles with the names by which each file needs another.
+type Circles = BTreeMap<Row, Vec<String>>;
+
+/// What is wrong: circles that are in no row, and rows that are more than their circle.
+fn judge(found: &Circles, listed: &BTreeSet<Row>) -> Vec<String> {
+    let in_no_row = found.iter().filter(|(circle, _)| !listed.iter().any(|row| circle.is_within(row)));
+    let in_no_row = in_no_row.map(|(circle, reasons)| {
+        let shares = |row: &&Row| row.of == circle.of && !row.files.is_disjoint(&circle.files);
+        let what = match listed.iter().find(shares) {
+            Some(row) => format!("has gained {}", joined(circle.files.difference(&row.files))),
+            None => "need each other".to_owned(),
+        };
+        format!("{circle}: {what}\n    {}", reasons.join("\n    "))
+    });
+    let too_long = listed.iter().filter(|row| !found.contains_key(row)).filter_map(|row| {
+        let left: Vec<String> =
+            found.keys().filter(|circle| circle.is_within(row)).map(Row::to_string).collect();
+        let is_gone = !found.keys().any(|circle| row.is_within(circle));
+        match left.is_empty() {
+            true => is_gone.then(|| format!("{row}: no circle any more; take it out of {LIST}")),
+            false => Some(format!("{row}: has lost files; {LIST} needs\n    {}", left.join("\n    "))),
+        }
+    });
+    in_no_row.chain(too_long).collect()
+}
 
 /// A `use` declaration or a path within code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,8 +198,8 @@ impl Sources {
         needs
     }
 
-    /// Groups of more than one file that reach each other, as sorted lists of files, with the names they do it by.
-    fn circles(&self) -> BTreeMap<Vec<String>, Vec<String>> {
+    /// Groups of more than one file that reach each other, with the names they do it by.
+    fn circles(&self) -> BTreeMap<BTreeSet<String>, Vec<String>> {
         let needs: BTreeMap<&Module, BTreeMap<&Module, BTreeSet<&str>>> =
             self.files.keys().map(|module| (module, self.needs(module))).collect();
         let reached = |from: &Module| {
@@ -175,8 +221,7 @@ impl Sources {
         for module in self.files.keys().filter(|module| is_reached(module, module)) {
             let is_beside = |other: &Module| is_reached(module, other) && is_reached(other, module);
             let group: Vec<_> = self.files.iter().filter(|(other, _)| is_beside(other)).collect();
-            let mut paths: Vec<String> = group.iter().map(|(_, source)| source.path.clone()).collect();
-            paths.sort();
+            let paths: BTreeSet<String> = group.iter().map(|(_, source)| source.path.clone()).collect();
             let mut reasons = Vec::new();
             for (from, source) in group {
                 for (to, names) in needs.get(from).into_iter().flatten().filter(|(to, _)| is_beside(to)) {
@@ -224,7 +269,7 @@ fn from_root(text: &str, root: &str, base: &Module) -> Vec<Named> {
         let is_use = statement == "use" || statement.ends_with(" use");
         let is_public = is_use && statement.starts_with("pub");
         let mut paths = Vec::new();
-        expand(&text[at..], &mut Vec::new(), &mut paths);
+        sources::expand(&text[at..], &mut Vec::new(), &mut paths);
         for (segments, alias) in paths {
             let mut path = base.clone();
             let is_inside = segments.iter().skip(1).all(|segment| match segment.as_str() {
@@ -240,61 +285,6 @@ fn from_root(text: &str, root: &str, base: &Module) -> Vec<Named> {
         }
     }
     found
-}
-
-/// The paths of a tree, `a::{b, c::d as e}`, with the names that they have. Gives back how much of the text it is.
-fn expand(text: &str, before: &mut Module, found: &mut Vec<(Module, String)>) -> usize {
-    let start = text.len() - text.trim_start().len();
-    let rest = &text[start..];
-    if rest.starts_with('{') {
-        let mut at = start + 1;
-        loop {
-            at += text[at..].len() - text[at..].trim_start().len();
-            match text[at..].chars().next() {
-                Some('}') => return at + 1,
-                Some(',') => at += 1,
-                Some(_) => {
-                    let length = before.len();
-                    let read = expand(&text[at..], before, found);
-                    before.truncate(length);
-                    if read == 0 {
-                        return at;
-                    }
-                    at += read;
-                }
-                None => return at,
-            }
-        }
-    }
-    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '*')).unwrap_or(rest.len());
-    if end == 0 {
-        return 0;
-    }
-    let (segment, behind) = rest.split_at(end);
-    before.push(segment.to_owned());
-    if let Some(more) = behind.strip_prefix("::")
-        && more.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '{' | '*'))
-    {
-        let read = expand(more, before, found);
-        return start + end + 2 + read;
-    }
-    let mut path = before.clone();
-    let mut alias = segment.to_owned();
-    if segment == "self" {
-        path.pop();
-        alias = path.last().cloned().unwrap_or_default();
-    }
-    let mut read = start + end;
-    if let Some(renamed) = behind.strip_prefix(" as ") {
-        let length = renamed.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(renamed.len());
-        alias = renamed[..length].to_owned();
-        read += " as ".len() + length;
-    }
-    if segment == "*" {
-        path.pop();
-    }
-    found.push((path, alias));
-    read
 }
 
 /// The module that `crate`, `self` or `super` stands for; `None` where there is none.
@@ -342,7 +332,8 @@ mod tests {
 
     fn check(files: &[(&str, &str)], expected: &[&[&str]]) {
         let texts = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
-        let circles: Vec<Vec<String>> = Sources::of(texts).circles().into_keys().collect();
+        let circles = Sources::of(texts).circles().into_keys();
+        let circles: Vec<Vec<String>> = circles.map(|files| files.into_iter().collect()).collect();
         assert_eq!(circles, expected, "{files:?}");
     }
 
@@ -419,16 +410,26 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_no_circle_any_more_is_found() {
-        let found = Circles::from([("a: x y".to_owned(), vec!["x -> y: Z".to_owned()])]);
-        let listed = |row: &str| BTreeSet::from([row.to_owned()]);
-        assert!(judge(&found, &listed("a: x y")).is_empty());
+    fn a_row_may_only_lose_files() {
+        let row = |text: &str| Row::parse(text).unwrap();
+        let judged = |found: &[&str], listed: &[&str]| {
+            let found = found.iter().map(|text| (row(text), vec!["x -> y: Z".to_owned()])).collect();
+            judge(&found, &listed.iter().map(|text| row(text)).collect())
+        };
+        assert!(judged(&["a: x y"], &["a: x y"]).is_empty());
+        assert_eq!(judged(&["a: x y"], &[]), ["a: x y: need each other\n    x -> y: Z"]);
+        assert_eq!(judged(&["a: x y"], &["b: x y"]).len(), 2, "another crate's");
         assert_eq!(
-            judge(&found, &listed("a: v w")),
-            [
-                "a: x y: need each other\n    x -> y: Z",
-                "a: v w: no circle any more; take it out of xtask/circles.list"
-            ]
+            judged(&[], &["a: x y"]),
+            ["a: x y: no circle any more; take it out of xtask/circles.list"]
         );
+        assert_eq!(
+            judged(&["a: x y"], &["a: v x y"]),
+            ["a: v x y: has lost files; xtask/circles.list needs\n    a: x y"]
+        );
+        assert_eq!(judged(&["a: v x y z"], &["a: x y"]), ["a: v x y z: has gained v z\n    x -> y: Z"]);
+        let one_for_another = judged(&["a: x z"], &["a: x y"]);
+        assert_eq!(one_for_another[0], "a: x z: has gained z\n    x -> y: Z");
+        assert!(Row::parse("# a: x").is_none());
     }
 }

@@ -40,11 +40,11 @@ enum Task {
     Layers,
     /// Circles between the files of a crate, but for those that are listed
     Circles,
-    /// Names of types that stand for two things in one crate
+    /// Names of types that stand for two things in one crate, imported ones included
     Names,
     /// File heads, unsafe code with its reason, forbidden words and names
     Words,
-    /// Sentences of the pages: how long they may be
+    /// Sentences of the pages and of file heads: how long they may be
     Sentences,
     /// The page of library choices beside the manifest and the lock file
     Libraries,

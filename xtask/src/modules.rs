@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_branching_names_rooms_and_is_named_by_none() {
+    fn a_branching_module_names_steps_and_is_named_by_none() {
         check(&["serve"], "use crate::{fetch, fill};", 0);
         check(&["plan"], "use crate::fetch::Pace;", 0);
         let files = [

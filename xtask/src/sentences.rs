@@ -1,25 +1,35 @@
-//! Sentences of the pages are short enough to be read once.
+//! Sentences of the pages and of file heads are short enough to be read once.
 //!
-//! In: README.md, ARCHITECTURE.md, CONTRIBUTING.md and every page in docs but the generated ones. Out: every sentence of more
-//! than 40 words, with file and line, and every page whose sentences have more than 20 words on average.
+//! In: the pages in [`PAGES`], every page in docs but the generated ones, and the `//!` head of every source file. Out: every
+//! sentence of more than 40 words, with file and line, and every page whose sentences have more than 20 words on average.
 //! Inline code is one word, a link is its text, an item of a list begins a sentence. A cell of a table has the limit for one
-//! sentence only, since fragments say nothing of an average. Headings and code blocks are left out.
+//! sentence only, since fragments say nothing of an average; so has a head. Headings and code blocks are left out.
 //! Deliberately absent: grammar, and what a sentence says.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+
+use crate::sources;
 
 /// Words of one sentence.
 const WORDS_MAX: usize = 40;
 /// Words of a page's sentences on average.
 const AVERAGE_MAX: usize = 20;
 
-const PAGES: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
-const FOLDER: &str = "docs";
+const PAGES: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "bench/README.md",
+    "fuzz/README.md",
+    "fuzz/DIFFERENCES.md",
+];
+const FOLDER: &str = "docs/";
 /// Generated from declarations in the source, whose sentences stand there.
-const GENERATED: &str = "docs/reference";
+const GENERATED: &str = "docs/reference/";
 
 /// Words that end with a period and do not end a sentence.
 const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "cf.", "vs.", "approx.", "no.", "sec."];
@@ -36,49 +46,53 @@ struct Sentence {
 
 /// Fails with every sentence and every page that is too long.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let mut pages: Vec<PathBuf> = PAGES.iter().map(PathBuf::from).collect();
-    collect(root, Path::new(FOLDER), &mut pages)?;
-    let (mut faults, mut count) = (Vec::new(), 0);
-    for page in &pages {
-        let text = fs::read_to_string(root.join(page)).with_context(|| page.display().to_string())?;
-        let sentences = sentences(&text);
+    let (mut faults, mut count, mut pages, mut heads) = (Vec::new(), 0, 0, 0);
+    for name in sources::in_git(root)? {
+        let is_head = name.ends_with(".rs");
+        if !is_head && !is_page(&name) {
+            continue;
+        }
+        // A tracked file may be gone from the working tree.
+        let path = root.join(&name);
+        if !path.exists() {
+            continue;
+        }
+        let text = fs::read_to_string(path).with_context(|| name.clone())?;
+        let sentences = sentences(&if is_head { head(&text) } else { text });
         count += sentences.len();
-        faults.extend(judge(&page.display().to_string(), &sentences));
-    }
-    ensure!(faults.is_empty(), "{} too long:\n  {}", faults.len(), faults.join("\n  "));
-    println!("sentences: {count} on {} pages, none too long", pages.len());
-    Ok(())
-}
-
-fn collect(root: &Path, folder: &Path, pages: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(root.join(folder)).with_context(|| folder.display().to_string())?;
-    let mut names: Vec<_> =
-        entries.map(|entry| entry.map(|e| folder.join(e.file_name()))).collect::<Result<_, _>>()?;
-    names.sort();
-    for name in names {
-        if root.join(&name).is_dir() {
-            if name != Path::new(GENERATED) {
-                collect(root, &name, pages)?;
-            }
-        } else if name.extension().is_some_and(|kind| kind == "md") {
-            pages.push(name);
+        faults.extend(too_long(&name, &sentences));
+        if is_head {
+            heads += 1;
+        } else {
+            pages += 1;
+            faults.extend(too_long_on_average(&name, &sentences));
         }
     }
+    ensure!(faults.is_empty(), "{} too long:\n  {}", faults.len(), faults.join("\n  "));
+    println!("sentences: {count} on {pages} pages and in {heads} file heads, none too long");
     Ok(())
 }
 
-/// Every breach of one page.
-fn judge(page: &str, sentences: &[Sentence]) -> Vec<String> {
+fn is_page(name: &str) -> bool {
+    let is_in_folder = name.starts_with(FOLDER) && !name.starts_with(GENERATED) && name.ends_with(".md");
+    is_in_folder || PAGES.contains(&name)
+}
+
+/// The head of a source file; all other lines are empty, so that each stays at its number.
+fn head(text: &str) -> String {
+    text.lines().map(|line| line.strip_prefix("//!").unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+fn too_long(file: &str, sentences: &[Sentence]) -> Vec<String> {
     let long = sentences.iter().filter(|sentence| sentence.words > WORDS_MAX);
-    let mut faults: Vec<String> =
-        long.map(|s| format!("{page}:{}: {} words, more than {WORDS_MAX}", s.line, s.words)).collect();
+    long.map(|s| format!("{file}:{}: {} words, more than {WORDS_MAX}", s.line, s.words)).collect()
+}
+
+fn too_long_on_average(page: &str, sentences: &[Sentence]) -> Option<String> {
     let prose = || sentences.iter().filter(|sentence| !sentence.in_table);
     let (words, count) = (prose().map(|sentence| sentence.words).sum::<usize>(), prose().count());
-    if words > count * AVERAGE_MAX {
-        faults
-            .push(format!("{page}: {words} words in {count} sentences, more than {AVERAGE_MAX} on average"));
-    }
-    faults
+    (words > count * AVERAGE_MAX)
+        .then(|| format!("{page}: {words} words in {count} sentences, more than {AVERAGE_MAX} on average"))
 }
 
 /// The sentences of a page, in order.
@@ -230,12 +244,36 @@ mod tests {
     #[test]
     fn long_sentences_and_pages_are_found() {
         let long = |words: usize| format!("{}end.", "word ".repeat(words - 1));
-        let faults = |page: &str| judge("a.md", &sentences(page)).len();
+        let faults = |page: &str| {
+            let sentences = sentences(page);
+            too_long("a.md", &sentences).len()
+                + usize::from(too_long_on_average("a.md", &sentences).is_some())
+        };
         assert_eq!(faults(&long(AVERAGE_MAX)), 0);
         assert_eq!(faults(&long(AVERAGE_MAX + 1)), 1, "the average");
         assert_eq!(faults(&format!("{} One. Two.", long(WORDS_MAX))), 0);
         assert_eq!(faults(&format!("{} One. Two.", long(WORDS_MAX + 1))), 1, "the sentence");
         assert_eq!(faults(&format!("| {} |", long(WORDS_MAX))), 0, "a table has no average");
         assert_eq!(faults(&format!("| {} |", long(WORDS_MAX + 1))), 1, "a cell has the limit");
+    }
+
+    #[test]
+    fn a_head_is_read_without_the_code_below_it() {
+        let text = "//! One two.\n//!\n//! Three\n//! four.\n\n/// Five.\nmod a; // Six.\n";
+        let found: Vec<_> = sentences(&head(text)).iter().map(|s| (s.line, s.words)).collect();
+        assert_eq!(found, [(1, 2), (3, 2)]);
+    }
+
+    #[test]
+    fn generated_pages_are_left_out() {
+        for (name, expected) in [
+            ("README.md", true),
+            ("docs/guide/a.md", true),
+            ("docs/reference/a.md", false),
+            ("docs/images/a.svg", false),
+            ("crates/x/README.md", false),
+        ] {
+            assert_eq!(is_page(name), expected, "{name}");
+        }
     }
 }

@@ -1,16 +1,30 @@
-//! The source files of a crate, as text.
+//! The files of the checkout, and the source files of a crate, as text.
 //!
 //! In: the folder of the sources. Out: each file with its path below that folder, and what other checks ask of a text:
-//! its module, and the text without comments and without tests.
+//! its module, the text without comments and without tests, and the paths of a `use` tree.
 //! Deliberately absent: a parser for Rust.
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// A module: `["fetch", "window"]`; the root of a crate has no segments.
 pub(crate) type Module = Vec<String>;
+
+/// The names of all files that git tracks or would track.
+pub(crate) fn in_git(root: &Path) -> Result<Vec<String>> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .context("git ls-files")?;
+    if !listed.status.success() {
+        bail!("git ls-files: {}", String::from_utf8_lossy(&listed.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect())
+}
 
 /// The files below `folder`, each with its path there and its text.
 pub(crate) fn read(folder: &Path) -> Result<Vec<(String, String)>> {
@@ -79,6 +93,61 @@ pub(crate) fn without_comments(text: &str) -> String {
         kept
     };
     text.lines().map(cut).collect::<Vec<_>>().join("\n")
+}
+
+/// The paths of a tree, `a::{b, c::d as e}`, with the names that they have. Gives back how much of the text it is.
+pub(crate) fn expand(text: &str, before: &mut Module, found: &mut Vec<(Module, String)>) -> usize {
+    let start = text.len() - text.trim_start().len();
+    let rest = &text[start..];
+    if rest.starts_with('{') {
+        let mut at = start + 1;
+        loop {
+            at += text[at..].len() - text[at..].trim_start().len();
+            match text[at..].chars().next() {
+                Some('}') => return at + 1,
+                Some(',') => at += 1,
+                Some(_) => {
+                    let length = before.len();
+                    let read = expand(&text[at..], before, found);
+                    before.truncate(length);
+                    if read == 0 {
+                        return at;
+                    }
+                    at += read;
+                }
+                None => return at,
+            }
+        }
+    }
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '*')).unwrap_or(rest.len());
+    if end == 0 {
+        return 0;
+    }
+    let (segment, behind) = rest.split_at(end);
+    before.push(segment.to_owned());
+    if let Some(more) = behind.strip_prefix("::")
+        && more.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '{' | '*'))
+    {
+        let read = expand(more, before, found);
+        return start + end + 2 + read;
+    }
+    let mut path = before.clone();
+    let mut alias = segment.to_owned();
+    if segment == "self" {
+        path.pop();
+        alias = path.last().cloned().unwrap_or_default();
+    }
+    let mut read = start + end;
+    if let Some(renamed) = behind.strip_prefix(" as ") {
+        let length = renamed.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(renamed.len());
+        alias = renamed[..length].to_owned();
+        read += " as ".len() + length;
+    }
+    if segment == "*" {
+        path.pop();
+    }
+    found.push((path, alias));
+    read
 }
 
 /// The text without test modules, and the names of those that are files.

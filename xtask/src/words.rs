@@ -5,9 +5,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
+
+use crate::sources;
 
 /// Longest source file; above about 400 lines a file has two purposes.
 const LINES_MAX: usize = 700;
@@ -29,16 +30,8 @@ const KINDS: &[&str] = &["rs", "toml", "md", "sh", "yml", "yaml"];
 
 /// Fails with every breach found.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let listed = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root)
-        .output()
-        .context("git ls-files")?;
-    if !listed.status.success() {
-        bail!("git ls-files: {}", String::from_utf8_lossy(&listed.stderr).trim());
-    }
     let (mut breaches, mut files) = (Vec::new(), 0);
-    for name in String::from_utf8_lossy(&listed.stdout).lines() {
+    for name in &sources::in_git(root)? {
         let kind = Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or_default();
         // A tracked file may be gone from the working tree.
         let Ok(text) = fs::read_to_string(root.join(name)) else {

@@ -2,9 +2,9 @@
 //!
 //! In: an origin that costs next to nothing and counts, on the load's core. Out: the usual figures, and larder's
 //! targets: the throughput of large answers beside nginx's plain `proxy_pass`, and the CPU time of small ones beside
-//! its `proxy_cache`, which stores them as well. That every answer was a miss, the origin's count says for each run;
-//! that a server stores, or does not, is tried when it has started, and again after its last run: one whose store is full
-//! passes on what it gets, and looks like another.
+//! its `proxy_cache`, which stores them as well. The origin's count shows for each run that every answer was a miss.
+//! Whether a server stores is tried when it has started, and again after its last run: one whose store is full passes
+//! on what it gets, and looks like one that does not store.
 //! Deliberately absent: nginx storing 1 MB answers. It looks after its limit every ten seconds only, and has written
 //! gigabytes into memory by then.
 

@@ -5,9 +5,10 @@
 //!
 //! An application is a row of [`APPLICATIONS`] and a module with `run(&Stage) -> Result<String>`, which returns the
 //! versions it ran with. Its data (configuration templates, lists of packages with their versions) lies in
-//! tests/realapp/NAME. What the applications share: [`stage`] starts larder, [`fetch`] asks as a client,
-//! [`packages`] installs Debian's packages, [`python`] the Python packages of a `requirements.txt`, [`node`] the packages
-//! of a `package-lock.json`, [`apache`] runs PHP, [`browser`] draws a page and [`webdriver`] uses one, [`jar`] keeps cookies. Each run has a scratch folder of its own and free ports, and ends what it started.
+//! tests/realapp/NAME. What the applications share: [`stage`] starts larder, [`fetch`] asks as a client, [`packages`]
+//! installs Debian's packages, [`python`] the Python packages of a `requirements.txt`, [`node`] the packages of a
+//! `package-lock.json`. [`apache`] runs PHP, [`browser`] draws a page and [`webdriver`] uses one, [`jar`] keeps
+//! cookies. Each run has a scratch folder of its own and free ports, and ends what it started.
 
 mod apache;
 mod api;

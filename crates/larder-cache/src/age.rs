@@ -2,9 +2,9 @@
 //!
 //! In: the response's Age and Date, and when its request was sent and its head came. Out: the corrected initial age,
 //! below the second. Residence time is added by [`Freshness`](crate::Freshness), on the monotonic clock.
-//! Date is cut to whole seconds by whoever wrote it, so the age that it shows is counted from the end of that second:
-//! counted from its start, a response with a lifetime of one second would often arrive nearly expired. What is lost is
-//! covered by the response delay, which bounds the true age of a response that came straight from its origin.
+//! Date is cut to whole seconds where it is written, so the age that it shows is counted from the end of that second.
+//! Counted from its start, a response with a lifetime of one second would often arrive nearly expired. What is lost
+//! is covered by the response delay, which bounds the true age of a response that came straight from its origin.
 
 use std::time::Duration;
 

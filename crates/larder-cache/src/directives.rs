@@ -1,9 +1,9 @@
 //! Which field's directives hold (RFC 9213 2.2), and which fields end here.
 //!
-//! In: a response's fields and a rule's settings. Out: [`Directives`], what is said and by whom. The first targeted field
-//! that is usable replaces Cache-Control and Expires wholly, even their `no-store`; so does Surrogate-Control after the
-//! targets. X-Accel-Expires and X-Reverse-Proxy-TTL are no directives: they replace a lifetime and nothing else, which is
-//! decided where lifetimes are (see [`crate::freshness`]).
+//! In: a response's fields and a rule's settings. Out: [`EffectiveDirectives`], what is said and by whom. The first
+//! targeted field that is usable replaces Cache-Control and Expires wholly, even their `no-store`; so does
+//! Surrogate-Control after the targets. X-Accel-Expires and X-Reverse-Proxy-TTL are no directives: they replace a
+//! lifetime and nothing else, which is decided where lifetimes are (see [`crate::freshness`]).
 //! Targeted fields are passed on, since other caches on the way may be meant as well. The three private ones are
 //! between the origin and this cache: they are taken out, and a stored response keeps them apart, so that a validation
 //! can judge it anew. A field that is switched off is one like any other.
@@ -17,11 +17,11 @@ use larder_http::fields::surrogate::{
 };
 use larder_http::fields::targeted;
 
-use crate::policy::{CachePolicy, Controls, SetCookie};
+use crate::policy::{CachePolicy, Controls, SetCookiePolicy};
 
 /// The directives that hold for a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Directives {
+pub struct EffectiveDirectives {
     /// What they say, less what the rule ignores.
     pub said: ResponseDirectives,
     /// Which field says it.
@@ -39,7 +39,7 @@ pub enum Said {
     SurrogateControl,
 }
 
-impl Directives {
+impl EffectiveDirectives {
     /// Reads the directives that hold.
     pub fn read(fields: &HeaderMap, policy: &CachePolicy) -> Self {
         let cache_control = || Self::of_cache_control(fields, policy);
@@ -125,7 +125,7 @@ pub(crate) fn private(controls: &Controls) -> impl Iterator<Item = &'static Head
 pub(crate) fn is_left_out(directives: &ResponseDirectives, policy: &CachePolicy, name: &HeaderName) -> bool {
     directives.no_cache.fields().contains(name)
         || directives.private.fields().contains(name)
-        || (policy.set_cookie == SetCookie::Strip && *name == header::SET_COOKIE)
+        || (policy.set_cookie == SetCookiePolicy::Strip && *name == header::SET_COOKIE)
 }
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn check(lines: &[(&str, &str)], by: Said, seconds: Option<u64>) {
-        let found = Directives::read(&fields(lines), &two_targets());
+        let found = EffectiveDirectives::read(&fields(lines), &two_targets());
         assert_eq!((found.by, found.said.max_age), (by, seconds.map(Duration::from_secs)), "{lines:?}");
         assert!(!found.said.no_store, "nothing of the others is left: {lines:?}");
     }
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn the_part_after_the_plus_is_for_stale_use() {
         let lines = [("surrogate-control", "max-age=60+30")];
-        let said = Directives::read(&fields(&lines), &CachePolicy::default()).said;
+        let said = EffectiveDirectives::read(&fields(&lines), &CachePolicy::default()).said;
         let expected = [60, 30, 30].map(|seconds| Some(Duration::from_secs(seconds)));
         assert_eq!([said.max_age, said.stale_while_revalidate, said.stale_if_error], expected);
     }
@@ -207,7 +207,7 @@ mod tests {
         let lines = [("cache-control", "private, no-store, no-cache")];
         let under = |ignore| {
             let policy = CachePolicy { ignore, ..CachePolicy::default() };
-            let said = Directives::read(&fields(&lines), &policy).said;
+            let said = EffectiveDirectives::read(&fields(&lines), &policy).said;
             (said.private.is_whole(), said.no_store, said.no_cache.is_whole())
         };
         assert_eq!(under(Ignored::default()), (true, true, true));

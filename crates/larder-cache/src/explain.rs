@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::surrogate::{SURROGATE_CONTROL, X_ACCEL_EXPIRES, X_REVERSE_PROXY_TTL};
 
 use crate::age::ExchangeTimes;
-use crate::directives::{Directives, Said};
+use crate::directives::{EffectiveDirectives, Said};
 use crate::freshness::{Asked, Freshness, LifetimeSource};
 use crate::jitter;
 use crate::not_storable::NotStorable;
@@ -45,7 +45,7 @@ pub fn lifetimes(
 ) -> Vec<LifetimeCandidate> {
     let received = times.response.wall;
     let mut candidates = Vec::new();
-    for (place, directives) in Directives::all(fields, policy).enumerate() {
+    for (place, directives) in EffectiveDirectives::all(fields, policy).enumerate() {
         let asked = Asked { status, fields, directives: &directives, received, policy };
         let given = asked.lifetimes().filter(|(source, _)| place == 0 || is_by(*source, directives.by));
         candidates.extend(given.map(|(source, lifetime)| {

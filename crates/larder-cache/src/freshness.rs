@@ -15,7 +15,7 @@ use larder_http::fields::surrogate;
 use larder_http::time::{Now, WallTime};
 
 use crate::age::{ExchangeTimes, initial_age};
-use crate::directives::{Directives, Said};
+use crate::directives::{EffectiveDirectives, Said};
 use crate::policy::CachePolicy;
 
 /// Where a lifetime comes from.
@@ -216,7 +216,7 @@ const fn is_heuristically_cacheable(status: StatusCode) -> bool {
 pub(crate) struct Asked<'a> {
     pub(crate) status: StatusCode,
     pub(crate) fields: &'a HeaderMap,
-    pub(crate) directives: &'a Directives,
+    pub(crate) directives: &'a EffectiveDirectives,
     /// When it arrived.
     pub(crate) received: WallTime,
     pub(crate) policy: &'a CachePolicy,
@@ -260,7 +260,7 @@ impl Asked<'_> {
 pub(crate) fn freshness(
     status: StatusCode,
     fields: &HeaderMap,
-    directives: &Directives,
+    directives: &EffectiveDirectives,
     times: ExchangeTimes,
     policy: &CachePolicy,
 ) -> Freshness {

@@ -22,11 +22,11 @@ use larder_http::time::WallTime;
 use crate::coding::Codings;
 use crate::cookies::own::{first_own, take_cookies};
 use crate::cookies::{Caution, Relieved};
-use crate::directives::{self, Directives, is_left_out};
+use crate::directives::{self, EffectiveDirectives, is_left_out};
 use crate::freshness::{Freshness, LifetimeSource};
 use crate::groups::GroupTags;
 use crate::part::Part;
-use crate::policy::{CachePolicy, SetCookie};
+use crate::policy::{CachePolicy, SetCookiePolicy};
 use crate::validators::Validators;
 use crate::vary::{Selecting, selecting_names};
 
@@ -236,7 +236,7 @@ struct Said {
 impl Said {
     fn of(fields: &HeaderMap, policy: &CachePolicy) -> Self {
         Self {
-            directives: Directives::read(fields, policy).said,
+            directives: EffectiveDirectives::read(fields, policy).said,
             sets_cookies: fields.contains_key(header::SET_COOKIE),
         }
     }
@@ -254,7 +254,7 @@ pub(crate) fn kept_back(
 ) -> HeaderMap {
     let names = directives.no_cache.fields().iter().chain(directives.private.fields());
     let is_nobodys = |name: &HeaderName| {
-        (policy.set_cookie == SetCookie::Strip && *name == header::SET_COOKIE)
+        (policy.set_cookie == SetCookiePolicy::Strip && *name == header::SET_COOKIE)
             || directives::private(&policy.controls).any(|private| private == name)
     };
     let mut withheld = HeaderMap::new();

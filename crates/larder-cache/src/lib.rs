@@ -5,11 +5,12 @@
 //! ([`larder_http::time::Now`] is an argument), no store and no keys: which responses are candidates is found
 //! elsewhere, and whether the best of them may be used is decided here.
 //!
-//! One file per concern, in the RFC's order: [`storable`](mod@storable) (3, 3.5), [`part`] and [`completion`] (3.3, 3.4),
-//! [`reuse`](mod@reuse) (4), [`vary`] and [`coding`] (4.1), [`freshness`], `jitter` and [`age`] (4.2), [`stale`] (4.2.4), [`validate`] (4.3),
-//! [`update`](mod@update) (3.2, 4.3.4, 4.3.5), [`invalidate`] (4.4) and [`groups`] (RFC 9875), [`directives`] (5.2,
-//! RFC 9213), and [`answer`](mod@answer) for what a client is sent (RFC 9110 13 and 14). [`cookies`] says whose a cookie is (7.3), [`policy`] holds the settings,
-//! [`head`] what is kept, [`explain`] the words for people.
+//! One file per concern, in the RFC's order: [`storable`](mod@storable) (3, 3.5), [`part`] and [`completion`] (3.3,
+//! 3.4), [`reuse`](mod@reuse) (4), [`vary`] and [`coding`] (4.1), [`freshness`], `jitter` and [`age`] (4.2),
+//! [`stale`] (4.2.4). Then [`validate`] (4.3), [`update`](mod@update) (3.2, 4.3.4, 4.3.5), [`invalidate`] (4.4) and
+//! [`groups`] (RFC 9875), [`directives`] (5.2, RFC 9213), and [`answer`](mod@answer) for what a client is sent (RFC
+//! 9110 13 and 14). [`cookies`] says whose a cookie is (7.3), [`policy`] holds the settings, [`head`] what is kept,
+//! [`explain`] the words for people.
 
 pub mod age;
 pub mod answer;
@@ -45,14 +46,14 @@ pub use codec::HeadError;
 pub use coding::Codings;
 pub use completion::PartAnswer;
 pub use cookies::{Caution, HarmlessNames, OwnSign, Relieved, SessionNames, cookies_of, own_sign};
-pub use directives::{Directives, Said};
+pub use directives::{EffectiveDirectives, Said};
 pub use freshness::{Freshness, LifetimeSource};
 pub use groups::{GroupTag, GroupTags};
 pub use head::StoredHead;
 pub use invalidate::{Verdict, invalidates, is_safe, names_own_target};
 pub use not_storable::NotStorable;
 pub use part::{Gap, Part};
-pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookie, Wishes};
+pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookiePolicy, Wishes};
 pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};
 pub use stale::{
     StaleCause, StaleForbidden, StaleReason, StaleWindow, WindowSource, may_refresh_behind, may_refresh_with,

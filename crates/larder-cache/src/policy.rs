@@ -43,8 +43,8 @@ pub struct CachePolicy {
     /// At most so many hundredths are taken off each configured lifetime, so that what was stored together does not
     /// expire together. Default 0; more than [`JITTER_MAX`] counts as that.
     pub jitter_percent: u8,
-    /// What to do with responses that set cookies. Default [`SetCookie::Guard`].
-    pub set_cookie: SetCookie,
+    /// What to do with responses that set cookies. Default [`SetCookiePolicy::Guard`].
+    pub set_cookie: SetCookiePolicy,
     /// Which fields beside Cache-Control and Expires an origin may speak with.
     pub controls: Controls,
     /// Which of a client's directives are heard. Default [`Wishes::Guarded`].
@@ -70,7 +70,7 @@ impl Default for CachePolicy {
             stale_while_revalidate: None,
             stale_if_error: None,
             jitter_percent: 0,
-            set_cookie: SetCookie::Guard,
+            set_cookie: SetCookiePolicy::Guard,
             controls: Controls::default(),
             request_directives: Wishes::Guarded,
             ignore: Ignored::default(),
@@ -181,7 +181,7 @@ impl Lifetimes {
 
 /// What to do with responses that carry Set-Cookie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SetCookie {
+pub enum SetCookiePolicy {
     /// Keep cookies that may be [somebody's](crate::cookies::own) out of what is stored: where the origin says that the
     /// response is for all (`public`, `s-maxage`, or a field that is meant for shared caches) it is stored without them,
     /// else not at all. Other cookies are stored with an explicit lifetime of the origin only.
@@ -244,7 +244,7 @@ pub struct Ignored {
     pub vary: bool,
     /// That a response to a request with Authorization is its client's own.
     pub authorization: bool,
-    /// [`SetCookie::Guard`]. It does not lift [`SetCookie::Bypass`].
+    /// [`SetCookiePolicy::Guard`]. It does not lift [`SetCookiePolicy::Bypass`].
     pub set_cookie: bool,
 }
 

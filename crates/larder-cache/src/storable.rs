@@ -14,7 +14,7 @@ use larder_http::fields::cache_control::{RequestDirectives, ResponseDirectives};
 use larder_http::message::RequestHead;
 
 use crate::age::ExchangeTimes;
-use crate::directives::Directives;
+use crate::directives::EffectiveDirectives;
 use crate::freshness::{Freshness, freshness};
 use crate::invalidate::names_own_target;
 use crate::jitter::jittered;
@@ -121,7 +121,7 @@ pub(crate) fn storable_as_get(
     times: ExchangeTimes,
     policy: &CachePolicy,
 ) -> Storability {
-    let directives = Directives::read(fields, policy);
+    let directives = EffectiveDirectives::read(fields, policy);
     let freshness = freshness(status, fields, &directives, times, policy);
     let asked = &request.fields;
     let forbidden = by_status(status, fields)

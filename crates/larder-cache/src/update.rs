@@ -18,7 +18,7 @@ use crate::age::ExchangeTimes;
 use crate::coding::Codings;
 use crate::cookies::Relieved;
 use crate::cookies::own::take_cookies;
-use crate::directives::{Directives, strip};
+use crate::directives::{EffectiveDirectives, strip};
 use crate::freshness::Freshness;
 use crate::head::{StoredHead, kept_back};
 use crate::not_storable::NotStorable;
@@ -148,7 +148,7 @@ pub fn withheld_by_update(
     policy: &CachePolicy,
 ) -> HeaderMap {
     let after = merged(&stored.all_fields(), not_modified, |_| true).unwrap_or_default();
-    let directives = Directives::read(&after, policy).said;
+    let directives = EffectiveDirectives::read(&after, policy).said;
     let sets_cookies = not_modified.contains_key(header::SET_COOKIE);
     let mut withheld = kept_back((&directives, sets_cookies), not_modified, policy);
     if policy.guards_cookies() && sets_cookies {

@@ -1,11 +1,11 @@
 //! Which of several stored responses a request selects (RFC 9111 4.1).
 //!
 //! In: the Vary of a response and the request that made it. Out: [`Selecting`], kept with the stored response, which
-//! tells for a later request whether it would have made the same one, without allocating; and [`VaryNames`], which
-//! can be remembered for a URI and turns a request into a [`SecondaryKey`] before anything is fetched.
-//! Values are compared after joining lines and dropping blanks around commas outside of quoted strings. Two fields
-//! are known better: of Accept-Language and Accept-Encoding neither the order of members, nor letter case, nor the
-//! spelling of a weight means anything. Absent matches absent only.
+//! tells for a later request whether it would have made the same one, without allocating. And [`VaryNames`], which
+//! can be remembered for a URI and turns a request into a [`SecondaryKey`] before anything is fetched. Values are
+//! compared after joining lines and dropping blanks around commas outside of quoted strings. Two fields are known
+//! better: of Accept-Language and Accept-Encoding neither the order of members, nor letter case, nor the spelling of
+//! a weight means anything. Absent matches absent only.
 //! Where Accept-Encoding is all that differs, the content coding decides (`fit`): a response with a registered coding
 //! answers whoever takes that coding and nobody else, also where Vary does not name the field.
 //! As an option, a response that says its Content-Language is also selected by requests that prefer just that language

@@ -13,7 +13,7 @@ use super::health::Health;
 use super::refusals::Refusals;
 use super::remembered::Remembered;
 use super::settings::FilesSettings;
-use super::unreadable::Unreadable;
+use super::unreadable::UnreadableFiles;
 use larder_tier::Note;
 use larder_tier::backlog::Backlog;
 
@@ -44,7 +44,7 @@ pub(super) struct Base {
     caps: Mutex<Caps>,
     max_object: AtomicU64,
     pub(super) health: Health,
-    pub(super) unreadable: Unreadable,
+    pub(super) unreadable: UnreadableFiles,
     pub(super) remembered: Remembered,
     /// The highest number of an invalidation that was asked for.
     last_number: AtomicU64,
@@ -75,7 +75,7 @@ impl Base {
             settings,
             clock,
             health: Health::default(),
-            unreadable: Unreadable::default(),
+            unreadable: UnreadableFiles::default(),
             remembered: Remembered::default(),
             last_number: AtomicU64::new(0),
             returns: OnceLock::new(),

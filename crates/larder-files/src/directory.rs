@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use super::base::Base;
 use super::closing::Closer;
-use super::hit::{self, FileHit, HitOwner, Opened, Source};
+use super::hit::{self, FileHit, HitOwner, OpenedFile, Source};
 use super::index::{Index, IndexedFile};
 use super::journal::{Journal, Restored};
 use super::meta::{JudgedMeta, Meta};
@@ -19,7 +19,7 @@ use super::place::{Spare, TakenOut};
 use super::queue::{FileJob, FileQueue};
 use super::room::Room;
 use super::sys::{Status, is_absent};
-use super::tree::{Found, Tree};
+use super::tree::{FoundFile, Tree};
 use super::unreadable::is_of_the_device;
 use super::witness::Witness;
 
@@ -98,7 +98,7 @@ impl Directory {
     /// Tries once more to remove what could not be removed.
     pub(super) fn remove_left(&self) {
         for name in self.noted.left() {
-            self.noted.doom(&name, None);
+            self.noted.add(&name, None);
             if self.queue.push_removal(name.clone(), Spare::ByHand, None).is_err() {
                 // It stays what it was.
                 let _ = self.noted.done(&name, Left::Stored);
@@ -120,7 +120,7 @@ impl Directory {
     }
 
     fn make_good_of(&self, name: &Name, number: u64) {
-        let is_older = |found: Found| match self.tree.judge(&found.file, &found.status, name, None) {
+        let is_older = |found: FoundFile| match self.tree.judge(&found.file, &found.status, name, None) {
             Ok(JudgedMeta::Stored(meta)) => Some(meta.number < number),
             Ok(JudgedMeta::ByHand) => Some(false),
             Ok(JudgedMeta::OtherScheme | JudgedMeta::Torn) | Err(_) => None,
@@ -143,7 +143,7 @@ impl Directory {
     /// Judges a file that was found and reads it. `None` where it was stored for the other scheme, or for nobody knows what.
     pub(super) fn open(
         self: &Arc<Self>,
-        found: Found,
+        found: FoundFile,
         name: &Name,
         uri: &TargetUri<'_>,
     ) -> std::io::Result<Option<Arc<FileHit>>> {
@@ -167,12 +167,12 @@ impl Directory {
     /// What a file is for a request. `None` where it was stored for the other scheme, or for nobody knows what.
     pub(super) fn judged(
         self: &Arc<Self>,
-        found: Found,
+        found: FoundFile,
         name: &Name,
         uri: &TargetUri<'_>,
         now: SystemTime,
-    ) -> std::io::Result<Option<Opened>> {
-        let Found { file, status, path } = found;
+    ) -> std::io::Result<Option<OpenedFile>> {
+        let FoundFile { file, status, path } = found;
         let source = match self.tree.judge(&file, &status, name, Some(uri))? {
             JudgedMeta::Stored(meta) if !self.believes(name, &meta) => return Ok(None),
             JudgedMeta::Stored(meta) => Source::Stored(meta),
@@ -191,7 +191,7 @@ impl Directory {
         let (scheme, is_in_memory) = (uri.scheme, self.tree.is_in_memory());
         let weak = Arc::downgrade(self);
         let (name, owner) = (name.clone(), weak as Weak<dyn HitOwner>);
-        Ok(Some(Opened { file: Arc::new(file), status, name, path, source, scheme, is_in_memory, owner }))
+        Ok(Some(OpenedFile { file: Arc::new(file), status, name, path, source, scheme, is_in_memory, owner }))
     }
 
     /// A file cannot be opened, or not even what is known of it can be read.

@@ -1,10 +1,10 @@
 //! A file that was found for a request, open.
 //!
-//! In: a descriptor and what was judged of it. Out: its fields, and its bytes for as long as it stays what it was: each
-//! read is followed by a look at size and modification time, and a file that has changed is an error, which cuts the answer
-//! instead of finishing it with another file's end. Small files come with their bytes. A hit may be shared by many
-//! requests; [`super::FileStore::look`] has asked the file system before each of them whether the name still means
-//! this very file, unchanged.
+//! In: a descriptor and what was judged of it. Out: its fields, and its bytes for as long as it stays what it was.
+//! Each read is followed by a look at size and modification time. A file that has changed is an error, which cuts the
+//! answer instead of finishing it with another file's end. Small files come with their bytes. A hit may be shared by
+//! many requests; [`super::FileStore::look`] has asked the file system before each of them whether the name still
+//! means this very file, unchanged.
 
 use std::fs::File;
 use std::io;
@@ -107,7 +107,7 @@ pub struct FileHit {
 }
 
 /// What a hit is made from.
-pub(super) struct Opened {
+pub(super) struct OpenedFile {
     pub(super) file: Arc<File>,
     pub(super) status: Status,
     /// What it was found under.
@@ -125,8 +125,8 @@ pub(super) struct Opened {
 impl FileHit {
     /// Reads the file where it is small, and the beginning of a larger one: what cannot be read is no hit. May wait for a
     /// disk.
-    pub(super) fn read(opened: Opened, claim: Option<Arc<Claim>>) -> io::Result<Self> {
-        let Opened { file, status, name, path, source, scheme, is_in_memory, owner } = opened;
+    pub(super) fn read(opened: OpenedFile, claim: Option<Arc<Claim>>) -> io::Result<Self> {
+        let OpenedFile { file, status, name, path, source, scheme, is_in_memory, owner } = opened;
         let mut hit = Self {
             file,
             status,

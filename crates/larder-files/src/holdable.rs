@@ -1,9 +1,9 @@
 //! What a plain file can stand for.
 //!
-//! In: a head that may be stored, and its URI. Out: whether a file could be served in its place by anybody who knows nothing
-//! but the file: no other status, nothing that depends on the request beyond its URI, no coding that the name does not
-//! tell, nothing that needs the origin before each use. A Vary on Accept-Encoding alone is no obstacle where the content
-//! has no coding: everybody understands that.
+//! In: a head that may be stored, and its URI. Out: whether a file could be served in its place by a server that
+//! knows nothing but the file. So it has no other status, no coding that the name does not tell, nothing that depends
+//! on the request beyond its URI, and nothing that needs the origin before each use. A Vary on Accept-Encoding alone
+//! is no obstacle where the content has no coding: everybody understands that.
 
 use http::StatusCode;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE};

@@ -49,7 +49,7 @@ impl InUse {
     pub(super) fn look(&self, uri: &TargetUri<'_>) -> Look {
         let shared = &self.shared;
         let Ok(name) = Name::of(uri) else { return Look::Absent };
-        if shared.noted.is_doomed(&name) {
+        if shared.noted.is_pending(&name) {
             return Look::Absent;
         }
         if let Some(hit) = shared.index.kept(&name) {
@@ -91,7 +91,7 @@ impl InUse {
     pub(super) fn look_blocking(&self, uri: &TargetUri<'_>) -> Option<Arc<FileHit>> {
         let name = Name::of(uri).ok()?;
         for _ in 0..READ_TRIES {
-            if self.shared.noted.is_doomed(&name) {
+            if self.shared.noted.is_pending(&name) {
                 return None;
             }
             let found = match self.shared.tree.find(&name) {
@@ -139,7 +139,7 @@ impl InUse {
     /// Removes what larder has stored for `uri`; what people put there stays. Does not wait: from now on no look-up finds
     /// it, and the file is gone a little later. With the number of an invalidation it is written down, too.
     pub(super) fn invalidate(&self, name: &Name, number: Option<(u64, Owed)>) {
-        self.shared.noted.doom(name, number.map(|(number, _)| number));
+        self.shared.noted.add(name, number.map(|(number, _)| number));
         if let Some((number, owed)) = number {
             self.shared.journal.note_name(name, number, owed);
         }
@@ -161,7 +161,7 @@ impl InUse {
     /// It may still be there: it could not be removed, or not within a minute.
     pub(super) fn remove(&self, name: &Name) -> Result<bool, FilesError> {
         let (tell, told) = mpsc::sync_channel(1);
-        self.shared.noted.doom(name, None);
+        self.shared.noted.add(name, None);
         // Its receiver may have gone by then; nobody wants to know.
         let done = Box::new(move |removed| drop(tell.send(removed)));
         let removed = match self.shared.queue.push_removal(name.clone(), Spare::Nothing, Some(done)) {

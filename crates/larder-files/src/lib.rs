@@ -84,7 +84,6 @@ pub use open::probe;
 pub use refusals::NotFiled;
 pub use resolver::{Cached, Links, READ, Resolver};
 pub use settings::FilesSettings;
-pub use tier::HttpCaching;
 pub use unreadable::UnreadableFile;
 
 use absence::Absence;

@@ -29,7 +29,7 @@ use super::meta::{self, Meta};
 use super::name::{Name, TargetUri};
 use super::resolver::DIRECTORY;
 use super::sys::Status;
-use super::tree::{self, Found, OWN, Tree};
+use super::tree::{self, FoundFile, OWN, Tree};
 
 /// The most files of one page.
 const PAGE_MAX: usize = 1000;
@@ -227,7 +227,7 @@ impl InUse {
     /// What lies under the authority, path and query of `uri`, whatever its scheme. No use of it. Blocks.
     pub(super) fn under(&self, uri: &TargetUri<'_>) -> Option<Listed> {
         let name = Name::of(uri).ok()?;
-        let is_there = !self.shared.noted.is_doomed(&name);
+        let is_there = !self.shared.noted.is_pending(&name);
         let listed = is_there.then(|| listed(&self.shared.tree, &name)).flatten()?;
         (listed.is_servable() && self.shared.shows(&name, &listed)).then_some(listed)
     }
@@ -285,7 +285,7 @@ impl Directory {
             None => format!("{authority}{path}"),
         };
         // What its name tells need not be looked at.
-        if name.uri().is_some_and(|uri| !wanted(base(&uri).as_bytes())) || self.noted.is_doomed(&name) {
+        if name.uri().is_some_and(|uri| !wanted(base(&uri).as_bytes())) || self.noted.is_pending(&name) {
             return None;
         }
         let listed =
@@ -298,7 +298,7 @@ impl Directory {
 }
 
 fn listed(tree: &Tree, name: &Name) -> Option<Listed> {
-    let Found { file, status, path } = tree.find(name).ok()?;
+    let FoundFile { file, status, path } = tree.find(name).ok()?;
     let lines = tree.lines(&file, &status, name).ok()?;
     let stored = lines.as_deref().and_then(|lines| tree::stored(lines, &status, name));
     let (uri, scheme, meta) = match stored {

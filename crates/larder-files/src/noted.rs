@@ -1,9 +1,9 @@
 //! Names under which something was invalidated, for as long as a file of theirs may be one of before.
 //!
-//! In: invalidations as they are asked for, what came of each removal, and files that got their names. Out: which files
-//! stand for nothing: all of a name while its removal waits for the writing thread; where a file could not be removed, that
-//! file until another has taken its place; and what the journal has to say of it all at the next start. Nearly always empty,
-//! and then a look costs one load.
+//! In: invalidations as they are asked for, what came of each removal, and files that got their names. Out: which
+//! files are not used, and what the journal has to say of them at the next start. While a removal waits for the
+//! writing thread, these are all files of the name. Where a file could not be removed, it is that file until another
+//! has taken its place. Nearly always empty, and then a look costs one load.
 //!
 //! Bounded: what is kept of names whose removal is over takes at most [`KEPT_BYTES_MAX`]; beyond that the caller believes nothing
 //! that was stored before. Lock: this alone, for the length of a look.
@@ -108,7 +108,7 @@ pub(super) struct PendingRemovals {
 
 impl PendingRemovals {
     /// A removal begins to wait: that of an invalidation with this number, or of a file that has been replaced.
-    pub(super) fn doom(&self, name: &Name, number: Option<u64>) {
+    pub(super) fn add(&self, name: &Name, number: Option<u64>) {
         self.change(name, |entry| {
             entry.waiting += 1;
             entry.written = entry.written.max(number.unwrap_or_default());
@@ -233,7 +233,7 @@ impl PendingRemovals {
     }
 
     /// Whether a removal of whatever has the name waits.
-    pub(super) fn is_doomed(&self, name: &Name) -> bool {
+    pub(super) fn is_pending(&self, name: &Name) -> bool {
         self.look(name, |entry| entry.waiting > 0)
     }
 
@@ -284,15 +284,15 @@ mod tests {
     #[test]
     fn a_name_is_known_until_its_file_is_gone_or_another_has_taken_its_place() {
         let (noted, a) = (PendingRemovals::default(), name("h/a"));
-        noted.doom(&a, Some(7));
-        assert!(noted.is_doomed(&a) && !noted.is_doomed(&name("h/b")));
+        noted.add(&a, Some(7));
+        assert!(noted.is_pending(&a) && !noted.is_pending(&name("h/b")));
         assert_eq!(noted.written(), [(a.clone(), 7)]);
         noted.done(&a, Left::Stored).unwrap();
-        assert!(!noted.is_doomed(&a) && noted.hides(&a, 6) && noted.hides(&a, 9), "it could not be removed");
+        assert!(!noted.is_pending(&a) && noted.hides(&a, 6) && noted.hides(&a, 9), "it could not be removed");
         assert_eq!((noted.left(), noted.written()), (vec![a.clone()], vec![(a.clone(), 7)]));
         noted.placed(&a, 7);
         assert_eq!((noted.len(), noted.hides(&a, 6)), (0, false));
-        noted.doom(&a, None);
+        noted.add(&a, None);
         assert!(noted.written().is_empty(), "it was no invalidation");
         noted.done(&a, Left::Nothing).unwrap();
         assert_eq!(noted.len(), 0);
@@ -301,12 +301,12 @@ mod tests {
     #[test]
     fn a_second_invalidation_is_not_forgotten_with_the_first() {
         let (noted, a) = (PendingRemovals::default(), name("h/a"));
-        noted.doom(&a, Some(7));
-        noted.doom(&a, Some(8));
+        noted.add(&a, Some(7));
+        noted.add(&a, Some(8));
         noted.done(&a, Left::Nothing).unwrap();
         // What was fetched between the two.
         noted.placed(&a, 7);
-        assert!(noted.is_doomed(&a));
+        assert!(noted.is_pending(&a));
         assert_eq!(noted.written(), [(a.clone(), 8)]);
         noted.done(&a, Left::Nothing).unwrap();
         assert_eq!(noted.len(), 0);
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_file_whose_fetch_was_overtaken_is_written_down_until_it_is_renewed() {
         let (noted, a) = (PendingRemovals::default(), name("h/a"));
-        noted.doom(&a, Some(7));
+        noted.add(&a, Some(7));
         noted.done(&a, Left::Nothing).unwrap();
         assert_eq!((noted.overtaken(&a, 7), noted.overtaken(&name("h/b"), 3)), (None, None));
         assert_eq!(noted.overtaken(&a, 6), Some(7));
@@ -327,7 +327,7 @@ mod tests {
         noted.overtaken(&a, 6);
         noted.gone(&a);
         assert_eq!(noted.len(), 0, "an eviction has taken it");
-        (0..RECENT_MAX as u64).for_each(|number| noted.doom(&name(&number.to_string()), Some(100)));
+        (0..RECENT_MAX as u64).for_each(|number| noted.add(&name(&number.to_string()), Some(100)));
         assert_eq!(noted.overtaken(&a, 6), Some(7), "forgotten ones count for all");
     }
 
@@ -336,7 +336,7 @@ mod tests {
         let noted = PendingRemovals::default();
         let mut names = (0..).map(|number| name(&format!("h/{number}")));
         let told = names.find(|name| {
-            noted.doom(name, Some(1));
+            noted.add(name, Some(1));
             noted.done(name, Left::Stored).is_err()
         });
         assert!(told.is_some() && noted.len() > 5_000, "{}", noted.len());
@@ -348,10 +348,10 @@ mod tests {
     fn what_an_earlier_run_wrote_down_hides_what_is_older() {
         let (noted, a) = (PendingRemovals::default(), name("h/a"));
         noted.restore(&a, 7);
-        assert!(!noted.is_doomed(&a) && noted.hides(&a, 6) && !noted.hides(&a, 7));
-        noted.doom(&a, Some(9));
+        assert!(!noted.is_pending(&a) && noted.hides(&a, 6) && !noted.hides(&a, 7));
+        noted.add(&a, Some(9));
         noted.made_good(&a, 7);
-        assert!(noted.is_doomed(&a) && noted.written() == [(a.clone(), 9)], "another came meanwhile");
+        assert!(noted.is_pending(&a) && noted.written() == [(a.clone(), 9)], "another came meanwhile");
         noted.done(&a, Left::Nothing).unwrap();
         noted.restore(&a, 11);
         noted.made_good(&a, 11);

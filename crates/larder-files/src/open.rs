@@ -242,7 +242,7 @@ fn evict_surplus(shared: &Arc<Directory>) {
     let _ = shared.queue.push_end(FileJob::Run(Box::new(move || of_job.evict_surplus())), || true);
 }
 
-/// FileCounts the directory, once and then every so often.
+/// Counts the directory, once and then every so often.
 fn count(shared: &Arc<Directory>, stop: &Stop, every: Duration, counted: &(Mutex<bool>, Condvar)) {
     let mut is_first = true;
     loop {

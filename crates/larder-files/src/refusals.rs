@@ -113,7 +113,7 @@ impl NotFiled {
 pub(super) struct Refusals([AtomicU64; NotFiled::ALL.len()]);
 
 impl Refusals {
-    /// FileCounts one.
+    /// Counts one.
     pub(super) fn note(&self, reason: NotFiled) {
         if let Some(count) = self.0.get(reason as usize) {
             count.fetch_add(1, Ordering::Relaxed);

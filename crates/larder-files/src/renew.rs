@@ -1,9 +1,9 @@
 //! New fields and times for a file that stays what it is: what a 304 brings.
 //!
-//! In: the file that was validated, and its new meta. Out: the same file, whose inode, content and modification time are as
-//! before (another web server makes its ETag from them), with the new meta; or nothing, where it is gone, or somebody has
-//! changed it meanwhile: what they put there is not what the origin has confirmed. A renewal that comes to nothing leaves the
-//! file with what was known of it, so it is validated once more.
+//! In: the file that was validated, and its new meta. Out: the same file with the new meta. Its inode, content and
+//! modification time are as before, because another web server makes its ETag from them. Or nothing, where it is
+//! gone, or a person has changed it meanwhile: their file is not what the origin has confirmed. A renewal that comes
+//! to nothing leaves the file with what was known of it, so it is validated once more.
 
 use super::directory::Directory;
 use super::error::Refused;
@@ -17,7 +17,7 @@ use super::place::PlaceError;
 use super::renewal::Renewal;
 use super::room::{META_BYTES, beside_bytes};
 use super::sys::{self, Status, is_absent, is_of_one_place};
-use super::tree::{Found, Tree, meta_path};
+use super::tree::{FoundFile, Tree, meta_path};
 
 impl InUse {
     /// Gives the file of `uri` that `stamp` is of new meta. Never waits; `done` is told later. `is_valid` is asked under the
@@ -48,7 +48,13 @@ impl Tree {
     /// Writes new meta for a file that has its name; its content is not touched. Readers and a crash find the old or the new,
     /// and both speak of the file as it is now: one that is changed in this moment is a person's. Says what it takes in a
     /// file of its own, in bytes.
-    fn renew(&self, found: &Found, name: &Name, uri: &TargetUri<'_>, meta: &Meta) -> Result<u64, PlaceError> {
+    fn renew(
+        &self,
+        found: &FoundFile,
+        name: &Name,
+        uri: &TargetUri<'_>,
+        meta: &Meta,
+    ) -> Result<u64, PlaceError> {
         let lines = meta.write(uri, &found.status);
         if lines.len() > META_BYTES_MAX {
             return Err(PlaceError::NoRoom);

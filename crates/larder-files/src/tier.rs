@@ -22,7 +22,7 @@ use larder_tier::fill::BoxFuture;
 use larder_tier::tier::{Admit, DirectoryFigures, Failure, TierCaps, TierEvent, Written};
 use larder_tier::{
     BodySource, CacheKey, Candidate, Find, Invalidate, Loaded, LoadedContent, Look as TierLook, Note, Opened,
-    Run, TargetUri, Unreadable, Vocabulary,
+    Run, TargetUri, Unreadable, VocabularyOf,
 };
 
 use super::fill::FilledBody;
@@ -31,13 +31,7 @@ use super::reader::{FileContent, FileReader};
 use super::{FileStore, FilesError, Look, events, metrics};
 
 /// The rules of caching, as [`larder_cache`] has them.
-#[derive(Debug)]
-pub enum HttpCaching {}
-
-impl Vocabulary for HttpCaching {
-    type Head = StoredHead;
-    type Policy = CachePolicy;
-}
+pub(super) type HttpCaching = VocabularyOf<StoredHead, CachePolicy>;
 
 impl From<Look> for TierLook<HttpCaching> {
     fn from(look: Look) -> Self {

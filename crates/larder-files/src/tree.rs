@@ -34,7 +34,7 @@ const READ_ME: &str = "Made by larder: files on their way into the directories b
                        beside it is fetched anew then, since nobody knows what of it was invalidated.\n";
 
 /// A file that a name led to.
-pub(super) struct Found {
+pub(super) struct FoundFile {
     pub(super) file: File,
     pub(super) status: Status,
     /// Where it lies: its name, or `%self` in the directory that has its name.
@@ -44,7 +44,7 @@ pub(super) struct Found {
 /// What the kernel's name cache says of a name.
 pub(super) enum Glimpse {
     Absent,
-    Found(Found),
+    Found(FoundFile),
     Unknown,
 }
 
@@ -229,7 +229,7 @@ impl Tree {
     ///
     /// # Errors
     /// There is none, or it cannot be read.
-    pub(super) fn find(&self, name: &Name) -> io::Result<Found> {
+    pub(super) fn find(&self, name: &Name) -> io::Result<FoundFile> {
         self.settle(self.resolver.open(&self.root, name.bytes(), READ)?, name)
     }
 
@@ -247,9 +247,9 @@ impl Tree {
     }
 
     /// The file itself, or where a directory has its name, the one inside.
-    fn settle(&self, opened: OwnedFd, name: &Name) -> io::Result<Found> {
+    fn settle(&self, opened: OwnedFd, name: &Name) -> io::Result<FoundFile> {
         let status = Status::of(&opened)?;
-        let mut found = Found { file: opened.into(), status, path: name.bytes().to_vec() };
+        let mut found = FoundFile { file: opened.into(), status, path: name.bytes().to_vec() };
         if status.is_directory() {
             found.file = self.resolver.open(&found.file, SELF, READ)?.into();
             found.status = Status::of(&found.file)?;

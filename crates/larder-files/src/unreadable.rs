@@ -42,14 +42,14 @@ pub struct UnreadableFile {
 
 /// The marks.
 #[derive(Debug, Default)]
-pub(super) struct Unreadable {
+pub(super) struct UnreadableFiles {
     count: AtomicUsize,
     failures: AtomicU64,
     marks: Mutex<HashMap<Name, Mark>>,
     events: Mutex<VecDeque<UnreadableFile>>,
 }
 
-impl Unreadable {
+impl UnreadableFiles {
     /// A file could not be read, or, without a status, not even opened.
     pub(super) fn note(&self, name: &Name, path: &[u8], file: Option<&Status>, error: &std::io::Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
@@ -129,7 +129,7 @@ mod tests {
         let (one, other) = (status(&one), status(&other));
         let name = Name::found(b"h/a");
         let error = std::io::Error::from_raw_os_error(5);
-        let unreadable = Unreadable::default();
+        let unreadable = UnreadableFiles::default();
         assert!(!unreadable.has(&name, &one));
         for _ in 0..3 {
             unreadable.note(&name, b"h/a", Some(&one), &error);

@@ -4,8 +4,8 @@
 //! that a client's broken upload is never blamed on the origin.
 
 use std::fmt;
-use std::fs::File;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -39,8 +39,9 @@ pub trait Pieces: Send + Sync {
     /// The pieces in order; they do not change while the body is held.
     fn pieces(&self) -> &[Bytes];
 
-    /// The same bytes as a file whose pages never change, where there is one: the kernel can send from it without copying.
-    fn file(&self) -> Option<&File> {
+    /// The descriptor of a file with the same bytes, where there is one. Its pages never change, so that the kernel can send
+    /// from it without copying.
+    fn file(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }

@@ -1,8 +1,8 @@
 //! What a connection of HTTP/1 or HTTP/2 runs on: bytes in both directions, and what a socket can do beyond that.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -22,7 +22,12 @@ pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     ///
     /// # Errors
     /// Those of `sendfile`; `Unsupported` where the stream is no socket.
-    fn poll_send_file(&mut self, _: &mut Context<'_>, _: &File, _: Range<u64>) -> Poll<io::Result<usize>> {
+    fn poll_send_file(
+        &mut self,
+        _: &mut Context<'_>,
+        _: BorrowedFd<'_>,
+        _: Range<u64>,
+    ) -> Poll<io::Result<usize>> {
         Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
     }
 

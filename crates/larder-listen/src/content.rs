@@ -4,8 +4,8 @@
 //! as it said, ends in an error, so that it can never end cleanly on a wire. Trailers are kept until the end was sent. Where each
 //! piece costs a frame, [`Gathered`] puts small ones together.
 
-use std::fs::File;
 use std::ops::{Deref, Range};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -60,7 +60,7 @@ pub(crate) struct Filed {
 
 impl Filed {
     /// It was there when this was made.
-    pub(crate) fn file(&self) -> Option<&File> {
+    pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
         self.owner.file()
     }
 

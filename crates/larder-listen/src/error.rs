@@ -1,7 +1,7 @@
 //! What can go wrong at the listener: a socket that does not open, a request that is not one.
 //!
-//! A [`Refusal`] is a value, not an error: it is how the parser says no. It knows its status and a fixed token for
-//! logs and metrics; its text is all that the client is told, and holds nothing that the client sent.
+//! A [`Refusal`] is a value, not an error: the parser's answer to what is not a request. It has a status and a fixed
+//! token for logs and metrics. Its text is all that the client is told, and has nothing in it that the client sent.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,16 +1,15 @@
 //! A client's socket, of which the event loop hears only when somebody has to wait for it.
 //!
-//! Most clients have sent their request by the time they are accepted, and the kernel takes a small answer at once: a
-//! connection of one request is over without a wait, and telling the event loop of it first and forgetting it afterwards
-//! would be a third of its system calls. So reads and writes are tried on the bare socket, and the first that would block
-//! registers it; and the kernel is asked to keep a connection back until its first bytes are there. The system calls are made directly: the C library's are points at which a thread may be cancelled, and
-//! each pays for that.
+//! Most clients have sent their request by the time they are accepted, and the kernel takes a small answer at once.
+//! So a connection of one request is over without a wait. To register it with the event loop and to remove it again
+//! would be a third of its system calls. So reads and writes are tried on the bare socket, and the first that would
+//! block registers it; and the kernel is asked to keep a connection back until its first bytes are there. The system
+//! calls are made directly: the C library's are points at which a thread may be cancelled, and each pays for that.
 
-use std::fs::File;
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -242,7 +241,7 @@ impl ByteStream for Socket {
     fn poll_send_file(
         &mut self,
         cx: &mut Context<'_>,
-        file: &File,
+        file: BorrowedFd<'_>,
         range: Range<u64>,
     ) -> Poll<io::Result<usize>> {
         let most = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
@@ -335,7 +334,8 @@ mod tests {
             let mut at = 1000;
             while at < content.len() as u64 {
                 let range = at..content.len() as u64;
-                at += poll_fn(|cx| socket.poll_send_file(cx, &file, range.clone())).await.unwrap() as u64;
+                at += poll_fn(|cx| socket.poll_send_file(cx, file.as_fd(), range.clone())).await.unwrap()
+                    as u64;
             }
             drop(socket);
         };

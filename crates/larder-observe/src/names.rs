@@ -1,7 +1,7 @@
 //! Small numbers for names that come from the configuration, so that counting by site, store or origin is an index.
 //!
-//! Names are given out when a configuration is loaded and stay for the life of the process, since counters may not go
-//! back; a bound keeps endless reloads from growing them, and what is beyond it shares the first number, `other`.
+//! Numbers are given out when a configuration is loaded and stay for the life of the process, since counters may not
+//! go back. A bound keeps endless reloads from growing them, and names beyond it share the first number, `other`.
 
 use parking_lot::RwLock;
 use std::sync::Arc;

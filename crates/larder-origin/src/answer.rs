@@ -2,10 +2,11 @@
 //!
 //! In: a head that hyper has parsed. Out: end-to-end fields, the length that was announced, and whether the connection
 //! may be used again; or an error, after which it is closed. hyper has refused by then what is no HTTP at all: a
-//! missing status line, folded lines, space before a colon, names that are no tokens, NUL or a bare CR in a value, a
-//! status below 100, Transfer-Encoding on HTTP/1.0. It does not look at framing where no content follows (HEAD, 204,
-//! 304), prefers Transfer-Encoding over any Content-Length, and decodes only the outermost of several codings: those
-//! leniencies end here. A bare LF as a line end is accepted by hyper and repaired by writing the head anew.
+//! missing status line, a status below 100, folded lines, space before a colon, names that are no tokens, NUL or a
+//! bare CR in a value. It has also refused Transfer-Encoding on HTTP/1.0. It does not look at framing where no
+//! content follows (HEAD, 204, 304), prefers Transfer-Encoding over any Content-Length, and decodes only the
+//! outermost of several codings: those leniencies end here. A bare LF as a line end is accepted by hyper and repaired
+//! by writing the head anew.
 
 use std::sync::Arc;
 use std::time::Duration;

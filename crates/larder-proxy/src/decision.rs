@@ -1,6 +1,7 @@
 //! What comes next for a request.
 //!
-//! In: the facts of a step that is over, and what has happened to the request before ([`Counters`]). Out: the step that
+//! In: the facts of a step that is over, as [`facts`](crate::facts) makes them, and what has happened to the request before
+//! ([`Counters`]). Out: the step that
 //! follows. [`next`] is a pure function: it reads no clock, store or counter. Serving takes the steps that it names, and
 //! `explain` words them. So the two cannot disagree.
 //! Deliberately absent: whether a stored response may be used. That is `larder-cache`'s to say, and a fact here.
@@ -9,6 +10,7 @@ use larder_cache::StaleReason;
 use larder_http::fields::cache_status::Forward;
 
 use crate::failure::Failure;
+use crate::not_stored::NotStored;
 
 /// Looks at the stores before a request stops hoping that another request's fetch will do.
 const LOOKS_MAX: u8 = 6;
@@ -64,7 +66,9 @@ pub(crate) enum Facts {
     /// An earlier flight was waited for; `in_time` where it ended before the rule's patience did.
     Outlasted { in_time: bool },
     /// The wait for a flight is over.
-    Ended(Ending),
+    Ended(WaitResult),
+    /// The origin's answer may be stored.
+    Landed(Landed),
 }
 
 /// A request and its rule.
@@ -144,9 +148,9 @@ pub(crate) enum Boarding {
     Full,
 }
 
-/// What a flight came to for one who waited for it.
+/// How the wait for a flight ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum WaitResult {
     /// It answers the request.
     Answers,
     /// It is for nobody but the client that asked.
@@ -162,6 +166,15 @@ pub(crate) enum Ending {
     Lost,
     /// The rule's patience has ended before the flight.
     TooLate,
+}
+
+/// An answer that may be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Landed {
+    /// Its URL was asked for too seldom, as [`Next::Board`] said.
+    pub(crate) seldom: bool,
+    /// Its body is longer than its store takes.
+    pub(crate) is_too_large: bool,
 }
 
 /// The step that follows.
@@ -191,6 +204,10 @@ pub(crate) enum Next {
     Outlast,
     /// The flight's outcome answers.
     Answer,
+    /// The body is stored while it is sent.
+    Keep,
+    /// The body is sent through a window, and not stored.
+    SendThrough(NotStored),
     /// larder itself answers, and nothing was asked.
     Refuse(Failure),
     /// larder itself answers in the origin's place.
@@ -212,7 +229,8 @@ pub(crate) fn next(facts: &Facts, counters: Counters) -> (Next, Counters) {
             let counters = Counters { looks: counters.looks.saturating_sub(1), ..counters };
             (Next::Look, if *in_time { counters } else { counters.impatient() })
         }
-        Facts::Ended(ending) => of_ending(*ending, counters),
+        Facts::Ended(result) => of_wait(*result, counters),
+        Facts::Landed(landed) => (of_landing(*landed), counters),
     }
 }
 
@@ -281,17 +299,25 @@ fn of_boarding(boarding: Boarding) -> Next {
     }
 }
 
-fn of_ending(ending: Ending, counters: Counters) -> (Next, Counters) {
+fn of_wait(result: WaitResult, counters: Counters) -> (Next, Counters) {
     let alone = Counters { alone: true, ..counters };
-    match ending {
-        Ending::Answers => (Next::Answer, counters),
-        Ending::Unshared | Ending::BodyClosed | Ending::NotForOthers { has_cookie: true } => {
+    match result {
+        WaitResult::Answers => (Next::Answer, counters),
+        WaitResult::Unshared | WaitResult::BodyClosed | WaitResult::NotForOthers { has_cookie: true } => {
             (Next::Look, alone)
         }
-        Ending::Unfit | Ending::NotForOthers { has_cookie: false } => (Next::Look, counters),
-        Ending::Lost if counters.lost == LOST_MAX => (Next::Fail(Failure::FETCH_LOST), counters),
-        Ending::Lost => (Next::Look, Counters { lost: counters.lost + 1, ..counters }),
-        Ending::TooLate => (Next::Look, counters.impatient()),
+        WaitResult::Unfit | WaitResult::NotForOthers { has_cookie: false } => (Next::Look, counters),
+        WaitResult::Lost if counters.lost == LOST_MAX => (Next::Fail(Failure::FETCH_LOST), counters),
+        WaitResult::Lost => (Next::Look, Counters { lost: counters.lost + 1, ..counters }),
+        WaitResult::TooLate => (Next::Look, counters.impatient()),
+    }
+}
+
+fn of_landing(landed: Landed) -> Next {
+    match landed {
+        Landed { seldom: true, .. } => Next::SendThrough(NotStored::MinUses),
+        Landed { is_too_large: true, .. } => Next::SendThrough(NotStored::NoRoom),
+        _ => Next::Keep,
     }
 }
 
@@ -365,7 +391,8 @@ mod tests {
         let forwarding = Forwarding { alone: false, uses: None, min_uses: 3, get_would_do: true };
         let board = |alone, seldom, as_get| (Next::Board { alone, seldom, as_get }, NEW);
         let last = Counters { lost: LOST_MAX, ..NEW };
-        let cookie = |has_cookie| Facts::Ended(Ending::NotForOthers { has_cookie });
+        let landed = |seldom, is_too_large| Facts::Landed(Landed { seldom, is_too_large });
+        let cookie = |has_cookie| Facts::Ended(WaitResult::NotForOthers { has_cookie });
         let table = [
             (Facts::ContentRead(ContentRead::All), NEW, look(NEW)),
             (Facts::ContentRead(ContentRead::TooLong), NEW, (pass(Forward::Bypass, "query-too-large"), NEW)),
@@ -421,15 +448,20 @@ mod tests {
             (Facts::Boarded(Boarding::Full), NEW, (Next::Fail(Failure::WAITERS_FULL), NEW)),
             (Facts::Outlasted { in_time: true }, looked(3, NEW), look(looked(2, NEW))),
             (Facts::Outlasted { in_time: false }, looked(3, NEW), look(looked(2, IMPATIENT))),
-            (Facts::Ended(Ending::Answers), NEW, (Next::Answer, NEW)),
-            (Facts::Ended(Ending::Unshared), NEW, look(ALONE)),
-            (Facts::Ended(Ending::BodyClosed), NEW, look(ALONE)),
+            (Facts::Ended(WaitResult::Answers), NEW, (Next::Answer, NEW)),
+            (Facts::Ended(WaitResult::Unshared), NEW, look(ALONE)),
+            (Facts::Ended(WaitResult::BodyClosed), NEW, look(ALONE)),
             (cookie(true), NEW, look(ALONE)),
             (cookie(false), NEW, look(NEW)),
-            (Facts::Ended(Ending::Unfit), NEW, look(NEW)),
-            (Facts::Ended(Ending::Lost), NEW, look(Counters { lost: 1, ..NEW })),
-            (Facts::Ended(Ending::Lost), last, (Next::Fail(Failure::FETCH_LOST), last)),
-            (Facts::Ended(Ending::TooLate), NEW, look(IMPATIENT)),
+            (Facts::Ended(WaitResult::Unfit), NEW, look(NEW)),
+            (Facts::Ended(WaitResult::Lost), NEW, look(Counters { lost: 1, ..NEW })),
+            (Facts::Ended(WaitResult::Lost), last, (Next::Fail(Failure::FETCH_LOST), last)),
+            (Facts::Ended(WaitResult::TooLate), NEW, look(IMPATIENT)),
+            // Answers.
+            (landed(false, false), NEW, (Next::Keep, NEW)),
+            (landed(true, false), NEW, (Next::SendThrough(NotStored::MinUses), NEW)),
+            (landed(false, true), NEW, (Next::SendThrough(NotStored::NoRoom), NEW)),
+            (landed(true, true), NEW, (Next::SendThrough(NotStored::MinUses), NEW)),
         ];
         for (facts, counters, expected) in table {
             assert_eq!(next(&facts, counters), expected, "{facts:?} {counters:?}");

@@ -4,7 +4,7 @@ use larder_http::fields::cache_status::Forward;
 use larder_observe::{Label, Vocabulary};
 
 use crate::invalidation::InvalidationKind;
-use crate::not_stored::NotStoredLabel;
+use crate::not_stored::NotStored;
 
 impl Label for InvalidationKind {
     const NAME: &'static str = "kind";
@@ -39,7 +39,7 @@ impl Label for RefreshKind {
 
 /// The words that counters are told apart by.
 pub fn vocabulary() -> Vocabulary {
-    Vocabulary::of::<ForwardLabel, NotStoredLabel, InvalidationKind, RefreshKind>()
+    Vocabulary::of::<ForwardLabel, NotStored, InvalidationKind, RefreshKind>()
 }
 
 /// A forward reason as a label.

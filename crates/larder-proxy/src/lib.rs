@@ -17,6 +17,7 @@ mod decision;
 mod detail;
 mod exchange;
 pub mod explain;
+mod facts;
 mod failure;
 mod fetch;
 mod fill;

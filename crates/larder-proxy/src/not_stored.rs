@@ -27,7 +27,36 @@ pub(crate) enum NotStored {
     Failing,
 }
 
+/// How many reasons are rules of caching.
+const RULES: usize = NotStorable::ALL.len();
+
 impl NotStored {
+    /// The reasons that are no rules, in the order in which they are shown.
+    const OWN: [Self; 8] = [
+        Self::NoRoom,
+        Self::Invalidated,
+        Self::Superseded,
+        Self::Incomplete,
+        Self::MinUses,
+        Self::Unread,
+        Self::QueueFull,
+        Self::Failing,
+    ];
+
+    /// Every reason, each at its own number: the rules come first.
+    pub(crate) const ALL: [Self; RULES + Self::OWN.len()] = {
+        let mut all = [Self::NoRoom; RULES + Self::OWN.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = match index < RULES {
+                true => Self::Rule(NotStorable::ALL[index]),
+                false => Self::OWN[index - RULES],
+            };
+            index += 1;
+        }
+        all
+    };
+
     /// For what its body was lost.
     pub(crate) fn of(loss: Loss) -> Self {
         match loss {
@@ -75,44 +104,53 @@ impl NotStored {
     }
 
     /// The fixed word for Cache-Status, log and metric.
-    pub(crate) fn token(self) -> &'static str {
-        NotStoredLabel(self).token()
+    pub(crate) const fn token(self) -> &'static str {
+        match self {
+            Self::Rule(reason) => reason.token(),
+            Self::NoRoom => "no-room",
+            Self::Invalidated => "invalidated",
+            Self::Superseded => "superseded",
+            Self::Incomplete => "incomplete",
+            Self::MinUses => "min-uses",
+            Self::Unread => "unread",
+            Self::QueueFull => "queue-full",
+            Self::Failing => "failing",
+        }
     }
 }
 
-pub(crate) struct NotStoredLabel(pub(crate) NotStored);
-
-impl Label for NotStoredLabel {
+impl Label for NotStored {
     const NAME: &'static str = "reason";
     const TOKENS: &'static [&'static str] = &{
-        let mut tokens = ["no-room"; NotStorable::ALL.len() + 8];
+        let mut tokens = [""; NotStored::ALL.len()];
         let mut index = 0;
-        while index < NotStorable::ALL.len() {
-            tokens[index] = NotStorable::ALL[index].token();
+        while index < tokens.len() {
+            tokens[index] = NotStored::ALL[index].token();
             index += 1;
         }
-        tokens[index + 1] = "invalidated";
-        tokens[index + 2] = "superseded";
-        tokens[index + 3] = "incomplete";
-        tokens[index + 4] = "min-uses";
-        tokens[index + 5] = "unread";
-        tokens[index + 6] = "queue-full";
-        tokens[index + 7] = "failing";
         tokens
     };
 
     fn index(&self) -> usize {
-        let rules = NotStorable::ALL.len();
-        match self.0 {
-            NotStored::Rule(reason) => reason as usize,
-            NotStored::NoRoom => rules,
-            NotStored::Invalidated => rules + 1,
-            NotStored::Superseded => rules + 2,
-            NotStored::Incomplete => rules + 3,
-            NotStored::MinUses => rules + 4,
-            NotStored::Unread => rules + 5,
-            NotStored::QueueFull => rules + 6,
-            NotStored::Failing => rules + 7,
+        match self {
+            Self::Rule(reason) => *reason as usize,
+            own => RULES + Self::OWN.iter().position(|known| known == own).unwrap_or_default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_word_and_a_place_of_its_own() {
+        for (number, reason) in NotStored::ALL.into_iter().enumerate() {
+            assert_eq!((reason.index(), NotStored::TOKENS[number]), (number, reason.token()), "{reason:?}");
+        }
+        let mut words = NotStored::TOKENS.to_vec();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), NotStored::ALL.len());
     }
 }

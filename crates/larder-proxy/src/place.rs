@@ -123,11 +123,10 @@ fn media_type(value: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
-    use larder_cache::CachePolicy;
     use larder_store::MemoryStoreSettings;
 
     use super::*;
-    use crate::settings::{FieldEdits, KeySettings, RuleNumber, RuleSettings};
+    use crate::settings::RuleSettings;
 
     const OK: StatusCode = StatusCode::OK;
 
@@ -221,24 +220,7 @@ mod tests {
             store: Arc::clone(store),
             store_id: CacheId::default(),
         };
-        RuleSettings {
-            number: RuleNumber::unique(),
-            cache: true,
-            policy: CachePolicy::default(),
-            store_id: CacheId::default(),
-            store: Arc::clone(store),
-            store_from: Default::default(),
-            places: places.iter().map(place).collect(),
-            refresh_ahead: false,
-            invalidate: Some(Default::default()),
-            collapse_wait: None,
-            min_uses: 1,
-            fetches_heads: true,
-            key: KeySettings::default(),
-            debug: false,
-            request: FieldEdits::default(),
-            response: FieldEdits::default(),
-        }
+        RuleSettings { places: places.iter().map(place).collect(), ..crate::testing::rule(store) }
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! Requests and stored heads for unit tests.
+//! Requests, rules and stored heads for unit tests.
 #![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
@@ -8,6 +10,10 @@ use larder_http::authority::Authority;
 use larder_http::message::{RequestHead, Scheme};
 use larder_http::target::Target;
 use larder_http::time::Clock;
+use larder_observe::CacheId;
+use larder_store::Store;
+
+use crate::settings::{FieldEdits, KeySettings, RuleNumber, RuleSettings};
 
 /// `GET target` at `example.com`.
 pub(crate) fn request(target: &'static str) -> RequestHead {
@@ -35,4 +41,26 @@ pub(crate) fn stored_head(target: &'static str, fields: &[(&'static str, &str)])
     };
     let (request, policy) = (request(target), CachePolicy::default());
     StoredHead::new(&request, StatusCode::OK, fields.collect(), freshness, &policy)
+}
+
+/// The defaults, with this store.
+pub(crate) fn rule(store: &Arc<Store>) -> RuleSettings {
+    RuleSettings {
+        number: RuleNumber::unique(),
+        cache: true,
+        policy: CachePolicy::default(),
+        store_id: CacheId::default(),
+        store: Arc::clone(store),
+        store_from: Default::default(),
+        places: Vec::new(),
+        refresh_ahead: false,
+        invalidate: Some(Default::default()),
+        collapse_wait: None,
+        min_uses: 1,
+        fetches_heads: true,
+        key: KeySettings::default(),
+        debug: false,
+        request: FieldEdits::default(),
+        response: FieldEdits::default(),
+    }
 }

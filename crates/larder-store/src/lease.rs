@@ -1,10 +1,10 @@
 //! Large bodies in memory, as their readers hold them: each by a lease, which the store can end.
 //!
 //! In: large bodies that have readers, and word that one has gone from the index. Out: streams of their bytes. A body that is in
-//! the index is there for everybody and costs its readers nothing. One that has gone from it counts as long as somebody reads
-//! it: all such bodies together take at most a quarter of the store, and beyond that those that went first, whose readers are the
-//! slowest of all, are let go of. Their readers go on from the disks, where the body lies there too, or are told
-//! [`BodyError::SlowReader`]: whoever sends their answer goes on with a new fetch, or cuts them.
+//! the index is there for everybody and costs its readers nothing. One that has gone from it counts as long as it has
+//! readers. All such bodies together take at most a quarter of the store. Beyond that the store lets go of those that
+//! went first, whose readers are the slowest of all. Their readers go on from the disks, where the body lies there
+//! too, or are told [`BodyError::SlowReader`]: whoever sends their answer goes on with a new fetch, or cuts them.
 //! Without that a few clients that read slowly would hold a store of any size.
 //!
 //! Locks: a body's list of readers, and a lease; each for the length of a look, and neither while the other is taken from outside.

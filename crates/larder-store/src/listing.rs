@@ -24,8 +24,6 @@ use crate::recall;
 use crate::store::Store;
 use crate::stored::StoredResponse;
 use crate::tier::StoreTier;
-use larder_disk::layouts::DisksCursor;
-use larder_files::FilesCursor;
 use larder_tier::cursor::NoCursor;
 use larder_tier::tier::{ListedEntry, ListedHead};
 use larder_tier::{Candidate, LoadedContent};
@@ -45,7 +43,7 @@ enum At {
 #[derive(Debug, Default)]
 pub struct Page {
     /// What was found; may be nothing although there is more.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ListedResponse>,
     /// Records on disks that could not be read.
     pub unreadable: u64,
     /// Where to go on; `None` at the end.
@@ -54,7 +52,7 @@ pub struct Page {
 
 /// A stored response without its body.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ListedResponse {
     /// Its full key.
     pub key: CacheKey,
     /// The scheme that is part of it.
@@ -84,7 +82,7 @@ enum Source {
     Tier(Box<dyn Candidate>),
 }
 
-impl Entry {
+impl ListedResponse {
     /// Path and query, as they are part of the key.
     pub fn target(&self) -> &[u8] {
         self.key.base().get(self.authority.as_str().len()..).unwrap_or_default()
@@ -94,17 +92,26 @@ impl Entry {
 impl Store {
     /// The next stored responses whose key's base (authority, path, query) is `wanted`, at most `most` (at least 1) of them.
     /// Waits for the disks; not for an event loop.
-    pub fn list(&self, from: Option<Cursor>, most: usize, now: Now, wanted: &dyn Fn(&[u8]) -> bool) -> Page {
+    ///
+    /// # Errors
+    /// `from` is in a tier of this store, and no page of that tier ended with it.
+    pub fn list(
+        &self,
+        from: Option<Cursor>,
+        most: usize,
+        now: Now,
+        wanted: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Page, NoCursor> {
         let most = most.max(1);
         let behind = |number: &usize| self.tiers().get(*number).is_some_and(|tier| !tier.is_before_memory());
         match from.map(|cursor| cursor.0) {
-            Some(At::Memory(from)) => self.list_memory(from, most, wanted),
+            Some(At::Memory(from)) => Ok(self.list_memory(from, most, wanted)),
             Some(At::Tier(number, letter, from)) => {
                 self.list_tier((number, letter), from, (most, now), wanted)
             }
             None => match (0..self.tiers().len()).find(behind) {
                 Some(first) => self.list_first(first, (most, now), wanted),
-                None => self.list_memory(MemoryCursor::default(), most, wanted),
+                None => Ok(self.list_memory(MemoryCursor::default(), most, wanted)),
             },
         }
     }
@@ -115,12 +122,17 @@ impl Store {
         Some(At::Tier(number, tier.letter(), tier.first_page()))
     }
 
-    fn list_first(&self, number: usize, (most, now): (usize, Now), wanted: &dyn Fn(&[u8]) -> bool) -> Page {
+    fn list_first(
+        &self,
+        number: usize,
+        (most, now): (usize, Now),
+        wanted: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Page, NoCursor> {
         match self.beginning(number) {
             Some(At::Tier(number, letter, from)) => {
                 self.list_tier((number, letter), from, (most, now), wanted)
             }
-            _ => Page::default(),
+            _ => Ok(Page::default()),
         }
     }
 
@@ -132,15 +144,12 @@ impl Store {
         from: String,
         (most, now): (usize, Now),
         wanted: &dyn Fn(&[u8]) -> bool,
-    ) -> Page {
-        // A cursor of before a restart, with which the store has other tiers.
+    ) -> Result<Page, NoCursor> {
+        // A cursor of before a restart, with which the store has other tiers: what is in memory is met once more, and not missed.
         let Some(tier) = self.tiers().get(number).filter(|tier| tier.letter() == letter) else {
-            return match letter {
-                DisksCursor::LETTER => self.list_memory(MemoryCursor::default(), most, wanted),
-                _ => Page::default(),
-            };
+            return Ok(self.list_memory(MemoryCursor::default(), most, wanted));
         };
-        let page = Arc::clone(tier).page(&from, most, now, wanted).unwrap_or_default();
+        let page = Arc::clone(tier).page(&from, most, now, wanted)?;
         let is_before_memory = tier.is_before_memory();
         let is_next = |other: &usize| {
             let tier = self.tiers().get(*other);
@@ -152,11 +161,11 @@ impl Store {
             (None, Some(next)) => self.beginning(next),
             (None, None) => (!is_before_memory).then(|| At::Memory(MemoryCursor::default())),
         };
-        Page {
+        Ok(Page {
             entries: page.entries.into_iter().filter_map(|listed| self.listed(tier, listed, now)).collect(),
             unreadable: page.unreadable,
             next: next.map(Cursor),
-        }
+        })
     }
 
     fn list_memory(&self, from: MemoryCursor, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> Page {
@@ -174,9 +183,10 @@ impl Store {
 
     /// Everything stored under the base of `key`, whatever its variant, in no order that means anything. Waits for the disks;
     /// not for an event loop.
-    pub fn under(&self, key: &CacheKey, now: Now) -> Vec<Entry> {
+    pub fn under(&self, key: &CacheKey, now: Now) -> Vec<ListedResponse> {
         let found = self.memory().under(key).into_iter();
-        let mut entries: Vec<Entry> = found.filter_map(|(key, stored)| self.entry(key, stored)).collect();
+        let mut entries: Vec<ListedResponse> =
+            found.filter_map(|(key, stored)| self.entry(key, stored)).collect();
         for tier in self.tiers() {
             for listed in Arc::clone(tier).under(key, now) {
                 let is_here = |stored: &Arc<StoredResponse>| Some(stored.identity()) == listed.identity;
@@ -193,7 +203,7 @@ impl Store {
     ///
     /// # Cancel safety
     /// May be dropped at any time.
-    pub async fn body_of(&self, entry: &Entry) -> Option<Body> {
+    pub async fn body_of(&self, entry: &ListedResponse) -> Option<Body> {
         match &entry.source {
             Source::Memory(stored) => stored.body.content(0..stored.body.length()),
             Source::Tier(candidate) => match candidate.load(&entry.key).await.ok()?.content {
@@ -206,10 +216,10 @@ impl Store {
         }
     }
 
-    fn entry(&self, key: CacheKey, stored: Arc<StoredResponse>) -> Option<Entry> {
+    fn entry(&self, key: CacheKey, stored: Arc<StoredResponse>) -> Option<ListedResponse> {
         let (scheme, authority) = recall::origin(&key)?;
         let disks = self.disks_of(&key, &stored);
-        Some(Entry {
+        Some(ListedResponse {
             key,
             scheme,
             authority,
@@ -224,7 +234,12 @@ impl Store {
     }
 
     /// What a tier has. What memory has of the same is newer, or the same with its head in force.
-    fn listed(&self, tier: &Arc<StoreTier>, listed: ListedEntry<StoredHead>, now: Now) -> Option<Entry> {
+    fn listed(
+        &self,
+        tier: &Arc<StoreTier>,
+        listed: ListedEntry<StoredHead>,
+        now: Now,
+    ) -> Option<ListedResponse> {
         let ListedEntry { key, origin, identity, head, body_bytes, number, file, at } = listed;
         if let Some(identity) = identity {
             let (here, _) = self.memory().responses(&key, now.monotonic);
@@ -237,7 +252,7 @@ impl Store {
             ListedHead::Bytes(bytes) => StoredHead::from_bytes(&bytes, now, (scheme, &authority)).ok()?,
             ListedHead::Made(head) => *head,
         };
-        Some(Entry {
+        Some(ListedResponse {
             disks: identity.map(|identity| tier.folders_of(&key, identity)).unwrap_or_default(),
             key,
             scheme,
@@ -282,14 +297,9 @@ impl FromStr for Cursor {
                 "" => 0,
                 digits => digits.parse().map_err(|_| NoCursor)?,
             };
-            let letter = rest.chars().next().ok_or(NoCursor)?;
-            let own = &rest[letter.len_utf8()..];
-            // One that no page of such a tier ended with is none.
-            match letter {
-                DisksCursor::LETTER => drop(own.parse::<DisksCursor>()?),
-                FilesCursor::LETTER => drop(own.parse::<FilesCursor>()?),
-                _ => return Err(NoCursor),
-            }
+            let letter = rest.chars().next().filter(char::is_ascii_lowercase).ok_or(NoCursor)?;
+            // Whether a page of such a tier ended with it is for that tier to say, when it is listed.
+            let own = Some(&rest[letter.len_utf8()..]).filter(|own| !own.is_empty()).ok_or(NoCursor)?;
             At::Tier(number, letter, own.to_owned())
         };
         Ok(Self(at))

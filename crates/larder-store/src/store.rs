@@ -1,8 +1,8 @@
 //! A store as its users see it: memory in front of a list of tiers.
 //!
-//! In: responses, keys, bodies that arrive. Out: what a look-up may use. A look-up is a plain call and sees memory only;
-//! what memory does not have and a tier may is fetched by [`Store::recall`], which waits, within a bound, and puts what
-//! it finds into memory (promotion on use), so that the next look-up has it.
+//! In: responses, keys, bodies that arrive. Out: what a look-up may use. A look-up is a plain call and sees memory
+//! only. What memory does not have and a tier may is fetched by [`Store::recall`]. It waits, within a bound, and puts
+//! what it finds into memory (promotion on use), so that the next look-up has it.
 //! A tier that others write to as well, as people do to plain files, is asked before memory ([`Store::look`]); memory holds only
 //! what it cannot stand for, or is just being written.
 //! Whatever is stored is written through: to memory at once, to the tiers through their queues. Where a tier takes it not,
@@ -31,8 +31,7 @@ use crate::key::CacheKey;
 use crate::memory::{HotCache, MemoryStore, MemoryStoreSettings, Selection, Usage};
 use crate::recall::{Gate, Recalled};
 use crate::stored::{StoredBody, StoredResponse};
-use crate::tier::StoreTier;
-use larder_files::HttpCaching;
+use crate::tier::{HttpCaching, StoreTier};
 
 /// A store. Shared by all workers; every method may be called from any of them.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 //!
 //! In: a script, bytes to send, or a file of `tests/scenarios`. Out: what arrived, byte for byte, and a report that
 //! puts the expected beside the received. Both ends are written here by hand, without an HTTP library (but for
-//! HTTP/2), for two reasons: an origin and a client must be able to misbehave exactly as told, and a test must
-//! not believe in the same parser as the program it tests.
+//! HTTP/2), for two reasons. An origin and a client must be able to misbehave exactly as told. And a test must not
+//! rely on the same parser as the program it tests.
 //!
 //! Deliberately absent: larder itself. A larder under test is handed in through [`scenario::Larder`].
 //! Nothing here sleeps to wait for a condition; all waits are on events and have a time limit.

@@ -15,14 +15,7 @@ use larder_http::time::{Now, WallTime};
 use crate::fill::BoxFuture;
 use crate::key::CacheKey;
 use crate::source::BodySource;
-
-/// The types of the rules of caching, which tiers carry and need not know.
-pub trait Vocabulary: 'static {
-    /// The head of a stored response.
-    type Head: Send + Sync + 'static;
-    /// What a site says of caching.
-    type Policy: Sync;
-}
+use crate::vocabulary::Vocabulary;
 
 /// A response that is stored, or is to be.
 pub struct Entry<'a, H> {

@@ -1,8 +1,8 @@
 //! What a store asks of a tier behind its memory, and what tiers and the store share.
 //!
-//! In: nothing of its own. Out: the key of a stored response, the budget in bytes and what may be borrowed of it, the notes and
-//! entries that journals are made of, locks with ranks, and the traits of a tier, of a fill and of a body's source.
-//! The head of a stored response is a parameter of these traits: a tier that only writes bytes knows nothing of HTTP caching.
+//! In: nothing of its own. Out: the key of a stored response, the budget in bytes with its loans, the notes and
+//! entries of journals, locks with ranks, and the traits of a tier, of a fill and of a body's source. The head of a
+//! stored response is a parameter of these traits: a tier that only writes bytes knows nothing of HTTP caching.
 //! Deliberately absent: any store, any disk, any rule of caching.
 
 pub mod backlog;
@@ -23,14 +23,14 @@ pub mod rank;
 pub mod source;
 pub mod tier;
 pub mod uri;
+pub mod vocabulary;
 
 pub use budget::{Budget, Reservation};
-pub use entry::{
-    Candidate, Entry, InMemory, Loaded, LoadedContent, Look, Memo, Opened, Unreadable, Vocabulary,
-};
+pub use entry::{Candidate, Entry, InMemory, Loaded, LoadedContent, Look, Memo, Opened, Unreadable};
 pub use fill::{CHUNK_BYTES, Fill, Loss, Offered, StoredChunk};
 pub use key::CacheKey;
 pub use note::Note;
 pub use source::BodySource;
 pub use tier::{Find, HeldBack, Inspect, Invalidate, Keep, Run, Tier};
 pub use uri::TargetUri;
+pub use vocabulary::{Vocabulary, VocabularyOf};

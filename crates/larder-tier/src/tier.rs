@@ -19,13 +19,14 @@ use tokio::sync::oneshot;
 
 use crate::backlog::Backlog;
 use crate::cursor::NoCursor;
-use crate::entry::{Candidate, Entry, InMemory, Look, Memo, Vocabulary};
+use crate::entry::{Candidate, Entry, InMemory, Look, Memo};
 use crate::fill::{BoxFuture, Fill, StoredChunk};
 use crate::key::CacheKey;
 use crate::metrics::Visit;
 use crate::note::Note;
 use crate::source::BodySource;
 use crate::uri::TargetUri;
+use crate::vocabulary::Vocabulary;
 
 /// A failure that whoever asked is told of.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -283,7 +284,7 @@ impl<H> Default for TierPage<H> {
 
 /// For people: what lies there, where, and why not. Nothing of it counts as use.
 pub trait Inspect<V: Vocabulary> {
-    /// Stands before a cursor of this kind of tier.
+    /// Stands before a cursor of this kind of tier: a lower-case letter of its own, and not `m`, which is memory's.
     fn letter(&self) -> char;
 
     /// The cursor of the first page.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use larder_cache::purge::tags::TagFields;
 use larder_cache::{
-    CachePolicy, Controls, HarmlessNames, Ignored, Lifetimes, SessionNames, SetCookie, Wishes,
+    CachePolicy, Controls, HarmlessNames, Ignored, Lifetimes, SessionNames, SetCookiePolicy, Wishes,
 };
 use larder_config::{
     CacheMode, Config, Cookies, HarmlessCookie, PathRegex, PurgeSetting, RequestDirectives, Resolved, SessionCookie,
@@ -337,10 +337,10 @@ fn policy(resolved: &Resolved, tags: &TagFields) -> CachePolicy {
         stale_if_error: resolved.stale_if_error,
         jitter_percent: resolved.jitter.hundredths(),
         set_cookie: match resolved.set_cookie {
-            larder_config::SetCookie::Guard => SetCookie::Guard,
-            larder_config::SetCookie::Store => SetCookie::Store,
-            larder_config::SetCookie::Strip => SetCookie::Strip,
-            larder_config::SetCookie::Bypass => SetCookie::Bypass,
+            larder_config::SetCookie::Guard => SetCookiePolicy::Guard,
+            larder_config::SetCookie::Store => SetCookiePolicy::Store,
+            larder_config::SetCookie::Strip => SetCookiePolicy::Strip,
+            larder_config::SetCookie::Bypass => SetCookiePolicy::Bypass,
         },
         controls: Controls {
             targets: resolved.targets.iter().map(|target| target.name().clone()).collect(),

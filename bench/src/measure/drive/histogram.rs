@@ -1,9 +1,9 @@
 //! The waits that clients of wrk had, out of the histogram that wrk tells.
 //!
-//! wrk "corrects" its histogram before a script sees it: to each wait of at least twice the mean interval between two
-//! requests of a connection it adds images, one interval shorter each, down to the interval, for requests that might have
-//! been sent meanwhile. A closed loop sends none meanwhile, so these are waits of nobody; and the faster a server is
-//! otherwise, the more of them it gets for the same pause of the machine.
+//! wrk "corrects" its histogram before a script sees it, for requests that might have been sent during a wait. To
+//! each wait of at least twice the mean interval between two requests of a connection it adds images, one interval
+//! shorter each, down to the interval. A closed loop sends none meanwhile, so these are waits of nobody; and the
+//! faster a server is otherwise, the more of them it gets for the same pause of the machine.
 //! In: histogram, requests, connections and duration of a run. Out: the waits of exactly as many requests, or a refusal.
 //! Why it can be undone: only waits that were had cast images, so above the interval each count is that of the waits had
 //! and of all of them that are whole intervals longer. The count one interval above has those longer ones: the

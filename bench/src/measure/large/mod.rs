@@ -1,10 +1,10 @@
 //! Large bodies that are stored while they are sent: how much of each is on the disk when its client has it.
 //!
-//! In: bodies of 8 MB to 3 GB from an origin on the loopback that answers ranges; clients held to 100 MB/s, and clients that take
-//! what they get; one disk that nothing holds back, and two that are held to 40 MB/s. Out: how many of five bodies are whole after
-//! one request, and after three; and what clients get beside what they get without a cache (slow.rs). nginx stands beside it. With the
-//! path of an older larder in `LARDER_BEFORE` it has its rows as well, which takes as long again.
-//! Disks are files in memory (disks.rs), each a new one for each size.
+//! In: bodies of 8 MB to 3 GB from an origin on the loopback that answers ranges. Some clients are held to 100 MB/s,
+//! the others take what they get. Nothing holds the first disk back, and two more are held to 40 MB/s. Out: how many
+//! of five bodies are whole after one request, and after three; and what clients get beside what they get without a
+//! cache (slow.rs). nginx stands beside it. With the path of an older larder in `LARDER_BEFORE` it has its rows as
+//! well, which takes as long again. Disks are files in memory (disks.rs), each a new one for each size.
 
 mod client;
 mod origin;

@@ -1,8 +1,8 @@
 //! What a full store really takes: resident memory while ten million distinct keys pass through a store of 256 MiB.
 //!
-//! In: objects of 1 KB over HTTP, from an origin that costs next to nothing. First a hot set is asked for a few times;
-//! then comes the flood, each of its keys once, with one request in fifty for the hot set, as somebody wants it
-//! still; at last every key of the hot set is asked for once more, and the hits are counted. Out: the peak of
+//! In: objects of 1 KB over HTTP, from an origin that costs next to nothing. First a hot set is asked for a few
+//! times. Then comes the flood, each of its keys once, with one request in fifty for the hot set, which is still
+//! wanted. At last every key of the hot set is asked for once more, and the hits are counted. Out: the peak of
 //! resident memory over all samples, the store's own count beside its cap, the share of the hot set that stayed.
 //! Deliberately absent: the peers, whose caps count other things (Varnish's bodies, nginx's files).
 

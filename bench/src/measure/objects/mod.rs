@@ -1,9 +1,9 @@
 //! A million small objects on a disk: what storing and reading one costs, what it takes, and how soon all are back after a kill.
 //!
-//! In: objects of 1 KB with random names, each fetched once and then read once in another random order; then the server
-//! is killed and started again on the same files, once with what the kernel has cached of them and once without. Out:
-//! objects per second and CPU time for each, bytes on the disk and in the index for each, and the time from the start
-//! of the program to the first hit. nginx stands beside it, whose cache has a file for each object.
+//! In: objects of 1 KB with random names, each fetched once and then read once in another random order. Then the
+//! server is killed and started again on the same files, once with what the kernel has cached of them and once
+//! without. Out: objects per second and CPU time for each, bytes on the disk and in the index for each, and the time
+//! from the start of the program to the first hit. nginx stands beside it, whose cache has a file for each object.
 //! The disk is ext4 in memory and not held back: what is asked is the cost, and no disk's pace.
 //! Deliberately absent: eviction. There is room for all of them.
 

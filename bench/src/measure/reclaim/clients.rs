@@ -2,9 +2,9 @@
 //!
 //! In: an address, rates, a length of time. Out: the wait of every hit, and how many answers were something else. Each
 //! connection has its own timetable, and all of them are spread over the time between two requests of one. A request
-//! that is due while its connection still waits counts from when it was due, so that a server that stops for a moment
-//! has it counted by all who would have asked meanwhile; others count from when they are sent, for the timer of this
-//! program wakes it up to a millisecond late.
+//! that is due while its connection still waits counts from when it was due. So a server that stops for a moment has
+//! that counted by all who would have asked meanwhile. Others count from when they are sent, because the timer of
+//! this program wakes it up to a millisecond late.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

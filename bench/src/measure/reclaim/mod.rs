@@ -1,9 +1,10 @@
 //! What making room costs those who only want what is there: hits while a full disk gives up segments, beside the same
 //! hits while there is room.
 //!
-//! In: two larders with a disk each, one with room, one that is full from the start; the same requests to both, in turns: hits of
-//! what is in memory and of what lies on the disk, while other objects are stored at a steady rate. In the full one each of
-//! those takes the place of an old one, and what is asked for again lies among them: it is written anew all the time.
+//! In: two larders with a disk each, one with room, one that is full from the start. Both get the same requests, in
+//! turns: hits of what is in memory and of what lies on the disk, while other objects are stored at a steady rate. In
+//! the full one each of those takes the place of an old one, and what is asked for again lies among them: it is
+//! written anew all the time.
 //! Out: p50, p99 and p99.9 of the hits of both, what was given up and rescued meanwhile, and the peak of dirty pages.
 //! The disks are ext4 in memory and not held back: what is asked is what reclaiming takes from the worker, whose core the
 //! disk's threads share here, and no disk's pace (`placement` has that).

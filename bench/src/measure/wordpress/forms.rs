@@ -1,8 +1,8 @@
 //! What visitors send: comments, passwords, edits, and who sees what of them.
 //!
-//! In: a round of [`super::safety`]. Out: notes of it, or the first thing that was wrong: a comment that its author does not
-//! see, or that others see before it is approved; a form that knows somebody else's name; a locked post's text without
-//! its password; an edit that does not show.
+//! In: a round of [`super::safety`]. Out: notes of it, or the first fault. Faults are a comment that its author does
+//! not see, or that others see before it is approved; a form with another visitor's name; a locked post's text
+//! without its password; an edit that does not show.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,9 @@
 //! DokuWiki from Debian's package, with a login in Chromium.
 //!
-//! In: the stage. Out: a table of what was a hit in each setting, and a picture of a page as its writer saw it. A stranger
-//! who is shown the writer's name, form or cookie fails the run, and so do a writer who is shown a stranger's page, an
-//! asset that is not shared, and an edit that one of them does not see at once; see tests/realapp/dokuwiki/README.md.
+//! In: the stage. Out: a table of what was a hit in each setting, and a picture of a page as its writer saw it. A
+//! stranger who is shown the writer's name, form or cookie fails the run. So do a writer who is shown a stranger's
+//! page, an asset that is not shared, and an edit that one of them does not see at once. See
+//! tests/realapp/dokuwiki/README.md.
 
 mod site;
 

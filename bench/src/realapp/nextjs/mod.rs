@@ -1,8 +1,8 @@
 //! Next.js in production: pages of both routers, data of the app router, assets, pictures, persons and drafts.
 //!
-//! In: the stage. Out: tables of what was a hit. The run fails where a client is sent a coding that it does not take, or
-//! data in place of a page, a page made for another, or a draft; where an asset is fetched twice; and where a page dies with
-//! Next.js. See tests/realapp/nextjs/README.md.
+//! In: the stage. Out: tables of what was a hit. The run fails where a client is sent a coding that it does not take,
+//! data in place of a page, a page made for another, or a draft. It also fails where an asset is fetched twice, and
+//! where a page dies with Next.js. See tests/realapp/nextjs/README.md.
 
 mod next;
 

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, header};
 use larder_http::fields::cookie::{SetCookie, set_cookies};
 
 use super::session::{is_session, is_visitors};
-use crate::policy::{CachePolicy, SetCookie as Wanted};
+use crate::policy::{CachePolicy, SetCookiePolicy};
 
 /// By what a cookie shows that it may be somebody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +64,7 @@ fn tells_apart(value: &[u8]) -> bool {
 impl CachePolicy {
     /// Whether cookies that may be somebody's are kept out of what is stored.
     pub(crate) fn guards_cookies(&self) -> bool {
-        self.set_cookie == Wanted::Guard && !self.ignore.set_cookie
+        self.set_cookie == SetCookiePolicy::Guard && !self.ignore.set_cookie
     }
 
     /// Whether a line of Set-Cookie is for its client alone.
@@ -222,9 +222,9 @@ mod tests {
         let line = HeaderValue::from_static("sid=1");
         let under = |set_cookie, ignore| CachePolicy { set_cookie, ignore, ..CachePolicy::default() };
         let none = Ignored::default();
-        assert!(under(Wanted::Guard, none).is_own(&line));
-        assert!(!under(Wanted::Guard, Ignored { set_cookie: true, ..none }).is_own(&line));
-        assert!(!under(Wanted::Store, none).is_own(&line));
+        assert!(under(SetCookiePolicy::Guard, none).is_own(&line));
+        assert!(!under(SetCookiePolicy::Guard, Ignored { set_cookie: true, ..none }).is_own(&line));
+        assert!(!under(SetCookiePolicy::Store, none).is_own(&line));
     }
 
     #[test]

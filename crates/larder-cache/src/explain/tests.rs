@@ -68,7 +68,7 @@ fn what_jitter_took_off_is_told_and_nothing_else() {
         ..freshness(
             StatusCode::OK,
             &fields(&[]),
-            &Directives::read(&fields(&[]), &policy),
+            &EffectiveDirectives::read(&fields(&[]), &policy),
             at_once(),
             &policy,
         )
@@ -117,7 +117,7 @@ proptest! {
         let policy = CachePolicy { ttl: Lifetimes { any, by_status: Vec::new() }, ..CachePolicy::default() };
         let status = StatusCode::from_u16(status).unwrap_or_default();
         let told = lifetimes(status, &said, at_once(), &policy);
-        let done = freshness(status, &said, &Directives::read(&said, &policy), at_once(), &policy);
+        let done = freshness(status, &said, &EffectiveDirectives::read(&said, &policy), at_once(), &policy);
         prop_assert_eq!((told[0].source, told[0].lifetime), (done.source, done.lifetime));
         prop_assert!(told.iter().all(|one| one.field.len() <= FIELD_MAX));
     }

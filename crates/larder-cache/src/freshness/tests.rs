@@ -9,7 +9,7 @@ use crate::policy::Lifetimes;
 fn of(status: u16, lines: &[(&str, &str)], policy: &CachePolicy) -> Freshness {
     let status = StatusCode::from_u16(status).unwrap_or_default();
     let fields = fields(lines);
-    freshness(status, &fields, &Directives::read(&fields, policy), at_once(), policy)
+    freshness(status, &fields, &EffectiveDirectives::read(&fields, policy), at_once(), policy)
 }
 
 fn check(status: u16, lines: &[(&str, &str)], policy: &CachePolicy, seconds: u64, source: LifetimeSource) {

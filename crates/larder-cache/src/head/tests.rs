@@ -57,9 +57,9 @@ fn fields_named_by_a_qualified_directive_are_not_kept() {
 #[test]
 fn cookies_are_stripped_where_the_rule_says_so() {
     let said = [("cache-control", "max-age=60"), ("date", DATE), ("set-cookie", "sid=1")];
-    let strip = CachePolicy { set_cookie: SetCookie::Strip, ..CachePolicy::default() };
+    let strip = CachePolicy { set_cookie: SetCookiePolicy::Strip, ..CachePolicy::default() };
     assert_eq!(lines_under(&strip, &said), format!("cache-control: max-age=60\r\ndate: {DATE}\r\n"));
-    let keep = CachePolicy { set_cookie: SetCookie::Store, ..CachePolicy::default() };
+    let keep = CachePolicy { set_cookie: SetCookiePolicy::Store, ..CachePolicy::default() };
     assert!(lines_under(&keep, &said).contains("set-cookie: sid=1\r\n"));
 }
 
@@ -78,7 +78,7 @@ fn cookies_that_may_be_somebodys_are_not_kept_and_are_for_the_client_that_caused
     assert_eq!(stored(&[], &said, &policy).relieved.names().collect::<Vec<_>>(), ["sid", "seen"]);
     let own = fields(&[("set-cookie", "sid=1; HttpOnly"), ("set-cookie", "seen=a1")]);
     assert_eq!(withheld(&fields(&said), &policy), own);
-    let keep = CachePolicy { set_cookie: SetCookie::Store, ..CachePolicy::default() };
+    let keep = CachePolicy { set_cookie: SetCookiePolicy::Store, ..CachePolicy::default() };
     let kept = stored(&[], &said, &keep);
     assert!(kept.caution.own_cookies && kept.relieved.is_empty());
     assert!(withheld(&fields(&said), &keep).is_empty());
@@ -164,7 +164,7 @@ fn what_is_not_stored_is_for_the_client_that_caused_it() {
     let kept_back = |policy: &CachePolicy| withheld(&fields(&said), policy);
     let both = fields(&[("x-p", "1"), ("x-p", "2"), ("set-cookie", "a=1")]);
     assert_eq!(kept_back(&CachePolicy::default()), both);
-    let strip = CachePolicy { set_cookie: SetCookie::Strip, ..CachePolicy::default() };
+    let strip = CachePolicy { set_cookie: SetCookiePolicy::Strip, ..CachePolicy::default() };
     assert_eq!(kept_back(&strip), fields(&[("x-p", "1"), ("x-p", "2")]));
     assert!(withheld(&fields(&[("cache-control", "max-age=60")]), &CachePolicy::default()).is_empty());
     let told = [("cache-control", "no-cache=\"x-accel-expires\""), ("x-accel-expires", "9")];

@@ -9,14 +9,14 @@ use http::{HeaderMap, header};
 
 use crate::cookies::OwnSign;
 use crate::cookies::own::first_own;
-use crate::directives::{Directives, is_left_out};
+use crate::directives::{EffectiveDirectives, is_left_out};
 use crate::freshness::Freshness;
 use crate::not_storable::NotStorable;
-use crate::policy::{CachePolicy, SetCookie};
+use crate::policy::{CachePolicy, SetCookiePolicy};
 
 pub(super) fn by_set_cookie(
     fields: &HeaderMap,
-    directives: &Directives,
+    directives: &EffectiveDirectives,
     freshness: &Freshness,
     policy: &CachePolicy,
 ) -> Option<NotStorable> {
@@ -24,10 +24,10 @@ pub(super) fn by_set_cookie(
         return None;
     }
     match policy.set_cookie {
-        SetCookie::Bypass => return Some(NotStorable::SetCookieBypass),
-        SetCookie::Store | SetCookie::Strip => return None,
-        SetCookie::Guard if policy.ignore.set_cookie => return None,
-        SetCookie::Guard => {}
+        SetCookiePolicy::Bypass => return Some(NotStorable::SetCookieBypass),
+        SetCookiePolicy::Store | SetCookiePolicy::Strip => return None,
+        SetCookiePolicy::Guard if policy.ignore.set_cookie => return None,
+        SetCookiePolicy::Guard => {}
     }
     let is_left_out = is_left_out(&directives.said, policy, &header::SET_COOKIE);
     // A response for all is stored without the cookies that are somebody's; others are stored with it.

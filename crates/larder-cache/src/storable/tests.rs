@@ -7,7 +7,7 @@ use http::HeaderName;
 use super::*;
 use crate::example::{DATE, at_once, fields, request};
 use crate::freshness::LifetimeSource;
-use crate::policy::{Ignored, Lifetimes, SetCookie};
+use crate::policy::{Ignored, Lifetimes, SetCookiePolicy};
 
 type Lines<'a> = &'a [(&'a str, &'a str)];
 
@@ -302,9 +302,9 @@ fn set_cookie_needs_explicit_freshness_and_a_session_needs_more() {
         let any = Some(Duration::from_secs(7));
         let ttl = CachePolicy { ttl: Lifetimes { any, by_status: Vec::new() }, ..CachePolicy::default() };
         check_under(&ttl, &[], 200, &[left_out, session], Some(NotStorable::SetCookie));
-        let bypass = CachePolicy { set_cookie: SetCookie::Bypass, ..CachePolicy::default() };
+        let bypass = CachePolicy { set_cookie: SetCookiePolicy::Bypass, ..CachePolicy::default() };
         check_under(&bypass, &[], 200, &[FRESH, left_out, session], Some(NotStorable::SetCookieBypass));
-        let store = CachePolicy { set_cookie: SetCookie::Store, ..ttl };
+        let store = CachePolicy { set_cookie: SetCookiePolicy::Store, ..ttl };
         check_under(&store, &[], 200, &[left_out, session], None);
     }
     check(&[("cookie", "PHPSESSID=1")], 200, &[FRESH], None);
@@ -334,9 +334,9 @@ fn the_rule_says_what_becomes_of_responses_with_cookies() {
     let modified = ("last-modified", "Sat, 05 Nov 1994 08:49:37 GMT");
     let lifetimes = || Lifetimes { any: Some(Duration::from_secs(7)), by_status: Vec::new() };
     for (set_cookie, expected) in [
-        (SetCookie::Store, None),
-        (SetCookie::Strip, None),
-        (SetCookie::Bypass, Some(NotStorable::SetCookieBypass)),
+        (SetCookiePolicy::Store, None),
+        (SetCookiePolicy::Strip, None),
+        (SetCookiePolicy::Bypass, Some(NotStorable::SetCookieBypass)),
     ] {
         let policy = CachePolicy { set_cookie, ..CachePolicy::default() };
         check_under(&policy, &[], 200, &[FRESH, session], expected);
@@ -383,7 +383,8 @@ fn what_is_ignored_is_lifted_and_nothing_else() {
     let vary = CachePolicy { ignore: Ignored { vary: true, ..none }, ..CachePolicy::default() };
     check_under(&vary, &[], 200, &[FRESH, ("vary", "a b")], Some(NotStorable::VaryAny));
     let cookies = Ignored { set_cookie: true, ..none };
-    let bypass = CachePolicy { ignore: cookies, set_cookie: SetCookie::Bypass, ..CachePolicy::default() };
+    let bypass =
+        CachePolicy { ignore: cookies, set_cookie: SetCookiePolicy::Bypass, ..CachePolicy::default() };
     check_under(&bypass, &[], 200, &[FRESH, ("set-cookie", "a=b")], Some(NotStorable::SetCookieBypass));
 }
 
@@ -478,7 +479,7 @@ mod properties {
                 ("cache-control", cc.as_str()), ("x-accel-expires", &accel), ("x-reverse-proxy-ttl", "9"),
                 ("cdn-cache-control", "&"), ("set-cookie", &cookie), ("etag", "\"a\""),
             ];
-            for set_cookie in [SetCookie::Guard, SetCookie::Store, SetCookie::Strip, SetCookie::Bypass] {
+            for set_cookie in [SetCookiePolicy::Guard, SetCookiePolicy::Store, SetCookiePolicy::Strip, SetCookiePolicy::Bypass] {
                 let lifetimes = Lifetimes { any: Some(Duration::from_secs(7)), by_status: Vec::new() };
                 let policy = CachePolicy { set_cookie, override_ttl: lifetimes, ..CachePolicy::default() };
                 let found = decide(&policy, "GET", &[], 200, &lines);

@@ -157,7 +157,7 @@ fn a_304_or_head_brings_no_cookie_that_may_be_somebodys() {
 
 #[test]
 fn what_was_stored_with_cookies_is_confirmed_without_them_under_the_guard() {
-    let store = CachePolicy { set_cookie: crate::SetCookie::Store, ..CachePolicy::default() };
+    let store = CachePolicy { set_cookie: crate::SetCookiePolicy::Store, ..CachePolicy::default() };
     let said =
         [("cache-control", "max-age=60"), ("etag", "\"a\""), ("set-cookie", "sid=1"), ("set-cookie", "a=b")];
     let was = stored(&[], &said, &store);
@@ -214,7 +214,7 @@ fn lines_of_a_304_that_are_not_stored_are_for_its_client() {
     assert_eq!(found, fields(&[a, own]));
     let long = "v".repeat(BYTES_MAX);
     check("max-age=2, private=\"x-a\"", &[("x-a", &long)], &[]);
-    let strip = CachePolicy { set_cookie: crate::SetCookie::Strip, ..policy };
+    let strip = CachePolicy { set_cookie: crate::SetCookiePolicy::Strip, ..policy };
     let was = stored(&[], &[("cache-control", "max-age=2, private=\"set-cookie\"")], &strip);
     assert!(withheld(&was, &[own], &strip).is_empty());
 }

@@ -1,9 +1,10 @@
 //! Fields of requests that say who asks: by them more of a response may differ than its content.
 //!
 //! In: what a stored response was selected by, and a request. Out: whether the two differ in such a field. The validators
-//! of the response are not offered for that request then. An entity tag is that of the content, and a 304 need not repeat
-//! what else the origin would say (RFC 9110 15.4.5): an API that allows several sites has one tag for all of them, and an
-//! Access-Control-Allow-Origin for each. The 304 would hand over the fields that were made for another.
+//! of the response are not offered for that request then. An entity tag is that of the content, and a 304 need not
+//! repeat what else the origin would say (RFC 9110 15.4.5). For example, an API that allows several sites has one tag
+//! for all of them, and an Access-Control-Allow-Origin for each. The 304 would hand over the fields that were made
+//! for another.
 
 use http::{HeaderMap, header};
 

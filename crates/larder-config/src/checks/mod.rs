@@ -1,6 +1,7 @@
-//! What only the whole config can tell: names that have to exist, addresses and hosts that have to
-//! differ, directories that stores have for themselves, keys that have to tell apart what rules tell apart; and what only
-//! a whole origin or a whole store can; and, as a note, which cookies keep a request from what a rule stores.
+//! Checks that need more than one key: of the whole config, of a whole origin, and of a whole store.
+//!
+//! Names have to exist, addresses and hosts have to differ, stores have directories for themselves, and keys have to
+//! tell apart what rules tell apart. A note says which cookies keep a request from what a rule stores.
 //!
 //! In: the sections as they were read, and the document for the places. Values that were refused are not judged
 //! again, so that one mistake makes one error.

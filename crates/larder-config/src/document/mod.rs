@@ -1,7 +1,7 @@
 //! A TOML document as nodes that know their place.
 //!
 //! In: text. Out: a [`Table`] whose entries stand in the order of the file, or every syntax error. The nodes are our
-//! own and not the parser's, so that a flag of the command line can stand in for a key: it is set into the document
+//! own and not the parser's, so that a flag of the command line can stand in for a key. It is set into the document
 //! before anything is checked, and an error about it names the flag.
 //! The parser bounds nesting (80 levels); the caller bounds the length.
 

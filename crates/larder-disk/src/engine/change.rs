@@ -16,7 +16,7 @@ use super::error::{DiskError, Refused};
 use super::format::journal::JournalEntry;
 use super::format::record::PIECE_BYTES_MAX;
 use super::format::record::{HEADER_BYTES, PIECE_REF_BYTES};
-use super::index::Places;
+use super::index::Locations;
 use super::object::{INLINE_BYTES_MAX, Object, RecordContent};
 use super::piece::{Assembly, Piece};
 use super::queue::{JOB_BYTES, RecordJob, WriteJob, WriteQueue};
@@ -34,7 +34,7 @@ impl DiskState {
         }
     }
 
-    /// DiskCounts a record out that left the index for good, and writes down that it did. Where it was not written yet, so
+    /// Counts a record out that left the index for good, and writes down that it did. Where it was not written yet, so
     /// is what it had replaced; where it is being written, so is where it will be.
     pub(super) fn remove_for_good(&self, place: Location) {
         let to_come = self.in_flight.of(place);
@@ -45,7 +45,7 @@ impl DiskState {
         if !place.is_pending() {
             self.segments.count_out(place.segment(), false);
         }
-        self.bury(&written.into_iter().chain(to_come).collect::<Places>());
+        self.bury(&written.into_iter().chain(to_come).collect::<Locations>());
         if place.is_pending() {
             self.replaced.forget(place);
         }
@@ -164,12 +164,13 @@ impl Disk {
         };
         shared.note_number(object.number);
         let pending = Location::pending(shared.last_pending.fetch_add(1, Ordering::Relaxed) + 1);
-        let (seconds, mut surplus) = (shared.seconds(), Places::new());
+        let (seconds, mut surplus) = (shared.seconds(), Locations::new());
         let note = |before| shared.replaced.note(pending, before);
         let replaced = shared.index.insert_pending(base, tag, pending, seconds, note, &mut surplus);
         surplus.into_iter().for_each(|place| shared.remove_for_good(place));
         // What is being written of the one before lies behind it, and only the record of this one would say that it is dead.
-        shared.bury(&replaced.and_then(|place| shared.in_flight.of(place)).into_iter().collect::<Places>());
+        shared
+            .bury(&replaced.and_then(|place| shared.in_flight.of(place)).into_iter().collect::<Locations>());
         if let Some(place) = replaced.filter(|place| !place.is_pending()) {
             shared.segments.count_out(place.segment(), false);
         }
@@ -242,7 +243,7 @@ impl Disk {
         Ok(self.put_admitted(owner, bytes, admitted))
     }
 
-    /// DiskCounts a piece of so many bytes in, if it is taken at this moment. A refusal is not counted.
+    /// Counts a piece of so many bytes in, if it is taken at this moment. A refusal is not counted.
     pub(crate) fn admit_piece(self: &Arc<Self>, bytes: usize) -> Result<Admitted, Refused> {
         if bytes > PIECE_BYTES_MAX {
             return Err(Refused::TooLarge);
@@ -260,7 +261,7 @@ impl Disk {
         piece
     }
 
-    /// DiskCounts a piece that was left out because the disk does not keep up.
+    /// Counts a piece that was left out because the disk does not keep up.
     pub(crate) fn count_left_out(&self) {
         self.shared.counts.refuse(Refused::QueueFull);
     }

@@ -13,7 +13,7 @@ use super::address::{Address, Location};
 use super::error::ReadError;
 use super::format::crc;
 use super::format::record::{HEADER_BYTES, Header, Kind, read_pieces};
-use super::index::Places;
+use super::index::Locations;
 use super::{Disk, sys};
 
 /// Read at first: header, key and head of nearly every record.
@@ -75,7 +75,7 @@ impl Disk {
     }
 
     /// The places of everything under a base, whatever its variant, as far as it is written.
-    pub fn find_base(&self, at: &Address) -> Places {
+    pub fn find_base(&self, at: &Address) -> Locations {
         let mut places = self.shared.index.of_base(at.base);
         places.retain(|place| !place.is_pending());
         places

@@ -1,10 +1,10 @@
 //! Where records that the writer has put together will be, until the index knows.
 //!
 //! Between the moment at which a record's place is settled and the one at which the index has it, the record gets into the
-//! file. Whoever takes its object out meanwhile finds the place before in the index, and has to name the place to come as well:
-//! if the process ended right after the write, nothing else would say that what lies there is dead. So the writer claims a
-//! place before it puts the bytes together, and asks in the same step whether the object is still wanted; whoever
-//! takes one out looks here afterwards. One of the two sees the other, whichever comes first.
+//! file. Code that takes its object out meanwhile finds the place before in the index, and has to name the place to
+//! come as well. If the process ended right after the write, nothing else would say that what lies there is dead. So
+//! the writer claims a place before it puts the bytes together, and asks in the same step whether the object is still
+//! wanted; whoever takes one out looks here afterwards. One of the two sees the other, whichever comes first.
 //! As many entries as records in a batch. The lock is held for one look at the index, and never taken within a lock of that.
 
 use std::collections::HashMap;

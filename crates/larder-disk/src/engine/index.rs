@@ -60,8 +60,8 @@ impl Entry {
     }
 }
 
-/// Found places; there is nearly always one.
-pub type Places = SmallVec<[Location; 4]>;
+/// Where records were found; there is nearly always one.
+pub type Locations = SmallVec<[Location; 4]>;
 
 /// A record that was met at recovery.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +156,7 @@ impl Index {
         place: Location,
         now: u32,
         note: impl FnOnce(Location),
-        surplus: &mut Places,
+        surplus: &mut Locations,
     ) -> Option<Location> {
         self.count_in(place);
         let now = now.min(SECONDS) | COMPARED;
@@ -243,8 +243,8 @@ impl Index {
     }
 
     /// Takes everything of a base out.
-    pub(super) fn remove_base(&self, base: u64) -> Places {
-        let mut gone = Places::new();
+    pub(super) fn remove_base(&self, base: u64) -> Locations {
+        let mut gone = Locations::new();
         let mut shard = self.shard(base).write();
         while let Ok(found) = shard.find_entry(base, |entry| entry.base == base) {
             gone.push(found.remove().0.place);
@@ -257,9 +257,9 @@ impl Index {
     }
 
     /// The written records of a variant, newest place first.
-    pub(super) fn find(&self, at: &Address) -> Places {
+    pub(super) fn find(&self, at: &Address) -> Locations {
         let shard = self.shard(at.base).read();
-        let mut places: Places = shard
+        let mut places: Locations = shard
             .iter_hash(at.base)
             .filter(|entry| entry.base == at.base && at.is_variant_of(entry.tag) && !entry.place.is_pending())
             .map(|entry| entry.place)
@@ -270,7 +270,7 @@ impl Index {
     }
 
     /// Everything of a base, written or not.
-    pub(super) fn of_base(&self, base: u64) -> Places {
+    pub(super) fn of_base(&self, base: u64) -> Locations {
         let shard = self.shard(base).read();
         shard.iter_hash(base).filter(|entry| entry.base == base).map(|entry| entry.place).collect()
     }

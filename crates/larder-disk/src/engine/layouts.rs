@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use super::address::{Address, Location};
 use super::error::Refused;
-use super::piece::{Now, Piece};
+use super::piece::{Piece, PieceState};
 use super::{Disk, DiskSettings};
 use larder_tier::backlog::Backlog;
 
@@ -75,10 +75,12 @@ impl Disk {
 
     /// Whether a piece of this disk can be read: it is in memory still, or what it lies in has not been given up.
     pub(crate) fn has_piece(&self, piece: &Piece) -> bool {
-        match piece.now() {
-            Now::Pending(_) | Now::Kept(_) => true,
-            Now::Written(at) => at.disk == self.id() && self.shared.segments.find(at.segment).is_some(),
-            Now::Lost => false,
+        match piece.state() {
+            PieceState::Pending(_) | PieceState::Kept(_) => true,
+            PieceState::Written(at) => {
+                at.disk == self.id() && self.shared.segments.find(at.segment).is_some()
+            }
+            PieceState::Lost => false,
         }
     }
 

@@ -32,6 +32,7 @@ mod queue;
 mod readers;
 mod reads;
 mod recover;
+mod refusals;
 mod replaced;
 mod segment;
 mod settings;
@@ -65,16 +66,17 @@ pub use fsck::{Report, fsck};
 pub use handles::FilesMax;
 pub use heads::RecordHead;
 pub use health::DiskEvent;
-pub use index::{DiskCursor, Listing, Places};
+pub use index::{DiskCursor, Listing, Locations};
 pub use larder_tier::Note;
 pub use object::{FoundContent, FoundRecord, INLINE_BYTES_MAX, Object, RecordContent};
 pub use piece::{Piece, Pin};
+pub use refusals::{RefusalReason, RefusedCounts};
 pub use settings::{DISK_BYTES_MIN, DiskSettings, DiskSize};
-pub use usage::{DiskUsage, RefusedCounts};
+pub use usage::DiskUsage;
 
 use format::record::PieceRef;
-use piece::Now as PieceNow;
-use pool::Ask;
+use piece::PieceState;
+use pool::PoolJob;
 use reads::Waiting;
 use recover::Contents;
 use state::DiskState;
@@ -153,7 +155,7 @@ impl Disk {
 
     /// The places of responses that may be under this key, in the order they were last written, the last first. Looks
     /// into memory only. Another key may hide behind the same hashes: [`FoundRecord::is_of`] tells.
-    pub fn find(&self, at: &Address) -> Places {
+    pub fn find(&self, at: &Address) -> Locations {
         self.shared.index.find(at)
     }
 
@@ -186,14 +188,14 @@ impl Disk {
     /// A read that nobody waits for is not done.
     pub async fn read(self: &Arc<Self>, place: Location) -> Result<FoundRecord, ReadError> {
         let (answer, answered) = oneshot::channel();
-        self.shared.pool.ask(Ask::Record(place, answer))?;
+        self.shared.pool.ask(PoolJob::Record(place, answer))?;
         answered.await.unwrap_or(Err(ReadError::Busy))
     }
 
     /// Reads a piece of this disk if that needs no waiting; `None` where it would.
     pub fn piece_now(&self, piece: &Piece) -> Option<Result<Bytes, ReadError>> {
-        match piece.now() {
-            PieceNow::Pending(bytes) | PieceNow::Kept(bytes) => Some(Ok(bytes)),
+        match piece.state() {
+            PieceState::Pending(bytes) | PieceState::Kept(bytes) => Some(Ok(bytes)),
             _ => self.shared.may_read_now().then(|| self.shared.read_piece(piece, Waiting::No))?,
         }
     }
@@ -207,7 +209,7 @@ impl Disk {
     /// A read that nobody waits for is not done.
     pub async fn read_piece(self: &Arc<Self>, piece: &Piece) -> Result<Bytes, ReadError> {
         let (answer, answered) = oneshot::channel();
-        self.shared.pool.ask(Ask::Piece(piece.clone(), answer))?;
+        self.shared.pool.ask(PoolJob::Piece(piece.clone(), answer))?;
         answered.await.unwrap_or(Err(ReadError::Busy))
     }
 

@@ -47,8 +47,8 @@ struct WaitingChunk {
     pins: SmallVec<[Weak<Kept>; 1]>,
 }
 
-/// What there is of a piece at this moment.
-pub(super) enum Now {
+/// What there is of a piece at one moment.
+pub(super) enum PieceState {
     Pending(Bytes),
     Written(PieceRef),
     Lost,
@@ -87,21 +87,21 @@ impl Piece {
 
     /// Whether its bytes were lost before they were written.
     pub fn is_lost(&self) -> bool {
-        matches!(self.now(), Now::Lost | Now::Kept(_))
+        matches!(self.state(), PieceState::Lost | PieceState::Kept(_))
     }
 
     /// Whether its bytes are still in memory.
     pub fn is_pending(&self) -> bool {
-        matches!(self.now(), Now::Pending(_))
+        matches!(self.state(), PieceState::Pending(_))
     }
 
-    pub(super) fn now(&self) -> Now {
+    pub(super) fn state(&self) -> PieceState {
         match &self.0 {
-            Kind::Written(at) => Now::Written(*at),
+            Kind::Written(at) => PieceState::Written(*at),
             Kind::Queued(queued) => match &*queued.state.lock() {
-                State::Pending(bytes, _) => Now::Pending(bytes.clone()),
-                State::Written(at) => Now::Written(*at),
-                State::Lost(pins) => kept_by(pins).map_or(Now::Lost, Now::Kept),
+                State::Pending(bytes, _) => PieceState::Pending(bytes.clone()),
+                State::Written(at) => PieceState::Written(*at),
+                State::Lost(pins) => kept_by(pins).map_or(PieceState::Lost, PieceState::Kept),
             },
         }
     }

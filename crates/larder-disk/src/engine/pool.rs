@@ -21,7 +21,8 @@ const READS_MAX: usize = 1024;
 
 type Answer<T> = oneshot::Sender<Result<T, ReadError>>;
 
-pub(super) enum Ask {
+/// What a thread of the pool does next.
+pub(super) enum PoolJob {
     Record(Location, Answer<FoundRecord>),
     Piece(Piece, Answer<Bytes>),
     SyncJournal,
@@ -29,7 +30,7 @@ pub(super) enum Ask {
 
 #[derive(Default)]
 struct State {
-    asked: VecDeque<Ask>,
+    asked: VecDeque<PoolJob>,
     is_closed: bool,
 }
 
@@ -55,12 +56,12 @@ impl std::fmt::Debug for Pool {
 
 impl Pool {
     /// Puts a read in, or refuses.
-    pub(super) fn ask(&self, ask: Ask) -> Result<(), ReadError> {
+    pub(super) fn ask(&self, job: PoolJob) -> Result<(), ReadError> {
         let mut state = self.state.lock();
         if state.is_closed || state.asked.len() >= READS_MAX {
             return Err(ReadError::Busy);
         }
-        state.asked.push_back(ask);
+        state.asked.push_back(job);
         drop(state);
         self.wake.notify_one();
         Ok(())
@@ -84,20 +85,20 @@ impl Pool {
         syncs.waiting.push(answer);
         if !std::mem::replace(&mut syncs.is_running, true) {
             // In front of the reads, and beyond their bound: there is one of these at most.
-            state.asked.push_front(Ask::SyncJournal);
+            state.asked.push_front(PoolJob::SyncJournal);
             self.wake.notify_one();
         }
         answered
     }
 
-    pub(super) fn next(&self) -> Option<Ask> {
+    pub(super) fn next(&self) -> Option<PoolJob> {
         let mut state = self.state.lock();
         loop {
             if state.is_closed {
                 return None;
             }
-            if let Some(ask) = state.asked.pop_front() {
-                return Some(ask);
+            if let Some(job) = state.asked.pop_front() {
+                return Some(job);
             }
             self.wake.wait(&mut state);
         }

@@ -103,7 +103,7 @@ impl WriteQueue {
         self.state.lock().borrowing.begin(backlog);
     }
 
-    /// DiskCounts `cost` bytes in, or refuses.
+    /// Counts `cost` bytes in, or refuses.
     pub(super) fn admit(&self, cost: u64) -> Result<(), Refused> {
         self.admit_beyond(cost, 0)
     }
@@ -157,7 +157,7 @@ impl WriteQueue {
         None
     }
 
-    /// DiskCounts bytes out that are on the disk, or lost.
+    /// Counts bytes out that are on the disk, or lost.
     pub(super) fn release(&self, cost: u64) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(cost);
@@ -171,7 +171,7 @@ impl WriteQueue {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// DiskCounts bytes out that were admitted for nothing. Nobody hears of it: who gave them back may be who waits.
+    /// Counts bytes out that were admitted for nothing. Nobody hears of it: who gave them back may be who waits.
     pub(super) fn give_back(&self, cost: u64) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(cost);

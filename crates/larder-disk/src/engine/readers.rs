@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::thread;
 
 use super::error::ReadError;
-use super::pool::Ask;
+use super::pool::PoolJob;
 use super::reads::Waiting;
 use super::state::DiskState;
 
 /// Threads per disk: enough to keep a disk's own queue busy.
 const THREADS: usize = 4;
+
 /// Starts the threads.
 pub(super) fn start(shared: &Arc<DiskState>) -> io::Result<Vec<thread::JoinHandle<()>>> {
     let spawn = |_| {
@@ -23,17 +24,17 @@ pub(super) fn start(shared: &Arc<DiskState>) -> io::Result<Vec<thread::JoinHandl
 }
 
 fn run(shared: &DiskState) {
-    while let Some(ask) = shared.pool.next() {
-        match ask {
-            Ask::Record(place, answer) if !answer.is_closed() => {
+    while let Some(job) = shared.pool.next() {
+        match job {
+            PoolJob::Record(place, answer) if !answer.is_closed() => {
                 // Who does not wait any more has no use for it.
                 let _ = answer.send(shared.read_record(place, Waiting::Yes).unwrap_or(Err(ReadError::Busy)));
             }
-            Ask::Piece(piece, answer) if !answer.is_closed() => {
+            PoolJob::Piece(piece, answer) if !answer.is_closed() => {
                 let _ = answer.send(shared.read_piece(&piece, Waiting::Yes).unwrap_or(Err(ReadError::Busy)));
             }
-            Ask::Record(..) | Ask::Piece(..) => {}
-            Ask::SyncJournal => sync_journal(shared),
+            PoolJob::Record(..) | PoolJob::Piece(..) => {}
+            PoolJob::SyncJournal => sync_journal(shared),
         }
     }
 }

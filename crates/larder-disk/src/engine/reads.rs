@@ -16,7 +16,7 @@ use super::format::crc;
 use super::format::record::PieceRef;
 use super::format::record::{HEADER_BYTES, Header, Kind, Record, read_pieces};
 use super::object::{FoundContent, FoundRecord, INLINE_BYTES_MAX};
-use super::piece::{Now, Piece};
+use super::piece::{Piece, PieceState};
 use super::segment::Segment;
 use super::state::DiskState;
 use super::sys::{self, ReadMode};
@@ -132,10 +132,10 @@ impl DiskState {
 
     /// Reads a piece; `None` where that would wait.
     pub(super) fn read_piece(&self, piece: &Piece, waiting: Waiting) -> Read<Bytes> {
-        let at = match piece.now() {
-            Now::Pending(bytes) | Now::Kept(bytes) => return Some(Ok(bytes)),
-            Now::Lost => return Some(Err(ReadError::Gone)),
-            Now::Written(at) => at,
+        let at = match piece.state() {
+            PieceState::Pending(bytes) | PieceState::Kept(bytes) => return Some(Ok(bytes)),
+            PieceState::Lost => return Some(Err(ReadError::Gone)),
+            PieceState::Written(at) => at,
         };
         let segment = match at.disk == self.superblock.disk {
             true => self.segments.find_pinned(at.segment),

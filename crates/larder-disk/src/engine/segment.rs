@@ -166,14 +166,14 @@ impl Segments {
         }
     }
 
-    /// DiskCounts records of a segment that came into the index.
+    /// Counts records of a segment that came into the index.
     pub(super) fn count_in(&self, id: u32, records: u32) {
         if let Some(segment) = self.table.read().get(&id) {
             segment.live.fetch_add(records, Ordering::Relaxed);
         }
     }
 
-    /// DiskCounts one that left it. Where it died for a reason that the journal has to know, the table is out of date.
+    /// Counts one that left it. Where it died for a reason that the journal has to know, the table is out of date.
     pub(super) fn count_out(&self, id: u32, is_death: bool) {
         if let Some(segment) = self.table.read().get(&id) {
             // A place that is settled after its base went may be counted out first; it never goes below zero.

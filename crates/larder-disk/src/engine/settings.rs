@@ -1,8 +1,9 @@
 //! What a disk is opened with, and what follows from its size alone.
 //!
-//! In: a folder and how much of its file system larder may take. Out: the size of a segment. Segments of a sixty-fourth of
-//! the disk lose little when the oldest is given up; below 4 MiB there would be more files than use in them, above 64 MiB
-//! giving one up would take too long, unless the disk is so large that there would be thousands of open files.
+//! In: a folder and how much of its file system larder may take. Out: the size of a segment. Segments of a
+//! sixty-fourth of the disk lose little when the oldest is given up. Below 4 MiB there would be more files than use
+//! in them. Above 64 MiB giving one up would take too long, unless the disk is so large that there would be thousands
+//! of open files.
 
 use std::path::PathBuf;
 use std::time::Duration;

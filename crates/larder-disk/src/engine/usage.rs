@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::Refused;
+use super::refusals::{Refusals, RefusedCounts};
 
 /// Figures of a disk at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,31 +73,6 @@ impl DiskUsage {
     }
 }
 
-/// What was not stored, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RefusedCounts {
-    /// The disk did not keep up.
-    pub queue_full: u64,
-    /// No room could be made.
-    pub no_room: u64,
-    /// The disk was failing.
-    pub failing: u64,
-    /// Larger than the disk takes, or a piece of it was lost.
-    pub other: u64,
-}
-
-impl RefusedCounts {
-    /// Each with its fixed word.
-    pub fn by_reason(&self) -> [(&'static str, u64); 4] {
-        [
-            (Refused::QueueFull.token(), self.queue_full),
-            (Refused::NoRoom.token(), self.no_room),
-            (Refused::Failing.token(), self.failing),
-            ("other", self.other),
-        ]
-    }
-}
-
 /// A counter.
 #[derive(Debug, Default)]
 pub(super) struct Count(AtomicU64);
@@ -116,10 +92,7 @@ impl Count {
 pub(super) struct DiskCounts {
     pub(super) written_bytes: Count,
     pub(super) written_objects: Count,
-    queue_full: Count,
-    no_room: Count,
-    failing: Count,
-    other: Count,
+    refusals: Refusals,
     pub(super) reclaimed_segments: Count,
     pub(super) rescued_objects: Count,
     pub(super) dropped_objects: Count,
@@ -130,15 +103,9 @@ pub(super) struct DiskCounts {
 }
 
 impl DiskCounts {
-    /// DiskCounts a refusal and hands it on.
+    /// Counts a refusal and hands it on.
     pub(super) fn refuse(&self, why: Refused) -> Refused {
-        let count = match why {
-            Refused::QueueFull => &self.queue_full,
-            Refused::NoRoom => &self.no_room,
-            Refused::Failing => &self.failing,
-            Refused::TooLarge | Refused::PieceLost | Refused::Closed => &self.other,
-        };
-        count.add(1);
+        self.refusals.note(why.into());
         why
     }
 
@@ -147,12 +114,7 @@ impl DiskCounts {
         DiskUsage {
             written_bytes: self.written_bytes.now(),
             written_objects: self.written_objects.now(),
-            refused: RefusedCounts {
-                queue_full: self.queue_full.now(),
-                no_room: self.no_room.now(),
-                failing: self.failing.now(),
-                other: self.other.now(),
-            },
+            refused: self.refusals.counts(),
             reclaimed_segments: self.reclaimed_segments.now(),
             rescued_objects: self.rescued_objects.now(),
             dropped_objects: self.dropped_objects.now(),

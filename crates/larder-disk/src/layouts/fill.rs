@@ -167,7 +167,7 @@ impl DiskFill {
         taken == Taken::Yes
     }
 
-    /// DiskCounts a piece that the disks do not get.
+    /// Counts a piece that the disks do not get.
     fn count_left_out(&self, number: usize) {
         for copy in &self.copies {
             let turn = copy.turns.get(number % copy.turns.len().max(1));

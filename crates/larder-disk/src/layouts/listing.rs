@@ -19,14 +19,14 @@ use larder_tier::CacheKey;
 
 /// Where a listing of disks goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DisksCursor {
+pub(crate) struct DisksCursor {
     pub(crate) disk: usize,
     pub(crate) from: Option<engine::DiskCursor>,
 }
 
 impl DisksCursor {
     /// Stands before its text in a store's listing.
-    pub const LETTER: char = 'd';
+    pub(crate) const LETTER: char = 'd';
 }
 
 impl fmt::Display for DisksCursor {

@@ -10,8 +10,9 @@
 //! | `stripe` | on the disk that its key chooses | in turns over all disks, from there on |
 //! | `hash` | on the disk that its key chooses | there too |
 //!
-//! A key chooses by weighted rendezvous hashing (Thaler and Ravishankar 1998; weights by Schindelhauer and Schomaker 2005): each disk draws a number from the
-//! key and its own seed, and the least draw per size wins, so that a disk more or less moves only its own share.
+//! A key chooses by weighted rendezvous hashing (Thaler and Ravishankar 1998; weights by Schindelhauer and Schomaker
+//! 2005). Each disk draws a number from the key and its own seed, and the least draw per size wins. So a disk more or
+//! less moves only its own share.
 
 mod body;
 mod choice;
@@ -42,7 +43,6 @@ use crate::engine::{self, Address, Disk, DiskError, DiskSettings, Location, Note
 use larder_tier::CacheKey;
 use larder_tier::backlog::Backlog;
 use larder_tier::descriptors::split;
-pub use listing::DisksCursor;
 use parking_lot::Mutex;
 use slot::DiskSlot;
 pub use slot::{AbsenceEvent, Admit};

@@ -2,8 +2,8 @@
 //!
 //! In: what a disk is opened with, and what changes while it is not there. Out: the disk, from then on for good. A disk
 //! that fails later stays where it is: its index goes on hearing of everything, so that it may be used again as it is.
-//! One that was absent has heard of nothing, and of what it holds only that is believed which nobody has replaced
-//! or taken out meanwhile ([`Missed`]); nothing at all where something was invalidated before it was opened, since
+//! One that was absent has heard of nothing. Of what it holds only that is used which was neither replaced nor taken
+//! out meanwhile ([`Missed`]). Nothing at all is used where something was invalidated before it was opened, since
 //! numbers of this run may be smaller than those it holds.
 //!
 //! The lock guards what there is to say of the absence. It is taken by those who change something, only while the

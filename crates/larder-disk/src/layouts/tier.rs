@@ -21,9 +21,9 @@ use smallvec::SmallVec;
 
 use super::body::DiskPieces;
 use super::fill::DiskFill;
-use super::listing::ListedRecord;
+use super::listing::{DisksCursor, ListedRecord};
 use super::records::RecordBody;
-use super::{DiskCandidate, Disks, DisksCursor, events, metrics};
+use super::{DiskCandidate, Disks, events, metrics};
 use crate::engine;
 
 /// Records whose heads are read for one page.
@@ -313,7 +313,7 @@ impl Run for Disks {
             objects: usage.objects,
             max_bytes: usage.max_bytes,
             high_water_bytes: usage.high_water_bytes,
-            refused: usage.refused.by_reason().to_vec(),
+            refused: usage.refused.by_reason().collect(),
             for_each: Box::new(move |visit| metrics::for_each(&usage, visit)),
         };
         self.usage().0.into_iter().map(of).collect()

@@ -102,7 +102,7 @@ impl JournalFile {
         }
     }
 
-    /// FileCounts what it takes beyond what is counted for all that is larder's own.
+    /// Counts what it takes beyond what is counted for all that is larder's own.
     pub(super) fn count(&mut self, room: &Room) {
         let length = if self.length == u64::MAX { 0 } else { self.length };
         let bytes = length.next_multiple_of(4096).saturating_sub(OWN_BYTES);

@@ -2,8 +2,8 @@
 //!
 //! In: authority, raw path and raw query. Out: a name beneath the store's directory, `HOST/PATH`, and back again. What
 //! people, other web servers and applications would call the file is what it is called, as far as that is possible:
-//! `/a%20b/c.json` is `HOST/a b/c.json`, and `/a/` is `HOST/a/index.html`. Two URIs never have one name: whatever is
-//! spelled in an unusual way is written with an escape that begins with `%`, and so is what would be dangerous or in the
+//! `/a%20b/c.json` is `HOST/a b/c.json`, and `/a/` is `HOST/a/index.html`. Two URIs never have one name: what is
+//! spelled in an unusual way is written with an escape that begins with `%`. So is what would be dangerous or in the
 //! way (a leading dot or dash, empty and dot segments, control characters, escaped slashes).
 //!
 //! Nothing here looks at the file system. A name never has an empty component, `.`, `..`, a NUL or more than 255 bytes

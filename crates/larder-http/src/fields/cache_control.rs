@@ -2,11 +2,11 @@
 //!
 //! In: all lines of the field. Out: one value with everything larder acts on. Members are split with regard to quoted
 //! strings, names compare without regard to case, arguments may be tokens or quoted strings.
-//! What is malformed errs towards caution: a lifetime that is not one is zero (stale), the shortest of several wins,
-//! a restricting directive counts whatever hangs behind it, a permitting one counts only when it stands alone, and one
+//! What is malformed errs towards caution. A lifetime that is not one is zero (stale), and the shortest of several
+//! wins. A restricting directive counts whatever hangs behind it, a permitting one only when it stands alone. One
 //! that does both restricts in any form and permits in its own. Where a member is malformed, its end is a guess, so
-//! that `private`, `no-store` and `no-cache` count wherever they stand in it (`max-age=60; private`).
-//! Reading a request's directives allocates nothing. Unknown directives are ignored, as the RFC asks.
+//! that `private`, `no-store` and `no-cache` count wherever they stand in it (`max-age=60; private`). Reading a
+//! request's directives allocates nothing. Unknown directives are ignored, as the RFC asks.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! HTTP-date (RFC 9110 5.6.7): three exact layouts in, IMF-fixdate out.
 //!
 //! Lenient on letter case and on a weekday that does not fit the date, because real servers get both wrong and the
-//! instant is clear all the same; strict on everything else, because a date that has to be guessed would become a
+//! instant is clear all the same. Strict on everything else, because a date that has to be guessed would become a
 //! lifetime that has to be guessed. General-purpose date parsers fail one side or the other.
 //! A second of 60 is accepted and counts as the next minute. Instants before 1970 are 1970.
 

@@ -1,9 +1,9 @@
 //! Accept-Language and Accept-Encoding (RFC 9110 12.4.2, 12.5.3, 12.5.4): what a client prefers, in one form.
 //!
-//! In: all lines of such a field. Out: its members with their weights, sorted, so that two requests which say the same
-//! in another order, letter case or spelling of a weight give equal lists; or nothing where the field is absent, not
-//! well formed, has parameters that these fields do not have, or more than [`MEMBERS_MAX`] members: then its bytes have
-//! to speak for it. `x-gzip` and `x-compress` are `gzip` and `compress` (RFC 9110 8.4.1).
+//! In: all lines of such a field. Out: its members with their weights, sorted, so that two requests which say the
+//! same in another order, letter case or spelling of a weight give equal lists. Or nothing where the field is absent,
+//! not well formed, or has more than [`MEMBERS_MAX`] members or parameters that these fields do not have. Then its
+//! bytes are compared. `x-gzip` and `x-compress` are `gzip` and `compress` (RFC 9110 8.4.1).
 //! Up to [`MEMBERS_INLINE`] members nothing is allocated. Deliberately absent: negotiation; the origin does that.
 
 use http::{HeaderMap, HeaderName, header};

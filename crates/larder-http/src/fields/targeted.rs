@@ -3,9 +3,9 @@
 //! In: all lines of a field whose name the operator listed. Out: the same value that Cache-Control gives, or nothing
 //! where the field is absent, empty, or not a Dictionary of RFC 9651: a field that is broken anywhere says nothing at
 //! all, and Cache-Control decides. Unlike there, names are lower case and the last of several wins, as Structured Fields
-//! have it. A type that does not fit errs towards caution: a lifetime that is no non-negative Integer is zero, a
-//! restricting directive counts whatever hangs on it except `?0`, a permitting one counts only as `?1`, and one that does
-//! both restricts in any form and permits in its own. Unknown keys are ignored, and so are parameters (RFC 9213 2.1) but
+//! have it. A type that does not fit errs towards caution. A lifetime that is no non-negative Integer is zero. A
+//! restricting directive counts whatever hangs on it except `?0`, a permitting one only as `?1`. One that does both
+//! restricts in any form and permits in its own. Unknown keys are ignored, and so are parameters (RFC 9213 2.1) but
 //! for `private`, `no-store` and `no-cache`: those are directives behind a semicolon that was meant as a comma.
 //! Deliberately absent: which field comes first, and what it replaces.
 

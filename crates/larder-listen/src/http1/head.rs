@@ -1,10 +1,10 @@
 //! The head of an HTTP/1 request: found, checked and typed (RFC 9112 2 to 5).
 //!
-//! In: bytes as they arrive. [`Scan`] looks at each byte once, finds the lines and refuses what no head may hold: a
-//! bare CR or LF, NUL and other controls, folded lines, and anything beyond the limits, so that nobody can make it
-//! scan the same bytes twice. [`parse`] then types the lines of a whole head; values are slices of the read buffer.
-//! The tokeniser is our own, because after the scan it is a search for a colon; every head that it takes is taken by
-//! httparse too, with the same tokens (a property test holds that), while the reverse is not true.
+//! In: bytes as they arrive. [`Scan`] looks at each byte once, so that no client can make it scan the same bytes
+//! twice. It finds the lines and refuses what no head may hold: a bare CR or LF, NUL and other controls, folded
+//! lines, and anything beyond the limits. [`parse`] then types the lines of a whole head; values are slices of the
+//! read buffer. The tokeniser is our own, because after the scan it is a search for a colon. httparse takes every
+//! head that it takes, with the same tokens (a property test holds that); the reverse is not true.
 //! Deliberately absent: leniency. One empty line before a request line is all that is forgiven (RFC 9112 2.2).
 
 use std::net::SocketAddr;

@@ -1,8 +1,9 @@
 //! The content of one request on its way from the connection to whoever reads it.
 //!
 //! The connection's task reads and decodes; the reader may live in another task. Between them is a pipe of one frame:
-//! bytes are read from the socket only after the reader has asked, so a slow origin slows the client down and nothing
-//! piles up (but for what little shows that the client has left). A reader that goes away leaves content that nobody wants, which is thrown away within bounds.
+//! bytes are read from the socket only after the reader has asked. So a slow origin slows the client down and nothing
+//! piles up, but for the few bytes that show that the client has left. A reader that goes away leaves content that
+//! nobody wants, which is thrown away within bounds.
 //!
 //! ```text
 //! reader polls -> wanted -> connection reads, decodes, fills the slot -> reader takes it -> ...

@@ -243,6 +243,7 @@ mod tests {
     use std::fs::File;
     use std::future::poll_fn;
     use std::ops::Range;
+    use std::os::fd::{AsFd, BorrowedFd};
     use std::os::unix::fs::FileExt;
     use std::sync::Arc;
 
@@ -274,7 +275,7 @@ mod tests {
         fn poll_send_file(
             &mut self,
             _: &mut Context<'_>,
-            file: &File,
+            file: BorrowedFd<'_>,
             range: Range<u64>,
         ) -> Poll<io::Result<usize>> {
             if self.files_until.is_some_and(|until| self.taken.len() >= until) {
@@ -282,7 +283,7 @@ mod tests {
             }
             let most = usize::try_from(range.end - range.start).expect("small");
             let mut bytes = vec![0; most.min(self.step)];
-            file.read_exact_at(&mut bytes, range.start)?;
+            File::from(file.try_clone_to_owned()?).read_exact_at(&mut bytes, range.start)?;
             self.taken.extend_from_slice(&bytes);
             Poll::Ready(Ok(bytes.len()))
         }
@@ -304,8 +305,8 @@ mod tests {
             &self.0
         }
 
-        fn file(&self) -> Option<&File> {
-            Some(&self.1)
+        fn file(&self) -> Option<BorrowedFd<'_>> {
+            Some(self.1.as_fd())
         }
     }
 

@@ -1,7 +1,7 @@
 //! The content of an HTTP/2 request, as a body.
 //!
 //! The window is opened again only for what its reader has taken, so a slow origin slows the client down. The last
-//! bytes of an announced length wait for the end of the stream: content that goes on behind its length is malformed
+//! bytes of an announced length wait for the end of the stream. Content that goes on behind its length is malformed
 //! (RFC 9113 8.1.1), and an origin that had all of the length would take the request for a whole one. What the
 //! stream's own task has to know (the client waits for a 100, the content broke) goes through a [`Side`].
 

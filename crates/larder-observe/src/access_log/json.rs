@@ -3,9 +3,9 @@
 //! Names follow OpenTelemetry's conventions where there is one, else `larder.`. A field without a value is left out.
 //! Bytes that are not UTF-8 become U+FFFD; controls, DEL, C1 controls and the two Unicode line separators are
 //! escaped, so a line is safe on a terminal and one line for every reader.
-//! The table becomes straight code, in which each name stands with its quotes and comma as one constant, and so do the
-//! values that nearly every line has: a line is written by the worker that served it, and a serializer costs a tenth of
-//! a hit. What is known only at the end stands together, so that it is put in at one place.
+//! The table becomes straight code, in which each name stands with its quotes and comma as one constant, and so do
+//! the values that nearly every line has. The worker that served an exchange writes its line, and a serializer would
+//! cost a tenth of a hit. What is known only at the end stands together, so that it is put in at one place.
 
 use std::time::Duration;
 

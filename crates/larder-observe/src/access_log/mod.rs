@@ -6,8 +6,8 @@
 //! there is no room the line is dropped and counted. Only whole chunks of lines change hands, since moving a record to
 //! another thread costs more than to write it where it is.
 //! The order of lines is only roughly that of the events.
-//! Whatever a peer sent is escaped so that no byte of it can end a line, leave its quotes or reach a terminal as a
-//! control; each text is cut at a length of its own, so a line's length is bounded.
+//! What a peer sent is escaped so that no byte of it can end a line, leave its quotes or reach a terminal as a
+//! control. Each text is cut at a length of its own, so a line's length is bounded.
 //! Deliberately absent: rotation. An outside tool renames the file, [`AccessLog::reopen`] opens it anew.
 
 mod calendar;

@@ -1,9 +1,10 @@
 //! One request over one connection, up to its final head, and whether a failure may be repeated.
 //!
 //! In: a lease on a connection and a request ready to be written. Out: the response with the lease that its body
-//! needs, or why there is none, together with the request where sending it again cannot repeat an effect (RFC 9110
-//! 9.2.2): nothing of it was written, or it was a GET or HEAD without a body on a used connection that closed before
-//! one byte of answer. A client's broken upload is told apart from an origin's failure here.
+//! needs, or why there is none. The request comes back as well where sending it again cannot repeat an effect (RFC
+//! 9110 9.2.2). That is so if nothing of it was written, or if it was a GET or HEAD without a body on a used
+//! connection that closed before one byte of answer. A client's broken upload is told apart from an origin's failure
+//! here.
 //! The other files have what both versions of HTTP share, and HTTP/1.1 itself; HTTP/2 is in `crate::http2`.
 
 mod http1;

@@ -35,7 +35,7 @@ pub(super) struct Rank {
 pub(super) struct Parts {
     pub(super) server: Arc<ServerAddress>,
     pub(super) place: Place,
-    /// For TLS; see [`Target::host`](crate::resolve::Target).
+    /// For TLS; see [`ResolvedTarget::host`](crate::resolve::ResolvedTarget).
     pub(super) host: Arc<str>,
     pub(super) dial: Arc<Dial>,
     pub(super) rank: Rank,

@@ -9,10 +9,10 @@
 //!     queue, budget                              names (look-ups)
 //! ```
 //!
-//! Who is asked: of the lowest level that has anybody who can be asked, the server that the client has met before
-//! (sticky), otherwise the balance's choice; where everybody is ejected, the one whose time ends first, because an
-//! origin that fails for some requests is better than none. Levels are servers first and backups after them, and
-//! within a service record its priorities.
+//! Which server is asked: one of the lowest level that has an available server. That is the server that the client
+//! has met before (sticky), otherwise the balance's choice. Where all are ejected it is the one whose time ends
+//! first, because an origin that fails for some requests is better than none. Levels are servers first and backups
+//! after them, and within a service record its priorities.
 //!
 //! **Invariant**: an endpoint that left the list gets no new request and keeps no unused connection.
 
@@ -51,7 +51,7 @@ pub use tag::{NotATag, ServerTag, stable_hash};
 
 use crate::error::{OriginError, SetupError};
 use crate::request::Affinity;
-use crate::resolve::{Names, Target};
+use crate::resolve::{Names, ResolvedTarget};
 use crate::resources::OriginResources;
 use crate::settings::{OriginSettings, ServerAddress};
 
@@ -124,7 +124,7 @@ impl Fleet {
     }
 
     /// The same server's address, and what its name means here.
-    fn known(&self, address: &ServerAddress) -> Option<(Arc<ServerAddress>, Vec<Target>)> {
+    fn known(&self, address: &ServerAddress) -> Option<(Arc<ServerAddress>, Vec<ResolvedTarget>)> {
         let servers = self.servers.lock();
         let server =
             servers.iter().find(|server| *server.address == *address && !server.targets.is_empty())?;

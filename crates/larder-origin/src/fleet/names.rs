@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::Fleet;
 use super::server::{Server, members};
 use crate::error::{OriginError, SetupError};
-use crate::resolve::Target;
+use crate::resolve::ResolvedTarget;
 use crate::settings::ServerAddress;
 
 /// How long a failed look-up stands for those that ask right after it, and the least time between two.
@@ -138,7 +138,11 @@ impl Fleet {
     }
 
     /// Puts one answer in.
-    fn put(&self, index: usize, outcome: Result<Vec<Target>, OriginError>) -> Result<(), OriginError> {
+    fn put(
+        &self,
+        index: usize,
+        outcome: Result<Vec<ResolvedTarget>, OriginError>,
+    ) -> Result<(), OriginError> {
         let now = Instant::now();
         let mut servers = self.servers.lock();
         // What is there when the process starts has no slow start; what a reload brought, or DNS later, has.

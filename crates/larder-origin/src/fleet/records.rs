@@ -1,7 +1,7 @@
 //! What the process remembers of an origin's servers while settings and addresses change.
 //!
-//! In: servers and the places where they are reached. Out: their records. A record lives as long as an endpoint or a request
-//! uses it, and for a while after its address left DNS, because many name servers give a part of their addresses at a
+//! In: servers and the places where they are reached. Out: their records. A record lives as long as an endpoint or a
+//! request uses it, and for a while after its address left DNS. Many name servers give a part of their addresses at a
 //! time, and an address that failed a moment ago must not come back as one that never did.
 
 use std::collections::{HashMap, VecDeque};

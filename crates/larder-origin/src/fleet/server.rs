@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::endpoint::{Endpoint, Members, Parts, Rank};
 use crate::connect::Dial;
 use crate::error::SetupError;
-use crate::resolve::Target;
+use crate::resolve::ResolvedTarget;
 use crate::resources::OriginResources;
 use crate::settings::{OriginSettings, ServerAddress, ServerSettings};
 
@@ -27,7 +27,7 @@ pub(super) struct Server {
     settings: ServerSettings,
     pub(super) address: Arc<ServerAddress>,
     /// What the endpoints were made from; a fleet after this one begins with it.
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Vec<ResolvedTarget>,
     pub(super) endpoints: Vec<Arc<Endpoint>>,
     /// How to connect, by the name for TLS. One, as long as a service keeps its domain.
     dials: Vec<(Arc<str>, Arc<Dial>)>,
@@ -43,7 +43,7 @@ pub(super) struct Server {
 pub(super) fn servers(
     settings: &Arc<OriginSettings>,
     resources: &Arc<OriginResources>,
-    known: impl Fn(&ServerAddress) -> Option<(Arc<ServerAddress>, Vec<Target>)>,
+    known: impl Fn(&ServerAddress) -> Option<(Arc<ServerAddress>, Vec<ResolvedTarget>)>,
     since: Option<Instant>,
 ) -> Result<Vec<Server>, SetupError> {
     // Read for each version of the settings: what is in force goes on as it is when this one is refused. Also where
@@ -74,7 +74,7 @@ pub(super) fn servers(
         let targets = match (of.address.fixed_place(), known) {
             (Some(place), _) => {
                 let host = of.address.host_and_port().map_or("", |(host, _)| host);
-                vec![Target { place, host: Arc::from(host), priority: 0, weight: 1 }]
+                vec![ResolvedTarget { place, host: Arc::from(host), priority: 0, weight: 1 }]
             }
             (None, Some((_, targets))) => targets,
             (None, None) => return Ok(server),
@@ -109,7 +109,7 @@ impl Server {
     /// at `since`.
     pub(super) fn put(
         &mut self,
-        targets: Vec<Target>,
+        targets: Vec<ResolvedTarget>,
         settings: &Arc<OriginSettings>,
         resources: &Arc<OriginResources>,
         since: Option<Instant>,
@@ -152,7 +152,7 @@ impl Server {
     }
 }
 
-fn weight(server: &ServerSettings, target: &Target, all: &[Target]) -> u64 {
+fn weight(server: &ServerSettings, target: &ResolvedTarget, all: &[ResolvedTarget]) -> u64 {
     let own = u64::from(server.weight.max(1)) * WEIGHT;
     let alike = || all.iter().filter(|other| other.priority == target.priority);
     let sum: u64 = alike().map(|other| u64::from(other.weight)).sum();
@@ -161,7 +161,7 @@ fn weight(server: &ServerSettings, target: &Target, all: &[Target]) -> u64 {
     scaled.checked_div(sum).map_or(own, |weight| weight.max(1))
 }
 
-fn level(server: &ServerSettings, target: &Target, all: &[Target]) -> u32 {
+fn level(server: &ServerSettings, target: &ResolvedTarget, all: &[ResolvedTarget]) -> u32 {
     let mut better: Vec<u16> =
         all.iter().map(|other| other.priority).filter(|p| *p < target.priority).collect();
     better.sort_unstable();

@@ -1,9 +1,9 @@
 //! The task of one HTTP/2 connection.
 //!
 //! It drives `h2` until the connection ends. When nobody owns the connection any more it says GOAWAY and gives the
-//! peer a moment to take it. While streams are open and the peer is silent it asks with a PING: on a path that has
-//! died without a word, one exchange after the other would otherwise wait for its own limit on a connection that
-//! looks as open as any.
+//! peer a moment to take it. While streams are open and the peer is silent it sends a PING. Without it, on a path
+//! that broke without a message, one exchange after the other would wait for its own limit on a connection that looks
+//! open.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};

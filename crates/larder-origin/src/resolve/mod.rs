@@ -1,7 +1,7 @@
 //! Names of servers to the places where they are reached now.
 //!
-//! In: a server's address as configured. Out: [`Target`]s, in an order that does not depend on the answer's, so that a
-//! rotated answer is the same answer and a bound always keeps the same ones.
+//! In: a server's address as configured. Out: [`ResolvedTarget`]s, in an order that does not depend on the answer's,
+//! so that a rotated answer is the same answer and a bound always keeps the same ones.
 //!
 //! ```text
 //!   unix:/path, IP address   at once
@@ -56,7 +56,7 @@ const REMEMBERED_MAX: usize = 1024;
 
 /// A place where a server is reached now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct ResolvedTarget {
     pub(crate) place: Place,
     /// The name for TLS: the configured host, or the domain of a service. Empty for a Unix socket.
     pub(crate) host: Arc<str>,
@@ -98,17 +98,17 @@ impl Names {
     ///
     /// # Cancel safety
     /// May be dropped at any time. The caller sets the time limit.
-    pub(crate) async fn look_up(&self, address: &ServerAddress) -> Result<Vec<Target>, OriginError> {
+    pub(crate) async fn look_up(&self, address: &ServerAddress) -> Result<Vec<ResolvedTarget>, OriginError> {
         match address {
             ServerAddress::Unix(path) => {
                 let place = Place::Unix(Arc::from(path.as_path()));
-                Ok(vec![Target { place, host: Arc::from(""), priority: 0, weight: 1 }])
+                Ok(vec![ResolvedTarget { place, host: Arc::from(""), priority: 0, weight: 1 }])
             }
             ServerAddress::Http { host, port } | ServerAddress::Https { host, port } => {
                 let found = self.addresses(host, *port).await.map_err(OriginError::Dns)?;
                 let host: Arc<str> = Arc::from(host.as_str());
                 let target =
-                    |at| Target { place: Place::Tcp(at), host: host.clone(), priority: 0, weight: 1 };
+                    |at| ResolvedTarget { place: Place::Tcp(at), host: host.clone(), priority: 0, weight: 1 };
                 Ok(found.into_iter().map(target).collect())
             }
             ServerAddress::Srv { name, .. } => self.service(name).await.map_err(OriginError::Dns),
@@ -157,7 +157,7 @@ impl Names {
     }
 
     /// The places of a service, the best first, at least one.
-    async fn service(&self, name: &str) -> io::Result<Vec<Target>> {
+    async fn service(&self, name: &str) -> io::Result<Vec<ResolvedTarget>> {
         let records = match self.servers.is_empty() {
             true => self.ask(&system::name_servers().await, name, Kind::Service).await?,
             false => self.ask(&self.servers, name, Kind::Service).await?,
@@ -166,7 +166,7 @@ impl Names {
         let looked_up = stream::iter(services).map(|service| self.target(service)).buffered(AT_ONCE);
         let looked_up: Vec<_> = looked_up.collect().await;
         let host: Arc<str> = Arc::from(domain_of(name));
-        let mut targets: Vec<Target> = Vec::new();
+        let mut targets: Vec<ResolvedTarget> = Vec::new();
         let mut error = None;
         for (service, outcome) in looked_up {
             let Service { priority, weight, .. } = service;
@@ -177,7 +177,7 @@ impl Names {
             for place in found.into_iter().map(Place::Tcp) {
                 // Two targets may be two names of one machine; the better one's word holds.
                 if targets.iter().all(|known| known.place != place) && targets.len() < TARGETS_MAX {
-                    targets.push(Target { place, host: host.clone(), priority, weight });
+                    targets.push(ResolvedTarget { place, host: host.clone(), priority, weight });
                 }
             }
         }

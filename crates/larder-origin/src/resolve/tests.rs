@@ -21,7 +21,9 @@ async fn look_up(names: &Names, address: &str) -> Result<Vec<String>, io::ErrorK
     match names.look_up(&address).await {
         Ok(targets) => Ok(targets
             .iter()
-            .map(|Target { place, host, priority, weight }| format!("{host} {place} {priority} {weight}"))
+            .map(|ResolvedTarget { place, host, priority, weight }| {
+                format!("{host} {place} {priority} {weight}")
+            })
             .collect()),
         Err(OriginError::Dns(error)) => Err(error.kind()),
         Err(error) => panic!("{error:?}"),

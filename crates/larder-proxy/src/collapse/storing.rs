@@ -7,19 +7,19 @@
 use parking_lot::Mutex;
 
 /// What became of it: stored, or why not, in a word.
-pub(crate) type Outcome = Result<(), &'static str>;
+pub(crate) type StoringResult = Result<(), &'static str>;
 
 /// Of a fetch that ended without saying so.
 const LOST: &str = "incomplete";
 
-type Waiting = Box<dyn FnOnce(Outcome) + Send>;
+type Waiting = Box<dyn FnOnce(StoringResult) + Send>;
 
 /// How storing the result of one fetch ended.
 pub(crate) struct Storing(Mutex<State>);
 
 enum State {
     Open(Vec<Waiting>),
-    Settled(Outcome),
+    Settled(StoringResult),
 }
 
 impl Default for Storing {
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Storing {
 
 impl Storing {
     /// Says what became of it, unless that has been said.
-    pub(crate) fn settle(&self, outcome: Outcome) {
+    pub(crate) fn settle(&self, outcome: StoringResult) {
         let mut state = self.0.lock();
         let State::Open(waiting) = &mut *state else { return };
         let waiting = std::mem::take(waiting);
@@ -46,7 +46,7 @@ impl Storing {
     }
 
     /// Calls `then` with what became of it, as soon as that is known.
-    pub(crate) fn when_settled(&self, then: impl FnOnce(Outcome) + Send + 'static) {
+    pub(crate) fn when_settled(&self, then: impl FnOnce(StoringResult) + Send + 'static) {
         let mut state = self.0.lock();
         match &mut *state {
             State::Open(waiting) => waiting.push(Box::new(then)),
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    fn check(say: impl FnOnce(Storing), expected: Outcome) {
+    fn check(say: impl FnOnce(Storing), expected: StoringResult) {
         let (storing, told) = (Storing::default(), Arc::new(AtomicU32::new(0)));
         for _ in 0..2 {
             let told = Arc::clone(&told);

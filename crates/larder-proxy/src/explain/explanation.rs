@@ -99,7 +99,7 @@ pub struct Route {
     /// Which Host the origin is asked with: `client`, `upstream`, or a name; null for a site of files alone.
     pub host: Option<String>,
     /// Where the origin is reached, and how each of its servers is doing; empty where nothing is known yet.
-    pub servers: Vec<Server>,
+    pub servers: Vec<OriginServer>,
     /// Whether what is in use will be refreshed before its lifetime ends.
     pub refresh_ahead: bool,
     /// How long a request waits for another's fetch before it may go alone; null for as long as the fetch may take.
@@ -112,7 +112,7 @@ pub struct Route {
 
 /// A server of the origin, at one of its addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Server {
+pub struct OriginServer {
     /// As the config names it.
     pub server: String,
     /// Where it is reached.
@@ -166,14 +166,14 @@ pub struct Stored {
     /// The stores that are looked through, in this order.
     pub stores: Vec<LookedThrough>,
     /// Whole responses, newest first, then parts (206).
-    pub responses: Vec<StoredResponse>,
+    pub responses: Vec<ExplainedResponse>,
     /// Lately nothing that could be shared came for this key: for some seconds nobody waits for anybody.
     pub hit_for_miss: bool,
 }
 
 /// A stored response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StoredResponse {
+pub struct ExplainedResponse {
     /// Whether the request's fields select it.
     pub selected: bool,
     /// Whether an unsafe request has invalidated it, or one of its cache groups: it is not used again before a validation.
@@ -195,7 +195,7 @@ pub struct StoredResponse {
     /// Why it is on no disk and in no file; null where it is, and where there is memory only.
     pub held_back: Option<Reason>,
     /// Which bytes it holds, where it is a part.
-    pub part: Option<Part>,
+    pub part: Option<PartBounds>,
     /// Which request fields it varies by.
     pub vary: Vec<VaryField>,
     /// The codings of its content; null where it has none. Only requests that take them select it.
@@ -207,7 +207,7 @@ pub struct StoredResponse {
     /// Its Last-Modified.
     pub last_modified: Option<String>,
     /// How long it is fresh, and how old it is.
-    pub freshness: Freshness,
+    pub freshness: ExplainedFreshness,
     /// The cache groups it is in.
     pub groups: Vec<String>,
     /// The cookies that it sets, by name.
@@ -220,7 +220,7 @@ pub struct StoredResponse {
 
 /// A part of a representation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct PartBounds {
     /// The position of its first byte.
     pub first: u64,
     /// The position of its last byte.
@@ -242,7 +242,7 @@ pub struct VaryField {
 
 /// How long a response is fresh, and how old it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Freshness {
+pub struct ExplainedFreshness {
     /// The lifetime.
     pub lifetime_seconds: f64,
     /// Where it comes from.
@@ -379,7 +379,7 @@ pub struct Judgement {
     /// Where it would go; null where it would not be stored.
     pub place: Option<Destination>,
     /// How long it would be fresh, also where it is not stored.
-    pub freshness: Freshness,
+    pub freshness: ExplainedFreshness,
     /// The request fields that it varies by; `*` where nothing selects it again.
     pub vary: Vec<String>,
     /// Cookies that may be one person's, by name: they would not be stored, and go to the client of the fetch alone.

@@ -1,7 +1,7 @@
 //! Plain files: what a request finds in them, and what is said of one that a person put there.
 //!
-//! In: a walk and its key. Out: what the look-up brings, which may have to wait for a disk, as a request would; and the
-//! decision where a file by hand is the answer: no lifetime of the origin has a say, and nothing is ever asked.
+//! In: a walk and its key. Out: what the look-up brings, which may have to wait for a disk, as a request would. And
+//! the decision where a file by hand is the answer: no lifetime of the origin counts then, and no origin is asked.
 
 use larder_http::fields::cache_status::{CacheStatus, Outcome};
 use larder_store::{CacheKey, StoredResponse};
@@ -16,12 +16,12 @@ impl Walk<'_> {
     /// What a request would find, in plain files as well.
     pub(super) async fn find(&self, key: &CacheKey) -> LookupResult {
         let judge = Judge::new(&self.worker.proxy.invalidations, None);
-        let sought = Lookup { rule: self.settings, hot: None, key, request: self.head(), judge };
-        let found = sought.look_up(self.now);
+        let lookup = Lookup { rule: self.settings, hot: None, key, request: self.head(), judge };
+        let found = lookup.look_up(self.now);
         let has_files = || self.settings.stores().any(|(store, _)| store.looks_outside_first());
         match &found {
-            LookupResult::Miss(ask) if ask.may_recall && has_files() => {
-                sought.recall(self.now).await.unwrap_or(found)
+            LookupResult::Miss(miss) if miss.may_recall && has_files() => {
+                lookup.recall(self.now).await.unwrap_or(found)
             }
             _ => found,
         }

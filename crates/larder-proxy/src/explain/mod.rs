@@ -25,25 +25,26 @@ mod whereabouts;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Method};
+use http::HeaderMap;
 use larder_cache::{Offered, Reuse, StaleReason, StoredHead, ValidateReason};
 use larder_http::fields::cache_status::{CacheStatus, Forward, Outcome};
 use larder_http::message::RequestHead;
 use smallvec::SmallVec;
 
-use crate::decision::{Arrived, Counters, Facts, Forwarding, Missed, Next, next};
+use crate::decision::{Counters, Facts, Next, next};
 use crate::detail::UPGRADE_IS_OFF;
+use crate::facts::{self, Carried};
 use crate::failure::Failure;
 use crate::invalidation::Judge;
 use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::serve::standing_in;
 use crate::worker::Worker;
-use crate::{fetch, key, route as rooms_route};
+use crate::key;
 use explanation::CONFIGURATION;
 pub use explanation::{
-    AskedRequest, Candidate, Course, Decision, Destination, Explanation, Field, Freshness, Judgement, Key,
-    KeyPart, LookedThrough, OriginAnswer, Part, PassedOver, Reason, Route, Server, StaleUse, Stored,
-    StoredResponse, VaryField, Window,
+    AskedRequest, Candidate, Course, Decision, Destination, ExplainedFreshness, ExplainedResponse,
+    Explanation, Field, Judgement, Key, KeyPart, LookedThrough, OriginAnswer, OriginServer, PartBounds,
+    PassedOver, Reason, Route, StaleUse, Stored, VaryField, Window,
 };
 use printed::{fields_of, printable, seconds, visible};
 pub use question::{ExplainError, Question};
@@ -68,7 +69,7 @@ impl Worker {
         let plan = Arc::clone(&self.worker_plan.load().plan);
         let head = &mut question.head;
         let before = head.fields.clone();
-        rooms_route::drop_unkeyed_fields(head, false);
+        crate::route::drop_unkeyed_fields(head, false);
         let unknown = |head: &RequestHead| ExplainError::UnknownHost(head.authority.host().to_owned());
         let (index, site) = plan.router.site(head.authority.host()).ok_or_else(|| unknown(head))?;
         let settings = site.settings_for(head).map_err(|_| ExplainError::ClimbingPath)?;
@@ -120,16 +121,10 @@ impl Walk<'_> {
             Some(Some(root)) => root.find(self.head()).await.document(),
             _ => None,
         };
-        let site = &self.site.settings;
-        let arrived = Arrived {
-            is_get: matches!(self.head().method, Method::GET | Method::HEAD),
-            document,
-            has_origin: site.origin.is_some_and(|origin| origin < self.plan.origins.len()),
-            passes_by: self.settings.passes_by(&self.head().method),
-            upgrades: self.question.websocket && site.websocket,
-            // That of a question is part of its key.
-            has_content: false,
-        };
+        // The content of a question is part of its key.
+        let carried = Carried { websocket: self.question.websocket, has_content: false };
+        let (method, chosen) = (&self.head().method, (&self.site.settings, &**self.settings));
+        let arrived = facts::arrived(method, chosen, self.plan.origins.len(), document, carried);
         match next(&Facts::Arrived(arrived), Counters::default()).0 {
             Next::File => Some(self.of_file("static-file", "A file below the site's root will answer it.")),
             Next::Redirect => {
@@ -216,19 +211,15 @@ impl Walk<'_> {
 
     /// What follows on a look that found nothing to use. The disks and files were asked already.
     fn missed(&self, key: &larder_store::CacheKey, miss: Miss, under: &Under) -> Outlook {
-        let (policy, worker_plan) = (&self.settings.policy, self.worker.worker_plan.load());
+        let worker_plan = self.worker.worker_plan.load();
         let (asked, origin) = ((self.head(), &**self.settings), self.site.settings.origin);
         let standing = origin.and_then(|origin| {
             standing_in(self.worker, (&worker_plan, origin), asked, (key, &miss), self.now)
         });
-        let facts = Facts::Missed(Missed {
-            may_recall: miss.may_recall,
-            only_if_cached: larder_cache::only_if_cached(self.head(), policy),
-            stands_in: standing.as_ref().map(|standing| standing.fact),
-            for_one: miss.alone,
-        });
-        let counters = Counters::new(larder_cache::is_personal(self.head(), policy)).after_recall();
-        match (next(&facts, counters).0, standing) {
+        let stands_in = standing.as_ref().map(|standing| standing.fact);
+        let missed = Facts::Missed(facts::missed(asked, &miss, stands_in));
+        let counters = facts::counters(self.head(), self.settings).after_recall();
+        match (next(&missed, counters).0, standing) {
             (Next::UseStale(ground), Some(standing)) => self.refreshed(&standing.head, ground),
             (Next::Forward { alone }, standing) => {
                 drop(standing);
@@ -283,11 +274,11 @@ impl Walk<'_> {
         outlook.decision.alone = alone;
         outlook.needs_origin = verdict == Course::Fetch;
         outlook.marked = miss.marked;
-        let is_counted = self.settings.min_uses > 1 && miss.selected.is_none() && miss.part.is_none();
-        let uses = is_counted.then(|| self.worker.proxy.uses.of(key.hash()).saturating_add(1));
+        // It would count as one more.
+        let count = || self.worker.proxy.uses.of(key.hash()).saturating_add(1);
+        let uses = facts::uses(self.settings, Some(&miss), count);
         outlook.decision.uses = uses.map(u32::from);
-        let get_would_do = miss.fetches_with_get(self.head(), self.settings);
-        let forwarding = Forwarding { alone, uses, min_uses: self.settings.min_uses, get_would_do };
+        let forwarding = facts::forwarding((self.head(), self.settings), Some(&miss), alone, uses);
         if let (Next::Board { seldom, as_get, .. }, _) =
             next(&Facts::Forwarding(forwarding), Counters::default())
         {
@@ -426,14 +417,6 @@ fn conditions(offered: Offered<'_>) -> Vec<Field> {
     let mut fields = HeaderMap::new();
     larder_cache::conditional_fields(offered, &mut fields);
     fields_of(&fields)
-}
-
-/// The request that is sent where the origin has to be asked.
-fn outgoing(head: &RequestHead, marked: bool) -> RequestHead {
-    match marked {
-        true => head.clone(),
-        false => fetch::for_everyone(head),
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
-use larder_cache::directives::Directives;
+use larder_cache::directives::EffectiveDirectives;
 use larder_cache::explain::{LifetimeCandidate, lifetimes};
 use larder_cache::{ExchangeTimes, LifetimeSource, NotStorable, Storability, StoredHead, VaryNames};
 use larder_http::body::Body;
@@ -20,10 +20,12 @@ use tokio::time::Instant;
 use super::cookies;
 use super::stored::freshness;
 use super::{
-    CONFIGURATION, Field, Freshness, Judgement, OriginAnswer, Outlook, Reason, Walk, outgoing, printable,
+    CONFIGURATION, ExplainedFreshness, Field, Judgement, OriginAnswer, Outlook, Reason, Walk, printable,
     seconds,
 };
+use crate::decision::{Counters, Facts, Landed, Next, next};
 use crate::detail::COOKIES_WITHHELD;
+use crate::facts;
 use crate::fetch::{self, ClientHop};
 use crate::forward;
 use crate::not_stored::NotStored;
@@ -78,10 +80,7 @@ impl Walk<'_> {
             return Some((told, status));
         }
         let via = choice.via;
-        let mut request = outgoing(head, outlook.marked);
-        if outlook.as_get {
-            request.method = Method::GET;
-        }
+        let request = fetch::for_flight(head, outlook.marked, outlook.as_get);
         let clock = &self.worker.proxy.clock;
         let (begun, wanted) = (Instant::now(), clock.now());
         let answered = match Origin::new(Arc::clone(&choice.settings), Arc::clone(&choice.state)) {
@@ -150,8 +149,8 @@ impl Walk<'_> {
                 let head = StoredHead::new(request, answer.status, fields.clone(), found, policy);
                 let cookies_withheld: Vec<String> = head.relieved.names().map(str::to_owned).collect();
                 let (store, place) = self.destination((answer.status, fields, announced), &head);
-                let is_too_large = announced > Some(store.max_object_for(&self.key(), &head));
-                let passing = self.passing(is_too_large, seldom);
+                let landed = facts::landed(store, (&self.place_of(&head), &head), announced, seldom);
+                let passing = self.passing(landed);
                 status.ttl_seconds = Some(found.ttl_seconds(times.response));
                 let shared = found.is_shareable();
                 let freshness = freshness(&found, told, times.response, policy);
@@ -206,17 +205,21 @@ impl Walk<'_> {
     }
 
     /// Why what may be stored is sent through a window all the same, and what would help.
-    fn passing(&self, is_too_large: bool, seldom: bool) -> Option<(NotStored, String, String)> {
-        if seldom {
-            let times = self.settings.min_uses;
-            let sentence = format!("The rule stores only what was asked for {times} times lately.");
-            return Some((NotStored::MinUses, sentence, "Miss again, or set a smaller min_uses.".to_owned()));
-        }
-        is_too_large.then(|| {
-            let sentence = "It is larger than its store takes: it will be sent through a window.";
-            let help = "A larger max_object, or more memory, for the store.";
-            (NotStored::NoRoom, sentence.to_owned(), help.to_owned())
-        })
+    pub(super) fn passing(&self, landed: Landed) -> Option<(NotStored, String, String)> {
+        let (Next::SendThrough(why), _) = next(&Facts::Landed(landed), Counters::default()) else {
+            return None;
+        };
+        let (sentence, help) = match why {
+            NotStored::MinUses => (
+                format!("The rule stores only what was asked for {} times lately.", self.settings.min_uses),
+                "Ask again, or set a smaller min_uses.",
+            ),
+            _ => (
+                "It is larger than its store takes: it will be sent through a window.".to_owned(),
+                "A larger max_object, or more memory, for the store.",
+            ),
+        };
+        Some((why, sentence, help.to_owned()))
     }
 
     /// How long it would be fresh if it were stored: what is told where it is not.
@@ -225,7 +228,7 @@ impl Walk<'_> {
         fields: &HeaderMap,
         told: Vec<LifetimeCandidate>,
         times: ExchangeTimes,
-    ) -> Freshness {
+    ) -> ExplainedFreshness {
         let policy = &self.settings.policy;
         let first = told.first().map(|first| (first.lifetime, first.source));
         let (lifetime, source) = first.unwrap_or((Duration::ZERO, LifetimeSource::Nothing));
@@ -234,18 +237,18 @@ impl Walk<'_> {
             source,
             initial_age: larder_cache::age::initial_age(fields, times),
             received: times.response,
-            no_cache: Directives::read(fields, policy).said.no_cache.is_whole(),
+            no_cache: EffectiveDirectives::read(fields, policy).said.no_cache.is_whole(),
         };
         freshness(&of, told, times.response, policy)
     }
 }
 
 /// What the app or the config would have to say for such an answer to be stored, where that can be sensible.
-const fn help(reason: NotStorable) -> Option<&'static str> {
+pub(super) const fn help(reason: NotStorable) -> Option<&'static str> {
     match reason {
-        NotStorable::Method => Some("Miss with GET to see whether that is stored."),
-        NotStorable::PartialContent => Some("Miss without Range: larder answers ranges from the whole."),
-        NotStorable::RangeNotSatisfiable => Some("Miss for a range that lies within the content."),
+        NotStorable::Method => Some("Ask with GET to see whether that is stored."),
+        NotStorable::PartialContent => Some("Ask without Range: larder answers ranges from the whole."),
+        NotStorable::RangeNotSatisfiable => Some("Ask for a range that lies within the content."),
         NotStorable::RequestNoStore => {
             Some("Leave no-store out of the request, or set request_directives = \"ignore\".")
         }

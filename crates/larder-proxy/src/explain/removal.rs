@@ -3,7 +3,7 @@
 use larder_cache::is_safe;
 use larder_cache::policy::Wishes;
 
-use super::{Decision, Freshness, OriginAnswer, Reason, StaleUse, Stored, Walk};
+use super::{Decision, ExplainedFreshness, OriginAnswer, Reason, StaleUse, Stored, Walk};
 use crate::detail::BY_HAND;
 use crate::key;
 use crate::settings::Invalidate;
@@ -14,7 +14,7 @@ fn expiry(stored: &Stored, decision: &Decision) -> String {
         return "Once stale it will be validated: a 304 will make it fresh, any other answer replace it."
             .to_owned();
     };
-    let Freshness { ttl_seconds, left_seconds, .. } = &selected.freshness;
+    let ExplainedFreshness { ttl_seconds, left_seconds, .. } = &selected.freshness;
     if *left_seconds <= 0.0 {
         return "It is stale already; a 304 will make it fresh, any other answer replace it.".to_owned();
     }

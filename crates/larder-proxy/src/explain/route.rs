@@ -6,7 +6,7 @@ use larder_http::message::RequestHead;
 use larder_http::target::Target;
 use larder_origin::{SentHost, ServerReport};
 
-use super::explanation::{CONFIGURATION, Key, KeyPart, PassedOver, Reason, Route, Server};
+use super::explanation::{CONFIGURATION, Key, KeyPart, OriginServer, PassedOver, Reason, Route};
 use super::printed::seconds;
 use super::walk::Walk;
 use crate::detail::UPGRADE_IS_OFF;
@@ -74,8 +74,8 @@ pub(super) fn websocket(site: &Site) -> Reason {
     }
 }
 
-fn server(of: ServerReport) -> Server {
-    Server {
+fn server(of: ServerReport) -> OriginServer {
+    OriginServer {
         server: of.server,
         address: of.address,
         weight: of.weight,

@@ -16,7 +16,8 @@ use crate::lookup::file_of;
 use crate::respond;
 
 use super::{
-    Candidate, Freshness, Part, Reason, Stored, StoredResponse, VaryField, Walk, printable, seconds, visible,
+    Candidate, ExplainedFreshness, ExplainedResponse, PartBounds, Reason, Stored, VaryField, Walk, printable,
+    seconds, visible,
 };
 
 /// What lies under a key and under that of its parts, as it was before the look-up.
@@ -104,7 +105,7 @@ impl Under {
         let policy = &walk.settings.policy;
         let told = |lying: &Lying| {
             let head = &lying.response.head;
-            StoredResponse {
+            ExplainedResponse {
                 selected: lying.selected,
                 invalidated: lying.verdict != Verdict::Good,
                 soft: matches!(lying.verdict, Verdict::Soft { .. }),
@@ -114,7 +115,7 @@ impl Under {
                 store: walk.store_name(lying.store),
                 places: lying.places.clone(),
                 held_back: lying.held_back.clone(),
-                part: head.part.as_ref().map(|part| Part {
+                part: head.part.as_ref().map(|part| PartBounds {
                     first: part.range.start,
                     last: part.range.end.saturating_sub(1),
                     complete: part.complete,
@@ -126,7 +127,7 @@ impl Under {
                     .filter(|_| lying.selected),
                 etag: head.validators.etag.as_ref().map(printable),
                 last_modified: head.validators.last_modified.as_ref().map(|(value, _)| printable(value)),
-                freshness: Freshness {
+                freshness: ExplainedFreshness {
                     stale: stale_directives(head),
                     ..freshness(&head.freshness, lifetimes_of(head, policy), walk.now, policy)
                 },
@@ -192,8 +193,8 @@ pub(super) fn freshness(
     told: Vec<LifetimeCandidate>,
     now: Now,
     policy: &CachePolicy,
-) -> Freshness {
-    Freshness {
+) -> ExplainedFreshness {
+    ExplainedFreshness {
         lifetime_seconds: seconds(of.lifetime),
         source: source(of.source),
         shortened_from_seconds: shortened_from(of, &told, policy).map(seconds),

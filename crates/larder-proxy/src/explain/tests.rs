@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
-use larder_cache::{CachePolicy, ExchangeTimes, Lifetimes, Storability, StoredHead};
+use larder_cache::{CachePolicy, ExchangeTimes, Lifetimes, NotStorable, Storability, StoredHead};
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics, OriginId, RouteId};
 use larder_origin::{OriginSettings, ServerAddress};
@@ -405,6 +405,27 @@ async fn what_the_last_failure_makes_of_a_stale_response_is_told() {
         assert_eq!(told.decision.verdict == Course::Refresh, expected.contains("hit"));
         stored.refreshing.recovered();
     }
+}
+
+#[test]
+fn help_tells_what_to_ask_instead() {
+    for (reason, expected) in [
+        (NotStorable::Method, "Ask with GET to see whether that is stored."),
+        (NotStorable::PartialContent, "Ask without Range: larder answers ranges from the whole."),
+        (NotStorable::RangeNotSatisfiable, "Ask for a range that lies within the content."),
+    ] {
+        assert_eq!(origin::help(reason), Some(expected));
+    }
+    let fixture = Fixture::new();
+    let plan = Arc::clone(&fixture.worker.worker_plan.load().plan);
+    let question = Fixture::question("GET", "/fast/a", &[]);
+    let (_, site) = plan.router.site("example.com").unwrap();
+    let settings = site.settings_for(&question.head).unwrap();
+    let now = fixture.clock.now();
+    let walk = Walk { worker: &fixture.worker, plan: &plan, site, settings, question, now, running: true };
+    let (_, sentence, help) = walk.passing(crate::decision::Landed { seldom: true, is_too_large: false }).unwrap();
+    assert_eq!(sentence, "The rule stores only what was asked for 3 times lately.");
+    assert_eq!(help, "Ask again, or set a smaller min_uses.");
 }
 
 #[tokio::test]

@@ -71,9 +71,7 @@ impl Walk<'_> {
             Some(_) => Reason::new("place", "An entry of place takes it by what it is.", CONFIGURATION),
             None => self.says_who(),
         };
-        let key = self.key();
-        let key = if head.part.is_some() { key.of_parts() } else { key };
-        let holds_back = self.running.then(|| store.would_hold_back(&key, head)).flatten();
+        let holds_back = self.running.then(|| store.would_hold_back(&self.place_of(head), head)).flatten();
         let told = Destination {
             store: self.store_name(id),
             places: self.places_of(store),
@@ -83,6 +81,14 @@ impl Walk<'_> {
             held_back: holds_back.map(held_back),
         };
         (store, told)
+    }
+
+    /// The key that a response with this head would lie under: parts have one of their own.
+    pub(super) fn place_of(&self, head: &StoredHead) -> CacheKey {
+        match head.part {
+            Some(_) => self.key().of_parts(),
+            None => self.key(),
+        }
     }
 
     fn says_who(&self) -> Reason {

@@ -45,9 +45,19 @@ pub(crate) struct ClientHop {
     pub(crate) via: bool,
 }
 
+/// The request of a flight. Under a mark (`is_marked`) the client's conditions and range are the origin's to answer. A HEAD may
+/// be sent `as_get`, whose answer both can use.
+pub(crate) fn for_flight(head: &RequestHead, is_marked: bool, as_get: bool) -> RequestHead {
+    let mut request = if is_marked { head.clone() } else { for_everyone(head) };
+    if as_get {
+        request.method = Method::GET;
+    }
+    request
+}
+
 /// The request for a fetch that many may share: without conditions, which are answered from what arrives, and without
 /// a Range that asks for everything. Any other Range is passed on unchanged.
-pub(crate) fn for_everyone(head: &RequestHead) -> RequestHead {
+fn for_everyone(head: &RequestHead) -> RequestHead {
     let mut shared = head.clone();
     larder_cache::drop_conditionals(&mut shared.fields);
     // HEAD knows no ranges, and several lines contradict each other (RFC 9110 14.2).

@@ -16,7 +16,7 @@ use larder_store::{CacheKey, Store, StoredResponse};
 use super::receive::pass;
 use super::task::FetchTask;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept};
-use crate::not_stored::{NotStored, NotStoredLabel};
+use crate::not_stored::NotStored;
 
 /// A 304: the stored response is good again. Gives everything back where it cannot be used.
 pub(super) fn confirm(
@@ -50,7 +50,7 @@ pub(super) fn confirm(
                 (false, false) => {}
             }
             if !kept {
-                worker.metrics.not_stored(&NotStoredLabel(NotStored::NoRoom));
+                worker.metrics.not_stored(&NotStored::NoRoom);
             }
             let shareable = renewed.head.freshness.is_shareable();
             let policy = &task.settings.policy;
@@ -65,7 +65,7 @@ pub(super) fn confirm(
             }
         }
         Updated::NoLongerStorable { fields, reason } => {
-            worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
+            worker.metrics.not_stored(&NotStored::Rule(reason));
             if selected && !reason.lies_in_request() {
                 task.settings.remove_all_for(&key, stored, request);
             }

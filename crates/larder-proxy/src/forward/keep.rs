@@ -18,7 +18,7 @@ use larder_observe::CacheId;
 use larder_store::{CacheKey, Reservation, Store, StoredBody, StoredResponse};
 
 use crate::collapse::FlightGuard;
-use crate::not_stored::{NotStored, NotStoredLabel};
+use crate::not_stored::NotStored;
 use crate::settings::RuleSettings;
 use crate::worker::Worker;
 
@@ -50,7 +50,7 @@ impl Keeper<'_> {
         };
         match kept {
             Ok(()) => self.worker.metrics.stored(self.store_id),
-            Err(reason) => self.worker.metrics.not_stored(&NotStoredLabel(reason)),
+            Err(reason) => self.worker.metrics.not_stored(&reason),
         }
         kept
     }

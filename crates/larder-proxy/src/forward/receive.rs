@@ -20,9 +20,11 @@ use super::gaps::KeptPart;
 use super::keep::Keeper;
 use super::task::FetchTask;
 use crate::collapse::{FlightGuard, FlightOutcome, Kept, PassedAnswer, SharedResponse, Storing};
+use crate::decision::{Counters, Facts, Landed, Next, next};
+use crate::facts;
 use crate::fetch;
 use crate::fill::{Around, Filled, completed, fill};
-use crate::not_stored::{NotStored, NotStoredLabel};
+use crate::not_stored::NotStored;
 use crate::settings::RuleSettings;
 use crate::worker::Worker;
 use crate::worker_plan::WorkerPlan;
@@ -152,7 +154,7 @@ async fn land(
     let freshness = match judge(guard.request(), &answer, times, &task.settings.policy) {
         Storability::Storable(freshness) => freshness,
         Storability::NotStorable(reason) => {
-            task.worker.metrics.not_stored(&NotStoredLabel(NotStored::Rule(reason)));
+            task.worker.metrics.not_stored(&NotStored::Rule(reason));
             let kept = Kept::Nothing(reason);
             if reason.outdates(answer.status) {
                 end_before((&task.settings, task.before.as_ref()), &guard, None);
@@ -165,7 +167,7 @@ async fn land(
         }
     };
     if answer.body.length().or(answer.content_length) > Some(UNREAD_BYTES_MAX) && guard.gives_up_unread() {
-        task.worker.metrics.not_stored(&NotStoredLabel(NotStored::Unread));
+        task.worker.metrics.not_stored(&NotStored::Unread);
         pass(&task.settings, &guard, (forward_status, answer), times, Kept::Unread);
         return None;
     }
@@ -188,10 +190,15 @@ async fn land(
     let head = Arc::new(head);
     let key = guard.place_of(&head);
     let overhead = StoredResponse::overhead_bytes(&head, &key);
-    let room = if seldom { None } else { store.reserve(overhead) };
+    let landed = facts::landed(store, (&key, &head), declared, seldom);
+    // What goes on from a part was taken when that began.
+    let landed = Landed { is_too_large: landed.is_too_large && seeded.is_none(), ..landed };
+    let (unkept, room) = match next(&Facts::Landed(landed), Counters::default()).0 {
+        Next::SendThrough(why) => (why, None),
+        _ => (NotStored::NoRoom, store.reserve(overhead)),
+    };
     let streaming =
         room.is_some().then(|| StreamingBody::keep_as(store, &key, &head, declared, guard.audience()));
-    let unkept = if seldom { NotStored::MinUses } else { NotStored::NoRoom };
     // What goes on from a part needs that for its readers, whether it is kept in the end or not.
     let streaming = seeded.or_else(|| streaming.flatten());
     let not_stored = (streaming.is_none() || room.is_none()).then_some(unkept.token());
@@ -261,7 +268,7 @@ async fn land(
         Filled::Broken(_) | Filled::Abandoned => Some(NotStored::Incomplete),
     };
     if let Some(reason) = lost {
-        worker.metrics.not_stored(&NotStoredLabel(reason));
+        worker.metrics.not_stored(&reason);
         settled(Err(reason));
     }
     Some(Received { filled, part })

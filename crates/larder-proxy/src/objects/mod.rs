@@ -16,7 +16,7 @@ use larder_http::body::Body;
 use larder_http::message::Scheme;
 use larder_http::target::{Target, absolute_form};
 use larder_http::time::Now;
-use larder_store::listing::{Cursor, Entry};
+use larder_store::listing::{Cursor, ListedResponse};
 use larder_store::{CacheKey, Store};
 
 use crate::proxy::Proxy;
@@ -195,7 +195,7 @@ impl Worker {
         &self,
         stores: Stores,
         url: &str,
-    ) -> Result<(Stores, Vec<(usize, Entry, StoredObject)>), ObjectsError> {
+    ) -> Result<(Stores, Vec<(usize, ListedResponse, StoredObject)>), ObjectsError> {
         let parsed = Url::parse(url)?;
         let forms = self.forms(&parsed.authority, &parsed.target);
         let proxy = Arc::clone(&self.proxy);
@@ -248,6 +248,7 @@ fn page(proxy: &Proxy, stores: &Stores, asked: &Listing) -> Result<Objects, Obje
             break;
         }
         let found = store.list(from, most, now, &|base| prefix.is_of(base));
+        let found = found.map_err(|_| ObjectsError::Cursor(asked.cursor.clone().unwrap_or_default()))?;
         page.unreadable += found.unreadable;
         let entries = found.entries.into_iter().filter_map(|entry| match prefix.scheme {
             Some(scheme) => of_scheme(entry, scheme),
@@ -261,7 +262,7 @@ fn page(proxy: &Proxy, stores: &Stores, asked: &Listing) -> Result<Objects, Obje
 }
 
 /// An entry as what is asked for by `scheme`, where it answers that: a file by hand answers both.
-fn of_scheme(mut entry: Entry, scheme: Scheme) -> Option<Entry> {
+fn of_scheme(mut entry: ListedResponse, scheme: Scheme) -> Option<ListedResponse> {
     if entry.file.as_ref().is_some_and(|file| file.is_by_hand) {
         entry.scheme = scheme;
     }

@@ -7,10 +7,10 @@ use http::header::CONTENT_TYPE;
 use larder_cache::Verdict;
 use larder_http::fields::date;
 use larder_http::time::Now;
-use larder_store::listing::Entry;
+use larder_store::listing::ListedResponse;
 use serde::{Deserialize, Serialize};
 
-use crate::explain::{Field, Part};
+use crate::explain::{Field, PartBounds};
 use crate::key;
 use crate::proxy::Proxy;
 
@@ -66,7 +66,7 @@ pub struct StoredObject {
     /// The length of what is stored of it.
     pub body_bytes: u64,
     /// Which bytes that is, where it is a part.
-    pub part: Option<Part>,
+    pub part: Option<PartBounds>,
     /// Its age.
     pub age_seconds: u64,
     /// What is left of its lifetime; negative once it is stale.
@@ -106,7 +106,7 @@ pub struct Varying {
 }
 
 /// For a listing: without the fields.
-pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> StoredObject {
+pub(super) fn listed(proxy: &Proxy, store: &str, entry: &ListedResponse, now: Now) -> StoredObject {
     let head = &entry.head;
     let memory = entry.is_in_memory.then(|| "memory".to_owned());
     let disks = entry.disks.iter().map(|folder| printable(folder.to_string_lossy().as_bytes()));
@@ -127,7 +127,7 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> Sto
         status: head.status.as_u16(),
         content_type: head.fields.map.get(CONTENT_TYPE).map(|value| printable(value.as_bytes())),
         body_bytes: entry.body_bytes,
-        part: head.part.as_ref().map(|part| Part {
+        part: head.part.as_ref().map(|part| PartBounds {
             first: part.range.start,
             last: part.range.end.saturating_sub(1),
             complete: part.complete,
@@ -147,7 +147,7 @@ pub(super) fn listed(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> Sto
 }
 
 /// With its fields.
-pub(super) fn whole(proxy: &Proxy, store: &str, entry: &Entry, now: Now) -> StoredObject {
+pub(super) fn whole(proxy: &Proxy, store: &str, entry: &ListedResponse, now: Now) -> StoredObject {
     let fields = entry.head.fields.map.iter();
     let fields =
         fields.map(|(name, value)| Field { name: name.to_string(), value: printable(value.as_bytes()) });

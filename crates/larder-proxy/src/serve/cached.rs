@@ -18,12 +18,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::context::RequestContext;
 use super::look::{FirstLook, Look, Missing};
-use super::outcome::{Wish, is_usable, take};
+use super::outcome::{WaitingRequest, is_usable, take};
 use super::reply;
 use super::used::{Used, answered};
 use crate::collapse::{FlightOutcome, FlightRequest, Follower, Role, SharedResponse};
-use crate::decision::{Counters, Ending, Facts, Forwarding, Next, next};
+use crate::decision::{Counters, Facts, Next, WaitResult, next};
 use crate::exchange::{Exchange, Reply};
+use crate::facts;
 use crate::failure::Failure;
 use crate::fetch;
 use crate::forward::{self, Candidates, FetchTask};
@@ -73,7 +74,7 @@ struct CachedRequest<'a> {
     /// The last invalidation when it came: what was fetched after that is new enough for it.
     arrived: u64,
     counters: Counters,
-    /// How often its URL was asked for, as it was counted once; see [`Forwarding`].
+    /// How often its URL was asked for, as it was counted once; see [`facts::uses`].
     uses: Option<Option<u8>>,
     went_alone: bool,
 }
@@ -118,7 +119,7 @@ impl<'a> CachedRequest<'a> {
                 (key, context.worker.proxy.invalidations.current(), None)
             }
         };
-        let counters = Counters::new(larder_cache::is_personal(&exchange.asked.head, &settings.policy));
+        let counters = facts::counters(&exchange.asked.head, &settings);
         let (uses, went_alone) = (None, false);
         let mut request =
             Self { context, exchange, interims, settings, key, arrived, counters, uses, went_alone };
@@ -183,8 +184,8 @@ impl<'a> CachedRequest<'a> {
         missing.forwards();
         let Missing { miss, now, .. } = missing;
         let uses = self.uses(&miss);
-        let get_would_do = miss.fetches_with_get(&self.exchange.asked.head, &self.settings);
-        let forwarding = Forwarding { alone, uses, min_uses: self.settings.min_uses, get_would_do };
+        let asked = (&self.exchange.asked.head, &*self.settings);
+        let forwarding = facts::forwarding(asked, Some(&miss), alone, uses);
         let Next::Board { alone, seldom, as_get } = self.decide(&Facts::Forwarding(forwarding)) else {
             return Step::Look;
         };
@@ -209,21 +210,13 @@ impl<'a> CachedRequest<'a> {
 
     /// How often the URL was asked for. It is counted once per request.
     fn uses(&mut self, miss: &Miss) -> Option<u8> {
-        let is_counted = self.settings.min_uses > 1 && miss.selected.is_none() && miss.part.is_none();
-        let (uses, key) = (&self.context.worker.proxy.uses, &self.key);
-        *self.uses.get_or_insert_with(|| is_counted.then(|| uses.count(key.hash())))
+        let count = || self.context.worker.proxy.uses.count(self.key.hash());
+        *self.uses.get_or_insert_with(|| facts::uses(&self.settings, Some(miss), count))
     }
 
     fn role(&mut self, miss: &Miss, now: Now, alone: bool, as_get: bool) -> Role {
         let (proxy, exchange) = (&self.context.worker.proxy, &*self.exchange);
-        // Under a mark the client's conditions and range are the origin's to answer.
-        let mut head = match miss.marked {
-            true => exchange.asked.head.clone(),
-            false => fetch::for_everyone(&exchange.asked.head),
-        };
-        if as_get {
-            head.method = Method::GET;
-        }
+        let head = fetch::for_flight(&exchange.asked.head, miss.marked, as_get);
         let flight_request = FlightRequest {
             key: &self.key,
             rule: self.settings.number,
@@ -289,13 +282,13 @@ impl<'a> CachedRequest<'a> {
         if collapsed {
             self.note_wait(since);
         }
-        let wish = Wish { key: &self.key, miss: &miss, arrived: self.arrived };
+        let waiting = WaitingRequest { key: &self.key, miss: &miss, arrived: self.arrived };
         let taken = match outcome {
-            Some(outcome) => take(&self.context, self.exchange, &wish, outcome, collapsed),
-            None => Err(Ending::TooLate),
+            Some(outcome) => take(&self.context, self.exchange, &waiting, outcome, collapsed),
+            None => Err(WaitResult::TooLate),
         };
-        let ending = taken.as_ref().err().copied().unwrap_or(Ending::Answers);
-        match (self.decide(&Facts::Ended(ending)), taken) {
+        let result = taken.as_ref().err().copied().unwrap_or(WaitResult::Answers);
+        match (self.decide(&Facts::Ended(result)), taken) {
             (Next::Answer, Ok(reply)) => self.answer(reply, &miss),
             (Next::Fail(failure), _) => failed(&miss, failure),
             _ => Step::Look,

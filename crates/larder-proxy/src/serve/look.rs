@@ -13,9 +13,10 @@ use larder_store::{CacheKey, Held, HotCache, StoredResponse};
 use super::context::RequestContext;
 use super::refresh::{self, RefreshedRequest, Standing};
 use super::used::Used;
-use crate::decision::{Counters, Facts, Missed, Next, next};
+use crate::decision::{Counters, Facts, Next, next};
 use crate::detail::BY_HAND;
 use crate::exchange::Exchange;
+use crate::facts;
 use crate::invalidation::Judge;
 use crate::key;
 use crate::labels::RefreshKind;
@@ -75,8 +76,7 @@ fn first_miss(
     now: Now,
 ) -> Result<Used, Box<FirstLook>> {
     let arrived = context.worker.proxy.invalidations.current();
-    let counters =
-        Counters::new(larder_cache::is_personal(&exchange.asked.head, &exchange.settings().policy));
+    let counters = facts::counters(&exchange.asked.head, exchange.settings());
     let missed = Look { context, exchange, key: &key, arrived: None, now }.missed(miss, counters);
     missed.map_err(|missing| Box::new(FirstLook { key, arrived, missing }))
 }
@@ -148,17 +148,10 @@ impl Look<'_> {
         let asked = (&self.exchange.asked.head, &**self.exchange.settings());
         let standing =
             refresh::standing_in(worker, (worker_plan, origin), asked, (self.key, &miss), self.now);
-        let facts = Facts::Missed(Missed {
-            may_recall: miss.may_recall,
-            only_if_cached: larder_cache::only_if_cached(
-                &self.exchange.asked.head,
-                &self.exchange.settings().policy,
-            ),
-            stands_in: standing.as_ref().map(|standing| standing.fact),
-            for_one: miss.alone,
-        });
-        let asks_itself = standing.as_ref().is_some_and(|standing| standing.fact.asks_itself);
-        match (next(&facts, counters), standing) {
+        let stands_in = standing.as_ref().map(|standing| standing.fact);
+        let missed = Facts::Missed(facts::missed(asked, &miss, stands_in));
+        let asks_itself = stands_in.is_some_and(|fact| fact.asks_itself);
+        match (next(&missed, counters), standing) {
             ((Next::Refuse(failure), _), _) => Ok(Used::Failed(failure)),
             ((Next::UseStale(ground), _), Some(standing)) => Ok(self.stale(&miss, &standing, ground)),
             ((next, counters), _) => {

@@ -28,7 +28,6 @@ use std::task::{Context, Poll};
 
 use arc_swap::Guard;
 use bytes::Bytes;
-use http::Method;
 use http::header::VIA;
 use larder_http::body::Body;
 use larder_http::fields::cache_status::Outcome;
@@ -42,6 +41,7 @@ use larder_origin::ServerTag;
 use crate::asked::{Asked, Asker, MatchedRule};
 use crate::decision::{Arrived, ContentRead, Counters, Document, Facts, Next, next};
 use crate::exchange::{Exchange, Reply};
+use crate::facts::{self, Carried};
 use crate::failure::Failure;
 use crate::fetch::{self, ClientHop};
 use crate::receipt::Receipt;
@@ -156,17 +156,10 @@ fn looks_at_once(exchange: &Exchange, inside: &Inside) -> Option<usize> {
 /// What is known of a request when it comes.
 #[inline(always)]
 fn arrived(exchange: &Exchange, inside: &Inside, document: Option<Document>) -> Arrived {
-    let site = &exchange.site().settings;
-    Arrived {
-        is_get: matches!(exchange.asked.head.method, Method::GET | Method::HEAD),
-        document,
-        has_origin: site
-            .origin
-            .is_some_and(|origin| exchange.asked.route.worker_plan().origin(origin).is_some()),
-        passes_by: exchange.settings().passes_by(&exchange.asked.head.method),
-        upgrades: inside.websocket && site.websocket,
-        has_content: !inside.body.is_empty(),
-    }
+    let (site, rule) = (&exchange.site().settings, exchange.settings());
+    let origins = exchange.asked.route.worker_plan().origins().len();
+    let carried = Carried { websocket: inside.websocket, has_content: !inside.body.is_empty() };
+    facts::arrived(&exchange.asked.head.method, (site, rule), origins, document, carried)
 }
 
 /// A request that has found where it belongs.
@@ -179,7 +172,7 @@ struct Entered {
     trusted: bool,
 }
 
-/// MatchedRule: who asks, which site, which rule; the head becomes what will be keyed.
+/// Finds who asks, which site and which rule; the head becomes what will be keyed.
 fn enter(
     worker_plan: Guard<Arc<WorkerPlan>>,
     head: &mut RequestHead,

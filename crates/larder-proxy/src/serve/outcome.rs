@@ -16,7 +16,7 @@ use super::context::RequestContext;
 use super::used::from_stored;
 use super::{reply, resume};
 use crate::collapse::FlightOutcome;
-use crate::decision::Ending;
+use crate::decision::WaitResult;
 use crate::detail::COOKIES_WITHHELD;
 use crate::exchange::{Exchange, Reply};
 use crate::failure::Failure;
@@ -25,8 +25,8 @@ use crate::lookup::Miss;
 use crate::respond;
 use crate::worker::Worker;
 
-/// What a request has looked for.
-pub(super) struct Wish<'a> {
+/// A request that waited for a flight, and what it has looked for.
+pub(super) struct WaitingRequest<'a> {
     pub(super) key: &'a CacheKey,
     pub(super) miss: &'a Miss,
     /// The last invalidation when it came: what was fetched after that is new enough for it.
@@ -37,25 +37,25 @@ pub(super) struct Wish<'a> {
 pub(super) fn take(
     context: &RequestContext<'_>,
     exchange: &mut Exchange,
-    wish: &Wish<'_>,
+    waiting: &WaitingRequest<'_>,
     outcome: FlightOutcome,
     collapsed: bool,
-) -> Result<Box<Reply>, Ending> {
+) -> Result<Box<Reply>, WaitResult> {
     let (worker, worker_plan) = (context.worker, context.worker_plan);
-    let miss = wish.miss;
+    let miss = waiting.miss;
     let now = worker.proxy.clock.now();
     let mut status = CacheStatus { collapsed, ..CacheStatus::new(Outcome::Forwarded(miss.forward)) };
     let reply = match outcome {
-        FlightOutcome::Unshared => return Err(Ending::Unshared),
+        FlightOutcome::Unshared => return Err(WaitResult::Unshared),
         FlightOutcome::NotForOthers => {
             let policy = &exchange.settings().policy;
             let has_cookie = larder_cache::has_personal_cookie(&exchange.asked.head, policy);
-            return Err(Ending::NotForOthers { has_cookie });
+            return Err(WaitResult::NotForOthers { has_cookie });
         }
-        FlightOutcome::Overtaken => return Err(Ending::Unfit),
-        FlightOutcome::Lost => return Err(Ending::Lost),
+        FlightOutcome::Overtaken => return Err(WaitResult::Unfit),
+        FlightOutcome::Lost => return Err(WaitResult::Lost),
         FlightOutcome::Failed(failure) => {
-            reply::stale_or_failed(worker, exchange, (wish.key, miss), failure, status)
+            reply::stale_or_failed(worker, exchange, (waiting.key, miss), failure, status)
         }
         FlightOutcome::Passed(passed) => {
             exchange.origin_time = Some(passed.delay);
@@ -68,15 +68,16 @@ pub(super) fn take(
             // A 304 may bring fields that a condition of the client does not hold for any more: then it wants the
             // whole, which a part is not.
             let is_enough = respond::has_what_is_asked(&exchange.asked.head, &stored, now.wall);
-            if !is_enough || collapsed && !is_for(worker, exchange, wish, (&stored.head, stored.number), now)
+            if !is_enough
+                || collapsed && !is_for(worker, exchange, waiting, (&stored.head, stored.number), now)
             {
-                return Err(Ending::Unfit);
+                return Err(WaitResult::Unfit);
             }
             status.forward_status = Some(StatusCode::NOT_MODIFIED);
             status.ttl_seconds = Some(stored.head.freshness.ttl_seconds(now));
             let age = stored.head.freshness.age(now);
             let reply = from_stored(context, exchange, Held::Shared(stored), age, now, status);
-            let Some(mut reply) = reply else { return Err(Ending::Unfit) };
+            let Some(mut reply) = reply else { return Err(WaitResult::Unfit) };
             if own.contains_key(SET_COOKIE) {
                 reply.status.detail = Some(COOKIES_WITHHELD);
             }
@@ -89,10 +90,10 @@ pub(super) fn take(
             // What was removed meanwhile is for those who came before that.
             let invalidations = &worker.proxy.invalidations;
             let head = match collapsed {
-                true => invalidations.head_of(wish.key, &stored),
-                false => invalidations.head_before_removal(wish.key, &stored),
+                true => invalidations.head_of(waiting.key, &stored),
+                false => invalidations.head_before_removal(waiting.key, &stored),
             };
-            let Some(head) = head else { return Err(Ending::Unfit) };
+            let Some(head) = head else { return Err(WaitResult::Unfit) };
             let cause = StaleCause::OriginError;
             let allowed = larder_cache::may_serve_stale(&head, now, cause, &exchange.settings().policy);
             let is_ours = || {
@@ -104,7 +105,7 @@ pub(super) fn take(
                     && respond::has_what_is_asked(&exchange.asked.head, &stored, now.wall)
             };
             if collapsed && !(allowed.is_ok() && is_ours()) {
-                return Err(Ending::Unfit);
+                return Err(WaitResult::Unfit);
             }
             status.forward_status = Some(error);
             status.ttl_seconds = Some(head.freshness.ttl_seconds(now));
@@ -113,21 +114,21 @@ pub(super) fn take(
             drop(head);
             match from_stored(context, exchange, Held::Shared(stored), age, now, status) {
                 Some(reply) => reply,
-                None => return Err(Ending::Unfit),
+                None => return Err(WaitResult::Unfit),
             }
         }
         FlightOutcome::Shared { response: shared, mut own, reader } => {
             let head = &shared.head;
-            if collapsed && !is_for(worker, exchange, wish, (head, shared.number), now) {
-                return Err(Ending::Unfit);
+            if collapsed && !is_for(worker, exchange, waiting, (head, shared.number), now) {
+                return Err(WaitResult::Unfit);
             }
             let Some(mut response) = reply::from_shared(exchange, &shared, &mut status, now) else {
                 // Nobody asks again: the origin has had its request, and what it made of it is known.
                 if !shared.body.is_broken() {
-                    return Err(Ending::BodyClosed);
+                    return Err(WaitResult::BodyClosed);
                 }
                 let failure = Failure::BODY_BROKEN;
-                let reply = reply::stale_or_failed(worker, exchange, (wish.key, miss), failure, status);
+                let reply = reply::stale_or_failed(worker, exchange, (waiting.key, miss), failure, status);
                 return Ok(Box::new(reply));
             };
             exchange.storing = Some(Arc::clone(&shared.storing));
@@ -154,16 +155,16 @@ pub(super) fn take(
 fn is_for(
     worker: &Worker,
     exchange: &Exchange,
-    wish: &Wish<'_>,
+    waiting: &WaitingRequest<'_>,
     (head, number): (&StoredHead, u64),
     now: Now,
 ) -> bool {
-    let judge = Judge::new(&worker.proxy.invalidations, Some(wish.arrived));
-    let is_new = || judge.is_good(wish.key, head, number);
+    let judge = Judge::new(&worker.proxy.invalidations, Some(waiting.arrived));
+    let is_new = || judge.is_good(waiting.key, head, number);
     head.vary.selects(&exchange.asked.head.fields) && is_new() && is_usable(exchange, head, now)
 }
 
-/// Whether it may be used as it is. What came after this request did is as new as any wish could miss for, and as fresh as
+/// Whether it may be used as it is. What came after this request did is as new as any request could ask for, and as fresh as
 /// it was on arrival: a lifetime of milliseconds may be over before the last of many that waited is told.
 pub(super) fn is_usable(exchange: &Exchange, head: &StoredHead, now: Now) -> bool {
     let (policy, request) = (&exchange.settings().policy, &exchange.asked.head);
@@ -174,9 +175,9 @@ pub(super) fn is_usable(exchange: &Exchange, head: &StoredHead, now: Now) -> boo
         matches!(larder_cache::reuse(head, request, now, policy), larder_cache::Reuse::Fresh { .. })
     };
     if came_after && request.fields.contains_key(CACHE_CONTROL) {
-        let mut wishless = request.clone();
-        wishless.fields.remove(CACHE_CONTROL);
-        return is_fresh(&wishless);
+        let mut plain = request.clone();
+        plain.fields.remove(CACHE_CONTROL);
+        return is_fresh(&plain);
     }
     is_fresh(request)
 }

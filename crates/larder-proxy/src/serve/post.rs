@@ -16,8 +16,10 @@ use larder_origin::OriginResponse;
 
 use super::reply;
 use crate::collapse::{FlightGuard, FlightOutcome, FlightRequest};
+use crate::decision::{Counters, Facts, Next, next};
 use crate::detail::COOKIES_WITHHELD;
 use crate::exchange::{Exchange, Reply};
+use crate::facts;
 use crate::failure::Failure;
 use crate::forward::{self, Candidates, FetchTask};
 use crate::key;
@@ -97,8 +99,10 @@ impl ForGet {
         (answer, times): (OriginResponse, ExchangeTimes),
     ) -> Reply {
         self.guard.began(times.request);
-        let min_uses = self.settings.min_uses;
-        let seldom = min_uses > 1 && worker.proxy.uses.count(self.guard.key().hash()) < min_uses;
+        let uses = facts::uses(&self.settings, None, || worker.proxy.uses.count(self.guard.key().hash()));
+        let forwarding = facts::forwarding((&exchange.asked.head, &self.settings), None, true, uses);
+        let (step, _) = next(&Facts::Forwarding(forwarding), Counters::default());
+        let seldom = matches!(step, Next::Board { seldom: true, .. });
         let mut leader = self.guard.lead();
         let task = FetchTask {
             worker: Arc::clone(worker),

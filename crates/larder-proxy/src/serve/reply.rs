@@ -1,6 +1,6 @@
 //! What is said in the end, and the Cache-Status that goes with it.
 //!
-//! In: what the steps brought. Out: a [`Reply`]. No decision about whom to miss is made here any more.
+//! In: what the steps brought. Out: a [`Reply`]. No decision about whom to ask is made here any more.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -38,10 +38,10 @@ fn written(disks: &Disks) {
 }
 
 /// All pages: what was met, how often, and how many pages there were. Cursors go by their text.
-fn all(store: &Store, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> (Vec<Entry>, u64) {
+fn all(store: &Store, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> (Vec<ListedResponse>, u64) {
     let (mut entries, mut unreadable, mut from) = (Vec::new(), 0, None);
     for _ in 0..10_000 {
-        let mut page = store.list(from, most, Clock::default().now(), wanted);
+        let mut page = store.list(from, most, Clock::default().now(), wanted).unwrap();
         assert!(page.entries.len() <= most, "a page is bounded");
         entries.append(&mut page.entries);
         unreadable += page.unreadable;
@@ -53,7 +53,7 @@ fn all(store: &Store, most: usize, wanted: &dyn Fn(&[u8]) -> bool) -> (Vec<Entry
     panic!("it does not end");
 }
 
-fn told(entries: &[Entry]) -> BTreeMap<String, usize> {
+fn told(entries: &[ListedResponse]) -> BTreeMap<String, usize> {
     let mut told = BTreeMap::new();
     for entry in entries {
         *told.entry(String::from_utf8_lossy(entry.key.base()).into_owned()).or_default() += 1;
@@ -188,16 +188,21 @@ fn what_is_damaged_is_counted_and_left_out() {
 
 #[test]
 fn a_place_that_is_none_is_refused_and_one_beyond_the_end_is_the_end() {
-    for text in
-        ["", "m", "m1", "m1-", "m-1", "d", "d-", "d0-1", "x0-0", "m1-1-1", "d0-1-g", "mffffffffffffffffff-0"]
-    {
+    for text in ["", "m", "m1", "m1-", "m-1", "d", "1", "1d", "x", "m1-1-1", "mffffffffffffffffff-0"] {
         assert_eq!(text.parse::<Cursor>(), Err(NoCursor), "{text}");
     }
+    // What the tier itself says is none.
+    let folders = Folders::new();
+    let with_disk = Store::new(&MEMORY, Some(folders.disks(Layout::Single, &[64])));
+    for text in ["d-", "d0-1", "d0-1-g"] {
+        let page = with_disk.list(Some(text.parse().unwrap()), 100, Clock::default().now(), &|_| true);
+        assert_eq!(page.err(), Some(NoCursor), "{text}");
+    }
     let store = Store::in_memory(&MEMORY);
-    for text in ["m40-0", "mffff-ffffff", "m0-ffffffffffffffff", "d7"] {
+    for text in ["m40-0", "mffff-ffffff", "m0-ffffffffffffffff", "d7", "1d7", "x0-0"] {
         let mut from = Some(text.parse().unwrap());
         for _ in 0..200 {
-            let page = store.list(from, 100, Clock::default().now(), &|_| true);
+            let page = store.list(from, 100, Clock::default().now(), &|_| true).unwrap();
             assert!(page.entries.is_empty());
             from = page.next;
             if from.is_none() {
@@ -224,7 +229,7 @@ proptest! {
     #[test]
     fn no_text_breaks_it(text in "[mdf]?[0-9a-f-]{0,40}") {
         if let Ok(cursor) = text.parse::<Cursor>() {
-            Store::in_memory(&MEMORY).list(Some(cursor), 100, Clock::default().now(), &|_| true);
+            assert!(Store::in_memory(&MEMORY).list(Some(cursor), 100, Clock::default().now(), &|_| true).is_ok());
         }
     }
 }

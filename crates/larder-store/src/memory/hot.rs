@@ -14,8 +14,8 @@
 //! bound on that is a sixteenth of the store for all workers together; their copies that can be sent from
 //! ([`Sendable`]) are about as much again.
 
-use std::fs::File;
 use std::ops::{Deref, Range};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -118,7 +118,7 @@ impl Pieces for HotHandle {
         self.stored.body.pieces()
     }
 
-    fn file(&self) -> Option<&File> {
+    fn file(&self) -> Option<BorrowedFd<'_>> {
         self.sendable.get().map(Sendable::file)
     }
 }

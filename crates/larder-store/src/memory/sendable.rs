@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -54,8 +55,8 @@ impl Sendable {
         Some(Self { file, _room: room, open: Arc::clone(open) })
     }
 
-    pub(super) fn file(&self) -> &File {
-        &self.file
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 

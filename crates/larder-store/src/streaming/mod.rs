@@ -14,10 +14,10 @@
 //! *passing*, bytes go through a window of [`WINDOW_BYTES`]: nobody new joins, the slowest reader sets the pace, and
 //! when the last one leaves the producer is told to stop.
 //!
-//! In a store with disks, or of plain files, a body beyond one piece *spills* while it is kept: as soon as a piece is full it
-//! goes to the disks, or to the file, and leaves memory for whoever reads it from there. So a body of any size takes about
-//! three pieces of memory. What happens where the next piece is not taken is told in `spilling`; what lies elsewhere already
-//! can still be read.
+//! In a store with disks, or of plain files, a body beyond one piece *spills* while it is kept. As soon as a piece is
+//! full it goes to the disks, or to the file, and leaves memory; readers read it from there. So a body of any size
+//! takes about three pieces of memory. What happens where the next piece is not taken is told in `spilling`; what
+//! lies elsewhere already can still be read.
 //!
 //! One lock guards it all; it is held for the length of a look and never across a wait. A new piece wakes one parked
 //! reader per worker, and that reader wakes its neighbours, so that a producer never pays for the readers of other

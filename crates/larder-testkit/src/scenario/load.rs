@@ -1,8 +1,8 @@
 //! Reading scenario files and refusing those that say too little.
 //!
-//! In: a path. Out: a [`Scenario`], or everything that is wrong with it. Beyond the format: each step does one
-//! thing; each request says how many requests the origin has then received, and what Cache-Status says, except
-//! where the parser is to refuse the request, where no answer is read, or where the admin address is asked.
+//! In: a path. Out: a [`Scenario`], or everything that is wrong with it. Beyond the format: each step does one thing,
+//! and each request says how many requests the origin has then received, and what Cache-Status says. Exceptions are
+//! requests that the parser is to refuse, those whose answer is not read, and those to the admin address.
 
 use std::fs;
 use std::path::{Path, PathBuf};

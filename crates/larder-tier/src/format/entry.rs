@@ -1,8 +1,9 @@
 //! The entries of a journal: what was taken out, or is not to be used, in order, with a checksum each.
 //!
 //! In: entries. Out: the same as bytes, and back. The index of a disk knows at every moment what lies there; its tables know it as
-//! of when they were written. The journal is the difference. Entries are padded to eight bytes, so that reading can go on behind a damaged one and say that there was
-//! one: what the lost entry named is not known then, only that its number is below the ones that follow.
+//! of when they were written. The journal is the difference. Entries are padded to eight bytes, so that reading can
+//! go on behind a damaged one and say that there was one. What the lost entry named is not known then, only that its
+//! number is below the ones that follow.
 
 use super::{Put, Take, crc};
 pub use crate::note::NOTE_BYTES_MAX;

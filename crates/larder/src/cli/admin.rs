@@ -32,7 +32,7 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is in the way.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AdminError {
+pub(super) enum AdminClientError {
     #[error("{0}")]
     Address(String),
     #[error("{0}")]
@@ -61,7 +61,7 @@ pub(super) enum AdminError {
     Start(#[source] std::io::Error),
 }
 
-impl AdminError {
+impl AdminClientError {
     /// Whether it was the question that was wrong.
     pub(super) fn is_of_the_question(&self) -> bool {
         matches!(self, Self::Refused(StatusCode::BAD_REQUEST, _) | Self::Address(_))
@@ -94,7 +94,7 @@ impl RunningLarder {
         method: Method,
         target: &str,
         what: &'static str,
-    ) -> Result<Answer, AdminError> {
+    ) -> Result<Answer, AdminClientError> {
         let answer = self.answer(method, target, what, None).await?;
         match answer.status {
             StatusCode::OK => Ok(answer),
@@ -108,14 +108,14 @@ impl RunningLarder {
         target: &str,
         what: &'static str,
         json: Option<Bytes>,
-    ) -> Result<Answer, AdminError> {
+    ) -> Result<Answer, AdminClientError> {
         let Self { admin, token } = self;
         match tokio::time::timeout(ANSWER_TIME, exchange(method, target, admin, token.as_deref(), json)).await {
             Ok(answered) => {
                 let (status, body) = answered?;
                 Ok(Answer { admin: admin.clone(), what, status, body })
             }
-            Err(_) => Err(AdminError::Time(admin.clone())),
+            Err(_) => Err(AdminClientError::Time(admin.clone())),
         }
     }
 
@@ -130,7 +130,7 @@ impl RunningLarder {
         what: &'static str,
         json: Bytes,
         is_said: impl Fn(StatusCode) -> bool,
-    ) -> Result<(StatusCode, Bytes), AdminError> {
+    ) -> Result<(StatusCode, Bytes), AdminClientError> {
         let answer = self.answer(Method::POST, target, what, Some(json)).await?;
         let status = answer.status;
         match status == StatusCode::OK || is_said(status) {
@@ -148,25 +148,27 @@ impl RunningLarder {
         method: Method,
         target: &str,
         what: &'static str,
-    ) -> Result<T, AdminError> {
+    ) -> Result<T, AdminClientError> {
         self.ask(method, target, what).await?.read().await
     }
 }
 
 impl Answer {
     /// All of it, as JSON.
-    async fn read<T: serde::de::DeserializeOwned>(self) -> Result<T, AdminError> {
-        let no_larder = AdminError::NoLarder(self.admin.clone(), self.what, self.status);
+    async fn read<T: serde::de::DeserializeOwned>(self) -> Result<T, AdminClientError> {
+        let no_larder = AdminClientError::NoLarder(self.admin.clone(), self.what, self.status);
         let bytes = self.bytes().await?;
         serde_json::from_slice(&bytes).map_err(|_| no_larder)
     }
 
-    async fn bytes(self) -> Result<Bytes, AdminError> {
+    async fn bytes(self) -> Result<Bytes, AdminClientError> {
         let Self { admin, body, .. } = self;
         let read = Limited::new(body, ANSWER_BYTES_MAX).collect();
         match tokio::time::timeout(ANSWER_TIME, read).await {
-            Ok(read) => read.map(|read| read.to_bytes()).map_err(|error| AdminError::Exchange(admin, error)),
-            Err(_) => Err(AdminError::Time(admin)),
+            Ok(read) => {
+                read.map(|read| read.to_bytes()).map_err(|error| AdminClientError::Exchange(admin, error))
+            }
+            Err(_) => Err(AdminClientError::Time(admin)),
         }
     }
 
@@ -174,9 +176,9 @@ impl Answer {
     ///
     /// # Errors
     /// It breaks off, or is silent for a minute.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, AdminError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, AdminClientError> {
         loop {
-            let broke = |error: Cause| AdminError::Exchange(self.admin.clone(), error);
+            let broke = |error: Cause| AdminClientError::Exchange(self.admin.clone(), error);
             let Ok(frame) = tokio::time::timeout(SILENCE_TIME, self.body.frame()).await else {
                 return Err(broke(std::io::Error::from(std::io::ErrorKind::TimedOut).into()));
             };
@@ -192,7 +194,7 @@ impl Answer {
         }
     }
 
-    async fn refusal(self, had_token: bool) -> AdminError {
+    async fn refusal(self, had_token: bool) -> AdminClientError {
         let (admin, what, status) = (self.admin.clone(), self.what, self.status);
         match self.bytes().await {
             Ok(body) => refused(&admin, what, had_token, status, &body),
@@ -207,9 +209,9 @@ async fn exchange(
     admin: &str,
     token: Option<&str>,
     json: Option<Bytes>,
-) -> Result<(StatusCode, Incoming), AdminError> {
-    let not_running = |error| AdminError::NotRunning(admin.to_owned(), error);
-    let broke = |error: Cause| AdminError::Exchange(admin.to_owned(), error);
+) -> Result<(StatusCode, Incoming), AdminClientError> {
+    let not_running = |error| AdminClientError::NotRunning(admin.to_owned(), error);
+    let broke = |error: Cause| AdminClientError::Exchange(admin.to_owned(), error);
     let stream = match tokio::time::timeout(CONNECT_TIME, TcpStream::connect(admin)).await {
         Ok(connected) => connected.map_err(not_running)?,
         Err(_) => return Err(not_running(std::io::ErrorKind::TimedOut.into())),
@@ -222,7 +224,7 @@ async fn exchange(
     tokio::spawn(connection);
     let mut request = http::Request::builder().method(method).uri(target).header(HOST, host);
     if let Some(token) = token {
-        let shown = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| AdminError::Token)?;
+        let shown = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| AdminClientError::Token)?;
         request = request.header(AUTHORIZATION, shown);
     }
     if json.is_some() {
@@ -235,10 +237,16 @@ async fn exchange(
 }
 
 /// Why an answer is not good.
-fn refused(admin: &str, what: &'static str, had_token: bool, status: StatusCode, body: &[u8]) -> AdminError {
-    let no_larder = || AdminError::NoLarder(admin.to_owned(), what, status);
+fn refused(
+    admin: &str,
+    what: &'static str,
+    had_token: bool,
+    status: StatusCode,
+    body: &[u8],
+) -> AdminClientError {
+    let no_larder = || AdminClientError::NoLarder(admin.to_owned(), what, status);
     if status == StatusCode::UNAUTHORIZED {
-        let told = if had_token { AdminError::TokenWrong } else { AdminError::TokenWanted };
+        let told = if had_token { AdminClientError::TokenWrong } else { AdminClientError::TokenWanted };
         return told(admin.to_owned());
     }
     let Ok(said) = serde_json::from_slice::<serde_json::Value>(body) else { return no_larder() };
@@ -246,7 +254,7 @@ fn refused(admin: &str, what: &'static str, had_token: bool, status: StatusCode,
     match (text("error"), text("message")) {
         // An older larder knows no such path.
         (Some("not-found") | None, _) | (_, None) => no_larder(),
-        (Some(_), Some(message)) => AdminError::Refused(status, message.to_owned()),
+        (Some(_), Some(message)) => AdminClientError::Refused(status, message.to_owned()),
     }
 }
 
@@ -254,9 +262,9 @@ fn refused(admin: &str, what: &'static str, had_token: bool, status: StatusCode,
 ///
 /// # Errors
 /// There is no runtime to be had.
-pub(super) fn run<T, E: From<AdminError>>(asking: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+pub(super) fn run<T, E: From<AdminClientError>>(asking: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(AdminError::Start)?;
+    let runtime = runtime.map_err(AdminClientError::Start)?;
     let answered = runtime.block_on(asking);
     // A look-up of a name may be stuck in the system's resolver: the end does not wait for it.
     runtime.shutdown_background();

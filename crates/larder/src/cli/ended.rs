@@ -8,7 +8,7 @@ use super::output::{complain, printable, say};
 
 /// Why a command that asks a larder and prints ended early.
 pub(super) enum Ended {
-    Asking(admin::AdminError),
+    Asking(admin::AdminClientError),
     Writing(std::io::Error),
     /// A file that was named for it.
     File(std::path::PathBuf, std::io::Error),
@@ -16,8 +16,8 @@ pub(super) enum Ended {
     NotText,
 }
 
-impl From<admin::AdminError> for Ended {
-    fn from(error: admin::AdminError) -> Self {
+impl From<admin::AdminClientError> for Ended {
+    fn from(error: admin::AdminClientError) -> Self {
         Self::Asking(error)
     }
 }
@@ -44,13 +44,13 @@ impl Ended {
 }
 
 /// The end of a command that asked a larder in vain.
-pub(super) fn failed(error: &admin::AdminError) -> ExitCode {
-    if let admin::AdminError::Config(errors) = error {
+pub(super) fn failed(error: &admin::AdminClientError) -> ExitCode {
+    if let admin::AdminClientError::Config(errors) = error {
         say(errors);
         return ExitCode::from(exit::CONFIG);
     }
     complain(error);
-    if let admin::AdminError::NotRunning(..) = error {
+    if let admin::AdminClientError::NotRunning(..) = error {
         say("  hint: --admin, LARDER_ADMIN or the config file (-c) names another address");
     }
     ExitCode::from(if error.is_of_the_question() { exit::USAGE } else { exit::FAILURE })

@@ -16,7 +16,7 @@ use larder_files::{ExportSettings, Exported, Page, export as write};
 use larder_proxy::objects::{Object, Objects, StoredObject};
 use tokio::runtime::Runtime;
 
-use super::admin::{AdminArguments, AdminError, Answer, RunningLarder, encoded};
+use super::admin::{AdminArguments, AdminClientError, Answer, RunningLarder, encoded};
 use super::ended::failed;
 use super::exit;
 use super::ls::target;
@@ -49,7 +49,7 @@ pub(super) struct ExportArguments {
 pub(super) fn export(arguments: &ExportArguments) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => Arc::new(runtime),
-        Err(error) => return failed(&AdminError::Start(error)),
+        Err(error) => return failed(&AdminClientError::Start(error)),
     };
     let settings = ExportSettings {
         path: arguments.path.clone(),
@@ -109,16 +109,16 @@ struct Stored<'a> {
     /// Responses to be written, each with its URL and its number there.
     waiting: VecDeque<(String, usize, StoredObject)>,
     told: u64,
-    failure: Option<AdminError>,
+    failure: Option<AdminClientError>,
 }
 
 impl Stored<'_> {
-    fn ask_for<T: serde::de::DeserializeOwned>(&self, target: &str) -> Result<T, AdminError> {
+    fn ask_for<T: serde::de::DeserializeOwned>(&self, target: &str) -> Result<T, AdminClientError> {
         self.runtime.block_on(self.larder.ask_for(Method::GET, target, WHAT))
     }
 
     /// The next page of the listing: every URL in it with all that lies under it.
-    fn fill(&mut self, cursor: Option<&str>) -> Result<(), AdminError> {
+    fn fill(&mut self, cursor: Option<&str>) -> Result<(), AdminClientError> {
         let page: Objects = self.ask_for(&target(self.prefix, None, PAGE, cursor))?;
         self.cursor = page.next.map(Some);
         for listed in page.objects {
@@ -128,7 +128,7 @@ impl Stored<'_> {
             let under: Object = match self.ask_for(&format!("/object?url={}", encoded(&listed.url))) {
                 Ok(under) => under,
                 // It went meanwhile.
-                Err(AdminError::Refused(StatusCode::NOT_FOUND, _)) => continue,
+                Err(AdminClientError::Refused(StatusCode::NOT_FOUND, _)) => continue,
                 Err(error) => return Err(error),
             };
             let responses = under.responses.into_iter().enumerate();
@@ -169,7 +169,7 @@ impl Stored<'_> {
         })
     }
 
-    fn try_next(&mut self) -> Result<Option<Page>, AdminError> {
+    fn try_next(&mut self) -> Result<Option<Page>, AdminClientError> {
         loop {
             if let Some((url, number, response)) = self.waiting.pop_front() {
                 self.told += 1;
@@ -218,7 +218,7 @@ enum Asked {
 
 impl Reading {
     /// The next bytes; none at the end.
-    fn next(&mut self) -> Result<Bytes, AdminError> {
+    fn next(&mut self) -> Result<Bytes, AdminClientError> {
         if let Asked::NotYet(larder, target) = &self.asked {
             self.asked = Asked::Answering(self.runtime.block_on(larder.ask(Method::GET, target, WHAT))?);
         }

@@ -177,7 +177,7 @@ pub(super) fn distinction(object: &StoredObject) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use larder_proxy::explain::Part;
+    use larder_proxy::explain::PartBounds;
     use larder_proxy::objects::Varying;
 
     fn object() -> StoredObject {
@@ -232,7 +232,7 @@ mod tests {
     fn what_tells_responses_apart_stands_behind_the_url() {
         let varying = Varying { name: "accept-language".to_owned(), value: Some("de".to_owned()) };
         let object = StoredObject {
-            part: Some(Part { first: 0, last: 9, complete: None }),
+            part: Some(PartBounds { first: 0, last: 9, complete: None }),
             variant: vec![Some("x".to_owned()), None],
             vary: vec![varying],
             ..object()

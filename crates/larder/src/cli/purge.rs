@@ -13,7 +13,7 @@ use larder_proxy::purges::Receipt;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::admin::{AdminArguments, AdminError, RunningLarder, run};
+use super::admin::{AdminArguments, AdminClientError, RunningLarder, run};
 use super::ended::failed;
 use super::exit;
 use super::output::{printable, say, write_out};
@@ -71,7 +71,7 @@ pub(super) fn purge(arguments: &PurgeArguments) -> ExitCode {
             return Ok((status, None, body));
         }
         let receipt = serde_json::from_slice::<Receipt>(&body).ok();
-        Ok::<_, AdminError>((status, receipt, body))
+        Ok::<_, AdminClientError>((status, receipt, body))
     });
     match purged {
         Err(error) => failed(&error),
@@ -161,12 +161,12 @@ fn told(receipt: &Receipt) -> String {
 }
 
 /// Asks for the last purges.
-pub(super) async fn last(larder: &RunningLarder) -> Result<Vec<Receipt>, AdminError> {
+pub(super) async fn last(larder: &RunningLarder) -> Result<Vec<Receipt>, AdminClientError> {
     larder.ask_for(Method::GET, PURGES, WHAT).await
 }
 
 /// Asks for one of them.
-pub(super) async fn one(larder: &RunningLarder, id: &str) -> Result<Receipt, AdminError> {
+pub(super) async fn one(larder: &RunningLarder, id: &str) -> Result<Receipt, AdminClientError> {
     let target = format!("{PURGES}/{}", super::admin::encoded(id));
     larder.ask_for(Method::GET, &target, WHAT).await
 }

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use larder_proxy::purges::Receipt;
 
-use super::admin::{AdminArguments, AdminError, run};
+use super::admin::{AdminArguments, AdminClientError, run};
 use super::ended::failed;
 use super::exit;
 use super::output::{print_all, printable};
@@ -31,7 +31,7 @@ pub(super) fn purges(arguments: &PurgesArguments) -> ExitCode {
         let larder = arguments.admin.larder()?;
         match &arguments.id {
             None => last(&larder).await,
-            Some(id) => Ok::<_, AdminError>(vec![one(&larder, id).await?]),
+            Some(id) => Ok::<_, AdminClientError>(vec![one(&larder, id).await?]),
         }
     });
     let receipts = match asked {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use http::Method;
 use larder_proxy::objects::Purged;
 
-use super::admin::{AdminArguments, AdminError, encoded, run};
+use super::admin::{AdminArguments, AdminClientError, encoded, run};
 use super::ended::failed;
 use super::exit;
 use super::output::{complain, printable, say, write_out};
@@ -40,14 +40,14 @@ pub(super) fn rm(arguments: &RmArguments) -> ExitCode {
                 }
                 Ok(purged) => tell(&purged, arguments.json),
                 // The others may still go, unless nobody is there to take them out.
-                Err(error @ AdminError::Refused(..)) => {
+                Err(error @ AdminClientError::Refused(..)) => {
                     complain(&error);
                     code = if error.is_of_the_question() { exit::USAGE } else { exit::FAILURE };
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok::<_, AdminError>(())
+        Ok::<_, AdminClientError>(())
     });
     match done {
         Ok(()) => ExitCode::from(code),

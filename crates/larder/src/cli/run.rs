@@ -234,7 +234,7 @@ fn greeting(server: &Server) -> String {
         Some(takes) => format!("http://{address} ({takes})"),
         None => format!("http://{address}"),
     };
-    let addresses = list(server.doors().iter().map(told).collect());
+    let addresses = list(server.listeners().iter().map(told).collect());
     let config = server.config();
     let mut lines = vec![format!("larder {} listens on {addresses}", env!("CARGO_PKG_VERSION"))];
     for site in &config.sites {

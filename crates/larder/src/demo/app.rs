@@ -139,8 +139,8 @@ impl Service for AppService {
     type Call = Pin<Box<dyn Future<Output = (Response, ())> + Send>>;
 
     fn call(&self, request: Request, _interims: &Interims) -> Self::Call {
-        let door = self.clone();
-        Box::pin(async move { (door.answer(request).await, ()) })
+        let service = self.clone();
+        Box::pin(async move { (service.answer(request).await, ()) })
     }
 }
 

@@ -82,7 +82,7 @@ impl Insight {
 
     /// Client connections open now, on all workers.
     pub fn connections(&self) -> u64 {
-        self.front_door().open.value()
+        self.listen_metrics().open.value()
     }
 
     /// The text of `/metrics`.
@@ -115,7 +115,7 @@ impl Insight {
     }
 
     /// The listener's counters, summed over the workers.
-    fn front_door(&self) -> ListenMetrics {
+    fn listen_metrics(&self) -> ListenMetrics {
         let sum = ListenMetrics::default();
         self.listening.iter().for_each(|worker| sum.absorb(worker));
         sum
@@ -173,7 +173,7 @@ impl Larder for Insight {
             .value(&[], gauges.flights);
         out.foreign("larder_flights_waiting", Kind::Gauge, "Clients that wait for one of them.")
             .value(&[], gauges.waiting);
-        foreign(out, &[], |visit| self.front_door().for_each(visit));
+        foreign(out, &[], |visit| self.listen_metrics().for_each(visit));
         let mut turned_away = out.family(&family::REQUESTS_TURNED_AWAY);
         self.proxy.turned_away(|reason, count| {
             turned_away.value(&[("reason", reason)], count);
@@ -200,9 +200,9 @@ impl Larder for Insight {
             .map(listener("http"))
             .chain(view.admin.iter().map(listener("admin")))
             .collect();
-        let door = self.front_door();
-        stats.connections = door.open.value();
-        door.for_each(&mut |name, _, labels, value| {
+        let listening = self.listen_metrics();
+        stats.connections = listening.open.value();
+        listening.for_each(&mut |name, _, labels, value| {
             if let (true, Some((_, reason))) =
                 (name == "larder_requests_refused_total" && value > 0, labels.first())
             {

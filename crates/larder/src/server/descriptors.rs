@@ -2,8 +2,9 @@
 //!
 //! In: the limit, raised as far as the system allows, and what the stores of a config would like to keep open. Out: shares
 //! ([`Shares`]), or how many would be needed ([`Shortage`]). Clients have half of all at least: what a cache keeps open is worth
-//! nothing where nobody can ask it. What is left beside stores and larder's own goes to clients and to what is opened for them,
-//! as much to one as to the other; of the latter three parts are connections to origins, one is files that are being sent.
+//! nothing where nobody can ask it. What is left beside stores and larder's own goes to clients and to what is opened
+//! for them, in equal shares. Of the second share three parts are connections to origins, and one is files that are
+//! being sent.
 
 use larder_config::{Config, DiskSize as Size};
 use larder_disk::engine::{DiskSettings, DiskSize, FilesMax};

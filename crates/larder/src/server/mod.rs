@@ -226,8 +226,8 @@ impl Server {
         self.config.listen.iter().filter_map(|asked| Some(self.listeners.get(asked)?.bound.address)).collect()
     }
 
-    /// The same, each with what it takes where its address alone does not say it.
-    pub fn doors(&self) -> Vec<(SocketAddr, Option<&'static str>)> {
+    /// The same, each with what it accepts where its address alone does not say it.
+    pub fn listeners(&self) -> Vec<(SocketAddr, Option<&'static str>)> {
         let open = self.config.listen.iter().filter_map(|asked| self.listeners.get(asked));
         open.map(|open| (open.bound.address, addresses::takes(&open.bound))).collect()
     }

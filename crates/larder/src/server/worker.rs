@@ -45,12 +45,12 @@ impl WorkerHandle {
         // As many as the config has addresses.
         let (listeners, mut opened) = mpsc::unbounded_channel::<WorkerListener>();
         let (stop, mut stopped) = oneshot::channel();
-        let (door, counted) = (ProxyService(Arc::clone(&worker)), Arc::clone(&metrics));
+        let (service, counted) = (ProxyService(Arc::clone(&worker)), Arc::clone(&metrics));
         let run = move || {
             runtime.block_on(async {
                 // One worker is enough to ask servers how they are.
                 if index == 0 {
-                    let tending = Arc::clone(&door.0);
+                    let tending = Arc::clone(&service.0);
                     tokio::spawn(async move { tending.tend_origins().await });
                 }
                 loop {
@@ -64,7 +64,7 @@ impl WorkerHandle {
                     let accepts = accept_loop(
                         socket,
                         settings,
-                        door.clone(),
+                        service.clone(),
                         Arc::clone(&slots),
                         Arc::clone(&counted),
                         drain,

@@ -116,7 +116,7 @@ key = { cookies = "theme", fields = "X-Theme" }"#,
         stale_while_revalidate: Some(Duration::from_secs(4)),
         stale_if_error: Some(Duration::from_secs(5)),
         jitter_percent: 6,
-        set_cookie: SetCookie::Bypass,
+        set_cookie: SetCookiePolicy::Bypass,
         controls: Controls {
             targets: vec![HeaderName::from_static("a-cache-control")],
             surrogate_control: false,
@@ -136,8 +136,8 @@ key = { cookies = "theme", fields = "X-Theme" }"#,
     assert_eq!(said, expected);
     let others = policy_of("ignore = [\"no-store\", \"authorization\"]\nset_cookie = \"store\"");
     assert!(others.ignore.no_store && others.ignore.authorization && !others.ignore.private);
-    assert_eq!(others.set_cookie, SetCookie::Store);
-    assert_eq!(policy_of("set_cookie = \"strip\"").set_cookie, SetCookie::Strip);
+    assert_eq!(others.set_cookie, SetCookiePolicy::Store);
+    assert_eq!(policy_of("set_cookie = \"strip\"").set_cookie, SetCookiePolicy::Strip);
     assert_eq!(policy_of("request_directives = \"ignore\"").request_directives, Wishes::Ignore);
 }
 

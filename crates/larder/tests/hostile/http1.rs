@@ -1,8 +1,8 @@
 //! Hostile HTTP/1 clients against a whole larder in this process: raw bytes in, and what came of them on both sides.
 //!
-//! Every case starts an origin that records each byte and a larder of its own, writes its bytes with a harmless request
-//! pipelined behind them, and then looks at three things: what the client got and whether its connection was closed,
-//! what exactly the origin received, and that nothing is left open. Tables hold what one write can show
+//! Every case starts an origin that records each byte and a larder of its own, and writes its bytes with a harmless
+//! request pipelined behind them. Then it looks at three things: what the client got and whether its connection was
+//! closed, what exactly the origin received, and that nothing is left open. Tables hold what one write can show
 //! (`http1/{request_line,hosts,fields,framing,chunks,connection,limits}.rs`), `slow.rs` and `walks.rs` what takes
 //! time and steps, `poison.rs` and `poison_answers.rs` what a second client is served after an attack.
 //! Deliberately absent: HTTP/2, and answers of hostile origins.

@@ -1,10 +1,10 @@
 //! Hostile HTTP/2 clients against a whole larder in this process: raw frames in, and what came of them on both sides.
 //!
-//! Every case starts an origin that records each byte and a larder of its own, speaks HTTP/2 with prior knowledge,
-//! and then looks at three things: what the client got (a response, a reset, GOAWAY) and whether its connection is
-//! still in step, what exactly the origin received over HTTP/1, and that nothing is left open. Tables hold what one
-//! write can show (`http2/{pseudo,fields,content,blocks,connection}.rs`), `walks.rs` and `lifecycle.rs` what takes steps
-//! and time.
+//! Every case starts an origin that records each byte and a larder of its own, and speaks HTTP/2 with prior
+//! knowledge. Then it looks at three things: what the client got (a response, a reset, GOAWAY) and whether its
+//! connection is still in step, what exactly the origin received over HTTP/1, and that nothing is left open. Tables
+//! hold what one write can show (`http2/{pseudo,fields,content,blocks,connection}.rs`), `walks.rs` and `lifecycle.rs`
+//! what takes steps and time.
 //! `HOSTILE=part-of-a-name` runs some of them. Deliberately absent: TLS, and answers of hostile origins.
 
 mod blocks;

@@ -4,10 +4,10 @@
 //! that is more than [`MARGIN_PERCENT`] from its committed figure fails, below it as well: a win that nobody writes
 //! down is room for a later loss that nobody sees. Each scenario runs twice with different numbers of requests, and
 //! only the difference of the two counts: start and end are the same in both. Counts follow from the compiler and the
-//! processor: where one of these is another than the figures were taken with, the table is for reading, the closing
-//! line says NOT JUDGED, and a refresh belongs in the commit that changed the compiler. The versions of C's library
-//! and of valgrind move them little, so they do not end the gate; a failure names them where they differ.
-//! The release profile is counted: CI builds it anyway, for the commands of the README, while the one with link-time
+//! processor. Where one of these is another than the figures were taken with, the table is for reading, and the
+//! closing line says NOT JUDGED. A refresh belongs in the commit that changed the compiler. The versions of C's
+//! library and of valgrind move them little, so they do not end the gate; a failure names them where they differ. The
+//! release profile is counted: CI builds it anyway, for the commands of the README, while the one with link-time
 //! optimisation takes minutes more; whoever makes a hit dearer makes it dearer in both.
 //! Deliberately absent: time. Cache misses, system calls and the kernel's share are for the benches.
 

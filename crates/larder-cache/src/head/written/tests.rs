@@ -61,7 +61,7 @@ fn as_before(head: &StoredHead) -> Vec<u8> {
 
 #[test]
 fn what_the_version_before_wrote_gives_nobodys_cookie_out() {
-    let store = CachePolicy { set_cookie: crate::SetCookie::Store, ..CachePolicy::default() };
+    let store = CachePolicy { set_cookie: crate::SetCookiePolicy::Store, ..CachePolicy::default() };
     let said = [
         ("cache-control", "public, max-age=60"),
         ("set-cookie", "connect.sid=s%3Aabc; Path=/; HttpOnly"),
@@ -131,7 +131,7 @@ fn cookies_that_were_left_out_and_allowed_ones_come_back() {
     let own = [cc, ("set-cookie", "sid=1"), ("set-cookie", "user=2")];
     let head = again(&stored(&[], &own, &CachePolicy::default()), at_ms(0)).unwrap();
     assert_eq!(head.relieved.names().collect::<Vec<_>>(), ["sid", "user"]);
-    let store = CachePolicy { set_cookie: crate::SetCookie::Store, ..CachePolicy::default() };
+    let store = CachePolicy { set_cookie: crate::SetCookiePolicy::Store, ..CachePolicy::default() };
     let head = again(&stored(&[], &own, &store), at_ms(0)).unwrap();
     assert!(head.caution.own_cookies);
     assert_eq!(head.fields.map.get_all("set-cookie").iter().count(), 2);

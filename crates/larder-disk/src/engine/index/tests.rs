@@ -17,7 +17,7 @@ fn an_entry_is_24_bytes_and_an_object_at_most_64_at_any_time() {
     assert_eq!(size_of::<Entry>(), 24);
     let index = Index::new(4 << 30);
     for k in 0..1_000_000 {
-        index.insert_pending(base(k), 0, Location::pending(k), 0, |_| (), &mut Places::new());
+        index.insert_pending(base(k), 0, Location::pending(k), 0, |_| (), &mut Locations::new());
         assert!(index.settle(base(k), Location::pending(k), place(k)));
         // A shard's least table is larger than what the first objects may cost.
         if k > 20_000 && (k % 10_000 == 0 || (k & (k - 1)) == 0) {
@@ -43,7 +43,7 @@ fn an_object_of_the_same_identity_replaces_and_others_stay() {
     let at = Address { base: 1, variant: 2 };
     let put = |identity, k| {
         let replaced =
-            index.insert_pending(1, at.tag(identity), Location::pending(k), 0, |_| (), &mut Places::new());
+            index.insert_pending(1, at.tag(identity), Location::pending(k), 0, |_| (), &mut Locations::new());
         index.settle(1, Location::pending(k), place(k));
         replaced
     };
@@ -61,7 +61,7 @@ fn a_base_has_at_most_so_many_and_the_oldest_go() {
     let index = Index::new(1 << 30);
     let mut gone = Vec::new();
     for k in 0..2000_u64 {
-        let mut surplus = Places::new();
+        let mut surplus = Locations::new();
         let tag = Address { base: 1, variant: k as u16 }.tag(0);
         assert_eq!(index.insert_pending(1, tag, Location::pending(k), 0, |_| (), &mut surplus), None);
         assert!(index.settle(1, Location::pending(k), place(k)));
@@ -76,7 +76,7 @@ fn a_base_has_at_most_so_many_and_the_oldest_go() {
 #[test]
 fn what_was_taken_out_while_it_was_pending_does_not_settle() {
     let index = Index::new(1 << 30);
-    index.insert_pending(1, 0, Location::pending(1), 0, |_| (), &mut Places::new());
+    index.insert_pending(1, 0, Location::pending(1), 0, |_| (), &mut Locations::new());
     assert_eq!(index.remove_base(1).len(), 1);
     assert!(!index.settle(1, Location::pending(1), place(1)));
     assert_eq!(index.pending(), 0);
@@ -98,7 +98,7 @@ fn recovery_keeps_the_latest_place_dead_or_alive() {
 fn a_listing_shows_each_once() {
     let index = Index::new(1 << 30);
     for k in 0..1000 {
-        index.insert_pending(base(k), 0, Location::pending(k), 0, |_| (), &mut Places::new());
+        index.insert_pending(base(k), 0, Location::pending(k), 0, |_| (), &mut Locations::new());
         index.settle(base(k), Location::pending(k), place(k));
     }
     let (mut all, mut from) = (Vec::new(), None);
@@ -119,7 +119,7 @@ fn a_listing_shows_each_once() {
 fn a_sweep_takes_what_was_not_used_and_use_is_known_for_one_life() {
     let index = Index::new(1 << 30);
     for k in 0..2 {
-        index.insert_pending(k << 40, 0, Location::pending(k), 10, |_| (), &mut Places::new());
+        index.insert_pending(k << 40, 0, Location::pending(k), 10, |_| (), &mut Locations::new());
         index.settle(k << 40, Location::pending(k), place(k));
     }
     index.note_use(1 << 40, place(1), 20);

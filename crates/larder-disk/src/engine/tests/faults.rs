@@ -101,7 +101,7 @@ fn a_disk_that_others_fill_refuses_says_so_once_and_comes_back() {
             std::fs::write(mounted.path().join(format!("other{others}")), &filled).unwrap();
         }
         let _ = disk.put(object(1, 1, inline(1, 20_000)));
-        disk.usage().refused.no_room > 0
+        disk.usage().refused.of(RefusalReason::NoRoom) > 0
     });
     assert!(!disk.usage().is_failing);
     std::fs::remove_file(&other).unwrap();
@@ -141,7 +141,10 @@ fn a_disk_that_fails_is_left_alone_and_what_can_be_read_is_served() {
     std::fs::rename(&path, &away).unwrap();
     put_until(&disk, |stored| stored == Err(Refused::Failing));
     let usage = disk.usage();
-    assert!(usage.is_failing && usage.write_errors > 0 && usage.refused.failing > 0, "{usage:?}");
+    assert!(
+        usage.is_failing && usage.write_errors > 0 && usage.refused.of(RefusalReason::Failing) > 0,
+        "{usage:?}"
+    );
     assert!(matches!(disk.take_event(), Some(DiskEvent::Failing { .. })));
     assert_eq!(look(&disk, 1_000_000), Some((1, bytes_of(9, 100))), "still there");
     let errors = disk.usage().write_errors;
@@ -169,7 +172,7 @@ fn what_was_replaced_by_something_that_was_lost_does_not_come_back() {
         }
         settled(&disk);
     }
-    assert!(disk.usage().refused.failing > 0, "{:?}", disk.usage());
+    assert!(disk.usage().refused.of(RefusalReason::Failing) > 0, "{:?}", disk.usage());
     std::fs::rename(folder.path().join("away"), &path).unwrap();
     disk.kill();
     drop(disk);

@@ -163,7 +163,7 @@ fn a_queue_that_is_full_refuses_and_what_was_there_before_goes() {
         assert!(disk.find(&disk.address(&key(1))).is_empty(), "a store does not go back");
     }
     settled(&disk);
-    assert!(disk.usage().refused.queue_full >= 1);
+    assert!(disk.usage().refused.of(RefusalReason::QueueFull) >= 1);
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::engine::format::record::{Header, Kind, write_pieces};
 use crate::engine::format::segment::{SEGMENT_HEAD_BYTES, SegmentHead};
 use crate::engine::format::toc::toc_bytes;
 use crate::engine::object::{Object, RecordContent};
-use crate::engine::piece::{Now, Piece};
+use crate::engine::piece::{Piece, PieceState};
 use crate::engine::queue::{RecordJob, WriteJob};
 use crate::engine::segment::Segment;
 use crate::engine::space::{segment_room, toc_bytes_max};
@@ -80,9 +80,9 @@ impl Writer {
 
     /// Where the pieces of a record are, if all of them still are anywhere.
     fn references(&self, pieces: &[Piece]) -> Option<Vec<PieceRef>> {
-        let written = pieces.iter().map(|piece| match piece.now() {
-            Now::Written(at) => Some(at),
-            Now::Pending(_) | Now::Lost | Now::Kept(_) => None,
+        let written = pieces.iter().map(|piece| match piece.state() {
+            PieceState::Written(at) => Some(at),
+            PieceState::Pending(_) | PieceState::Lost | PieceState::Kept(_) => None,
         });
         let references: Vec<PieceRef> = written.collect::<Option<_>>()?;
         let are_there = self.shared.has_own_pieces(&references) && self.shared.has_others_pieces(&references);
@@ -96,8 +96,8 @@ impl Writer {
     }
 
     fn stage_piece(&mut self, owner: Owner, piece: Piece, cost: u64) {
-        let bytes = match piece.now() {
-            Now::Pending(bytes) if !piece.is_abandoned() => bytes,
+        let bytes = match piece.state() {
+            PieceState::Pending(bytes) if !piece.is_abandoned() => bytes,
             _ => {
                 self.shared.queue.release(cost);
                 return piece.settle(None);

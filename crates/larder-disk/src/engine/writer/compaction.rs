@@ -1,9 +1,9 @@
 //! Tables of segments, and journal compaction: the journal is made short by writing what it says into the tables.
 //!
 //! The index knows what is alive. A table is written when its segment is full; what dies afterwards is in the journal
-//! until the journal is compacted. Then the tables of all segments in which something died are written anew, and the journal keeps
-//! only the names of those segments (without their tables, the dead in them would be alive again), the notes that are needed, and the
-//! highest number.
+//! until the journal is compacted. Then the tables of all segments in which something died are written anew. The
+//! journal keeps only the names of those segments, the notes that are needed, and the highest number. The names are
+//! needed because the dead in a segment without its table would be alive again.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

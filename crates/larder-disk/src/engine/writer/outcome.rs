@@ -10,7 +10,7 @@ use crate::engine::error::Refused;
 use crate::engine::format::journal::JournalEntry;
 use crate::engine::format::record::PieceRef;
 use crate::engine::object::RecordContent;
-use crate::engine::piece::{Now, Piece};
+use crate::engine::piece::{Piece, PieceState};
 use crate::engine::queue::RecordJob;
 use crate::engine::segment::Segment;
 use crate::engine::state::DiskState;
@@ -73,9 +73,9 @@ impl DiskState {
     /// Whether what the record lists on other disks is there.
     fn has_pieces_of(&self, job: &RecordJob) -> bool {
         let RecordContent::Pieces(pieces) = &job.object.content else { return true };
-        let written = |piece: &Piece| match piece.now() {
-            Now::Written(at) => Some(at),
-            Now::Pending(_) | Now::Lost | Now::Kept(_) => None,
+        let written = |piece: &Piece| match piece.state() {
+            PieceState::Written(at) => Some(at),
+            PieceState::Pending(_) | PieceState::Lost | PieceState::Kept(_) => None,
         };
         self.has_others_pieces(&pieces.iter().filter_map(written).collect::<Vec<_>>())
     }

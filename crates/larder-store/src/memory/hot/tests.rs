@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use proptest::prelude::*;
@@ -132,6 +133,7 @@ fn a_hot_body_of_some_size_can_be_sent_from_a_file_that_is_counted() {
         };
         assert!(has_one && more == (bytes as u64).next_multiple_of(4096), "{bytes}: {more}");
         let mut content = vec![0; bytes];
+        let file = File::from(file.try_clone_to_owned().unwrap());
         file.read_exact_at(&mut content, 0).unwrap();
         assert_eq!(content, pieces.pieces().concat());
         store.invalidate(&key("/a"));

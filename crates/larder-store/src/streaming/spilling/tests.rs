@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::memory::MemoryStoreSettings;
 use crate::streaming::{Finished, Reader};
-use larder_disk::engine::{Disk, DiskSettings, DiskSize};
+use larder_disk::engine::{Disk, DiskSettings, DiskSize, RefusalReason};
 use larder_disk::layouts::{Disks, Layout};
 
 const MEMORY_BYTES: u64 = 8 << 20;
@@ -309,7 +309,7 @@ async fn a_small_body_and_one_that_cannot_be_completed_are_kept_whole_or_not_at_
         assert!(matches!(finished, Finished::Passed), "{finished:?}");
         assert!(reader.await.unwrap().unwrap() == content);
         assert_eq!(streaming.loss(), Some(Loss::QueueFull));
-        assert_eq!(fixture.disks[0].usage().refused.queue_full, 1);
+        assert_eq!(fixture.disks[0].usage().refused.of(RefusalReason::QueueFull), 1);
     }
 }
 
@@ -528,7 +528,7 @@ proptest! {
                 Finished::Passed => {
                     assert_eq!(streaming.loss(), Some(Loss::QueueFull));
                     let refused = fixture.disks[0].usage().refused;
-                    assert_eq!(refused.queue_full, BODY_BYTES.div_ceil(CHUNK_BYTES) as u64, "{refused:?}");
+                    assert_eq!(refused.of(RefusalReason::QueueFull), BODY_BYTES.div_ceil(CHUNK_BYTES) as u64, "{refused:?}");
                 }
             }
         });

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use super::{AdminError, RunningLarder};
+use super::{AdminClientError, RunningLarder};
 
 /// Where the address is looked for when it is not given.
 const ADDRESS_VARIABLE: &str = "LARDER_ADMIN";
@@ -41,7 +41,7 @@ impl AddressArguments {
     ///
     /// # Errors
     /// What the environment has is no address.
-    pub(in crate::cli) fn larder(&self) -> Result<RunningLarder, AdminError> {
+    pub(in crate::cli) fn larder(&self) -> Result<RunningLarder, AdminClientError> {
         self.or((None, None), variable)
     }
 
@@ -50,12 +50,12 @@ impl AddressArguments {
         &self,
         (admin, token): (Option<SocketAddr>, Option<String>),
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<RunningLarder, AdminError> {
+    ) -> Result<RunningLarder, AdminClientError> {
         let admin = match (&self.admin, admin, variable(ADDRESS_VARIABLE)) {
             (Some(typed), ..) => typed.clone(),
             (None, Some(configured), _) => reachable(configured).to_string(),
             (None, None, Some(exported)) => address(&exported)
-                .map_err(|why| AdminError::Address(format!("{ADDRESS_VARIABLE}={exported}: {why}")))?,
+                .map_err(|why| AdminClientError::Address(format!("{ADDRESS_VARIABLE}={exported}: {why}")))?,
             (None, None, None) => DEFAULT.to_string(),
         };
         let token = self.token.clone().or(token).or_else(|| variable(TOKEN_VARIABLE));
@@ -68,17 +68,19 @@ impl AdminArguments {
     ///
     /// # Errors
     /// The file has errors, or its larder has no admin address; or what the environment has is no address.
-    pub(in crate::cli) fn larder(&self) -> Result<RunningLarder, AdminError> {
+    pub(in crate::cli) fn larder(&self) -> Result<RunningLarder, AdminClientError> {
         let configured = match &self.config {
             None => (None, None),
             Some(path) => {
-                let config = larder_config::load(path).map_err(AdminError::Config)?.config;
+                let config = larder_config::load(path).map_err(AdminClientError::Config)?.config;
                 let (admin, is_given) = (config.admin.0, self.by_address.admin.is_some());
                 let admin = match admin {
-                    None if !is_given => return Err(AdminError::Off(path.display().to_string())),
+                    None if !is_given => return Err(AdminClientError::Off(path.display().to_string())),
                     Some(any) if any.port() == 0 && !is_given => {
                         let said = format!("{} says admin = \"{any}\", which takes any port", path.display());
-                        return Err(AdminError::Address(format!("{said}: --admin names the one it took")));
+                        return Err(AdminClientError::Address(format!(
+                            "{said}: --admin names the one it took"
+                        )));
                     }
                     admin => admin,
                 };

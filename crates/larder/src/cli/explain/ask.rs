@@ -11,14 +11,14 @@ use larder_http::time::Clock;
 use larder_observe::Diagnostics;
 use larder_proxy::explain::{ExplainError, Explanation, Question};
 
-use crate::cli::admin::{AddressArguments, AdminError, encoded};
+use crate::cli::admin::{AddressArguments, AdminClientError, encoded};
 use crate::wire::WireError;
 
 /// What is in the way.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
     #[error(transparent)]
-    Admin(#[from] AdminError),
+    Admin(#[from] AdminClientError),
     #[error(transparent)]
     Explain(#[from] ExplainError),
     #[error(transparent)]

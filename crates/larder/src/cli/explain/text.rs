@@ -5,7 +5,8 @@
 //! What came over the network is printed without anything that a terminal could take for a command.
 
 use larder_proxy::explain::{
-    Candidate, Course, Explanation, Freshness, Judgement, OriginAnswer, Reason, Route, Server, StoredResponse,
+    Candidate, Course, ExplainedFreshness, ExplainedResponse, Explanation, Judgement, OriginAnswer,
+    OriginServer, Reason, Route,
 };
 
 use super::columns::{Columns, tied};
@@ -115,7 +116,7 @@ fn route(out: &mut Columns, route: &Route) {
     }
 }
 
-fn told_server(of: &Server) -> String {
+fn told_server(of: &OriginServer) -> String {
     let mut told = of.server.clone();
     // An address of its own is told where the name alone does not say it.
     if !of.server.ends_with(&of.address) {
@@ -183,11 +184,11 @@ fn kept_in(store: &str, places: &[String]) -> String {
 }
 
 /// The response that the decision speaks of.
-fn chosen(of: &Explanation) -> Option<&StoredResponse> {
+fn chosen(of: &Explanation) -> Option<&ExplainedResponse> {
     of.stored.responses.iter().find(|response| response.selected && !response.gone)
 }
 
-fn variant(out: &mut Columns, place: usize, response: &StoredResponse, is_chosen: bool) {
+fn variant(out: &mut Columns, place: usize, response: &ExplainedResponse, is_chosen: bool) {
     let form = match &response.part {
         None => format!("{}, {}", response.status, counted(response.body_bytes, "byte", "bytes")),
         Some(part) => {
@@ -196,17 +197,17 @@ fn variant(out: &mut Columns, place: usize, response: &StoredResponse, is_chosen
         }
     };
     let state = match response {
-        StoredResponse { gone: true, .. } => "gone: it was purged, or one of its cache groups was removed",
-        StoredResponse { soft: true, selected: true, .. } if is_chosen => {
+        ExplainedResponse { gone: true, .. } => "gone: it was purged, or one of its cache groups was removed",
+        ExplainedResponse { soft: true, selected: true, .. } if is_chosen => {
             "selected by this request; stale: a soft purge has ended its lifetime"
         }
-        StoredResponse { soft: true, .. } => "stale: a soft purge has ended its lifetime",
-        StoredResponse { invalidated: true, selected: true, .. } if is_chosen => {
+        ExplainedResponse { soft: true, .. } => "stale: a soft purge has ended its lifetime",
+        ExplainedResponse { invalidated: true, selected: true, .. } if is_chosen => {
             "selected by this request; invalidated: validated before it is used"
         }
-        StoredResponse { invalidated: true, .. } => "invalidated: validated before it is used",
-        StoredResponse { selected: true, .. } if is_chosen => "selected by this request",
-        StoredResponse { selected: true, .. } => "selected too",
+        ExplainedResponse { invalidated: true, .. } => "invalidated: validated before it is used",
+        ExplainedResponse { selected: true, .. } if is_chosen => "selected by this request",
+        ExplainedResponse { selected: true, .. } => "selected too",
         _ => "not selected: it is for other values",
     };
     out.row(&format!("response {}", place + 1), &format!("{form}; {state}"));
@@ -248,7 +249,7 @@ fn variant(out: &mut Columns, place: usize, response: &StoredResponse, is_chosen
     }
 }
 
-fn left(freshness: &Freshness) -> String {
+fn left(freshness: &ExplainedFreshness) -> String {
     // Whole seconds where they are many, as Cache-Status has them; a short lifetime is told with its fraction.
     let seconds = match freshness.ttl_seconds.unsigned_abs() {
         0..10 => freshness.left_seconds,
@@ -264,7 +265,7 @@ fn left(freshness: &Freshness) -> String {
     }
 }
 
-fn freshness(out: &mut Columns, of: &Freshness) {
+fn freshness(out: &mut Columns, of: &ExplainedFreshness) {
     lifetimes(out, of);
     out.row("age", &format!("{}; {} {}", span(of.age_seconds), left(of), tied("[RFC 9111 4.2.3]")));
     if of.no_cache {
@@ -276,7 +277,7 @@ fn freshness(out: &mut Columns, of: &Freshness) {
 }
 
 /// The lifetime, what gives it, and what would have given another.
-fn lifetimes(out: &mut Columns, of: &Freshness) {
+fn lifetimes(out: &mut Columns, of: &ExplainedFreshness) {
     let lifetime = span(of.lifetime_seconds);
     let from = of.candidates.iter().find(|one| one.decides && !one.field.is_empty());
     out.row(

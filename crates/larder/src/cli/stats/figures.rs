@@ -3,10 +3,10 @@
 use http::Method;
 use serde_json::Value;
 
-use crate::cli::admin::{AdminError, RunningLarder};
+use crate::cli::admin::{AdminClientError, RunningLarder};
 
 /// What `/stats` says now.
-pub(super) async fn ask(larder: &RunningLarder) -> Result<Value, AdminError> {
+pub(super) async fn ask(larder: &RunningLarder) -> Result<Value, AdminClientError> {
     larder.ask_for(Method::GET, "/stats", "tells its figures").await
 }
 

@@ -1,8 +1,8 @@
 //! Runs a row of a table and judges what came of it on both sides.
 //!
 //! In: a [`Case`]: frames that follow the preface, and what has to come of them. The verdict also says that the
-//! connection is still in step where it may go on (a probe on a later stream), that it ends where it may not, and
-//! that the origin never received a whole request that the client did not send as one.
+//! connection is still in step where it may go on (a probe on a later stream), and that it ends where it may not. And
+//! the origin never received a whole request that the client did not send as one.
 
 use std::sync::Arc;
 

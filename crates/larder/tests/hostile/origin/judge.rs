@@ -1,9 +1,9 @@
 //! Runs an answer of the origin past four clients at once and judges what came of it.
 //!
 //! The first client causes the fetch; three more (HTTP/1.1, HTTP/1.0, HTTP/2) wait for the same one before the origin
-//! says a word. Then: did each get what it had to, and did a broken body end as broken in each one's protocol; was
-//! the origin asked no more often than it had to be; is the answer used again only if it was whole; are the next
-//! answers clean; is every gauge back to nothing.
+//! says a word. Then the judge asks: did each get what it had to, and did a broken body end as broken in each one's
+//! protocol? Was the origin asked no more often than it had to be, and is the answer used again only if it was whole?
+//! Are the next answers clean, and is every gauge back to nothing?
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Whole pages of text, from values made by hand.
 
 use larder_proxy::explain::{
-    AskedRequest, Candidate, Course, Decision, Destination, Explanation, Field, Freshness, Judgement, Key,
-    KeyPart, LookedThrough, OriginAnswer, PassedOver, Reason, Route, Server, StaleUse, Stored,
-    StoredResponse, VaryField, Window,
+    AskedRequest, Candidate, Course, Decision, Destination, ExplainedFreshness, ExplainedResponse,
+    Explanation, Field, Judgement, Key, KeyPart, LookedThrough, OriginAnswer, OriginServer, PassedOver,
+    Reason, Route, StaleUse, Stored, VaryField, Window,
 };
 
 use super::super::columns::WIDTH;
@@ -26,8 +26,8 @@ fn candidate(field: &str, lifetime_seconds: f64, decides: bool) -> Candidate {
     Candidate { source, field: field.to_owned(), lifetime_seconds, decides }
 }
 
-fn freshness(ttl_seconds: i64) -> Freshness {
-    Freshness {
+fn freshness(ttl_seconds: i64) -> ExplainedFreshness {
+    ExplainedFreshness {
         lifetime_seconds: 60.0,
         source: reason("x", "Something gives it.", "RFC 1"),
         shortened_from_seconds: None,
@@ -40,8 +40,8 @@ fn freshness(ttl_seconds: i64) -> Freshness {
     }
 }
 
-fn response(selected: bool) -> StoredResponse {
-    StoredResponse {
+fn response(selected: bool) -> ExplainedResponse {
+    ExplainedResponse {
         selected,
         invalidated: false,
         soft: false,
@@ -306,7 +306,7 @@ fn what_a_rule_adds_to_freshness_is_told_where_it_holds() {
 
 #[test]
 fn servers_are_told_with_their_state() {
-    let server = |server: &str, address: &str, state: &str, failures, backup| Server {
+    let server = |server: &str, address: &str, state: &str, failures, backup| OriginServer {
         server: server.to_owned(),
         address: address.to_owned(),
         weight: 1,
@@ -341,7 +341,7 @@ fn what_is_left_is_told_with_its_fraction_where_it_is_short() {
         (-9, -9.5, "stale for 9.5 s"),
         (-70, -70.9, "stale for 70 s (1.2 min)"),
     ] {
-        assert_eq!(left(&Freshness { left_seconds, ..freshness(ttl_seconds) }), expected);
+        assert_eq!(left(&ExplainedFreshness { left_seconds, ..freshness(ttl_seconds) }), expected);
     }
 }
 
