@@ -8,7 +8,7 @@ use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 
-use crate::{BYTES_MAX, Fault};
+use crate::sitemap::{BYTES_MAX, Fault};
 
 /// How gzip data begin (RFC 1952 2.3.1).
 const MAGIC: [u8; 2] = [0x1f, 0x8b];

@@ -8,7 +8,7 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use crate::{Fault, Kind, LOCATIONS_MAX, Sitemap};
+use crate::sitemap::{Fault, Kind, LOCATIONS_MAX, Sitemap};
 
 /// Bytes of a name that are shown.
 const SHOWN_MAX: usize = 64;
