@@ -15,6 +15,7 @@ use serde_json::Value;
 /// From the lowest layer up. A crate imports only from lower layers; two in one layer do not import each other.
 const LAYERS: &[(&str, u8)] = &[
     ("larder-http", 0),
+    ("larder-sitemap", 0),
     ("larder-observe", 1),
     ("larder-cache", 2),
     ("larder-config", 2),
@@ -43,7 +44,7 @@ const HARNESS: &str = "harness";
 const PLAIN: &[&str] = &["xtask", HARNESS];
 
 /// Crates that decide and never do: none of these may appear in their dependencies.
-const PURE: &[&str] = &["larder-cache", "larder-config", "larder-http"];
+const PURE: &[&str] = &["larder-cache", "larder-config", "larder-http", "larder-sitemap"];
 const IMPURE: &[&str] = &["tokio", "hyper", "h2", "socket2", "mio", "reqwest"];
 
 #[derive(Clone, Debug)]

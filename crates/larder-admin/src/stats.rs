@@ -26,6 +26,8 @@ pub struct Stats {
     pub uptime_seconds: f64,
     /// Addresses that are listened on.
     pub listeners: Vec<ListenerStats>,
+    /// Networks whose word on scheme, host and client is believed, as the config has them.
+    pub trusted: Vec<String>,
     /// One per worker.
     pub workers: Vec<WorkerStats>,
     /// Client connections open now.
@@ -255,6 +257,7 @@ impl Stats {
             health: health.as_str(),
             uptime_seconds: now.since(snapshot.started).as_secs_f64(),
             listeners: Vec::new(),
+            trusted: Vec::new(),
             workers: snapshot.tasks.iter().map(|tasks| WorkerStats { tasks: *tasks }).collect(),
             connections: 0,
             requests: sites.iter().map(|site| site.requests).sum(),

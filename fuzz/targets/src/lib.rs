@@ -30,6 +30,7 @@ pub mod ranges;
 pub mod request_head;
 pub mod seen;
 pub mod signed;
+pub mod sitemap;
 pub mod stored_head;
 pub mod structured;
 pub mod vary;
@@ -58,6 +59,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("file_name", file_name::check),
     ("ranges", ranges::check),
     ("request_head", request_head::check),
+    ("sitemap", sitemap::check),
     ("stored_head", stored_head::check),
     ("structured", structured::check),
     ("vary", vary::check),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 
 use crate::schema::{Text, TextSetting};
 
@@ -31,6 +32,15 @@ fn masked(address: IpAddr, prefix_bits: u32) -> IpAddr {
             let mask = u128::MAX.checked_shl(128u32.saturating_sub(prefix_bits)).unwrap_or(0);
             Ipv6Addr::from_bits(address.to_bits() & mask).into()
         }
+    }
+}
+
+impl FromStr for Cidr {
+    type Err = Option<String>;
+
+    /// Reads a network as it is written in the config; the error is a hint, where there is one.
+    fn from_str(text: &str) -> Result<Self, Option<String>> {
+        Self::from_text(text)
     }
 }
 

@@ -5,8 +5,12 @@
 //! fixed token, never free text, so nothing that a peer sent can get in. Only
 //! where debugging is allowed does a member say the key as well, which holds what a client asked for, escaped.
 
+mod nearest;
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
+
+pub use nearest::NearestCache;
 
 /// The field's name.
 pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");

@@ -17,7 +17,7 @@ use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-pub(super) use options::{AddressArguments, AdminArguments};
+pub(super) use options::{AddressArguments, AdminArguments, reachable};
 
 /// How long the admin address may take to accept.
 const CONNECT_TIME: Duration = Duration::from_secs(3);
@@ -85,6 +85,11 @@ pub(super) struct Answer {
 }
 
 impl RunningLarder {
+    /// Host and port of its admin address.
+    pub(super) fn address(&self) -> &str {
+        &self.admin
+    }
+
     /// Asks. `what` is what the answering larder has to be one that does: "explains".
     ///
     /// # Errors

@@ -8,3 +8,5 @@ pub(crate) const FAILURE: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// The config has errors.
 pub(crate) const CONFIG: u8 = 3;
+/// Ctrl-C ended it, as a shell says it of a command that the signal killed.
+pub(crate) const INTERRUPTED: u8 = 130;

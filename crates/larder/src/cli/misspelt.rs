@@ -8,13 +8,14 @@ use std::path::Path;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// What other tools call a command, and what it is here.
-const ELSEWHERE: [(&[&str], &str); 10] = [
+const ELSEWHERE: [(&[&str], &str); 11] = [
     (&["start", "serve", "server", "daemon", "proxy", "up", "reverse-proxy"], "run"),
     (&["validate", "test", "lint", "configtest", "verify", "adapt"], "check"),
     (&["why", "debug", "trace"], "explain"),
     (&["list", "objects", "keys", "dir"], "ls"),
     (&["show", "cat", "fetch", "curl"], "get"),
     (&["purge", "ban", "remove", "del", "delete", "invalidate", "clear", "flush", "evict"], "rm"),
+    (&["preload", "prefetch", "crawl", "prime", "warmup", "warm-up"], "warm"),
     (&["status", "stat", "top", "info", "varnishstat", "metrics"], "stats"),
     (&["scrub", "repair"], "fsck"),
     (&["dump", "backup", "save"], "export"),

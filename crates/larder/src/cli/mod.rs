@@ -21,6 +21,7 @@ mod run;
 mod signals;
 mod stats;
 mod table;
+mod warm;
 
 use std::process::ExitCode;
 
@@ -52,6 +53,8 @@ enum Command {
     Purges(purges::PurgesArguments),
     /// Take what is stored under URLs out of a running larder, from all its stores
     Rm(rm::RmArguments),
+    /// Ask for URLs through larder before visitors do, so that they are stored: a list, a file, a sitemap
+    Warm(warm::WarmArguments),
     /// Write what a running larder has stored as a tree of files that any web server can serve
     Export(export::ExportArguments),
     /// The figures of a running larder: requests, stores, origins
@@ -77,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Purge(arguments) => purge::purge(&arguments),
         Command::Purges(arguments) => purges::purges(&arguments),
         Command::Rm(arguments) => rm::rm(&arguments),
+        Command::Warm(arguments) => warm::command(&arguments),
         Command::Export(arguments) => export::export(&arguments),
         Command::Stats(arguments) => stats::stats(&arguments),
         Command::Fsck(arguments) => fsck::fsck(&arguments),

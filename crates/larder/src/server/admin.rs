@@ -10,7 +10,7 @@ use larder_admin::{
     Admin, Answering, Counts, Explaining, Guard, Health, Larder, ListQuestion, ListenerStats, LogStats,
     ObjectQuestion, PurgeQuestion, Purging, ServerStats, Shown, Stats, TierStats, Token, Unexplained,
 };
-use larder_config::Config;
+use larder_config::{Cidr, Config};
 use larder_http::time::Clock;
 use larder_listen::{Drain, Metrics as ListenMetrics, Settings, Slots};
 use larder_observe::{AccessLog, Diagnostics, Exposition, Kind, Metrics, family};
@@ -47,6 +47,7 @@ struct View {
     stores: Vec<(String, Arc<Store>)>,
     origins: Vec<(String, Arc<larder_origin::OriginState>)>,
     listeners: Vec<SocketAddr>,
+    trusted: Vec<Cidr>,
     admin: Option<SocketAddr>,
     log: Option<AccessLog>,
 }
@@ -70,10 +71,11 @@ impl Insight {
         stores: Vec<(String, Arc<Store>)>,
         origins: Vec<(String, Arc<larder_origin::OriginState>)>,
         listeners: Vec<SocketAddr>,
+        trusted: Vec<Cidr>,
         admin: Option<SocketAddr>,
         log: Option<AccessLog>,
     ) {
-        *self.view.write() = View { stores, origins, listeners, admin, log };
+        *self.view.write() = View { stores, origins, listeners, trusted, admin, log };
     }
 
     pub(super) fn draining(&self) {
@@ -200,6 +202,7 @@ impl Larder for Insight {
             .map(listener("http"))
             .chain(view.admin.iter().map(listener("admin")))
             .collect();
+        stats.trusted = view.trusted.iter().map(Cidr::to_string).collect();
         let listening = self.listen_metrics();
         stats.connections = listening.open.value();
         listening.for_each(&mut |name, _, labels, value| {

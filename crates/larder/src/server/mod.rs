@@ -280,6 +280,7 @@ impl Server {
             self.wiring.stores(),
             self.wiring.origins(),
             self.addresses(),
+            self.config.trusted.clone(),
             self.admin_address(),
             log,
         );

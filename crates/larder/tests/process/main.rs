@@ -25,3 +25,4 @@ mod reloading;
 mod service;
 mod starting;
 mod system_limits;
+mod warming;

@@ -6,6 +6,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
+use larder_config::Config;
+
 use super::{AdminClientError, RunningLarder};
 
 /// Where the address is looked for when it is not given.
@@ -69,10 +71,9 @@ impl AdminArguments {
     /// # Errors
     /// The file has errors, or its larder has no admin address; or what the environment has is no address.
     pub(in crate::cli) fn larder(&self) -> Result<RunningLarder, AdminClientError> {
-        let configured = match &self.config {
-            None => (None, None),
-            Some(path) => {
-                let config = larder_config::load(path).map_err(AdminClientError::Config)?.config;
+        let configured = match (&self.config, self.config()?) {
+            (None, _) | (_, None) => (None, None),
+            (Some(path), Some(config)) => {
                 let (admin, is_given) = (config.admin.0, self.by_address.admin.is_some());
                 let admin = match admin {
                     None if !is_given => return Err(AdminClientError::Off(path.display().to_string())),
@@ -89,6 +90,15 @@ impl AdminArguments {
         };
         self.by_address.or(configured, variable)
     }
+
+    /// What the config file says, where one is named.
+    ///
+    /// # Errors
+    /// The file has errors.
+    pub(in crate::cli) fn config(&self) -> Result<Option<Config>, AdminClientError> {
+        let Some(path) = &self.config else { return Ok(None) };
+        Ok(Some(larder_config::load(path).map_err(AdminClientError::Config)?.config))
+    }
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -96,7 +106,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// Where a larder that listens on `address` is reached from its own machine.
-fn reachable(address: SocketAddr) -> SocketAddr {
+pub(in crate::cli) fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
