@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use larder_cache::{
-    CachePolicy, Controls, HarmlessNames, Ignored, Lifetimes, SessionNames, SetCookie, Wishes,
+    CachePolicy, Controls, HarmlessNames, Ignored, Lifetimes, SessionNames, SetCookie, TagFields, Wishes,
 };
 use larder_config::{
     CacheMode, Config, Cookies, HarmlessCookie, PathRegex, RequestDirectives, Resolved, SessionCookie,
@@ -341,6 +341,7 @@ fn policy(resolved: &Resolved) -> CachePolicy {
             surrogate_control: resolved.surrogate_control,
             x_accel_expires: resolved.x_accel_expires,
             x_reverse_proxy_ttl: resolved.x_reverse_proxy_ttl,
+            tags: TagFields::default(),
         },
         request_directives: match resolved.request_directives {
             RequestDirectives::Guarded => Wishes::Guarded,
