@@ -4,9 +4,9 @@
 //! targeted field that is usable replaces Cache-Control and Expires wholly, even their `no-store`; so does
 //! Surrogate-Control after the targets. X-Accel-Expires and X-Reverse-Proxy-TTL are no directives: they replace a
 //! lifetime and nothing else, which is decided where lifetimes are (see [`crate::freshness`]).
-//! Targeted fields are passed on, since other caches on the way may be meant as well. The three private ones are
-//! between the origin and this cache: they are taken out, and a stored response keeps them apart, so that a validation
-//! can judge it anew. A field that is switched off is one like any other.
+//! Targeted fields are passed on, since other caches on the way may be meant as well. Three private ones, and
+//! those that carry tags, are between the origin and this cache: they are taken out, and a stored response keeps them
+//! apart, so that a validation can judge it anew. A field that is switched off is one like any other.
 
 use std::time::Duration;
 
@@ -114,10 +114,11 @@ pub fn strip(fields: &mut HeaderMap, controls: &Controls) {
 }
 
 /// The fields that end here.
-pub(crate) fn private(controls: &Controls) -> impl Iterator<Item = &'static HeaderName> {
+pub(crate) fn private(controls: &Controls) -> impl Iterator<Item = &HeaderName> {
     static PRIVATE: [HeaderName; 3] = [SURROGATE_CONTROL, X_ACCEL_EXPIRES, X_REVERSE_PROXY_TTL];
     let on = [controls.surrogate_control, controls.x_accel_expires, controls.x_reverse_proxy_ttl];
-    PRIVATE.iter().zip(on).filter_map(|(name, on)| on.then_some(name))
+    let tags = if controls.tags.pass { &[][..] } else { &controls.tags.names };
+    PRIVATE.iter().zip(on).filter_map(|(name, on)| on.then_some(name)).chain(tags)
 }
 
 /// Whether a qualified `no-cache` or `private`, or the rule, keeps the field `name` from being stored.
@@ -133,6 +134,7 @@ mod tests {
     use super::*;
     use crate::example::fields;
     use crate::policy::Ignored;
+    use crate::purge::tags::TagFields;
 
     #[test]
     fn who_may_share_a_response_is_told_by_it() {
@@ -223,6 +225,7 @@ mod tests {
             ("x-reverse-proxy-ttl", "1"),
             ("cdn-cache-control", "max-age=1"),
             ("x-a", "1"),
+            ("xkey", "1"),
         ];
         let left = |controls: &Controls| {
             let mut fields = fields(&lines);
@@ -234,5 +237,8 @@ mod tests {
         assert_eq!(left(&Controls::default()), ["cdn-cache-control", "x-a"]);
         let off = Controls { x_accel_expires: false, ..Controls::default() };
         assert_eq!(left(&off), ["cdn-cache-control", "x-a", "x-accel-expires"]);
+        let tags = TagFields { pass: true, ..TagFields::default() };
+        let passed = Controls { tags, ..Controls::default() };
+        assert_eq!(left(&passed), ["cdn-cache-control", "x-a", "xkey"]);
     }
 }

@@ -8,6 +8,7 @@
 //! `private` names; cookies that may be somebody's; Set-Cookie where the rule strips it. Fields that only this cache is told lie apart, so that a
 //! validation can judge the response anew. A missing Date is added (RFC 9110 6.6.1).
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,8 @@ use crate::freshness::{Freshness, LifetimeSource};
 use crate::groups::GroupTags;
 use crate::part::Part;
 use crate::policy::{CachePolicy, SetCookiePolicy};
+use crate::purge::pattern::TagText;
+use crate::purge::tags::Tags;
 use crate::validators::Validators;
 use crate::vary::{Selecting, selecting_names};
 
@@ -51,6 +54,8 @@ pub struct StoredHead {
     pub part: Option<Part>,
     /// With which responses of its origin it becomes outdated.
     pub groups: GroupTags,
+    /// By which names its application purges it.
+    pub tags: Option<Box<Tags>>,
     /// The fields that only this cache is told; never sent.
     pub controls: Option<Box<HeaderMap>>,
     /// Cookies that it came with and that are not stored.
@@ -145,7 +150,8 @@ impl StoredHead {
             stale: StaleDirectives::of(directives, freshness.source),
             part: (status == StatusCode::PARTIAL_CONTENT).then(|| Part::of(&fields)).flatten(),
             groups: GroupTags::of(request.scheme, &request.authority, &fields),
-            controls: controls(&fields, policy),
+            tags: Tags::of(&fields, &policy.controls.tags.names),
+            controls: controls(&fields, directives, policy),
             relieved,
             caution: Caution { own_cookies, ..Caution::default() },
             fields: Arc::new(prepared),
@@ -181,6 +187,15 @@ impl StoredHead {
         all
     }
 
+    /// Its tags as patterns see them.
+    pub fn tag_text(&self) -> TagText<'static> {
+        match &self.tags {
+            None => TagText::Joined(Cow::Borrowed(&[])),
+            Some(tags) if tags.carries_every() => TagText::Every,
+            Some(tags) => TagText::Joined(tags.text(&self.all_fields()).into()),
+        }
+    }
+
     /// Bytes in memory, the struct itself included: an upper estimate for the weight of a stored response.
     pub fn memory_bytes(&self) -> usize {
         /// Name, value, hash and links of one entry, and its share of the map's index.
@@ -205,15 +220,25 @@ impl StoredHead {
             + self.vary.memory_bytes()
             + self.relieved.memory_bytes()
             + self.groups.memory_bytes()
+            + self.tags.as_ref().map_or(0, |tags| tags.memory_bytes())
             + self.part.as_ref().map_or(0, |part| part.holes.capacity() * size_of::<std::ops::Range<u64>>())
             + self.controls.as_deref().map_or(0, controls_bytes)
     }
 }
 
-/// The private fields of a response, copied.
-fn controls(fields: &HeaderMap, policy: &CachePolicy) -> Option<Box<HeaderMap>> {
+/// The private fields of a response, copied. So are those with its tags that are not kept among the others.
+fn controls(
+    fields: &HeaderMap,
+    directives: &ResponseDirectives,
+    policy: &CachePolicy,
+) -> Option<Box<HeaderMap>> {
     let mut controls = HeaderMap::new();
-    for name in directives::private(&policy.controls) {
+    let is_left_out = |name: &&HeaderName| is_left_out(directives, policy, name);
+    let tags = policy.controls.tags.names.iter().filter(is_left_out);
+    for name in directives::private(&policy.controls).chain(tags) {
+        if controls.contains_key(name) {
+            continue;
+        }
         for value in fields.get_all(name) {
             let value = HeaderValue::from_bytes(value.as_bytes());
             controls.append(name, value.expect("these bytes were a field value before"));

@@ -54,6 +54,7 @@ pub use invalidate::{Verdict, invalidates, is_safe, names_own_target};
 pub use not_storable::NotStorable;
 pub use part::{Gap, Part};
 pub use policy::{CachePolicy, Controls, Ignored, JITTER_MAX, Lifetimes, SetCookiePolicy, Wishes};
+pub use purge::tags::{TagFields, Tags};
 pub use reuse::{Reuse, UnusableReason, ValidateReason, only_if_cached, reuse};
 pub use stale::{
     StaleCause, StaleForbidden, StaleReason, StaleWindow, WindowSource, may_refresh_behind, may_refresh_with,

@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, StatusCode, header};
 use larder_http::fields::cookie;
 
 pub use crate::cookies::{HarmlessNames, SessionNames};
+use crate::purge::tags::TagFields;
 
 /// The largest [`jitter_percent`](CachePolicy::jitter_percent): something of a lifetime has to remain.
 pub const JITTER_MAX: u8 = 90;
@@ -207,6 +208,8 @@ pub struct Controls {
     pub x_accel_expires: bool,
     /// Understand X-Reverse-Proxy-TTL and take it out.
     pub x_reverse_proxy_ttl: bool,
+    /// Which fields carry tags. They are taken out unless they are to be passed on.
+    pub tags: TagFields,
 }
 
 impl Default for Controls {
@@ -216,6 +219,7 @@ impl Default for Controls {
             surrogate_control: true,
             x_accel_expires: true,
             x_reverse_proxy_ttl: true,
+            tags: TagFields::default(),
         }
     }
 }

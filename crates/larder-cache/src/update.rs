@@ -7,7 +7,10 @@
 //! changed: Content-Encoding, Content-Length, Content-Range, and the digests. A HEAD that names another coding than the
 //! stored content has is about another form of it, and changes nothing. Cookies that may be somebody's are no news for
 //! others: they never come in, and never end what is stored. All rules of storing are asked again, with the stored
-//! response's private control fields, which no client sees.
+//! response's private control fields, which no client sees. Fields with tags are one list, whatever their names: a 304 that has
+//! one of them replaces them all.
+
+use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use larder_http::fields::date::{self, DateField};
@@ -57,7 +60,7 @@ pub fn update(
     policy: &CachePolicy,
 ) -> Updated {
     let before = Before::of(stored, policy);
-    let Some(merged) = renewed(&before.fields, not_modified, times) else {
+    let Some(merged) = renewed(&before.fields, not_modified, times, policy) else {
         return Updated::TooLarge;
     };
     let head = |fields, freshness| before.head(stored, request, (fields, freshness), policy);
@@ -196,7 +199,7 @@ pub fn update_by_head(
         return HeadUpdate::Outdated;
     }
     let before = Before::of(stored, policy);
-    let Some(merged) = renewed(&before.fields, fields, times) else {
+    let Some(merged) = renewed(&before.fields, fields, times, policy) else {
         return HeadUpdate::Unchanged;
     };
     let judge = |fields: &HeaderMap| storable_as_get(request, stored.status, fields, times, policy);
@@ -232,8 +235,18 @@ fn is_described_by(stored: &StoredHead, fields: &HeaderMap) -> bool {
 const DIGESTS: [&str; 3] = ["content-md5", "content-digest", "repr-digest"];
 
 /// The stored fields brought up to date; `None` where they are too large.
-fn renewed(stored: &HeaderMap, newer: &HeaderMap, times: ExchangeTimes) -> Option<HeaderMap> {
-    let mut fields = merged(stored, newer, |name| match *name {
+fn renewed(
+    stored: &HeaderMap,
+    newer: &HeaderMap,
+    times: ExchangeTimes,
+    policy: &CachePolicy,
+) -> Option<HeaderMap> {
+    let tag_fields = &policy.controls.tags.names;
+    let mut stored = Cow::Borrowed(stored);
+    if tag_fields.iter().any(|name| newer.contains_key(name)) {
+        tag_fields.iter().for_each(|name| drop(stored.to_mut().remove(name)));
+    }
+    let mut fields = merged(&stored, newer, |name| match *name {
         header::CONTENT_ENCODING | header::CONTENT_LENGTH | header::CONTENT_RANGE => false,
         // The two are the same but perhaps for their strength, and that of the stored bytes is known.
         header::ETAG => !stored.contains_key(header::ETAG),

@@ -26,6 +26,9 @@ pub mod file_name;
 pub mod hypers;
 pub mod judge;
 pub mod ours;
+pub mod purge_note;
+pub mod purge_pattern;
+pub mod purge_tags;
 pub mod ranges;
 pub mod request_head;
 pub mod seen;
@@ -57,6 +60,9 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("file_journal", file_journal::check),
     ("file_meta", file_meta::check),
     ("file_name", file_name::check),
+    ("purge_note", purge_note::check),
+    ("purge_pattern", purge_pattern::check),
+    ("purge_tags", purge_tags::check),
     ("ranges", ranges::check),
     ("request_head", request_head::check),
     ("sitemap", sitemap::check),

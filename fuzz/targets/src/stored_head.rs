@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::allocated::in_proportion;
-use larder_cache::StoredHead;
+use larder_cache::{StoredHead, TagFields};
 use larder_http::authority::Authority;
 use larder_http::message::Scheme;
 use larder_http::time::{Now, WallTime};
@@ -14,6 +14,8 @@ use larder_http::time::{Now, WallTime};
 /// The version of a head that had no list of names at its end, and what an empty one takes.
 const VERSION_BEFORE: u8 = 1;
 const NO_NAMES_BYTES: usize = 4;
+/// The version that names the fields of its tags.
+const VERSION_WITH_TAGS: u8 = 3;
 
 /// Wall and monotonic time, in milliseconds.
 const CLOCKS: &[(u64, u64)] =
@@ -36,10 +38,15 @@ pub fn check(input: &[u8]) {
     assert!(head.freshness.received.monotonic <= now.monotonic, "from the future");
 
     let again = head.to_bytes();
-    let more = if bytes.first() == Some(&VERSION_BEFORE) { NO_NAMES_BYTES } else { 0 };
+    let more = match bytes.first() {
+        Some(&VERSION_WITH_TAGS) => 0,
+        Some(&VERSION_BEFORE) => NO_NAMES_BYTES + default_names_bytes(),
+        _ => default_names_bytes(),
+    };
     assert!(again.len() <= bytes.len() + more, "longer than what it was read from");
     let second = read(&again).expect("what is written is read");
     assert_eq!((second.status, &second.fields.http1), (head.status, &head.fields.http1));
+    assert!(second.tags == head.tags || head.tags.is_none(), "tags are missed");
     // Numbers that nothing writes have become ones that are written; from here on nothing changes.
     let twice = second.to_bytes();
     let third = read(&twice).expect("what is written is read");
@@ -49,6 +56,12 @@ pub fn check(input: &[u8]) {
     let mut lines = Vec::new();
     larder_http::message::write_http1_fields(&head.fields.map, &mut lines);
     assert_eq!(sorted(&lines), sorted(&head.fields.http1));
+}
+
+/// What the names of tag fields take at most in a head that had none.
+fn default_names_bytes() -> usize {
+    let names = TagFields::default().names;
+    NO_NAMES_BYTES + names.iter().map(|name| name.as_str().len() + 1).sum::<usize>()
 }
 
 /// The lines, whatever their order and the case of their names.

@@ -88,6 +88,7 @@ fn fields_that_are_switched_off_give_no_lifetime() {
         surrogate_control: false,
         x_accel_expires: false,
         x_reverse_proxy_ttl: false,
+        tags: Default::default(),
     };
     let deaf = CachePolicy { controls, ..CachePolicy::default() };
     for (name, value) in [

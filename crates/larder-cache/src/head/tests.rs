@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::example::{DATE, at_ms, fields, request, stored};
 use crate::policy::{Controls, Ignored};
+use crate::purge::tags::TagFields;
 
 fn withheld(fields: &HeaderMap, policy: &CachePolicy) -> HeaderMap {
     Said::of(fields, policy).kept_back(fields, policy)
@@ -104,6 +105,51 @@ fn private_fields_lie_apart_and_targeted_ones_do_not() {
     let deaf = CachePolicy { controls, ..CachePolicy::default() };
     assert!(lines_under(&deaf, &said).contains("surrogate-control: max-age=9\r\n"));
     assert!(stored(&[], &said[..1], &deaf).controls.is_none());
+}
+
+#[test]
+fn tags_lie_apart_unless_they_are_passed_on() {
+    let said = [("cache-control", "max-age=60"), ("date", DATE), ("xkey", "a b"), ("x-tags", "c")];
+    let head = stored(&[], &said, &CachePolicy::default());
+    let hashes = |head: &StoredHead| head.tags.as_ref().map(|tags| tags.hashes().len());
+    assert_eq!(hashes(&head), Some(2));
+    assert!(!head.fields.map.contains_key("xkey") && head.fields.map.contains_key("x-tags"));
+    assert_eq!(head.all_fields(), fields(&said));
+    assert_eq!(head.tag_text(), TagText::Joined(b"a,b".to_vec().into()));
+
+    let under = |tags| {
+        let controls = Controls { tags, ..Controls::default() };
+        CachePolicy { controls, ..CachePolicy::default() }
+    };
+    let pass = under(TagFields { pass: true, ..TagFields::default() });
+    let head = stored(&[], &said, &pass);
+    assert_eq!((hashes(&head), head.controls.is_none()), (Some(2), true));
+    assert!(head.fields.map.contains_key("xkey"));
+    let left_out = stored(&[], &[said[2], ("cache-control", "max-age=60, private=\"xkey\"")], &pass);
+    assert_eq!(hashes(&left_out), Some(2));
+    assert!(!left_out.fields.map.contains_key("xkey"));
+    assert_eq!(left_out.tag_text(), TagText::Joined(b"a,b".to_vec().into()));
+
+    let others = under(TagFields { names: vec![HeaderName::from_static("x-tags")], pass: false });
+    let head = stored(&[], &said, &others);
+    assert_eq!(head.tag_text(), TagText::Joined(b"c".to_vec().into()));
+    assert!(head.fields.map.contains_key("xkey"));
+}
+
+#[test]
+fn a_response_without_tags_has_an_empty_text_and_one_with_too_many_has_every() {
+    let cc = ("cache-control", "max-age=60");
+    let bare = stored(&[], &[cc], &CachePolicy::default());
+    assert!(bare.tags.is_none() && bare.controls.is_none());
+    assert_eq!(bare.tag_text(), TagText::Joined(Cow::Borrowed(b"")));
+    let many = "a ".repeat(crate::purge::tags::TAGS_MAX + 1);
+    let head = stored(&[], &[cc, ("xkey", &many)], &CachePolicy::default());
+    assert_eq!(head.tag_text(), TagText::Every);
+    let few = stored(&[], &[cc, ("xkey", "a")], &CachePolicy::default());
+    let tags = few.tags.as_ref().map_or(0, |tags| tags.memory_bytes());
+    let without = StoredHead { tags: None, ..few.clone() };
+    assert_eq!(few.memory_bytes(), without.memory_bytes() + tags);
+    assert!(tags > 0);
 }
 
 #[test]

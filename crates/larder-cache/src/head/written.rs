@@ -5,9 +5,12 @@
 //! clock as far as the wall clock has been right since. Where that says that the response comes from the future, it
 //! counts as stale: no jump of a clock makes it fresh. What the version before wrote is read under the rules of this one:
 //! without cookies that may be somebody's, and with [`Caution`] where its lifetime is not the application's.
+//! A head without tags is written as it was before there were tags. One with tags has the names of their fields behind it. A head
+//! without such names has the tags that the default names give.
 //! Bytes come from a disk and may be anything: reading checks each length, and refuses what this version did not write.
 //! Deliberately absent: checksums, which are the store's, and the key, which it compares.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,11 +27,14 @@ use crate::cookies::{Caution, Relieved};
 use crate::freshness::{Freshness, LifetimeSource};
 use crate::groups::GroupTags;
 use crate::part::Part;
+use crate::purge::tags::{self, Tags};
 use crate::validators::Validators;
 use crate::vary::Selecting;
 
-/// Changes with every change of what is written. What the version before wrote is read as well.
+/// What a head without tags is written as.
 const VERSION: u8 = 2;
+/// The same with one block more: the names of the fields that its tags are read from.
+const VERSION_WITH_TAGS: u8 = 3;
 /// It took fewer cookies for a session, stored those of one client for all, and had no names at its end.
 const VERSION_BEFORE: u8 = 1;
 
@@ -51,7 +57,7 @@ impl StoredHead {
         let (freshness, stale) = (&self.freshness, &self.stale);
         let holes = self.part.as_ref().map_or(&[][..], |part| &part.holes);
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
-        out.push(VERSION);
+        out.push(if self.tags.is_some() { VERSION_WITH_TAGS } else { VERSION });
         out.push(freshness.source.number());
         out.push(
             flag(freshness.no_cache, NO_CACHE)
@@ -80,13 +86,17 @@ impl StoredHead {
             let numbers = holes.iter().flat_map(|hole| [hole.start, hole.end]);
             push(&mut out, &numbers.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
         }
+        if let Some(tags) = &self.tags {
+            let names: Vec<&str> = tags.names().iter().map(HeaderName::as_str).collect();
+            push(&mut out, names.join("\n").as_bytes());
+        }
         out
     }
 
     /// Reads it again, `now`, for a response of this origin.
     ///
     /// # Errors
-    /// The bytes are not what this version or the one before wrote.
+    /// The bytes are not what this version or one before it wrote.
     pub fn from_bytes(
         bytes: &[u8],
         now: Now,
@@ -94,7 +104,7 @@ impl StoredHead {
     ) -> Result<Self, HeadError> {
         let mut from = Reading::new(bytes);
         let [version, source, flags] = *from.array()?;
-        if version != VERSION && version != VERSION_BEFORE {
+        if !matches!(version, VERSION_BEFORE | VERSION | VERSION_WITH_TAGS) {
             return Err(HeadError::Version(version));
         }
         let status = StatusCode::from_u16(u16::from_le_bytes(*from.array()?));
@@ -112,6 +122,17 @@ impl StoredHead {
             _ => read_names(from.block()?),
         };
         let holes = if flags & HOLES == 0 { None } else { Some(read_holes(from.block()?)?) };
+        let tag_fields = match version {
+            VERSION_WITH_TAGS => Cow::Owned(read_tag_fields(from.block()?)?),
+            _ => Cow::Borrowed(&tags::DEFAULT[..]),
+        };
+        let (groups, tags) = {
+            let all = match controls.map.is_empty() {
+                true => Cow::Borrowed(&fields.map),
+                false => Cow::Owned(joined(&fields.map, &controls.map)),
+            };
+            (GroupTags::of(scheme, authority, &all), Tags::of(&all, &tag_fields))
+        };
         if !from.is_empty() {
             return Err(HeadError::Malformed);
         }
@@ -138,10 +159,6 @@ impl StoredHead {
             older_rules: is(OLDER_RULES) || (version == VERSION_BEFORE && source.is_assumed()),
             own_cookies: is(OWN_COOKIES),
         };
-        let groups = match controls.map.is_empty() {
-            true => GroupTags::of(scheme, authority, &fields.map),
-            false => GroupTags::of(scheme, authority, &joined(&fields.map, &controls.map)),
-        };
         Ok(Self {
             status,
             freshness: Freshness { lifetime, source, initial_age, received, no_cache: is(NO_CACHE) },
@@ -155,6 +172,7 @@ impl StoredHead {
             },
             part,
             groups,
+            tags,
             controls: (!controls.map.is_empty()).then(|| Box::new(controls.map)),
             relieved,
             caution,
@@ -186,6 +204,19 @@ fn read_names(block: &[u8]) -> Relieved {
     let mut names = Relieved::default();
     block.split(|byte| *byte == b'\n').filter(|name| !name.is_empty()).for_each(|name| names.note(name));
     names
+}
+
+/// Names of fields, each once.
+fn read_tag_fields(block: &[u8]) -> Result<Vec<HeaderName>, HeadError> {
+    let mut names = Vec::new();
+    for name in block.split(|byte| *byte == b'\n') {
+        let name = HeaderName::from_bytes(name).map_err(|_| HeadError::Malformed)?;
+        if names.contains(&name) {
+            return Err(HeadError::Malformed);
+        }
+        names.push(name);
+    }
+    Ok(names)
 }
 
 fn joined(fields: &HeaderMap, controls: &HeaderMap) -> HeaderMap {

@@ -16,8 +16,11 @@ use std::sync::Arc;
 
 use larder_http::message::Scheme;
 
-pub use pattern::{Expression, PatternText};
+pub use pattern::{Expression, Pattern, PatternText};
 pub use scope::Scope;
+
+/// How many paths above a response find it, `/` among them. A deeper prefix has no hash that finds anything.
+pub const ANCESTORS_MAX: usize = 32;
 
 /// What becomes of the responses that a purge names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,8 +98,8 @@ pub enum What {
     Host(Box<str>),
     /// Everything in the scope.
     All,
-    /// Every response that all of these expressions match.
-    Pattern(PatternText),
+    /// Every response that all of its expressions match.
+    Pattern(Arc<Pattern>),
 }
 
 impl What {

@@ -95,6 +95,39 @@ fn private_control_fields_are_judged_again_and_never_seen() {
 }
 
 #[test]
+fn a_304_that_names_tags_replaces_all_that_are_stored() {
+    let times = ExchangeTimes { request: at_ms(1_000), response: at_ms(1_000) };
+    let said = [("cache-control", "max-age=60"), ("etag", "\"a\""), ("xkey", "a b"), ("cache-tag", "c")];
+    for pass in [false, true] {
+        let tags = crate::TagFields { pass, ..crate::TagFields::default() };
+        let controls = crate::Controls { tags, ..crate::Controls::default() };
+        let policy = CachePolicy { controls, ..CachePolicy::default() };
+        let was = stored(&[], &said, &policy);
+        for (newer, expected) in [
+            (&[][..], "a,b,c"),
+            (&[("x-a", "1")], "a,b,c"),
+            (&[("xkey", "d")], "d"),
+            (&[("x-cache-tags", "e")], "e"),
+            (&[("surrogate-key", "f"), ("cache-tag", "g")], "f,g"),
+            (&[("cache-tag", "")], ""),
+        ] {
+            let asked = request("GET", &[]);
+            let Updated::Stored(head) = update(&was, &asked, &fields(newer), times, &policy) else {
+                panic!("not stored: {newer:?}")
+            };
+            let text = crate::purge::pattern::TagText::Joined(expected.as_bytes().into());
+            assert_eq!(head.tag_text(), text, "{newer:?}");
+            let described = [newer, &[("etag", "\"a\"")]].concat();
+            let asked = request("HEAD", &[]);
+            match update_by_head(&was, &asked, &fields(&described), times, &policy) {
+                HeadUpdate::Updated(head) => assert_eq!(head.tag_text(), text, "{newer:?}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn a_part_stays_the_part_that_it_is() {
     let policy = CachePolicy::default();
     let asked = request("GET", &[("range", "bytes=0-4")]);

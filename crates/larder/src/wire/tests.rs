@@ -122,6 +122,7 @@ key = { cookies = "theme", fields = "X-Theme" }"#,
             surrogate_control: false,
             x_accel_expires: false,
             x_reverse_proxy_ttl: false,
+            tags: Default::default(),
         },
         request_directives: Wishes::Honour,
         ignore: Ignored {

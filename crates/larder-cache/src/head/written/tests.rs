@@ -138,6 +138,70 @@ fn cookies_that_were_left_out_and_allowed_ones_come_back() {
 }
 
 #[test]
+fn a_head_without_tags_is_written_as_before_there_were_any() {
+    let bytes = example().to_bytes();
+    assert_eq!(bytes[0], VERSION);
+    let tagged = stored(&[], &[("cache-control", "max-age=60"), ("xkey", "a")], &CachePolicy::default());
+    let bytes = tagged.to_bytes();
+    assert_eq!(bytes[0], VERSION_WITH_TAGS);
+    assert!(bytes.ends_with(b"\x04\0\0\0xkey"));
+}
+
+#[test]
+fn tags_come_back_from_the_fields_that_they_were_read_from() {
+    let said = [("cache-control", "max-age=60"), ("xkey", "a"), ("x-tags", "b c"), ("x-more", "d")];
+    let names = ["x-tags", "x-more", "x-none"].map(HeaderName::from_static).to_vec();
+    for pass in [false, true] {
+        let controls =
+            Controls { tags: crate::TagFields { names: names.clone(), pass }, ..Controls::default() };
+        let policy = CachePolicy { controls, ..CachePolicy::default() };
+        let head = stored(&[], &said, &policy);
+        assert_eq!(head.tags.as_ref().map(|tags| tags.hashes().len()), Some(3));
+        assert_eq!(format!("{head:?}"), format!("{:?}", again(&head, at_ms(0)).unwrap()));
+    }
+}
+
+#[test]
+fn heads_from_before_there_were_tags_have_those_of_the_default_names() {
+    let untagged =
+        Controls { tags: crate::TagFields { names: Vec::new(), pass: false }, ..Controls::default() };
+    let policy = CachePolicy { controls: untagged, ..CachePolicy::default() };
+    let said = [("cache-control", "max-age=60"), ("cache-tag", "a,b"), ("x-tags", "c")];
+    let was = stored(&[], &said, &policy);
+    assert!(was.tags.is_none() && was.to_bytes()[0] == VERSION);
+    let authority = request("GET", &[]).authority;
+    let now = stored(&[], &said, &CachePolicy::default());
+    for bytes in [was.to_bytes(), as_before(&was)] {
+        let read = StoredHead::from_bytes(&bytes, at_ms(0), (Scheme::Http, &authority)).unwrap();
+        assert_eq!(read.tags, now.tags);
+        assert_eq!(read.fields.http1, was.fields.http1, "sent as before");
+        assert_eq!(again(&read, at_ms(0)).unwrap().tags, now.tags, "written anew");
+    }
+}
+
+#[test]
+fn names_of_tag_fields_that_are_none_are_refused() {
+    let head = stored(&[], &[("cache-control", "max-age=60"), ("xkey", "a")], &CachePolicy::default());
+    let whole = head.to_bytes();
+    let authority = request("GET", &[]).authority;
+    let with = |names: &[u8]| {
+        let mut bytes = whole[..whole.len() - 8].to_vec();
+        push(&mut bytes, names);
+        StoredHead::from_bytes(&bytes, at_ms(0), (Scheme::Http, &authority)).map(|head| head.tags.is_some())
+    };
+    assert_eq!(with(b"xkey"), Ok(true));
+    assert_eq!(with(b"x-other\nxkey"), Ok(true));
+    assert_eq!(with(b"x-other"), Ok(false));
+    for names in [&b""[..], b"xkey\nxkey", b"xkey\n", b"x key", b"xkey\nXKEY"] {
+        assert_eq!(with(names), Err(HeadError::Malformed), "{}", names.escape_ascii());
+    }
+    for length in 0..whole.len() {
+        let read = StoredHead::from_bytes(&whole[..length], at_ms(0), (Scheme::Http, &authority));
+        assert_eq!(read.err(), Some(HeadError::Malformed), "{length}");
+    }
+}
+
+#[test]
 fn the_holes_of_a_part_come_back_and_none_that_no_part_has() {
     let head = |holes: &[std::ops::Range<u64>]| {
         let said = [("content-range", "bytes 10-19/30"), ("cache-control", "max-age=60")];
