@@ -6,7 +6,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::schema::page::sentences;
-use crate::schema::{Fallback, Key, SectionDoc, Shape, all_sections};
+use crate::schema::{Fallback, Key, SectionDoc, Shape};
+use crate::sections::all_sections;
 
 /// The JSON Schema of a config file, pretty-printed, with a line feed at its end.
 pub fn json_schema() -> String {

@@ -5,7 +5,8 @@
 
 use std::fmt::Write;
 
-use crate::schema::{Fallback, Key, SectionDoc, Shape, Text, all_sections};
+use crate::schema::{Fallback, Key, SectionDoc, Shape, Text};
+use crate::sections::all_sections;
 use crate::sections::key::TRACKING_PARAMETERS;
 use larder_http::fields::cookie_names;
 

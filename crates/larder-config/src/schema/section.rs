@@ -92,8 +92,7 @@ macro_rules! section {
             /// The table with every key left out.
             fn absent() -> Option<Self> {
                 let place = $crate::document::Position::Text(0..0);
-                let source = $crate::document::source::Source::new("", "");
-                let mut quiet = $crate::reading::Reading::new(source, std::path::Path::new("."));
+                let mut quiet = $crate::reading::Reading::quiet(std::path::Path::new("."));
                 let empty = $crate::document::Table::empty(place);
                 Some(<Self as $crate::schema::Section>::read_keys(&empty, &$crate::reading::At::Top, &mut quiet))
             }

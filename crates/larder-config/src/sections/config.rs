@@ -3,10 +3,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::checks;
-use crate::document::Table;
-use crate::reading::{At, Reading};
-use crate::schema::Consistent;
 use crate::schema::section::section;
 use crate::sections::limits::Limits;
 use crate::sections::log::Log;
@@ -59,17 +55,6 @@ section! {
         /// Settings of every site and rule that does not say otherwise.
         defaults: Settings,
             why "Without it, plain caching by the origin's fields.";
-    }
-}
-
-impl Consistent for Config {
-    fn check(&self, table: &Table, _at: &At<'_>, reading: &mut Reading<'_>) {
-        checks::addresses::check(self, table, reading);
-        checks::names::check(table, reading);
-        checks::directories::check(table, reading);
-        checks::hosts::check(table, reading);
-        checks::keys::check(self, table, reading);
-        checks::cookies::note(self, table, reading);
     }
 }
 
