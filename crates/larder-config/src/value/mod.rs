@@ -13,6 +13,7 @@ pub(crate) mod hash_by;
 pub(crate) mod host;
 pub(crate) mod lifetimes;
 pub(crate) mod matching;
+pub(crate) mod meaning;
 pub(crate) mod media;
 pub(crate) mod method;
 pub(crate) mod mode;
