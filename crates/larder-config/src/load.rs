@@ -13,6 +13,7 @@ use crate::problem::{Errors, Problem};
 use crate::reading::{At, Reading};
 use crate::schema::Section;
 use crate::sections::config::Config;
+use crate::sections::places_of;
 use crate::sections::store::{DEFAULT_STORE, Store};
 use crate::value::name::Name;
 
@@ -80,7 +81,7 @@ pub fn parse_with(text: &str, file_name: &str, base_dir: &Path, flags: &Flags) -
         return Err(Errors(vec![Problem::of_file(file_name, "larger than 1 MiB")]));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let reading = Reading::new(Source::new(file_name, text), base_dir);
+    let reading = Reading::new(Source::new(file_name, text), base_dir, places_of);
     match document::parse(text) {
         Ok(mut document) => {
             flags.apply(&mut document);
@@ -102,7 +103,7 @@ pub fn parse_with(text: &str, file_name: &str, base_dir: &Path, flags: &Flags) -
 pub fn accelerate(origin: &str, flags: &Flags) -> Result<Checked, Errors> {
     let mut document = flags::document_for(origin, flags);
     flags.apply(&mut document);
-    check(&document, Reading::new(Source::new("", ""), Path::new("")))
+    check(&document, Reading::new(Source::new("", ""), Path::new(""), places_of))
 }
 
 fn check(document: &Table, mut reading: Reading<'_>) -> Result<Checked, Errors> {

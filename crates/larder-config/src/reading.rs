@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::document::source::{Source, shorten};
 use crate::document::{Node, Position, Table, Value};
 use crate::problem::Problem;
-use crate::schema::{Fallback, Section, Setting, places_of};
+use crate::schema::{Fallback, Section, Setting};
 
 /// A name this much longer than any key is not compared with them.
 const NAME_BYTES_MAX: usize = 64;
@@ -42,11 +42,16 @@ impl fmt::Display for At<'_> {
     }
 }
 
+/// The titles of the sections that have a key of this name.
+pub(crate) type PlacesOf = fn(&str) -> &'static [&'static str];
+
 /// The state of one walk.
 pub(crate) struct Reading<'a> {
     source: Source<'a>,
     /// What relative paths start from.
     pub(crate) base_dir: &'a Path,
+    /// The titles of the sections that have a key of some name, for hints.
+    places_of: PlacesOf,
     pub(crate) errors: Vec<Problem>,
     pub(crate) warnings: Vec<Problem>,
     /// What holds and may surprise, where nothing is wrong.
@@ -54,8 +59,13 @@ pub(crate) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub(crate) fn new(source: Source<'a>, base_dir: &'a Path) -> Self {
-        Self { source, base_dir, errors: Vec::new(), warnings: Vec::new(), notes: Vec::new() }
+    pub(crate) fn new(source: Source<'a>, base_dir: &'a Path, places_of: PlacesOf) -> Self {
+        Self { source, base_dir, places_of, errors: Vec::new(), warnings: Vec::new(), notes: Vec::new() }
+    }
+
+    /// A walk whose problems are not shown.
+    pub(crate) fn quiet(base_dir: &'a Path) -> Self {
+        Self::new(Source::new("", ""), base_dir, |_| &[])
     }
 
     /// A problem, to be completed and then refused or warned about.
@@ -151,7 +161,7 @@ impl<'a> Reading<'a> {
             let hint = nearest(&entry.name, T::names())
                 .map(|name| format!("did you mean \"{name}\"?"))
                 .or_else(|| {
-                    let places = places_of(&entry.name);
+                    let places = (self.places_of)(&entry.name);
                     (!places.is_empty()).then(|| format!("it belongs in {}", places.join(" or ")))
                 });
             self.refuse(problem.hint_if(hint));
@@ -164,7 +174,7 @@ impl<'a> Reading<'a> {
         let Some(node) = table.get(name) else {
             return Vec::new();
         };
-        let mut quiet = Reading::new(Source::new("", ""), self.base_dir);
+        let mut quiet = Reading::quiet(self.base_dir);
         let mut read = |node: &Node, index| {
             T::read(node, &At::Top, &mut quiet).map(|value| (value, node.place.clone(), index))
         };
@@ -179,7 +189,7 @@ impl<'a> Reading<'a> {
 
 /// A value that the code itself declares.
 pub(crate) fn declared<T: Setting>(text: &str) -> T {
-    let mut quiet = Reading::new(Source::new("", text), Path::new("."));
+    let mut quiet = Reading::quiet(Path::new("."));
     let node = crate::document::parse_value(text);
     node.and_then(|node| T::read(&node, &At::Top, &mut quiet))
         .expect("declared values are constants; a test reads every one")

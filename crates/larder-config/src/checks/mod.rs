@@ -1,4 +1,4 @@
-//! Checks that need more than one key: of the whole config, of a whole origin, and of a whole store.
+//! Checks that need more than one key: of the whole config, of a whole origin, a whole store, and of who may purge.
 //!
 //! Names have to exist, addresses and hosts have to differ, stores have directories for themselves, and keys have to
 //! tell apart what rules tell apart. A note says which cookies keep a request from what a rule stores.
@@ -6,12 +6,29 @@
 //! In: the sections as they were read, and the document for the places. Values that were refused are not judged
 //! again, so that one mistake makes one error.
 
-pub(crate) mod addresses;
-pub(crate) mod cookies;
-pub(crate) mod directories;
-pub(crate) mod hosts;
-pub(crate) mod keys;
-pub(crate) mod names;
-pub(crate) mod origin;
+mod addresses;
+mod cookies;
+mod directories;
+mod hosts;
+mod keys;
+mod names;
+mod origin;
 pub(crate) mod patterns;
-pub(crate) mod store;
+mod purge;
+mod store;
+
+use crate::document::Table;
+use crate::reading::{At, Reading};
+use crate::schema::Consistent;
+use crate::sections::config::Config;
+
+impl Consistent for Config {
+    fn check(&self, table: &Table, _at: &At<'_>, reading: &mut Reading<'_>) {
+        addresses::check(self, table, reading);
+        names::check(table, reading);
+        directories::check(table, reading);
+        hosts::check(table, reading);
+        keys::check(self, table, reading);
+        cookies::note(self, table, reading);
+    }
+}

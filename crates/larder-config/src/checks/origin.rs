@@ -5,55 +5,58 @@ use std::collections::HashSet;
 
 use crate::document::Table;
 use crate::reading::{At, Reading};
+use crate::schema::Consistent;
 use crate::sections::origin::{Origin, item};
 use crate::sections::server::ServerEntry;
 use crate::value::words::{Balance, Protocol};
 
-pub(crate) fn check(origin: &Origin, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
-    servers(table, at, reading);
-    if let Some(node) = table.get("proxy_protocol")
-        && origin.proxy_protocol
-        && origin.protocol != Protocol::Http1
-    {
-        let said = "connections of HTTP/2 are shared by clients, and PROXY names one client";
-        let problem = reading.problem(&node.place, &At::Key(at, "proxy_protocol"), said);
-        reading.refuse(problem.hint("with `proxy_protocol`, leave `protocol` at \"http/1.1\""));
-    }
-    for (one, other) in [("client_cert", "client_key"), ("client_key", "client_cert")] {
-        if let (Some(node), None) = (table.get(one), table.get(other)) {
-            let problem =
-                reading.problem(&node.place, &At::Key(at, one), format!("there is no {other} beside it"));
-            reading.refuse(problem.hint("a certificate is shown with its key"));
+impl Consistent for Origin {
+    fn check(&self, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
+        servers(table, at, reading);
+        if let Some(node) = table.get("proxy_protocol")
+            && self.proxy_protocol
+            && self.protocol != Protocol::Http1
+        {
+            let said = "connections of HTTP/2 are shared by clients, and PROXY names one client";
+            let problem = reading.problem(&node.place, &At::Key(at, "proxy_protocol"), said);
+            reading.refuse(problem.hint("with `proxy_protocol`, leave `protocol` at \"http/1.1\""));
         }
-    }
-    let mut unused = |names: &[&str], hint: &str| {
-        for name in names {
-            if let Some(node) = table.get(name) {
-                let problem = reading.problem(&node.place, &At::Key(at, name), "it is not used");
-                reading.warn(problem.hint(hint));
+        for (one, other) in [("client_cert", "client_key"), ("client_key", "client_cert")] {
+            if let (Some(node), None) = (table.get(one), table.get(other)) {
+                let problem =
+                    reading.problem(&node.place, &At::Key(at, one), format!("there is no {other} beside it"));
+                reading.refuse(problem.hint("a certificate is shown with its key"));
             }
         }
-    };
-    if origin.balance != Balance::Hash {
-        unused(&["hash_by"], "`balance` is not \"hash\" here");
-    }
-    if origin.max_in_flight.is_none() {
-        unused(&["queue", "queue_timeout"], "without `max_in_flight` nobody waits");
-    }
-    // Of servers that were refused nothing is known, and what depends on them is not judged.
-    let servers = &origin.servers;
-    if servers.is_empty() {
-        return;
-    }
-    if !servers.iter().any(|entry| entry.server.is_tls()) {
-        unused(&["ca_file", "client_cert", "client_key", "server_name"], "none of the servers is https");
-    }
-    let named = servers.iter().any(|entry| entry.server.has_name());
-    if !named {
-        unused(&["resolve_every", "name_servers"], "none of the servers has a name to look up");
-    }
-    if servers.len() == 1 && !named {
-        unused(&["retry"], "there is no other server");
+        let mut unused = |names: &[&str], hint: &str| {
+            for name in names {
+                if let Some(node) = table.get(name) {
+                    let problem = reading.problem(&node.place, &At::Key(at, name), "it is not used");
+                    reading.warn(problem.hint(hint));
+                }
+            }
+        };
+        if self.balance != Balance::Hash {
+            unused(&["hash_by"], "`balance` is not \"hash\" here");
+        }
+        if self.max_in_flight.is_none() {
+            unused(&["queue", "queue_timeout"], "without `max_in_flight` nobody waits");
+        }
+        // Of servers that were refused nothing is known, and what depends on them is not judged.
+        let servers = &self.servers;
+        if servers.is_empty() {
+            return;
+        }
+        if !servers.iter().any(|entry| entry.server.is_tls()) {
+            unused(&["ca_file", "client_cert", "client_key", "server_name"], "none of the servers is https");
+        }
+        let named = servers.iter().any(|entry| entry.server.has_name());
+        if !named {
+            unused(&["resolve_every", "name_servers"], "none of the servers has a name to look up");
+        }
+        if servers.len() == 1 && !named {
+            unused(&["retry"], "there is no other server");
+        }
     }
 }
 

@@ -7,23 +7,26 @@ use std::path::Path;
 
 use crate::document::{Node, Table, Value};
 use crate::reading::{At, Reading};
+use crate::schema::Consistent;
 use crate::sections::store::Store;
 use crate::value::words::Layout;
 
 /// The most disks of one store: each costs a few threads.
 const DISKS_MAX: usize = 64;
 
-pub(crate) fn check(store: &Store, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
-    match table.get("files") {
-        Some(_) => with_files(table, at, reading),
-        None => disks(store, table, at, reading),
-    }
-    if let Some(node) = table.get("max_object")
-        && let Some(max_object) = store.max_object
-        && let Some((limit_bytes, limit)) = limit(store, table)
-        && max_object.0 > limit_bytes
-    {
-        reading.refuse_value(node, &At::Key(at, "max_object"), format!("at most {limit}"), None);
+impl Consistent for Store {
+    fn check(&self, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
+        match table.get("files") {
+            Some(_) => with_files(table, at, reading),
+            None => disks(self, table, at, reading),
+        }
+        if let Some(node) = table.get("max_object")
+            && let Some(max_object) = self.max_object
+            && let Some((limit_bytes, limit)) = limit(self, table)
+            && max_object.0 > limit_bytes
+        {
+            reading.refuse_value(node, &At::Key(at, "max_object"), format!("at most {limit}"), None);
+        }
     }
 }
 

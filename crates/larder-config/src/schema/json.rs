@@ -6,7 +6,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::schema::page::sentences;
-use crate::schema::{Fallback, Key, SectionDoc, Shape, all_sections};
+use crate::schema::{Fallback, Key, SectionDoc, Shape};
+use crate::sections::all_sections;
 
 /// The JSON Schema of a config file, pretty-printed, with a line feed at its end.
 pub fn json_schema() -> String {
@@ -36,9 +37,7 @@ fn object(section: &SectionDoc) -> Value {
         }
     };
     add(section);
-    if let Some(flattened) = section.flattened {
-        add(&flattened());
-    }
+    section.flattened.iter().for_each(|flattened| add(&flattened()));
     let mut object = json!({
         "type": "object",
         "description": sentences(section.about),
@@ -83,6 +82,7 @@ fn shape(of: &Shape, bounds: Option<(&str, &str)>) -> Value {
             None => json!({ "type": "string" }),
         },
         Shape::Words(words) => json!({ "enum": words }),
+        Shape::Numbers(numbers) => json!({ "enum": numbers }),
         Shape::List(item) => {
             let item = shape(item, bounds);
             match item.get("$ref") {

@@ -9,12 +9,8 @@ pub(crate) mod list;
 pub(crate) mod page;
 pub(crate) mod section;
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
-
 use crate::document::{Node, Table, Value};
 use crate::reading::{At, Reading, declared};
-use crate::sections::config::Config;
 
 /// Stands, in a list with built-in values, for those.
 pub(crate) const DEFAULT: &str = "default";
@@ -91,6 +87,8 @@ pub(crate) enum Shape {
     Boolean,
     False,
     Integer,
+    /// One of a few numbers.
+    Numbers(&'static [u16]),
     Text(Text),
     Words(&'static [&'static str]),
     /// Where a list is expected, a single value stands for a list of one.
@@ -108,6 +106,7 @@ impl Shape {
             Self::Boolean => "true or false".to_owned(),
             Self::False => "false".to_owned(),
             Self::Integer => "a whole number".to_owned(),
+            Self::Numbers(numbers) => numbers.iter().map(u16::to_string).collect::<Vec<_>>().join(" or "),
             Self::Text(text) => text.expected(),
             Self::Words(words) => {
                 words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ")
@@ -160,7 +159,7 @@ pub(crate) struct SectionDoc {
     pub(crate) about: &'static [&'static str],
     pub(crate) keys: Vec<Key>,
     /// Keys that this table has besides its own.
-    pub(crate) flattened: Option<fn() -> SectionDoc>,
+    pub(crate) flattened: Vec<fn() -> SectionDoc>,
 }
 
 /// A table of declared keys.
@@ -183,49 +182,4 @@ pub(crate) trait Section: Sized {
 /// Checks between the keys of one table.
 pub(crate) trait Consistent {
     fn check(&self, _table: &Table, _at: &At<'_>, _reading: &mut Reading<'_>) {}
-}
-
-/// Every section of the config, each once, in the order of the reference: a table before those in it.
-pub(crate) fn all_sections() -> Vec<SectionDoc> {
-    let mut sections = Vec::new();
-    add_section(Config::doc(), &mut sections);
-    sections
-}
-
-fn add_section(section: SectionDoc, sections: &mut Vec<SectionDoc>) {
-    if sections.iter().any(|known| known.name == section.name) {
-        return;
-    }
-    let mut below: Vec<_> = section.keys.iter().filter_map(|key| section_of(&key.shape)).collect();
-    below.extend(section.flattened);
-    sections.push(section);
-    for doc in below {
-        add_section(doc(), sections);
-    }
-}
-
-fn section_of(shape: &Shape) -> Option<fn() -> SectionDoc> {
-    match shape {
-        Shape::Section(doc) => Some(*doc),
-        Shape::List(item) => section_of(item),
-        Shape::Map(_, value) => section_of(value),
-        Shape::AnyOf(shapes) => shapes.iter().find_map(section_of),
-        _ => None,
-    }
-}
-
-/// The titles of the sections that have a key of this name, for hints.
-pub(crate) fn places_of(name: &str) -> &'static [&'static str] {
-    // Kept, because a file may hold any number of unknown keys.
-    static PLACES: OnceLock<HashMap<&str, Vec<&str>>> = OnceLock::new();
-    let places = PLACES.get_or_init(|| {
-        let mut places: HashMap<&str, Vec<&str>> = HashMap::new();
-        for section in all_sections() {
-            for key in section.keys {
-                places.entry(key.name).or_default().push(section.title);
-            }
-        }
-        places
-    });
-    places.get(name).map(Vec::as_slice).unwrap_or_default()
 }

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use crate::checks;
-use crate::document::Table;
-use crate::reading::{At, Reading};
-use crate::schema::Consistent;
+use crate::reading::At;
 use crate::schema::section::section;
 use crate::sections::ejection::Ejection;
 use crate::sections::health::Health;
@@ -91,12 +88,6 @@ section! {
         client_key: Option<ExistingFile>, why "As for `client_cert`.";
         /// The name that `https` servers are asked for (SNI) and that their certificate has to be for.
         server_name: Option<CertifiedName> = ("the host in the server's URL; for SRV records, their domain"), why "Right, unless servers are named by address.";
-    }
-}
-
-impl Consistent for Origin {
-    fn check(&self, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
-        checks::origin::check(self, table, at, reading);
     }
 }
 

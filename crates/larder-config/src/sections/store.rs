@@ -2,10 +2,6 @@
 
 use std::time::Duration;
 
-use crate::checks;
-use crate::document::Table;
-use crate::reading::{At, Reading};
-use crate::schema::Consistent;
 use crate::schema::section::section;
 use crate::sections::disk::Disk;
 use crate::sections::files::Files;
@@ -65,11 +61,5 @@ impl Store {
 impl Default for Store {
     fn default() -> Self {
         crate::schema::Fallback::Absent.value()
-    }
-}
-
-impl Consistent for Store {
-    fn check(&self, table: &Table, at: &At<'_>, reading: &mut Reading<'_>) {
-        checks::store::check(self, table, at, reading);
     }
 }

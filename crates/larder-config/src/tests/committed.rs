@@ -3,7 +3,8 @@
 use std::fs;
 
 use super::*;
-use crate::schema::{Fallback, Section, all_sections};
+use crate::schema::{Fallback, Section};
+use crate::sections::all_sections;
 use crate::{Config, json_schema, load, reference_markdown};
 
 #[test]

@@ -6,6 +6,7 @@
 use http::HeaderName;
 
 use crate::schema::{DEFAULT, Text, TextSetting};
+use crate::value::meaning::has_meaning;
 
 /// The name of a targeted field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,36 +28,6 @@ impl TargetField {
     }
 }
 
-/// Fields with a meaning of their own, which responses or requests are likely to have.
-const OTHERS: &[&str] = &[
-    "age",
-    "allow",
-    "alt-svc",
-    "authorization",
-    "cache-group-invalidation",
-    "cache-groups",
-    "cache-status",
-    "cookie",
-    "date",
-    "etag",
-    "expires",
-    "last-modified",
-    "link",
-    "location",
-    "pragma",
-    "retry-after",
-    "server",
-    "set-cookie",
-    "set-cookie2",
-    "strict-transport-security",
-    "vary",
-    "via",
-    "warning",
-];
-
-/// The same, by how they begin.
-const OTHERS_BEGIN: &[&str] = &["accept", "access-control-", "content-", "if-", "sec-"];
-
 impl TextSetting for TargetField {
     const TEXT: Text = Text {
         noun: "a targeted field's name",
@@ -76,7 +47,7 @@ impl TextSetting for TargetField {
             "surrogate-control" => "it has a key of its own: `surrogate_control`",
             "x-accel-expires" => "it has a key of its own: `x_accel_expires`",
             "x-reverse-proxy-ttl" => "it has a key of its own: `x_reverse_proxy_ttl`",
-            other if OTHERS.contains(&other) || OTHERS_BEGIN.iter().any(|begin| other.starts_with(begin)) => {
+            _ if has_meaning(&name) => {
                 "it means something else: a targeted field has the directives of Cache-Control under its own name"
             }
             _ => return Ok(Self(name)),
