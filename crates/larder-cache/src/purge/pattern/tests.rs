@@ -63,6 +63,8 @@ fn expressions_mean_what_they_mean_in_vcl() {
     for (text, expected) in [
         (r"\<new\>", false),
         (r"\<news\>", true),
+        // Boundaries, whichever side the word is on.
+        (r"\>news\<", true),
         (r"post\-1", true),
         (r"\\<news", false),
         // Over bytes, whatever these are.
@@ -85,8 +87,10 @@ fn what_a_response_does_not_have_is_empty_and_every_tag_matches_anything() {
     let compiled = |pattern| Pattern::compile(&text(pattern)).expect("an expression");
     assert!(compiled(".*").matches(&bare) && !compiled(".").matches(&bare));
     let every = Subject { tags: TagText::Every, ..SUBJECT };
-    let none = PatternText { tags: anywhere("^$"), ..Default::default() };
-    assert!(Pattern::compile(&none).is_ok_and(|pattern| pattern.matches(&every)));
+    for tags in ["^$", "(^|,)other(,|$)"] {
+        let pattern = Pattern::compile(&PatternText { tags: anywhere(tags), ..Default::default() });
+        assert!(pattern.is_ok_and(|pattern| pattern.matches(&every)), "{tags}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use regex_syntax::ast::{
     RepetitionKind, parse,
 };
 
-/// Alternatives of one expression.
+/// What alternatives in groups may multiply to.
 pub(super) const WORDS_MAX: usize = 1000;
 /// Atoms of all alternatives together.
 const ATOMS_MAX: usize = 64 * 1024;
@@ -94,7 +94,7 @@ fn product(mut words: Vec<Word>, more: &[Word]) -> Option<Vec<Word>> {
 
 fn bounded(words: Vec<Word>) -> Option<Vec<Word>> {
     let atoms: usize = words.iter().map(Vec::len).sum();
-    (words.len() <= WORDS_MAX && atoms <= ATOMS_MAX).then_some(words)
+    (atoms <= ATOMS_MAX).then_some(words)
 }
 
 /// The character that a literal is. One that is written as a number may be a byte instead.
