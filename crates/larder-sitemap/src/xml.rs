@@ -155,6 +155,9 @@ impl Walk {
             return Err(malformed(at, "text outside of the root element"));
         }
         if let Some(location) = self.location.as_mut().filter(|_| self.depth == LOCATION_DEPTH) {
+            if text.contains(is_forbidden) {
+                return Err(malformed(at, "a control character in a location"));
+            }
             location.text.push_str(text);
         }
         Ok(())
@@ -176,6 +179,11 @@ impl Walk {
         }
         Ok(())
     }
+}
+
+/// What XML does not allow, and its reader lets pass (XML 1.0 2.2).
+fn is_forbidden(character: char) -> bool {
+    matches!(character, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }
 
 fn malformed(at: u64, what: impl ToString) -> Fault {
@@ -254,6 +262,8 @@ mod tests {
             (" & b</loc></url></urlset>", "malformed XML at byte 61: "),
             ("<", "malformed XML at byte 60: "),
             ("&#xD800;</loc></url></urlset>", "malformed XML at byte 60: "),
+            ("&#1;</loc></url></urlset>", "malformed XML at byte 60: a control character"),
+            ("\0</loc></url></urlset>", "malformed XML at byte 50: a control character"),
         ] {
             check_fault(&format!("{front}{rest}"), &["http://a/1"], message);
         }
