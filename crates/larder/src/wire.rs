@@ -242,8 +242,9 @@ impl Wiring {
         draft: &Draft,
     ) -> SiteSettings {
         let name: Arc<str> = site.hosts.first().map_or("*", |host| host.as_str()).into();
-        let resolved =
-            |rule| Arc::new(self.rule(Settings::resolve(rule, &site.settings, &config.defaults), draft));
+        let resolved = |rule| {
+            Arc::new(self.rule(Settings::resolve(rule, &site.settings, &config.defaults.settings), draft))
+        };
         SiteSettings {
             route: self.metrics.route(&name),
             name,

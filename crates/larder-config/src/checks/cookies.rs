@@ -26,13 +26,13 @@ pub(crate) fn note(config: &Config, table: &Table, reading: &mut Reading<'_>) {
         let rules_at = At::Key(&site_at, "rule");
         let rules = site.rules.iter().zip(tables(site_table, "rule")).enumerate();
         for (index, (rule, rule_table)) in rules {
-            let resolved = Settings::resolve(Some(&rule.settings), &site.settings, &config.defaults);
+            let resolved = Settings::resolve(Some(&rule.settings), &site.settings, &config.defaults.settings);
             let layers =
                 [Some((rule_table, At::Item(&rules_at, index))), Some((site_table, site_at)), defaults];
             tell(&resolved, &layers, reading);
         }
         if !site.rules.iter().any(crate::sections::rule::Rule::matches_all) {
-            let resolved = Settings::resolve(None, &site.settings, &config.defaults);
+            let resolved = Settings::resolve(None, &site.settings, &config.defaults.settings);
             tell(&resolved, &[Some((site_table, site_at)), defaults], reading);
         }
     }

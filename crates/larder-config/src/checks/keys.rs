@@ -20,7 +20,7 @@ pub(crate) fn check(config: &Config, table: &Table, reading: &mut Reading<'_>) {
             let Some(node) = rule_table.get("request") else {
                 continue;
             };
-            let settings = Settings::resolve(Some(&rule.settings), &site.settings, &config.defaults);
+            let settings = Settings::resolve(Some(&rule.settings), &site.settings, &config.defaults.settings);
             if settings.cache == CacheMode::Off || settings.request.is_empty() {
                 continue;
             }

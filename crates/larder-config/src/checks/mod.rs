@@ -1,6 +1,6 @@
 //! What only the whole config can tell: names that have to exist, addresses and hosts that have to
 //! differ, directories that stores have for themselves, keys that have to tell apart what rules tell apart; and what only
-//! a whole origin or a whole store can; and, as a note, which cookies keep a request from what a rule stores.
+//! a whole origin, a whole store or all conditions of a purge can; and, as a note, which cookies keep a request from what a rule stores.
 //!
 //! In: the sections as they were read, and the document for the places. Values that were refused are not judged
 //! again, so that one mistake makes one error.
@@ -13,6 +13,7 @@ mod keys;
 mod names;
 mod origin;
 pub(crate) mod patterns;
+mod purge;
 mod store;
 
 use crate::document::Table;

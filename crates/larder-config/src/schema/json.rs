@@ -37,9 +37,7 @@ fn object(section: &SectionDoc) -> Value {
         }
     };
     add(section);
-    if let Some(flattened) = section.flattened {
-        add(&flattened());
-    }
+    section.flattened.iter().for_each(|flattened| add(&flattened()));
     let mut object = json!({
         "type": "object",
         "description": sentences(section.about),
@@ -84,6 +82,7 @@ fn shape(of: &Shape, bounds: Option<(&str, &str)>) -> Value {
             None => json!({ "type": "string" }),
         },
         Shape::Words(words) => json!({ "enum": words }),
+        Shape::Numbers(numbers) => json!({ "enum": numbers }),
         Shape::List(item) => {
             let item = shape(item, bounds);
             match item.get("$ref") {

@@ -87,6 +87,8 @@ pub(crate) enum Shape {
     Boolean,
     False,
     Integer,
+    /// One of a few numbers.
+    Numbers(&'static [u16]),
     Text(Text),
     Words(&'static [&'static str]),
     /// Where a list is expected, a single value stands for a list of one.
@@ -104,6 +106,7 @@ impl Shape {
             Self::Boolean => "true or false".to_owned(),
             Self::False => "false".to_owned(),
             Self::Integer => "a whole number".to_owned(),
+            Self::Numbers(numbers) => numbers.iter().map(u16::to_string).collect::<Vec<_>>().join(" or "),
             Self::Text(text) => text.expected(),
             Self::Words(words) => {
                 words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ")
@@ -156,7 +159,7 @@ pub(crate) struct SectionDoc {
     pub(crate) about: &'static [&'static str],
     pub(crate) keys: Vec<Key>,
     /// Keys that this table has besides its own.
-    pub(crate) flattened: Option<fn() -> SectionDoc>,
+    pub(crate) flattened: Vec<fn() -> SectionDoc>,
 }
 
 /// A table of declared keys.

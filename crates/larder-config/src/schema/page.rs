@@ -8,6 +8,7 @@ use std::fmt::Write;
 use crate::schema::{Fallback, Key, SectionDoc, Shape, Text};
 use crate::sections::all_sections;
 use crate::sections::key::TRACKING_PARAMETERS;
+use crate::value::tag_field::TAG_FIELDS;
 use larder_http::fields::cookie_names;
 
 const HEAD: &str = "\
@@ -37,6 +38,7 @@ pub fn reference_markdown() -> String {
     for (heading, names) in [
         ("What `query = \"no-tracking\"` leaves out", TRACKING_PARAMETERS),
         ("What `\"default\"` is in `harmless_cookies`", cookie_names::HARMLESS),
+        ("What `\"default\"` is in `tags`", TAG_FIELDS),
     ] {
         let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
         let _ = write!(page, "\n### {heading}\n\n{}.\n", names.join(", "));
@@ -74,8 +76,10 @@ fn write_section(page: &mut String, section: &SectionDoc, texts: &mut Vec<Text>)
         }
         let _ = writeln!(page, "- Why: {}", key.why);
     }
-    if let Some(flattened) = section.flattened {
-        let _ = write!(page, "\nBesides these, every key of \"{}\".\n", flattened().title);
+    let others: Vec<_> = section.flattened.iter().map(|doc| format!("\"{}\"", doc().title)).collect();
+    if !others.is_empty() {
+        let begin = if section.keys.is_empty() { "It has" } else { "Besides these," };
+        let _ = write!(page, "\n{begin} every key of {}.\n", others.join(" and of "));
     }
 }
 
@@ -96,6 +100,9 @@ fn type_of(shape: &Shape) -> String {
         Shape::Text(text) => format!("[{}](#{})", text.noun, anchor(text.noun)),
         Shape::Words(words) => {
             words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(" or ")
+        }
+        Shape::Numbers(numbers) => {
+            numbers.iter().map(|number| format!("`{number}`")).collect::<Vec<_>>().join(" or ")
         }
         Shape::List(item) => match **item {
             Shape::Section(section) => format!("a list of tables, {}", section().title),
@@ -125,7 +132,12 @@ fn collect(shape: &Shape, texts: &mut Vec<Text>) {
         }
         Shape::List(item) => collect(item, texts),
         Shape::AnyOf(shapes) => shapes.iter().for_each(|one| collect(one, texts)),
-        Shape::Boolean | Shape::False | Shape::Integer | Shape::Words(_) | Shape::Section(_) => {}
+        Shape::Boolean
+        | Shape::False
+        | Shape::Integer
+        | Shape::Numbers(_)
+        | Shape::Words(_)
+        | Shape::Section(_) => {}
     }
 }
 

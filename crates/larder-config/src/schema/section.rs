@@ -3,7 +3,7 @@
 //! Each key is a line: `name as "key": Type = default, in low ..= high, why "reason";` below its doc sentence. The
 //! default is TOML (`"30s"`, `true`), or words in parentheses where it is worked out elsewhere, or `required`, or
 //! left out where the type can be absent. From this come the public struct with its docs, the reader, the names for
-//! hints, and the description behind the reference and the JSON Schema. `flatten` adds another section's keys.
+//! hints, and the description behind the reference and the JSON Schema. Each `flatten` adds another section's keys.
 
 macro_rules! section {
     (
@@ -14,14 +14,14 @@ macro_rules! section {
                 $field:ident $(as $key:literal)? : $type:ty $(= $default:tt)?
                     $(, in $low:literal ..= $high:literal)?, why $why:literal;
             )*
-            $(flatten $flat:ident : $flat_type:ty, $flat_doc:literal;)?
+            $(flatten $flat:ident : $flat_type:ty, $flat_doc:literal;)*
         }
     ) => {
         $(#[doc = $about])+
         #[derive(Clone, Debug, PartialEq, Eq)]
         $visible struct $name {
             $($(#[doc = $doc])+ pub $field: $type,)*
-            $(#[doc = $flat_doc] pub $flat: $flat_type,)?
+            $(#[doc = $flat_doc] pub $flat: $flat_type,)*
         }
 
         impl $crate::schema::Section for $name {
@@ -41,12 +41,12 @@ macro_rules! section {
                         why: $why,
                         bounds: $crate::schema::section::bounds!($($low $high)?),
                     }),*],
-                    flattened: $crate::schema::section::flattened!($($flat_type)?),
+                    flattened: vec![$(<$flat_type as $crate::schema::Section>::doc),*],
                 }
             }
 
             fn names() -> impl Iterator<Item = &'static str> {
-                Self::NAMES.iter()$(.chain(<$flat_type as $crate::schema::Section>::NAMES))?.copied()
+                Self::NAMES.iter()$(.chain(<$flat_type as $crate::schema::Section>::NAMES))*.copied()
             }
 
             fn read_keys(
@@ -62,7 +62,7 @@ macro_rules! section {
                         &$crate::schema::section::fallback!($($default)?),
                         $crate::schema::section::bounds!($($low $high)?),
                     ),)*
-                    $($flat: <$flat_type as $crate::schema::Section>::read_keys(table, at, reading),)?
+                    $($flat: <$flat_type as $crate::schema::Section>::read_keys(table, at, reading),)*
                 };
                 $crate::schema::Consistent::check(&section, table, at, reading);
                 section
@@ -133,13 +133,4 @@ macro_rules! bounds {
     };
 }
 
-macro_rules! flattened {
-    () => {
-        None
-    };
-    ($type:ty) => {
-        Some(<$type as $crate::schema::Section>::doc as fn() -> $crate::schema::SectionDoc)
-    };
-}
-
-pub(crate) use {bounds, fallback, flattened, key_name, section};
+pub(crate) use {bounds, fallback, key_name, section};

@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::schema::section::section;
+use crate::sections::defaults::Defaults;
 use crate::sections::limits::Limits;
 use crate::sections::log::Log;
 use crate::sections::origin::Origin;
-use crate::sections::settings::Settings;
+use crate::sections::purge::PurgeSetting;
 use crate::sections::site::Site;
 use crate::sections::store::Store;
+use crate::sections::tags::TagFields;
 use crate::value::address::AdminAddress;
 use crate::value::cidr::Cidr;
 use crate::value::name::Name;
@@ -52,8 +54,8 @@ section! {
         /// The sites. An exact host beats the longest wildcard, which beats the site without `hosts`.
         sites as "site": Vec<Site> = required,
             why "Without a site there is nothing to serve.";
-        /// Settings of every site and rule that does not say otherwise.
-        defaults: Settings,
+        /// What holds for every site and rule that does not say otherwise.
+        defaults: Defaults,
             why "Without it, plain caching by the origin's fields.";
     }
 }
@@ -62,6 +64,18 @@ impl Config {
     /// The origin of this name.
     pub fn origin(&self, name: &Name) -> Option<&Origin> {
         self.origins.iter().find(|(other, _)| other == name).map(|(_, origin)| origin)
+    }
+
+    /// What becomes of purge requests at a site of this config.
+    pub fn purge<'c>(&'c self, site: &'c Site) -> &'c PurgeSetting {
+        let said = site.purging.purge.as_ref().or(self.defaults.purging.purge.as_ref());
+        said.unwrap_or(&PurgeSetting::Closed)
+    }
+
+    /// The fields that carry tags in the responses of a site of this config.
+    pub fn tags(&self, site: &Site) -> TagFields {
+        let said = site.purging.tags.as_ref().or(self.defaults.purging.tags.as_ref());
+        said.cloned().unwrap_or_default()
     }
 
     /// The store of this name.

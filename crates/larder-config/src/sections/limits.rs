@@ -43,6 +43,9 @@ section! {
         /// HTTP/2 streams that a client may reset beyond those that it let finish, before its connection is closed.
         h2_resets: u64 = 200, in 1 ..= 100000,
             why "A browser that leaves a page full of images stays far below, a flood of resets does not.";
+        /// Purge requests under way at once, in the whole process. More are answered 429 with Retry-After.
+        purges: usize = 1024, in 1 ..= 65536,
+            why "A purge is done in less than a millisecond where no disk is slow, so that more would only wait.";
     }
 }
 

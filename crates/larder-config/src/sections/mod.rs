@@ -1,6 +1,7 @@
 //! Every table of the config and every key, each declared once, and the list of those tables.
 
 pub(crate) mod config;
+pub(crate) mod defaults;
 pub(crate) mod disk;
 pub(crate) mod edits;
 pub(crate) mod ejection;
@@ -11,12 +12,15 @@ pub(crate) mod limits;
 pub(crate) mod log;
 pub(crate) mod origin;
 pub(crate) mod place;
+pub(crate) mod purge;
+pub(crate) mod purging;
 pub(crate) mod retry;
 pub(crate) mod rule;
 pub(crate) mod server;
 pub(crate) mod settings;
 pub(crate) mod site;
 pub(crate) mod store;
+pub(crate) mod tags;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -36,7 +40,7 @@ fn add_section(section: SectionDoc, sections: &mut Vec<SectionDoc>) {
         return;
     }
     let mut below: Vec<_> = section.keys.iter().filter_map(|key| section_of(&key.shape)).collect();
-    below.extend(section.flattened);
+    below.extend(&section.flattened);
     sections.push(section);
     for doc in below {
         add_section(doc(), sections);

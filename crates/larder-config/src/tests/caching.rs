@@ -39,7 +39,7 @@ stale_if_dead = "0s"
     let names = |resolved: &crate::Resolved| {
         resolved.targets.iter().map(|target| target.name().as_str().to_owned()).collect::<Vec<_>>()
     };
-    let otherwise = Settings::resolve(None, &site.settings, &config.defaults);
+    let otherwise = Settings::resolve(None, &site.settings, &config.defaults.settings);
     assert_eq!(names(&otherwise), ["larder-cache-control", "cdn-cache-control"]);
     assert_eq!(otherwise.ignore, [Ignored::Vary, Ignored::NoStore]);
     let sessions = [
@@ -58,7 +58,7 @@ stale_if_dead = "0s"
         [false, true, true]
     );
     assert_eq!(otherwise.request_directives, RequestDirectives::Guarded);
-    let own = Settings::resolve(Some(&site.rules[0].settings), &site.settings, &config.defaults);
+    let own = Settings::resolve(Some(&site.rules[0].settings), &site.settings, &config.defaults.settings);
     assert!(own.targets.is_empty() && own.ignore.is_empty() && own.language_selection);
     assert_eq!(own.session_cookies.as_deref(), Some(&[SessionCookie::Whole("id".to_owned())][..]));
     assert_eq!((own.set_cookie, own.request_directives), (SetCookie::Strip, RequestDirectives::Honour));
@@ -97,7 +97,7 @@ stale_while_revalidate = "1s"
     let site = &config.sites[0];
     let resolved = |rule: Option<usize>| {
         let rule = rule.map(|index| &site.rules[index].settings);
-        let all = Settings::resolve(rule, &site.settings, &config.defaults);
+        let all = Settings::resolve(rule, &site.settings, &config.defaults.settings);
         let windows = [all.stale_while_revalidate, all.stale_if_error, all.collapse_wait];
         (
             windows.map(|time| time.map(|time| time.as_secs())),

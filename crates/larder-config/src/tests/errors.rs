@@ -3,7 +3,7 @@
 use super::*;
 
 #[track_caller]
-fn check(text: &str, expected: &str) {
+pub(super) fn check(text: &str, expected: &str) {
     assert_eq!(printed(text), expected.trim_matches('\n'), "for:\n{text}");
 }
 
@@ -15,7 +15,7 @@ pub(super) fn check_rule(lines: &str, expected: &str) {
 
 /// `lines` at the top, before a good site.
 #[track_caller]
-fn check_top(lines: &str, expected: &str) {
+pub(super) fn check_top(lines: &str, expected: &str) {
     check(&format!("{lines}\n{SITE}"), expected);
 }
 

@@ -10,6 +10,7 @@ mod files;
 mod flags;
 mod origins;
 mod properties;
+mod purges;
 mod settings;
 mod stores;
 

@@ -29,7 +29,11 @@ ttl = "1s"
     .config;
     let site = &config.sites[0];
     let resolve = |rule: Option<usize>| {
-        Settings::resolve(rule.map(|index| &site.rules[index].settings), &site.settings, &config.defaults)
+        Settings::resolve(
+            rule.map(|index| &site.rules[index].settings),
+            &site.settings,
+            &config.defaults.settings,
+        )
     };
     let (none, off, own) = (resolve(None), resolve(Some(0)), resolve(Some(1)));
     assert_eq!((none.cache, off.cache, own.cache), (CacheMode::Auto, CacheMode::Off, CacheMode::Auto));

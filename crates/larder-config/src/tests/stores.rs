@@ -45,7 +45,7 @@ fn places_are_taken_whole_from_the_first_that_has_them() {
     .config;
     let site = &config.sites[0];
     let resolve = |rule: usize| {
-        Settings::resolve(Some(&site.rules[rule].settings), &site.settings, &config.defaults).place
+        Settings::resolve(Some(&site.rules[rule].settings), &site.settings, &config.defaults.settings).place
     };
     let places = resolve(0);
     assert_eq!(places.len(), 2);

@@ -18,7 +18,30 @@ impl Cidr {
         let address = address.to_canonical();
         address.is_ipv4() == self.network.is_ipv4() && masked(address, self.prefix_bits) == self.network
     }
+
+    /// Whether it has every address of its version of IP.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.prefix_bits == 0
+    }
+
+    /// Whether an address in it may be of loopback, of the local link, or of a private network.
+    pub(crate) fn has_private(&self) -> bool {
+        PRIVATE.iter().any(|private| private.contains(self.network) || self.contains(private.network))
+    }
 }
+
+/// Loopback, local links and private networks (RFC 6890): addresses that a proxy in front of larder is likely to have.
+const PRIVATE: [Cidr; 9] = [
+    Cidr { network: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), prefix_bits: 8 },
+    Cidr { network: IpAddr::V4(Ipv4Addr::new(100, 64, 0, 0)), prefix_bits: 10 },
+    Cidr { network: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), prefix_bits: 8 },
+    Cidr { network: IpAddr::V4(Ipv4Addr::new(169, 254, 0, 0)), prefix_bits: 16 },
+    Cidr { network: IpAddr::V4(Ipv4Addr::new(172, 16, 0, 0)), prefix_bits: 12 },
+    Cidr { network: IpAddr::V4(Ipv4Addr::new(192, 168, 0, 0)), prefix_bits: 16 },
+    Cidr { network: IpAddr::V6(Ipv6Addr::LOCALHOST), prefix_bits: 128 },
+    Cidr { network: IpAddr::V6(Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0)), prefix_bits: 7 },
+    Cidr { network: IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), prefix_bits: 10 },
+];
 
 /// `address` with all but its first `prefix_bits` cleared.
 fn masked(address: IpAddr, prefix_bits: u32) -> IpAddr {
@@ -91,6 +114,30 @@ mod tests {
         ] {
             let cidr = Cidr::from_text(network).unwrap();
             assert_eq!(cidr.contains(address.parse().unwrap()), inside, "{network} {address}");
+        }
+    }
+
+    #[test]
+    fn a_network_is_private_where_it_has_a_private_address() {
+        for (network, is_private) in [
+            ("10.1.2.3", true),
+            ("127.0.0.1", true),
+            ("172.31.0.0/16", true),
+            ("172.32.0.0/16", false),
+            ("192.168.0.0/16", true),
+            ("192.0.0.0/8", true),
+            ("192.0.2.0/24", false),
+            ("100.64.0.1", true),
+            ("203.0.113.7", false),
+            ("::1", true),
+            ("fd00::/8", true),
+            ("fe80::1", true),
+            ("2001:db8::/32", false),
+            ("::/0", true),
+        ] {
+            let cidr = Cidr::from_text(network).unwrap();
+            assert_eq!(cidr.has_private(), is_private, "{network}");
+            assert_eq!(cidr.is_everything(), network.ends_with("/0"), "{network}");
         }
     }
 

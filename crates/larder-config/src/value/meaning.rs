@@ -14,6 +14,7 @@ const NAMES: &[&str] = &[
     "cache-group-invalidation",
     "cache-groups",
     "cache-status",
+    "clear-site-data",
     "cookie",
     "date",
     "etag",
@@ -21,19 +22,27 @@ const NAMES: &[&str] = &[
     "last-modified",
     "link",
     "location",
+    "permissions-policy",
     "pragma",
+    "referrer-policy",
+    "refresh",
     "retry-after",
     "server",
+    "server-timing",
     "set-cookie",
     "set-cookie2",
     "strict-transport-security",
     "vary",
     "via",
     "warning",
+    "www-authenticate",
+    "x-content-type-options",
+    "x-frame-options",
+    "x-robots-tag",
 ];
 
 /// How their names begin.
-const BEGINNINGS: &[&str] = &["accept", "access-control-", "content-", "if-", "sec-"];
+const BEGINNINGS: &[&str] = &["accept", "access-control-", "content-", "cross-origin-", "if-", "sec-"];
 
 /// Whether the field means something that no setting may replace.
 pub(crate) fn has_meaning(name: &HeaderName) -> bool {

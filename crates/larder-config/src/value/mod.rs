@@ -1,5 +1,6 @@
 //! One file per kind of value: how it is written, what is refused, and the hint for what people try instead.
 
+pub(crate) mod absent_status;
 pub(crate) mod address;
 pub(crate) mod certified;
 pub(crate) mod cidr;
@@ -22,13 +23,16 @@ pub(crate) mod name_server;
 pub(crate) mod path;
 pub(crate) mod percent;
 pub(crate) mod probe;
+pub(crate) mod purge_path;
 pub(crate) mod query;
 pub(crate) mod retry_on;
 pub(crate) mod secret;
+pub(crate) mod secret_field;
 pub(crate) mod sent_host;
 pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod size;
 pub(crate) mod statuses;
+pub(crate) mod tag_field;
 pub(crate) mod target;
 pub(crate) mod words;

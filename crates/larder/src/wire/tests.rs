@@ -25,7 +25,7 @@ fn wiring(metrics: Metrics) -> Wiring {
 /// The policy of a site that says `lines`.
 fn policy_of(lines: &str) -> CachePolicy {
     let config = config_of(lines);
-    policy(&Settings::resolve(None, &config.sites[0].settings, &config.defaults))
+    policy(&Settings::resolve(None, &config.sites[0].settings, &config.defaults.settings))
 }
 
 #[test]
