@@ -225,15 +225,15 @@ impl HotCache {
         cap: u64,
         version_of: impl Fn(u64) -> Version,
     ) -> Option<Arc<HotHandle>> {
-        // Dropped behind the lock: what it holds may be the last of a body, and a file.
-        let mut gone = None;
+        // Handles are dropped behind the lock: one may hold the last of a body, and a file.
+        let mut _gone = None;
         let mut slots = self.slots.lock();
         let others: u64 = if found.is_some() { held_beside(&*slots, slot_of(key)) } else { 0 };
         let slot = &mut slots[slot_of(key)];
         // What it holds may have left the index; nobody else would let go of it.
         if slot.handle.is_some() && slot.seen != version_of(slot.base_hash) {
             let is_found = |handle: &HotHandle| found.is_some_and(|found| Arc::ptr_eq(&handle.stored, found));
-            gone = slot.handle.take_if(|handle| !is_found(handle));
+            _gone = slot.handle.take_if(|handle| !is_found(handle));
         }
         let stored = found?;
         let hash = key.full_hash();
@@ -242,7 +242,9 @@ impl HotCache {
             if slot.finds == 0 {
                 let base_hash = key.hash();
                 let new = HotSlot { hash, base_hash, finds: 1, seen: version, ..HotSlot::default() };
-                gone = std::mem::replace(slot, new).handle.or(gone);
+                let replaced = std::mem::replace(slot, new);
+                drop(slots);
+                drop(replaced);
             }
             return None;
         }
