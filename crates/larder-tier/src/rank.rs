@@ -78,7 +78,11 @@ impl Held {
         #[cfg(debug_assertions)]
         HELD.with(|held| {
             let above = held.get() >> place.rank as u8;
-            assert!(above == 0, "{:?} is locked while a lock of the same rank or below it is held", place.rank);
+            assert!(
+                above == 0,
+                "{:?} is locked while a lock of the same rank or below it is held",
+                place.rank
+            );
             held.set(held.get() | 1 << place.rank as u8);
         });
         Self { place, _here: std::marker::PhantomData }
@@ -101,7 +105,10 @@ pub fn forbid_under_lock() {
     #[cfg(debug_assertions)]
     HELD.with(|held| {
         let held = held.get() & !(1 << Rank::Journal as u8);
-        assert!(held == 0, "the system is called under a lock of memory, of a flight, of a body or of an index");
+        assert!(
+            held == 0,
+            "the system is called under a lock of memory, of a flight, of a body or of an index"
+        );
     });
 }
 
@@ -152,6 +159,11 @@ impl<T> RankedMutex<T> {
     /// One that holds `value`.
     pub const fn new(rank: Rank, value: T) -> Self {
         Self { place: Place::of(rank), lock: Mutex::new(value) }
+    }
+
+    /// What it holds.
+    pub fn into_inner(self) -> T {
+        self.lock.into_inner()
     }
 
     /// Waits for it.

@@ -24,10 +24,10 @@ impl Hand {
         let writer = Writer::new(&shared).unwrap();
         let disk = Disk {
             shared,
-            writer: Mutex::default(),
-            readers: Mutex::default(),
+            writer: RankedMutex::default(),
+            readers: RankedMutex::default(),
             findings: Vec::new(),
-            notes: Mutex::default(),
+            notes: RankedMutex::default(),
         };
         Self { folder, disk: Arc::new(disk), writer }
     }
@@ -188,8 +188,8 @@ fn what_was_removed_while_it_was_written_stays_so_after_a_kill() {
 
 #[test]
 fn a_kill_before_the_journal_is_written_undoes_that_change_and_none_before_it() {
-    let changes: [(&str, fn(&Hand)); 2] =
-        [("removed", Hand::remove_unwritten), ("invalidated", Hand::invalidate_unwritten)];
+    let changes =
+        [("removed", Hand::remove_unwritten as fn(&Hand)), ("invalidated", Hand::invalidate_unwritten)];
     for (how, change) in changes {
         for Case { what, stage, back } in CASES {
             for (kill, back) in [Kill::BeforeWrite, Kill::BehindWrite].into_iter().zip(back) {
