@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_holds_the_lock_again_when_woken() {
+    fn a_wait_ends_with_the_lock_held_again() {
         let (lock, woken) = (RankedMutex::<bool>::default(), Condvar::new());
         std::thread::scope(|scope| {
             let mut is_set = lock.lock();

@@ -207,6 +207,12 @@ pub(super) fn metadata(file: &File) -> io::Result<Metadata> {
     file.metadata()
 }
 
+/// Whether something has this name.
+pub(super) fn exists(path: &Path) -> bool {
+    forbid_under_lock();
+    path.exists()
+}
+
 /// Removes a file.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     forbid_under_lock();

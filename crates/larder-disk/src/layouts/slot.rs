@@ -255,7 +255,7 @@ impl DiskSlot {
 
     /// Opens it without what it holds.
     fn open_anew(&self) -> Result<(), DiskError> {
-        let held_any = self.settings.path.join("larder").exists();
+        let held_any = self.settings.is_made();
         let disk = Disk::open_anew(self.settings.clone(), self.clock.clone())?;
         let present = Present::of(disk);
         let unused = self.settle(&mut self.absence.lock(), present, held_any);
