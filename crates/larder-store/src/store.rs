@@ -641,3 +641,5 @@ fn of_opened(
 
 #[cfg(test)]
 mod filed;
+#[cfg(test)]
+mod sweeps;
