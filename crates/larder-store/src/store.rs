@@ -640,3 +640,5 @@ fn of_opened(
 
 #[cfg(test)]
 mod filed;
+#[cfg(test)]
+mod sweeps;
