@@ -1,7 +1,5 @@
 //! What is refused on the wire: field lines, line ends, framing.
 
-#![allow(clippy::unwrap_used)]
-
 use super::*;
 
 fn check(block: &str, accepted: bool) {
