@@ -7,6 +7,7 @@
 
 mod fields;
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -18,6 +19,8 @@ pub use fields::{Fields, find, is_token, latin1, to_bytes};
 
 const HEAD_BYTES_MAX: usize = 512 * 1024;
 const CHUNK_LINE_BYTES_MAX: usize = 64;
+/// The most that is read without regard to its meaning.
+const PLAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Splits a head into its first line and the block of field lines, and refuses bare CR and LF anywhere.
 ///
@@ -70,12 +73,24 @@ impl Framing {
     }
 }
 
+/// Is given each piece that the socket brings, before anything is made of it.
+struct Tap(Box<TakePiece>);
+
+type TakePiece = dyn Fn(&[u8]) + Send + Sync;
+
+impl fmt::Debug for Tap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tap")
+    }
+}
+
 /// A socket with the bytes that were read ahead.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
     ahead: BytesMut,
     limit: Duration,
+    tap: Option<Tap>,
 }
 
 impl Wire {
@@ -83,7 +98,12 @@ impl Wire {
     pub fn new(stream: TcpStream, limit: Duration) -> Self {
         // Only a hint: without it, tests are slower and not wrong.
         let _ = stream.set_nodelay(true);
-        Self { stream, ahead: BytesMut::new(), limit }
+        Self { stream, ahead: BytesMut::new(), limit, tap: None }
+    }
+
+    /// The same, where `tap` is given each piece that the socket brings, before anything is made of it.
+    pub fn tapped(self, tap: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        Self { tap: Some(Tap(Box::new(tap))), ..self }
     }
 
     /// The socket itself.
@@ -104,10 +124,68 @@ impl Wire {
     /// # Errors
     /// [`Error::TimedOut`], [`Error::Io`].
     pub async fn fill(&mut self, what: &'static str) -> Result<usize, Error> {
-        match tokio::time::timeout(self.limit, self.stream.read_buf(&mut self.ahead)).await {
-            Ok(read) => Ok(read?),
-            Err(_) => Err(Error::TimedOut(what)),
+        let before = self.ahead.len();
+        let read = tokio::time::timeout(self.limit, self.stream.read_buf(&mut self.ahead)).await;
+        let read = read.map_err(|_| Error::TimedOut(what))??;
+        if let (Some(Tap(tap)), Some(piece)) = (&self.tap, self.ahead.get(before..)) {
+            tap(piece);
         }
+        Ok(read)
+    }
+
+    /// Everything up to and with `end`, as it comes.
+    ///
+    /// # Errors
+    /// [`Error::Cut`] where the connection ends first; [`Error::Malformed`] beyond 64 MiB; and as [`Wire::fill`].
+    pub async fn read_until(&mut self, end: &[u8]) -> Result<Bytes, Error> {
+        loop {
+            if let Some(at) = find(&self.ahead, end) {
+                return Ok(self.ahead.split_to(at + end.len()).freeze());
+            }
+            if !self.more("bytes before an end").await? {
+                return Err(Error::Cut("bytes before an end"));
+            }
+        }
+    }
+
+    /// Everything to the end of the connection, as it comes, and how it ended.
+    ///
+    /// # Errors
+    /// Beside what came: [`Error::Malformed`] beyond 64 MiB; and as [`Wire::fill`].
+    pub async fn read_to_end(&mut self) -> (Bytes, Result<(), Error>) {
+        let end = loop {
+            match self.more("end of connection").await {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        (self.ahead.split().freeze(), end)
+    }
+
+    /// Whether the connection has brought more.
+    async fn more(&mut self, what: &'static str) -> Result<bool, Error> {
+        if self.ahead.len() > PLAIN_BYTES_MAX {
+            return Err(Error::malformed(what, &self.ahead));
+        }
+        Ok(self.fill(what).await? > 0)
+    }
+
+    /// Reads and forgets what still comes until the other side has ended, for as long as the limit of one wait.
+    ///
+    /// # Errors
+    /// As [`Wire::fill`].
+    pub async fn drain(&mut self) -> Result<(), Error> {
+        let limit = self.limit;
+        let drain = async {
+            loop {
+                self.ahead.clear();
+                if self.fill("end of the other side").await? == 0 {
+                    return Ok(());
+                }
+            }
+        };
+        tokio::time::timeout(limit, drain).await.map_err(|_| Error::TimedOut("end of the other side"))?
     }
 
     /// A head with its empty line, or `None` where the connection ended before the first byte.

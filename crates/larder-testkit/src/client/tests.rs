@@ -35,6 +35,31 @@ async fn only_well_formed_answers_are_accepted() {
     check("HTTP/2 200\r\n\r\n", false).await;
 }
 
+#[tokio::test]
+async fn what_comes_can_be_read_as_it_is() {
+    let answers = [
+        Answer::literal("HTTP/1.1 200 OK\r\nA : b\r\n\r\none").wait_for("rest").send("two"),
+        Answer::literal("three").wait_for("end").reset(),
+    ];
+    let origin = Origin::simple(vec![PathScript::new("*", answers)]).unwrap();
+    let get = Request::new("GET", "/", "example.test").to_http1();
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    client.write(&get).await.unwrap();
+    assert_eq!(client.read_until(b"\r\n\r\n").await.unwrap(), "HTTP/1.1 200 OK\r\nA : b\r\n\r\n");
+    origin.gates().release("rest");
+    let (rest, end) = client.read_to_end().await;
+    assert!(rest == "onetwo" && end.is_ok(), "{rest:?} {end:?}");
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    client.write(&get).await.unwrap();
+    assert_eq!(client.read_until(b"three").await.unwrap(), "three");
+    origin.gates().release("end");
+    let end = client.read_to_end().await.1;
+    assert!(
+        matches!(&end, Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionReset),
+        "{end:?}"
+    );
+}
+
 #[test]
 fn content_goes_in_the_chunks_that_are_asked_for() {
     for (content, sent) in [
