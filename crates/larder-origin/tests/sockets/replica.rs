@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use crate::origins::{address, closes, fine, silent, until};
+use crate::patience::PATIENCE;
 use larder_origin::ServerAddress;
 use larder_testkit::origin::{Answer, Origin};
 use parking_lot::Mutex;
@@ -56,7 +57,7 @@ impl Replica {
     fn start(at: SocketAddr, name: char) -> Result<Self, larder_testkit::Error> {
         let moods = Moods::new(Mutex::new((Mood::Answers(200), 0)));
         let present = moods.clone();
-        let origin = Origin::answering(at, move |seen| {
+        let origin = Origin::answering(at, PATIENCE, move |seen| {
             let (mood, number) = *present.lock();
             answer(mood, number, name, &seen.target)
         })?;

@@ -75,15 +75,16 @@ impl Origin {
     }
 
     /// The same at `addr`, which may have port 0 for a free one, where `choose` makes the answer for the head of each
-    /// request. It is called once for each, before the request counts.
+    /// request. It is called once for each, before the request counts. Each wait inside is bounded by `limit`.
     ///
     /// # Errors
     /// As [`Origin::start`].
     pub fn answering(
         addr: SocketAddr,
+        limit: Duration,
         choose: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        Self::with(addr, Source::chosen(choose), Gates::default(), Clock::default(), LIMIT)
+        Self::with(addr, Source::chosen(choose), Gates::default(), Clock::default(), limit)
     }
 
     fn with(

@@ -95,8 +95,8 @@ pub struct Answer {
     pub pauses: Vec<Pause>,
     /// Answer 304 where If-None-Match or If-Modified-Since match the ETag or Last-Modified among `fields`.
     pub conditional: bool,
-    /// Answer a single byte range with 206 and Content-Range, unless If-Range is another thing than the ETag among
-    /// `fields`.
+    /// Answer a single byte range with 206, Content-Range and a Content-Length in place of chunks, unless If-Range is
+    /// another thing than the ETag among `fields`.
     pub ranges: bool,
     /// The body ends here with an orderly close of the connection.
     pub cut_at: Option<u64>,

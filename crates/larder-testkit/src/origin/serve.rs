@@ -253,16 +253,18 @@ async fn respond(
     let not_modified = answer.conditional && matches_stored(answer, seen, context);
     let mut status = if not_modified { 304 } else { answer.status.unwrap_or(200) };
     let mut fields = answer.fields.clone();
+    let mut framing = answer.framing;
     if answer.ranges
         && status == 200
         && let Some((from, to)) = range_asked(answer, seen, context, content.length())
     {
         fields.push(format!("Content-Range: bytes {from}-{}/{}", to - 1, content.length()));
         (status, content) = (206, content.part(from, to));
+        framing = framing.filter(|&framing| framing != BodyFraming::Chunked);
     }
     let bodiless = seen.method == "HEAD" || matches!(status, 100..=199 | 204 | 304);
     let default = if version == "1.0" { BodyFraming::UntilClose } else { BodyFraming::Length };
-    let framing = answer.framing.unwrap_or(default);
+    let framing = framing.unwrap_or(default);
 
     if let Some(filler) = answer.filler {
         fields.extend((1..=filler.fields).map(|n| format!("Filler-{n}: {}", "v".repeat(filler.bytes))));

@@ -200,7 +200,8 @@ async fn a_flood_and_a_stay_end_when_the_other_side_leaves() {
 
 #[tokio::test]
 async fn a_range_is_answered_where_the_script_says_so() {
-    let answers = "[[answer]]\nfields = ['ETag: \"a\"']\nbody = \"0123456789\"\nranges = true\n";
+    let answers =
+        "[[answer]]\nfields = ['ETag: \"a\"']\nbody = \"0123456789\"\nframing = \"chunked\"\nranges = true\n";
     let origin = Origin::simple(vec![script("/a", answers)]).unwrap();
     for (range, if_range, status, body) in [
         ("bytes=2-3", None, 206, "23"),
@@ -217,6 +218,8 @@ async fn a_range_is_answered_where_the_script_says_so() {
         }
         let answer = ask(&origin, &request).await.unwrap();
         assert_eq!((answer.status, &*answer.body), (status, body.as_bytes()), "{range} {if_range:?}");
+        let length = answer.fields.first("content-length");
+        assert_eq!(length.is_some(), status == 206, "a part is framed by its length: {range}");
         let said = answer.fields.first("content-range").map(|said| said.ends_with("/10"));
         assert_eq!(said, (status == 206).then_some(true), "{range}");
     }
@@ -271,7 +274,8 @@ async fn a_function_chooses_the_answer_for_each_head() {
         template: Some("{n}: {method} {target}".to_owned()),
         ..Answer::new(if seen.fields.has("x-odd") { 404 } else { 200 }, &[], "")
     };
-    let origin = Origin::answering(FREE_PORT, move |seen| Answer { body: None, ..choose(seen) }).unwrap();
+    let origin =
+        Origin::answering(FREE_PORT, LIMIT, move |seen| Answer { body: None, ..choose(seen) }).unwrap();
     assert_eq!(ask(&origin, &get("/a")).await.unwrap().body, b"1: GET /a");
     let odd = ask(&origin, &get("/b").field("X-Odd", "")).await.unwrap();
     assert_eq!((odd.status, odd.body.as_slice()), (404, &b"2: GET /b"[..]));
