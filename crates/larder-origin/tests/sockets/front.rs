@@ -1,21 +1,16 @@
-//! What stands before a scripted origin where larder is to speak something else than plain HTTP over TCP: TLS, a PROXY
-//! header, a Unix socket.
-//!
-//! In: an accepted socket, and what opens it. Out: the bytes within it at the testkit's origin, on one connection for each.
-//! The testkit has no such layers: a larder that it tests as a whole speaks plain HTTP to its origins.
-//! All of it ends with the test's runtime.
+//! The testkit's fronts before a scripted origin, as addresses of servers; and one that takes off a PROXY header.
 
 use std::future::Future;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
 use larder_origin::ServerAddress;
+use larder_testkit::front;
 use larder_testkit::origin::Origin;
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::net::TcpStream;
 
 /// The address of a server called `localhost` that speaks TLS.
 pub fn https(port: u16) -> ServerAddress {
@@ -27,7 +22,7 @@ pub fn http(port: u16) -> ServerAddress {
     ServerAddress::Http { host: "127.0.0.1".into(), port }
 }
 
-/// Listens on a free port, which `address` makes an address of; `open` takes off what surrounds the bytes for `origin`.
+/// A server whose connections `open` makes those of `origin`.
 pub async fn before<S, F>(
     origin: &Origin,
     address: fn(u16) -> ServerAddress,
@@ -37,26 +32,12 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Future<Output = io::Result<S>> + Send + 'static,
 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let address = address(listener.local_addr().unwrap().port());
-    let to = origin.addr();
-    tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            let opened = open(socket);
-            tokio::spawn(async move { pass_on(opened.await?, to).await });
-        }
-    });
-    address
+    address(front::tcp(origin, open).await.unwrap().port())
 }
 
-/// Listens on a Unix socket at `path`.
+/// A server on a Unix socket.
 pub fn unix(origin: &Origin, path: &Path) -> ServerAddress {
-    let (listener, to) = (UnixListener::bind(path).unwrap(), origin.addr());
-    tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            tokio::spawn(pass_on(socket, to));
-        }
-    });
+    front::unix(origin, path).unwrap();
     ServerAddress::Unix(path.into())
 }
 
@@ -72,11 +53,4 @@ pub async fn take_header(mut socket: TcpStream, headers: Headers) -> io::Result<
     socket.read_exact(&mut header[16..]).await?;
     headers.lock().push(header);
     Ok(socket)
-}
-
-/// Passes on the bytes of both sides. An orderly end of one is an orderly end for the other. A reset is not: TLS then ends
-/// without `close_notify`.
-async fn pass_on(mut stream: impl AsyncRead + AsyncWrite + Unpin, to: SocketAddr) -> io::Result<()> {
-    let mut origin = TcpStream::connect(to).await?;
-    copy_bidirectional(&mut stream, &mut origin).await.map(drop)
 }

@@ -8,9 +8,7 @@ use crate::origin::{Answer, Origin, PathScript};
 const LIMIT: Duration = Duration::from_secs(5);
 
 async fn check(raw: &str, accepted: bool) {
-    let answer = Answer { raw: Some(raw.to_owned()), ..Answer::default() };
-    let script = PathScript { path: "*".to_owned(), answer: vec![answer], ..PathScript::default() };
-    let origin = Origin::simple(vec![script]).unwrap();
+    let origin = Origin::simple(vec![PathScript::new("*", [Answer::literal(raw)])]).unwrap();
     let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
     let answer = client.exchange(&Request::new("GET", "/", "example.test")).await;
     let whole = answer.is_ok_and(|answer| answer.end == End::Complete);
