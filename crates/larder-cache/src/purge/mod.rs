@@ -19,7 +19,6 @@ use larder_http::message::Scheme;
 pub use pattern::{Expression, PatternText};
 pub use scope::Scope;
 
-
 /// What becomes of the responses that a purge names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
