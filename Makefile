@@ -49,6 +49,7 @@ check: built ## format, lints, docs, layers, words, sentences, promises, pages, 
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	$(XTASK) layers
 	$(XTASK) circles
+	$(XTASK) calls
 	$(XTASK) names
 	$(XTASK) words
 	$(XTASK) sentences

@@ -6,6 +6,7 @@
 //! of the workspace may import it.
 #![allow(clippy::disallowed_macros, reason = "a tool may panic where nobody reads what it prints")]
 
+mod calls;
 mod circles;
 mod fuzz;
 mod layers;
@@ -38,6 +39,8 @@ struct Arguments {
 enum Task {
     /// Which crate may import which, and that the step modules of the proxy do not import each other
     Layers,
+    /// Calls of the file system, which some crates make in a few files only
+    Calls,
     /// Circles between the files of a crate, but for those that are listed
     Circles,
     /// Names of types that stand for two things in one crate, imported ones included
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
     let root = checkout();
     let done = match arguments.task {
         Task::Layers => layers::run(&root).and_then(|()| modules::run(&root)),
+        Task::Calls => calls::run(&root),
         Task::Circles => circles::run(&root),
         Task::Names => names::run(&root),
         Task::Words => words::run(&root),

@@ -14,13 +14,13 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use larder_http::body::zeroed;
 use parking_lot::Mutex;
 
+use super::calls;
 use super::closing::Closer;
 use super::hit::{CLOSED_BEHIND_BYTES_MIN, PIECE_BYTES};
 use super::room::Claim;
@@ -156,7 +156,7 @@ impl Arriving {
 
     fn read_file(&self, file: &File, at: u64, length: usize) -> io::Result<Bytes> {
         let mut buffer = zeroed(length);
-        file.read_exact_at(&mut buffer, at)?;
+        calls::read_exact_at(file, &mut buffer, at)?;
         self.check(file)?;
         Ok(buffer.into())
     }

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,9 +20,10 @@ use larder_cache::VaryNames;
 use larder_http::fields::date::DateField;
 use larder_http::target::Target;
 use larder_http::time::WallTime;
-use rustix::fs::{AtFlags, Mode, OFlags, fchmod, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::calls;
 use super::error::FilesError;
 use super::name::COMPONENT_BYTES_MAX;
 use super::resolver::{DIRECTORY, as_path};
@@ -120,9 +121,9 @@ pub fn export(
 ) -> Result<Exported, FilesError> {
     let path = &settings.path;
     let failed = |step| move |source| FilesError::Io { path: path.clone(), step, source };
-    std::fs::create_dir_all(path).map_err(failed("cannot make the directory"))?;
+    calls::create_dir_all(path).map_err(failed("cannot make the directory"))?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
+    let root = calls::open(path, flags, Mode::empty()).map_err(io::Error::from);
     let root = root.map_err(failed("cannot open the directory"))?;
     let mode = Mode::from_bits_truncate(settings.mode & 0o777) | Mode::RUSR | Mode::WUSR;
     let mut tree = Export { root, mode, taken: HashSet::new() };
@@ -192,14 +193,14 @@ impl Export {
         }
         // Hidden, so that nobody serves it while it is half there.
         let temp = format!(".larder-export-{}", std::process::id());
-        match unlinkat(&parent, temp.as_str(), AtFlags::empty()) {
+        match calls::unlinkat(&parent, temp.as_str(), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(&parent, temp.as_str(), flags, Mode::RUSR | Mode::WUSR)?);
+        let file = File::from(calls::openat(&parent, temp.as_str(), flags, Mode::RUSR | Mode::WUSR)?);
         let written = self.fill(file, page).and_then(|bytes| {
-            match renameat(&parent, temp.as_str(), &parent, as_path(last)) {
+            match calls::renameat(&parent, temp.as_str(), &parent, as_path(last)) {
                 Ok(()) => Ok(bytes),
                 Err(Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY) => Err(LeftOut::InTheWay.into()),
                 Err(error) => Err(error.into()),
@@ -208,12 +209,12 @@ impl Export {
         match &written {
             Ok(_) => drop(self.taken.insert(name)),
             // The reason to give is the first one.
-            Err(_) => drop(unlinkat(&parent, temp.as_str(), AtFlags::empty())),
+            Err(_) => drop(calls::unlinkat(&parent, temp.as_str(), AtFlags::empty())),
         }
         written
     }
 
-    fn fill(&self, mut file: File, mut page: Page) -> Result<u64, Failure> {
+    fn fill(&self, file: File, mut page: Page) -> Result<u64, Failure> {
         let mut buffer = vec![0; 64 * 1024];
         let mut bytes = 0;
         loop {
@@ -223,10 +224,10 @@ impl Export {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return Err(LeftOut::Body.into()),
             };
-            file.write_all(buffer.get(..read).unwrap_or_default())?;
+            calls::write_all(&file, buffer.get(..read).unwrap_or_default())?;
             bytes += read as u64;
         }
-        fchmod(&file, self.mode)?;
+        calls::fchmod(&file, self.mode)?;
         // What the server will say of the file is what the origin said.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = WallTime::from_secs(now.as_secs());
@@ -237,9 +238,9 @@ impl Export {
     }
 
     fn enter(&self, at: &OwnedFd, component: &[u8]) -> Result<OwnedFd, Failure> {
-        let open = || openat(at, as_path(component), DIRECTORY, Mode::empty());
+        let open = || calls::openat(at, as_path(component), DIRECTORY, Mode::empty());
         let made = match open() {
-            Err(Errno::NOENT) => match mkdirat(at, as_path(component), Mode::RWXU) {
+            Err(Errno::NOENT) => match calls::mkdirat(at, as_path(component), Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => open(),
                 Err(error) => Err(error),
             },
@@ -248,7 +249,7 @@ impl Export {
         };
         let made = made?;
         let bits = self.mode.bits();
-        fchmod(&made, Mode::from_bits_truncate(bits | (bits & 0o444) >> 2 | 0o700))?;
+        calls::fchmod(&made, Mode::from_bits_truncate(bits | (bits & 0o444) >> 2 | 0o700))?;
         Ok(made)
     }
 }

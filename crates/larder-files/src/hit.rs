@@ -9,7 +9,6 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,6 +21,7 @@ use larder_http::message::Scheme;
 use larder_http::time::{Now, WallTime};
 use larder_tier::Memo;
 
+use super::calls;
 use super::closing::Closer;
 use super::meta::Meta;
 use super::name::Name;
@@ -220,7 +220,8 @@ impl FileHit {
     /// The file has changed since it was opened, or the disk fails: the answer has to be cut.
     pub fn read_at(&self, at: u64, length: usize) -> io::Result<Bytes> {
         let mut buffer = zeroed(length.min(PIECE_BYTES));
-        self.file.read_exact_at(&mut buffer, at).inspect_err(|error| self.could_not_be_read(error))?;
+        let read = calls::read_exact_at(&self.file, &mut buffer, at);
+        read.inspect_err(|error| self.could_not_be_read(error))?;
         self.check()?;
         Ok(buffer.into())
     }

@@ -12,6 +12,7 @@
 mod absence;
 mod arriving;
 mod base;
+mod calls;
 mod closing;
 mod cursor;
 mod directory;

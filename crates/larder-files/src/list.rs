@@ -17,9 +17,10 @@ use std::time::{Duration, SystemTime};
 use http::HeaderMap;
 use larder_http::message::Scheme;
 use larder_http::time::WallTime;
-use rustix::fs::{Dir, FileType, Mode, RawDir, SeekFrom, openat, seek};
+use rustix::fs::{Dir, FileType, Mode, RawDir, SeekFrom};
 
 use super::FileStore;
+use super::calls;
 use super::cursor::FilesCursor;
 use super::directory::Directory;
 use super::error::FilesError;
@@ -30,6 +31,7 @@ use super::name::{Name, TargetUri};
 use super::resolver::DIRECTORY;
 use super::sys::Status;
 use super::tree::{self, FoundFile, OWN, Tree};
+use larder_tier::rank::forbid_under_lock;
 
 /// The most files of one page.
 const PAGE_MAX: usize = 1000;
@@ -191,6 +193,7 @@ impl InUse {
                 if is_last(&files, names) {
                     return FilesPage { files, next: Some(at) };
                 }
+                forbid_under_lock();
                 let Some(Ok(entry)) = entries.next() else { break None };
                 at.set_read(entry.next_entry_cookie());
                 names += 1;
@@ -257,14 +260,14 @@ impl Directory {
         let root = self.tree.root();
         // Opened anew: how far it is read is the opening's, not the directory's.
         let directory = match path {
-            b"" => openat(root, ".", DIRECTORY, Mode::empty())?,
+            b"" => calls::openat(root, ".", DIRECTORY, Mode::empty())?,
             path => self.tree.resolver().open(root, path, DIRECTORY)?,
         };
         if Status::of(&directory)?.device != Status::of(root)?.device {
             return Err(io::ErrorKind::CrossesDevices.into());
         }
         if read > 0 {
-            seek(&directory, SeekFrom::Start(read))?;
+            calls::seek(&directory, SeekFrom::Start(read))?;
         }
         Ok(directory)
     }

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 
 use super::absence::Absence;
 use super::base::Base;
+use super::calls;
 use super::directory::Directory;
 use super::error::FilesError;
 use super::in_use::{InUse, WAIT_MAX};
@@ -106,22 +107,27 @@ fn failed_thread(settings: &FilesSettings, source: std::io::Error) -> FilesError
 pub fn probe(path: &Path) -> Result<(), FilesError> {
     let failed =
         |step| move |source: Errno| FilesError::Io { path: path.to_owned(), step, source: source.into() };
-    let is_missing = path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    let is_missing =
+        calls::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let there = if is_missing { above } else { path };
     let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(there, flags, Mode::RUSR | Mode::WUSR) {
+    let file = match calls::open(there, flags, Mode::RUSR | Mode::WUSR) {
         Ok(file) => file,
         // A file system without files that have no name: what the permissions say is all there is to know.
         Err(Errno::OPNOTSUPP | Errno::ISDIR) => {
             let access = Access::WRITE_OK | Access::EXEC_OK;
-            return rustix::fs::access(there, access).map_err(failed("cannot write to the directory"));
+            return calls::access(there, access).map_err(failed("cannot write to the directory"));
         }
         Err(error) => return Err(failed("cannot write to the directory")(error)),
     };
-    match rustix::io::write(&file, &[0; 4096]).and_then(|_| rustix::fs::fdatasync(&file)) {
+    match calls::write(&file, &[0; 4096]).and_then(|_| calls::fdatasync(&file)) {
         // Full of what larder has there: it makes room for itself.
-        Err(Errno::NOSPC | Errno::DQUOT) if path.join(OWN).exists() || path.join("larder").exists() => Ok(()),
+        Err(Errno::NOSPC | Errno::DQUOT)
+            if [OWN, "larder"].iter().any(|own| calls::exists(&path.join(own))) =>
+        {
+            Ok(())
+        }
         written => written.map_err(failed("cannot write to the directory")),
     }
 }

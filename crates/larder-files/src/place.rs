@@ -7,16 +7,15 @@
 //! thread.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use larder_http::time::WallTime;
-use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, fchmod, linkat, mkdirat, openat, renameat, renameat_with, unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::calls;
 use super::meta::{self, JudgedMeta, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri};
 use super::resolver::{DIRECTORY, READ, as_path};
@@ -63,7 +62,7 @@ pub(super) struct Temp {
 impl Drop for Temp {
     fn drop(&mut self) {
         // Where it has got its name there is nothing to remove, or what it was exchanged for.
-        let _ = unlinkat(&self.directory, self.name.as_str(), AtFlags::empty());
+        let _ = calls::unlinkat(&self.directory, self.name.as_str(), AtFlags::empty());
     }
 }
 
@@ -82,7 +81,7 @@ impl Tree {
         for attempt in 0..TRIES {
             let (directory, name) = (self.temps(), self.temp_name());
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            match openat(&directory, name.as_str(), flags, Mode::RUSR | Mode::WUSR) {
+            match calls::openat(&directory, name.as_str(), flags, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => return Ok(Temp { file: Arc::new(file.into()), name, directory }),
                 Err(Errno::NOENT) if attempt == 0 => self.renew_temps()?,
                 Err(Errno::EXIST) => {}
@@ -102,7 +101,7 @@ impl Tree {
         room: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<Placed, PlaceError> {
         // Whatever the umask is: the operator said who may read.
-        fchmod(&temp.file, self.file_mode())?;
+        calls::fchmod(&temp.file, self.file_mode())?;
         let status = Status::of(&temp.file)?;
         let lines = meta.write(uri, &status);
         if lines.len() > META_BYTES_MAX {
@@ -158,16 +157,16 @@ impl Tree {
         placed: &mut Placed,
     ) -> Result<OwnedFd, PlaceError> {
         for _ in 0..TRIES {
-            match openat(at, as_path(component), DIRECTORY, Mode::empty()) {
+            match calls::openat(at, as_path(component), DIRECTORY, Mode::empty()) {
                 Ok(directory) => return Ok(directory),
                 Err(Errno::NOENT) => {
                     if !room(path) {
                         return Err(PlaceError::NoRoom);
                     }
-                    match mkdirat(at, as_path(component), Mode::RWXU) {
+                    match calls::mkdirat(at, as_path(component), Mode::RWXU) {
                         Ok(()) => {
-                            let made = openat(at, as_path(component), DIRECTORY, Mode::empty())?;
-                            fchmod(&made, self.directory_mode())?;
+                            let made = calls::openat(at, as_path(component), DIRECTORY, Mode::empty())?;
+                            calls::fchmod(&made, self.directory_mode())?;
                             return Ok(made);
                         }
                         Err(Errno::EXIST) => {}
@@ -196,10 +195,10 @@ impl Tree {
         (name, uri, received): (&Name, &TargetUri<'_>, WallTime),
     ) -> Result<Renamed, PlaceError> {
         let from = (&*temp.directory, temp.name.as_str());
-        match renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::NOREPLACE) {
+        match calls::renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(Renamed::Done),
             Err(Errno::INVAL | Errno::NOSYS) => {
-                match linkat(from.0, from.1, parent, as_path(last), AtFlags::empty()) {
+                match calls::linkat(from.0, from.1, parent, as_path(last), AtFlags::empty()) {
                     Ok(()) => return Ok(Renamed::Done),
                     Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
@@ -210,7 +209,7 @@ impl Tree {
             Err(Errno::NOENT) => return Ok(Renamed::Again),
             Err(error) => return Err(error.into()),
         }
-        let there = match openat(parent, as_path(last), READ | OFlags::NOFOLLOW, Mode::empty()) {
+        let there = match calls::openat(parent, as_path(last), READ | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(there) => File::from(there),
             Err(Errno::NOENT) => return Ok(Renamed::Again),
             Err(_) => return Err(PlaceError::InTheWay),
@@ -226,10 +225,10 @@ impl Tree {
             Ok(judged) if status.is_file() && !judged.is_by_hand() => {}
             Ok(_) | Err(_) => return Err(PlaceError::InTheWay),
         }
-        match renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::EXCHANGE) {
+        match calls::renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::EXCHANGE) {
             Ok(()) => {}
             Err(Errno::INVAL | Errno::NOSYS) => {
-                renameat(from.0, from.1, parent, as_path(last))?;
+                calls::renameat(from.0, from.1, parent, as_path(last))?;
                 return Ok(Renamed::Done);
             }
             Err(Errno::NOENT) => return Ok(Renamed::Again),
@@ -243,7 +242,7 @@ impl Tree {
         }
         let ours = Status::of(&temp.file)?;
         for _ in 0..TRIES {
-            renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::EXCHANGE)?;
+            calls::renameat_with(from.0, from.1, parent, as_path(last), RenameFlags::EXCHANGE)?;
             // Unless it was a person again, who has put yet another one in place of ours.
             if Status::at(from.0, from.1.as_bytes())?.is_same_file(&ours) {
                 break;
@@ -270,7 +269,7 @@ impl Tree {
         let parent = self.resolver().open(self.root(), &directories.join(&b'/'), DIRECTORY)?;
         let taken = self.take_out(&parent, last, name, spare)?;
         if taken == TakenOut::Removed && sync {
-            rustix::fs::fsync(&parent)?;
+            calls::fsync(&parent)?;
         }
         Ok(taken)
     }
@@ -288,7 +287,7 @@ impl Tree {
         loop {
             match open(path) {
                 Ok(directory) => {
-                    rustix::fs::fsync(&directory)?;
+                    calls::fsync(&directory)?;
                     if !is_own {
                         return Ok(());
                     }
@@ -319,7 +318,7 @@ impl Tree {
                 above => self.resolver().open(self.root(), above, DIRECTORY),
             };
             let Ok(parent) = parent else { return };
-            match unlinkat(&parent, as_path(last), AtFlags::REMOVEDIR) {
+            match calls::unlinkat(&parent, as_path(last), AtFlags::REMOVEDIR) {
                 Ok(()) => gone(path),
                 Err(Errno::NOENT | Errno::NOTDIR) if first => {}
                 Err(_) => return,
@@ -331,7 +330,7 @@ impl Tree {
 
     /// Takes a file out of its directory and then looks at it once more: what a person put there meanwhile is put back.
     fn take_out(&self, parent: &OwnedFd, last: &[u8], name: &Name, spare: Spare) -> io::Result<TakenOut> {
-        let there = match openat(parent, as_path(last), READ | OFlags::NOFOLLOW, Mode::empty()) {
+        let there = match calls::openat(parent, as_path(last), READ | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(there) => File::from(there),
             Err(Errno::NOENT) => return Ok(TakenOut::Absent),
             // A symbolic link, or a socket.
@@ -346,12 +345,12 @@ impl Tree {
             return Ok(TakenOut::Spared);
         }
         if spare == Spare::Nothing {
-            unlinkat(parent, as_path(last), AtFlags::empty())?;
+            calls::unlinkat(parent, as_path(last), AtFlags::empty())?;
             self.forget_beside(name, &status);
             return Ok(TakenOut::Removed);
         }
         let (temps, aside) = (self.temps(), self.temp_name());
-        match renameat(parent, as_path(last), &temps, aside.as_str()) {
+        match calls::renameat(parent, as_path(last), &temps, aside.as_str()) {
             Ok(()) => {}
             Err(Errno::NOENT) if Status::at(parent, last).is_err() => return Ok(TakenOut::Absent),
             Err(Errno::NOENT) => {
@@ -361,22 +360,23 @@ impl Tree {
             Err(error) => return Err(error.into()),
         }
         if !Status::at(&temps, aside.as_bytes())?.has_content_of(&status) {
-            match renameat_with(&temps, aside.as_str(), parent, as_path(last), RenameFlags::NOREPLACE) {
+            match calls::renameat_with(&temps, aside.as_str(), parent, as_path(last), RenameFlags::NOREPLACE)
+            {
                 Ok(()) => {}
                 // Something newer of theirs is there already.
-                Err(Errno::EXIST) => unlinkat(&temps, aside.as_str(), AtFlags::empty())?,
+                Err(Errno::EXIST) => calls::unlinkat(&temps, aside.as_str(), AtFlags::empty())?,
                 Err(error) => return Err(error.into()),
             }
             return Ok(TakenOut::Spared);
         }
-        unlinkat(&temps, aside.as_str(), AtFlags::empty())?;
+        calls::unlinkat(&temps, aside.as_str(), AtFlags::empty())?;
         self.forget_beside(name, &status);
         Ok(TakenOut::Removed)
     }
 
     /// Removes the meta of a file that is gone, where it was a file of its own.
     pub(super) fn forget_beside(&self, name: &Name, file: &Status) {
-        let _ = unlinkat(self.root(), meta_path(name, file).as_str(), AtFlags::empty());
+        let _ = calls::unlinkat(self.root(), meta_path(name, file).as_str(), AtFlags::empty());
     }
 
     /// Writes meta into a file of its own, whole or not at all.
@@ -384,9 +384,9 @@ impl Tree {
         let path = meta_path(name, file);
         let (folder, last) = path.rsplit_once('/').unwrap_or_default();
         let parent = directory_at(self.root(), folder)?;
-        let mut temp = self.temp()?;
-        temp.file.write_all(lines)?;
-        renameat(&*temp.directory, temp.name.as_str(), &parent, last)?;
+        let temp = self.temp()?;
+        calls::write_all(&temp.file, lines)?;
+        calls::renameat(&*temp.directory, temp.name.as_str(), &parent, last)?;
         Ok(())
     }
 }

@@ -73,6 +73,7 @@ pub enum Cached {
 impl Resolver {
     /// Asks the kernel what it has.
     pub fn probe(directory: impl AsFd, links: Links) -> Self {
+        forbid_under_lock();
         let works = |resolve| {
             let here = Path::new(".");
             openat2(directory.as_fd(), here, DIRECTORY, Mode::empty(), resolve).is_ok()

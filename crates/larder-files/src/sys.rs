@@ -124,6 +124,7 @@ impl Identity {
 /// # Errors
 /// It could not be read, so that nobody knows whether there is one.
 pub(super) fn attribute(file: impl AsFd) -> io::Result<Option<Vec<u8>>> {
+    forbid_under_lock();
     let mut short = [0_u8; 2048];
     match rustix::fs::fgetxattr(file.as_fd(), XATTR, &mut short) {
         Ok(length) => Ok(short.get(..length).map(<[u8]>::to_vec)),
@@ -140,6 +141,7 @@ pub(super) fn attribute(file: impl AsFd) -> io::Result<Option<Vec<u8>>> {
 
 /// Writes the attribute. `Ok(false)` where the file system has no room for it there.
 pub(super) fn set_attribute(file: impl AsFd, value: &[u8]) -> io::Result<bool> {
+    forbid_under_lock();
     match rustix::fs::fsetxattr(file, XATTR, value, XattrFlags::empty()) {
         Ok(()) => Ok(true),
         Err(
@@ -157,6 +159,7 @@ pub(super) fn set_attribute(file: impl AsFd, value: &[u8]) -> io::Result<bool> {
 
 /// Whether the file system lies in memory, so that nothing of it ever waits for a disk.
 pub(super) fn is_in_memory(directory: impl AsFd) -> bool {
+    forbid_under_lock();
     const TMPFS: i64 = 0x0102_1994;
     const RAMFS: i64 = 0x8584_58f6;
     #[allow(clippy::unnecessary_cast)] // The width of the field depends on the machine.
@@ -174,6 +177,7 @@ pub(super) enum NowRead {
 
 /// Reads what the page cache has.
 pub(super) fn read_now(file: impl AsFd, buffer: &mut [u8], at: u64) -> io::Result<NowRead> {
+    forbid_under_lock();
     let mut slices = [io::IoSliceMut::new(buffer)];
     match rustix::io::preadv2(file, &mut slices, at, rustix::io::ReadWriteFlags::NOWAIT) {
         Ok(read) => Ok(NowRead::Read(read)),

@@ -7,15 +7,15 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::calls;
 use super::error::FilesError;
 use super::meta::{self, JudgedMeta, META_BYTES_MAX, Meta};
 use super::name::{Name, SELF, TargetUri, digest};
@@ -85,7 +85,7 @@ impl Tree {
     pub(super) fn open(path: &Path, file_mode: Mode, missing: Missing) -> Result<Self, FilesError> {
         let failed = |step| move |source| FilesError::Io { path: path.to_owned(), step, source };
         if missing == Missing::Make {
-            match std::fs::create_dir(path) {
+            match calls::create_dir(path) {
                 // Where the one above is missing, a file system is not mounted, or the name is wrong.
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(failed("cannot make the directory")(error));
@@ -94,7 +94,7 @@ impl Tree {
             }
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
+        let opened = calls::open(path, flags, Mode::empty()).map_err(io::Error::from);
         let root = opened.map_err(failed("cannot open the directory"))?;
         directory_at(&root, OWN).map_err(failed("cannot write to the directory"))?;
         let lock = lock(&root).map_err(failed("cannot open the lock"))?;
@@ -124,7 +124,7 @@ impl Tree {
         let failed =
             |source| FilesError::Io { path: path.to_owned(), step: "cannot open the directory", source };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
+        let opened = calls::open(path, flags, Mode::empty()).map_err(io::Error::from);
         let root = opened.map_err(failed)?;
         let nowhere = rustix::io::dup(&root).map_err(io::Error::from).map_err(failed)?;
         Ok(Self {
@@ -155,7 +155,7 @@ impl Tree {
     /// descriptor as well, until it runs its program.
     pub(super) fn unlock(&self) {
         if let Some(lock) = &self.lock {
-            let _ = flock(lock, FlockOperation::Unlock);
+            let _ = calls::flock(lock, FlockOperation::Unlock);
         }
     }
 
@@ -193,7 +193,7 @@ impl Tree {
 
     /// Whether nothing lies there but what is larder's own.
     pub(super) fn is_empty(&self) -> io::Result<bool> {
-        for entry in rustix::fs::Dir::read_from(&self.root)? {
+        for entry in calls::read_dir(&self.root)? {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             if !matches!(name, b"." | b"..") && name != OWN.as_bytes() {
@@ -324,7 +324,7 @@ impl Tree {
         let size = usize::try_from(Status::of(&file)?.size).ok().filter(|size| *size <= META_BYTES_MAX);
         let Some(size) = size else { return Ok(None) };
         let mut lines = vec![0; size];
-        file.read_exact_at(&mut lines, 0)?;
+        calls::read_exact_at(&file, &mut lines, 0)?;
         Ok(Some(lines))
     }
 }
@@ -348,27 +348,28 @@ pub(super) fn meta_path(name: &Name, file: &Status) -> String {
 pub(super) fn directory_at(root: &OwnedFd, path: &str) -> io::Result<OwnedFd> {
     let mut at = rustix::io::dup(root)?;
     for component in path.split('/') {
-        match mkdirat(&at, component, Mode::RWXU) {
+        match calls::mkdirat(&at, component, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
-        at = openat(&at, component, DIRECTORY, Mode::empty())?;
+        at = calls::openat(&at, component, DIRECTORY, Mode::empty())?;
     }
     Ok(at)
 }
 
 /// One larder per directory: two would not know of each other's room. `None` where it is held.
 fn lock(root: &OwnedFd) -> io::Result<Option<OwnedFd>> {
-    let own = openat(root, OWN, DIRECTORY, Mode::empty())?;
+    let own = calls::openat(root, OWN, DIRECTORY, Mode::empty())?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let written = File::from(openat(&own, "lock", flags, Mode::RUSR | Mode::WUSR)?);
+    let written = File::from(calls::openat(&own, "lock", flags, Mode::RUSR | Mode::WUSR)?);
     if Status::of(&written)?.size == 0 {
-        written.write_all_at(READ_ME.as_bytes(), 0)?;
+        calls::write_all_at(&written, READ_ME.as_bytes(), 0)?;
     }
     drop(written);
     // Held open for reading only: a file open for writing keeps the file system from being made read-only.
-    let file = openat(&own, "lock", OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    let file =
+        calls::openat(&own, "lock", OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    match calls::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
         Err(Errno::WOULDBLOCK) => Ok(None),
         Err(error) => Err(error.into()),
@@ -377,10 +378,10 @@ fn lock(root: &OwnedFd) -> io::Result<Option<OwnedFd>> {
 
 /// Removes the files of a directory.
 fn empty(directory: &OwnedFd) -> io::Result<()> {
-    for entry in rustix::fs::Dir::read_from(directory)? {
+    for entry in calls::read_dir(directory)? {
         let entry = entry?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            unlinkat(directory, entry.file_name(), AtFlags::empty())?;
+            calls::unlinkat(directory, entry.file_name(), AtFlags::empty())?;
         }
     }
     Ok(())
@@ -394,11 +395,11 @@ struct Probed {
 /// What the file system can do, by doing it.
 fn probe(temps: &OwnedFd) -> io::Result<Probed> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let file = openat(temps, "probe", flags, Mode::RUSR | Mode::WUSR)?;
+    let file = calls::openat(temps, "probe", flags, Mode::RUSR | Mode::WUSR)?;
     let probed = Probed {
         has_attributes: sys::set_attribute(&file, &meta::beside(METAS))?,
         ignores_case: Status::at(temps, b"PROBE").is_ok(),
     };
-    unlinkat(temps, "probe", AtFlags::empty())?;
+    calls::unlinkat(temps, "probe", AtFlags::empty())?;
     Ok(probed)
 }

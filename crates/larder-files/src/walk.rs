@@ -9,8 +9,9 @@ use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Dir, unlinkat};
+use rustix::fs::AtFlags;
 
+use super::calls;
 use super::directory::Directory;
 use super::index::IndexedFile;
 use super::name::{Name, digest};
@@ -56,7 +57,7 @@ impl Directory {
                     Err(error) => return Err(error),
                 },
             };
-            for entry in Dir::read_from(&directory)? {
+            for entry in calls::read_dir(&directory)? {
                 let entry = entry?;
                 let component = entry.file_name().to_bytes();
                 let is_own = path.is_empty() && component == OWN.as_bytes();
@@ -121,17 +122,17 @@ impl Directory {
             Err(error) => return Err(error),
         };
         let known: HashSet<String> = self.index.names().iter().map(|name| digest(name.bytes())).collect();
-        for folder in Dir::read_from(&metas)? {
+        for folder in calls::read_dir(&metas)? {
             let folder = folder?;
             let above = folder.file_name().to_bytes();
             if matches!(above, b"." | b"..") {
                 continue;
             }
-            let Ok(opened) = rustix::fs::openat(&metas, as_path(above), DIRECTORY, rustix::fs::Mode::empty())
+            let Ok(opened) = calls::openat(&metas, as_path(above), DIRECTORY, rustix::fs::Mode::empty())
             else {
                 continue;
             };
-            for entry in Dir::read_from(&opened)? {
+            for entry in calls::read_dir(&opened)? {
                 let entry = entry?;
                 let name = entry.file_name().to_bytes();
                 let first = name.split(|byte| *byte == b'-').next().unwrap_or_default();
@@ -140,7 +141,7 @@ impl Directory {
                     continue;
                 }
                 if Status::at(&opened, name).is_ok_and(|status| is_old(&status)) {
-                    let _ = unlinkat(&opened, as_path(name), AtFlags::empty());
+                    let _ = calls::unlinkat(&opened, as_path(name), AtFlags::empty());
                 }
             }
         }

@@ -8,13 +8,12 @@
 //! written over that is there already. Where none of them can be used, or all are emptied before the next start, nothing
 //! is left to warn it: the guide says so.
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::calls;
 use super::name::digest;
 use super::sys::Identity;
 
@@ -39,7 +38,7 @@ impl Witness {
     }
 
     fn in_places(places: impl Iterator<Item = PathBuf>, path: &Path, identity: Identity) -> Self {
-        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = calls::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut which = path.as_os_str().as_bytes().to_vec();
         which.extend_from_slice(&identity.lasting());
         let name = format!("larder-{}", digest(&which));
@@ -57,8 +56,8 @@ impl Witness {
         }
         for path in &self.paths {
             // One that is there already says the same.
-            let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-            let _ = made.and_then(|mut file| file.write_all(self.text.as_bytes()));
+            let made = calls::create_new(path);
+            let _ = made.and_then(|file| calls::write_all(&file, self.text.as_bytes()));
         }
         self.is_there()
     }
@@ -67,7 +66,7 @@ impl Witness {
     pub(super) fn is_there(&self) -> bool {
         let user = rustix::process::geteuid().as_raw();
         let is_ours = |path: &PathBuf| {
-            let found = path.symlink_metadata();
+            let found = calls::symlink_metadata(path);
             found.is_ok_and(|found| found.is_file() && found.uid() == user)
         };
         let is_there = self.paths.iter().any(is_ours);
@@ -78,7 +77,7 @@ impl Witness {
     /// The directory's journal is right again.
     pub(super) fn take_back(&self) {
         if self.is_left.swap(false, Ordering::AcqRel) {
-            self.paths.iter().for_each(|path| drop(std::fs::remove_file(path)));
+            self.paths.iter().for_each(|path| drop(calls::remove_file(path)));
         }
     }
 }

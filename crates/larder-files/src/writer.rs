@@ -6,13 +6,14 @@
 //! handed to the disk after every [`SYNC_EVERY_BYTES`], so that no storm of dirty pages gathers. Nothing here is seen by a
 //! client: whatever fails, its response was served and is not stored.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use rustix::io::Errno;
 
+use super::calls;
 use super::directory::Directory;
 use super::error::Refused;
 use super::filling::{FillWork, Filling};
@@ -67,7 +68,7 @@ pub(super) fn run(shared: &Directory) {
         if unsynced_bytes >= SYNC_EVERY_BYTES {
             unsynced_bytes = 0;
             if !shared.tree.is_in_memory()
-                && let Err(error) = rustix::fs::syncfs(shared.tree.root())
+                && let Err(error) = calls::syncfs(shared.tree.root())
             {
                 shared.base.health.fails("cannot write to the disk", &error.into());
             }
@@ -112,7 +113,7 @@ impl Directory {
             Some(temp) => temp,
             none => none.insert(self.tree.temp().map_err(|error| self.failed("cannot make a file", &error))?),
         };
-        temp.file.write_all(bytes).map_err(|error| self.failed("cannot write", &error))?;
+        calls::write_all(&temp.file, bytes).map_err(|error| self.failed("cannot write", &error))?;
         work.written = end;
         if !bytes.is_empty() {
             filling.content.wrote(&temp.file);

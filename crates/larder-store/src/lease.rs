@@ -7,7 +7,7 @@
 //! too, or are told [`BodyError::SlowReader`]: whoever sends their answer goes on with a new fetch, or cuts them.
 //! Without that a few clients that read slowly would hold a store of any size.
 //!
-//! Locks: a body's list of readers, and a lease; each for the length of a look, and neither while the other is taken from outside.
+//! Locks: a body's list of readers, a lease, and the list of bodies that have gone. Each is a leaf, held for the length of a look.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use larder_http::body::{BodyError, Stream};
 use larder_tier::BodySource;
-use parking_lot::Mutex;
+use larder_tier::rank::{Rank, RankedMutex};
 
 /// The part of a store that readers of what has gone from its index may hold.
 const GONE_PART: u64 = 4;
@@ -55,7 +55,7 @@ pub(crate) trait Lendable: std::fmt::Debug + Send + Sync {
 /// The leases of one body.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    readers: Mutex<Vec<Weak<Lease>>>,
+    readers: RankedMutex<Vec<Weak<Lease>>>,
     is_let_go: AtomicBool,
 }
 
@@ -87,20 +87,24 @@ enum Leased {
 
 /// One holder's right to a body.
 #[derive(Debug)]
-pub(crate) struct Lease(Mutex<Leased>);
+pub(crate) struct Lease(RankedMutex<Leased>);
 
 impl Lease {
+    fn new(leased: Leased) -> Self {
+        Self(RankedMutex::new(Rank::Leaf, leased))
+    }
+
     /// A lease of `body`, which has [leases](Lendable::leases).
     pub(crate) fn of<B: Lendable + 'static>(body: &Arc<B>) -> Arc<Self> {
-        let Some(leases) = body.leases() else { return Arc::new(Self(Mutex::new(Leased::Nothing))) };
+        let Some(leases) = body.leases() else { return Arc::new(Self::new(Leased::Nothing)) };
         let mut readers = leases.readers.lock();
         if leases.is_let_go() {
-            return Arc::new(Self(Mutex::new(Leased::without(&**body))));
+            return Arc::new(Self::new(Leased::without(&**body)));
         }
         if readers.len() == readers.capacity() {
             readers.retain(|reader| reader.strong_count() > 0);
         }
-        let lease = Arc::new(Self(Mutex::new(Leased::Memory(Arc::clone(body) as Arc<dyn Lendable>))));
+        let lease = Arc::new(Self::new(Leased::Memory(Arc::clone(body) as Arc<dyn Lendable>)));
         readers.push(Arc::downgrade(&lease));
         lease
     }
@@ -192,7 +196,7 @@ impl http_body::Body for LeasedReader {
 #[derive(Debug, Default)]
 pub(crate) struct Gone {
     /// In the order in which they went.
-    bodies: Mutex<VecDeque<Weak<dyn Lendable>>>,
+    bodies: RankedMutex<VecDeque<Weak<dyn Lendable>>>,
     let_go: AtomicU64,
 }
 
@@ -203,6 +207,8 @@ impl Gone {
         if body.leases().is_none() || Arc::strong_count(body) == 1 {
             return;
         }
+        // Dropped behind the lock: each may be the last of its body.
+        let held: Vec<Arc<dyn Lendable>>;
         let mut over = Vec::new();
         {
             let mut bodies = self.bodies.lock();
@@ -211,14 +217,14 @@ impl Gone {
             });
             let gone: Weak<B> = Arc::downgrade(body);
             bodies.push_back(gone);
-            let held: Vec<Arc<dyn Lendable>> = bodies.iter().filter_map(Weak::upgrade).collect();
+            held = bodies.iter().filter_map(Weak::upgrade).collect();
             let mut bytes: u64 = held.iter().map(|body| body.length()).sum();
-            for first in held {
+            for first in &held {
                 if bytes <= cap / GONE_PART {
                     break;
                 }
                 bytes -= first.length();
-                bodies.retain(|gone| !std::ptr::addr_eq(gone.as_ptr(), Arc::as_ptr(&first)));
+                bodies.retain(|gone| !std::ptr::addr_eq(gone.as_ptr(), Arc::as_ptr(first)));
                 over.push(first);
             }
         }

@@ -13,7 +13,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use larder_cache::{CachePolicy, Fit, StoredHead};
@@ -23,7 +23,6 @@ use larder_tier::backlog::Backlog;
 use larder_tier::fill::BoxFuture;
 pub use larder_tier::tier::{Admit, DirectoryFigures, Failure, TierCaps, TierEvent, Written};
 use larder_tier::{Fill, InMemory, Memo, Note, Opened, StoredChunk, TargetUri, Tier};
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::budget::Reservation;
@@ -43,8 +42,8 @@ pub struct Store {
     gate: Gate,
     /// What waits to be written, beyond what the queues have of their own.
     backlog: Arc<Backlog>,
-    /// When memory was last looked through for what is idle (monotonic). Held for the length of a sweep.
-    swept: Mutex<Option<Duration>>,
+    /// When memory was last looked through for what is idle, in nanoseconds (monotonic); [`NEVER`] before the first time.
+    swept: AtomicU64,
     /// Which shard's uses are told to the tiers next.
     turn: AtomicUsize,
 }
@@ -62,6 +61,9 @@ pub enum Looked {
 
 /// Sweeps in which nobody has asked for it before something is idle.
 const IDLE_SWEEPS: u8 = 4;
+
+/// No moment of the monotonic clock, in nanoseconds.
+const NEVER: u64 = u64::MAX;
 
 impl Store {
     /// Memory alone.
@@ -88,7 +90,7 @@ impl Store {
             tiers: tiers.into(),
             backlog,
             gate: Gate::default(),
-            swept: Mutex::default(),
+            swept: AtomicU64::new(NEVER),
             turn: AtomicUsize::new(0),
         })
     }
@@ -184,12 +186,19 @@ impl Store {
             });
         }
         let Some(idle) = idle else { return };
-        let mut swept = self.swept.lock();
-        let last = *swept.get_or_insert(now.monotonic);
-        if now.monotonic.saturating_sub(last) >= idle / u32::from(IDLE_SWEEPS) {
-            *swept = Some(now.monotonic);
+        if self.claims_sweep(idle / u32::from(IDLE_SWEEPS), now.monotonic) {
             self.memory.sweep_idle(IDLE_SWEEPS);
         }
+    }
+
+    /// Whether a sweep is due and the caller's: of several callers at once, one sweeps. The first interval begins with the first
+    /// call.
+    fn claims_sweep(&self, interval: Duration, now: Duration) -> bool {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(NEVER);
+        let now = nanoseconds(now);
+        let claim = |last| self.swept.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed);
+        let last = claim(NEVER).map_or_else(|last| last, |_| now);
+        now.saturating_sub(last) >= nanoseconds(interval) && claim(last).is_ok()
     }
 
     /// From now on it may have so many files open, beside those that send hot bodies and those that clients read from.
@@ -631,3 +640,5 @@ fn of_opened(
 
 #[cfg(test)]
 mod filed;
+#[cfg(test)]
+mod sweeps;

@@ -11,6 +11,7 @@
 
 pub mod client;
 mod error;
+pub mod front;
 pub mod multipart;
 pub mod origin;
 pub mod scenario;

@@ -5,6 +5,9 @@
 //! lines, odd chunk sizes and chunk extensions are errors, since larder must never send them.
 //! Bytes above 127 become the Latin-1 characters of the same number, so no byte is lost.
 
+mod fields;
+
+use std::fmt;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -12,90 +15,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::Error;
+pub use fields::{Fields, find, is_token, latin1, to_bytes};
 
 const HEAD_BYTES_MAX: usize = 512 * 1024;
 const CHUNK_LINE_BYTES_MAX: usize = 64;
-
-/// Field lines in the order in which they came.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fields(pub Vec<(String, String)>);
-
-impl Fields {
-    /// All values of `name`, one per line.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
-    }
-
-    /// The value of the first line called `name`.
-    pub fn first<'a>(&'a self, name: &'a str) -> Option<&'a str> {
-        self.all(name).next()
-    }
-
-    /// Whether there is a line called `name`.
-    pub fn has(&self, name: &str) -> bool {
-        self.first(name).is_some()
-    }
-
-    /// Whether any member of the comma-separated lists called `name` is `token`, without regard to case.
-    pub fn lists(&self, name: &str, token: &str) -> bool {
-        self.all(name)
-            .flat_map(|line| line.split(','))
-            .any(|member| member.trim().eq_ignore_ascii_case(token))
-    }
-
-    /// Reads the lines of a head after its first one, or a trailer section, without the empty line at the end.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] for anything that RFC 9112 section 5 does not allow.
-    pub fn parse(block: &[u8]) -> Result<Self, Error> {
-        let mut fields = Vec::new();
-        let mut rest = block;
-        while !rest.is_empty() {
-            let end = find(rest, b"\r\n").ok_or_else(|| Error::malformed("field line", rest))?;
-            let line = rest.get(..end).unwrap_or_default();
-            rest = rest.get(end + 2..).unwrap_or_default();
-            let colon =
-                line.iter().position(|&b| b == b':').ok_or_else(|| Error::malformed("field line", line))?;
-            let (name, value) = line.split_at(colon);
-            let value = value.get(1..).unwrap_or_default().trim_ascii();
-            if name.is_empty() || !name.iter().copied().all(is_token) {
-                return Err(Error::malformed("field name", line));
-            }
-            if value.iter().any(|&b| b == 0x7f || (b < 0x20 && b != b'\t')) {
-                return Err(Error::malformed("field value", line));
-            }
-            fields.push((latin1(name), latin1(value)));
-        }
-        Ok(Self(fields))
-    }
-}
-
-/// Each byte as the character of that number.
-pub fn latin1(bytes: &[u8]) -> String {
-    bytes.iter().copied().map(char::from).collect()
-}
-
-/// The inverse of [`latin1`]; characters above 255 are written as UTF-8.
-pub fn to_bytes(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    for c in text.chars() {
-        match u8::try_from(u32::from(c)) {
-            Ok(byte) => out.push(byte),
-            Err(_) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
-    out
-}
-
-/// Whether `byte` may stand in a token (RFC 9110 5.6.2).
-pub fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-/// The position of `needle` in `bytes`.
-pub fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
-    bytes.windows(needle.len()).position(|window| window == needle)
-}
+/// The most that is read without regard to its meaning.
+const PLAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Splits a head into its first line and the block of field lines, and refuses bare CR and LF anywhere.
 ///
@@ -148,12 +73,24 @@ impl Framing {
     }
 }
 
+/// Is given each piece that the socket brings, before anything is made of it.
+struct Tap(Box<TakePiece>);
+
+type TakePiece = dyn Fn(&[u8]) + Send + Sync;
+
+impl fmt::Debug for Tap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tap")
+    }
+}
+
 /// A socket with the bytes that were read ahead.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
     ahead: BytesMut,
     limit: Duration,
+    tap: Option<Tap>,
 }
 
 impl Wire {
@@ -161,7 +98,12 @@ impl Wire {
     pub fn new(stream: TcpStream, limit: Duration) -> Self {
         // Only a hint: without it, tests are slower and not wrong.
         let _ = stream.set_nodelay(true);
-        Self { stream, ahead: BytesMut::new(), limit }
+        Self { stream, ahead: BytesMut::new(), limit, tap: None }
+    }
+
+    /// The same, where `tap` is given each piece that the socket brings, before anything is made of it.
+    pub fn tapped(self, tap: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        Self { tap: Some(Tap(Box::new(tap))), ..self }
     }
 
     /// The socket itself.
@@ -182,10 +124,68 @@ impl Wire {
     /// # Errors
     /// [`Error::TimedOut`], [`Error::Io`].
     pub async fn fill(&mut self, what: &'static str) -> Result<usize, Error> {
-        match tokio::time::timeout(self.limit, self.stream.read_buf(&mut self.ahead)).await {
-            Ok(read) => Ok(read?),
-            Err(_) => Err(Error::TimedOut(what)),
+        let before = self.ahead.len();
+        let read = tokio::time::timeout(self.limit, self.stream.read_buf(&mut self.ahead)).await;
+        let read = read.map_err(|_| Error::TimedOut(what))??;
+        if let (Some(Tap(tap)), Some(piece)) = (&self.tap, self.ahead.get(before..)) {
+            tap(piece);
         }
+        Ok(read)
+    }
+
+    /// Everything up to and with `end`, as it comes.
+    ///
+    /// # Errors
+    /// [`Error::Cut`] where the connection ends first; [`Error::Malformed`] beyond 64 MiB; and as [`Wire::fill`].
+    pub async fn read_until(&mut self, end: &[u8]) -> Result<Bytes, Error> {
+        loop {
+            if let Some(at) = find(&self.ahead, end) {
+                return Ok(self.ahead.split_to(at + end.len()).freeze());
+            }
+            if !self.more("bytes before an end").await? {
+                return Err(Error::Cut("bytes before an end"));
+            }
+        }
+    }
+
+    /// Everything to the end of the connection, as it comes, and how it ended.
+    ///
+    /// # Errors
+    /// Beside what came: [`Error::Malformed`] beyond 64 MiB; and as [`Wire::fill`].
+    pub async fn read_to_end(&mut self) -> (Bytes, Result<(), Error>) {
+        let end = loop {
+            match self.more("end of connection").await {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        (self.ahead.split().freeze(), end)
+    }
+
+    /// Whether the connection has brought more.
+    async fn more(&mut self, what: &'static str) -> Result<bool, Error> {
+        if self.ahead.len() > PLAIN_BYTES_MAX {
+            return Err(Error::malformed(what, &self.ahead));
+        }
+        Ok(self.fill(what).await? > 0)
+    }
+
+    /// Reads and forgets what still comes until the other side has ended, for as long as the limit of one wait.
+    ///
+    /// # Errors
+    /// As [`Wire::fill`].
+    pub async fn drain(&mut self) -> Result<(), Error> {
+        let limit = self.limit;
+        let drain = async {
+            loop {
+                self.ahead.clear();
+                if self.fill("end of the other side").await? == 0 {
+                    return Ok(());
+                }
+            }
+        };
+        tokio::time::timeout(limit, drain).await.map_err(|_| Error::TimedOut("end of the other side"))?
     }
 
     /// A head with its empty line, or `None` where the connection ended before the first byte.
@@ -342,53 +342,4 @@ impl Wire {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(block: &str, accepted: bool) {
-        assert_eq!(Fields::parse(block.as_bytes()).is_ok(), accepted, "{block:?}");
-    }
-
-    #[test]
-    fn only_plain_field_lines_are_accepted() {
-        check("", true);
-        check("A: b\r\nA:c\r\n", true);
-        check("A:\r\n", true);
-        check("A: b\r\n folded\r\n", false);
-        check("A : b\r\n", false);
-        check(": b\r\n", false);
-        check("A b\r\n", false);
-        check("A: b\u{1}\r\n", false);
-        check("A: b", false);
-    }
-
-    #[test]
-    fn bare_line_ends_are_refused() {
-        assert!(split_head(b"GET / HTTP/1.1\r\nA: b\r\n\r\n").is_ok());
-        assert!(split_head(b"GET / HTTP/1.1\nA: b\r\n\r\n").is_err());
-        assert!(split_head(b"GET / HTTP/1.1\r\nA: b\rc\r\n\r\n").is_err());
-    }
-
-    #[test]
-    fn contradicting_framing_is_refused() {
-        let framing = |block: &str| Framing::stated(&Fields::parse(block.as_bytes())?, Framing::UntilClose);
-        assert!(matches!(framing("Content-Length: 5\r\n"), Ok(Framing::Length(5))));
-        assert!(matches!(framing("Transfer-Encoding: chunked\r\n"), Ok(Framing::Chunked(None))));
-        assert!(matches!(framing(""), Ok(Framing::UntilClose)));
-        for bad in [
-            "Content-Length: 5\r\nContent-Length: 5\r\n",
-            "Content-Length: +5\r\n",
-            "Content-Length:\r\n",
-            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
-            "Transfer-Encoding: gzip, chunked\r\n",
-        ] {
-            assert!(framing(bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn every_byte_survives_the_way_through_text() {
-        let all: Vec<u8> = (0..=255).collect();
-        assert_eq!(to_bytes(&latin1(&all)), all);
-    }
-}
+mod tests;

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::sys;
+
 /// The name of a segment's file.
 pub(super) fn segment_path(folder: &Path, id: u32) -> PathBuf {
     folder.join(format!("{id:08x}.seg"))
@@ -16,7 +18,7 @@ pub(super) fn toc_path(folder: &Path, id: u32) -> PathBuf {
 /// Removes a segment's files, the table first: a table without its segment would mean nothing.
 pub(super) fn remove_files(folder: &Path, id: u32) -> io::Result<()> {
     for path in [toc_path(folder, id), segment_path(folder, id)] {
-        match std::fs::remove_file(path) {
+        match sys::remove(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }

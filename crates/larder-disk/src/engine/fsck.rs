@@ -5,7 +5,6 @@
 //! a finding; what a crash leaves in the middle of making a file is no damage in either. Beyond that, records are read
 //! although there is a table, and the table is compared with them.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::error::DiskError;
@@ -59,7 +58,7 @@ impl Report {
 /// Where the folder or its identity cannot be opened, or a larder has it open.
 pub fn fsck(path: &Path, mut progress: impl FnMut(u64, u64)) -> Result<Report, DiskError> {
     let name = path.join("larder");
-    let lock = File::open(&name).map_err(DiskError::io("cannot open", &name))?;
+    let lock = sys::open(&name).map_err(DiskError::io("cannot open", &name))?;
     if !sys::lock(&lock).map_err(DiskError::io("cannot lock", &name))? {
         return Err(DiskError::InUse(path.to_owned()));
     }
@@ -100,7 +99,7 @@ pub fn fsck(path: &Path, mut progress: impl FnMut(u64, u64)) -> Result<Report, D
 
 impl Report {
     fn read_segment(&mut self, folder: &Path, path: &Path, id: u32) -> std::io::Result<()> {
-        let file = File::open(path)?;
+        let file = sys::open(path)?;
         let head = sys::read_up_to(&file, SEGMENT_HEAD_BYTES, 0)?;
         match SegmentHead::judge(&head, self.disk, id) {
             Whose::Ours => {}
@@ -134,8 +133,8 @@ impl Report {
 
     /// Says whether there is anything that was one.
     fn read_journal(&mut self, path: &Path, number: u32) -> std::io::Result<bool> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len().min(JOURNAL_BYTES_MAX);
+        let file = sys::open(path)?;
+        let length = sys::metadata(&file)?.len().min(JOURNAL_BYTES_MAX);
         let bytes = sys::read_up_to(&file, usize::try_from(length).unwrap_or(usize::MAX), 0)?;
         let is_ours = match JournalHead::judge(&bytes, self.disk, number) {
             Whose::Unwritten => return Ok(false),

@@ -6,16 +6,17 @@
 //! rest to a thread that may wait.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use parking_lot::{Mutex, RwLock};
 use rustix::io::Errno;
 
 use super::files::segment_path;
+use super::sys;
+use larder_tier::rank::{Rank, RankedMutex, RankedRwLock, forbid_under_lock};
 
 /// Open beside segments: the folder's lock, the journal with its old part, a table that is read or written.
 pub(super) const OTHERS: usize = 8;
@@ -68,7 +69,7 @@ pub(super) struct Handles {
     folder: PathBuf,
     max: FilesMax,
     /// Open ones, the next to be closed first.
-    open: Mutex<VecDeque<Weak<OpenHandle>>>,
+    open: RankedMutex<VecDeque<Weak<OpenHandle>>>,
     count: AtomicUsize,
 }
 
@@ -77,14 +78,14 @@ pub(super) struct Handles {
 pub(super) struct OpenHandle {
     id: u32,
     handles: Arc<Handles>,
-    file: RwLock<Option<Arc<File>>>,
+    file: RankedRwLock<Option<Arc<File>>>,
     was_used: AtomicBool,
     is_held: AtomicBool,
 }
 
 impl Handles {
     pub(super) fn new(folder: PathBuf, max: FilesMax) -> Arc<Self> {
-        Arc::new(Self { folder, max, open: Mutex::default(), count: AtomicUsize::new(0) })
+        Arc::new(Self { folder, max, open: RankedMutex::default(), count: AtomicUsize::new(0) })
     }
 
     /// The handle of segment `id`, whose file was just opened.
@@ -92,7 +93,7 @@ impl Handles {
         let handle = Arc::new(OpenHandle {
             id,
             handles: Arc::clone(self),
-            file: RwLock::new(Some(Arc::new(file))),
+            file: RankedRwLock::new(Rank::Leaf, Some(Arc::new(file))),
             was_used: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
         });
@@ -125,6 +126,8 @@ impl Handles {
             let Some(handle) = handle.upgrade() else { continue };
             if handle.is_held.load(Ordering::Relaxed) || handle.was_used.swap(false, Ordering::Relaxed) {
                 open.push_back(Arc::downgrade(&handle));
+                // Before the handle, which may be the last of it, and closes its file then.
+                drop(open);
                 continue;
             }
             drop(open);
@@ -162,7 +165,7 @@ impl OpenHandle {
             return Ok(file);
         }
         let path = segment_path(&self.handles.folder, self.id);
-        let file = self.handles.open_with(|| OpenOptions::new().read(true).write(true).open(&path))?;
+        let file = self.handles.open_with(|| sys::open_to_change(&path))?;
         let mut known = self.file.write();
         if let Some(other) = &*known {
             return Ok(Arc::clone(other));
@@ -185,6 +188,7 @@ impl OpenHandle {
     fn close(&self) -> bool {
         let file = self.file.write().take();
         if file.is_some() {
+            forbid_under_lock();
             self.handles.count.fetch_sub(1, Ordering::Relaxed);
         }
         file.is_some()

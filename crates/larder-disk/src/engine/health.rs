@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use larder_tier::pause::next_pause;
-use parking_lot::Mutex;
+use larder_tier::rank::RankedMutex;
 
 /// On a disk that others keep full there is room now and then, as soon as larder itself has given something up. It is over when
 /// there was room for so long.
@@ -52,7 +52,7 @@ struct State {
 pub(super) struct Health {
     is_failing: AtomicBool,
     is_without_room: AtomicBool,
-    state: Mutex<State>,
+    state: RankedMutex<State>,
 }
 
 impl Health {

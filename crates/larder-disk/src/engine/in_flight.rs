@@ -10,13 +10,19 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use parking_lot::Mutex;
 
 use super::address::Location;
+use larder_tier::rank::{Rank, RankedMutex};
 
 /// By the place that the index has, the place to come.
-#[derive(Debug, Default)]
-pub(super) struct InFlight(Mutex<HashMap<Location, Location, RandomState>>);
+#[derive(Debug)]
+pub(super) struct InFlight(RankedMutex<HashMap<Location, Location, RandomState>>);
+
+impl Default for InFlight {
+    fn default() -> Self {
+        Self(RankedMutex::new(Rank::InFlight, HashMap::default()))
+    }
+}
 
 impl InFlight {
     /// The object at `from` is to be at `at`, if `is_wanted` says that it is still there; says whether it is.

@@ -4,7 +4,8 @@
 //! that Vary tells apart, a place, and when it was last used. The hash of a base is the key of the table, so that all of a
 //! base is found, and goes, at once; what is in fact another key is told apart when the record is read.
 //!
-//! Shards, each behind a lock that is held for one look; use is marked under the read lock. A table doubles when it is full
+//! Shards, each behind a lock that is held for one look, or for a slice of a walk ([`walk`]); use is marked under the read
+//! lock. A table doubles when it is full
 //! and shrinks when it is too empty for its bound of 64 bytes per object. Large disks have more shards, so that
 //! rebuilding one stays short.
 
@@ -13,11 +14,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use super::address::{Address, Location};
 use larder_tier::key::VARIANTS_MAX;
+use larder_tier::rank::{Rank, RankedRwLock};
 
 /// Memory per object, in bytes, above which a table is rebuilt smaller.
 const BYTES_PER_OBJECT_MAX: usize = 60;
@@ -60,6 +61,35 @@ impl Entry {
     }
 }
 
+/// Entries by the hash of their base.
+#[derive(Debug, Default)]
+struct Shard {
+    entries: HashTable<Entry>,
+    /// How often the table was, or may have been, rebuilt: then its entries are in other buckets.
+    rebuilds: u64,
+}
+
+impl Shard {
+    fn insert(&mut self, entry: Entry) {
+        self.rebuilds += u64::from(self.entries.len() == self.entries.capacity());
+        self.entries.insert_unique(entry.base, entry, |entry| entry.base);
+    }
+
+    fn reserve(&mut self, more: usize) {
+        self.rebuilds += 1;
+        self.entries.reserve(more, |entry| entry.base);
+    }
+
+    /// Rebuilds a table that has become too empty.
+    fn shrink(&mut self) {
+        let size = self.entries.allocation_size();
+        if size > SHRINK_ABOVE_BYTES && self.entries.len() * BYTES_PER_OBJECT_MAX < size {
+            self.rebuilds += 1;
+            self.entries.shrink_to(self.entries.len(), |entry| entry.base);
+        }
+    }
+}
+
 /// Where records were found; there is nearly always one.
 pub type Locations = SmallVec<[Location; 4]>;
 
@@ -91,7 +121,7 @@ pub struct Listing {
 /// The table of a disk; shared by all that look up, and the disk's writer.
 #[derive(Debug)]
 pub(super) struct Index {
-    shards: Box<[RwLock<HashTable<Entry>>]>,
+    shards: Box<[RankedRwLock<Shard>]>,
     /// Entries whose records are written, and about how many bytes those take.
     objects: AtomicU64,
     bytes: AtomicU64,
@@ -104,7 +134,7 @@ impl Index {
         let likely = disk_bytes / OBJECT_BYTES_LIKELY / OBJECTS_PER_SHARD;
         let shards = likely.clamp(SHARDS_MIN, SHARDS_MAX).next_power_of_two();
         Self {
-            shards: (0..shards).map(|_| RwLock::default()).collect(),
+            shards: (0..shards).map(|_| RankedRwLock::new(Rank::DiskIndex, Shard::default())).collect(),
             objects: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             pending: AtomicU64::new(0),
@@ -121,7 +151,7 @@ impl Index {
         (base >> 40) as usize & (self.shards.len() - 1)
     }
 
-    fn shard(&self, base: u64) -> &RwLock<HashTable<Entry>> {
+    fn shard(&self, base: u64) -> &RankedRwLock<Shard> {
         &self.shards[self.shard_number(base)]
     }
 
@@ -162,28 +192,30 @@ impl Index {
         let now = now.min(SECONDS) | COMPARED;
         let mut shard = self.shard(base).write();
         let is_same = |entry: &Entry| entry.base == base && entry.tag == tag;
-        if let Some(entry) = shard.find_mut(base, is_same) {
+        if let Some(entry) = shard.entries.find_mut(base, is_same) {
             let replaced = std::mem::replace(entry, Entry::new(base, tag, place, now)).place;
             note(replaced);
             self.count_out(replaced);
             return Some(replaced);
         }
-        shard.insert_unique(base, Entry::new(base, tag, place, now), |entry| entry.base);
+        shard.insert(Entry::new(base, tag, place, now));
         let is_variant = |entry: &Entry| entry.base == base && entry.tag >> 16 == tag >> 16;
-        let variants = shard.iter_hash(base).filter(|entry| is_variant(entry)).map(|entry| entry.place);
+        let variants =
+            shard.entries.iter_hash(base).filter(|entry| is_variant(entry)).map(|entry| entry.place);
         let mut variants: SmallVec<[Location; VARIANTS_MAX]> = variants.collect();
         if variants.len() > VARIANTS_MAX {
             variants.sort_unstable();
             surplus.extend(variants.iter().copied().take(variants.len() - VARIANTS_MAX));
         } else {
-            let under = || shard.iter_hash(base).filter(|entry| entry.base == base);
+            let under = || shard.entries.iter_hash(base).filter(|entry| entry.base == base);
             if under().count() > UNDER_ONE_BASE_MAX {
                 surplus.extend(under().map(|entry| entry.place).min());
             }
         }
         if !surplus.is_empty() {
             for gone in &*surplus {
-                if let Ok(found) = shard.find_entry(base, |entry| entry.base == base && entry.place == *gone)
+                if let Ok(found) =
+                    shard.entries.find_entry(base, |entry| entry.base == base && entry.place == *gone)
                 {
                     found.remove();
                     self.count_out(*gone);
@@ -206,7 +238,8 @@ impl Index {
 
     fn put_at(&self, base: u64, (old, new): (Location, Location), is_another_life: bool) -> bool {
         let mut shard = self.shard(base).write();
-        let Some(entry) = shard.find_mut(base, |entry| entry.base == base && entry.place == old) else {
+        let Some(entry) = shard.entries.find_mut(base, |entry| entry.base == base && entry.place == old)
+        else {
             return false;
         };
         entry.place = new;
@@ -221,11 +254,11 @@ impl Index {
     /// Takes an entry out; says whether it was there.
     pub(super) fn remove(&self, base: u64, place: Location) -> bool {
         let mut shard = self.shard(base).write();
-        match shard.find_entry(base, |entry| entry.base == base && entry.place == place) {
+        match shard.entries.find_entry(base, |entry| entry.base == base && entry.place == place) {
             Ok(found) => {
                 found.remove();
                 self.count_out(place);
-                shrink(&mut shard);
+                shard.shrink();
                 true
             }
             Err(_) => false,
@@ -236,9 +269,9 @@ impl Index {
     pub(super) fn remove_tag(&self, base: u64, tag: u32) -> Option<Location> {
         let mut shard = self.shard(base).write();
         let (entry, _) =
-            shard.find_entry(base, |entry| entry.base == base && entry.tag == tag).ok()?.remove();
+            shard.entries.find_entry(base, |entry| entry.base == base && entry.tag == tag).ok()?.remove();
         self.count_out(entry.place);
-        shrink(&mut shard);
+        shard.shrink();
         Some(entry.place)
     }
 
@@ -246,12 +279,12 @@ impl Index {
     pub(super) fn remove_base(&self, base: u64) -> Locations {
         let mut gone = Locations::new();
         let mut shard = self.shard(base).write();
-        while let Ok(found) = shard.find_entry(base, |entry| entry.base == base) {
+        while let Ok(found) = shard.entries.find_entry(base, |entry| entry.base == base) {
             gone.push(found.remove().0.place);
         }
         gone.iter().for_each(|place| self.count_out(*place));
         if !gone.is_empty() {
-            shrink(&mut shard);
+            shard.shrink();
         }
         gone
     }
@@ -260,6 +293,7 @@ impl Index {
     pub(super) fn find(&self, at: &Address) -> Locations {
         let shard = self.shard(at.base).read();
         let mut places: Locations = shard
+            .entries
             .iter_hash(at.base)
             .filter(|entry| entry.base == at.base && at.is_variant_of(entry.tag) && !entry.place.is_pending())
             .map(|entry| entry.place)
@@ -272,62 +306,25 @@ impl Index {
     /// Everything of a base, written or not.
     pub(super) fn of_base(&self, base: u64) -> Locations {
         let shard = self.shard(base).read();
-        shard.iter_hash(base).filter(|entry| entry.base == base).map(|entry| entry.place).collect()
+        shard.entries.iter_hash(base).filter(|entry| entry.base == base).map(|entry| entry.place).collect()
     }
 
     pub(super) fn has_base(&self, base: u64) -> bool {
-        self.shard(base).read().find(base, |entry| entry.base == base).is_some()
+        self.shard(base).read().entries.find(base, |entry| entry.base == base).is_some()
     }
 
     pub(super) fn holds(&self, base: u64, place: Location) -> bool {
         let shard = self.shard(base).read();
-        shard.find(base, |entry| entry.base == base && entry.place == place).is_some()
+        shard.entries.find(base, |entry| entry.base == base && entry.place == place).is_some()
     }
 
     /// Notes that an object was used `now`, in seconds since the disk was opened.
     pub(super) fn note_use(&self, base: u64, place: Location, now: u32) {
         let shard = self.shard(base).read();
-        if let Some(entry) = shard.find(base, |entry| entry.base == base && entry.place == place) {
+        if let Some(entry) = shard.entries.find(base, |entry| entry.base == base && entry.place == place) {
             let compared = entry.use_word() & COMPARED;
             entry.last_use.store(now.min(SECONDS) | USED | compared, Ordering::Relaxed);
         }
-    }
-
-    /// Takes out of one shard what was last used before `oldest`, in seconds since the disk was opened.
-    pub(super) fn sweep(&self, shard: usize, oldest: u32) -> Vec<Location> {
-        let Some(shard) = self.shards.get(shard) else { return Vec::new() };
-        let mut shard = shard.write();
-        let is_idle = |entry: &mut Entry| !entry.place.is_pending() && entry.use_word() & SECONDS < oldest;
-        let gone: Vec<Location> = shard.extract_if(is_idle).map(|entry| entry.place).collect();
-        gone.iter().for_each(|place| self.count_out(*place));
-        if !gone.is_empty() {
-            shrink(&mut shard);
-        }
-        gone
-    }
-
-    /// Written records from `from` on, about `most` of them.
-    pub(super) fn list(&self, from: Option<DiskCursor>, most: usize) -> Listing {
-        let mut at = from.unwrap_or(DiskCursor { shard: 0, after: 0 });
-        let mut places = Vec::new();
-        while let Some(shard) = self.shards.get(at.shard) {
-            let mut here: Vec<Location> = {
-                let shard = shard.read();
-                let written = |entry: &&Entry| !entry.place.is_pending() && entry.place.0 > at.after;
-                shard.iter().filter(written).map(|entry| entry.place).collect()
-            };
-            here.sort_unstable();
-            let room = most.max(1).saturating_sub(places.len());
-            if here.len() > room {
-                here.truncate(room);
-                let after = here.last().map_or(at.after, |place| place.0);
-                places.append(&mut here);
-                return Listing { places, next: Some(DiskCursor { shard: at.shard, after }) };
-            }
-            places.append(&mut here);
-            at = DiskCursor { shard: at.shard + 1, after: 0 };
-        }
-        Listing { places, next: None }
     }
 
     /// At recovery: of several of one identity the one in the latest place stays, dead or alive, whatever their order.
@@ -342,12 +339,10 @@ impl Index {
             for &RecoveredRecord { base, tag, place, is_dead } in records {
                 let last_use = if is_dead { DEAD } else { 0 };
                 let new = Entry::new(base, tag, place, last_use);
-                match shard.find_mut(base, |entry| entry.base == base && entry.tag == tag) {
+                match shard.entries.find_mut(base, |entry| entry.base == base && entry.tag == tag) {
                     Some(entry) if entry.place < place => *entry = new,
                     Some(_) => {}
-                    None => {
-                        shard.insert_unique(base, new, |entry| entry.base);
-                    }
+                    None => shard.insert(new),
                 }
             }
         }
@@ -363,7 +358,7 @@ impl Index {
         let (mut objects, mut bytes) = (0, 0);
         for shard in &self.shards {
             let mut shard = shard.write();
-            shard.retain(|entry| {
+            shard.entries.retain(|entry| {
                 let is_alive = entry.use_word() != DEAD && !is_removed(entry.place);
                 if is_alive {
                     objects += 1;
@@ -372,7 +367,7 @@ impl Index {
                 }
                 is_alive
             });
-            shrink(&mut shard);
+            shard.shrink();
         }
         self.objects.fetch_add(objects, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -382,7 +377,7 @@ impl Index {
     /// Makes room for about `objects` entries.
     pub(super) fn reserve(&self, objects: usize) {
         let each = objects / self.shards.len();
-        self.shards.iter().for_each(|shard| shard.write().reserve(each, |entry| entry.base));
+        self.shards.iter().for_each(|shard| shard.write().reserve(each));
     }
 
     /// Written objects, and about how many bytes they take.
@@ -397,22 +392,15 @@ impl Index {
 
     /// Memory of the tables, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        let own = self.shards.len() * size_of::<RwLock<HashTable<Entry>>>();
-        let tables: usize = self.shards.iter().map(|shard| shard.read().allocation_size()).sum();
+        let own = self.shards.len() * size_of::<RankedRwLock<Shard>>();
+        let tables: usize = self.shards.iter().map(|shard| shard.read().entries.allocation_size()).sum();
         (own + tables) as u64
-    }
-}
-
-/// Rebuilds a table that has become too empty.
-fn shrink(table: &mut HashTable<Entry>) {
-    let size = table.allocation_size();
-    if size > SHRINK_ABOVE_BYTES && table.len() * BYTES_PER_OBJECT_MAX < size {
-        table.shrink_to(table.len(), |entry| entry.base);
     }
 }
 
 mod holding;
 mod use_word;
+mod walk;
 
 #[cfg(test)]
 mod tests;

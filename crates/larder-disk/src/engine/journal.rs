@@ -11,19 +11,16 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-
 use super::format::journal::{JOURNAL_HEAD_BYTES, JournalEntry, JournalHead, read_entries};
 use super::health::Health;
 use super::space::Space;
-use super::sys;
+use super::sys::{self, Existing};
 use larder_tier::budget::Reservation;
-use larder_tier::rank::forbid_under_lock;
+use larder_tier::rank::{Rank, RankedMutex};
 
 /// A journal longer than this is compacted, on all but tiny disks.
 const LONG_BYTES: u64 = 1 << 20;
@@ -67,10 +64,10 @@ pub(super) struct Journal {
     disk: u64,
     /// Compaction is due above this, where not more than half of it is needed anyway.
     long_bytes: u64,
-    collected: Mutex<Collected>,
+    collected: RankedMutex<Collected>,
     /// Up to which number of [`Collected`] all is written.
     written: AtomicU64,
-    state: Mutex<State>,
+    state: RankedMutex<State>,
 }
 
 /// What is to be written.
@@ -90,10 +87,9 @@ pub(super) fn path(folder: &Path, generation: u32) -> PathBuf {
 /// Makes the file of a generation, with its head on the disk.
 pub(super) fn create(folder: &Path, disk: u64, number: u32, space: &Space) -> io::Result<Generation> {
     let room = space.reserve(ROOM_STEP_BYTES).ok_or(io::ErrorKind::StorageFull)?;
-    let file =
-        sys::private().read(true).write(true).create(true).truncate(true).open(path(folder, number))?;
-    file.write_all_at(&JournalHead { disk, generation: number }.write(), 0)?;
-    file.sync_data()?;
+    let file = sys::make(&path(folder, number), Existing::Emptied)?;
+    sys::write_at(&file, &JournalHead { disk, generation: number }.write(), 0)?;
+    sys::sync(&file)?;
     space.sync_folder()?;
     let length = JOURNAL_HEAD_BYTES as u64;
     Ok(Generation { number, file: Arc::new(file), room, length, is_synced: true })
@@ -114,9 +110,9 @@ impl Journal {
             folder: folder.to_owned(),
             disk,
             long_bytes,
-            collected: Mutex::default(),
+            collected: RankedMutex::default(),
             written: AtomicU64::new(0),
-            state: Mutex::new(state),
+            state: RankedMutex::new(Rank::Journal, state),
         }
     }
 
@@ -161,7 +157,7 @@ impl Journal {
             unsynced.map(|old| Arc::clone(&old.file)).chain([Arc::clone(&state.now.file)]).collect()
         };
         for file in &files {
-            if let Err(error) = file.sync_data() {
+            if let Err(error) = sys::sync(file) {
                 // What the kernel could not write it forgets; asking again would be answered with "done".
                 self.state.lock().has_lost = true;
                 return Err(error);
@@ -231,7 +227,7 @@ impl Journal {
             std::mem::take(&mut state.old)
         };
         for old in old {
-            std::fs::remove_file(path(&self.folder, old.number))?;
+            sys::remove(&path(&self.folder, old.number))?;
         }
         Ok(())
     }
@@ -273,13 +269,12 @@ impl State {
     }
 
     fn try_write(&mut self, bytes: &[u8], space: &Space) -> io::Result<()> {
-        forbid_under_lock();
         let end = self.now.length + bytes.len() as u64;
         if end > self.now.room.bytes() {
             let more = (end - self.now.room.bytes()).next_multiple_of(ROOM_STEP_BYTES);
             self.now.room.absorb(space.reserve(more).ok_or(io::ErrorKind::StorageFull)?);
         }
-        self.now.file.write_all_at(bytes, self.now.length)?;
+        sys::write_at(&self.now.file, bytes, self.now.length)?;
         self.now.length = end;
         Ok(())
     }

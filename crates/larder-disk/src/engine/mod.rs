@@ -53,7 +53,6 @@ use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use larder_http::time::Clock;
-use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 pub(crate) use address::Owner;
@@ -82,15 +81,16 @@ use recover::Contents;
 use state::DiskState;
 
 use larder_tier::CacheKey;
+use larder_tier::rank::{Rank, RankedMutex};
 
 /// One disk. Shared by all workers; every method may be called from any of them.
 #[derive(Debug)]
 pub struct Disk {
     shared: Arc<DiskState>,
-    writer: Mutex<Option<JoinHandle<()>>>,
-    readers: Mutex<Vec<JoinHandle<()>>>,
+    writer: RankedMutex<Option<JoinHandle<()>>>,
+    readers: RankedMutex<Vec<JoinHandle<()>>>,
     findings: Vec<Finding>,
-    notes: Mutex<Vec<Note>>,
+    notes: RankedMutex<Vec<Note>>,
 }
 
 impl Disk {
@@ -126,10 +126,10 @@ impl Disk {
         let writer = writer::start(&shared).map_err(DiskError::io("cannot start threads for", &path))?;
         Ok(Arc::new(Self {
             shared,
-            writer: Mutex::new(Some(writer)),
-            readers: Mutex::new(readers),
+            writer: RankedMutex::new(Rank::Leaf, Some(writer)),
+            readers: RankedMutex::new(Rank::Leaf, readers),
             findings: recovered.findings,
-            notes: Mutex::new(recovered.notes),
+            notes: RankedMutex::new(Rank::Leaf, recovered.notes),
         }))
     }
 

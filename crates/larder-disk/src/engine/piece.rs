@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::format::record::PieceRef;
 use super::segment::Segment;
+use larder_tier::rank::{Rank, RankedMutex};
 
 /// A piece; clones are handles of the same one.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ enum Kind {
 struct Queued {
     disk: u64,
     length: u32,
-    state: Mutex<State>,
+    state: RankedMutex<State>,
 }
 
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(super) enum PieceState {
 impl Piece {
     pub(super) fn queued(disk: u64, bytes: Bytes) -> Self {
         let length = bytes.len() as u32;
-        let state = Mutex::new(State::Pending(bytes, WaitingChunk::default()));
+        let state = RankedMutex::new(Rank::Leaf, State::Pending(bytes, WaitingChunk::default()));
         Self(Kind::Queued(Arc::new(Queued { disk, length, state })))
     }
 
@@ -174,7 +174,7 @@ pub(super) struct Assembly {
     left: AtomicUsize,
     is_whole: AtomicBool,
     /// Taken by the last piece, or by nobody.
-    then: Mutex<Option<Then>>,
+    then: RankedMutex<Option<Then>>,
 }
 
 impl std::fmt::Debug for Assembly {
@@ -189,7 +189,7 @@ impl Assembly {
         let assembly = Arc::new(Self {
             left: AtomicUsize::new(1),
             is_whole: AtomicBool::new(true),
-            then: Mutex::new(Some(Box::new(then))),
+            then: RankedMutex::new(Rank::Leaf, Some(Box::new(then))),
         });
         for piece in pieces {
             let Kind::Queued(queued) = &piece.0 else { continue };
@@ -209,9 +209,12 @@ impl Assembly {
         if !is_written {
             self.is_whole.store(false, Ordering::Relaxed);
         }
-        if self.left.fetch_sub(1, Ordering::AcqRel) == 1
-            && let Some(then) = self.then.lock().take()
-        {
+        if self.left.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        // Called behind the lock: it takes those of the queue and of the index.
+        let then = self.then.lock().take();
+        if let Some(then) = then {
             then(self.is_whole.load(Ordering::Relaxed));
         }
     }

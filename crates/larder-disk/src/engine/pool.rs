@@ -8,13 +8,14 @@ use std::collections::VecDeque;
 use std::io;
 
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Condvar;
 use tokio::sync::oneshot;
 
 use super::address::Location;
 use super::error::ReadError;
 use super::object::FoundRecord;
 use super::piece::Piece;
+use larder_tier::rank::RankedMutex;
 
 /// Reads that may wait.
 const READS_MAX: usize = 1024;
@@ -31,21 +32,20 @@ pub(super) enum PoolJob {
 #[derive(Default)]
 struct State {
     asked: VecDeque<PoolJob>,
+    /// Those who wait for the journal to be synced.
+    syncs: Syncs,
+    is_syncing: bool,
     is_closed: bool,
 }
+
+/// Hear how a sync of the journal went.
+pub(super) type Syncs = Vec<oneshot::Sender<io::Result<()>>>;
 
 /// What waits to be read from a disk.
 #[derive(Default)]
 pub(super) struct Pool {
-    state: Mutex<State>,
+    state: RankedMutex<State>,
     wake: Condvar,
-    pub(super) syncs: Mutex<Syncs>,
-}
-
-#[derive(Default)]
-pub(super) struct Syncs {
-    pub(super) waiting: Vec<oneshot::Sender<io::Result<()>>>,
-    pub(super) is_running: bool,
 }
 
 impl std::fmt::Debug for Pool {
@@ -76,19 +76,25 @@ impl Pool {
     /// is none.
     pub(super) fn ask_sync(&self) -> oneshot::Receiver<io::Result<()>> {
         let (answer, answered) = oneshot::channel();
-        let mut syncs = self.syncs.lock();
         let mut state = self.state.lock();
         if state.is_closed {
             // Dropped, the answer says so.
             return answered;
         }
-        syncs.waiting.push(answer);
-        if !std::mem::replace(&mut syncs.is_running, true) {
+        state.syncs.push(answer);
+        if !std::mem::replace(&mut state.is_syncing, true) {
             // In front of the reads, and beyond their bound: there is one of these at most.
             state.asked.push_front(PoolJob::SyncJournal);
             self.wake.notify_one();
         }
         answered
+    }
+
+    /// Those who wait for the journal to be synced; nothing, and the sync has ended, where nobody does.
+    pub(super) fn take_syncs(&self) -> Option<Syncs> {
+        let mut state = self.state.lock();
+        state.is_syncing = !state.syncs.is_empty();
+        state.is_syncing.then(|| std::mem::take(&mut state.syncs))
     }
 
     pub(super) fn next(&self) -> Option<PoolJob> {
@@ -100,19 +106,18 @@ impl Pool {
             if let Some(job) = state.asked.pop_front() {
                 return Some(job);
             }
-            self.wake.wait(&mut state);
+            state.wait(&self.wake);
         }
     }
 
     /// Lets the threads end; who waits gets no answer.
     pub(super) fn close(&self) {
-        let asked = {
+        let dropped = {
             let mut state = self.state.lock();
             state.is_closed = true;
-            std::mem::take(&mut state.asked)
+            (std::mem::take(&mut state.asked), std::mem::take(&mut state.syncs))
         };
         self.wake.notify_all();
-        drop(asked);
-        self.syncs.lock().waiting.clear();
+        drop(dropped);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Condvar;
 
 use super::address::Location;
 use super::address::Owner;
@@ -19,6 +19,7 @@ use super::error::Refused;
 use super::object::Object;
 use super::piece::Piece;
 use larder_tier::backlog::{Backlog, Borrowing};
+use larder_tier::rank::RankedMutex;
 
 /// Bytes that may wait without being borrowed.
 const OWN_BYTES: u64 = 8 << 20;
@@ -87,7 +88,7 @@ struct State {
 /// The queue of a disk.
 #[derive(Default)]
 pub(super) struct WriteQueue {
-    state: Mutex<State>,
+    state: RankedMutex<State>,
     wake: Condvar,
 }
 
@@ -185,7 +186,7 @@ impl WriteQueue {
         let mut state = self.state.lock();
         let has_ended = |state: &State| state.is_stopped || (state.is_closed && state.bytes == 0);
         if state.jobs.is_empty() && !has_ended(&state) && !state.is_called {
-            self.wake.wait_for(&mut state, patience);
+            state.wait_for(&self.wake, patience);
         }
         state.is_called = false;
         if state.is_stopped {
@@ -193,7 +194,7 @@ impl WriteQueue {
         }
         #[cfg(feature = "testing")]
         if state.is_held_back {
-            self.wake.wait_for(&mut state, Duration::from_millis(10));
+            state.wait_for(&self.wake, Duration::from_millis(10));
             return Next::Rest;
         }
         if state.jobs.is_empty() {

@@ -40,15 +40,7 @@ fn run(shared: &DiskState) {
 }
 
 fn sync_journal(shared: &DiskState) {
-    loop {
-        let waiting = {
-            let mut syncs = shared.pool.syncs.lock();
-            if syncs.waiting.is_empty() {
-                syncs.is_running = false;
-                return;
-            }
-            std::mem::take(&mut syncs.waiting)
-        };
+    while let Some(waiting) = shared.pool.take_syncs() {
         let result = shared.journal.sync(&shared.space, &shared.health);
         if result.is_err() {
             // Compaction makes good for what the journal lacks.

@@ -8,15 +8,13 @@
 pub(super) mod folder;
 mod replay;
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use larder_http::time::Clock;
-use parking_lot::Mutex;
 
 use super::address::Seed;
 use super::error::DiskError;
@@ -39,10 +37,12 @@ use super::settings::{DISK_BYTES_MIN, DiskSettings, segment_bytes};
 use super::space::{self, Space, blocks};
 use super::state::DiskState;
 use super::state::Neighbours;
+use super::sys::{self, Existing};
 use super::usage::DiskCounts;
-use super::{sys, walk};
+use super::walk;
 use folder::Folder;
 use larder_tier::Note;
+use larder_tier::rank::{Rank, RankedMutex};
 use replay::Replay;
 
 /// Threads that read tables.
@@ -98,8 +98,8 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Contents) -> Resu
         segments: &segments,
         handles: &handles,
         highest: AtomicU64::new(0),
-        findings: Mutex::new(findings),
-        unfinished: Mutex::new(Vec::new()),
+        findings: RankedMutex::new(Rank::Leaf, findings),
+        unfinished: RankedMutex::default(),
     };
     loader.load(&folder);
     let (highest, unfinished) = (loader.highest.load(Ordering::Relaxed), loader.unfinished.into_inner());
@@ -154,8 +154,7 @@ pub(super) fn open(settings: DiskSettings, clock: Clock, held: Contents) -> Resu
 fn open_superblock(folder: &Path) -> Result<(File, Vec<u8>), DiskError> {
     let path = folder.join("larder");
     let failed = |error| DiskError::io("cannot open", &path)(error);
-    let file =
-        sys::private().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    let file = sys::make(&path, Existing::Kept).map_err(failed)?;
     if !sys::lock(&file).map_err(failed)? {
         return Err(DiskError::InUse(folder.to_owned()));
     }
@@ -179,8 +178,8 @@ fn identify(
     let failed = |error| DiskError::io("cannot write", &folder.join("larder"))(error);
     let [disk, one, other] = sys::random().map_err(failed)?;
     let superblock = Superblock { disk, seed: Seed([one, other]), segment_bytes };
-    file.set_len(0).and_then(|()| file.write_all_at(&superblock.write(), 0)).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
+    sys::set_length(file, 0).and_then(|()| sys::write_at(file, &superblock.write(), 0)).map_err(failed)?;
+    sys::sync_all(file).map_err(failed)?;
     Ok((superblock, true))
 }
 
@@ -196,9 +195,9 @@ struct Loader<'a> {
     segments: &'a Segments,
     handles: &'a Arc<Handles>,
     highest: AtomicU64,
-    findings: Mutex<Vec<Finding>>,
+    findings: RankedMutex<Vec<Finding>>,
     /// Segments without a table.
-    unfinished: Mutex<Vec<Unfinished>>,
+    unfinished: RankedMutex<Vec<Unfinished>>,
 }
 
 impl Loader<'_> {
@@ -236,7 +235,7 @@ impl Loader<'_> {
     }
 
     fn try_segment(&self, id: u32, own_bytes: u64, path: &Path) -> std::io::Result<()> {
-        let file = self.handles.open_with(|| OpenOptions::new().read(true).write(true).open(path))?;
+        let file = self.handles.open_with(|| sys::open_to_change(path))?;
         let head = sys::read_up_to(&file, SEGMENT_HEAD_BYTES, 0)?;
         match SegmentHead::judge(&head, Some(self.disk), id) {
             Whose::Ours => {}

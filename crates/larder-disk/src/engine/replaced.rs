@@ -9,13 +9,13 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use parking_lot::Mutex;
 
 use super::address::Location;
+use larder_tier::rank::RankedMutex;
 
 /// Pending places, and what was there before.
 #[derive(Debug, Default)]
-pub(super) struct Replaced(Mutex<HashMap<Location, Location, RandomState>>);
+pub(super) struct Replaced(RankedMutex<HashMap<Location, Location, RandomState>>);
 
 impl Replaced {
     /// Notes that `pending` took the place of `before`; what that one had replaced itself, where it was pending too.

@@ -6,13 +6,10 @@
 //! there, where it may take a while, and never by an event loop.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-
-use parking_lot::{Mutex, RwLock};
 
 use super::files::toc_path;
 use super::format::toc::Toc;
@@ -21,6 +18,7 @@ use super::settings::SEGMENT_BYTES_MAX;
 use super::space::toc_bytes_max;
 use super::sys;
 use larder_tier::budget::Reservation;
+use larder_tier::rank::{Rank, RankedMutex, RankedRwLock};
 
 /// A segment's file and what is known of it.
 #[derive(Debug)]
@@ -30,7 +28,7 @@ pub(super) struct Segment {
     /// Where its written part ends.
     pub(super) end: AtomicU64,
     /// Room of file and table; shrinks when the segment is full.
-    pub(super) room: Mutex<Reservation>,
+    pub(super) room: RankedMutex<Reservation>,
     /// Records of it that are in the index.
     pub(super) live: AtomicU32,
     pub(super) has_pieces: AtomicBool,
@@ -60,7 +58,7 @@ impl Segment {
             id,
             file,
             end: AtomicU64::new(end),
-            room: Mutex::new(room),
+            room: RankedMutex::new(Rank::Leaf, room),
             live: AtomicU32::new(0),
             has_pieces: AtomicBool::new(false),
             has_others_pieces: AtomicBool::new(false),
@@ -92,8 +90,8 @@ impl Segment {
 
 /// The table of a segment, `None` where what lies there is none of it. No more is read than the largest table has.
 pub(super) fn read_toc(folder: &Path, disk: u64, id: u32) -> io::Result<Option<Toc>> {
-    let file = File::open(toc_path(folder, id))?;
-    let length = file.metadata()?.len().min(toc_bytes_max(SEGMENT_BYTES_MAX));
+    let file = sys::open(&toc_path(folder, id))?;
+    let length = sys::metadata(&file)?.len().min(toc_bytes_max(SEGMENT_BYTES_MAX));
     let bytes = sys::read_up_to(&file, usize::try_from(length).unwrap_or(usize::MAX), 0)?;
     Ok(Toc::read(&bytes).filter(|toc| toc.disk == disk && toc.segment == id))
 }
@@ -101,9 +99,9 @@ pub(super) fn read_toc(folder: &Path, disk: u64, id: u32) -> io::Result<Option<T
 /// The segments of a disk, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
-    table: RwLock<BTreeMap<u32, Arc<Segment>>>,
+    table: RankedRwLock<BTreeMap<u32, Arc<Segment>>>,
     /// Those that were given up and may still be read by who has pinned them.
-    given_up: RwLock<BTreeMap<u32, Weak<Segment>>>,
+    given_up: RankedRwLock<BTreeMap<u32, Weak<Segment>>>,
 }
 
 impl Segments {

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::handles::{FilesMax, OTHERS};
+use super::sys;
 use larder_tier::descriptors::Wanted;
 
 /// The smallest segment.
@@ -51,6 +52,11 @@ pub enum DiskSize {
 }
 
 impl DiskSettings {
+    /// Whether a disk was made in the folder before. May wait for it.
+    pub(crate) fn is_made(&self) -> bool {
+        sys::exists(&self.path.join("larder"))
+    }
+
     /// How many files the disk has open where it may have as many as it likes: all its segments. As far as that is known before
     /// it is opened.
     pub fn files_wanted(&self) -> Wanted {

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use super::settings::DiskSize;
-use super::sys::{BLOCK_BYTES, file_system_room};
+use super::sys::{self, BLOCK_BYTES, file_system_room};
 use larder_tier::budget::{Budget, Reservation};
 
 /// What the folder itself and the superblock take, in bytes.
@@ -98,6 +98,6 @@ impl Space {
 
     /// Makes the folder's entries durable.
     pub(super) fn sync_folder(&self) -> std::io::Result<()> {
-        self.folder.sync_all()
+        sys::sync_all(&self.folder)
     }
 }

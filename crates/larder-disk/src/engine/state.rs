@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Weak};
 
 use larder_http::time::{Clock, Now};
-use parking_lot::RwLock;
 
 use super::format::superblock::Superblock;
 use super::handles::Handles;
@@ -20,6 +19,7 @@ use super::settings::DiskSettings;
 use super::space::Space;
 use super::sys::ReadMode;
 use super::usage::DiskCounts;
+use larder_tier::rank::RankedRwLock;
 
 /// What the disk's own threads and its callers share.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl DiskState {
 
 /// The other disks of a store; nothing until a disk has been told of them.
 #[derive(Debug, Default)]
-pub(super) struct Neighbours(pub(super) RwLock<Option<Vec<Neighbour>>>);
+pub(super) struct Neighbours(pub(super) RankedRwLock<Option<Vec<Neighbour>>>);
 
 /// Another disk, by its identity.
 type Neighbour = (u64, Weak<DiskState>);

@@ -1,9 +1,10 @@
-//! The calls to Linux that the standard library does not have.
+//! Every call of the file system that a disk makes.
 //!
-//! In: files. Out: `io::Result`s, so that nobody else has to know of `rustix`. Everything that works on one kernel or file
-//! system and not on another is found out here, once, at the start.
+//! In: files and paths. Out: `io::Result`s, so that no other file has to know of `rustix`. Each call may wait for a disk, and a debug
+//! build refuses it under a lock. Everything that works on one kernel or file system and not on another is found out here,
+//! once, at the start.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, DirEntry, File, Metadata, OpenOptions};
 use std::io::{self, IoSliceMut};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -11,6 +12,8 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use rustix::rand::{GetRandomFlags, getrandom};
+
+use larder_tier::rank::forbid_under_lock;
 
 /// What a file system counts in, where it is not asked.
 pub(super) const BLOCK_BYTES: u64 = 4096;
@@ -53,6 +56,7 @@ pub(super) fn random() -> io::Result<[u64; 3]> {
 
 /// Locks a file for this process until it is closed; says whether it was free.
 pub(super) fn lock(file: &File) -> io::Result<bool> {
+    forbid_under_lock();
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK) => Ok(false),
@@ -62,6 +66,7 @@ pub(super) fn lock(file: &File) -> io::Result<bool> {
 
 /// Finds out how files beside `file` may be read.
 pub(super) fn read_mode(file: &File) -> ReadMode {
+    forbid_under_lock();
     let mut byte = [0];
     match rustix::io::preadv2(file, &mut [IoSliceMut::new(&mut byte)], 0, ReadWriteFlags::NOWAIT) {
         Ok(_) | Err(Errno::AGAIN) => ReadMode::NoWait,
@@ -80,7 +85,7 @@ fn is_memory(file: &File) -> bool {
 
 /// Reads what is in the page cache; how much that was, or `None` where reading would wait.
 pub(super) fn read_cached(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-    larder_tier::rank::forbid_under_lock();
+    forbid_under_lock();
     let flags = ReadWriteFlags::NOWAIT;
     match rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, flags) {
         Ok(length) => Ok(Some(length)),
@@ -91,7 +96,7 @@ pub(super) fn read_cached(file: &File, buffer: &mut [u8], offset: u64) -> io::Re
 
 /// Reads up to `length` bytes, fewer at the end of the file.
 pub(super) fn read_up_to(file: &File, length: usize, offset: u64) -> io::Result<Vec<u8>> {
-    larder_tier::rank::forbid_under_lock();
+    forbid_under_lock();
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {
         let at = offset + bytes.len() as u64;
@@ -110,6 +115,7 @@ pub(super) fn read_up_to(file: &File, length: usize, offset: u64) -> io::Result<
 
 /// Allocates `length` bytes for a new file, so that writing them cannot fail for lack of room.
 pub(super) fn allocate(file: &File, length: u64) -> io::Result<Allocated> {
+    forbid_under_lock();
     loop {
         return match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, length) {
             Ok(()) => Ok(Allocated::Whole),
@@ -132,32 +138,123 @@ fn zero(file: &File, length: u64) -> io::Result<Allocated> {
 
 /// What a file system has in all, and what of it is free for everybody, in bytes.
 pub(super) fn file_system_room(folder: &File) -> io::Result<(u64, u64)> {
+    forbid_under_lock();
     let stat = rustix::fs::fstatvfs(folder)?;
     Ok((stat.f_blocks.saturating_mul(stat.f_frsize), stat.f_bavail.saturating_mul(stat.f_frsize)))
 }
 
-/// How files are made: for nobody else. What lies in them was meant for those who asked for it.
-pub(super) fn private() -> OpenOptions {
+/// What becomes of a file that is there already when one is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Existing {
+    Kept,
+    Emptied,
+    /// It is an error.
+    Refused,
+}
+
+/// Makes a file, to be read and written by larder's user alone: what lies in it was meant for those who asked for it.
+pub(super) fn make(path: &Path, existing: Existing) -> io::Result<File> {
+    forbid_under_lock();
     let mut options = OpenOptions::new();
-    options.mode(0o600);
-    options
+    options.mode(0o600).read(true).write(true);
+    match existing {
+        Existing::Kept => options.create(true).truncate(false),
+        Existing::Emptied => options.create(true).truncate(true),
+        Existing::Refused => options.create_new(true),
+    };
+    options.open(path)
+}
+
+/// Opens a file for reading.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    forbid_under_lock();
+    File::open(path)
+}
+
+/// Opens a file that is there for reading and writing.
+pub(super) fn open_to_change(path: &Path) -> io::Result<File> {
+    forbid_under_lock();
+    OpenOptions::new().read(true).write(true).open(path)
+}
+
+/// Writes all of `bytes` at an offset.
+pub(super) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    forbid_under_lock();
+    file.write_all_at(bytes, offset)
+}
+
+/// Waits until what was written to a file is on the disk.
+pub(super) fn sync(file: &File) -> io::Result<()> {
+    forbid_under_lock();
+    file.sync_data()
+}
+
+/// The same, and what else is known of it; of a folder, its entries.
+pub(super) fn sync_all(file: &File) -> io::Result<()> {
+    forbid_under_lock();
+    file.sync_all()
+}
+
+/// Cuts a file off, or lengthens it by zeros.
+pub(super) fn set_length(file: &File, length: u64) -> io::Result<()> {
+    forbid_under_lock();
+    file.set_len(length)
+}
+
+/// What the file system knows of a file.
+pub(super) fn metadata(file: &File) -> io::Result<Metadata> {
+    forbid_under_lock();
+    file.metadata()
+}
+
+/// Whether something has this name.
+pub(super) fn exists(path: &Path) -> bool {
+    forbid_under_lock();
+    path.exists()
+}
+
+/// Removes a file.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    forbid_under_lock();
+    std::fs::remove_file(path)
+}
+
+/// Gives a file another name, in place of what has that.
+pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    forbid_under_lock();
+    std::fs::rename(from, to)
+}
+
+/// What lies in a folder.
+pub(super) fn entries(folder: &Path) -> io::Result<impl Iterator<Item = io::Result<(DirEntry, Metadata)>>> {
+    forbid_under_lock();
+    let entries = std::fs::read_dir(folder)?;
+    Ok(entries.map(|entry| {
+        forbid_under_lock();
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        Ok((entry, metadata))
+    }))
 }
 
 /// Makes a folder where it is missing, for nobody else. Not those above it: where they are missing, a file system is not mounted,
 /// or the name is wrong.
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+    forbid_under_lock();
     let made = DirBuilder::new().mode(0o700).create(path);
     made.or_else(|error| if path.is_dir() { Ok(()) } else { Err(error) })
 }
 
 /// Opens a folder, for [`file_system_room`] and to make its entries durable.
 pub(super) fn open_folder(path: &Path) -> io::Result<File> {
+    forbid_under_lock();
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
 /// Says that a file will be read from front to end once.
 pub(super) fn will_read(file: &File) {
+    forbid_under_lock();
     // Only advice: that it is not taken changes nothing.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential);
 }

@@ -54,7 +54,7 @@ impl Window<'_> {
 pub(super) fn walk(file: &File, disk: u64, segment: u32, checked: bool) -> io::Result<Walked> {
     sys::will_read(file);
     // Nothing behind that was ever written, however long somebody made the file.
-    let length = file.metadata()?.len().min(SEGMENT_BYTES_MAX);
+    let length = sys::metadata(file)?.len().min(SEGMENT_BYTES_MAX);
     let mut window = Window { file, length, start: 0, bytes: Vec::new() };
     let mut walked = Walked { end: SEGMENT_HEAD_BYTES as u64, ..Walked::default() };
     let (mut at, mut is_searching) = (SEGMENT_HEAD_BYTES as u64, false);

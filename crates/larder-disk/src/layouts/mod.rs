@@ -43,7 +43,7 @@ use crate::engine::{self, Address, Disk, DiskError, DiskSettings, Location, Note
 use larder_tier::CacheKey;
 use larder_tier::backlog::Backlog;
 use larder_tier::descriptors::split;
-use parking_lot::Mutex;
+use larder_tier::rank::RankedMutex;
 use slot::DiskSlot;
 pub use slot::{AbsenceEvent, Admit};
 pub use usage::DisksUsage;
@@ -74,7 +74,7 @@ pub struct Disks {
     /// What the disks' queues may borrow; set once, by the store whose disks they are.
     backlog: OnceLock<Arc<Backlog>>,
     /// What was not as it should be on disks that came back, by their folders; told after that they are back.
-    findings_to_tell: Mutex<VecDeque<(String, String)>>,
+    findings_to_tell: RankedMutex<VecDeque<(String, String)>>,
 }
 
 /// Where something may lie.
@@ -113,8 +113,13 @@ impl Disks {
     }
 
     fn of(layout: Layout, slots: Box<[DiskSlot]>, max_object: u64) -> Arc<Self> {
-        let disks =
-            Self { layout, slots, max_object, backlog: OnceLock::new(), findings_to_tell: Mutex::default() };
+        let disks = Self {
+            layout,
+            slots,
+            max_object,
+            backlog: OnceLock::new(),
+            findings_to_tell: RankedMutex::default(),
+        };
         disks.introduce();
         Arc::new(disks)
     }

@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 
 use larder_http::time::Clock;
 use larder_tier::pause::next_pause;
-use parking_lot::Mutex;
 
 use crate::engine::{Disk, DiskError, DiskSettings, DiskUsage};
 use larder_tier::CacheKey;
 use larder_tier::descriptors::Wanted;
 use larder_tier::missed::Missed;
+use larder_tier::rank::{Rank, RankedMutex};
 
 /// Events that nobody took; older ones go.
 const EVENTS_MAX: usize = 8;
@@ -49,7 +49,7 @@ pub(super) struct DiskSlot {
     clock: Clock,
     /// Set once, under the lock.
     present: OnceLock<Present>,
-    absence: Mutex<Absence>,
+    absence: RankedMutex<Absence>,
 }
 
 /// A disk that is in use.
@@ -125,7 +125,7 @@ impl DiskSlot {
             told: None,
             events: VecDeque::new(),
         };
-        Self { settings, clock, present: OnceLock::new(), absence: Mutex::new(absence) }
+        Self { settings, clock, present: OnceLock::new(), absence: RankedMutex::new(Rank::Leaf, absence) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -238,7 +238,9 @@ impl DiskSlot {
                 }
                 let missed = absence.missed.take();
                 if missed.is_empty() {
-                    self.settle(&mut absence, present, false);
+                    let unused = self.settle(&mut absence, present, false);
+                    drop(absence);
+                    drop(unused);
                     return Ok(Some(()));
                 }
                 missed
@@ -253,26 +255,28 @@ impl DiskSlot {
 
     /// Opens it without what it holds.
     fn open_anew(&self) -> Result<(), DiskError> {
-        let held_any = self.settings.path.join("larder").exists();
+        let held_any = self.settings.is_made();
         let disk = Disk::open_anew(self.settings.clone(), self.clock.clone())?;
         let present = Present::of(disk);
-        self.settle(&mut self.absence.lock(), present, held_any);
+        let unused = self.settle(&mut self.absence.lock(), present, held_any);
+        drop(unused);
         Ok(())
     }
 
-    /// It is used from now on, unless the store was closed meanwhile.
-    fn settle(&self, absence: &mut Absence, present: Present, is_anew: bool) {
+    /// It is used from now on, unless the store was closed meanwhile: then it is given back. Dropped behind the lock, it is told
+    /// to end; nothing was written to it.
+    fn settle(&self, absence: &mut Absence, present: Present, is_anew: bool) -> Option<Present> {
         absence.is_trying = false;
         absence.missed = Missed::default();
         if absence.is_closed {
-            // Dropped, it is told to end; nothing was written to it.
-            return;
+            return Some(present);
         }
         self.present.get_or_init(|| present);
         // Of one that is there at once there is nothing to say, unless something was lost.
         if is_anew || absence.told.is_some() {
             absence.push(AbsenceEvent::Back { is_anew });
         }
+        None
     }
 
     /// It could not be opened: it is tried again, after twice the time.

@@ -5,12 +5,12 @@
 //! made read-only. Deliberately absent: when to write, and what.
 
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::io;
 
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, ftruncate, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::calls;
 use crate::resolver::READ;
 use crate::room::{Claim, Room};
 use crate::sys::Status;
@@ -41,12 +41,12 @@ impl JournalFile {
     /// Puts entries to its end. Fails where it is not the file that was written last, whole and alone.
     pub(super) fn append(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(tree.root(), JOURNAL, flags, Mode::empty())?);
+        let file = File::from(calls::openat(tree.root(), JOURNAL, flags, Mode::empty())?);
         let status = Status::of(&file)?;
         if status.size != self.length || Some(status.inode) != self.inode {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        file.write_all(bytes)?;
+        calls::write_all(&file, bytes)?;
         self.length += bytes.len() as u64;
         Ok(())
     }
@@ -67,19 +67,19 @@ impl JournalFile {
 
     fn write_beside(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let _ = unlinkat(tree.root(), NEW, AtFlags::empty());
+        let _ = calls::unlinkat(tree.root(), NEW, AtFlags::empty());
         tree.renew_own()?;
-        let file = File::from(openat(tree.root(), NEW, flags, Mode::RUSR | Mode::WUSR)?);
+        let file = File::from(calls::openat(tree.root(), NEW, flags, Mode::RUSR | Mode::WUSR)?);
         let written = (|| {
             // Not every file system can, and none has to.
-            let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, OWN_BYTES);
-            file.write_all_at(bytes, 0)?;
-            renameat(tree.root(), NEW, tree.root(), JOURNAL)?;
+            let _ = calls::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, OWN_BYTES);
+            calls::write_all_at(&file, bytes, 0)?;
+            calls::renameat(tree.root(), NEW, tree.root(), JOURNAL)?;
             self.inode = Some(Status::of(&file)?.inode);
             Ok(())
         })();
         if written.is_err() {
-            let _ = unlinkat(tree.root(), NEW, AtFlags::empty());
+            let _ = calls::unlinkat(tree.root(), NEW, AtFlags::empty());
         }
         written
     }
@@ -87,16 +87,16 @@ impl JournalFile {
     /// What is cut off here without anything in its place is not believed at the next start.
     fn write_over(&mut self, tree: &Tree, bytes: &[u8]) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(tree.root(), JOURNAL, flags, Mode::RUSR | Mode::WUSR)?);
-        ftruncate(&file, 0)?;
-        let written = file.write_all_at(bytes, 0).and_then(|()| Ok(Status::of(&file)?.inode));
+        let file = File::from(calls::openat(tree.root(), JOURNAL, flags, Mode::RUSR | Mode::WUSR)?);
+        calls::ftruncate(&file, 0)?;
+        let written = calls::write_all_at(&file, bytes, 0).and_then(|()| Ok(Status::of(&file)?.inode));
         match written {
             Ok(inode) => {
                 self.inode = Some(inode);
                 Ok(())
             }
             Err(error) => {
-                ftruncate(&file, 0)?;
+                calls::ftruncate(&file, 0)?;
                 Err(error)
             }
         }
@@ -125,7 +125,7 @@ pub(crate) fn sync_file(tree: &Tree) -> io::Result<()> {
 
 /// What lies there; `None` where there is nothing.
 pub(super) fn read_file(tree: &Tree) -> io::Result<Option<Vec<u8>>> {
-    let file = match openat(tree.root(), JOURNAL, READ | OFlags::NOFOLLOW, Mode::empty()) {
+    let file = match calls::openat(tree.root(), JOURNAL, READ | OFlags::NOFOLLOW, Mode::empty()) {
         Ok(file) => File::from(file),
         Err(Errno::NOENT) => return Ok(None),
         // Whatever has its name, nobody can say what it would have said.
@@ -138,7 +138,7 @@ pub(super) fn read_file(tree: &Tree) -> io::Result<Option<Vec<u8>>> {
         return Ok(Some(Vec::new()));
     }
     let mut bytes = vec![0; length];
-    match file.read_exact_at(&mut bytes, 0) {
+    match calls::read_exact_at(&file, &mut bytes, 0) {
         Ok(()) => Ok(Some(bytes)),
         Err(error) if is_absent(&error) || error.kind() == io::ErrorKind::UnexpectedEof => {
             Ok(Some(Vec::new()))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{Listening, TestService, eventually, soon};
+use crate::support::{Client, Listening, TestService, eventually, soon};
 use arc_swap::ArcSwap;
 use larder_http::message::Peer;
 use larder_listen::{
@@ -61,16 +61,14 @@ async fn no_more_connections_are_open_than_there_are_slots() {
     ));
     let mut clients = Vec::new();
     for _ in 0..3 {
-        clients.push(TcpStream::connect(bound.listener.address).await.unwrap());
+        clients.push(Client::connect(bound.listener.address).await);
     }
     eventually(|| metrics.accept_paused.value() == 1).await;
     assert_eq!(metrics.open.value(), 2);
     drop(clients.remove(0));
     let mut last = clients.pop().unwrap();
-    last.write_all(b"GET /close HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-    let mut all = String::new();
-    soon(last.read_to_string(&mut all)).await.unwrap();
-    assert!(all.ends_with("bye"));
+    last.write("GET /close HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert!(last.rest().await.ends_with("bye"));
 }
 
 #[tokio::test]
@@ -99,15 +97,14 @@ async fn a_request_that_is_on_its_way_when_the_drain_begins_is_served() {
     let listener = Listening::open();
     let mut clients = Vec::new();
     for _ in 0..5 {
-        clients.push(TcpStream::connect(listener.address).await.unwrap());
+        clients.push(listener.connect().await);
     }
     listener.drain.start();
     // So long is the way. The accept loop has heard of the drain meanwhile, and of none of them.
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     for mut client in clients {
-        client.write_all(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-        let mut all = String::new();
-        soon(client.read_to_string(&mut all)).await.unwrap();
+        client.write("GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let all = client.rest().await;
         assert!(all.starts_with("HTTP/1.1 200 OK\r\n") && all.contains("\r\nconnection: close\r\n"), "{all}");
     }
 }
@@ -115,10 +112,8 @@ async fn a_request_that_is_on_its_way_when_the_drain_begins_is_served() {
 #[tokio::test]
 async fn a_connection_comes_with_its_first_bytes_or_after_a_while() {
     let listener = Listening::open();
-    let silent = TcpStream::connect(listener.address).await.unwrap();
-    let mut client = TcpStream::connect(listener.address).await.unwrap();
-    client.write_all(b"GET /close HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-    soon(client.read_to_string(&mut String::new())).await.unwrap();
+    let silent = listener.connect().await;
+    assert!(listener.send("GET /close HTTP/1.1\r\nHost: a\r\n\r\n").await.ends_with("bye"));
     assert_eq!(listener.metrics.accepted.value(), 1, "the silent one is kept back");
     eventually(|| listener.metrics.accepted.value() == 2).await;
     drop(silent);
@@ -143,11 +138,10 @@ async fn a_listener_speaks_its_protocols_only() {
             Arc::new(Metrics::default()),
             Drain::new().signal(),
         ));
-        let mut client = TcpStream::connect(bound.listener.address).await.unwrap();
-        client.write_all(&[PREFACE, SETTINGS].concat()).await.unwrap();
-        let mut answer = [0; 5];
-        soon(client.read_exact(&mut answer)).await.unwrap();
-        assert_eq!(&answer != b"HTTP/", is_http2, "{protocols:?}");
+        let mut client = Client::connect(bound.listener.address).await;
+        client.write([PREFACE, SETTINGS].concat()).await;
+        let answer = client.connection.read_exact(5).await.unwrap();
+        assert_eq!(answer != b"HTTP/", is_http2, "{protocols:?}");
     }
 }
 

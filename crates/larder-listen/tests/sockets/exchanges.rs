@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::support::{Listening, eventually, soon, without_date};
 use larder_http::message::Delivery;
 use larder_listen::{Limits, Settings};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
 async fn requests_are_served_in_order_on_one_connection_however_they_arrive() {
@@ -177,8 +176,8 @@ async fn a_large_answer_in_memory_arrives_whole_and_is_counted() {
     let listener = Listening::open();
     let mut client = listener.connect().await;
     client.write("GET /pieces HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
-    let mut all = Vec::new();
-    soon(client.stream.read_to_end(&mut all)).await.unwrap();
+    let (all, end) = client.connection.read_to_end().await;
+    end.unwrap();
     let start = all.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
     let whole: Vec<u8> = (0..200_u32).flat_map(|n| vec![n as u8; 10_007]).collect();
     assert!(all[start..] == whole[5..2_001_000]);
@@ -217,7 +216,7 @@ async fn a_websocket_is_tunnelled_after_the_101_and_not_before() {
     );
     client.write("late").await;
     assert_eq!(client.until("late").await, "early late");
-    client.stream.shutdown().await.unwrap();
+    client.connection.close_write().await.unwrap();
     assert_eq!(client.rest().await, "");
 }
 

@@ -1,4 +1,4 @@
-//! A listener on a real loopback socket, with a small service behind it that does what the path says.
+//! A listener on a real loopback socket, a small service behind it that does what the path says, and a raw client in front.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,9 +17,13 @@ use larder_http::message::{
     Delivery, Duplex, Interim, PreparedFields, Request, Response, ResponseHead, Tunnel,
 };
 use larder_listen::{Drain, Interims, Metrics, Service, Settings, Slots, accept_loop, bind};
+use larder_testkit::Error;
+use larder_testkit::client::Connection;
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+/// No test waits longer for anything.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What reached the service.
 #[derive(Clone, Debug)]
@@ -242,7 +246,7 @@ impl Listening {
     }
 
     pub async fn connect(&self) -> Client {
-        Client { stream: TcpStream::connect(self.address).await.unwrap(), read: Vec::new() }
+        Client::connect(self.address).await
     }
 
     /// Sends `bytes` and reads to the end of the connection.
@@ -257,41 +261,41 @@ impl Listening {
     }
 }
 
+/// A raw client, and what it reads as text.
 pub struct Client {
-    pub stream: TcpStream,
-    read: Vec<u8>,
+    pub connection: Connection,
 }
 
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(10), future).await.expect("within 10 s")
+    tokio::time::timeout(PATIENCE, future).await.expect("within 10 s")
 }
 
 impl Client {
+    pub async fn connect(address: SocketAddr) -> Self {
+        Self { connection: Connection::open(address, PATIENCE).await.unwrap() }
+    }
+
     pub async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         // The other side may have refused and closed before it has read everything.
-        let _ = soon(self.stream.write_all(bytes.as_ref())).await;
+        let _ = soon(self.connection.write(bytes.as_ref())).await;
     }
 
     /// Everything up to the end of the connection; a reset is marked.
     pub async fn rest(&mut self) -> String {
-        let mut all = std::mem::take(&mut self.read);
-        if soon(self.stream.read_to_end(&mut all)).await.is_err() {
-            all.extend_from_slice(b"[reset]");
+        let (all, end) = self.connection.read_to_end().await;
+        let all = String::from_utf8_lossy(&all).into_owned();
+        match end {
+            Ok(()) => all,
+            Err(Error::Io(_)) => all + "[reset]",
+            Err(error) => panic!("{error} after {all:?}"),
         }
-        String::from_utf8_lossy(&all).into_owned()
     }
 
     /// Reads until `end` has come.
     pub async fn until(&mut self, end: &str) -> String {
-        loop {
-            let found = self.read.windows(end.len()).position(|window| window == end.as_bytes());
-            if let Some(at) = found {
-                let rest = self.read.split_off(at + end.len());
-                return String::from_utf8_lossy(&std::mem::replace(&mut self.read, rest)).into_owned();
-            }
-            let read = soon(self.stream.read_buf(&mut self.read)).await.unwrap_or(0);
-            assert!(read > 0, "ended after {:?}", String::from_utf8_lossy(&self.read));
-        }
+        let came = self.connection.read_until(end.as_bytes()).await;
+        let came = came.unwrap_or_else(|error| panic!("{error}, after {:?}", self.connection.ahead()));
+        String::from_utf8_lossy(&came).into_owned()
     }
 }
 

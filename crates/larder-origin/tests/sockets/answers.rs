@@ -1,10 +1,14 @@
 //! What origins may answer, one table: the status and body that come out, or the refusal, and whether the connection
 //! is used again. After each case a second request must get its own answer, so nothing can leak from the first.
 
-use crate::scripted::{Larder, Scripted, Step, answer, get, read, request, send};
+use crate::contents::read;
+use crate::larder::{Larder, get, request};
+use crate::origins::{ended, fine, in_turn};
 use bytes::Bytes;
 use http::Method;
 use larder_http::body::BodyError;
+use larder_testkit::origin::{Answer, Origin, PathScript};
+use larder_testkit::wire::latin1;
 
 enum Then {
     Stay,
@@ -31,17 +35,18 @@ enum Connection {
 use Connection::{Closed, Kept};
 
 async fn check(name: &str, method: Method, raw: &[u8], then: Then, expect: Expect<'_>) {
-    let mut steps = vec![Step::Head, send(raw)];
-    match then {
-        Stay => steps.extend([Step::Head, answer("second")]),
-        Close => steps.push(Step::Close),
-        Reset => steps.extend([Step::Wait, Step::Reset]),
-    }
-    let scripted = Scripted::start(vec![steps, vec![Step::Head, answer("second")]]).await;
-    let larder = Larder::new(&scripted.address, |_| ());
+    let first = Answer::literal(latin1(raw));
+    let first = match then {
+        Stay => first.keep_open(),
+        Close => first,
+        Reset => first.wait_for("reset").reset(),
+    };
+    let scripts = vec![PathScript::new("/first", [first]), PathScript::new("/second", [fine("second")])];
+    let origin = Origin::simple(scripts).unwrap();
+    let larder = Larder::before(&origin, |_| ());
 
     let outcome = larder.origin.send(request(method, "/first", larder_http::body::Body::Empty)).await;
-    scripted.go();
+    origin.gates().release("reset");
     let mut is_kept = false;
     match (outcome, expect) {
         (Err(error), Refused(token)) => assert_eq!(error.token(), token, "{name}"),
@@ -66,9 +71,10 @@ async fn check(name: &str, method: Method, raw: &[u8], then: Then, expect: Expec
     let second = larder.origin.send(get("/second")).await.unwrap();
     assert_eq!(second.reused, is_kept, "{name}");
     assert_eq!(read(second.body).await.0, b"second", "{name}");
-    assert_eq!(scripted.connections(), if is_kept { 1 } else { 2 }, "{name}");
+    assert_eq!(origin.log().connections(), if is_kept { 1 } else { 2 }, "{name}");
+    assert_eq!(origin.log().count(), 2, "{name}");
     if !is_kept {
-        scripted.ended(0).await;
+        ended(&origin, 1).await;
     }
     larder.ends_without_leaks().await;
 }
@@ -364,9 +370,9 @@ async fn heads_are_repaired_or_refused() {
     ];
     for (name, raw, then, expect) in cases {
         if matches!(then, Reset) {
-            // The script resets after the test has seen the head; here there is none to see.
-            let scripted = Scripted::start(vec![vec![Step::Head, Step::Reset]]).await;
-            let larder = Larder::new(&scripted.address, |_| ());
+            // The origin resets after the test has seen the head; here there is none to see.
+            let origin = in_turn([Answer::literal("").reset()]);
+            let larder = Larder::before(&origin, |_| ());
             let error = larder.origin.send(get("/")).await.unwrap_err();
             assert!(matches!(expect, Refused(token) if token == error.token()), "{name}: {error:?}");
             assert!(error.is_dead(), "{name}");
@@ -400,14 +406,8 @@ async fn limits_of_the_head_hold() {
 
 #[tokio::test]
 async fn announced_lengths_are_told_also_where_no_content_follows() {
-    let scripted = Scripted::start(vec![vec![
-        Step::Head,
-        send("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"),
-        Step::Head,
-        send("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n1234567"),
-    ]])
-    .await;
-    let larder = Larder::new(&scripted.address, |_| ());
+    let origin = in_turn([fine("1234567")]);
+    let larder = Larder::before(&origin, |_| ());
     let head = larder.origin.send(request(Method::HEAD, "/", Default::default())).await.unwrap();
     assert_eq!((head.content_length, head.body.length()), (Some(7), Some(0)));
     let get = larder.origin.send(get("/")).await.unwrap();
@@ -428,8 +428,9 @@ async fn interims_are_passed_on_stripped_and_bounded() {
         ("a flood without end", many(100), Err("bad-response")),
     ];
     for (name, raw, expected) in cases {
-        let scripted = Scripted::start(vec![vec![Step::Head, send(raw), send("x"), Step::Head]]).await;
-        let larder = Larder::new(&scripted.address, |_| ());
+        let more = Some("x".to_owned());
+        let origin = in_turn([Answer { extra: more, ..Answer::literal(raw).keep_open() }]);
+        let larder = Larder::before(&origin, |_| ());
         let seen = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
         let sink = seen.clone();
         let mut asked = get("/");
@@ -462,12 +463,12 @@ async fn requests_go_out_byte_for_byte_with_our_host_and_framing() {
         (Method::from_bytes(b"purge").unwrap(), "/", "", "purge / HTTP/1.1\r\nhost: app.example\r\n\r\n"),
     ];
     for (method, target, body, expected) in cases {
-        let scripted = Scripted::start(vec![vec![Step::Head, answer("ok")]]).await;
-        let larder = Larder::new(&scripted.address, |_| ());
+        let origin = in_turn([fine("ok")]);
+        let larder = Larder::before(&origin, |_| ());
         let body = Bytes::copy_from_slice(body.as_bytes()).into();
         let response = larder.origin.send(request(method, target, body)).await.unwrap();
         assert_eq!(read(response.body).await, (b"ok".to_vec(), Ok(())));
         larder.ends_without_leaks().await;
-        assert_eq!(scripted.ended(0).await, expected);
+        assert_eq!(ended(&origin, 1).await, expected);
     }
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::replica::{Mood, Replica, replicas, within};
-use crate::scripted::{Larder, PATIENCE, get, read};
+use crate::contents::read;
+use crate::larder::{Larder, get};
+use crate::patience::within;
+use crate::replica::{Mood, Replica, replicas};
 use larder_origin::{Affinity, Balance, Ejection, OriginRequest, OriginSettings, ServerSettings, ServerTag};
 
 const LONG: Duration = Duration::from_secs(600);
@@ -38,7 +40,7 @@ fn with_tag(server: ServerTag) -> OriginRequest {
 
 #[tokio::test]
 async fn weights_hold_over_many_requests_and_are_spread() {
-    let all = replicas::<3>().await;
+    let all = replicas::<3>();
     let mut settings = settings(&all, Balance::RoundRobin);
     settings.servers = weighted(&all, &[5, 1, 2]);
     let larder = Larder::with(settings);
@@ -56,7 +58,7 @@ async fn weights_hold_over_many_requests_and_are_spread() {
 
 #[tokio::test]
 async fn least_requests_go_to_the_idle_server_whichever_worker_made_the_other_busy() {
-    let all = replicas::<2>().await;
+    let all = replicas::<2>();
     let settings = Arc::new(settings(&all, Balance::LeastRequests));
     let one = Larder::with((*settings).clone());
     let settings = one.origin.settings().clone();
@@ -90,7 +92,7 @@ async fn homes(larder: &Larder) -> BTreeMap<u64, String> {
 
 #[tokio::test]
 async fn a_hash_meets_its_server_again_and_only_requests_of_one_that_is_out_move() {
-    let all = replicas::<3>().await;
+    let all = replicas::<3>();
     let larder = Larder::with(settings(&all, Balance::Hash));
     let before = homes(&larder).await;
     for replica in ["a", "b", "c"] {
@@ -121,7 +123,7 @@ async fn a_hash_meets_its_server_again_and_only_requests_of_one_that_is_out_move
 
 #[tokio::test]
 async fn backups_are_asked_only_while_no_other_server_can_be() {
-    let all = replicas::<3>().await;
+    let all = replicas::<3>();
     let mut settings = settings(&all, Balance::RoundRobin);
     settings.servers[2].backup = true;
     settings.ejection.time = Duration::from_millis(40);
@@ -141,7 +143,7 @@ async fn backups_are_asked_only_while_no_other_server_can_be() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, found).await.unwrap();
+    within(found).await;
     let reported: Vec<_> = larder.state.servers().iter().map(|server| server.backup).collect();
     assert_eq!(reported, [false, false, true]);
     larder.ends_without_leaks().await;
@@ -149,7 +151,7 @@ async fn backups_are_asked_only_while_no_other_server_can_be() {
 
 #[tokio::test]
 async fn a_tag_leads_back_to_its_server_as_long_as_it_can_be_asked() {
-    let all = replicas::<3>().await;
+    let all = replicas::<3>();
     for balance in [Balance::RoundRobin, Balance::LeastRequests, Balance::Hash] {
         let larder = Larder::with(settings(&all, balance));
         let first = larder.origin.send(get("/")).await.unwrap();
@@ -175,7 +177,7 @@ async fn a_tag_leads_back_to_its_server_as_long_as_it_can_be_asked() {
 
 #[tokio::test]
 async fn a_client_that_met_a_backup_leaves_it_when_the_others_are_back() {
-    let all = replicas::<2>().await;
+    let all = replicas::<2>();
     let mut settings = settings(&all, Balance::RoundRobin);
     settings.servers[1].backup = true;
     settings.ejection = Ejection { failures: 1, time: Duration::from_millis(20), time_max: LONG };

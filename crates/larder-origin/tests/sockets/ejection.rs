@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use crate::replica::{Mood, Replica, replicas, within};
-use crate::scripted::{Larder, Quiet as _, Scripted, Step, get, metric, piecemeal, read, request, send};
+use crate::contents::{piecemeal, read};
+use crate::larder::{Larder, Quiet as _, get, metric, request};
+use crate::origins::{closes, in_turn, silent, until};
+use crate::patience::within;
+use crate::replica::{Mood, Replica, replicas};
 use bytes::Bytes;
 use http::Method;
 use larder_http::body::BodyError;
 use larder_origin::ServerState::{Draining, Ejected, SlowStart, Up};
 use larder_origin::{Ejection, OriginSettings, Retry};
+use larder_testkit::origin::Answer;
 use tokio::task::JoinHandle;
 
 const LONG: Duration = Duration::from_secs(600);
@@ -22,7 +26,7 @@ fn settings(replicas: &[Replica], failures: u32, time: Duration) -> OriginSettin
 
 #[tokio::test]
 async fn a_server_that_fails_several_times_in_a_row_is_left_alone() {
-    let all = replicas::<2>().await;
+    let all = replicas::<2>();
     let larder = Larder::with(settings(&all, 3, LONG));
     all[0].becomes(Mood::Closes);
     for _ in 0..3 {
@@ -43,31 +47,28 @@ async fn a_server_that_fails_several_times_in_a_row_is_left_alone() {
 /// One failure of each kind, and what is none.
 #[tokio::test]
 async fn only_what_speaks_against_the_server_counts() {
+    let kept = |text: &str| Answer::literal(text).keep_open();
     let status = |retry: bool, code: u16| {
-        let head = format!("HTTP/1.1 {code} X\r\nContent-Length: 0\r\n\r\n");
         let retry = retry.then(|| Retry { statuses: vec![503], ..Retry::default() });
-        (vec![Step::Head, send(head)], retry)
+        (Answer::new(code, &[], ""), retry)
     };
     let cases = [
-        ((vec![Step::Head, Step::Close], None), true),
-        ((vec![Step::Head, Step::Reset], None), true),
-        ((vec![Step::Head], None), true),
-        ((vec![Step::Head, send("nonsense\r\n\r\n")], None), true),
-        ((vec![Step::Head, send("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")], None), true),
-        ((vec![Step::Head, send("HTTP/1.1 101 X\r\nConnection: upgrade\r\n\r\n")], None), true),
+        ((closes(), None), true),
+        ((Answer::literal("").reset(), None), true),
+        ((silent(), None), true),
+        ((kept("nonsense\r\n\r\n"), None), true),
+        ((kept("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"), None), true),
+        ((kept("HTTP/1.1 101 X\r\nConnection: upgrade\r\n\r\n"), None), true),
         (status(true, 503), true),
         (status(true, 500), false),
         (status(false, 503), false),
         // The head was good: what comes after it is another matter.
-        (
-            (vec![Step::Head, send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), Step::Close], None),
-            false,
-        ),
+        ((Answer::literal("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), None), false),
     ];
-    for ((steps, retry), is_failure) in cases {
-        let script = format!("{steps:?}");
-        let scripted = Scripted::start(vec![steps]).await;
-        let larder = Larder::new(&scripted.address, |settings| {
+    for ((answer, retry), is_failure) in cases {
+        let script = format!("{answer:?}");
+        let origin = in_turn([answer]);
+        let larder = Larder::before(&origin, |settings| {
             settings.ejection = Ejection { failures: 1, time: LONG, time_max: LONG };
             settings.timeouts.first_byte = Duration::from_millis(60);
             settings.retry = retry;
@@ -84,13 +85,13 @@ async fn only_what_speaks_against_the_server_counts() {
 
 #[tokio::test]
 async fn a_client_that_leaves_or_breaks_its_upload_says_nothing_about_the_server() {
-    let scripted = Scripted::start(vec![vec![Step::Head, Step::Tell], vec![Step::Head]]).await;
-    let larder = Larder::new(&scripted.address, |settings| {
+    let origin = in_turn([silent()]);
+    let larder = Larder::before(&origin, |settings| {
         settings.ejection = Ejection { failures: 1, time: LONG, time_max: LONG };
     });
     tokio::select! {
         outcome = larder.origin.send(get("/")) => panic!("{outcome:?}"),
-        () = scripted.reached() => {}
+        () = until(&origin, |log| log.count() == 1) => {}
     }
     let (sender, body) = piecemeal(Some(9));
     sender.send(Ok(Bytes::from_static(b"abc"))).await.unwrap();
@@ -130,7 +131,7 @@ async fn reaches(larder: &Larder, name: &str) {
 
 #[tokio::test]
 async fn one_request_finds_out_whether_a_server_is_back_and_the_others_do_not_wait_for_it() {
-    let all = replicas::<2>().await;
+    let all = replicas::<2>();
     let larder = Larder::with(settings(&all, 1, Duration::from_millis(20)));
     all[0].becomes(Mood::Closes);
     larder.text(get("/")).await.unwrap_err();
@@ -156,7 +157,7 @@ async fn one_request_finds_out_whether_a_server_is_back_and_the_others_do_not_wa
 
 #[tokio::test]
 async fn a_server_that_fails_its_probe_is_left_alone_for_longer() {
-    let all = replicas::<2>().await;
+    let all = replicas::<2>();
     let larder = Larder::with(settings(&all, 1, Duration::from_millis(20)));
     all[0].becomes(Mood::Closes);
     let begun = std::time::Instant::now();
@@ -175,7 +176,7 @@ async fn a_server_that_fails_its_probe_is_left_alone_for_longer() {
 
 #[tokio::test]
 async fn a_server_that_is_back_starts_slowly() {
-    let all = replicas::<2>().await;
+    let all = replicas::<2>();
     let mut settings = settings(&all, 1, Duration::from_millis(20));
     settings.slow_start = LONG;
     let larder = Larder::with(settings);
@@ -196,7 +197,7 @@ async fn a_server_that_is_back_starts_slowly() {
 
 #[tokio::test]
 async fn an_origin_whose_servers_are_all_ejected_is_down_and_is_asked_all_the_same() {
-    let all = replicas::<2>().await;
+    let all = replicas::<2>();
     let larder = Larder::with(settings(&all, 1, LONG));
     all.iter().for_each(|replica| replica.becomes(Mood::Closes));
     for is_down in [false, true, true] {
@@ -214,7 +215,7 @@ async fn an_origin_whose_servers_are_all_ejected_is_down_and_is_asked_all_the_sa
 
 #[tokio::test]
 async fn a_reload_keeps_what_is_known_and_servers_that_left_drain() {
-    let all = replicas::<3>().await;
+    let all = replicas::<3>();
     let larder = Larder::with(settings(&all[..2], 1, LONG));
     all[0].becomes(Mood::Closes);
     larder.text(get("/")).await.unwrap_err();
@@ -242,7 +243,7 @@ async fn a_reload_keeps_what_is_known_and_servers_that_left_drain() {
 
 #[tokio::test]
 async fn settings_that_were_refused_leave_the_present_ones_in_force() {
-    let all = replicas::<2>().await;
+    let all = replicas::<2>();
     let larder = Larder::with(settings(&all[..1], 1, LONG));
     drop(larder.after(settings(&all, 1, LONG)));
     assert_eq!(larder.states(), [Up]);

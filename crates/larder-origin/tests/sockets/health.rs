@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::contents::read;
+use crate::front::{self, Headers, take_header};
+use crate::larder::{Larder, Quiet as _, get, metric};
 use crate::nameserver::NameServer;
+use crate::origins::{address, fine, in_turn, until};
+use crate::patience::within;
 use crate::peer::{Manner, Peer, Stream};
-use crate::replica::{Mood, Replica, replicas, within};
-use crate::scripted::{Larder, Quiet as _, get, metric, read};
+use crate::replica::{Mood, Replica, replicas};
 use bytes::Bytes;
 use larder_http::authority::Authority;
 use larder_http::message::Scheme;
@@ -14,8 +18,6 @@ use larder_http::target::Target;
 use larder_origin::{
     HealthCheck, Origin, OriginSettings, OriginState, Protocol, ResolveSettings, ServerAddress,
 };
-use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 const PATH: &str = "/health?deep=1";
@@ -79,7 +81,7 @@ fn counts(state: &OriginState, wanted: &str) -> Vec<(String, u64)> {
 
 #[tokio::test]
 async fn a_server_turns_unhealthy_and_back_after_as_many_answers_as_configured() {
-    let all: [Replica; 2] = replicas().await;
+    let all: [Replica; 2] = replicas();
     let (larder, tending) = larder(&all, |_| ());
     within(all[1].asked_again(PATH, 1)).await;
     become_(&larder, "Up Up").await;
@@ -105,7 +107,7 @@ async fn a_server_turns_unhealthy_and_back_after_as_many_answers_as_configured()
 
 #[tokio::test]
 async fn the_first_answer_decides_alone() {
-    let all: [Replica; 2] = replicas().await;
+    let all: [Replica; 2] = replicas();
     all[0].becomes(Mood::Answers(503));
     let (larder, tending) = larder(&all, |health| {
         (health.every, health.unhealthy) = (Duration::from_secs(5), 3);
@@ -119,7 +121,7 @@ async fn the_first_answer_decides_alone() {
 #[tokio::test]
 async fn every_way_not_to_answer_is_a_bad_answer() {
     for mood in [Mood::Silent, Mood::Closes, Mood::Answers(302), Mood::Answers(404)] {
-        let [a] = replicas().await;
+        let [a] = replicas();
         a.becomes(mood);
         let (larder, tending) = larder(std::slice::from_ref(&a), |health| {
             health.statuses = vec![200..=299, 401..=401];
@@ -144,20 +146,22 @@ async fn every_way_not_to_answer_is_a_bad_answer() {
 
 #[tokio::test]
 async fn a_server_that_does_not_listen_is_unhealthy_and_found_when_it_does() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = listener.local_addr().unwrap();
-    drop(listener);
-    let address = ServerAddress::Http { host: at.ip().to_string(), port: at.port() };
-    let settings = OriginSettings { health: Some(quick()), ..OriginSettings::new("app", vec![address]) };
-    let (larder, tending) = tended(settings);
+    let mut origin = in_turn([fine("well")]);
+    origin.stop().await;
+    let settings = OriginSettings::new("app", vec![address(&origin)]);
+    let (larder, tending) = tended(OriginSettings { health: Some(quick()), ..settings });
     become_(&larder, "Unhealthy").await;
+    assert_eq!(origin.log().connections(), 0);
+    origin.resume().unwrap();
+    become_(&larder, "Up").await;
+    assert!(origin.log().count_of(PATH) > 0);
     drop(tending);
     larder.ends_without_leaks().await;
 }
 
 #[tokio::test]
 async fn content_is_not_waited_for_and_the_connection_is_not_kept() {
-    let [a] = replicas().await;
+    let [a] = replicas();
     a.becomes(Mood::Endless);
     let (larder, tending) = larder(std::slice::from_ref(&a), |_| ());
     within(a.asked_again(PATH, 3)).await;
@@ -170,14 +174,14 @@ async fn content_is_not_waited_for_and_the_connection_is_not_kept() {
 
 #[tokio::test]
 async fn a_check_asks_for_the_path_under_the_servers_own_name_or_the_configured_one() {
-    let [a] = replicas().await;
+    let [a] = replicas();
     let own = a.at.to_string();
     for (host, expected) in [(None, own.as_str()), (Some("app.example"), "app.example")] {
         let (larder, tending) = larder(std::slice::from_ref(&a), |health| {
             health.host = host.map(|host| Authority::parse(Bytes::from(host), Scheme::Http).unwrap());
         });
         within(a.asked_again(PATH, 1)).await;
-        let head = a.heads().pop().unwrap().to_ascii_lowercase();
+        let head = a.last_head().to_ascii_lowercase();
         assert!(head.starts_with("get /health?deep=1 http/1.1\r\n"), "{head}");
         assert!(head.contains(&format!("\r\nhost: {expected}\r\n")), "{head}");
         assert!(head.contains("\r\nuser-agent: larder-health-check\r\n"), "{head}");
@@ -188,7 +192,7 @@ async fn a_check_asks_for_the_path_under_the_servers_own_name_or_the_configured_
 
 #[tokio::test]
 async fn a_check_that_larder_has_no_connection_for_says_nothing_about_the_server() {
-    let [a] = replicas().await;
+    let [a] = replicas();
     let settings = OriginSettings {
         max_connections: 1,
         health: Some(HealthCheck { unhealthy: 1, ..quick() }),
@@ -217,20 +221,18 @@ async fn a_check_that_larder_has_no_connection_for_says_nothing_about_the_server
 
 #[tokio::test]
 async fn a_check_speaks_for_itself_in_a_proxy_header() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = listener.local_addr().unwrap();
-    let address = ServerAddress::Http { host: at.ip().to_string(), port: at.port() };
+    let (origin, headers) = (in_turn([fine("well")]), Headers::default());
+    let log = headers.clone();
+    let address = front::before(&origin, front::http, move |socket| take_header(socket, log.clone())).await;
     let (larder, tending) = tended(OriginSettings {
         proxy_protocol: true,
         health: Some(quick()),
         ..OriginSettings::new("app", vec![address])
     });
-    let (mut stream, _) = within(listener.accept()).await.unwrap();
-    let mut bytes = [0; 20];
-    within(stream.read_exact(&mut bytes)).await.unwrap();
-    assert_eq!(&bytes[..16], b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0", "version 2, LOCAL, nothing else");
-    assert_eq!(&bytes[16..], b"GET ");
-    drop((tending, stream));
+    until(&origin, |log| log.count() > 0).await;
+    assert_eq!(headers.lock()[0], b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0", "version 2, LOCAL, nothing else");
+    assert!(origin.log().received(1).starts_with(b"GET "));
+    drop(tending);
     larder.ends_without_leaks().await;
 }
 
@@ -264,7 +266,7 @@ async fn a_check_speaks_http2_where_requests_do_each_on_a_connection_of_its_own(
 #[tokio::test]
 async fn an_address_that_vanishes_is_not_asked_any_more() {
     let names = NameServer::start().await;
-    let [a, b] = replicas().await;
+    let [a, b] = replicas();
     names.hosts("app.example", &[a.ip(), b.ip()]);
     let address = ServerAddress::Http { host: "app.example".into(), port: a.at.port() };
     let (larder, tending) = tended(OriginSettings {
@@ -286,7 +288,7 @@ async fn an_address_that_vanishes_is_not_asked_any_more() {
 
 #[tokio::test]
 async fn dropping_the_future_ends_every_check_in_mid_question_too() {
-    let all: [Replica; 2] = replicas().await;
+    let all: [Replica; 2] = replicas();
     all[0].becomes(Mood::Silent);
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
@@ -310,7 +312,7 @@ async fn dropping_the_future_ends_every_check_in_mid_question_too() {
 
 #[tokio::test]
 async fn settings_that_are_prepared_and_not_taken_over_change_nothing() {
-    let [a] = replicas().await;
+    let [a] = replicas();
     a.becomes(Mood::Answers(500));
     let (larder, tending) = larder(std::slice::from_ref(&a), |_| ());
     become_(&larder, "Unhealthy").await;
@@ -330,7 +332,7 @@ async fn settings_that_are_prepared_and_not_taken_over_change_nothing() {
 
 #[tokio::test]
 async fn what_was_found_is_forgotten_once_nobody_checks() {
-    let [a] = replicas().await;
+    let [a] = replicas();
     a.becomes(Mood::Answers(500));
     let (larder, tending) = larder(std::slice::from_ref(&a), |_| ());
     become_(&larder, "Unhealthy").await;
@@ -349,7 +351,7 @@ async fn what_was_found_is_forgotten_once_nobody_checks() {
 
 #[tokio::test]
 async fn checks_that_go_on_after_a_reload_go_on_from_what_was_found() {
-    let [a] = replicas().await;
+    let [a] = replicas();
     let (larder, tending) = larder(std::slice::from_ref(&a), |health| health.unhealthy = 50);
     within(async {
         while counts(&larder.state, "larder_origin_health_checks_total")[0].1 == 0 {
@@ -376,7 +378,7 @@ async fn checks_that_go_on_after_a_reload_go_on_from_what_was_found() {
 
 #[tokio::test]
 async fn a_server_that_starts_a_moment_later_than_larder_is_used_with_its_first_good_answer() {
-    let [a] = replicas().await;
+    let [a] = replicas();
     a.becomes(Mood::Closes);
     let (larder, tending) = larder(std::slice::from_ref(&a), |health| {
         health.every = Duration::from_secs(10);

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::contents::{frames, piecemeal, read, read_all};
+use crate::larder::{Larder, get, metric, request};
+use crate::patience::within;
 use crate::peer::{
-    END_HEADERS, END_STREAM, HEADERS, Manner, PATIENCE, Peer, Raw, Reply, data, frame, head, reset, send_all,
+    END_HEADERS, END_STREAM, HEADERS, Manner, Peer, Raw, Reply, data, frame, head, reset, send_all,
 };
-use crate::scripted::{Larder, frames, get, metric, piecemeal, read, read_all, request};
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode};
 use larder_http::body::{Body, BodyError};
@@ -407,14 +409,14 @@ async fn a_request_and_its_answer_flow_at_the_same_time() {
     use http_body_util::BodyExt as _;
     for text in ["one", "two", "three"] {
         sender.send(http_body::Frame::data(Bytes::from_static(text.as_bytes()))).await.unwrap();
-        let frame = tokio::time::timeout(PATIENCE, stream.frame()).await.unwrap().unwrap().unwrap();
+        let frame = within(stream.frame()).await.unwrap().unwrap();
         assert_eq!(frame.into_data().unwrap(), text);
     }
     let sum =
         http::HeaderMap::from_iter([(http::HeaderName::from_static("x-sum"), HeaderValue::from_static("3"))]);
     sender.send(http_body::Frame::trailers(sum.clone())).await.unwrap();
     drop(sender);
-    let frame = tokio::time::timeout(PATIENCE, stream.frame()).await.unwrap().unwrap().unwrap();
+    let frame = within(stream.frame()).await.unwrap().unwrap();
     assert_eq!(frame.into_trailers().unwrap(), sum);
     assert!(stream.frame().await.is_none());
     drop(stream);
@@ -442,7 +444,7 @@ async fn an_answer_that_is_given_up_or_ends_first_stops_the_upload() {
         } else {
             drop(response);
         }
-        tokio::time::timeout(PATIENCE, sender.closed()).await.unwrap();
+        within(sender.closed()).await;
     }
     peer.stage.until(|stage| stage.notes().len() == 2).await;
     assert_eq!(peer.stage.notes(), ["Err(Some(CANCEL))", "Err(Some(CANCEL))"]);

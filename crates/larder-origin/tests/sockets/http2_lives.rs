@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use crate::contents::read;
+use crate::larder::{Larder, get, request};
+use crate::patience::within;
 use crate::peer::{
-    DATA, END_STREAM, INITIAL_WINDOW_SIZE, Manner, PATIENCE, Peer, RST_STREAM, Raw, Reply, Stage, Stream,
+    DATA, END_STREAM, INITIAL_WINDOW_SIZE, Manner, Peer, RST_STREAM, Raw, Reply, Stage, Stream,
     WINDOW_UPDATE, data, frame, head,
 };
-use crate::scripted::{Larder, get, read, request};
 use crate::trust::Trust;
 use bytes::Bytes;
 use http::{Method, Response};
@@ -201,8 +203,7 @@ async fn a_place_that_becomes_free_is_taken_while_another_connection_does_not_co
     peer.stage.go(1);
     assert_eq!(read(held.body).await, (b"held".to_vec(), Ok(())));
     for waiting in waiting {
-        let got = tokio::time::timeout(PATIENCE, waiting).await;
-        assert_eq!(got.expect("there is a place").unwrap(), b"fine");
+        assert_eq!(within(waiting).await.unwrap(), b"fine", "there is a place");
     }
     opening.abort();
     let _ = opening.await;

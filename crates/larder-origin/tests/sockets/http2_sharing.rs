@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::contents::{piecemeal, read};
+use crate::larder::{Larder, Quiet, get, metric, request};
+use crate::patience::within;
 use crate::peer::{
-    END_STREAM, GOAWAY, MAX_CONCURRENT_STREAMS, Manner, PATIENCE, Peer, RST_STREAM, Raw, Reply, Stage, data,
-    goaway, head, reset, send_all,
+    END_STREAM, GOAWAY, MAX_CONCURRENT_STREAMS, Manner, Peer, RST_STREAM, Raw, Reply, Stage, data, goaway,
+    head, reset, send_all,
 };
-use crate::scripted::{Larder, Quiet, get, metric, piecemeal, read, request};
 use bytes::Bytes;
 use http::Method;
 use http_body_util::BodyExt;
@@ -443,7 +445,7 @@ async fn no_more_unused_connections_are_kept_than_may_be() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, settled).await.expect("connections are closed");
+        within(settled).await;
         assert_eq!(larder.state.counters().connections_open(), kept, "{max_idle}");
         larder.ends_without_leaks().await;
     }

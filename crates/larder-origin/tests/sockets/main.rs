@@ -1,25 +1,30 @@
 //! What goes to origins and comes back, on real sockets: one program for all of it, so that it is linked once.
 //!
-//! Beside the tests stand those who answer them: scripted connections, a peer of HTTP/2, replicas of an origin, a name server, and an authority.
+//! Most servers here are the testkit's scripted origin. What it is not stands beside it: a front for TLS, a PROXY header and
+//! Unix sockets, a peer of HTTP/2, a name server, and an authority.
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, missing_docs, reason = "each test uses its part")]
 
 mod answers;
 mod balance;
+mod contents;
 mod ejection;
+mod front;
 mod health;
 mod http2;
 mod http2_lives;
 mod http2_sharing;
+mod larder;
 mod names;
 mod nameserver;
+mod origins;
+mod patience;
 mod peer;
 mod proxy_protocol;
 mod queue;
 mod replica;
 mod retry;
 mod reuse;
-mod scripted;
 mod tls;
 mod trust;
 mod uploads;

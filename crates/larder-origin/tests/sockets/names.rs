@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use crate::contents::read;
+use crate::larder::{Larder, get, metric};
 use crate::nameserver::{A, AAAA, Data, NameServer, Reply, SERVFAIL, SRV};
-use crate::replica::{Mood, Replica, replicas, within};
-use crate::scripted::{Larder, get, metric, read};
+use crate::patience::within;
+use crate::replica::{Mood, Replica, replicas};
 use larder_origin::{OriginError, OriginSettings, ResolveSettings, ServerAddress, ServerState};
 use tokio::task::JoinSet;
 
@@ -50,7 +52,7 @@ fn url(replica: &Replica) -> String {
 #[tokio::test]
 async fn a_burst_before_the_first_answer_asks_once() {
     let names = NameServer::start().await;
-    let [a] = replicas().await;
+    let [a] = replicas();
     names.hosts("app.example", &[a.ip()]);
     let (larder, _) = untended(&url(&a), &names, |_| ());
     let mut burst = JoinSet::new();
@@ -66,7 +68,7 @@ async fn a_burst_before_the_first_answer_asks_once() {
 #[tokio::test]
 async fn a_name_that_has_no_address_at_first_gets_one_later() {
     let names = NameServer::start().await;
-    let [a] = replicas().await;
+    let [a] = replicas();
     let (larder, _) = untended(&url(&a), &names, |_| ());
     let unresolved = larder.origin.probe().await;
     assert_eq!(unresolved.len(), 1);
@@ -82,7 +84,7 @@ async fn a_name_that_has_no_address_at_first_gets_one_later() {
 #[tokio::test]
 async fn all_addresses_of_a_name_take_their_turns() {
     let names = NameServer::start().await;
-    let all: [Replica; 3] = replicas().await;
+    let all: [Replica; 3] = replicas();
     names.hosts("app.example", &all.each_ref().map(Replica::ip));
     let (larder, _) = untended(&url(&all[0]), &names, |_| ());
     for _ in 0..9 {
@@ -95,7 +97,7 @@ async fn all_addresses_of_a_name_take_their_turns() {
 #[tokio::test]
 async fn a_name_that_moves_is_followed_and_the_address_it_left_drains() {
     let names = NameServer::start().await;
-    let [a, b] = replicas().await;
+    let [a, b] = replicas();
     names.hosts("app.example", &[a.ip()]);
     let (larder, tending) = larder(&url(&a), &names);
     assert_eq!(text(&larder).await.unwrap(), "a");
@@ -119,7 +121,7 @@ async fn a_name_that_moves_is_followed_and_the_address_it_left_drains() {
 #[tokio::test]
 async fn the_last_good_answer_stays_whatever_the_name_server_does() {
     let names = NameServer::start().await;
-    let [a] = replicas().await;
+    let [a] = replicas();
     names.hosts("app.example", &[a.ip()]);
     let (larder, tending) = larder(&url(&a), &names);
     assert_eq!(text(&larder).await.unwrap(), "a");
@@ -140,7 +142,7 @@ async fn the_last_good_answer_stays_whatever_the_name_server_does() {
 #[tokio::test]
 async fn a_better_priority_gets_everything_while_it_can_be_asked() {
     let names = NameServer::start().await;
-    let [a, b] = replicas().await;
+    let [a, b] = replicas();
     let port = a.at.port();
     names.hosts("a.example", &[a.ip()]);
     names.hosts("b.example", &[b.ip()]);
@@ -159,7 +161,7 @@ async fn a_better_priority_gets_everything_while_it_can_be_asked() {
 #[tokio::test]
 async fn a_services_targets_share_by_its_records_weights() {
     let names = NameServer::start().await;
-    let all: [Replica; 3] = replicas().await;
+    let all: [Replica; 3] = replicas();
     let port = all[0].at.port();
     for (replica, host) in all.iter().zip(["a.example", "b.example", "c.example"]) {
         names.hosts(host, &[replica.ip()]);
@@ -180,7 +182,7 @@ async fn a_services_targets_share_by_its_records_weights() {
 #[tokio::test]
 async fn a_service_that_changes_is_followed() {
     let names = NameServer::start().await;
-    let [a, b] = replicas().await;
+    let [a, b] = replicas();
     let port = a.at.port();
     names.hosts("a.example", &[a.ip()]);
     names.set("b.example", A, Reply::Records(vec![Data::Cname("c.example"), Data::A(b.ip())]));
@@ -205,7 +207,7 @@ async fn a_service_that_changes_is_followed() {
 #[tokio::test]
 async fn a_first_look_up_ends_with_nobody_who_waits_for_it() {
     let names = NameServer::start().await;
-    let [a] = replicas().await;
+    let [a] = replicas();
     names.set("app.example", A, Reply::Silence);
     names.set("app.example", AAAA, Reply::Records(Vec::new()));
     let (larder, _) = untended(&url(&a), &names, |settings| {
@@ -234,7 +236,7 @@ async fn addresses(larder: &Larder, count: usize) {
 #[tokio::test]
 async fn an_address_that_is_absent_for_a_short_while_comes_back_as_what_it_was() {
     let names = NameServer::start().await;
-    let [a, b] = replicas().await;
+    let [a, b] = replicas();
     names.hosts("app.example", &[a.ip(), b.ip()]);
     let (larder, _) = untended(&url(&a), &names, |settings| {
         let forever = Duration::from_secs(600);
@@ -257,7 +259,7 @@ async fn an_address_that_is_absent_for_a_short_while_comes_back_as_what_it_was()
 #[tokio::test]
 async fn a_target_that_leaves_does_not_disturb_the_connections_to_the_others() {
     let names = NameServer::start().await;
-    let all: [Replica; 3] = replicas().await;
+    let all: [Replica; 3] = replicas();
     let port = all[0].at.port();
     for (replica, host) in all.iter().zip(["a.example", "b.example", "c.example"]) {
         names.hosts(host, &[replica.ip()]);
@@ -282,7 +284,7 @@ async fn a_target_that_leaves_does_not_disturb_the_connections_to_the_others() {
 #[tokio::test]
 async fn who_stands_by_in_a_service_is_asked_after_every_server_of_the_best_level() {
     let names = NameServer::start().await;
-    let [a, b, c] = replicas().await;
+    let [a, b, c] = replicas();
     let port = a.at.port();
     names.hosts("a.example", &[a.ip()]);
     names.hosts("b.example", &[b.ip()]);

@@ -1,15 +1,16 @@
 //! Origins that speak HTTP/2: a proper one, and one made of raw frames for what a proper one never does.
 //!
 //! [`Peer`] runs the `h2` crate's server side and calls the test's function for each stream. [`Raw`] answers each
-//! HEADERS frame with whatever bytes the test gives, and keeps every frame that it received.
+//! HEADERS frame with whatever bytes the test gives, and keeps every frame that it received. The testkit's origin speaks
+//! HTTP/1 alone.
 //! Waiting is for events, never for time to pass; everything ends with the test's runtime.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
+use crate::patience::PATIENCE;
 use bytes::Bytes;
 use h2::server::{Builder, SendResponse};
 use h2::{RecvStream, SendStream};
@@ -20,9 +21,6 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore};
 use tokio_rustls::TlsAcceptor;
-
-/// No test waits longer for anything.
-pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One stream that a client opened.
 pub struct Stream {

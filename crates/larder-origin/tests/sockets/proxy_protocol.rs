@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::scripted::{Larder, Scripted, Step, answer, get, read};
+use crate::contents::read;
+use crate::front::{self, Headers, take_header};
+use crate::larder::{Larder, get};
+use crate::origins::{ended, fine, in_turn};
 use crate::trust::Trust;
 use larder_http::message::Peer;
 use larder_origin::{
     Origin, OriginRequest, OriginSettings, OriginState, Protocol, ServerAddress, SetupError,
 };
-use parking_lot::Mutex;
-use tokio::io::AsyncReadExt as _;
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// 192.0.2.1:258 to 198.51.100.7:443.
@@ -25,41 +26,35 @@ fn from_client(target: &'static str) -> OriginRequest {
 
 #[tokio::test]
 async fn each_connection_names_one_client_and_serves_one_request() {
-    // The header itself holds an empty line.
-    let steps = || vec![Step::Until("app.example\r\n\r\n"), answer("fine")];
-    let scripted = Scripted::start(vec![steps(), steps(), steps()]).await;
-    let larder = Larder::new(&scripted.address, |settings| settings.proxy_protocol = true);
+    let (origin, headers) = (in_turn([fine("fine")]), Headers::default());
+    let log = headers.clone();
+    let address = front::before(&origin, front::http, move |socket| take_header(socket, log.clone())).await;
+    let larder = Larder::new(&address, |settings| settings.proxy_protocol = true);
     for request in [from_client("/"), from_client("/"), get("/")] {
         let response = larder.origin.send(request).await.unwrap();
         assert!(!response.reused);
         assert_eq!(read(response.body).await.0, b"fine");
     }
-    for (number, header) in [FROM_CLIENT, FROM_CLIENT, FROM_US].into_iter().enumerate() {
-        let received = scripted.ended(number).await.into_bytes();
-        // As text, which is how the script keeps it, only ASCII is comparable; the rest is below and in unit tests.
-        let expected =
-            String::from_utf8_lossy(&[SIGNATURE, header, b"GET / HTTP/1.1\r\n"].concat()).into_owned();
-        assert!(received.starts_with(expected.as_bytes()), "{number}: {received:?}");
+    for connection in 1..=3 {
+        let received = ended(&origin, connection).await;
+        assert_eq!(received, "GET / HTTP/1.1\r\nhost: app.example\r\n\r\n");
     }
+    let expected = [FROM_CLIENT, FROM_CLIENT, FROM_US].map(|rest| [SIGNATURE, rest].concat());
+    assert_eq!(*headers.lock(), expected);
     larder.ends_without_leaks().await;
 }
 
 #[tokio::test]
 async fn the_header_comes_before_the_handshake() {
     let trust = Trust::new();
-    let headers = Arc::new(Mutex::new(Vec::new()));
+    let (origin, headers) = (in_turn([fine("fine")]), Headers::default());
     let (acceptor, log) = (trust.acceptor(&[]), headers.clone());
-    let wrap = move |mut socket: tokio::net::TcpStream| {
+    let open = move |socket| {
         let (acceptor, log) = (acceptor.clone(), log.clone());
-        async move {
-            let mut header = vec![0; SIGNATURE.len() + FROM_CLIENT.len()];
-            socket.read_exact(&mut header).await?;
-            log.lock().push(header);
-            acceptor.accept(socket).await
-        }
+        async move { acceptor.accept(take_header(socket, log).await?).await }
     };
-    let scripted = Scripted::start_wrapped(vec![vec![Step::Head, answer("fine")]], wrap).await;
-    let larder = Larder::new(&scripted.address, |settings| {
+    let address = front::before(&origin, front::https, open).await;
+    let larder = Larder::new(&address, |settings| {
         settings.proxy_protocol = true;
         settings.tls.ca_file = Some(trust.file("ca.pem"));
     });

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::replica::{Mood, Replica, replicas, within};
-use crate::scripted::{Larder, PATIENCE, Scripted, Step, answer, get, metric, read, request, send};
+use crate::contents::read;
+use crate::larder::{Larder, get, metric, request};
+use crate::origins::{fine, in_turn};
+use crate::patience::{PATIENCE, within};
+use crate::replica::{Mood, Replica, replicas};
 use http::Method;
 use larder_http::body::{Body, BodyError};
 use larder_origin::{InFlightLimit, OriginRequest, OriginSettings, Progress, ServerState};
+use larder_testkit::origin::Answer;
 use tokio::task::JoinHandle;
 
 const SHORT: Duration = Duration::from_millis(60);
@@ -40,7 +44,7 @@ async fn queued(larder: &Larder) -> JoinHandle<Result<String, &'static str>> {
 
 #[tokio::test]
 async fn who_is_too_many_waits_for_the_end_of_a_content_on_whichever_worker() {
-    let all = replicas::<1>().await;
+    let all = replicas::<1>();
     all[0].becomes(Mood::Halfway);
     let larder = Larder::with(settings(&all, 10, PATIENCE));
     let held = larder.origin.send(get("/half")).await.unwrap();
@@ -63,7 +67,7 @@ async fn who_is_too_many_waits_for_the_end_of_a_content_on_whichever_worker() {
 
 #[tokio::test]
 async fn a_full_queue_refuses_and_one_that_moves_too_slowly_gives_up() {
-    let all = replicas::<1>().await;
+    let all = replicas::<1>();
     all[0].becomes(Mood::Halfway);
     let larder = Larder::with(settings(&all, 1, SHORT));
     let held = larder.origin.send(get("/half")).await.unwrap();
@@ -79,7 +83,7 @@ async fn a_full_queue_refuses_and_one_that_moves_too_slowly_gives_up() {
 
 #[tokio::test]
 async fn who_stops_waiting_leaves_its_place_to_the_next() {
-    let all = replicas::<1>().await;
+    let all = replicas::<1>();
     all[0].becomes(Mood::Halfway);
     let larder = Larder::with(settings(&all, 1, PATIENCE));
     let held = larder.origin.send(get("/half")).await.unwrap();
@@ -98,7 +102,7 @@ async fn who_stops_waiting_leaves_its_place_to_the_next() {
 
 #[tokio::test]
 async fn requests_that_fail_or_are_cancelled_give_their_seat_back() {
-    let all = replicas::<1>().await;
+    let all = replicas::<1>();
     let larder = Larder::with(settings(&all, 0, SHORT));
     for _ in 0..3 {
         all[0].becomes(Mood::Closes);
@@ -118,9 +122,8 @@ async fn requests_that_fail_or_are_cancelled_give_their_seat_back() {
 async fn a_tunnel_leaves_the_count() {
     let granted =
         "HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n";
-    let scripted =
-        Scripted::start(vec![vec![Step::Head, send(granted)], vec![Step::Head, answer("x")]]).await;
-    let larder = Larder::new(&scripted.address, |settings| {
+    let origin = in_turn([Answer::literal(granted).keep_open(), fine("x")]);
+    let larder = Larder::before(&origin, |settings| {
         settings.in_flight = InFlightLimit { max: Some(1), queue: 0, queue_timeout: SHORT };
     });
     let mut asked = get("/socket");
@@ -136,7 +139,7 @@ async fn a_tunnel_leaves_the_count() {
 
 #[tokio::test]
 async fn a_lower_cap_holds_after_a_reload() {
-    let all = replicas::<1>().await;
+    let all = replicas::<1>();
     all[0].becomes(Mood::Halfway);
     let larder = Larder::with(OriginSettings {
         in_flight: InFlightLimit { max: Some(2), queue: 0, queue_timeout: SHORT },
@@ -158,7 +161,7 @@ async fn a_lower_cap_holds_after_a_reload() {
 
 #[tokio::test]
 async fn the_limit_on_the_whole_exchange_holds_in_the_queue_before_the_head_and_in_the_content() {
-    let all = replicas::<1>().await;
+    let all = replicas::<1>();
     let mut settings = settings(&all, 10, PATIENCE);
     settings.timeouts.total = Some(SHORT);
     settings.ejection.failures = 1;
@@ -184,7 +187,7 @@ async fn the_limit_on_the_whole_exchange_holds_in_the_queue_before_the_head_and_
 
 #[tokio::test]
 async fn without_a_cap_nobody_waits() {
-    let all = replicas::<1>().await;
+    let all = replicas::<1>();
     all[0].becomes(Mood::Halfway);
     let settings = OriginSettings::new("app", vec![all[0].address()]);
     let larder = Arc::new(Larder::with(settings));
@@ -197,7 +200,7 @@ async fn without_a_cap_nobody_waits() {
 
 #[tokio::test]
 async fn a_request_says_how_far_it_has_come() {
-    let all = replicas::<1>().await;
+    let all = replicas::<1>();
     all[0].becomes(Mood::Halfway);
     let larder = Larder::with(settings(&all, 1, PATIENCE));
     let told = |method: Method| {

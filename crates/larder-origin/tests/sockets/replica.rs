@@ -1,21 +1,16 @@
 //! A server that answers every request, in a way that the test may change while it runs, and says which one it is.
 //!
-//! In: an address on loopback and a mood. Out: answers whose content is the server's name; what it was asked, and how
-//! many connections it has. Waiting is for events, never for time to pass; it ends when dropped.
+//! In: an address on loopback and a mood. Out: the testkit's origin there, whose content is the server's name; what it was
+//! asked, and whether it has connections. It ends when dropped.
 
-use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
+use crate::origins::{address, closes, fine, silent, until};
+use crate::patience::PATIENCE;
 use larder_origin::ServerAddress;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio::task::AbortHandle;
-
-/// No test waits longer for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+use larder_testkit::origin::{Answer, Origin};
+use parking_lot::Mutex;
 
 /// What is done about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,62 +27,45 @@ pub enum Mood {
     Endless,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Seen {
-    heads: Vec<String>,
-    connections: usize,
-}
+/// The present mood, and how many there were before: the rest of a content waits at a gate of that name.
+type Moods = Arc<Mutex<(Mood, usize)>>;
 
 /// One server.
 pub struct Replica {
     pub at: SocketAddr,
-    mood: watch::Sender<Mood>,
-    seen: watch::Receiver<Seen>,
-    task: AbortHandle,
-}
-
-impl Drop for Replica {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    origin: Origin,
+    moods: Moods,
 }
 
 /// `N` servers on one port of 127.0.0.1, 127.0.0.2 and so on, called a, b, c and so on.
-pub async fn replicas<const N: usize>() -> [Replica; N] {
+pub fn replicas<const N: usize>() -> [Replica; N] {
     'port: loop {
-        let mut listeners: Vec<TcpListener> = Vec::new();
-        for last in (1..).take(N) {
-            let port = listeners.first().map_or(0, |first| first.local_addr().unwrap().port());
-            match TcpListener::bind((Ipv4Addr::new(127, 0, 0, last), port)).await {
-                Ok(listener) => listeners.push(listener),
+        let mut replicas: Vec<Replica> = Vec::new();
+        for (last, name) in (1..).zip('a'..).take(N) {
+            let port = replicas.first().map_or(0, |first| first.at.port());
+            match Replica::start((Ipv4Addr::new(127, 0, 0, last), port).into(), name) {
+                Ok(replica) => replicas.push(replica),
                 // Free on one address and taken on another.
                 Err(_) => continue 'port,
             }
         }
-        let named = listeners.into_iter().zip('a'..).map(|(listener, name)| Replica::start(listener, name));
-        break named.collect::<Vec<_>>().try_into().ok().unwrap();
+        break replicas.try_into().ok().unwrap();
     }
 }
 
 impl Replica {
-    fn start(listener: TcpListener, name: char) -> Self {
-        let at = listener.local_addr().unwrap();
-        let (mood, moods) = watch::channel(Mood::Answers(200));
-        let (tell, seen) = watch::channel(Seen::default());
-        let tell = Arc::new(tell);
-        let task = tokio::spawn(async move {
-            // Aborted with this task.
-            let mut connections = tokio::task::JoinSet::new();
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                connections.spawn(converse(stream, name, moods.clone(), Open::new(tell.clone())));
-            }
-        });
-        Self { at, mood, seen, task: task.abort_handle() }
+    fn start(at: SocketAddr, name: char) -> Result<Self, larder_testkit::Error> {
+        let moods = Moods::new(Mutex::new((Mood::Answers(200), 0)));
+        let present = moods.clone();
+        let origin = Origin::answering(at, PATIENCE, move |seen| {
+            let (mood, number) = *present.lock();
+            answer(mood, number, name, &seen.target)
+        })?;
+        Ok(Self { at: origin.addr(), origin, moods })
     }
 
     pub fn address(&self) -> ServerAddress {
-        ServerAddress::Http { host: self.at.ip().to_string(), port: self.at.port() }
+        address(&self.origin)
     }
 
     pub fn ip(&self) -> [u8; 4] {
@@ -98,103 +76,51 @@ impl Replica {
     }
 
     pub fn becomes(&self, mood: Mood) {
-        self.mood.send_replace(mood);
+        let before = {
+            let mut moods = self.moods.lock();
+            let before = moods.1;
+            *moods = (mood, before + 1);
+            before
+        };
+        self.origin.gates().release(&before.to_string());
     }
 
     /// How often `path` was asked for.
     pub fn asked(&self, path: &str) -> usize {
-        count(&self.seen.borrow(), path)
+        self.origin.log().count_of(path) as usize
     }
 
     /// Waits until `path` has been asked for `times` more times.
     pub async fn asked_again(&self, path: &str, times: usize) {
         let aim = self.asked(path) + times;
-        self.until(|seen| count(seen, path) >= aim).await;
+        until(&self.origin, |log| log.count_of(path) as usize >= aim).await;
     }
 
-    pub fn heads(&self) -> Vec<String> {
-        self.seen.borrow().heads.clone()
+    /// The head of the last request.
+    pub fn last_head(&self) -> String {
+        String::from_utf8(self.origin.log().last().unwrap().head.to_vec()).unwrap()
     }
 
     /// Waits until nobody is connected.
     pub async fn is_left_alone(&self) {
-        self.until(|seen| seen.connections == 0).await;
-    }
-
-    async fn until(&self, is: impl Fn(&Seen) -> bool) {
-        let mut seen = self.seen.clone();
-        within(seen.wait_for(is)).await.unwrap();
+        until(&self.origin, |log| log.connections_open() == 0).await;
     }
 }
 
-/// What `future` gives, in good time.
-pub async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future).await.expect("it happens in good time")
-}
-
-fn count(seen: &Seen, path: &str) -> usize {
-    seen.heads.iter().filter(|head| head.split(' ').nth(1) == Some(path)).count()
-}
-
-/// A connection that is counted as open.
-struct Open(Arc<watch::Sender<Seen>>);
-
-impl Open {
-    fn new(seen: Arc<watch::Sender<Seen>>) -> Self {
-        seen.send_modify(|seen| seen.connections += 1);
-        Self(seen)
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.send_modify(|seen| seen.connections -= 1);
-    }
-}
-
-async fn converse(mut stream: TcpStream, name: char, mut moods: watch::Receiver<Mood>, open: Open) {
-    stream.set_nodelay(true).unwrap();
-    while let Some(head) = read_head(&mut stream).await {
-        let mood = match *moods.borrow_and_update() {
-            Mood::Halfway if !head.starts_with("GET /half ") => Mood::Answers(200),
-            mood => mood,
-        };
-        open.0.send_modify(|seen| seen.heads.push(head));
-        let written = match mood {
-            Mood::Answers(status) => {
-                stream
-                    .write_all(format!("HTTP/1.1 {status} X\r\nContent-Length: 1\r\n\r\n{name}").as_bytes())
-                    .await
-            }
-            Mood::Silent => {
-                let mut more = [0; 64];
-                while stream.read(&mut more).await.is_ok_and(|read| read > 0) {}
-                return;
-            }
-            Mood::Closes => return,
-            Mood::Halfway => {
-                let half = format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{name}");
-                stream.write_all(half.as_bytes()).await.unwrap();
-                let _ = moods.changed().await;
-                stream.write_all(name.to_string().as_bytes()).await
-            }
-            Mood::Endless => {
-                let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-                stream.write_all(head.as_bytes()).await.unwrap();
-                while stream.write_all(b"1\r\nx\r\n").await.is_ok() {}
-                return;
-            }
-        };
-        if written.is_err() {
-            return;
+fn answer(mood: Mood, number: usize, name: char, target: &str) -> Answer {
+    match mood {
+        Mood::Answers(status) => Answer::new(status, &[], &name.to_string()),
+        Mood::Silent => silent(),
+        Mood::Closes => closes(),
+        Mood::Halfway if target == "/half" => {
+            Answer::literal(format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{name}"))
+                .wait_for(&number.to_string())
+                .send(&name.to_string())
+                .keep_open()
+        }
+        Mood::Halfway => fine(&name.to_string()),
+        Mood::Endless => {
+            Answer::literal("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").flood_with("1\r\nx\r\n")
         }
     }
-}
-
-async fn read_head(stream: &mut TcpStream) -> Option<String> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await.ok()?);
-    }
-    Some(String::from_utf8(head).unwrap())
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::contents::{piecemeal, read};
+use crate::larder::{Larder, get, metric, request};
 use crate::replica::{Mood, Replica, replicas};
-use crate::scripted::{Larder, get, metric, piecemeal, read, request};
 use bytes::Bytes;
 use http::Method;
 use larder_http::body::Body;
@@ -45,7 +46,7 @@ async fn only_idempotent_requests_whose_content_is_in_memory_are_sent_again() {
         (Method::PATCH, Bytes::from_static(b"abc").into(), false),
     ];
     for (method, body, is_sent_again) in cases {
-        let all = replicas::<2>().await;
+        let all = replicas::<2>();
         all[0].becomes(Mood::Closes);
         let larder = Larder::with(settings(&all, Some(Retry::default())));
         let outcome = larder.origin.send(request(method.clone(), "/", body)).await;
@@ -73,7 +74,7 @@ async fn only_configured_failures_are_followed_by_another_server() {
         (Mood::Answers(503), None, false),
     ];
     for (mood, retry, goes_elsewhere) in cases {
-        let all = replicas::<2>().await;
+        let all = replicas::<2>();
         all[0].becomes(mood);
         let larder = Larder::with(settings(&all, retry));
         let outcome = larder.origin.send(get("/")).await;
@@ -89,7 +90,7 @@ async fn only_configured_failures_are_followed_by_another_server() {
 #[tokio::test]
 async fn each_server_is_asked_once_and_no_more_of_them_than_configured() {
     for (servers, asked) in [(1, 2), (2, 3), (10, 3)] {
-        let all = replicas::<3>().await;
+        let all = replicas::<3>();
         all.iter().for_each(|replica| replica.becomes(Mood::Answers(502)));
         let retry = Retry { servers, statuses: vec![502], ..Retry::default() };
         let larder = Larder::with(settings(&all, Some(retry)));
@@ -106,7 +107,7 @@ async fn each_server_is_asked_once_and_no_more_of_them_than_configured() {
 
 #[tokio::test]
 async fn retries_are_a_part_of_requests() {
-    let all = replicas::<2>().await;
+    let all = replicas::<2>();
     all.iter().for_each(|replica| replica.becomes(Mood::Answers(503)));
     let retry = Retry { statuses: vec![503], budget_percent: 10, ..Retry::default() };
     let larder = Larder::with(settings(&all, Some(retry)));
@@ -125,7 +126,7 @@ async fn retries_are_a_part_of_requests() {
 
 #[tokio::test]
 async fn a_request_goes_to_no_server_that_is_ejected_and_never_back() {
-    let all = replicas::<2>().await;
+    let all = replicas::<2>();
     all.iter().for_each(|replica| replica.becomes(Mood::Closes));
     let mut settings = settings(&all, Some(Retry { servers: 5, ..Retry::default() }));
     settings.ejection =
@@ -142,7 +143,7 @@ async fn a_request_goes_to_no_server_that_is_ejected_and_never_back() {
 #[tokio::test]
 async fn an_answer_is_better_than_none_from_the_next_server() {
     for mood in [None, Some(Mood::Closes), Some(Mood::Silent)] {
-        let mut all: Vec<Replica> = replicas::<2>().await.into();
+        let mut all: Vec<Replica> = replicas::<2>().into();
         let retry = Retry { statuses: vec![503], ..Retry::default() };
         let larder = Larder::with(settings(&all, Some(retry)));
         all[0].becomes(Mood::Answers(503));

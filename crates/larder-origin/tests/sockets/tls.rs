@@ -1,10 +1,16 @@
 //! TLS to an origin: who is trusted, who we are, what is spoken inside, what an end without `close_notify` means.
+//!
+//! A scripted origin stands behind a front that speaks TLS. Two servers here are made by hand: [`answered_with`] answers a
+//! handshake with bytes that are no TLS, and [`serve_both`] speaks HTTP/2 or HTTP/1.1, as larder chooses.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::contents::read;
+use crate::front;
+use crate::larder::{Larder, get, metric, request};
+use crate::origins::{fine, in_turn};
 use crate::peer::{Manner, Peer};
-use crate::scripted::{Larder, Scripted, Step, answer, get, metric, read, request, send};
 use crate::trust::Trust;
 use bytes::Bytes;
 use h2::Reason;
@@ -15,6 +21,7 @@ use larder_origin::{
     ClientCertificate, Origin, OriginSettings, OriginState, Protocol, ServerAddress, ServerState, SetupError,
     TlsSettings,
 };
+use larder_testkit::origin::{Answer, Origin as ScriptedOrigin};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -23,10 +30,17 @@ use tokio_rustls::TlsAcceptor;
 /// What servers of TLS were asked for: a name, and what was chosen.
 type Asked = Arc<Mutex<Vec<(Option<String>, Option<String>)>>>;
 
-async fn serve(acceptor: TlsAcceptor, scripts: Vec<Vec<Step>>) -> (Scripted, Asked) {
-    let asked = Asked::default();
+/// An origin behind TLS, and where it is.
+struct Served {
+    origin: ScriptedOrigin,
+    address: ServerAddress,
+    asked: Asked,
+}
+
+async fn serve(acceptor: TlsAcceptor, answers: impl Into<Vec<Answer>>) -> Served {
+    let (origin, asked) = (in_turn(answers), Asked::default());
     let log = asked.clone();
-    let wrap = move |socket| {
+    let open = move |socket| {
         let (acceptor, log) = (acceptor.clone(), log.clone());
         async move {
             let stream = acceptor.accept(socket).await?;
@@ -36,7 +50,8 @@ async fn serve(acceptor: TlsAcceptor, scripts: Vec<Vec<Step>>) -> (Scripted, Ask
             Ok(stream)
         }
     };
-    (Scripted::start_wrapped(scripts, wrap).await, asked)
+    let address = front::before(&origin, front::https, open).await;
+    Served { origin, address, asked }
 }
 
 fn trusting(trust: &Trust) -> TlsSettings {
@@ -53,31 +68,31 @@ fn larder(address: &ServerAddress, protocol: Protocol, tls: TlsSettings) -> Lard
 #[tokio::test]
 async fn tls_is_verified_against_the_given_authority() {
     let trust = Trust::new();
-    let steps = vec![Step::Head, answer("one"), Step::Head, answer("two")];
-    let (scripted, asked) = serve(trust.acceptor(&["h2", "http/1.1"]), vec![steps]).await;
-    let larder = larder(&scripted.address, Protocol::Http1, trusting(&trust));
+    let server = serve(trust.acceptor(&["h2", "http/1.1"]), [fine("one"), fine("two")]).await;
+    let larder = larder(&server.address, Protocol::Http1, trusting(&trust));
     for (text, reused) in [("one", false), ("two", true)] {
         let response = larder.origin.send(get("/")).await.unwrap();
         assert_eq!(response.reused, reused, "{text}");
         assert_eq!(read(response.body).await.0, text.as_bytes());
     }
-    assert_eq!(*asked.lock(), [(Some("localhost".to_owned()), Some("http/1.1".to_owned()))]);
+    assert_eq!(*server.asked.lock(), [(Some("localhost".to_owned()), Some("http/1.1".to_owned()))]);
     larder.ends_without_leaks().await;
 
     // What did not sign it: another authority of the same name.
     let namesake = Trust::new();
-    let (scripted, _) = serve(trust.acceptor(&[]), vec![]).await;
+    let server = serve(trust.acceptor(&[]), [fine("never")]).await;
     let larder =
-        Larder::new(&scripted.address, |settings| settings.tls.ca_file = Some(namesake.file("ca.pem")));
+        Larder::new(&server.address, |settings| settings.tls.ca_file = Some(namesake.file("ca.pem")));
     let error = larder.origin.send(get("/")).await.unwrap_err();
     assert_eq!((error.token(), error.is_dead()), ("tls-untrusted", true));
+    assert_eq!(server.origin.log().count(), 0);
     larder.ends_without_leaks().await;
 }
 
 /// What comes of a request to a server with `shown`'s certificate where the file at `trusted` is what larder trusts.
 async fn met(shown: &Trust, trusted: &Path, server_name: Option<&str>) -> &'static str {
-    let (scripted, _) = serve(shown.acceptor(&[]), vec![vec![Step::Head, answer("you")]]).await;
-    let larder = Larder::new(&scripted.address, |settings| {
+    let server = serve(shown.acceptor(&[]), [fine("you")]).await;
+    let larder = Larder::new(&server.address, |settings| {
         settings.tls.ca_file = Some(trusted.to_path_buf());
         settings.tls.server_name = server_name.map(str::to_owned);
     });
@@ -185,11 +200,13 @@ async fn why_a_server_ends_a_handshake_is_told_in_a_word() {
 async fn a_tls_body_without_length_needs_an_orderly_close() {
     let trust = Trust::new();
     let head = "HTTP/1.1 200 OK\r\n\r\nabc";
-    // `Reset` drops the socket without close_notify; `Close` sends it.
-    for (end, expected) in [(Step::Close, Ok(())), (Step::Reset, Err(BodyError::Cut))] {
-        let (scripted, _) = serve(trust.acceptor(&[]), vec![vec![Step::Head, send(head), end]]).await;
-        let larder = larder(&scripted.address, Protocol::Http1, trusting(&trust));
+    // A reset ends without close_notify, a close with it.
+    let answer = || Answer::literal(head).wait_for("end");
+    for (answer, expected) in [(answer(), Ok(())), (answer().reset(), Err(BodyError::Cut))] {
+        let server = serve(trust.acceptor(&[]), [answer]).await;
+        let larder = larder(&server.address, Protocol::Http1, trusting(&trust));
         let response = larder.origin.send(get("/")).await.unwrap();
+        server.origin.gates().release("end");
         assert_eq!(read(response.body).await, (b"abc".to_vec(), expected));
         larder.ends_without_leaks().await;
     }
@@ -218,14 +235,14 @@ async fn the_server_chooses_among_what_is_allowed() {
         larder.ends_without_leaks().await;
     }
     for (offered, chosen) in [(&["http/1.1"][..], Some("http/1.1")), (&[], None)] {
-        let steps = vec![Step::Head, answer("one"), Step::Head, answer("two")];
-        let (scripted, asked) = serve(trust.acceptor(offered), vec![steps]).await;
-        let larder = larder(&scripted.address, Protocol::Auto, trusting(&trust));
+        let server = serve(trust.acceptor(offered), [fine("one"), fine("two")]).await;
+        let larder = larder(&server.address, Protocol::Auto, trusting(&trust));
         for text in ["one", "two"] {
             let response = larder.origin.send(get("/")).await.unwrap();
             assert_eq!(read(response.body).await.0, text.as_bytes());
         }
-        assert_eq!(asked.lock().first().unwrap().1.as_deref(), chosen);
+        assert_eq!(server.asked.lock().first().unwrap().1.as_deref(), chosen);
+        assert_eq!(server.origin.log().connections(), 1);
         larder.ends_without_leaks().await;
     }
 }
@@ -234,8 +251,8 @@ async fn the_server_chooses_among_what_is_allowed() {
 async fn a_server_without_http2_is_an_error_where_nothing_else_is_allowed() {
     let trust = Trust::new();
     for offered in [&["http/1.1"][..], &[]] {
-        let (scripted, _) = serve(trust.acceptor(offered), vec![vec![Step::Head, answer("no")]]).await;
-        let larder = larder(&scripted.address, Protocol::Http2, trusting(&trust));
+        let server = serve(trust.acceptor(offered), [fine("no")]).await;
+        let larder = larder(&server.address, Protocol::Http2, trusting(&trust));
         let error = larder.origin.send(get("/")).await.unwrap_err();
         assert_eq!((error.token(), error.is_dead()), ("tls-alpn", true), "{offered:?}");
         larder.ends_without_leaks().await;
@@ -248,14 +265,14 @@ async fn websocket_gets_a_connection_that_speaks_http1() {
     let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
                   Sec-WebSocket-Accept: x\r\n\r\n";
     for protocol in [Protocol::Auto, Protocol::Http2] {
-        let steps = vec![Step::Head, send(switch)];
-        let (scripted, asked) = serve(trust.acceptor(&["h2", "http/1.1"]), vec![steps]).await;
-        let larder = larder(&scripted.address, protocol, trusting(&trust));
+        let switch = Answer::literal(switch).keep_open();
+        let server = serve(trust.acceptor(&["h2", "http/1.1"]), [switch]).await;
+        let larder = larder(&server.address, protocol, trusting(&trust));
         let mut request = get("/chat");
         request.websocket = true;
         let response = larder.origin.send(request).await.unwrap();
         assert!(response.tunnel.is_some());
-        assert_eq!(asked.lock().first().unwrap().1.as_deref(), Some("http/1.1"), "{protocol:?}");
+        assert_eq!(server.asked.lock().first().unwrap().1.as_deref(), Some("http/1.1"), "{protocol:?}");
         drop(response);
         larder.ends_without_leaks().await;
     }
@@ -267,9 +284,9 @@ async fn a_server_may_ask_who_we_are() {
     let stranger = Trust::new();
     for (client, is_served) in [(Some(trust.client()), true), (Some(stranger.client()), false), (None, false)]
     {
-        let (scripted, _) = serve(trust.asking_acceptor(&[]), vec![vec![Step::Head, answer("you")]]).await;
+        let server = serve(trust.asking_acceptor(&[]), [fine("you")]).await;
         let tls = TlsSettings { client: client.clone(), ..trusting(&trust) };
-        let larder = larder(&scripted.address, Protocol::Http1, tls);
+        let larder = larder(&server.address, Protocol::Http1, tls);
         match larder.origin.send(get("/")).await {
             Ok(response) => {
                 assert!(is_served, "{client:?}");
@@ -291,13 +308,13 @@ async fn a_server_may_ask_who_we_are() {
 async fn a_server_can_be_called_otherwise_than_its_address() {
     let trust = Trust::of("internal.test");
     for name in [Some("internal.test"), Some("other.test"), None] {
-        let (scripted, asked) = serve(trust.acceptor(&[]), vec![vec![Step::Head, answer("you")]]).await;
+        let server = serve(trust.acceptor(&[]), [fine("you")]).await;
         let tls = TlsSettings { server_name: name.map(str::to_owned), ..trusting(&trust) };
-        let larder = larder(&scripted.address, Protocol::Http1, tls);
+        let larder = larder(&server.address, Protocol::Http1, tls);
         let outcome = larder.origin.send(get("/")).await;
         if name == Some("internal.test") {
             assert_eq!(read(outcome.unwrap().body).await.0, b"you");
-            assert_eq!(asked.lock().first().unwrap().0.as_deref(), name);
+            assert_eq!(server.asked.lock().first().unwrap().0.as_deref(), name);
         } else {
             assert_eq!(outcome.unwrap_err().token(), "tls-name", "{name:?}");
         }
@@ -348,9 +365,8 @@ async fn files_that_cannot_be_used_are_found_at_start() {
 #[tokio::test]
 async fn files_are_read_for_each_new_version_of_the_settings_and_never_for_the_one_in_force() {
     let (trust, other) = (Trust::new(), Trust::new());
-    let script = || vec![Step::Head, answer("x"), Step::Close];
-    let (scripted, _) = serve(trust.acceptor(&[]), vec![script(), script(), script(), script()]).await;
-    let before = larder(&scripted.address, Protocol::Http1, trusting(&trust));
+    let server = serve(trust.acceptor(&[]), [Answer { close: true, ..fine("x") }]).await;
+    let before = larder(&server.address, Protocol::Http1, trusting(&trust));
     let status = async |larder: &Larder| match larder.origin.send(get("/")).await {
         Ok(response) => read(response.body).await.1.map(|()| "good").unwrap(),
         Err(error) => error.token(),

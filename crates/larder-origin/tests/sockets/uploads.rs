@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::scripted::{Larder, PATIENCE, Scripted, Step, answer, get, metric, piecemeal, read, request};
+use crate::contents::{piecemeal, read};
+use crate::larder::{Larder, get, metric, request};
+use crate::origins::{Apart, ended, fine, in_turn, received, until};
+use crate::patience::within;
 use bytes::Bytes;
 use http::Method;
 use larder_http::body::{Body, BodyError};
+use larder_testkit::origin::Answer;
 
 const HEAD: &str = "POST / HTTP/1.1\r\nhost: app.example\r\n";
 
@@ -34,12 +38,11 @@ async fn bodies_are_framed_by_what_is_known_of_their_length() {
         ("unknown, none", stream(None, &[]), format!("{HEAD}transfer-encoding: chunked\r\n\r\n0\r\n\r\n")),
     ];
     for (name, body, expected) in cases {
-        let end: &'static str = String::leak(expected.clone());
-        let scripted =
-            Scripted::start(vec![vec![Step::Until(end), answer("ok"), Step::Head, answer("two")]]).await;
-        let larder = Larder::new(&scripted.address, |_| ());
+        let origin = in_turn([fine("ok"), fine("two")]);
+        let larder = Larder::before(&origin, |_| ());
         let response = larder.origin.send(request(Method::POST, "/", body)).await.unwrap();
         assert_eq!(read(response.body).await.0, b"ok", "{name}");
+        assert_eq!(received(origin.log(), 1), expected, "{name}");
         let again = larder.origin.send(get("/")).await.unwrap();
         assert!(again.reused, "{name}");
         drop(again);
@@ -49,13 +52,13 @@ async fn bodies_are_framed_by_what_is_known_of_their_length() {
 
 #[tokio::test]
 async fn a_get_with_a_body_of_unknown_length_keeps_it() {
-    let scripted = Scripted::start(vec![vec![Step::Until("0\r\n\r\n"), answer("ok")]]).await;
-    let larder = Larder::new(&scripted.address, |_| ());
+    let origin = in_turn([fine("ok")]);
+    let larder = Larder::before(&origin, |_| ());
     let (sender, body) = piecemeal(None);
     sender.try_send(Ok(Bytes::from_static(b"abc"))).unwrap();
     drop(sender);
     larder.origin.send(request(Method::GET, "/", body)).await.unwrap();
-    assert!(scripted.conversation(0).text().ends_with("\r\n\r\n3\r\nabc\r\n0\r\n\r\n"));
+    assert!(received(origin.log(), 1).ends_with("\r\n\r\n3\r\nabc\r\n0\r\n\r\n"));
 }
 
 #[tokio::test]
@@ -71,12 +74,12 @@ async fn a_broken_upload_is_the_clients_fault_and_never_ends_cleanly() {
         (Some(4), Ok("too much"), "client-body-framing", 400),
     ];
     for (length, then, token, status) in cases {
-        let scripted = Scripted::start(vec![vec![Step::Until("abc")]]).await;
-        let larder = Larder::new(&scripted.address, |_| ());
+        let origin = in_turn([fine("never")]);
+        let larder = Larder::before(&origin, |_| ());
         let (sender, body) = piecemeal(length);
         let client = async {
             sender.send(Ok(Bytes::from_static(b"abc"))).await.unwrap();
-            scripted.until(0, |c| c.text().contains("abc")).await;
+            until(&origin, |log| received(log, 1).contains("abc")).await;
             match then {
                 Err(error) => sender.send(Err(error)).await.unwrap(),
                 Ok(text) => sender.send(Ok(Bytes::from_static(text.as_bytes()))).await.unwrap(),
@@ -87,7 +90,7 @@ async fn a_broken_upload_is_the_clients_fault_and_never_ends_cleanly() {
         let error = outcome.unwrap_err();
         assert_eq!((error.token(), error.status().as_u16()), (token, status), "{length:?} {then:?}");
         assert!(!error.is_dead());
-        let received = scripted.ended(0).await;
+        let received = ended(&origin, 1).await;
         assert!(received.ends_with("abc") || received.ends_with("abc\r\n"), "{received:?}");
         larder.ends_without_leaks().await;
     }
@@ -95,19 +98,16 @@ async fn a_broken_upload_is_the_clients_fault_and_never_ends_cleanly() {
 
 #[tokio::test]
 async fn an_early_answer_stops_the_upload_and_ends_the_connection() {
-    let scripted = Scripted::start(vec![
-        vec![Step::Until("abc"), answer("enough"), Step::Tell],
-        vec![Step::Head, answer("two")],
-    ])
-    .await;
-    let larder = Larder::new(&scripted.address, |_| ());
+    let enough = Answer { stop_reading_at: Some(3), stay: true, ..fine("enough") };
+    let origin = in_turn([enough, fine("two")]);
+    let larder = Larder::before(&origin, |_| ());
     let (sender, body) = piecemeal(None);
     sender.send(Ok(Bytes::from_static(b"abc"))).await.unwrap();
     let response = larder.origin.send(request(Method::POST, "/", body)).await.unwrap();
     // The client's body is let go of, while the answer can still be read whole.
-    tokio::time::timeout(PATIENCE, sender.closed()).await.unwrap();
+    within(sender.closed()).await;
     assert_eq!(read(response.body).await, (b"enough".to_vec(), Ok(())));
-    assert!(!scripted.ended(0).await.contains("0\r\n\r\n"));
+    assert!(!ended(&origin, 1).await.contains("0\r\n\r\n"));
     assert!(!larder.origin.send(get("/")).await.unwrap().reused);
     assert_eq!(metric(&larder.state, "larder_origin_uploads_stopped_total"), 1);
     larder.ends_without_leaks().await;
@@ -117,54 +117,33 @@ async fn an_early_answer_stops_the_upload_and_ends_the_connection() {
 /// event loop, so the failure is known before the answer is: the answer counts, not the broken pipe.
 #[test]
 fn a_refused_upload_gets_its_answer_through_the_reset() {
-    use std::io::{Read, Write};
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let address = larder_origin::ServerAddress::Http { host: "127.0.0.1".into(), port };
-    let (got_head, head_is_there) = std::sync::mpsc::channel::<()>();
-    let (to_origin, orders) = std::sync::mpsc::channel::<()>();
-    let (done, from_origin) = std::sync::mpsc::channel::<()>();
-    let origin = std::thread::spawn(move || {
-        let (mut socket, _) = listener.accept().unwrap();
-        let mut seen = Vec::new();
-        let mut buffer = [0; 1024];
-        while !seen.windows(3).any(|window| window == b"abc") {
-            let read = socket.read(&mut buffer).unwrap();
-            seen.extend_from_slice(&buffer[..read]);
-        }
-        got_head.send(()).unwrap();
-        orders.recv().unwrap();
-        socket.write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").unwrap();
-        socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();
-        drop(socket);
-        done.send(()).unwrap();
-    });
+    let refusal = "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno";
+    let refusal = Answer::literal("").wait_for("refuse").send(refusal).reset();
+    let apart = Apart::in_turn([Answer { stop_reading_at: Some(3), ..refusal }]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let larder = Larder::new(&address, |_| ());
+        let larder = Larder::before(&apart.origin, |_| ());
         let (sender, body) = piecemeal(None);
-        let client = async move {
+        let client = async {
             sender.send(Ok(Bytes::from_static(b"abc"))).await.unwrap();
-            while head_is_there.try_recv().is_err() {
-                tokio::task::yield_now().await;
-            }
-            to_origin.send(()).unwrap();
-            from_origin.recv().unwrap();
+            until(&apart.origin, |log| received(log, 1).contains("abc")).await;
+            apart.origin.gates().release("refuse");
+            apart.block_until(|log| log.is_over(1));
             sender.send(Ok(Bytes::from(vec![b'x'; 64 * 1024]))).await.unwrap();
         };
         let (outcome, ()) = tokio::join!(larder.origin.send(request(Method::POST, "/", body)), client);
         let response = outcome.unwrap();
         assert_eq!(response.status, 413);
         assert_eq!(read(response.body).await, (b"no".to_vec(), Ok(())));
+        drop(sender);
         larder.ends_without_leaks().await;
     });
-    origin.join().unwrap();
 }
 
 #[tokio::test]
 async fn an_upload_that_makes_progress_is_not_late() {
-    let scripted = Scripted::start(vec![vec![Step::Until("0\r\n\r\n"), answer("ok")]]).await;
-    let larder = Larder::new(&scripted.address, |settings| {
+    let origin = in_turn([fine("ok")]);
+    let larder = Larder::before(&origin, |settings| {
         settings.timeouts.first_byte = Duration::from_millis(300);
     });
     let (sender, body) = piecemeal(None);
@@ -180,8 +159,8 @@ async fn an_upload_that_makes_progress_is_not_late() {
 
 #[tokio::test]
 async fn a_client_that_stalls_its_upload_is_not_the_origins_fault() {
-    let scripted = Scripted::start(vec![vec![Step::Until("abc")]]).await;
-    let larder = Larder::new(&scripted.address, |settings| {
+    let origin = in_turn([fine("never")]);
+    let larder = Larder::before(&origin, |settings| {
         settings.timeouts.first_byte = Duration::from_millis(50);
     });
     let (sender, body) = piecemeal(None);
@@ -193,13 +172,14 @@ async fn a_client_that_stalls_its_upload_is_not_the_origins_fault() {
 
 #[tokio::test]
 async fn an_origin_that_does_not_take_the_upload_is_late() {
-    let scripted = Scripted::start(vec![vec![Step::Wait]]).await;
-    let larder = Larder::new(&scripted.address, |settings| {
+    let unread = Answer { stop_reading_at: Some(0), hold: Some("go".to_owned()), ..fine("never") };
+    let origin = in_turn([unread]);
+    let larder = Larder::before(&origin, |settings| {
         settings.timeouts.first_byte = Duration::from_millis(100);
     });
     let body = Body::Full(Bytes::from(vec![b'x'; 64 * 1024 * 1024]));
     let error = larder.origin.send(request(Method::POST, "/", body)).await.unwrap_err();
     assert_eq!(error.token(), "first-byte-timeout");
-    scripted.go();
+    origin.gates().release("go");
     larder.ends_without_leaks().await;
 }

@@ -4,11 +4,15 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::scripted::{Larder, Scripted, Step, answer, get, read, send};
+use crate::contents::read;
+use crate::front;
+use crate::larder::{Larder, get};
+use crate::origins::{address, ended, fine, in_turn, silent};
 use http::HeaderValue;
 use larder_http::body::{Body, BodyError};
 use larder_http::message::Tunnel;
 use larder_origin::{Origin, OriginSettings, OriginState, ServerAddress, SetupError};
+use larder_testkit::origin::Answer;
 
 const SHORT: Duration = Duration::from_millis(60);
 
@@ -21,23 +25,15 @@ fn dead_port() -> (socket2::Socket, u16) {
     (socket, port)
 }
 
-fn http(port: u16) -> ServerAddress {
-    ServerAddress::Http { host: "127.0.0.1".into(), port }
-}
-
 #[tokio::test]
 async fn a_silent_origin_is_late() {
-    for steps in [
-        vec![Step::Head],
-        vec![Step::Head, send("HTTP/1.1 200 OK\r\n")],
-        vec![Step::Head, send("HTTP/1.1 102 Processing\r\n\r\n")],
-    ] {
-        let scripted = Scripted::start(vec![steps]).await;
-        let larder = Larder::new(&scripted.address, |settings| settings.timeouts.first_byte = SHORT);
+    for sent in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 102 Processing\r\n\r\n"] {
+        let origin = in_turn([Answer::literal(sent).stay_silent()]);
+        let larder = Larder::before(&origin, |settings| settings.timeouts.first_byte = SHORT);
         let error = larder.origin.send(get("/")).await.unwrap_err();
         assert_eq!((error.token(), error.status().as_u16()), ("first-byte-timeout", 504));
         assert!(error.is_dead());
-        scripted.ended(0).await;
+        ended(&origin, 1).await;
         larder.ends_without_leaks().await;
     }
 }
@@ -45,38 +41,36 @@ async fn a_silent_origin_is_late() {
 #[tokio::test]
 async fn a_body_that_stalls_breaks() {
     let stalls = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc";
-    let scripted = Scripted::start(vec![vec![Step::Head, send(stalls)]]).await;
-    let larder = Larder::new(&scripted.address, |settings| settings.timeouts.between_bytes = SHORT);
+    let origin = in_turn([Answer::literal(stalls).stay_silent()]);
+    let larder = Larder::before(&origin, |settings| settings.timeouts.between_bytes = SHORT);
     let response = larder.origin.send(get("/")).await.unwrap();
     assert_eq!(read(response.body).await, (b"abc".to_vec(), Err(BodyError::Stalled)));
-    scripted.ended(0).await;
+    ended(&origin, 1).await;
     larder.ends_without_leaks().await;
 }
 
 #[tokio::test]
 async fn event_streams_may_be_silent_for_longer() {
     let events = "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream; charset=utf-8\r\n\r\ndata: 1\n\n";
-    let steps = vec![Step::Head, send(events), Step::Wait, send("data: 2\n\n"), Step::Close];
-    let scripted = Scripted::start(vec![steps]).await;
-    let larder = Larder::new(&scripted.address, |settings| {
+    let origin = in_turn([Answer::literal(events).wait_for("go").send("data: 2\n\n")]);
+    let larder = Larder::before(&origin, |settings| {
         settings.timeouts.between_bytes = Duration::from_millis(1);
     });
     let response = larder.origin.send(get("/")).await.unwrap();
     let (body, ()) = tokio::join!(read(response.body), async {
         tokio::time::sleep(SHORT).await;
-        scripted.go();
+        origin.gates().release("go");
     });
     assert_eq!(body, (b"data: 1\n\ndata: 2\n\n".to_vec(), Ok(())));
 }
 
 #[tokio::test]
 async fn a_slow_reader_is_not_a_slow_origin() {
-    let steps =
-        vec![Step::Head, send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"), Step::Wait, send("abc")];
-    let scripted = Scripted::start(vec![steps]).await;
-    let larder = Larder::new(&scripted.address, |settings| settings.timeouts.between_bytes = SHORT);
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n";
+    let origin = in_turn([Answer::literal(head).wait_for("go").send("abc").keep_open()]);
+    let larder = Larder::before(&origin, |settings| settings.timeouts.between_bytes = SHORT);
     let response = larder.origin.send(get("/")).await.unwrap();
-    scripted.go();
+    origin.gates().release("go");
     tokio::time::sleep(SHORT * 2).await;
     assert_eq!(read(response.body).await, (b"abc".to_vec(), Ok(())));
 }
@@ -86,7 +80,9 @@ async fn a_dead_origin_says_how_it_is_dead() {
     let (_bound, port) = dead_port();
     let missing = ServerAddress::Unix("/nonexistent/larder.sock".into());
     let nowhere = ServerAddress::Http { host: "larder-test.invalid".into(), port: 80 };
-    for (address, token) in [(http(port), "connect-refused"), (missing, "connect-failed"), (nowhere, "dns")] {
+    for (address, token) in
+        [(front::http(port), "connect-refused"), (missing, "connect-failed"), (nowhere, "dns")]
+    {
         let larder = Larder::new(&address, |_| ());
         let error = larder.origin.send(get("/")).await.unwrap_err();
         if token == "dns" && error.token() == "connect-timeout" {
@@ -99,9 +95,10 @@ async fn a_dead_origin_says_how_it_is_dead() {
 
 #[tokio::test]
 async fn a_handshake_that_takes_too_long_counts_as_connecting() {
-    let scripted = Scripted::start(vec![vec![]]).await;
-    let ServerAddress::Http { host, port } = scripted.address.clone() else { panic!("tcp") };
-    let address = ServerAddress::Https { host, port };
+    // It waits for the end of a head, which no handshake has.
+    let origin = in_turn([silent()]);
+    let at = origin.addr();
+    let address = ServerAddress::Https { host: at.ip().to_string(), port: at.port() };
     let larder = Larder::new(&address, |settings| {
         settings.timeouts.connect = SHORT;
         settings.tls.verify = false;
@@ -109,6 +106,7 @@ async fn a_handshake_that_takes_too_long_counts_as_connecting() {
     let error = larder.origin.send(get("/")).await.unwrap_err();
     assert_eq!((error.token(), error.status().as_u16()), ("connect-timeout", 504));
     larder.ends_without_leaks().await;
+    assert_eq!((origin.log().connections(), origin.log().count()), (1, 0));
 }
 
 #[tokio::test]
@@ -122,24 +120,25 @@ async fn probing_names_only_those_that_do_not_resolve() {
 
 #[tokio::test]
 async fn servers_take_turns_and_a_dead_one_is_passed_over() {
-    let one = Scripted::start(vec![vec![Step::Head, answer("one"), Step::Head, answer("one")]]).await;
-    let two = Scripted::start(vec![vec![Step::Head, answer("two"), Step::Head, answer("two")]]).await;
-    let settings = OriginSettings::new("app", vec![one.address.clone(), two.address.clone()]);
+    let (one, two) = (in_turn([fine("one")]), in_turn([fine("two")]));
+    let settings = OriginSettings::new("app", vec![address(&one), address(&two)]);
     let origin = Origin::new(Arc::new(settings), OriginState::new()).unwrap();
     for text in ["one", "two", "one", "two"] {
         let response = origin.send(get("/")).await.unwrap();
         assert_eq!(read(response.body).await.0, text.as_bytes());
     }
+    assert_eq!((one.log().connections(), two.log().connections()), (1, 1));
 
     let (_bound, port) = dead_port();
-    let live = Scripted::start(vec![vec![Step::Head, answer("live"), Step::Head, answer("live")]]).await;
-    let settings = OriginSettings::new("app", vec![http(port), live.address.clone()]);
+    let live = in_turn([fine("live")]);
+    let settings = OriginSettings::new("app", vec![front::http(port), address(&live)]);
     let origin = Origin::new(Arc::new(settings), OriginState::new()).unwrap();
     for _ in 0..2 {
         let response = origin.send(get("/")).await.unwrap();
-        assert_eq!(response.server.as_ref(), &live.address);
+        assert_eq!(response.server.as_ref(), &address(&live));
         assert_eq!(read(response.body).await.0, b"live");
     }
+    assert_eq!(live.log().connections(), 1);
 }
 
 #[tokio::test]
@@ -150,7 +149,7 @@ async fn an_origin_without_servers_is_refused() {
 
 #[tokio::test]
 async fn times_that_no_clock_could_reach_are_refused() {
-    let mut settings = OriginSettings::new("app", vec![http(1)]);
+    let mut settings = OriginSettings::new("app", vec![front::http(1)]);
     settings.timeouts.first_byte = Duration::MAX;
     let outcome = Origin::new(Arc::new(settings), OriginState::new());
     assert!(matches!(outcome, Err(SetupError::Time(_))));
@@ -160,9 +159,8 @@ async fn times_that_no_clock_could_reach_are_refused() {
 async fn unix_sockets_serve_like_others() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("app.sock");
-    let steps = vec![Step::Head, answer("one"), Step::Head, answer("two")];
-    let scripted = Scripted::start_unix(&path, vec![steps]).await;
-    let larder = Larder::new(&scripted.address, |_| ());
+    let origin = in_turn([fine("one"), fine("two")]);
+    let larder = Larder::new(&front::unix(&origin, &path), |_| ());
     for (text, reused) in [("one", false), ("two", true)] {
         let response = larder.origin.send(get("/")).await.unwrap();
         assert_eq!(response.reused, reused);
@@ -184,10 +182,8 @@ async fn read_exact(tunnel: &mut Tunnel, bytes: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn websocket_becomes_a_tunnel_after_101_only() {
-    let steps =
-        vec![Step::Head, send(format!("{GRANTED}early")), Step::Until("from the client"), send("late")];
-    let scripted = Scripted::start(vec![steps]).await;
-    let larder = Larder::new(&scripted.address, |_| ());
+    let origin = in_turn([Answer { echo: true, ..Answer::literal(format!("{GRANTED}early")) }]);
+    let larder = Larder::before(&origin, |_| ());
     let mut asked = get("/socket");
     asked.websocket = true;
     asked.fields.insert("sec-websocket-key", HeaderValue::from_static("k"));
@@ -202,9 +198,9 @@ async fn websocket_becomes_a_tunnel_after_101_only() {
     let written = poll_fn(|cx| tunnel.0.as_mut().poll_write(cx, b"from the client")).await.unwrap();
     assert_eq!(written, b"from the client".len());
     poll_fn(|cx| tunnel.0.as_mut().poll_flush(cx)).await.unwrap();
-    assert_eq!(read_exact(&mut tunnel, 4).await, b"late");
+    assert_eq!(read_exact(&mut tunnel, written).await, b"from the client");
     drop(tunnel);
-    let received = scripted.ended(0).await;
+    let received = ended(&origin, 1).await;
     assert!(received.contains("connection: upgrade\r\nupgrade: websocket\r\n"), "{received}");
     larder.ends_without_leaks().await;
 }
@@ -220,8 +216,8 @@ async fn a_websocket_answer_that_is_not_one_opens_no_tunnel() {
         ("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n".to_owned(), Ok(403)),
     ];
     for (raw, expected) in cases {
-        let scripted = Scripted::start(vec![vec![Step::Head, send(&raw)]]).await;
-        let larder = Larder::new(&scripted.address, |_| ());
+        let origin = in_turn([Answer::literal(&raw).keep_open()]);
+        let larder = Larder::before(&origin, |_| ());
         let mut asked = get("/socket");
         asked.websocket = true;
         match (larder.origin.send(asked).await, expected) {

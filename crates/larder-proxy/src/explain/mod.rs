@@ -36,10 +36,10 @@ use crate::detail::UPGRADE_IS_OFF;
 use crate::facts::{self, Carried};
 use crate::failure::Failure;
 use crate::invalidation::Judge;
+use crate::key;
 use crate::lookup::{Lookup, LookupResult, Miss};
 use crate::serve::standing_in;
 use crate::worker::Worker;
-use crate::key;
 use explanation::CONFIGURATION;
 pub use explanation::{
     AskedRequest, Candidate, Course, Decision, Destination, ExplainedFreshness, ExplainedResponse,

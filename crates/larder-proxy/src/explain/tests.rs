@@ -423,7 +423,8 @@ fn help_tells_what_to_ask_instead() {
     let settings = site.settings_for(&question.head).unwrap();
     let now = fixture.clock.now();
     let walk = Walk { worker: &fixture.worker, plan: &plan, site, settings, question, now, running: true };
-    let (_, sentence, help) = walk.passing(crate::decision::Landed { seldom: true, is_too_large: false }).unwrap();
+    let (_, sentence, help) =
+        walk.passing(crate::decision::Landed { seldom: true, is_too_large: false }).unwrap();
     assert_eq!(sentence, "The rule stores only what was asked for 3 times lately.");
     assert_eq!(help, "Ask again, or set a smaller min_uses.");
 }

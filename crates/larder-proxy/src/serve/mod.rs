@@ -147,10 +147,12 @@ pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims)
 #[inline(always)]
 fn looks_at_once(exchange: &Exchange, inside: &Inside) -> Option<usize> {
     let origin = exchange.site().settings.origin?;
-    let is_next = exchange.asked.route.root().is_none()
-        && !inside.websocket
-        && next(&Facts::Arrived(arrived(exchange, inside, None)), Counters::default()).0 == Next::Look;
-    is_next.then_some(origin)
+    if exchange.asked.route.root().is_some() || inside.websocket {
+        return None;
+    }
+    let (step, _) = next(&Facts::Arrived(arrived(exchange, inside, None)), Counters::default());
+    // Matched, not compared: comparing it cost a hit 36 instructions.
+    matches!(step, Next::Look).then_some(origin)
 }
 
 /// What is known of a request when it comes.

@@ -22,11 +22,11 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use larder_http::body::{Body, Pieces};
 use larder_http::message::{PreparedFields, SharedFields};
-use parking_lot::Mutex;
 
 use super::sendable::Sendable;
 use crate::budget::Reservation;
 use crate::key::CacheKey;
+use crate::rank::{Rank, RankedMutex};
 use crate::stored::StoredResponse;
 
 /// Slots for handles; a power of two. More would be asked for too seldom each to be worth their memory.
@@ -132,7 +132,7 @@ impl SharedFields for HotHandle {
 /// The handles of one worker. On lines of its own, like everything that a worker writes; the lock is nobody else's.
 #[repr(align(128))]
 pub struct HotCache {
-    slots: Mutex<[HotSlot; SLOTS]>,
+    slots: RankedMutex<[HotSlot; SLOTS]>,
     workers: u64,
     /// Copies that are open, also those that only a slow client still holds.
     files: Arc<AtomicUsize>,
@@ -170,7 +170,7 @@ impl HotCache {
     /// None yet, for one of `workers` workers.
     pub fn new(workers: usize) -> Self {
         Self {
-            slots: Mutex::new(std::array::from_fn(|_| HotSlot::default())),
+            slots: RankedMutex::new(Rank::Leaf, std::array::from_fn(|_| HotSlot::default())),
             workers: workers.max(1) as u64,
             files: Arc::default(),
             files_max: Self::files_max(workers),
@@ -189,14 +189,10 @@ impl HotCache {
         (limit / SHARE_OF_DESCRIPTORS / workers.max(1)).min(SLOTS)
     }
 
-    /// The handle under `key`, where its shard is still at `version`. A copy of its body takes what `make_room` gives.
+    /// The handle under `key`, where its shard is still at `version`, and whether a copy of its body is due:
+    /// [`HotCache::copy`] makes it.
     #[inline]
-    pub(super) fn find(
-        &self,
-        key: &CacheKey,
-        version: Version,
-        make_room: impl FnOnce(u64) -> Option<Reservation>,
-    ) -> Option<Arc<HotHandle>> {
+    pub(super) fn find(&self, key: &CacheKey, version: Version) -> Option<(Arc<HotHandle>, bool)> {
         let mut slots = self.slots.lock();
         let slot = &mut slots[slot_of(key)];
         let handle = slot.handle.as_ref().filter(|_| slot.seen == version)?;
@@ -205,11 +201,17 @@ impl HotCache {
         }
         slot.finds = (slot.finds + 1).min(FINDS_MAX);
         slot.hits = slot.hits.saturating_add(1);
-        if slot.hits == HITS_FOR_COPY && self.files.load(Ordering::Relaxed) < self.files_max {
+        Some((Arc::clone(handle), slot.hits == HITS_FOR_COPY))
+    }
+
+    /// Makes a copy of the body of `handle` that can be sent from, in room that `make_room` gives, where it gains by one. Calls
+    /// the system and evicts, so not under a lock.
+    #[cold]
+    pub(super) fn copy(&self, handle: &HotHandle, make_room: impl FnOnce(u64) -> Option<Reservation>) {
+        if self.files.load(Ordering::Relaxed) < self.files_max {
             let copy = Sendable::of(&handle.stored.body, &self.files, make_room);
             let _ = copy.map(|copy| handle.sendable.set(copy));
         }
-        Some(Arc::clone(handle))
     }
 
     /// Takes note of what a look-up under `key` came to in an index at `version`: a response that is in full use and alone
@@ -223,13 +225,15 @@ impl HotCache {
         cap: u64,
         version_of: impl Fn(u64) -> Version,
     ) -> Option<Arc<HotHandle>> {
+        // Handles are dropped behind the lock: one may hold the last of a body, and a file.
+        let mut _gone = None;
         let mut slots = self.slots.lock();
         let others: u64 = if found.is_some() { held_beside(&*slots, slot_of(key)) } else { 0 };
         let slot = &mut slots[slot_of(key)];
         // What it holds may have left the index; nobody else would let go of it.
         if slot.handle.is_some() && slot.seen != version_of(slot.base_hash) {
             let is_found = |handle: &HotHandle| found.is_some_and(|found| Arc::ptr_eq(&handle.stored, found));
-            slot.handle = slot.handle.take().filter(|handle| is_found(handle));
+            _gone = slot.handle.take_if(|handle| !is_found(handle));
         }
         let stored = found?;
         let hash = key.full_hash();
@@ -237,7 +241,10 @@ impl HotCache {
             slot.finds = slot.finds.saturating_sub(1);
             if slot.finds == 0 {
                 let base_hash = key.hash();
-                *slot = HotSlot { hash, base_hash, finds: 1, seen: version, ..HotSlot::default() };
+                let new = HotSlot { hash, base_hash, finds: 1, seen: version, ..HotSlot::default() };
+                let replaced = std::mem::replace(slot, new);
+                drop(slots);
+                drop(replaced);
             }
             return None;
         }

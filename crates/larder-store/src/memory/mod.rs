@@ -181,11 +181,13 @@ impl MemoryStore {
         };
         // Read before the lock is taken: what changes in between makes the handle outdated, never the other way about.
         let version = self.version(key.hash());
-        if let Some(handle) = hot
-            .find(key, version, |bytes| self.make_room(bytes))
-            .filter(|handle| fit(handle.stored()).is_some())
-        {
-            return Selection::Selected(Held::HotCache(handle));
+        if let Some((handle, is_copy_due)) = hot.find(key, version) {
+            if is_copy_due {
+                hot.copy(&handle, |bytes| self.make_room(bytes));
+            }
+            if fit(handle.stored()).is_some() {
+                return Selection::Selected(Held::HotCache(handle));
+            }
         }
         let (found, is_settled) = counted.shard.read().lookup(key, now, fit, is_fresh);
         match found {

@@ -18,6 +18,7 @@ use larder_http::body::Pieces;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::budget::Reservation;
+use crate::rank::forbid_under_lock;
 use crate::stored::StoredBody;
 
 /// Bodies that gain by it.
@@ -44,6 +45,7 @@ impl Sendable {
         if !GAINS.contains(&body.length()) || !body.is_in_memory() {
             return None;
         }
+        forbid_under_lock();
         let room = reserve(body.length().next_multiple_of(PAGE_BYTES))?;
         // Before Linux 6.3 there is no such flag; since then a file without it may be refused.
         let flags = MemfdFlags::CLOEXEC;

@@ -14,6 +14,7 @@ mod response;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::net::TcpStream;
 
 pub use http2::exchange_http2;
@@ -82,6 +83,22 @@ impl Connection {
             out.extend_from_slice(&piece);
         }
         Ok(out)
+    }
+
+    /// Everything up to and with `end`, as it comes; for what is to be compared byte by byte.
+    ///
+    /// # Errors
+    /// As [`Wire::read_until`].
+    pub async fn read_until(&mut self, end: &[u8]) -> Result<Bytes, Error> {
+        self.wire.read_until(end).await
+    }
+
+    /// Everything to the end of the connection, as it comes, and how it ended.
+    ///
+    /// # Errors
+    /// Beside what came, as [`Wire::read_to_end`].
+    pub async fn read_to_end(&mut self) -> (Bytes, Result<(), Error>) {
+        self.wire.read_to_end().await
     }
 
     /// Whether the other side ends the connection, without another byte, within `wait`.

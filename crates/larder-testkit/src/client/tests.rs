@@ -8,9 +8,7 @@ use crate::origin::{Answer, Origin, PathScript};
 const LIMIT: Duration = Duration::from_secs(5);
 
 async fn check(raw: &str, accepted: bool) {
-    let answer = Answer { raw: Some(raw.to_owned()), ..Answer::default() };
-    let script = PathScript { path: "*".to_owned(), answer: vec![answer], ..PathScript::default() };
-    let origin = Origin::simple(vec![script]).unwrap();
+    let origin = Origin::simple(vec![PathScript::new("*", [Answer::literal(raw)])]).unwrap();
     let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
     let answer = client.exchange(&Request::new("GET", "/", "example.test")).await;
     let whole = answer.is_ok_and(|answer| answer.end == End::Complete);
@@ -33,6 +31,31 @@ async fn only_well_formed_answers_are_accepted() {
     check("HTTP/1.1 20 OK\r\n\r\n", false).await;
     check("HTTP/1.1 200 OK\r\nA : b\r\n\r\n", false).await;
     check("HTTP/2 200\r\n\r\n", false).await;
+}
+
+#[tokio::test]
+async fn what_comes_can_be_read_as_it_is() {
+    let answers = [
+        Answer::literal("HTTP/1.1 200 OK\r\nA : b\r\n\r\none").wait_for("rest").send("two"),
+        Answer::literal("three").wait_for("end").reset(),
+    ];
+    let origin = Origin::simple(vec![PathScript::new("*", answers)]).unwrap();
+    let get = Request::new("GET", "/", "example.test").to_http1();
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    client.write(&get).await.unwrap();
+    assert_eq!(client.read_until(b"\r\n\r\n").await.unwrap(), "HTTP/1.1 200 OK\r\nA : b\r\n\r\n");
+    origin.gates().release("rest");
+    let (rest, end) = client.read_to_end().await;
+    assert!(rest == "onetwo" && end.is_ok(), "{rest:?} {end:?}");
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    client.write(&get).await.unwrap();
+    assert_eq!(client.read_until(b"three").await.unwrap(), "three");
+    origin.gates().release("end");
+    let end = client.read_to_end().await.1;
+    assert!(
+        matches!(&end, Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionReset),
+        "{end:?}"
+    );
 }
 
 #[test]

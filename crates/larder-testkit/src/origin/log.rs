@@ -1,7 +1,8 @@
 //! What a scripted origin received, exactly, and how much of it at once.
 //!
 //! In: heads and body pieces as they arrive, connections that open and end. Out: the record, counts, gauges and
-//! peaks, and waits for them to change. A request counts from the moment its head is complete.
+//! peaks, and waits for them to change. A request counts from the moment its head is complete. The bytes of
+//! connections are kept as they came as well, up to 1 MiB of them all together.
 
 use std::fmt;
 use std::time::Instant;
@@ -11,6 +12,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::wire::{Fields, latin1};
+
+/// The most that is kept of the bytes of all connections.
+pub(super) const RECEIVED_BYTES_MAX: usize = 1024 * 1024;
 
 /// One request as received.
 #[derive(Clone, Debug)]
@@ -58,15 +62,30 @@ impl fmt::Display for Seen {
     }
 }
 
+/// One connection.
+#[derive(Debug, Default)]
+struct Transcript {
+    received: Vec<u8>,
+    is_over: bool,
+}
+
 #[derive(Debug, Default)]
 struct Record {
     seen: Vec<Seen>,
     unscripted: Vec<String>,
     in_flight: u64,
     in_flight_peak: u64,
-    opened: u64,
+    /// By number, the first one being 1.
+    connections: Vec<Transcript>,
+    received_bytes: usize,
     open: u64,
     aside: u64,
+}
+
+impl Record {
+    fn connection(&mut self, number: u64) -> Option<&mut Transcript> {
+        self.connections.get_mut(usize::try_from(number).ok()?.checked_sub(1)?)
+    }
 }
 
 /// The record of an origin. Its lock is held for look-ups and copies only.
@@ -85,12 +104,13 @@ impl Default for Log {
 /// Counts down when what it stands for ends, however that happens.
 pub(super) struct Guard<'a> {
     log: &'a Log,
-    end: fn(&mut Record),
+    connection: u64,
+    end: fn(&mut Record, u64),
 }
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        self.log.change(self.end);
+        self.log.change(|record| (self.end)(record, self.connection));
     }
 }
 
@@ -103,15 +123,35 @@ impl Log {
 
     pub(super) fn connection_opened(&self) -> u64 {
         self.change(|record| {
-            record.opened += 1;
+            record.connections.push(Transcript::default());
             record.open += 1;
-            record.opened
+            record.connections.len() as u64
         })
     }
 
     /// Ends what [`Log::connection_opened`] began.
-    pub(super) fn open_guard(&self) -> Guard<'_> {
-        Guard { log: self, end: |record| record.open -= 1 }
+    pub(super) fn open_guard(&self, connection: u64) -> Guard<'_> {
+        let end = |record: &mut Record, connection| {
+            record.open -= 1;
+            if let Some(transcript) = record.connection(connection) {
+                transcript.is_over = true;
+            }
+        };
+        Guard { log: self, connection, end }
+    }
+
+    /// Bytes that a connection has brought.
+    pub(super) fn read(&self, connection: u64, bytes: &[u8]) {
+        if self.record.lock().received_bytes == RECEIVED_BYTES_MAX {
+            return;
+        }
+        self.change(|record| {
+            let kept = bytes.len().min(RECEIVED_BYTES_MAX - record.received_bytes);
+            record.received_bytes += kept;
+            if let Some(transcript) = record.connection(connection) {
+                transcript.received.extend_from_slice(bytes.get(..kept).unwrap_or_default());
+            }
+        });
     }
 
     /// Records a head; the number is its place in the record. In flight until the guard goes. What stands `aside` is
@@ -119,15 +159,16 @@ impl Log {
     pub(super) fn request(&self, seen: Seen, aside: bool) -> (usize, Guard<'_>) {
         if aside {
             self.change(|record| record.aside += 1);
-            return (usize::MAX, Guard { log: self, end: |_| {} });
+            return (usize::MAX, Guard { log: self, connection: 0, end: |_, _| {} });
         }
+        let connection = seen.connection;
         let at = self.change(|record| {
             record.seen.push(seen);
             record.in_flight += 1;
             record.in_flight_peak = record.in_flight_peak.max(record.in_flight);
             record.seen.len() - 1
         });
-        (at, Guard { log: self, end: |record| record.in_flight -= 1 })
+        (at, Guard { log: self, connection, end: |record, _| record.in_flight -= 1 })
     }
 
     pub(super) fn trailers(&self, at: usize, trailers: Fields) {
@@ -174,6 +215,11 @@ impl Log {
         self.record.lock().seen.len() as u64
     }
 
+    /// How many requests came for `target`.
+    pub fn count_of(&self, target: &str) -> u64 {
+        self.record.lock().seen.iter().filter(|seen| seen.target == target).count() as u64
+    }
+
     /// How many requests came that stand beside those of clients.
     pub fn count_aside(&self) -> u64 {
         self.record.lock().aside
@@ -191,7 +237,18 @@ impl Log {
 
     /// How many connections were ever opened.
     pub fn connections(&self) -> u64 {
-        self.record.lock().opened
+        self.record.lock().connections.len() as u64
+    }
+
+    /// Whether a connection, counted from 1, was opened and has ended.
+    pub fn is_over(&self, connection: u64) -> bool {
+        self.record.lock().connection(connection).is_some_and(|transcript| transcript.is_over)
+    }
+
+    /// What a connection, counted from 1, has brought so far, byte for byte. Nothing is kept beyond the first MiB that all
+    /// connections have brought.
+    pub fn received(&self, connection: u64) -> Vec<u8> {
+        self.record.lock().connection(connection).map(|it| it.received.clone()).unwrap_or_default()
     }
 
     /// How many connections are open now.

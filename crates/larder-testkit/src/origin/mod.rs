@@ -1,6 +1,6 @@
 //! A scripted HTTP/1 origin on a free loopback port, with every byte under control.
 //!
-//! In: [`PathScript`]s. Out: answers, well-formed or not, and an exact record of what was asked ([`Log`]).
+//! In: [`PathScript`]s, or a function that chooses an [`Answer`] for each request. Out: answers, well-formed or not, and an exact record of what was asked ([`Log`]).
 //! It is written without an HTTP library, so that it can lie about lengths, stop in the middle, or say nothing.
 //! What must happen in a certain order is held at a named gate until the test releases it. One task accepts and
 //! one task per connection answers; all end with [`Origin::stop`] or when the origin is dropped. Stopped, it keeps
@@ -9,18 +9,19 @@
 //! Deliberately absent: HTTP/2 and TLS.
 
 mod gates;
+mod literal;
 mod log;
 mod place;
 mod script;
 mod serve;
+mod source;
 mod state;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use larder_http::time::Clock;
-use parking_lot::Mutex;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -28,13 +29,16 @@ use tokio::task::JoinHandle;
 
 pub use gates::Gates;
 pub use log::{Log, Seen};
-pub use script::{Answer, BodyFraming, Filler, Hold, Interim, PathScript};
+pub use script::{Answer, BodyFraming, Filler, Hold, Interim, PathScript, Pause};
 
 use crate::Error;
-use place::Place;
+use source::Source;
 use state::Shared;
 
 const CONNECTIONS_MAX: i32 = 1024;
+const FREE_PORT: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+/// The longest single wait of an origin that is told no other.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// A running origin.
 #[derive(Debug)]
@@ -59,18 +63,7 @@ impl Origin {
         clock: Clock,
         limit: Duration,
     ) -> Result<Self, Error> {
-        let reserved = bound((Ipv4Addr::LOCALHOST, 0).into())?;
-        let addr = reserved
-            .local_addr()?
-            .as_socket()
-            .ok_or_else(|| Error::Scenario("the origin's socket has no address".to_owned()))?;
-        let places = Mutex::new(vec![Place::default(); scripts.len()]);
-        let start = SystemTime::now();
-        let shared = Shared { scripts, places, log: Log::default(), gates, clock, start, limit };
-        let mut origin =
-            Self { addr, shared: Arc::new(shared), _reserved: reserved, accept: None, alive: None };
-        origin.resume()?;
-        Ok(origin)
+        Self::with(FREE_PORT, Source::scripts(scripts), gates, clock, limit)
     }
 
     /// An origin with a clock and gates of its own and a limit of 10 s.
@@ -78,7 +71,40 @@ impl Origin {
     /// # Errors
     /// As [`Origin::start`].
     pub fn simple(scripts: Vec<PathScript>) -> Result<Self, Error> {
-        Self::start(scripts, Gates::default(), Clock::default(), Duration::from_secs(10))
+        Self::start(scripts, Gates::default(), Clock::default(), LIMIT)
+    }
+
+    /// The same at `addr`, which may have port 0 for a free one, where `choose` makes the answer for the head of each
+    /// request. It is called once for each, before the request counts. Each wait inside is bounded by `limit`.
+    ///
+    /// # Errors
+    /// As [`Origin::start`].
+    pub fn answering(
+        addr: SocketAddr,
+        limit: Duration,
+        choose: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        Self::with(addr, Source::chosen(choose), Gates::default(), Clock::default(), limit)
+    }
+
+    fn with(
+        addr: SocketAddr,
+        source: Source,
+        gates: Gates,
+        clock: Clock,
+        limit: Duration,
+    ) -> Result<Self, Error> {
+        let reserved = bound(addr)?;
+        let addr = reserved
+            .local_addr()?
+            .as_socket()
+            .ok_or_else(|| Error::Scenario("the origin's socket has no address".to_owned()))?;
+        let start = SystemTime::now();
+        let shared = Shared { source, log: Log::default(), gates, clock, start, limit };
+        let mut origin =
+            Self { addr, shared: Arc::new(shared), _reserved: reserved, accept: None, alive: None };
+        origin.resume()?;
+        Ok(origin)
     }
 
     /// Where it listens.
@@ -134,7 +160,7 @@ impl Origin {
                 let (shared, mut ended) = (Arc::clone(&shared), ended.clone());
                 let connection = shared.log.connection_opened();
                 tokio::spawn(async move {
-                    let _open = shared.log.open_guard();
+                    let _open = shared.log.open_guard(connection);
                     tokio::select! {
                         () = serve::connection(stream, connection, &shared) => {}
                         // Nothing is ever sent: this ends when the origin lets go of its end.

@@ -91,10 +91,12 @@ pub struct Answer {
     pub pause: Option<String>,
     /// Gates before certain bytes of the body.
     pub holds: Vec<Hold>,
+    /// Waits before certain bytes of the body, in real time; for tests of time limits and of segments only.
+    pub pauses: Vec<Pause>,
     /// Answer 304 where If-None-Match or If-Modified-Since match the ETag or Last-Modified among `fields`.
     pub conditional: bool,
-    /// Answer a single byte range with 206 and Content-Range, unless If-Range is another thing than the ETag among
-    /// `fields`.
+    /// Answer a single byte range with 206, Content-Range and a Content-Length in place of chunks, unless If-Range is
+    /// another thing than the ETag among `fields`.
     pub ranges: bool,
     /// The body ends here with an orderly close of the connection.
     pub cut_at: Option<u64>,
@@ -104,7 +106,7 @@ pub struct Answer {
     pub extra: Option<String>,
     /// Sent again and again after everything else, until the other side leaves.
     pub flood: Option<String>,
-    /// After everything else: nothing more, until the other side leaves.
+    /// After everything else: nothing more is sent, and what comes is read, until the other side leaves.
     pub stay: bool,
     /// Sent instead of head and body, in pieces and up to a cut like these; the connection is closed afterwards,
     /// unless `keep`.
@@ -113,12 +115,14 @@ pub struct Answer {
     pub keep: bool,
     /// Close without one byte of answer.
     pub vanish: bool,
-    /// After the head, send back whatever comes, until the other side ends.
+    /// After the head, or `raw`, send back whatever comes, until the other side ends.
     pub echo: bool,
-    /// Answer without reading the request's body, and close.
-    pub ignore_body: bool,
+    /// Read so many bytes of the request's body at least, and not its rest, then answer and close.
+    pub stop_reading_at: Option<u64>,
     /// Close after this answer.
     pub close: bool,
+    /// Read what still comes between the end of this side and the close, so that unread bytes do not make it a reset.
+    pub linger: bool,
 }
 
 /// A 1xx response.
@@ -152,6 +156,16 @@ pub struct Hold {
     pub at: u64,
     /// Its name.
     pub gate: String,
+}
+
+/// A wait in a body.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    /// The wait is before this byte.
+    pub at: u64,
+    /// How long it is.
+    pub time: String,
 }
 
 /// A body that can be cut anywhere.
@@ -237,7 +251,8 @@ impl Answer {
         if let Some(line) = self.fields.iter().find(|line| !line.contains(':')) {
             return Err(format!("not a field line: {line:?}"));
         }
-        for time in [&self.delay, &self.pause].into_iter().flatten() {
+        let pauses = self.pauses.iter().map(|pause| &pause.time);
+        for time in [&self.delay, &self.pause].into_iter().flatten().chain(pauses) {
             if crate::template::duration(time).is_none() {
                 return Err(format!("not a duration: {time:?}"));
             }
@@ -255,6 +270,11 @@ impl Answer {
 }
 
 impl PathScript {
+    /// These answers for a path; for tests written in Rust.
+    pub fn new(path: &str, answer: impl Into<Vec<Answer>>) -> Self {
+        Self { name: default_origin(), path: path.to_owned(), aside: false, answer: answer.into() }
+    }
+
     /// Whether requests for `target` are answered from here.
     pub(super) fn covers(&self, target: &str) -> bool {
         match self.path.strip_suffix('*') {

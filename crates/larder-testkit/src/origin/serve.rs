@@ -4,6 +4,7 @@
 //! fields of an answer with an ordinary body. An error on this side ends the connection: that is how a real
 //! origin behaves, and the record shows what came before it.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
@@ -11,7 +12,7 @@ use http::StatusCode;
 use tokio::net::TcpStream;
 
 use super::log::Seen;
-use super::script::{Answer, AnswerContent, BodyFraming, PathScript};
+use super::script::{Answer, AnswerContent, BodyFraming};
 use super::state::Shared;
 use crate::Error;
 use crate::template::{self, Context};
@@ -29,28 +30,38 @@ const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 enum Then {
     Keep,
     Close,
+    /// Once the other side has ended too.
+    Linger,
     Reset,
 }
 
 /// Answers until the connection ends.
-pub(super) async fn connection(stream: TcpStream, number: u64, shared: &Shared) {
-    let mut wire = Wire::new(stream, shared.limit);
+pub(super) async fn connection(stream: TcpStream, number: u64, shared: &Arc<Shared>) {
+    let log = Arc::clone(shared);
+    let mut wire = Wire::new(stream, shared.limit).tapped(move |bytes| log.log.read(number, bytes));
+    let mut lingers = false;
     while let Ok(Some(head)) = wire.read_head().await {
         match exchange(&mut wire, head, number, shared).await {
             Ok(Then::Keep) => {}
+            Ok(Then::Linger) => {
+                lingers = true;
+                break;
+            }
             Ok(Then::Close) | Err(_) => break,
             Ok(Then::Reset) => return wire.reset(),
         }
     }
-    // An orderly end, so that what was written is not lost to a reset for bytes that nobody read.
     let _ = wire.close_write().await;
+    if lingers {
+        // Whatever ends it: nothing is left to be done.
+        let _ = wire.drain().await;
+    }
 }
 
 async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared) -> Result<Then, Error> {
     let (mut seen, framing) = read_request(head, connection);
-    let aside =
-        shared.scripts.iter().find(|script| script.covers(&seen.target)).is_some_and(|script| script.aside);
-    let (at, _in_flight) = shared.log.request(seen.clone(), aside);
+    let due = framing.is_ok().then(|| shared.source.due(&seen)).flatten();
+    let (at, _in_flight) = shared.log.request(seen.clone(), shared.source.is_aside(&seen.target));
     let mut framing = match framing {
         Ok(framing) => framing,
         Err(why) => {
@@ -59,21 +70,15 @@ async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared
             return Ok(Then::Close);
         }
     };
-    let Some((script, answer, number)) = due(&seen, shared) else {
+    let Some((answer, number)) = due else {
         shared.log.unscripted(&seen.target);
         wire.write(b"HTTP/1.1 500 Unscripted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await?;
         return Ok(Then::Close);
     };
-    let answer = script.answer.get(answer).cloned().unwrap_or_default();
-    let mut then = Then::Keep;
-    if answer.ignore_body {
-        then = Then::Close;
-    } else {
-        if seen.fields.lists("expect", "100-continue") {
-            wire.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
-        }
-        seen.body = read_body(wire, &mut framing, at, shared).await?;
+    if answer.stop_reading_at.is_none() && seen.fields.lists("expect", "100-continue") {
+        wire.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
     }
+    seen.body = read_body(wire, &mut framing, answer.stop_reading_at, at, shared).await?;
     if let Some(delay) = answer.delay.as_deref().and_then(template::duration) {
         tokio::time::sleep(delay).await;
     }
@@ -94,8 +99,11 @@ async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared
     let sent = match &answer.raw {
         Some(raw) => {
             let raw = AnswerContent::Literal(to_bytes(raw).into());
-            let sent = send_body(wire, &raw, &answer, BodyFraming::AsScripted, shared).await?;
-            if sent == Then::Keep && !answer.keep { Then::Close } else { sent }
+            match send_body(wire, &raw, &answer, BodyFraming::AsScripted, shared).await? {
+                Then::Keep if answer.echo => echo(wire).await?,
+                Then::Keep if !answer.keep => Then::Close,
+                sent => sent,
+            }
         }
         None => respond(wire, &answer, &seen, &context, shared).await?,
     };
@@ -106,15 +114,14 @@ async fn exchange(wire: &mut Wire, head: Bytes, connection: u64, shared: &Shared
         flood(wire, &to_bytes(text)).await?;
     }
     if answer.stay {
-        left(wire, shared).await?;
+        wire.drain().await?;
     }
-    let closes = answer.close || seen.fields.lists("connection", "close");
-    Ok(if sent != Then::Keep {
-        sent
-    } else if closes {
-        Then::Close
-    } else {
-        then
+    let closes = answer.close || answer.stop_reading_at.is_some() || seen.fields.lists("connection", "close");
+    Ok(match sent {
+        Then::Keep if !closes => Then::Keep,
+        Then::Keep | Then::Close if answer.linger => Then::Linger,
+        Then::Keep => Then::Close,
+        Then::Close | Then::Linger | Then::Reset => sent,
     })
 }
 
@@ -153,15 +160,17 @@ fn read_request(head: Bytes, connection: u64) -> (Seen, Result<Framing, Error>) 
     (seen, framing)
 }
 
+/// Reads the content of a request, or so much of it at least as `stop_at` says.
 async fn read_body(
     wire: &mut Wire,
     framing: &mut Framing,
+    stop_at: Option<u64>,
     at: usize,
     shared: &Shared,
 ) -> Result<Bytes, Error> {
     let mut body = BytesMut::new();
     let mut trailers = Fields::default();
-    loop {
+    while stop_at.is_none_or(|stop_at| (body.len() as u64) < stop_at) {
         match wire.read_piece(framing, &mut trailers).await {
             Ok(Some(piece)) if body.len() + piece.len() <= BODY_BYTES_MAX => body.extend_from_slice(&piece),
             Ok(Some(piece)) => return Err(Error::malformed("size of a request's body", &piece)),
@@ -180,18 +189,9 @@ async fn read_body(
             }
         }
     }
-}
-
-/// The script for the request, the place of its answer there, and the number of the request for its path.
-fn due<'a>(seen: &Seen, shared: &'a Shared) -> Option<(&'a PathScript, usize, u64)> {
-    let (at, script) = shared.scripts.iter().enumerate().find(|(_, script)| script.covers(&seen.target))?;
-    let mut places = shared.places.lock();
-    let place = places.get_mut(at)?;
-    place.requests += 1;
-    let requests = place.requests;
-    let answer = script.choose(seen, &mut place.pools)?;
-    let answer_at = script.answer.iter().position(|other| std::ptr::eq(other, answer))?;
-    Some((script, answer_at, requests))
+    let body = body.freeze();
+    shared.log.body(at, body.clone(), false);
+    Ok(body)
 }
 
 /// Waits at a gate; a peer that leaves meanwhile ends the wait.
@@ -253,16 +253,18 @@ async fn respond(
     let not_modified = answer.conditional && matches_stored(answer, seen, context);
     let mut status = if not_modified { 304 } else { answer.status.unwrap_or(200) };
     let mut fields = answer.fields.clone();
+    let mut framing = answer.framing;
     if answer.ranges
         && status == 200
         && let Some((from, to)) = range_asked(answer, seen, context, content.length())
     {
         fields.push(format!("Content-Range: bytes {from}-{}/{}", to - 1, content.length()));
         (status, content) = (206, content.part(from, to));
+        framing = framing.filter(|&framing| framing != BodyFraming::Chunked);
     }
     let bodiless = seen.method == "HEAD" || matches!(status, 100..=199 | 204 | 304);
     let default = if version == "1.0" { BodyFraming::UntilClose } else { BodyFraming::Length };
-    let framing = answer.framing.unwrap_or(default);
+    let framing = framing.unwrap_or(default);
 
     if let Some(filler) = answer.filler {
         fields.extend((1..=filler.fields).map(|n| format!("Filler-{n}: {}", "v".repeat(filler.bytes))));
@@ -307,11 +309,15 @@ async fn send_body(
     let end = end.min(content.length());
     let piece_bytes = answer.piece_bytes.unwrap_or(PIECE_BYTES).max(1);
     let pause = answer.pause.as_deref().and_then(template::duration);
-    let holds = &answer.holds;
+    let (holds, pauses) = (&answer.holds, &answer.pauses);
+    let waits = || holds.iter().map(|hold| hold.at).chain(pauses.iter().map(|pause| pause.at));
     let mut at = 0;
     loop {
         for hold in holds.iter().filter(|hold| hold.at == at) {
             pass(&hold.gate, wire, shared).await?;
+        }
+        for pause in pauses.iter().filter(|pause| pause.at == at) {
+            tokio::time::sleep(template::duration(&pause.time).unwrap_or_default()).await;
         }
         if at >= end {
             return Ok(match (answer.reset_at, answer.cut_at) {
@@ -323,8 +329,8 @@ async fn send_body(
         if let Some(pause) = pause.filter(|_| at > 0) {
             tokio::time::sleep(pause).await;
         }
-        let next_hold = holds.iter().map(|hold| hold.at).filter(|&hold| hold > at).min().unwrap_or(u64::MAX);
-        let to = at.saturating_add(piece_bytes).min(next_hold).min(end);
+        let next_wait = waits().filter(|&wait| wait > at).min().unwrap_or(u64::MAX);
+        let to = at.saturating_add(piece_bytes).min(next_wait).min(end);
         let piece = content.slice(at, to);
         if framing == BodyFraming::Chunked {
             let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();

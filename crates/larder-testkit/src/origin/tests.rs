@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::time::Instant;
+
+use super::log::RECEIVED_BYTES_MAX;
 use super::*;
 use crate::client::{Connection, End, Progress, Request, Response};
 use crate::seeded::bytes_of;
@@ -23,6 +26,11 @@ async fn ask(origin: &Origin, request: &Request) -> Result<Response, Error> {
 
 fn get(target: &str) -> Request {
     Request::new("GET", target, "example.test")
+}
+
+/// Waits until the origin's log is as `holds` says.
+async fn until(origin: &Origin, holds: impl FnMut(&Log) -> bool) {
+    tokio::time::timeout(LIMIT, origin.log().until(holds)).await.expect("the log comes to this");
 }
 
 #[tokio::test]
@@ -192,7 +200,8 @@ async fn a_flood_and_a_stay_end_when_the_other_side_leaves() {
 
 #[tokio::test]
 async fn a_range_is_answered_where_the_script_says_so() {
-    let answers = "[[answer]]\nfields = ['ETag: \"a\"']\nbody = \"0123456789\"\nranges = true\n";
+    let answers =
+        "[[answer]]\nfields = ['ETag: \"a\"']\nbody = \"0123456789\"\nframing = \"chunked\"\nranges = true\n";
     let origin = Origin::simple(vec![script("/a", answers)]).unwrap();
     for (range, if_range, status, body) in [
         ("bytes=2-3", None, 206, "23"),
@@ -209,6 +218,8 @@ async fn a_range_is_answered_where_the_script_says_so() {
         }
         let answer = ask(&origin, &request).await.unwrap();
         assert_eq!((answer.status, &*answer.body), (status, body.as_bytes()), "{range} {if_range:?}");
+        let length = answer.fields.first("content-length");
+        assert_eq!(length.is_some(), status == 206, "a part is framed by its length: {range}");
         let said = answer.fields.first("content-range").map(|said| said.ends_with("/10"));
         assert_eq!(said, (status == 206).then_some(true), "{range}");
     }
@@ -255,4 +266,87 @@ async fn what_http_does_not_allow_is_a_complaint() {
     let origin = Origin::simple(vec![script("/a", "[[answer]]\nbody = \"x\"\n")]).unwrap();
     assert_eq!(ask(&origin, &get("/b")).await.unwrap().status, 500);
     assert_eq!(origin.log().complaints(), ["the script has no /b"]);
+}
+
+#[tokio::test]
+async fn a_function_chooses_the_answer_for_each_head() {
+    let choose = |seen: &Seen| Answer {
+        template: Some("{n}: {method} {target}".to_owned()),
+        ..Answer::new(if seen.fields.has("x-odd") { 404 } else { 200 }, &[], "")
+    };
+    let origin =
+        Origin::answering(FREE_PORT, LIMIT, move |seen| Answer { body: None, ..choose(seen) }).unwrap();
+    assert_eq!(ask(&origin, &get("/a")).await.unwrap().body, b"1: GET /a");
+    let odd = ask(&origin, &get("/b").field("X-Odd", "")).await.unwrap();
+    assert_eq!((odd.status, odd.body.as_slice()), (404, &b"2: GET /b"[..]));
+    assert_eq!((origin.log().count(), origin.log().count_of("/b")), (2, 1));
+    assert!(origin.log().complaints().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_connection_brings_is_kept_as_it_came() {
+    let origin = Origin::simple(vec![PathScript::new("/*", [Answer::new(200, &[], "x")])]).unwrap();
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    let post = "POST /a HTTP/1.1\r\nhOST:a\r\nTransfer-Encoding: chunked\r\n\r\n03\r\nabc\r\n0\r\n\r\n";
+    client.exchange(&Request::raw(post)).await.unwrap();
+    client.write(b"GET /half").await.unwrap();
+    until(&origin, |log| log.received(1).ends_with(b"GET /half")).await;
+    assert_eq!(origin.log().received(1), format!("{post}GET /half").as_bytes());
+    ask(&origin, &get("/b")).await.unwrap();
+    until(&origin, |log| log.is_over(2)).await;
+    assert!(!origin.log().is_over(1) && !origin.log().is_over(3));
+    assert_eq!(origin.log().received(2), get("/b").to_http1());
+    client.abort();
+    until(&origin, |log| log.is_over(1)).await;
+    ask(&origin, &get("/c").body(vec![b'x'; RECEIVED_BYTES_MAX])).await.unwrap();
+    let kept: usize = (1..=3).map(|number| origin.log().received(number).len()).sum();
+    assert_eq!(kept, RECEIVED_BYTES_MAX);
+}
+
+#[tokio::test]
+async fn a_body_is_read_as_far_as_the_script_says_and_its_rest_makes_no_reset_of_a_lingering_close() {
+    let answer = Answer { stop_reading_at: Some(3), linger: true, ..Answer::new(413, &[], "no") };
+    let origin = Origin::simple(vec![PathScript::new("/a", [answer])]).unwrap();
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    let head = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n";
+    client.write(head).await.unwrap();
+    client.write(b"abc").await.unwrap();
+    let answer = client.read_response("POST", &Progress::default()).await.unwrap();
+    assert_eq!((answer.status, answer.body.as_slice()), (413, &b"no"[..]));
+    client.write(&[b'x'; 1_000_000]).await.unwrap();
+    let (rest, end) = client.read_to_end().await;
+    assert!(rest.is_empty() && end.is_ok(), "{end:?}");
+    assert_eq!(origin.log().connections_open(), 1, "it lingers");
+    drop(client);
+    until(&origin, |log| log.is_over(1)).await;
+    let seen = origin.log().last().unwrap();
+    assert!(!seen.body_complete && seen.body.starts_with(b"abc") && seen.body.len() < 1_000_000);
+}
+
+#[tokio::test]
+async fn literal_answers_wait_echo_and_keep_the_connection() {
+    let answers = [
+        Answer::literal("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na").wait("40ms").send("b").keep_open(),
+        Answer { echo: true, ..Answer::literal("HTTP/1.1 101 X\r\n\r\nearly ") },
+    ];
+    let origin = Origin::simple(vec![PathScript::new("/a", answers)]).unwrap();
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    let asked = Instant::now();
+    assert_eq!(client.exchange(&get("/a")).await.unwrap().body, b"ab");
+    assert!(asked.elapsed() >= Duration::from_millis(40));
+    assert_eq!(client.exchange(&get("/a")).await.unwrap().status, 101);
+    client.write(b"late").await.unwrap();
+    assert_eq!(client.read_until(b"late").await.unwrap(), "early late");
+    assert_eq!(origin.log().connections(), 1);
+}
+
+#[tokio::test]
+async fn who_stays_reads_what_comes() {
+    let origin = Origin::simple(vec![PathScript::new("/a", [Answer::default().stay_silent()])]).unwrap();
+    let mut client = Connection::open(origin.addr(), LIMIT).await.unwrap();
+    client.write(&get("/a").to_http1()).await.unwrap();
+    client.write(&[b'x'; 500_000]).await.unwrap();
+    until(&origin, |log| log.received(1).len() > 500_000).await;
+    client.abort();
+    until(&origin, |log| log.is_over(1)).await;
 }

@@ -152,13 +152,8 @@ fn count(case: &Case) -> (usize, usize) {
     );
     answer.body = None;
     answer.bytes = Some(case.body_bytes as u64);
-    let script = |path: &str, answer, aside| PathScript {
-        name: "origin".to_owned(),
-        path: path.to_owned(),
-        answer: vec![answer],
-        aside,
-    };
-    let scripts = vec![script(PATH, answer, false), script("/healthz", Answer::new(200, &[], ""), true)];
+    let checks = PathScript { aside: true, ..PathScript::new("/healthz", [Answer::new(200, &[], "")]) };
+    let scripts = vec![PathScript::new(PATH, [answer]), checks];
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let origin = runtime.block_on(async { Origin::simple(scripts).unwrap() });
     let folder = tempfile::tempdir().unwrap();

@@ -10,7 +10,6 @@ mod bodies;
 mod fixture;
 mod heads;
 mod judge;
-mod raw;
 mod walks;
 
 #[test]

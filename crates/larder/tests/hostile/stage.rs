@@ -39,7 +39,7 @@ pub(crate) const PROBE: &str = "GET /probe HTTP/1.1\r\nHost: probe.test\r\n\r\n"
 
 /// One path with answers.
 pub(crate) fn script(path: &str, answer: Vec<Answer>) -> PathScript {
-    PathScript { name: "origin".to_owned(), path: path.to_owned(), answer, aside: false }
+    PathScript::new(path, answer)
 }
 
 /// What every origin answers: `probe` to the probe, `ok`, not to be stored, to everything else.

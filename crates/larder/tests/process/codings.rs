@@ -21,7 +21,7 @@ fn answer(when: &[&str], fields: &[&str], body: &str) -> Answer {
 }
 
 fn page(path: &str, answer: Vec<Answer>) -> PathScript {
-    PathScript { name: "origin".to_owned(), path: path.to_owned(), answer, aside: false }
+    PathScript::new(path, answer)
 }
 
 #[tokio::test]

@@ -3,13 +3,12 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use larder_testkit::origin::{Origin, PathScript};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixListener;
+use larder_testkit::front;
+use larder_testkit::origin::{Answer, Origin, PathScript};
 
 use crate::support::{
-    Process, Signal, asking, assert_whole, cache_status, cacheable, config, connect, get, until, within,
-    written,
+    Process, Signal, asking, assert_whole, cache_status, cacheable, config, connect, get, script, until,
+    within, written,
 };
 
 #[tokio::test]
@@ -31,16 +30,6 @@ async fn run_says_where_it_is_and_what_it_fronts_and_serves() {
     assert!(larder.stderr().is_empty(), "{:?}", larder.stderr());
 }
 
-/// Answers one request per connection.
-async fn answer_on(listener: UnixListener) {
-    while let Ok((mut stream, _)) = listener.accept().await {
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") && stream.read_buf(&mut head).await.is_ok_and(|bytes| bytes > 0) {}
-        let answer = b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nunix!";
-        let _ = stream.write_all(answer).await;
-    }
-}
-
 #[tokio::test]
 async fn an_origin_behind_a_unix_socket_answers_502_until_it_is_there() {
     let directory = tempfile::tempdir().unwrap();
@@ -51,11 +40,13 @@ async fn an_origin_behind_a_unix_socket_answers_502_until_it_is_there() {
     assert_eq!(refused.status, 502, "{refused}");
     assert!(cache_status(&refused).contains("detail="), "{refused}");
     assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
-    let serving = tokio::spawn(answer_on(UnixListener::bind(&path).unwrap()));
+    let unix = Answer::new(200, &["Cache-Control: max-age=60"], "unix!");
+    let origin = Origin::simple(vec![script("/a", unix)]).unwrap();
+    front::unix(&origin, &path).unwrap();
     let answered = get(larder.addr, "/a").await;
     assert_eq!((answered.status, &answered.body[..]), (200, &b"unix!"[..]), "{answered}");
     until("it is stored", async || cache_status(&get(larder.addr, "/a").await).contains("; hit")).await;
-    serving.abort();
+    assert_eq!(origin.log().count(), 1, "{}", origin.log());
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Calls as gRPC makes them, over HTTP/2 on both sides: both directions at once, trailers, pauses beyond the limits that
-//! hold for others, and a client that gives up at every stage.
+//! hold for others, and a client that gives up at every stage. The server is made by hand: it speaks HTTP/2, and answers while
+//! the request is on its way; the testkit's origin does neither.
 
 use std::time::Duration;
 

@@ -338,7 +338,7 @@ pub(crate) fn answer_of(fields: &[&str], bytes: u64) -> Answer {
 }
 
 pub(crate) fn script(path: &str, answer: Answer) -> PathScript {
-    PathScript { name: "origin".to_owned(), path: path.to_owned(), answer: vec![answer], aside: false }
+    PathScript::new(path, [answer])
 }
 
 /// Whether `response` is the whole body of `bytes` bytes that belongs to `target`.

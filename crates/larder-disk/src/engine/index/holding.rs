@@ -13,14 +13,14 @@ impl Index {
         let shard = self.shard(base).read();
         let is_it =
             |entry: &super::Entry| entry.base == base && entry.tag == tag && !entry.place.is_pending();
-        shard.find(base, is_it).is_some()
+        shard.entries.find(base, is_it).is_some()
     }
 
     /// Whether the response that `tag` names waits to be written.
     pub(in crate::engine) fn awaits_tag(&self, base: u64, tag: u32) -> bool {
         let shard = self.shard(base).read();
         let is_it = |entry: &super::Entry| entry.base == base && entry.tag == tag && entry.place.is_pending();
-        shard.find(base, is_it).is_some()
+        shard.entries.find(base, is_it).is_some()
     }
 }
 

@@ -130,3 +130,70 @@ fn a_sweep_takes_what_was_not_used_and_use_is_known_for_one_life() {
     assert_eq!(gone, [place(0)]);
     assert!(index.holds(1 << 40, place(9)));
 }
+
+/// Spread like hashes, and all in the first shard.
+fn base_in_one_shard(k: u64) -> u64 {
+    base(k) & !((SHARDS_MAX - 1) << 40)
+}
+
+#[test]
+fn a_walk_through_a_large_shard_looks_at_256_entries_at_a_time_and_misses_none() {
+    let index = Index::new(1 << 30);
+    for k in 0..5000 {
+        let used = if k < 2000 { 10 } else { 20 };
+        let base = base_in_one_shard(k);
+        index.insert_pending(base, 0, Location::pending(k), used, |_| (), &mut Locations::new());
+        index.settle(base, Location::pending(k), place(k));
+    }
+    let (mut slices, mut from) = (0, Some(0));
+    while let Some(start) = from {
+        let shard = index.shards[0].read();
+        let (slice, next) = shard.slice(start);
+        assert!(slice.len() <= 256);
+        slices += 1;
+        from = next;
+    }
+    assert!(slices > 5000 / 256, "{slices}");
+    let (mut all, mut from) = (Vec::new(), None);
+    loop {
+        let page = index.list(from, 97);
+        all.extend(page.places);
+        from = page.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    assert!(all.is_sorted() && all == (0..5000).map(place).collect::<Vec<_>>());
+    let mut gone = index.sweep(0, 15);
+    gone.sort_unstable();
+    assert_eq!(gone, (0..2000).map(place).collect::<Vec<_>>());
+    assert_eq!(index.objects().0, 3000);
+}
+
+#[test]
+fn entries_stay_in_their_buckets_until_a_rebuild_is_counted() {
+    let mut shard = Shard::default();
+    let bucket = |shard: &Shard, k| shard.entries.find_bucket_index(base(k), |entry| entry.base == base(k));
+    let (mut rebuilds, mut moves) = (0, 0);
+    for k in 0..30_000 {
+        let before: Vec<_> = (0..20).map(|old| bucket(&shard, old)).collect();
+        shard.insert(Entry::new(base(k), 0, place(k), 0));
+        // Those in the middle go, so that the table is also rebuilt in its place, and shrunk in the end.
+        if k > 3000 {
+            let gone = base(k - 2000);
+            if let Ok(found) = shard.entries.find_entry(gone, |entry| entry.base == gone) {
+                found.remove();
+            }
+        }
+        if k == 29_999 {
+            shard.entries.retain(|entry| (0..20).any(|old| base(old) == entry.base));
+            shard.shrink();
+        }
+        let has_moved =
+            (0..20).zip(before).any(|(old, before)| before.is_some() && bucket(&shard, old) != before);
+        assert!(!has_moved || shard.rebuilds > rebuilds, "{k}");
+        moves += u64::from(has_moved);
+        rebuilds = shard.rebuilds;
+    }
+    assert!(moves > 5, "{moves}");
+}

@@ -13,7 +13,7 @@ impl Index {
     /// Whether a record was used in this life of it; `None` where it is not in the index.
     pub(in crate::engine) fn was_used(&self, base: u64, place: Location) -> Option<bool> {
         let shard = self.shard(base).read();
-        let found = shard.find(base, |entry: &Entry| entry.base == base && entry.place == place);
+        let found = shard.entries.find(base, |entry: &Entry| entry.base == base && entry.place == place);
         found.map(|entry| entry.use_word() & USED != 0)
     }
 
@@ -21,21 +21,24 @@ impl Index {
     /// in the index.
     pub(in crate::engine) fn last_use(&self, base: u64, place: Location) -> Option<u32> {
         let shard = self.shard(base).read();
-        let found = shard.find(base, |entry: &Entry| entry.base == base && entry.place == place)?.use_word();
+        let found =
+            shard.entries.find(base, |entry: &Entry| entry.base == base && entry.place == place)?.use_word();
         (found & USED != 0).then_some(found & SECONDS)
     }
 
     /// Whether other disks are known to have nothing else of the object; true also of one that is not there.
     pub(in crate::engine) fn is_compared(&self, base: u64, place: Location) -> bool {
         let shard = self.shard(base).read();
-        let found = shard.find(base, |entry: &Entry| entry.base == base && entry.place == place);
+        let found = shard.entries.find(base, |entry: &Entry| entry.base == base && entry.place == place);
         found.is_none_or(|entry| entry.use_word() & COMPARED != 0)
     }
 
     /// Notes that they have not. A use that is noted at the same moment may undo it: then it is compared once more.
     pub(in crate::engine) fn note_compared(&self, base: u64, place: Location) {
         let shard = self.shard(base).read();
-        if let Some(entry) = shard.find(base, |entry: &Entry| entry.base == base && entry.place == place) {
+        if let Some(entry) =
+            shard.entries.find(base, |entry: &Entry| entry.base == base && entry.place == place)
+        {
             entry.last_use.fetch_or(COMPARED, Ordering::Relaxed);
         }
     }

@@ -15,6 +15,7 @@ use crate::engine::format::journal::JOURNAL_BYTES_MAX;
 use crate::engine::format::toc::ENTRY_BYTES;
 use crate::engine::settings::SEGMENT_BYTES_MAX;
 use crate::engine::space::{Space, blocks, toc_bytes_max};
+use crate::engine::sys;
 
 /// What a segment takes, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,7 +45,7 @@ impl Folder {
     /// Lists a folder that is being opened, and removes what a crash left over.
     pub(in crate::engine) fn list(path: &Path, findings: &mut Vec<Finding>) -> io::Result<Self> {
         let folder = Self::look(path, findings)?;
-        folder.left_over.iter().try_for_each(std::fs::remove_file)?;
+        folder.left_over.iter().try_for_each(|path| sys::remove(path))?;
         Ok(folder)
     }
 
@@ -52,8 +53,8 @@ impl Folder {
     pub(in crate::engine) fn look(path: &Path, findings: &mut Vec<Finding>) -> io::Result<Self> {
         let mut folder = Self::default();
         let mut tables = BTreeMap::new();
-        for entry in std::fs::read_dir(path)? {
-            let entry = entry?;
+        for entry in sys::entries(path)? {
+            let (entry, metadata) = entry?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name == "larder" {
@@ -61,7 +62,6 @@ impl Folder {
             }
             let parts = name.split_once('.');
             let number = parts.and_then(|(number, _)| number_of(number));
-            let metadata = entry.metadata()?;
             match (number, parts.map(|(_, kind)| kind), metadata.is_file()) {
                 (Some(id), Some("seg"), true) => {
                     let segment_bytes = metadata.blocks().saturating_mul(512);

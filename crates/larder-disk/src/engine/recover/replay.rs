@@ -5,7 +5,7 @@
 //! smaller number, so all that is given up; a missing journal, everything.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -73,10 +73,10 @@ impl Replay {
         for number in files.journals.keys() {
             match read_generation(folder, disk, *number, is_new)? {
                 One::Readable(one) => read.push(one),
-                One::Nothing => std::fs::remove_file(path(folder, *number))?,
+                One::Nothing => sys::remove(&path(folder, *number))?,
                 One::Damaged => {
                     findings.push(Finding::DamagedJournal(path(folder, *number)));
-                    std::fs::remove_file(path(folder, *number))?;
+                    sys::remove(&path(folder, *number))?;
                     is_damaged = true;
                 }
             }
@@ -150,8 +150,8 @@ fn read_generation(folder: &Path, disk: u64, number: u32, is_new: bool) -> io::R
     if is_new {
         return Ok(One::Nothing);
     }
-    let file = OpenOptions::new().read(true).write(true).open(path(folder, number))?;
-    let length = file.metadata()?.len().min(JOURNAL_BYTES_MAX);
+    let file = sys::open_to_change(&path(folder, number))?;
+    let length = sys::metadata(&file)?.len().min(JOURNAL_BYTES_MAX);
     let bytes = sys::read_up_to(&file, usize::try_from(length).unwrap_or(usize::MAX), 0)?;
     match JournalHead::judge(&bytes, Some(disk), number) {
         Whose::Ours => {}
@@ -160,7 +160,7 @@ fn read_generation(folder: &Path, disk: u64, number: u32, is_new: bool) -> io::R
     }
     let read = read_entries(bytes.get(JOURNAL_HEAD_BYTES..).unwrap_or_default());
     let end = (JOURNAL_HEAD_BYTES + read.end) as u64;
-    file.set_len(end)?;
+    sys::set_length(&file, end)?;
     Ok(One::Readable(Readable {
         number,
         file,

@@ -1,7 +1,8 @@
-//! What a process that ends between a write and all that follows it leaves behind.
+//! What a process that is killed at the worst moment leaves behind: between two writes, or between collecting an entry of the
+//! journal and writing it.
 //!
-//! The writer has no thread here: the test puts its batch together, takes objects out meanwhile, and has the batch written. What
-//! is opened then is the journal as it was before the write, and the segments as they are after it.
+//! The writer has no thread here: the test puts its batch together, takes objects out meanwhile, and has the batch written. A
+//! copy of the folder is opened then: the journal as it was before that write, and the segments as they are before or after it.
 
 use super::*;
 use crate::engine::writer::Writer;
@@ -23,10 +24,10 @@ impl Hand {
         let writer = Writer::new(&shared).unwrap();
         let disk = Disk {
             shared,
-            writer: Mutex::default(),
-            readers: Mutex::default(),
+            writer: RankedMutex::default(),
+            readers: RankedMutex::default(),
             findings: Vec::new(),
-            notes: Mutex::default(),
+            notes: RankedMutex::default(),
         };
         Self { folder, disk: Arc::new(disk), writer }
     }
@@ -62,12 +63,22 @@ impl Hand {
     }
 
     fn remove(&self) {
-        self.disk.remove_identity(&self.disk.address(&key(1)), 0);
+        self.remove_unwritten();
         self.disk.write_journal();
     }
 
-    /// The number of what is there for who starts after a kill right behind the next write.
-    fn found_after_kill(mut self) -> Option<u64> {
+    /// The entry of the removal is collected, and its thread is killed before it writes that.
+    fn remove_unwritten(&self) {
+        self.disk.remove_identity(&self.disk.address(&key(1)), 0);
+    }
+
+    /// The same for an invalidation.
+    fn invalidate_unwritten(&self) {
+        self.disk.take_out(&self.disk.address(&key(1)), 5);
+    }
+
+    /// The number of the response that a start finds after a kill, before or behind the write of the batch.
+    fn found_after_kill(mut self, kill: Kill) -> Option<u64> {
         let killed = tempfile::tempdir().unwrap();
         let copy = |is_wanted: fn(&str) -> bool| {
             for file in std::fs::read_dir(self.folder.path()).unwrap().map(Result::unwrap) {
@@ -78,7 +89,9 @@ impl Hand {
             }
         };
         copy(|name| name.ends_with(".journal"));
-        self.writer.flush();
+        if kill == Kill::BehindWrite {
+            self.writer.flush();
+        }
         copy(|name| !name.ends_with(".journal"));
         let disk = open(killed.path(), DISK_BYTES);
         assert!(disk.findings().is_empty(), "{:?}", disk.findings());
@@ -86,53 +99,113 @@ impl Hand {
     }
 }
 
+/// When the process is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kill {
+    BeforeWrite,
+    BehindWrite,
+}
+
 /// What is being written, and how it comes to that.
-type Case = (&'static str, fn(&mut Hand));
+struct Case {
+    what: &'static str,
+    stage: fn(&mut Hand),
+    /// The responses that two kills bring back, before and behind the write, where the entry of a removal was only collected.
+    back: [Option<u64>; 2],
+}
+
+const CASES: [Case; 7] = [
+    Case { what: "a new object", stage: |hand| hand.put_and_stage(3), back: [None, Some(3)] },
+    Case {
+        what: "a new version",
+        stage: |hand| {
+            hand.put_and_write(3);
+            hand.put_and_stage(4);
+        },
+        back: [Some(3), Some(4)],
+    },
+    Case {
+        what: "a version that another has replaced",
+        stage: |hand| {
+            hand.put_and_stage(3);
+            hand.put(4);
+        },
+        back: [None, None],
+    },
+    Case {
+        what: "a second life",
+        stage: |hand| {
+            hand.put_and_write(3);
+            hand.rescue();
+        },
+        back: [Some(3), Some(3)],
+    },
+    Case {
+        what: "a second life of what another has replaced",
+        stage: |hand| {
+            hand.put_and_write(3);
+            hand.rescue();
+            hand.put(4);
+        },
+        back: [Some(3), None],
+    },
+    Case {
+        what: "a list of pieces that have moved",
+        stage: |hand| {
+            hand.put_and_write(3);
+            hand.put_again(3);
+        },
+        back: [Some(3), Some(3)],
+    },
+    Case {
+        what: "a list of what another has replaced",
+        stage: |hand| {
+            hand.put_and_write(3);
+            hand.put_again(3);
+            hand.put(4);
+        },
+        back: [Some(3), None],
+    },
+];
 
 #[test]
 fn what_was_removed_while_it_was_written_stays_so_after_a_kill() {
-    let cases: [Case; 7] = [
-        ("a new object", |hand| hand.put_and_stage(1)),
-        ("a new version", |hand| {
-            hand.put_and_write(1);
-            hand.put_and_stage(2);
-        }),
-        ("a version that another has replaced", |hand| {
-            hand.put_and_stage(1);
-            hand.put(2);
-        }),
-        ("a second life", |hand| {
-            hand.put_and_write(1);
-            hand.rescue();
-        }),
-        ("a second life of what another has replaced", |hand| {
-            hand.put_and_write(1);
-            hand.rescue();
-            hand.put(2);
-        }),
-        ("a list of pieces that have moved", |hand| {
-            hand.put_and_write(1);
-            hand.put_again(1);
-        }),
-        ("a list of what another has replaced", |hand| {
-            hand.put_and_write(1);
-            hand.put_again(1);
-            hand.put(2);
-        }),
-    ];
     let mut back = Vec::new();
-    for (what, stage) in cases {
+    for Case { what, stage, .. } in CASES {
         let mut hand = Hand::new();
         stage(&mut hand);
         hand.remove();
-        back.extend(hand.found_after_kill().map(|_| what));
+        back.extend(hand.found_after_kill(Kill::BehindWrite).map(|_| what));
         // What was not removed is there, or was replaced by what is not there yet.
         let mut hand = Hand::new();
         stage(&mut hand);
         let is_replaced = what.contains("another has replaced");
-        assert_eq!(hand.found_after_kill().is_some(), !is_replaced, "{what}, not removed");
+        let found = hand.found_after_kill(Kill::BehindWrite);
+        assert_eq!(found.is_some(), !is_replaced, "{what}, not removed");
     }
     assert!(back.is_empty(), "{back:?}");
+}
+
+#[test]
+fn a_kill_before_the_journal_is_written_undoes_that_change_and_none_before_it() {
+    let changes =
+        [("removed", Hand::remove_unwritten as fn(&Hand)), ("invalidated", Hand::invalidate_unwritten)];
+    for (how, change) in changes {
+        for Case { what, stage, back } in CASES {
+            for (kill, back) in [Kill::BeforeWrite, Kill::BehindWrite].into_iter().zip(back) {
+                let mut hand = Hand::new();
+                // Two responses of one base, which an invalidation has taken out and written down.
+                hand.put_and_write(1);
+                hand.disk.put(Object { identity: 1, ..object(1, 1, inline(1, 1000)) }).unwrap();
+                hand.writer.stage_queued();
+                hand.writer.flush();
+                hand.disk.invalidate(&hand.disk.address(&key(1)), 2);
+                stage(&mut hand);
+                change(&hand);
+                assert_eq!(hand.found_after_kill(kill), back, "{what}, {how}, {kill:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -144,5 +217,5 @@ fn a_record_that_comes_too_late_is_not_written_and_covers_nothing() {
     hand.put_again(1);
     hand.writer.flush();
     assert_eq!(hand.disk.usage().queued_bytes, 0);
-    assert_eq!(hand.found_after_kill(), Some(1));
+    assert_eq!(hand.found_after_kill(Kill::BehindWrite), Some(1));
 }

@@ -5,7 +5,6 @@
 //! written; when it is full it gets its table, and what it did not need goes back.
 
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -28,7 +27,7 @@ use crate::engine::piece::{Piece, PieceState};
 use crate::engine::queue::{RecordJob, WriteJob};
 use crate::engine::segment::Segment;
 use crate::engine::space::{segment_room, toc_bytes_max};
-use crate::engine::sys::{self, Allocated};
+use crate::engine::sys::{self, Allocated, Existing};
 use crate::engine::walk;
 
 /// Written at once.
@@ -217,7 +216,7 @@ impl Writer {
             return batch.staged.into_iter().for_each(|staged| self.shared.lose_staged(staged));
         };
         let length = batch.bytes.len() as u64;
-        match open.segment.file.get().and_then(|file| file.write_all_at(&batch.bytes, open.at)) {
+        match open.segment.file.get().and_then(|file| sys::write_at(&file, &batch.bytes, open.at)) {
             Ok(()) => {
                 open.at += length;
                 open.unsynced += length;
@@ -266,7 +265,7 @@ impl Writer {
         let open = self.open.as_mut().filter(|open| open.unsynced > 0);
         let now = open.map_or(Ok(()), |open| {
             open.unsynced = 0;
-            open.segment.file.get().and_then(|file| file.sync_data())
+            open.segment.file.get().and_then(|file| sys::sync(&file))
         });
         for error in [before, now].into_iter().filter_map(Result::err) {
             self.write_failed("cannot sync", &error);
@@ -378,16 +377,16 @@ impl crate::engine::state::DiskState {
             return Err(io::Error::other("there are no more numbers for segments"));
         }
         let path = segment_path(&self.settings.path, id);
-        let create = || sys::private().read(true).write(true).create_new(true).open(&path);
+        let create = || sys::make(&path, Existing::Refused);
         let file = self.handles.open_with(create)?;
         let filled = sys::allocate(&file, self.segment_bytes).and_then(|allocated| {
             self.is_zeroing.fetch_or(allocated == Allocated::Zeroed, Ordering::Relaxed);
             let head = SegmentHead { disk: self.superblock.disk, segment: id };
-            file.write_all_at(&head.write(), 0)
+            sys::write_at(&file, &head.write(), 0)
         });
         if let Err(error) = filled {
             // What was allocated of it goes back at once.
-            let _ = std::fs::remove_file(&path);
+            let _ = sys::remove(&path);
             return Err(error);
         }
         let file = self.handles.adopt(id, file);

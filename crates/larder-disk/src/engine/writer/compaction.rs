@@ -5,7 +5,7 @@
 //! journal keeps only the names of those segments, the notes that are needed, and the highest number. The names are
 //! needed because the dead in a segment without its table would be alive again.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use crate::engine::journal::{Journal, JournalFiles};
 use crate::engine::segment::{Segment, read_toc};
 use crate::engine::space::blocks;
 use crate::engine::state::DiskState;
-use crate::engine::sys;
+use crate::engine::sys::{self, Existing};
 use crate::engine::walk;
 
 /// Until the journal is compacted again where it went wrong.
@@ -126,7 +126,7 @@ impl DiskState {
         end: u64,
     ) -> io::Result<()> {
         segment.end.store(end, Ordering::Release);
-        segment.file.get()?.set_len(blocks(end))?;
+        sys::set_length(&*segment.file.get()?, blocks(end))?;
         let needed = blocks(end) + blocks(toc_bytes(entries.len()));
         let mut room = segment.room.lock();
         if let Some(missing) = needed.checked_sub(room.bytes()).filter(|missing| *missing > 0) {
@@ -169,15 +169,14 @@ impl DiskState {
     fn replace_toc(&self, segment: u32, bytes: &[u8]) -> io::Result<()> {
         let path = toc_path(&self.settings.path, segment);
         let fresh: PathBuf = path.with_extension("toc.new");
-        let result =
-            sys::private().write(true).create(true).truncate(true).open(&fresh).and_then(|mut file| {
-                file.write_all(bytes)?;
-                file.sync_data()?;
-                std::fs::rename(&fresh, &path)
-            });
+        let result = sys::make(&fresh, Existing::Emptied).and_then(|file| {
+            sys::write_at(&file, bytes, 0)?;
+            sys::sync(&file)?;
+            sys::rename(&fresh, &path)
+        });
         if result.is_err() {
             // Half a table would take room that nobody counts.
-            let _ = std::fs::remove_file(&fresh);
+            let _ = sys::remove(&fresh);
         }
         result
     }

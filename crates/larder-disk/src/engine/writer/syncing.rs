@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use crate::engine::sys;
+
 /// The writer's side of it.
 pub(super) struct Syncing {
     ask: SyncSender<Arc<File>>,
@@ -24,7 +26,7 @@ impl Syncing {
         let (answer, answers) = sync_channel(1);
         thread::Builder::new().name("larder-sync".to_owned()).spawn(move || {
             while let Ok(file) = asked.recv() {
-                let synced = file.sync_data();
+                let synced = sys::sync(&file);
                 // Whoever asks again finds it closed meanwhile.
                 drop(file);
                 if answer.send(synced).is_err() {
@@ -41,7 +43,7 @@ impl Syncing {
         match self.ask.send(file) {
             Ok(()) => self.is_under_way = true,
             // The thread has gone.
-            Err(unsent) => return before.and(unsent.0.sync_data()),
+            Err(unsent) => return before.and(sys::sync(&unsent.0)),
         }
         before
     }

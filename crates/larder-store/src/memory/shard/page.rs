@@ -1,33 +1,32 @@
-//! Looking through a shard, a few slots at a time, for a listing.
+//! Looking through a shard, a slice at a time, for a listing.
 //!
-//! In: a slot to go on from. Out: what lies in the next ones, with its key. Looking does not count as use, and holds the
-//! shard's lock for a bounded number of slots. What is put in or taken out between two pages may be missed or met twice; what
+//! In: a place to go on from. Out: what lies in the next slice, with its key. Looking does not count as use, and holds the
+//! shard's lock for one slice. What is put in or taken out between two pages may be missed or met twice; what
 //! stays is met once, since it never moves.
 
 use std::sync::Arc;
 
-use super::IndexShard;
+use foldhash::HashSet;
+
+use super::{IndexShard, SLICE_ENTRIES};
 use crate::key::CacheKey;
 use crate::stored::StoredResponse;
-
-/// Responses under one base beyond which no further key is looked at.
-const UNDER_MAX: usize = 1024;
+use larder_tier::key::VARIANTS_MAX;
 
 /// Keys and what lies under them.
 pub(in crate::memory) type Lying = Vec<(CacheKey, Arc<StoredResponse>)>;
 
 impl IndexShard {
-    /// The responses in at most `slots_max` slots from `from` on whose key's base is `wanted`, at most `found_max` of them, and
-    /// where to go on.
+    /// The responses in the slice from `from` on whose key's base is `wanted`, at most `found_max` of them, and where to go on.
     pub(in crate::memory) fn page(
         &self,
         from: usize,
-        (slots_max, found_max): (usize, usize),
+        found_max: usize,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> (Lying, Option<usize>) {
-        let end = from.saturating_add(slots_max).min(self.entries.capacity());
+        let (slice, rest) = self.slice(from);
         let mut found = Lying::new();
-        for slot in from..end {
+        for slot in slice {
             if found.len() >= found_max {
                 return (found, Some(slot));
             }
@@ -39,31 +38,41 @@ impl IndexShard {
                 found.push((CacheKey::of_bytes(&own.bytes, own.base_len), Arc::clone(response)));
             }
         }
-        (found, (end < self.entries.capacity()).then_some(end))
+        (found, rest)
     }
 
-    /// Everything under the base of `key`.
-    pub(in crate::memory) fn under(&self, key: &CacheKey) -> Lying {
+    /// What lies under those keys of the base of `key` that stand before `end` and were not `met` yet, a slice of them, and before
+    /// which the others stand. From the last to the first: a key that is added stands behind all others, and where some are
+    /// taken out the others move to the front, so that none is missed between two calls.
+    pub(in crate::memory) fn under(
+        &self,
+        key: &CacheKey,
+        end: usize,
+        met: &mut HashSet<u64>,
+    ) -> (Lying, Option<usize>) {
+        let mut found = Lying::new();
         let Some(base) = self.bases.find(key.hash(), |base| base.hash == key.hash()) else {
-            return Vec::new();
+            return (found, None);
         };
-        // A key that came back has its hash there twice.
-        let mut hashes = base.keys.to_vec();
-        hashes.sort_unstable();
-        hashes.dedup();
-        let of_key = |hash: &u64| self.keys.find(*hash, |own| own.hash == *hash && own.base() == key.base());
-        let mut found = Vec::new();
-        for own in hashes.iter().filter_map(of_key) {
-            if found.len() >= UNDER_MAX {
-                break;
+        let end = end.min(base.keys.len());
+        let start = end.saturating_sub(SLICE_ENTRIES);
+        for (at, hash) in (start..end).zip(base.keys.iter().skip(start)).rev() {
+            // A key that came back has its hash there twice.
+            if !met.insert(*hash) {
+                continue;
             }
-            for entry in own.slots.iter().filter_map(|slot| self.entries.get(*slot)) {
+            let own = self.keys.find(*hash, |own| own.hash == *hash && own.base() == key.base());
+            for entry in own.iter().flat_map(|own| &own.slots).filter_map(|slot| self.entries.get(*slot)) {
                 let response = entry.item.response().map(Arc::clone);
                 found.extend(
-                    response.map(|response| (CacheKey::of_bytes(&own.bytes, own.base_len), response)),
+                    own.zip(response)
+                        .map(|(own, response)| (CacheKey::of_bytes(&own.bytes, own.base_len), response)),
                 );
             }
+            if found.len() + VARIANTS_MAX > SLICE_ENTRIES {
+                return (found, Some(at).filter(|at| *at > 0));
+            }
         }
-        found
+        (found, Some(start).filter(|start| *start > 0))
     }
 }

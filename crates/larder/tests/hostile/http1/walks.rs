@@ -40,7 +40,7 @@ pub(crate) fn runs() -> Vec<Run> {
 
 /// The origin answers without reading: the client's connection ends after the answer, the origin's is not used again.
 async fn early_answer() -> Outcome {
-    let answer = Answer { ignore_body: true, ..Answer::new(403, &["Cache-Control: no-store"], "no") };
+    let answer = Answer { stop_reading_at: Some(0), ..Answer::new(403, &["Cache-Control: no-store"], "no") };
     let stage = Stage::new(vec![script("/early", vec![answer])], "", "").await?;
     let mut client = stage.connect().await?;
     let head = "POST /early HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n";

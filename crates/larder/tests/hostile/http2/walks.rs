@@ -191,7 +191,8 @@ async fn too_many_streams() -> Outcome {
 
 async fn beyond_the_window() -> Outcome {
     // An origin that reads nothing: what larder may take is its window and what the kernels hold.
-    let unread = Answer { hold: Some(GATE.to_owned()), ignore_body: true, ..Answer::new(200, &[], "") };
+    let unread =
+        Answer { hold: Some(GATE.to_owned()), stop_reading_at: Some(0), ..Answer::new(200, &[], "") };
     let stage = Stage::new(vec![script("/unread", vec![unread])], "", "").await?;
     let head = headers(END_HEADERS, &request("POST", "/unread", &[]));
     let mut peer = Peer::open(stage.addr, &head).await?;

@@ -1,26 +1,35 @@
 //! Content: lengths, transfer-codings, chunks, early ends, and bytes that belong to nobody.
 
-use std::time::Duration;
+use larder_testkit::origin::Answer;
 
-use crate::hostile::origin::judge::{Case, apart, send};
-use crate::hostile::origin::raw::Step;
+use crate::hostile::origin::judge::{APART, Case};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
 /// What must never reach anybody.
 const EVIL: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 4\r\n\r\nevil";
 
 /// A storable answer with these lines, each ended by CRLF, and what follows its head.
-fn with(lines: &str, content: &str) -> Vec<Step> {
-    send(format!("{HEAD}{lines}\r\n{content}"))
+fn with(lines: &str, content: &str) -> Answer {
+    Answer::literal(format!("{HEAD}{lines}\r\n{content}"))
 }
 
-fn chunked(content: &str) -> Vec<Step> {
+fn chunked(content: &str) -> Answer {
     with("Transfer-Encoding: chunked\r\n", content)
 }
 
-fn and(mut steps: Vec<Step>, more: &[Step]) -> Vec<Step> {
-    steps.extend_from_slice(more);
-    steps
+/// `more` in a segment of its own right behind it.
+fn and(answer: Answer, more: &str) -> Answer {
+    Answer { extra: Some(more.to_owned()), ..answer.keep_open() }
+}
+
+/// A reset a moment later.
+fn and_reset(answer: Answer) -> Answer {
+    answer.wait(APART).reset()
+}
+
+/// Each byte of `more` a while after the one before.
+fn and_drip(answer: Answer, more: &str, pause: &str) -> Answer {
+    more.chars().fold(answer, |answer, byte| answer.wait(pause).send(byte.encode_utf8(&mut [0; 4])))
 }
 
 pub fn cases() -> Vec<Case> {
@@ -109,12 +118,15 @@ fn codings() -> Vec<Case> {
         Case::failed(
             "transfer-encoding on HTTP/1.0",
             "bad-response",
-            send(format!("{}Transfer-Encoding: chunked\r\n\r\n{hello}", HEAD.replace("1.1", "1.0"))),
+            Answer::literal(format!(
+                "{}Transfer-Encoding: chunked\r\n\r\n{hello}",
+                HEAD.replace("1.1", "1.0")
+            )),
         ),
         Case::failed(
             "transfer-encoding with a length on HTTP/1.0",
             "bad-response",
-            send(format!(
+            Answer::literal(format!(
                 "{}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\nhello",
                 HEAD.replace("1.1", "1.0")
             )),
@@ -125,10 +137,7 @@ fn codings() -> Vec<Case> {
         Case::whole(
             "chunks and a length: the chunks count, and the connection is not used again",
             "hello",
-            and(
-                with("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", hello),
-                &[Step::Send(EVIL.into()), Step::Keep],
-            ),
+            and(with("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", hello), EVIL),
         ),
         Case::whole(
             "an unknown coding is read to the end of the connection",
@@ -143,7 +152,7 @@ fn codings() -> Vec<Case> {
         Case::cut(
             "an unknown coding and a reset",
             hello,
-            and(with("Transfer-Encoding: foo\r\n", hello), &[apart(), Step::Reset]),
+            and_reset(with("Transfer-Encoding: foo\r\n", hello)),
         ),
     ]);
     cases
@@ -183,16 +192,12 @@ fn chunks() -> Vec<Case> {
             "hello\r\n0\r\n\r\n",
             chunked("ffffffffffffffff\r\nhello\r\n0\r\n\r\n"),
         ),
-        Case::cut("chunks: a size without end", "", and(chunked(""), &[Step::Flood(vec![b'0'; 1024])])),
-        Case::cut(
-            "chunks: an extension without end",
-            "",
-            and(chunked("5;"), &[Step::Flood(vec![b'a'; 1024])]),
-        ),
+        Case::cut("chunks: a size without end", "", chunked("").flood_with("0")),
+        Case::cut("chunks: an extension without end", "", chunked("5;").flood_with("a")),
         Case::cut(
             "chunks: trailers without end",
             "hello",
-            and(chunked("5\r\nhello\r\n0\r\n"), &[Step::Flood(b"X: a\r\n".to_vec())]),
+            chunked("5\r\nhello\r\n0\r\n").flood_with("X: a\r\n"),
         ),
         Case::whole(
             "chunks: 1000 zeroes in front",
@@ -218,13 +223,7 @@ fn chunks() -> Vec<Case> {
         Case::whole(
             "chunks: one byte each, as segments",
             "aaaaa",
-            and(
-                chunked(""),
-                &[Step::Drip(
-                    b"1\r\na\r\n1\r\na\r\n2\r\naa\r\n1\r\na\r\n0\r\n\r\n".to_vec(),
-                    Duration::from_millis(1),
-                )],
-            ),
+            and_drip(chunked(""), "1\r\na\r\n1\r\na\r\n2\r\naa\r\n1\r\na\r\n0\r\n\r\n", "1ms"),
         ),
     ]);
     cases
@@ -252,8 +251,8 @@ fn early_ends() -> Vec<Case> {
         ("behind a trailer", chunks("5\r\nhello\r\n0\r\nX: a\r\n"), "hello"),
         ("in the last line", chunks("5\r\nhello\r\n0\r\n\r"), "hello"),
     ] {
-        cases.push(Case::cut(format!("a close {name}"), content, send(&sent)));
-        cases.push(Case::cut(format!("a reset {name}"), content, and(send(&sent), &[apart(), Step::Reset])));
+        cases.push(Case::cut(format!("a close {name}"), content, Answer::literal(&sent)));
+        cases.push(Case::cut(format!("a reset {name}"), content, and_reset(Answer::literal(&sent))));
     }
     for (name, sent) in [
         ("before the first byte", ""),
@@ -264,61 +263,39 @@ fn early_ends() -> Vec<Case> {
         ("before the head's last line", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"),
         ("in the head's last line", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r"),
     ] {
-        cases.push(Case::failed(format!("a close {name}"), "closed", send(sent)));
-        cases.push(Case::failed(
-            format!("a reset {name}"),
-            "closed",
-            and(send(sent), &[apart(), Step::Reset]),
-        ));
+        cases.push(Case::failed(format!("a close {name}"), "closed", Answer::literal(sent)));
+        cases.push(Case::failed(format!("a reset {name}"), "closed", and_reset(Answer::literal(sent))));
     }
     cases.extend([
         Case::whole("content up to an orderly close", "hello", with("", "hello")),
         Case::whole(
             "content up to an orderly close, HTTP/1.0",
             "hello",
-            send(format!("{}\r\nhello", HEAD.replace("1.1", "1.0"))),
+            Answer::literal(format!("{}\r\nhello", HEAD.replace("1.1", "1.0"))),
         ),
-        Case::cut("content up to a reset", "hello", and(with("", "hello"), &[apart(), Step::Reset])),
+        Case::cut("content up to a reset", "hello", and_reset(with("", "hello"))),
         Case::cut(
             "content up to a reset, HTTP/1.0",
             "hello",
-            and(send(format!("{}\r\nhello", HEAD.replace("1.1", "1.0"))), &[apart(), Step::Reset]),
+            and_reset(Answer::literal(format!("{}\r\nhello", HEAD.replace("1.1", "1.0")))),
         ),
     ]);
     cases
 }
 
 fn extra_bytes() -> Vec<Case> {
-    let hello = with("Content-Length: 5\r\n", "hello");
-    let chunks = chunked("5\r\nhello\r\n0\r\n\r\n");
+    let hello = || with("Content-Length: 5\r\n", "hello");
+    let chunks = || chunked("5\r\nhello\r\n0\r\n\r\n");
     let none = |status: &str| {
         format!("HTTP/1.1 {status}\r\nCache-Control: max-age=60\r\nContent-Length: 4\r\n\r\nevil")
     };
-    let with_extra = |name: &str, steps: &[Step], extra: &str| {
-        let extra = Step::Send(extra.into());
+    let with_extra = |name: &str, answer: &dyn Fn() -> Answer, extra: &str| {
         [
-            Case::whole(
-                format!("{name} in the same segment"),
-                "hello",
-                match steps {
-                    [Step::Send(bytes)] => {
-                        let Step::Send(more) = &extra else { unreachable!() };
-                        vec![Step::Send([&bytes[..], more].concat()), Step::Keep]
-                    }
-                    _ => unreachable!("one segment"),
-                },
-            ),
-            Case::whole(
-                format!("{name} in the next segment"),
-                "hello",
-                and(steps.to_vec(), &[extra.clone(), Step::Keep]),
-            ),
-            Case::whole(
-                format!("{name} a moment later"),
-                "hello",
-                and(steps.to_vec(), &[apart(), extra, Step::Keep]),
-            ),
+            ("in the same segment", answer().send(extra).keep_open()),
+            ("in the next segment", and(answer(), extra)),
+            ("a moment later", answer().wait(APART).send(extra).keep_open()),
         ]
+        .map(|(when, answer)| Case::whole(format!("{name} {when}"), "hello", answer))
     };
     let mut cases = Vec::new();
     cases.extend(with_extra("a second response behind a length", &hello, EVIL));
@@ -332,44 +309,42 @@ fn extra_bytes() -> Vec<Case> {
     ));
     cases.extend(with_extra("half a response behind a length", &hello, "HTTP/1.1 200 OK\r\nCont"));
     cases.extend([
-        Case::whole("content of HEAD", "", and(send(none("200 OK")), &[Step::Keep])).method("HEAD").not_shared(),
-        Case::whole("chunks of HEAD", "", and(chunked("4\r\nevil\r\n0\r\n\r\n"), &[Step::Keep])).method("HEAD").not_shared(),
-        Case::whole("content of 204", "", and(send(none("204 No Content")), &[Step::Keep]))
+        Case::whole("content of HEAD", "", Answer::literal(none("200 OK")).keep_open()).method("HEAD").not_shared(),
+        Case::whole("chunks of HEAD", "", chunked("4\r\nevil\r\n0\r\n\r\n").keep_open()).method("HEAD").not_shared(),
+        Case::whole("content of 204", "", Answer::literal(none("204 No Content")).keep_open())
             .status(204)
             .hides(&["content-length", "transfer-encoding"]),
         Case::whole(
             "chunks of 204",
             "",
-            and(
-                send("HTTP/1.1 204 No Content\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nevil\r\n0\r\n\r\n"),
-                &[Step::Keep],
-            ),
+            Answer::literal("HTTP/1.1 204 No Content\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nevil\r\n0\r\n\r\n")
+                .keep_open(),
         )
         .status(204)
         .hides(&["content-length", "transfer-encoding"]),
-        Case::failed("304 that nobody asked for", "unasked-not-modified", and(send(none("304 Not Modified")), &[Step::Keep])),
+        Case::failed("304 that nobody asked for", "unasked-not-modified", Answer::literal(none("304 Not Modified")).keep_open()),
     ]);
     cases
 }
 
 fn waits() -> Vec<Case> {
-    let pause = Duration::from_millis(60);
+    let pause = "60ms";
     vec![
-        Case::failed("silence", "first-byte-timeout", vec![Step::Stay]),
+        Case::failed("silence", "first-byte-timeout", Answer::literal("").stay_silent()),
         Case::failed(
             "a head that drips",
             "first-byte-timeout",
-            vec![Step::Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n".to_vec(), pause)],
+            and_drip(Answer::literal(""), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", pause),
         ),
-        Case::cut("content that stalls", "hel", and(with("Content-Length: 5\r\n", "hel"), &[Step::Stay])),
-        Case::cut("content that never begins", "", and(with("Content-Length: 5\r\n", ""), &[Step::Stay])),
-        Case::cut("a chunk that stalls", "hel", and(chunked("5\r\nhel"), &[Step::Stay])),
-        Case::cut("a last chunk that never comes", "hello", and(chunked("5\r\nhello\r\n"), &[Step::Stay])),
-        Case::cut("content up to a close that never comes", "hello", and(with("", "hello"), &[Step::Stay])),
+        Case::cut("content that stalls", "hel", with("Content-Length: 5\r\n", "hel").stay_silent()),
+        Case::cut("content that never begins", "", with("Content-Length: 5\r\n", "").stay_silent()),
+        Case::cut("a chunk that stalls", "hel", chunked("5\r\nhel").stay_silent()),
+        Case::cut("a last chunk that never comes", "hello", chunked("5\r\nhello\r\n").stay_silent()),
+        Case::cut("content up to a close that never comes", "hello", with("", "hello").stay_silent()),
         Case::whole(
             "content that drips, but within the limit",
             "hello",
-            and(with("Content-Length: 5\r\n", ""), &[Step::Drip(b"hello".to_vec(), pause)]),
+            and_drip(with("Content-Length: 5\r\n", ""), "hello", pause),
         ),
     ]
 }

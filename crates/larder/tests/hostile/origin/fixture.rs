@@ -1,7 +1,9 @@
-//! A larder before a raw origin, its clients, and its gauges.
+//! A larder before an origin with raw answers, its clients, and its gauges.
 //!
-//! In: scripts and lines of config. Out: what each kind of client got, and whether everything is back to nothing once
-//! they are gone. Time limits towards the origin are a few hundred milliseconds here, so that a silent one ends soon.
+//! In: answers for [`EVIL`], one per request, and lines of config. Out: what each kind of client got, and whether everything
+//! is back to nothing once they are gone. Answers to [`EVIL`] wait at a gate until all clients of a case are there. Any
+//! other path gets [`CLEAN`]: if bytes of one answer leak into the next, that is where it shows.
+//! Time limits towards the origin are a few hundred milliseconds here, so that a silent one ends soon.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,9 +13,18 @@ use larder::server::Server;
 use larder_http::time::Clock;
 use larder_observe::Diagnostics;
 use larder_testkit::client::{Connection, Progress, Request, Response, exchange_http2};
+use larder_testkit::origin::{Answer, Origin, PathScript};
 
-use crate::hostile::origin::raw::{CLEAN, EVIL, RawOrigin, Step};
 use crate::hostile::stage::{Outcome, same};
+
+/// Where the case's answers are.
+const EVIL: &str = "/evil";
+/// The content of everything else.
+const CLEAN: &str = "clean";
+/// The content of [`EVIL`] once all of the case's answers were given.
+pub const SECOND: &str = "second";
+/// The gate before each of them.
+const GATE: &str = "evil";
 
 /// The longest wait for anything single.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -29,7 +40,7 @@ const GAUGES: [&str; 5] = [
 ];
 
 pub struct Fixture {
-    pub origin: RawOrigin,
+    origin: Origin,
     addr: SocketAddr,
     server: Server,
 }
@@ -47,18 +58,22 @@ pub enum Kind {
 
 impl Fixture {
     /// Starts both. `top` are lines at the top of the config or tables, `site` lines of its one site.
-    pub async fn new(scripts: Vec<Vec<Step>>, top: &str, site: &str) -> Result<Self, String> {
+    pub async fn new(answers: Vec<Answer>, top: &str, site: &str) -> Result<Self, String> {
         let limits = "first_byte_timeout = \"500ms\"\nbetween_bytes_timeout = \"500ms\"";
-        Self::start(scripts, top, limits, site).await
+        Self::start(answers, top, limits, site).await
     }
 
     /// The same, with the limits that larder has by default towards an origin.
-    pub async fn patient(scripts: Vec<Vec<Step>>, top: &str) -> Result<Self, String> {
-        Self::start(scripts, top, "", "").await
+    pub async fn patient(answers: Vec<Answer>, top: &str) -> Result<Self, String> {
+        Self::start(answers, top, "", "").await
     }
 
-    async fn start(scripts: Vec<Vec<Step>>, top: &str, limits: &str, site: &str) -> Result<Self, String> {
-        let origin = RawOrigin::start(scripts).await?;
+    async fn start(answers: Vec<Answer>, top: &str, limits: &str, site: &str) -> Result<Self, String> {
+        let good = |content| Answer::new(200, &["Cache-Control: no-store"], content);
+        let held = answers.into_iter().map(|answer| Answer { hold: Some(GATE.to_owned()), ..answer });
+        let evil: Vec<_> = held.chain([good(SECOND)]).collect();
+        let scripts = vec![PathScript::new(EVIL, evil), PathScript::new("*", [good(CLEAN)])];
+        let origin = Origin::simple(scripts).map_err(|error| error.to_string())?;
         let config = format!(
             "listen = [\"127.0.0.1:0\"]\nadmin = false\nworkers = 1\n{top}\n\
              [origins.app]\nservers = [\"{}\"]\n{limits}\nidle = \"300ms\"\n\
@@ -71,6 +86,26 @@ impl Fixture {
         let server = server.map_err(|error| error.to_string())?;
         let addr = *server.addresses().first().ok_or("no listener")?;
         Ok(Self { origin, addr, server })
+    }
+
+    /// Lets the case's answers go.
+    pub fn release(&self) {
+        self.origin.gates().release(GATE);
+    }
+
+    /// How often the origin was asked for the case's answers.
+    pub fn asked(&self) -> usize {
+        usize::try_from(self.origin.log().count_of(EVIL)).unwrap_or(usize::MAX)
+    }
+
+    /// How many requests the origin is still answering.
+    pub fn answering(&self) -> u64 {
+        self.origin.log().in_flight()
+    }
+
+    /// How many connections the origin has.
+    pub fn open(&self) -> u64 {
+        self.origin.log().connections_open()
     }
 
     /// One exchange on a connection of its own. The text of an error says that no head came.
@@ -134,7 +169,7 @@ impl Fixture {
     pub async fn is_quiet(&self) -> Outcome {
         self.until("every gauge is 0", |fixture| GAUGES.iter().all(|name| fixture.metric(name) == 0.0))
             .await?;
-        self.until("the origin has no connection", |fixture| fixture.origin.open() == 0).await
+        self.until("the origin has no connection", |fixture| fixture.open() == 0).await
     }
 
     /// Ends it. Clients have to be gone.

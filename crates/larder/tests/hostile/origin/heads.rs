@@ -1,16 +1,20 @@
 //! Heads: status lines, field lines, sizes, interim responses.
 
-use crate::hostile::origin::judge::{Case, apart, send};
-use crate::hostile::origin::raw::Step;
+use larder_testkit::origin::Answer;
 
-/// A storable answer with these lines, each ended by CRLF, and `hello`.
-fn with(lines: &str) -> Vec<Step> {
-    send(format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n{lines}\r\nhello"))
+use crate::hostile::origin::judge::{APART, Case};
+
+/// A storable answer, and `hello`.
+const HELLO: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nhello";
+
+/// The same with these lines, each ended by CRLF.
+fn with(lines: &str) -> Answer {
+    Answer::literal(HELLO.replace("\r\n\r\n", &format!("\r\n{lines}\r\n")))
 }
 
 /// The same under another status line.
-fn under(status_line: &str) -> Vec<Step> {
-    send(format!("{status_line}\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nhello"))
+fn under(status_line: &str) -> Answer {
+    Answer::literal(format!("{status_line}\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nhello"))
 }
 
 pub fn cases() -> Vec<Case> {
@@ -51,10 +55,14 @@ fn status_lines() -> Vec<Case> {
     .map(|line| Case::failed(format!("status line {line:?}"), "bad-response", under(line)))
     .collect();
     cases.extend([
-        Case::failed("no status line at all", "bad-response", send("Content-Length: 5\r\n\r\nhello")),
-        Case::failed("content without a head", "bad-response", send("<html>hello</html>")),
-        Case::failed("a TLS alert", "bad-response", send("\u{15}\u{3}\u{3}\0\u{2}\u{2}\u{46}")),
-        Case::failed("HTTP/2 frames", "bad-response", send("\0\0\0\u{4}\0\0\0\0\0")),
+        Case::failed(
+            "no status line at all",
+            "bad-response",
+            Answer::literal("Content-Length: 5\r\n\r\nhello"),
+        ),
+        Case::failed("content without a head", "bad-response", Answer::literal("<html>hello</html>")),
+        Case::failed("a TLS alert", "bad-response", Answer::literal("\u{15}\u{3}\u{3}\0\u{2}\u{2}\u{46}")),
+        Case::failed("HTTP/2 frames", "bad-response", Answer::literal("\0\0\0\u{4}\0\0\0\0\0")),
         Case::whole("a status without a reason", "hello", under("HTTP/1.1 200")),
         Case::whole("a reason above 127", "hello", under("HTTP/1.1 200 \u{e9}\u{ff}")),
         Case::whole("a reason of 8 KiB", "hello", under(&format!("HTTP/1.1 200 {}", "a".repeat(8192)))),
@@ -91,7 +99,7 @@ fn field_lines() -> Vec<Case> {
         Case::whole(
             "line feeds alone are written anew",
             "hello",
-            send("HTTP/1.1 200 OK\nCache-Control: max-age=60\nContent-Length: 5\nX: a\n\nhello"),
+            Answer::literal("HTTP/1.1 200 OK\nCache-Control: max-age=60\nContent-Length: 5\nX: a\n\nhello"),
         )
         .shows(&["x: a"]),
         Case::whole("a value above 127", "hello", with("X: \u{e9}\r\n")).shows(&["x: \u{e9}"]),
@@ -110,7 +118,7 @@ fn field_lines() -> Vec<Case> {
         )
         .shows(&["cache-control: max-age=60", "content-type: text/x"])
         .hides(&["x", "keep-alive", "proxy-connection", "upgrade", "te", "trailer", "proxy-authenticate", "http2-settings"]),
-        Case::failed("101 that nobody asked for", "unexpected-upgrade", send(
+        Case::failed("101 that nobody asked for", "unexpected-upgrade", Answer::literal(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
         )),
     ]);
@@ -128,19 +136,19 @@ fn sizes() -> Vec<Case> {
         Case::failed(
             "a head without end",
             "head-too-large",
-            vec![Step::Send(b"HTTP/1.1 200 OK\r\n".to_vec()), Step::Flood(b"X: a\r\n".to_vec())],
+            Answer::literal("HTTP/1.1 200 OK\r\n").flood_with("X: a\r\n"),
         ),
         Case::failed(
             "a field without end",
             "head-too-large",
-            vec![Step::Send(b"HTTP/1.1 200 OK\r\nX: ".to_vec()), Step::Flood(vec![b'a'; 1024])],
+            Answer::literal("HTTP/1.1 200 OK\r\nX: ").flood_with("a"),
         ),
         Case::failed(
             "a reason without end",
             "head-too-large",
-            vec![Step::Send(b"HTTP/1.1 200 ".to_vec()), Step::Flood(vec![b'a'; 1024])],
+            Answer::literal("HTTP/1.1 200 ").flood_with("a"),
         ),
-        Case::failed("nothing but empty lines", "head-too-large", vec![Step::Flood(b"\r\n".repeat(512))]),
+        Case::failed("nothing but empty lines", "head-too-large", Answer::literal("").flood_with("\r\n")),
         Case::whole("254 fields beside two", "hello", with(&fields(254))),
         Case::failed("255 fields beside two", "head-too-large", with(&fields(255))),
         Case::failed("1000 fields", "head-too-large", with(&fields(1000))),
@@ -154,12 +162,7 @@ fn sizes() -> Vec<Case> {
 }
 
 fn interims() -> Vec<Case> {
-    let after = |interim: &str, count: usize| {
-        let mut steps = send(interim.repeat(count));
-        steps.push(apart());
-        steps.extend(with(""));
-        steps
-    };
+    let after = |interim: &str, count: usize| Answer::literal(interim.repeat(count)).wait(APART).send(HELLO);
     let hint = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: x\r\nX: a\r\n\r\n";
     vec![
         Case::whole("100 that nobody asked for", "hello", after("HTTP/1.1 100 Continue\r\n\r\n", 1)),
@@ -169,9 +172,9 @@ fn interims() -> Vec<Case> {
         Case::whole("103 forty times", "hello", after(hint, 40)).interims(16),
         Case::failed("103 a hundred times", "bad-response", after(hint, 100)),
         Case::failed("100 a hundred times", "bad-response", after("HTTP/1.1 100 Continue\r\n\r\n", 100)),
-        Case::failed("103 without end", "bad-response", vec![Step::Flood(hint.as_bytes().to_vec())]),
-        Case::failed("103 and then a close", "closed", send(hint)),
-        Case::failed("103 and then silence", "first-byte-timeout", [send(hint), vec![Step::Stay]].concat()),
+        Case::failed("103 without end", "bad-response", Answer::literal("").flood_with(hint)),
+        Case::failed("103 and then a close", "closed", Answer::literal(hint)),
+        Case::failed("103 and then silence", "first-byte-timeout", Answer::literal(hint).stay_silent()),
         Case::failed(
             "100 and then a switch",
             "unexpected-upgrade",

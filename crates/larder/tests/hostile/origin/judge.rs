@@ -6,13 +6,12 @@
 //! Are the next answers clean, and is every gauge back to nothing?
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use larder_testkit::client::{End, Response};
+use larder_testkit::origin::Answer;
 use larder_testkit::wire::to_bytes;
 
-use crate::hostile::origin::fixture::{Fixture, Kind, evil};
-use crate::hostile::origin::raw::{SECOND, Step};
+use crate::hostile::origin::fixture::{Fixture, Kind, SECOND, evil};
 use crate::hostile::stage::{Outcome, same};
 use crate::hostile::suite::Run;
 
@@ -35,7 +34,7 @@ enum Expect {
 pub struct Case {
     name: String,
     method: &'static str,
-    steps: Vec<Step>,
+    answer: Answer,
     expect: Expect,
     status: u16,
     /// Lines that have to be there, in this order by name.
@@ -49,11 +48,11 @@ pub struct Case {
 }
 
 impl Case {
-    fn new(name: impl Into<String>, steps: Vec<Step>, expect: Expect) -> Self {
+    fn new(name: impl Into<String>, answer: Answer, expect: Expect) -> Self {
         Self {
             name: name.into(),
             method: "GET",
-            steps,
+            answer,
             is_stored: matches!(expect, Expect::Whole(_)),
             status: match expect {
                 Expect::Failed(status, _) => status,
@@ -68,19 +67,19 @@ impl Case {
     }
 
     /// All get 502 (or 504) with this word.
-    pub fn failed(name: impl Into<String>, detail: &'static str, steps: Vec<Step>) -> Self {
+    pub fn failed(name: impl Into<String>, detail: &'static str, answer: Answer) -> Self {
         let status = if detail.ends_with("timeout") { 504 } else { 502 };
-        Self::new(name, steps, Expect::Failed(status, detail))
+        Self::new(name, answer, Expect::Failed(status, detail))
     }
 
     /// All get the head and are cut after at most `content`.
-    pub fn cut(name: impl Into<String>, content: &str, steps: Vec<Step>) -> Self {
-        Self::new(name, steps, Expect::Cut(content.to_owned()))
+    pub fn cut(name: impl Into<String>, content: &str, answer: Answer) -> Self {
+        Self::new(name, answer, Expect::Cut(content.to_owned()))
     }
 
     /// All get `content`, whole, and it is stored.
-    pub fn whole(name: impl Into<String>, content: &str, steps: Vec<Step>) -> Self {
-        Self::new(name, steps, Expect::Whole(content.to_owned()))
+    pub fn whole(name: impl Into<String>, content: &str, answer: Answer) -> Self {
+        Self::new(name, answer, Expect::Whole(content.to_owned()))
     }
 
     pub fn method(mut self, method: &'static str) -> Self {
@@ -122,8 +121,8 @@ impl Case {
 }
 
 async fn run(case: Arc<Case>) -> Outcome {
-    let scripts = vec![case.steps.clone(); case.asked];
-    let fixture = Fixture::new(scripts, "", "").await?;
+    let answers = vec![case.answer.clone(); case.asked];
+    let fixture = Fixture::new(answers, "", "").await?;
     let request = evil(case.method);
     let clients = async {
         let asked = CLIENTS.map(|kind| fixture.ask(kind, &request));
@@ -134,10 +133,10 @@ async fn run(case: Arc<Case>) -> Outcome {
         let all = CLIENTS.len() as f64;
         let waited = fixture
             .until("all clients wait", |fixture| {
-                fixture.metric("larder_flights_waiting") == all || fixture.origin.asked() == CLIENTS.len()
+                fixture.metric("larder_flights_waiting") == all || fixture.asked() == CLIENTS.len()
             })
             .await;
-        fixture.origin.release();
+        fixture.release();
         waited
     };
     let ((a, b, c, d), waited) = tokio::join!(clients, release);
@@ -146,9 +145,9 @@ async fn run(case: Arc<Case>) -> Outcome {
         let response = response?;
         judge(&case, kind, &response).map_err(|why| format!("{kind:?}: {why}, in\n{response}"))?;
     }
-    same("times the origin was asked", &fixture.origin.asked(), &case.asked)?;
+    same("times the origin was asked", &fixture.asked(), &case.asked)?;
     // Bytes that come while a request waits for its answer are that answer; before, they are nobody's.
-    fixture.until("the script has ended", |fixture| fixture.origin.played() == case.asked).await?;
+    fixture.until("the answers have ended", |fixture| fixture.answering() == 0).await?;
     fixture.still_serves().await?;
     again(&case, &fixture).await.map_err(|why| format!("afterwards: {why}"))?;
     fixture.still_serves().await?;
@@ -216,22 +215,15 @@ async fn again(case: &Case, fixture: &Fixture) -> Outcome {
     match &case.expect {
         Expect::Whole(first) if case.is_stored && case.method == "GET" => {
             same("content", &content, &first.escape_default().to_string())?;
-            same("times the origin was asked", &fixture.origin.asked(), &case.asked)
+            same("times the origin was asked", &fixture.asked(), &case.asked)
         }
         _ => {
             same("status", &response.status, &200)?;
             same("content", content.as_str(), SECOND)?;
-            same("times the origin was asked", &fixture.origin.asked(), &(case.asked + 1))
+            same("times the origin was asked", &fixture.asked(), &(case.asked + 1))
         }
     }
 }
 
-/// Steps from text whose characters are bytes.
-pub fn send(text: impl AsRef<str>) -> Vec<Step> {
-    vec![Step::Send(to_bytes(text.as_ref()))]
-}
-
 /// A pause long enough to part two segments.
-pub fn apart() -> Step {
-    Step::Pause(Duration::from_millis(30))
-}
+pub const APART: &str = "30ms";

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use larder_testkit::client::{Connection, End, Progress, Request, Response};
+use larder_testkit::origin::Answer;
 
-use crate::hostile::origin::fixture::{Fixture, Kind, evil};
-use crate::hostile::origin::judge::{apart, send};
-use crate::hostile::origin::raw::{SECOND, Step};
+use crate::hostile::origin::fixture::{Fixture, Kind, SECOND, evil};
+use crate::hostile::origin::judge::APART;
 use crate::hostile::stage::{Outcome, same};
 use crate::hostile::suite::Run;
 
@@ -131,13 +131,13 @@ async fn afterwards(fixture: Fixture) -> Outcome {
 }
 
 async fn early_answer(keeps: bool) -> Outcome {
-    let mut steps = vec![Step::Read(1)];
-    steps.extend(send("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig"));
+    let mut answer = Answer::literal("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig");
+    (answer.stop_reading_at, answer.linger) = (Some(1), true);
     if keeps {
-        steps.push(Step::Pause(Duration::from_millis(500)));
+        answer = answer.wait("500ms");
     }
-    let fixture = Fixture::new(vec![steps], "", "").await?;
-    fixture.origin.release();
+    let fixture = Fixture::new(vec![answer], "", "").await?;
+    fixture.release();
     // More than the kernels between larder and the origin hold, so it cannot be complete.
     let request = evil("POST").body(vec![b'a'; 32 << 20]);
     let response = fixture.ask(Kind::Http11, &request).await?;
@@ -148,8 +148,9 @@ async fn early_answer(keeps: bool) -> Outcome {
 }
 
 async fn unread_upload() -> Outcome {
-    let fixture = Fixture::new(vec![vec![Step::Pause(Duration::from_secs(3))]], "", "").await?;
-    fixture.origin.release();
+    let unread = Answer { stop_reading_at: Some(0), ..Answer::literal("").wait("3s") };
+    let fixture = Fixture::new(vec![unread], "", "").await?;
+    fixture.release();
     // More than the kernels between larder and the origin hold.
     let request = evil("POST").body(vec![b'a'; 32 << 20]);
     let response = fixture.ask(Kind::Http11, &request).await?;
@@ -163,8 +164,8 @@ async fn post_once() -> Outcome {
         ("HTTP/1.1 20", "closed"),
         ("", "closed"),
     ] {
-        let fixture = Fixture::new(vec![send(answer)], "", "").await?;
-        fixture.origin.release();
+        let fixture = Fixture::new(vec![Answer::literal(answer)], "", "").await?;
+        fixture.release();
         for kind in [Kind::Http11, Kind::Http2] {
             let response = fixture.ask(kind, &evil("POST").body("hello")).await?;
             let status = response.fields.first("cache-status").unwrap_or_default().to_owned();
@@ -175,7 +176,7 @@ async fn post_once() -> Outcome {
             }
             same("status", &response.status, &502)?;
             same(&status, &status.ends_with(&format!("detail={detail}")), &true)?;
-            same("times asked", &fixture.origin.asked(), &1)?;
+            same("times asked", &fixture.asked(), &1)?;
         }
         afterwards(fixture).await?;
     }
@@ -183,37 +184,37 @@ async fn post_once() -> Outcome {
 }
 
 /// Leaves one connection in the pool.
-async fn with_kept(scripts: Vec<Vec<Step>>) -> Result<Fixture, String> {
-    let fixture = Fixture::new(scripts, "", "").await?;
-    fixture.origin.release();
+async fn with_kept(answers: Vec<Answer>) -> Result<Fixture, String> {
+    let fixture = Fixture::new(answers, "", "").await?;
+    fixture.release();
     let response = fixture.ask(Kind::Http11, &Request::new("GET", "/first", "a.test")).await?;
     same("first", &response.status, &200)?;
-    same("kept", &fixture.origin.open(), &1)?;
+    same("kept", &fixture.open(), &1)?;
     Ok(fixture)
 }
 
 async fn kept_and_closed() -> Outcome {
     // Nobody can tell an unlucky moment from an attack: once more, and then no more.
-    let fixture = with_kept(vec![Vec::new(), Vec::new()]).await?;
+    let fixture = with_kept(vec![Answer::literal(""), Answer::literal("")]).await?;
     let response = fixture.ask(Kind::Http11, &evil("GET")).await?;
     same("status", &response.status, &502)?;
-    same("times asked", &fixture.origin.asked(), &2)?;
+    same("times asked", &fixture.asked(), &2)?;
     afterwards(fixture).await
 }
 
 async fn kept_and_closed_post() -> Outcome {
-    let fixture = with_kept(vec![Vec::new()]).await?;
+    let fixture = with_kept(vec![Answer::literal("")]).await?;
     let response = fixture.ask(Kind::Http11, &evil("POST").body("hello")).await?;
     same("status", &response.status, &502)?;
-    same("times asked", &fixture.origin.asked(), &1)?;
+    same("times asked", &fixture.asked(), &1)?;
     afterwards(fixture).await
 }
 
 async fn kept_and_cut() -> Outcome {
-    let fixture = with_kept(vec![send("H")]).await?;
+    let fixture = with_kept(vec![Answer::literal("H")]).await?;
     let response = fixture.ask(Kind::Http11, &evil("GET")).await?;
     same("status", &response.status, &502)?;
-    same("times asked", &fixture.origin.asked(), &1)?;
+    same("times asked", &fixture.asked(), &1)?;
     afterwards(fixture).await
 }
 
@@ -241,22 +242,17 @@ impl<T> Drop for AbortOnDrop<T> {
 }
 
 /// Chunks or bytes without end.
-fn flood(head: &str) -> Vec<Step> {
-    let mut steps = send(head);
-    let piece = vec![b'a'; 0x4000];
-    steps.push(Step::Flood(if head.contains("chunked") {
-        [&b"4000\r\n"[..], &piece, b"\r\n"].concat()
-    } else {
-        piece
-    }));
-    steps
+fn flood(head: &str) -> Answer {
+    let piece = "a".repeat(0x4000);
+    let piece = if head.contains("chunked") { format!("4000\r\n{piece}\r\n") } else { piece };
+    Answer::literal(head).flood_with(&piece)
 }
 
 async fn endless(head: &str, kind: Kind, store: &str) -> Outcome {
     let fixture = Fixture::new(vec![flood(head)], store, "").await?;
-    fixture.origin.release();
+    fixture.release();
     let client = reading(&fixture, kind, 300_000).await?;
-    same("open at the origin", &fixture.origin.open(), &1)?;
+    same("open at the origin", &fixture.open(), &1)?;
     drop(client);
     fixture.is_quiet().await?;
     afterwards(fixture).await
@@ -264,41 +260,40 @@ async fn endless(head: &str, kind: Kind, store: &str) -> Outcome {
 
 async fn passing_and_silent() -> Outcome {
     // Longer than the store takes, so it passes; the pause is longer than anybody may have to wait.
-    let mut steps = send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 900000\r\n\r\n");
-    steps.push(Step::Send(vec![b'a'; 100_000]));
-    steps.push(Step::Stay);
-    let fixture = Fixture::patient(vec![steps], SMALL_STORE).await?;
-    fixture.origin.release();
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 900000\r\n\r\n";
+    let answer = Answer::literal(head).send(&"a".repeat(100_000)).stay_silent();
+    let fixture = Fixture::patient(vec![answer], SMALL_STORE).await?;
+    fixture.release();
     let client = reading(&fixture, Kind::Http11, 100_000).await?;
     drop(client);
     let began = std::time::Instant::now();
-    fixture.until("the origin's connection is closed", |fixture| fixture.origin.open() == 0).await?;
+    fixture.until("the origin's connection is closed", |fixture| fixture.open() == 0).await?;
     let is_soon = began.elapsed() < Duration::from_secs(3);
     same("closed soon", &is_soon, &true)?;
     afterwards(fixture).await
 }
 
 async fn silent_and_left() -> Outcome {
-    let fixture = Fixture::new(vec![vec![Step::Stay]], "", "").await?;
-    fixture.origin.release();
+    let fixture = Fixture::new(vec![Answer::literal("").stay_silent()], "", "").await?;
+    fixture.release();
     let mut connection = fixture.connect().await?;
     let sent = connection.write(&evil("GET").to_http1()).await;
     sent.map_err(|error| error.to_string())?;
-    fixture.until("the origin is asked", |fixture| fixture.origin.asked() == 1).await?;
+    fixture.until("the origin is asked", |fixture| fixture.asked() == 1).await?;
     connection.abort();
     fixture.is_quiet().await?;
     afterwards(fixture).await
 }
 
 async fn left_and_stored() -> Outcome {
-    let mut steps = send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\nhello");
-    steps.extend([Step::Pause(Duration::from_millis(200)), Step::Send(b"world".to_vec()), Step::Keep]);
-    let fixture = Fixture::new(vec![steps], "", "").await?;
-    fixture.origin.release();
+    let hello = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\nhello";
+    let fixture =
+        Fixture::new(vec![Answer::literal(hello).wait("200ms").send("world").keep_open()], "", "").await?;
+    fixture.release();
     drop(reading(&fixture, Kind::Http11, 5).await?);
     let response = fixture.ask(Kind::Http2, &evil("GET")).await?;
     same("content", &content(&response), &"helloworld".to_owned())?;
-    same("times asked", &fixture.origin.asked(), &1)?;
+    same("times asked", &fixture.asked(), &1)?;
     fixture.still_serves().await?;
     fixture.end().await
 }
@@ -306,7 +301,7 @@ async fn left_and_stored() -> Outcome {
 async fn unread(head: &str, store: &str) -> Outcome {
     let top = format!("{store}\n[limits]\nwrite_idle = \"300ms\"");
     let fixture = Fixture::new(vec![flood(head)], &top, "").await?;
-    fixture.origin.release();
+    fixture.release();
     let client = reading(&fixture, Kind::Http11, 1000).await?;
     fixture.is_quiet().await?;
     same("counted", &fixture.metric("larder_limit_reached_total{limit=\"write_idle\"}"), &1.0)?;
@@ -316,18 +311,16 @@ async fn unread(head: &str, store: &str) -> Outcome {
 
 async fn slow_among_fast() -> Outcome {
     const LENGTH: usize = 24 << 20;
-    let mut steps =
-        send(format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: {LENGTH}\r\n\r\n"));
-    steps.extend([Step::Send(vec![b'a'; LENGTH]), Step::Keep]);
+    let answer = Answer::new(200, &["Cache-Control: max-age=60"], &"a".repeat(LENGTH));
     let top = format!("{SMALL_STORE}\n[limits]\nwrite_idle = \"300ms\"");
-    let fixture = Fixture::patient(vec![steps], &top).await?;
+    let fixture = Fixture::patient(vec![answer], &top).await?;
     let slow = reading_when_released(&fixture).await?;
     let request = evil("GET");
     let fast = fixture.ask(Kind::Http11, &request);
     let release = async {
         let waited =
             fixture.until("both wait", |fixture| fixture.metric("larder_flights_waiting") == 2.0).await;
-        fixture.origin.release();
+        fixture.release();
         waited
     };
     let (fast, waited) = tokio::join!(fast, release);
@@ -335,7 +328,7 @@ async fn slow_among_fast() -> Outcome {
     let fast = fast?;
     same("end", &fast.end, &End::Complete)?;
     same("length", &fast.body.len(), &LENGTH)?;
-    same("times asked", &fixture.origin.asked(), &1)?;
+    same("times asked", &fixture.asked(), &1)?;
     drop(slow);
     afterwards(fixture).await
 }
@@ -345,17 +338,15 @@ async fn reading_when_released(fixture: &Fixture) -> Result<Connection, String> 
     let mut connection = fixture.connect().await?;
     let sent = connection.write(&evil("GET").to_http1()).await;
     sent.map_err(|error| error.to_string())?;
-    fixture.until("the origin is asked", |fixture| fixture.origin.asked() == 1).await?;
+    fixture.until("the origin is asked", |fixture| fixture.asked() == 1).await?;
     Ok(connection)
 }
 
 async fn joined_and_cut() -> Outcome {
-    let mut steps = send(
-        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
-    );
-    steps.extend([Step::Pause(Duration::from_millis(300)), Step::Reset]);
-    let fixture = Fixture::new(vec![steps], "", "").await?;
-    fixture.origin.release();
+    let hello =
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+    let fixture = Fixture::new(vec![Answer::literal(hello).wait("300ms").reset()], "", "").await?;
+    fixture.release();
     let leader = reading(&fixture, Kind::Http11, 5).await?;
     let request = evil("GET");
     let (a, b, c) = tokio::join!(
@@ -367,7 +358,7 @@ async fn joined_and_cut() -> Outcome {
         same("broken", &is_broken(&response), &true)?;
         same("content", &b"hello".starts_with(&response.body), &true)?;
     }
-    same("times asked", &fixture.origin.asked(), &1)?;
+    same("times asked", &fixture.asked(), &1)?;
     drop(leader);
     afterwards(fixture).await
 }
@@ -382,11 +373,12 @@ enum Then {
 }
 
 async fn validation(answer: &'static str, then: Then) -> Outcome {
-    let first =
-        send("HTTP/1.1 200 OK\r\nCache-Control: no-cache\r\nETag: \"a\"\r\nContent-Length: 5\r\n\r\nhello");
-    let odd = send(answer);
+    let first = Answer::literal(
+        "HTTP/1.1 200 OK\r\nCache-Control: no-cache\r\nETag: \"a\"\r\nContent-Length: 5\r\n\r\nhello",
+    );
+    let odd = Answer::literal(answer);
     let fixture = Fixture::new(vec![first, odd], "", "").await?;
-    fixture.origin.release();
+    fixture.release();
     let response = fixture.ask(Kind::Http11, &evil("GET")).await?;
     same("first", &content(&response), &"hello".to_owned())?;
     let response = fixture.ask(Kind::Http11, &evil("GET")).await?;
@@ -399,7 +391,7 @@ async fn validation(answer: &'static str, then: Then) -> Outcome {
         Then::Failed => same("status", &response.status, &502)?,
         Then::AskedAgain => {
             same("content", &content(&response), &SECOND.to_owned())?;
-            same("times asked", &fixture.origin.asked(), &3)?;
+            same("times asked", &fixture.asked(), &3)?;
         }
         Then::Cut => same("broken", &is_broken(&response), &true)?,
     }
@@ -408,11 +400,11 @@ async fn validation(answer: &'static str, then: Then) -> Outcome {
 
 /// A 206 is its client's alone: whatever it says, the next request for the whole is asked anew.
 async fn part(range: &'static str, lines: &'static str, is_whole: bool) -> Outcome {
-    let answer = send(format!(
+    let answer = Answer::literal(format!(
         "HTTP/1.1 206 Partial Content\r\nCache-Control: max-age=60\r\nETag: \"a\"\r\n{lines}\r\nhello"
     ));
     let fixture = Fixture::new(vec![answer], "", "").await?;
-    fixture.origin.release();
+    fixture.release();
     let mut request = evil("GET");
     if !range.is_empty() {
         request = request.field("Range", range);
@@ -425,14 +417,12 @@ async fn part(range: &'static str, lines: &'static str, is_whole: bool) -> Outco
 }
 
 async fn tunnel(answer: &'static str, status: u16) -> Outcome {
-    let mut steps = send(answer);
-    if status == 200 {
-        steps.push(Step::Keep);
-    } else {
-        steps.extend([apart(), Step::Send(b"more of it".to_vec()), Step::Stay]);
-    }
-    let fixture = Fixture::new(vec![steps], "", "websocket = true").await?;
-    fixture.origin.release();
+    let answer = match status {
+        200 => Answer::literal(answer).keep_open(),
+        _ => Answer::literal(answer).wait(APART).send("more of it").stay_silent(),
+    };
+    let fixture = Fixture::new(vec![answer], "", "websocket = true").await?;
+    fixture.release();
     let request = evil("GET")
         .field("Connection", "Upgrade")
         .field("Upgrade", "websocket")

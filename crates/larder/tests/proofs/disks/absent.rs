@@ -93,7 +93,7 @@ fn both(word: &str) -> (String, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_is_absent_at_the_start_is_used_when_it_comes_and_what_was_purged_is_gone() {
-    let origin = Origin::start(Catalogue::new(FEW_RESOURCES)).await;
+    let origin = Origin::start(Catalogue::new(FEW_RESOURCES));
     let catalogue = &origin.catalogue;
     let shelf = Shelf::new(&origin, "single");
     shelf.fill(catalogue).await;
@@ -149,7 +149,7 @@ async fn a_disk_that_is_absent_at_the_start_is_used_when_it_comes_and_what_was_p
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_absent_disk_holds_is_found_when_it_is_back() {
     for layout in super::LAYOUTS {
-        let origin = Origin::start(Catalogue::new(FEW_RESOURCES)).await;
+        let origin = Origin::start(Catalogue::new(FEW_RESOURCES));
         let catalogue = &origin.catalogue;
         let shelf = Shelf::new(&origin, layout);
         shelf.fill(catalogue).await;
@@ -187,7 +187,7 @@ async fn a_disk_that_comes_back_under_load_costs_nobody_an_answer() {
     for layout in super::LAYOUTS {
         let seed = super::seed();
         println!("{layout}: LARDER_SEED={seed}");
-        let origin = Origin::start(Catalogue::new(RESOURCES)).await;
+        let origin = Origin::start(Catalogue::new(RESOURCES));
         let shelf = Shelf::new(&origin, layout);
         shelf.fill(&origin.catalogue).await;
         shelf.take_away();

@@ -40,7 +40,7 @@ async fn kills_of(layout: &str) {
     let seed = seed();
     println!("{layout}: LARDER_SEED={seed}");
     let mut draws = Draws::new(format_args!("{seed} {layout}"));
-    let origin = Origin::start(Catalogue::new(RESOURCES)).await;
+    let origin = Origin::start(Catalogue::new(RESOURCES));
     let site = Site::new(&origin.url(), layout);
     let mut larder = started(&site).await;
     let (mut answers, mut posts, mut found, mut fewest) = (0, 0, 0, usize::MAX);
@@ -95,7 +95,7 @@ async fn nothing_wrong_after_kills_with_hashed_disks() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_lay_there_whole_is_found_again() {
     for layout in super::LAYOUTS {
-        let origin = Origin::start(Catalogue::new(FEW_RESOURCES)).await;
+        let origin = Origin::start(Catalogue::new(FEW_RESOURCES));
         let site = Site::new(&origin.url(), layout);
         let mut larder = started(&site).await;
         read_all(larder.addr, &origin.catalogue).await;

@@ -20,7 +20,7 @@ const ANSWERS: u64 = 60;
 
 /// A larder with one disk at `disk`.
 async fn start(disk: &Path, name: &str) -> Running {
-    let origin = Running::origin().await;
+    let origin = Running::origin();
     let site = Site::at(&origin.url(), disk);
     Running::start(&site.config.clone(), origin, site, name).await
 }

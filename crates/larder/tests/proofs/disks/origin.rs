@@ -1,54 +1,48 @@
 //! The origin of the catalogue: each resource in its present version, whole or in part; a POST makes the next one.
 //!
-//! In: requests over HTTP/1.1. Out: bodies that derive from what was asked, and a count of the requests. Large bodies come
-//! with pauses, so that some are always on their way.
+//! In: a catalogue. Out: the testkit's origin, with bodies that derive from what was asked, and a count of its GETs. Large
+//! bodies come with pauses, so that some are always on their way.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use larder_testkit::Error;
-use larder_testkit::seeded::bytes_of;
-use larder_testkit::wire::{Fields, Framing, Wire, latin1, split_head};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use larder_testkit::origin::{self, Answer, BodyFraming, Seen};
 
 use super::catalogue::{Catalogue, Resource};
-use crate::support::BOUND;
-
-const PIECE_BYTES: u64 = 64 * 1024;
-const PAUSE: Duration = Duration::from_millis(2);
+use crate::support::{BOUND, answer_of};
 
 /// A running origin; ends when it is dropped.
 pub(crate) struct Origin {
-    addr: SocketAddr,
+    running: origin::Origin,
     pub(crate) catalogue: Arc<Catalogue>,
     gets: Arc<AtomicU64>,
-    accepting: JoinHandle<()>,
 }
 
 impl Origin {
-    pub(crate) async fn start(catalogue: Catalogue) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (addr, catalogue, gets) =
-            (listener.local_addr().unwrap(), Arc::new(catalogue), Arc::<AtomicU64>::default());
-        let accepting = tokio::spawn({
+    pub(crate) fn start(catalogue: Catalogue) -> Self {
+        let (catalogue, gets) = (Arc::new(catalogue), Arc::<AtomicU64>::default());
+        let choose = {
             let (catalogue, gets) = (Arc::clone(&catalogue), Arc::clone(&gets));
-            async move {
-                while let Ok((stream, _)) = listener.accept().await {
-                    let (catalogue, gets) = (Arc::clone(&catalogue), Arc::clone(&gets));
-                    // A larder that was killed cuts its connections; nothing else ends one.
-                    tokio::spawn(async move { serve(stream, &catalogue, &gets).await });
+            move |seen: &Seen| match (Resource::of(&seen.target), seen.method.as_str()) {
+                (None, _) => Answer::new(404, &[], ""),
+                (Some(resource), "POST") => {
+                    let version = catalogue.change(resource);
+                    Answer::new(200, &[&format!("ETag: \"v{version}\"")], "")
+                }
+                (Some(resource), _) => {
+                    gets.fetch_add(1, Ordering::SeqCst);
+                    answer(&catalogue, resource, seen.fields.first("x-flavour").unwrap_or_default())
                 }
             }
-        });
-        Self { addr, catalogue, gets, accepting }
+        };
+        let free_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self { running: origin::Origin::answering(free_port, BOUND, choose).unwrap(), catalogue, gets }
     }
 
     /// `http://127.0.0.1:PORT`.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.addr)
+        self.running.url()
     }
 
     /// GETs so far.
@@ -57,97 +51,19 @@ impl Origin {
     }
 }
 
-impl Drop for Origin {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
-async fn serve(stream: TcpStream, catalogue: &Catalogue, gets: &AtomicU64) -> Result<(), Error> {
-    let mut wire = Wire::new(stream, BOUND);
-    while let Some(head) = wire.read_head().await? {
-        let (line, block) = split_head(&head)?;
-        let (line, fields) = (latin1(line), Fields::parse(block)?);
-        let mut framing = Framing::stated(&fields, Framing::Ended)?;
-        while wire.read_piece(&mut framing, &mut Fields::default()).await?.is_some() {}
-        let mut words = line.split(' ');
-        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let Some(resource) = Resource::of(target) else {
-            wire.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await?;
-            continue;
-        };
-        if method == "POST" {
-            let version = catalogue.change(resource);
-            let answer = format!("HTTP/1.1 200 OK\r\nETag: \"v{version}\"\r\nContent-Length: 0\r\n\r\n");
-            wire.write(answer.as_bytes()).await?;
-            continue;
-        }
-        gets.fetch_add(1, Ordering::SeqCst);
-        answer(&mut wire, catalogue, resource, &fields).await?;
-    }
-    Ok(())
-}
-
-async fn answer(
-    wire: &mut Wire,
-    catalogue: &Catalogue,
-    resource: Resource,
-    asked: &Fields,
-) -> Result<(), Error> {
+fn answer(catalogue: &Catalogue, resource: Resource, flavour: &str) -> Answer {
     let version = catalogue.version(resource);
-    let tag = format!("\"v{version}\"");
-    let may_part = asked.first("if-range").is_none_or(|known| known == tag);
-    let range = asked.first("range").filter(|_| may_part).and_then(|range| part(range, resource.bytes));
-    let (first, last) = range.unwrap_or((0, resource.bytes - 1));
-    let is_chunked = resource.is_chunked() && range.is_none();
-    let mut head = match range {
-        Some((first, last)) => {
-            format!(
-                "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {first}-{last}/{}\r\n",
-                resource.bytes
-            )
-        }
-        None => "HTTP/1.1 200 OK\r\n".to_owned(),
-    };
-    head.push_str(&format!("ETag: {tag}\r\nCache-Control: max-age=86400\r\n"));
+    let tag = format!("ETag: \"v{version}\"");
+    let mut fields = vec![tag.as_str(), "Cache-Control: max-age=86400"];
     if resource.has_flavours() {
-        head.push_str("Vary: X-Flavour\r\n");
+        fields.push("Vary: X-Flavour");
     }
-    match is_chunked {
-        true => head.push_str("Transfer-Encoding: chunked\r\n\r\n"),
-        false => head.push_str(&format!("Content-Length: {}\r\n\r\n", last + 1 - first)),
+    Answer {
+        seed: Some(resource.seed(version, flavour)),
+        ranges: true,
+        framing: resource.is_chunked().then_some(BodyFraming::Chunked),
+        piece_bytes: Some(64 * 1024),
+        pause: Some("2ms".to_owned()),
+        ..answer_of(&fields, resource.bytes)
     }
-    wire.write(head.as_bytes()).await?;
-    let seed = resource.seed(version, asked.first("x-flavour").unwrap_or_default());
-    let mut at = first;
-    while at <= last {
-        let piece = bytes_of(&seed, at, PIECE_BYTES.min(last + 1 - at));
-        at += piece.len() as u64;
-        match is_chunked {
-            true => {
-                wire.write(&[format!("{:x}\r\n", piece.len()).as_bytes(), &piece, b"\r\n"].concat()).await?
-            }
-            false => wire.write(&piece).await?,
-        }
-        if at <= last {
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-    if is_chunked {
-        wire.write(b"0\r\n\r\n").await?;
-    }
-    Ok(())
-}
-
-/// First and last byte of `bytes=FIRST-LAST`, `bytes=FIRST-` or `bytes=-COUNT`.
-fn part(range: &str, length: u64) -> Option<(u64, u64)> {
-    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
-    let end = length.checked_sub(1)?;
-    let (first, last) = match (first.parse::<u64>(), last.parse::<u64>()) {
-        (Ok(first), Ok(last)) => (first, last.min(end)),
-        (Ok(first), Err(_)) => (first, end),
-        (Err(_), Ok(count)) => (length.saturating_sub(count), end),
-        (Err(_), Err(_)) => return None,
-    };
-    (first <= last).then_some((first, last))
 }

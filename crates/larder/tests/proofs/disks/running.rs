@@ -32,8 +32,8 @@ pub(crate) struct Running {
 
 impl Running {
     /// The origin that [`start`](Self::start) wants.
-    pub(crate) async fn origin() -> Origin {
-        Origin::start(Catalogue::new(RESOURCES)).await
+    pub(crate) fn origin() -> Origin {
+        Origin::start(Catalogue::new(RESOURCES))
     }
 
     /// Of a config before that origin.

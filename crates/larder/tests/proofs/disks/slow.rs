@@ -53,7 +53,7 @@ fn is_too_fast(bytes: u64, took: Duration, bytes_per_s: u64) -> bool {
 async fn what_a_slow_disk_does_not_take_is_served_and_not_stored() {
     let Some(disk) = Mounted::ext4("errors=continue") else { return skip("an ext4 cannot be mounted") };
     let Some(device) = disk.device_number() else { return skip("its device has no number") };
-    let origin = Origin::start(Catalogue::new(RESOURCES)).await;
+    let origin = Origin::start(Catalogue::new(RESOURCES));
     let site = Site::at(&origin.url(), &disk.path().join("disk"));
     let larder = Process::run_config(&site.config).await;
     let Some(throttle) = Throttle::hold(&device, Way::Writes, WRITES_PER_S) else { return };
@@ -110,7 +110,7 @@ async fn what_a_slow_disk_does_not_take_is_served_and_not_stored() {
 async fn reads_from_a_slow_disk_keep_nobody_else_waiting() {
     let Some(disk) = Mounted::ext4("errors=continue") else { return skip("an ext4 cannot be mounted") };
     let Some(device) = disk.device_number() else { return skip("its device has no number") };
-    let origin = Origin::start(Catalogue::new(12)).await;
+    let origin = Origin::start(Catalogue::new(12));
     let site = Site::at(&origin.url(), &disk.path().join("disk"));
     // Whoever waits for the disk in a worker keeps everybody waiting.
     let config = std::fs::read_to_string(&site.config).unwrap().replace("workers = 2", "workers = 1");

@@ -66,7 +66,7 @@ async fn is_noticed(running: &Running, kind: Kind, fault: Fault) {
 
 async fn fails(kind: Kind, fault: Fault) {
     let Some(disk) = fault.file_system() else { return skip("a file system cannot be mounted") };
-    let origin = Running::origin().await;
+    let origin = Running::origin();
     let sound = tempfile::tempdir().unwrap();
     let stand = Stand::within(kind, &origin.url(), disk.path(), sound.path());
     let name = format!("{kind:?} {fault:?}");

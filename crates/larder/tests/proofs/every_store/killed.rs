@@ -21,7 +21,7 @@ async fn kills_of(kind: Kind) {
     let seed = seed();
     println!("{kind:?}: LARDER_SEED={seed}");
     let mut draws = Draws::new(format_args!("{seed} {kind:?}"));
-    let origin = Origin::start(Catalogue::new(RESOURCES)).await;
+    let origin = Origin::start(Catalogue::new(RESOURCES));
     let stand = Stand::new(kind, &origin.url());
     let mut larder = stand.start().await;
     for kill in 0..KILLS {

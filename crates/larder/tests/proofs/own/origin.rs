@@ -127,7 +127,7 @@ impl Path {
         }
         answer.push(self.confirmed(&[]));
         answer.push(self.whole(&[], ""));
-        PathScript { name: "origin".to_owned(), path: format!("/{}/*", self.name), answer, aside: false }
+        PathScript::new(&format!("/{}/*", self.name), answer)
     }
 
     fn whole(&self, more: &[&str], begins: &str) -> Answer {
