@@ -53,7 +53,8 @@ impl Plan {
     pub fn new(settings: ProxySettings) -> Result<Arc<Self>, PlanError> {
         let open = |path: &PathBuf| Root::open(path).map_err(|error| PlanError::Root(path.clone(), error));
         let roots = settings.sites.iter().map(|site| site.root.as_ref().map(open).transpose());
-        let has_location = |site: &SiteSettings| matches!(&site.purge, Access::Open(rules) if rules.location.is_some());
+        let has_location =
+            |site: &SiteSettings| matches!(&site.purge, Access::Open(rules) if rules.location.is_some());
         Ok(Arc::new(Self {
             has_purge_locations: settings.sites.iter().any(has_location),
             roots: roots.collect::<Result<_, _>>()?,

@@ -178,7 +178,9 @@ impl Proxy {
         let line = format_args!("purge {id} by {peer} ({dialect}, {by}): {mode}, {what}; {removed} removed");
         match &receipt.why {
             None => self.diagnostics.info("purge", id, line),
-            Some(why) => self.diagnostics.warn("purge-not-held", id, format_args!("{line}; it may not hold: {why}")),
+            Some(why) => {
+                self.diagnostics.warn("purge-not-held", id, format_args!("{line}; it may not hold: {why}"))
+            }
         }
     }
 
@@ -186,7 +188,9 @@ impl Proxy {
     pub(crate) fn tell_of_refusal(&self, peer: IpAddr, head: &RequestHead, why: Refusal) {
         let (method, host) = (head.method.as_str().escape_debug(), head.authority.as_str());
         let hint = match why {
-            Refusal::NotAllowed => "; `purge` in the site says who may, and `purge = \"pass\"` passes it to the origin",
+            Refusal::NotAllowed => {
+                "; `purge` in the site says who may, and `purge = \"pass\"` passes it to the origin"
+            }
             Refusal::Forwarded => "; a proxy passed it on: list that in `trusted`, or purge with a token",
             _ => "",
         };

@@ -13,15 +13,16 @@ use larder_cache::{
     CachePolicy, Controls, HarmlessNames, Ignored, Lifetimes, SessionNames, SetCookiePolicy, Wishes,
 };
 use larder_config::{
-    CacheMode, Config, Cookies, HarmlessCookie, PathRegex, PurgeSetting, RequestDirectives, Resolved, SessionCookie,
-    Settings,
+    CacheMode, Config, Cookies, HarmlessCookie, PathRegex, PurgeSetting, RequestDirectives, Resolved,
+    SessionCookie, Settings,
 };
 use larder_http::fields::cookie_names::HARMLESS;
 use larder_http::time::Clock;
 use larder_observe::{CacheId, Diagnostics, Metrics};
 use larder_proxy::settings::{
-    Access, AccessRules, Addresses, FieldEdits, Invalidate, KeySettings, OriginChoice, PlaceMatch, ProxySettings, QueryParts, RuleMatch,
-    RuleNumber, RuleSettings, Secret, SiteSettings, StoreFrom, StoreRule, TypePattern, ValueMatch,
+    Access, AccessRules, Addresses, FieldEdits, Invalidate, KeySettings, OriginChoice, PlaceMatch,
+    ProxySettings, QueryParts, RuleMatch, RuleNumber, RuleSettings, Secret, SiteSettings, StoreFrom,
+    StoreRule, TypePattern, ValueMatch,
 };
 use larder_proxy::{Heard, PlanError, Reach};
 use larder_store::{MemoryStoreSettings, Store};
@@ -370,8 +371,7 @@ fn access(setting: &PurgeSetting) -> Access {
         PurgeSetting::Open(rules) => rules,
     };
     let from = rules.from.clone();
-    let is_among =
-        move |address: IpAddr| from.iter().any(|network| network.contains(address.to_canonical()));
+    let is_among = move |address: IpAddr| from.iter().any(|network| network.contains(address.to_canonical()));
     let header = rules.header.as_ref();
     Access::Open(Arc::new(AccessRules {
         from: (!rules.from.is_empty()).then(|| Arc::new(is_among) as Addresses),

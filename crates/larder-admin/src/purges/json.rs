@@ -11,9 +11,8 @@ use serde_json::{Map, Value};
 use super::{Form, NAMES_MAX, Problem, PurgeQuestion, Wanted};
 
 pub(super) fn read(content: &[u8]) -> Result<Wanted, Vec<Problem>> {
-    let value: Value = serde_json::from_slice(content).map_err(|error| {
-        vec![Problem::new("", format!("not JSON: {error}"))]
-    })?;
+    let value: Value = serde_json::from_slice(content)
+        .map_err(|error| vec![Problem::new("", format!("not JSON: {error}"))])?;
     let Value::Object(members) = value else {
         return Err(vec![Problem::new("", "an object is expected, such as {\"tags\": [\"news\"]}")]);
     };
@@ -115,7 +114,8 @@ impl Reading {
 
     fn ended(mut self) -> Result<Wanted, Vec<Problem>> {
         if self.selectors.is_empty() && self.problems.is_empty() {
-            let message = "it names nothing: urls, tags, prefixes, patterns, hosts, groups or all is expected";
+            let message =
+                "it names nothing: urls, tags, prefixes, patterns, hosts, groups or all is expected";
             self.problem("", message);
         }
         if !self.problems.is_empty() {
@@ -137,7 +137,8 @@ pub(super) fn prefix(text: &str) -> Result<Selector, String> {
         return Err(format!("{text:?} does not end in /: a prefix is a path with all that lies below it"));
     }
     // A port tells no hosts apart here.
-    let host = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(host, _)| host);
+    let host =
+        host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(host, _)| host);
     Ok(Selector::Prefix { host: (!host.is_empty()).then(|| host.into()), path: path.into() })
 }
 
@@ -170,6 +171,7 @@ fn group(members: &Map<String, Value>) -> Result<Selector, String> {
     };
     let schemes = [("http://", Scheme::Http), ("https://", Scheme::Https)];
     let named = schemes.into_iter().find_map(|(prefix, scheme)| Some((scheme, origin.strip_prefix(prefix)?)));
-    let (scheme, authority) = named.ok_or_else(|| format!("{origin:?} is no origin such as https://example.com"))?;
+    let (scheme, authority) =
+        named.ok_or_else(|| format!("{origin:?} is no origin such as https://example.com"))?;
     Ok(Selector::Group { scheme, authority: authority.trim_end_matches('/').into(), name: name.into() })
 }

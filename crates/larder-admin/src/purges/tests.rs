@@ -9,9 +9,9 @@ use larder_http::target::Target;
 use super::*;
 
 fn head(method: &str, target: &str, fields: &[(&'static str, &str)]) -> RequestHead {
-    let fields = fields.iter().map(|(name, value)| {
-        (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
-    });
+    let fields = fields
+        .iter()
+        .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()));
     RequestHead {
         method: Method::from_bytes(method.as_bytes()).unwrap(),
         scheme: Scheme::Http,
@@ -43,7 +43,8 @@ fn the_api_takes_everything_at_once() {
     )
     .unwrap();
     assert_eq!((asked.mode, asked.site.as_deref(), asked.dialect), (Mode::Soft, Some("a"), "cli"));
-    let prefix = |host: Option<&str>, path: &str| Selector::Prefix { host: host.map(Into::into), path: path.into() };
+    let prefix =
+        |host: Option<&str>, path: &str| Selector::Prefix { host: host.map(Into::into), path: path.into() };
     for expected in [
         Selector::Url("http://a/x".into()),
         tag("t"),

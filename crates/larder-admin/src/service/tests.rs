@@ -305,9 +305,9 @@ fn purges_are_answered_in_the_form_of_who_asks() {
     let admin = admin(Health::Ok, None);
     let asked = |target: &str, fields: &[(&'static str, &'static str)], content: &'static str| {
         let mut head = head("POST", "127.0.0.1", target);
-        head.fields.extend(
-            fields.iter().map(|(name, value)| (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))),
-        );
+        head.fields.extend(fields.iter().map(|(name, value)| {
+            (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
+        }));
         let response = now(admin.answer_with(&head, &mut Body::from(content)));
         let Body::Full(body) = response.body else { panic!("a short answer") };
         (response.head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())

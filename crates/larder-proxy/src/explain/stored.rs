@@ -82,10 +82,7 @@ impl Under {
         // The one that is used before the others; of those that fit alike, and of all others, the newest.
         let fit = |lying: &Lying| {
             let head = &lying.response.head;
-            let fit = head
-                .vary
-                .fit(&walk.head().fields)
-                .filter(|_| lying.selected && lying.is_of_use())?;
+            let fit = head.vary.fit(&walk.head().fields).filter(|_| lying.selected && lying.is_of_use())?;
             Some(fit.where_fresh(head.freshness.is_fresh(walk.now)))
         };
         whole.sort_by_key(|lying| std::cmp::Reverse(fit(lying)));
@@ -95,9 +92,8 @@ impl Under {
 
     /// The whole response that the request selects, and that fits it best.
     pub(super) fn selected(&self) -> Option<&larder_store::StoredResponse> {
-        let is_ours = |lying: &&Lying| {
-            lying.selected && lying.is_of_use() && lying.response.head.part.is_none()
-        };
+        let is_ours =
+            |lying: &&Lying| lying.selected && lying.is_of_use() && lying.response.head.part.is_none();
         self.responses.iter().find(is_ours).map(|lying| &*lying.response)
     }
 

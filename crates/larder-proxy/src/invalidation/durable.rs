@@ -158,7 +158,11 @@ mod tests {
             assert_eq!(noted(other), Noted::All, "{}", other.escape_ascii());
         }
         let invalidations = Invalidations::default();
-        take_over(&invalidations, vec![Note { number: 5, moment: 0, what: b"x".to_vec() }], Clock::default().now());
+        take_over(
+            &invalidations,
+            vec![Note { number: 5, moment: 0, what: b"x".to_vec() }],
+            Clock::default().now(),
+        );
         let verdict = |number| {
             invalidations.verdict_of(&CacheKey::new("a", "/"), &crate::testing::stored_head("/", &[]), number)
         };
@@ -201,7 +205,10 @@ mod tests {
         let noted = vec![of_group((head.scheme, &head.authority, "a"), 41, How::Remove, now.wall)];
         assert_eq!(admit(&invalidations, 41, noted, now), Some(42));
         let tags = GroupTags::from_iter([GroupTag::named(head.scheme, &head.authority, "a")]);
-        assert_eq!([40, 41].map(|n| invalidations.predicates.of_groups(&tags, n)), [Verdict::Gone, Verdict::Good]);
+        assert_eq!(
+            [40, 41].map(|n| invalidations.predicates.of_groups(&tags, n)),
+            [Verdict::Gone, Verdict::Good]
+        );
         // Two of them, one after the other.
         assert_eq!(admit(&invalidations, 12, Vec::new(), now), Some(42));
         let how = How::Validate(None);

@@ -160,9 +160,9 @@ impl<'a> Judge<'a> {
     /// Whether a response under `key` that is not in an index, and was fetched after `number`, may be used as it is.
     pub(crate) fn is_good(&self, key: &CacheKey, head: &StoredHead, number: u64) -> bool {
         self.is_new_enough(number)
-            || self.invalidations.is_none_or(|invalidations| {
-                invalidations.verdict_of(key, head, number) == Verdict::Good
-            })
+            || self
+                .invalidations
+                .is_none_or(|invalidations| invalidations.verdict_of(key, head, number) == Verdict::Good)
     }
 
     fn is_new_enough(&self, number: u64) -> bool {

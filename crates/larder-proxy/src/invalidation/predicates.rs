@@ -148,7 +148,9 @@ impl Predicates {
             }
         };
         for kind in &KINDS {
-            (kind.names)(subject, &mut |name| held.exact.get(&name).into_iter().flatten().for_each(&mut note));
+            (kind.names)(subject, &mut |name| {
+                held.exact.get(&name).into_iter().flatten().for_each(&mut note)
+            });
         }
         let patterns = Arc::clone(&held.patterns);
         drop(held);

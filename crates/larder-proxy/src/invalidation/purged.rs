@@ -59,9 +59,8 @@ impl Invalidations {
         next: &mut dyn FnMut() -> u64,
     ) -> u64 {
         let (how, scope) = (how(predicate.mode, since), Some(&predicate.scope));
-        let mut enter = |name: u64, scope: Option<&Arc<Scope>>| {
-            self.predicates.enter((name, scope), how, &mut *next)
-        };
+        let mut enter =
+            |name: u64, scope: Option<&Arc<Scope>>| self.predicates.enter((name, scope), how, &mut *next);
         match &predicate.what {
             What::Url { authority, target } => {
                 let base = CacheKey::new(authority, target).hash();

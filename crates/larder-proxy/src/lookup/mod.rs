@@ -411,9 +411,8 @@ impl Lookup<'_> {
         if self.request.method != Method::GET {
             return LookupResult::Miss(miss);
         }
-        let is_ours = |part: &StoredResponse| {
-            part.head.vary.selects(&self.request.fields) && self.is_of_use(part)
-        };
+        let is_ours =
+            |part: &StoredResponse| part.head.vary.selects(&self.request.fields) && self.is_of_use(part);
         let answers = |stored: &StoredResponse| {
             let answer = |part| answer_part(self.request, &stored.head, part, stored.body.length(), now.wall);
             is_ours(stored) && stored.head.part.as_ref().and_then(answer).is_some()

@@ -219,7 +219,8 @@ pub(crate) fn admit(
                 true
             }
             Err(why) => {
-                refused = Some(refused.map_or(why, |before| if why == Refusal::Token { why } else { before }));
+                refused =
+                    Some(refused.map_or(why, |before| if why == Refusal::Token { why } else { before }));
                 false
             }
         }

@@ -29,10 +29,10 @@ use parking_lot::Mutex;
 use crate::invalidation::{self, InvalidationKind, PredicateCounts, UnderWay, how, note_of};
 use crate::key;
 use crate::objects::StoredFile;
-use crate::worker::Worker;
 pub use crate::purge::Dialect;
-pub use audit::{Receipt, Sender};
+use crate::worker::Worker;
 use audit::{Audit, Ended, Record, text_of};
+pub use audit::{Receipt, Sender};
 use counts::Counts;
 pub(crate) use counts::Refusal;
 pub use order::{Order, SELECTORS_MAX, Wrong, WrongOrder};
@@ -261,8 +261,7 @@ impl Worker {
                 }
                 (What::Url { authority, target }, Mode::Soft) => {
                     for form in self.named_forms(authority, target) {
-                        let what =
-                            What::Url { authority: authority.clone(), target: form.as_str().into() };
+                        let what = What::Url { authority: authority.clone(), target: form.as_str().into() };
                         let of_form = Predicate { what, ..predicate.clone() };
                         let number = invalidations.enter(&of_form, since);
                         let key = CacheKey::new(authority, form.as_str());
@@ -328,7 +327,6 @@ impl Worker {
         self.proxy.invalidations.predicate_counts()
     }
 }
-
 
 /// Waits until every journal holds what was noted, and plain files are gone.
 ///

@@ -141,9 +141,7 @@ impl AskingPeer {
                 let receipt = Some(named(&receipt));
                 Said { receipt, ..Said::of(Answer::not_held(why), "purge-not-held") }
             }
-            Err(error @ PurgeError::Lost) => {
-                Said::of(Answer::not_held(error.to_string()), "purge-not-held")
-            }
+            Err(error @ PurgeError::Lost) => Said::of(Answer::not_held(error.to_string()), "purge-not-held"),
         }
     }
 

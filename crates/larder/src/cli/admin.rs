@@ -115,7 +115,8 @@ impl RunningLarder {
         json: Option<Bytes>,
     ) -> Result<Answer, AdminClientError> {
         let Self { admin, token } = self;
-        match tokio::time::timeout(ANSWER_TIME, exchange(method, target, admin, token.as_deref(), json)).await {
+        match tokio::time::timeout(ANSWER_TIME, exchange(method, target, admin, token.as_deref(), json)).await
+        {
             Ok(answered) => {
                 let (status, body) = answered?;
                 Ok(Answer { admin: admin.clone(), what, status, body })
@@ -235,8 +236,7 @@ async fn exchange(
     if json.is_some() {
         request = request.header(CONTENT_TYPE, "application/json");
     }
-    let request =
-        request.body(Full::new(json.unwrap_or_default())).map_err(|error| broke(error.into()))?;
+    let request = request.body(Full::new(json.unwrap_or_default())).map_err(|error| broke(error.into()))?;
     let response = sender.send_request(request).await.map_err(|error| broke(error.into()))?;
     Ok((response.status(), response.into_body()))
 }

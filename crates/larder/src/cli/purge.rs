@@ -64,8 +64,7 @@ pub(super) fn purge(arguments: &PurgeArguments) -> ExitCode {
     let asked = Bytes::from(asked(arguments).to_string());
     let purged = run(async {
         let larder = arguments.admin.larder()?;
-        let is_said =
-            |status| matches!(status, StatusCode::BAD_REQUEST | StatusCode::SERVICE_UNAVAILABLE);
+        let is_said = |status| matches!(status, StatusCode::BAD_REQUEST | StatusCode::SERVICE_UNAVAILABLE);
         let (status, body) = larder.post(PURGES, WHAT, asked, is_said).await?;
         if status == StatusCode::BAD_REQUEST {
             return Ok((status, None, body));
@@ -143,13 +142,16 @@ fn problems(body: &[u8]) -> String {
         format!("larder: error: {}", printable(&format!("{place}{}", problem.message)))
     };
     match refused.problems.is_empty() {
-        true => format!("larder: error: the purge was refused: {}", printable(&String::from_utf8_lossy(body))),
+        true => {
+            format!("larder: error: the purge was refused: {}", printable(&String::from_utf8_lossy(body)))
+        }
         false => refused.problems.iter().map(line).collect::<Vec<_>>().join("\n"),
     }
 }
 
 fn told(receipt: &Receipt) -> String {
-    let many = if receipt.predicates == 1 { "1 name".to_owned() } else { format!("{} names", receipt.predicates) };
+    let many =
+        if receipt.predicates == 1 { "1 name".to_owned() } else { format!("{} names", receipt.predicates) };
     let gone = counted(receipt.removed, "response", "responses");
     let soft = if receipt.mode == "soft" { ", soft" } else { "" };
     let held = match (&receipt.why, receipt.took_ms) {
@@ -188,7 +190,9 @@ mod tests {
 
     #[test]
     fn a_moment_is_told_in_the_unit_that_suits_it() {
-        for (seconds, expected) in [(0, "0 s ago"), (119, "119 s ago"), (120, "2 min ago"), (7200, "2 h ago"), (200_000, "2 d ago")] {
+        for (seconds, expected) in
+            [(0, "0 s ago"), (119, "119 s ago"), (120, "2 min ago"), (7200, "2 h ago"), (200_000, "2 d ago")]
+        {
             assert_eq!(ago(0, seconds * 1000), expected);
         }
     }

@@ -105,7 +105,11 @@ fn whole(receipt: &Receipt) -> String {
             receipt.by
         ),
         format!("  removed   {} so far, {} made stale", receipt.removed, receipt.softened),
-        format!("  held      {}{}", held(receipt), receipt.why.as_ref().map_or_else(String::new, |why| format!(": {why}"))),
+        format!(
+            "  held      {}{}",
+            held(receipt),
+            receipt.why.as_ref().map_or_else(String::new, |why| format!(": {why}"))
+        ),
     ];
     lines.iter().map(|line| printable(line) + "\n").collect()
 }

@@ -30,9 +30,7 @@ pub(super) async fn purge(worker: Arc<Worker>, asked: PurgeQuestion) -> Result<P
             Err(NotPurged::Wrong(wrong.into_iter().map(|(number, why)| (number, chain(&why))).collect()))
         }
         Err(PurgeError::Busy) => Err(NotPurged::Busy),
-        Err(PurgeError::NotHeld { receipt, why }) => {
-            Err(NotPurged::NotHeld { receipt: told(&receipt), why })
-        }
+        Err(PurgeError::NotHeld { receipt, why }) => Err(NotPurged::NotHeld { receipt: told(&receipt), why }),
         Err(error @ PurgeError::Lost) => Err(NotPurged::Broken(error.to_string())),
     }
 }
@@ -54,8 +52,9 @@ pub(super) async fn remove(worker: Arc<Worker>, url: String) -> Result<Bytes, Un
                 1 => "1 response is".to_owned(),
                 count => format!("{count} responses are"),
             };
-            let message =
-                format!("{gone} gone, but a disk did not confirm that and may bring it back: ask again: {why}");
+            let message = format!(
+                "{gone} gone, but a disk did not confirm that and may bring it back: ask again: {why}"
+            );
             Err(unanswered(Fault::Store, "not-durable", message))
         }
         Err(NotPurged::Busy | NotPurged::NoSite(_)) => {

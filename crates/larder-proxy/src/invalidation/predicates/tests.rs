@@ -47,8 +47,16 @@ fn each_kind_names_what_it_says() {
     check(What::All, &everywhere, &[]);
     check(What::Tag(b"b".as_slice().into()), &everywhere, &[]);
     check(What::Tag(b"B".as_slice().into()), &[], &everywhere);
-    check(What::Host("b.org".into()), &[("b.org:8080", "/x?y"), ("b.org", "/")], &[("a.org", "/"), ("x.b.org", "/")]);
-    check(What::Target("/x?y".into()), &[("a.org", "/x?y"), ("b.org", "/x?y")], &[("a.org", "/x"), ("a.org", "/x?z")]);
+    check(
+        What::Host("b.org".into()),
+        &[("b.org:8080", "/x?y"), ("b.org", "/")],
+        &[("a.org", "/"), ("x.b.org", "/")],
+    );
+    check(
+        What::Target("/x?y".into()),
+        &[("a.org", "/x?y"), ("b.org", "/x?y")],
+        &[("a.org", "/x"), ("a.org", "/x?z")],
+    );
     check(
         What::Prefix("/x/".into()),
         &[("a.org", "/x/"), ("a.org", "/x/y/z?q"), ("a.org", "/a/../x/y"), ("a.org", "/%78/y")],
@@ -136,7 +144,10 @@ fn equal_patterns_are_one_and_the_oldest_of_too_many_goes() {
 #[test]
 fn what_a_response_remembers_never_hides_a_purge() {
     let invalidations = Invalidations::default();
-    let memory = larder_store::Store::in_memory(&larder_store::MemoryStoreSettings { memory: 1 << 20, max_object: 1 << 10 });
+    let memory = larder_store::Store::in_memory(&larder_store::MemoryStoreSettings {
+        memory: 1 << 20,
+        max_object: 1 << 10,
+    });
     let key = CacheKey::new("a.org", "/");
     let acknowledged = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -155,7 +166,8 @@ fn what_a_response_remembers_never_hides_a_purge() {
                 loop {
                     let room = memory.reserve_free(0).unwrap();
                     let head = Arc::new(stored_head("/", &[("surrogate-key", "mine")]));
-                    let body = Arc::new(larder_store::StoredBody::new(Vec::new(), memory.reserve_free(0).unwrap()));
+                    let body =
+                        Arc::new(larder_store::StoredBody::new(Vec::new(), memory.reserve_free(0).unwrap()));
                     let number = invalidations.current();
                     let stored = larder_store::StoredResponse::new(head, body, number, room);
                     for _ in 0..50 {
@@ -164,7 +176,10 @@ fn what_a_response_remembers_never_hides_a_purge() {
                             return;
                         }
                         let verdict = invalidations.verdict(&key, &stored);
-                        assert!(purged <= number || verdict == Verdict::Gone, "{number} {purged} {verdict:?}");
+                        assert!(
+                            purged <= number || verdict == Verdict::Gone,
+                            "{number} {purged} {verdict:?}"
+                        );
                     }
                 }
             });
