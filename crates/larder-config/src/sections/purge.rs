@@ -37,9 +37,6 @@ section! {
         patterns: bool = true, why "Many plugins send nothing else. While an expression is in force, larder compares it with each older response that is asked for.";
         /// The status of a purge of one URL where nothing was stored for it.
         absent: AbsentStatus = 200, why "Varnish answers so, and plugins written for it take any other status for a failure. Modules of nginx answer 404 or 412.";
-        /// Purge what Larder-Purge names in a response to an unsafe request, and take that field out. It reaches only what is
-        /// stored for this site.
-        responses: bool = false, why "Any part of the application that can set a response field could purge then.";
     }
 }
 
