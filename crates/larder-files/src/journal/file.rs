@@ -116,10 +116,10 @@ impl JournalFile {
 
 /// Makes what was written so far hold after a crash of the machine: the file, and its name. Waits for the disk.
 pub(crate) fn sync_file(tree: &Tree) -> io::Result<()> {
-    let file = File::from(openat(tree.root(), JOURNAL, READ | OFlags::NOFOLLOW, Mode::empty())?);
-    rustix::fs::fdatasync(&file)?;
-    let folder = openat(tree.root(), FOLDER, READ | OFlags::DIRECTORY, Mode::empty())?;
-    rustix::fs::fsync(&folder)?;
+    let file = calls::openat(tree.root(), JOURNAL, READ | OFlags::NOFOLLOW, Mode::empty())?;
+    calls::fdatasync(&file)?;
+    let folder = calls::openat(tree.root(), FOLDER, READ | OFlags::DIRECTORY, Mode::empty())?;
+    calls::fsync(&folder)?;
     Ok(())
 }
 
