@@ -20,7 +20,7 @@ const SOURCES: &str = "crates/larder-proxy/src";
 const BRANCHING: &[&str] = &["lib", "serve", "forward", "explain", "objects"];
 
 /// Folders that every module may name, and that name no step themselves.
-const SHARED: &[&str] = &["invalidation"];
+const SHARED: &[&str] = &["invalidation", "purges"];
 
 /// Step modules by name even where they are a single file.
 const STEPS: &[&str] = &["route", "key", "lookup", "collapse", "fetch", "fill", "assemble", "respond"];

@@ -8,7 +8,7 @@ use larder_http::body::Body;
 use larder_observe::Exposition;
 
 pub use crate::health::Health;
-use crate::purges::{NotPurged, PurgeQuestion, PurgeReceipt};
+use crate::purges::question::{NotPurged, PurgeQuestion, PurgeReceipt};
 use crate::stats::Stats;
 
 /// A request that somebody wants explained, in the words in which it was asked for: nothing of it is checked yet.

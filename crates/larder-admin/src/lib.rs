@@ -23,7 +23,7 @@ pub use larder::{
     Answering, Explaining, Fault, Health, LIST_MAX, Larder, ListQuestion, ObjectQuestion, Purging, Question,
     Shown, Unanswered, Unexplained,
 };
-pub use purges::{NotPurged, PurgeQuestion, PurgeReceipt};
+pub use purges::question::{NotPurged, PurgeQuestion, PurgeReceipt};
 pub use service::Admin;
 pub use stats::{
     Counts, LatencyStats, ListenerStats, LogStats, OriginStats, ServerStats, SiteStats, Stats, StoreStats,

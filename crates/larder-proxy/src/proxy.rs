@@ -18,8 +18,7 @@ use crate::invalidation::{Heard, Invalidations, Joined, Reach, durable};
 use crate::losses::{Losses, Lost};
 use crate::not_stored::NotStored;
 use crate::purges::access::WrongSecrets;
-use crate::purges::sweep::Sweeps;
-use crate::purges::{Purges, Receipt as PurgeReceipt, Refusal};
+use crate::purges::{AuditEntry, PurgeRefusal, Purges, Sweeps};
 use crate::route::Site;
 use crate::settings::ProxySettings;
 use crate::uses::Uses;
@@ -172,8 +171,8 @@ impl Proxy {
     }
 
     /// A line for each purge.
-    pub(crate) fn tell_of_purge(&self, receipt: &PurgeReceipt) {
-        let PurgeReceipt { id, dialect, by, mode, what, removed, .. } = receipt;
+    pub(crate) fn tell_of_purge(&self, receipt: &AuditEntry) {
+        let AuditEntry { id, dialect, by, mode, what, removed, .. } = receipt;
         let peer = receipt.peer.as_deref().unwrap_or("-");
         let line = format_args!("purge {id} by {peer} ({dialect}, {by}): {mode}, {what}; {removed} removed");
         match &receipt.why {
@@ -185,13 +184,15 @@ impl Proxy {
     }
 
     /// Tells the operator why a request for a purge was refused; floods of them are thinned out.
-    pub(crate) fn tell_of_refusal(&self, peer: IpAddr, head: &RequestHead, why: Refusal) {
+    pub(crate) fn tell_of_refusal(&self, peer: IpAddr, head: &RequestHead, why: PurgeRefusal) {
         let (method, host) = (head.method.as_str().escape_debug(), head.authority.as_str());
         let hint = match why {
-            Refusal::NotAllowed => {
+            PurgeRefusal::NotAllowed => {
                 "; `purge` in the site says who may, and `purge = \"pass\"` passes it to the origin"
             }
-            Refusal::Forwarded => "; a proxy passed it on: list that in `trusted`, or purge with a token",
+            PurgeRefusal::Forwarded => {
+                "; a proxy passed it on: list that in `trusted`, or purge with a token"
+            }
             _ => "",
         };
         let line = format_args!("{method} for {host} by {peer} was refused: {}{hint}", why.token());

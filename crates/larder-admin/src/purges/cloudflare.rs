@@ -7,7 +7,8 @@ use larder_cache::purge::{Mode, Selector};
 use larder_http::message::RequestHead;
 use serde_json::{Value, json};
 
-use super::{Form, Problem, PurgeQuestion, Wanted, site_of};
+use super::question::PurgeQuestion;
+use super::wanted::{Form, Problem, Wanted, site_of};
 
 /// Items in one request.
 const ITEMS_MAX: usize = 1000;

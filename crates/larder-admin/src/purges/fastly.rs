@@ -10,7 +10,8 @@ use larder_cache::purge::{Mode, Selector};
 use larder_http::message::RequestHead;
 use serde_json::{Value, json};
 
-use super::{Form, Problem, PurgeQuestion, Wanted, site_of};
+use super::question::PurgeQuestion;
+use super::wanted::{Form, Problem, Wanted, site_of};
 
 const SOFT: HeaderName = HeaderName::from_static("fastly-soft-purge");
 const SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");

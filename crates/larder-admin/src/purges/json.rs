@@ -8,7 +8,8 @@ use larder_cache::purge::{Expression, Mode, PatternText, Selector};
 use larder_http::message::Scheme;
 use serde_json::{Map, Value};
 
-use super::{Form, NAMES_MAX, Problem, PurgeQuestion, Wanted};
+use super::question::PurgeQuestion;
+use super::wanted::{Form, NAMES_MAX, Problem, Wanted};
 
 pub(super) fn read(content: &[u8]) -> Result<Wanted, Vec<Problem>> {
     let value: Value = serde_json::from_slice(content)

@@ -1,6 +1,6 @@
 //! Purges by the admin address: the API, and the words of Fastly's and Cloudflare's clients.
 //!
-//! In: a request that the guard has let in, and its content. Out: what it wants purged ([`PurgeQuestion`]), or everything that is wrong
+//! In: a request that the guard has let in, and its content. Out: what it wants purged ([`question`]), or everything that is wrong
 //! with it; and the answer in the form that its sender expects. What is purged is the running larder's affair.
 //! A browser can be made to send requests here by a page elsewhere. So a change needs what no page can send without asking first:
 //! `DELETE`, JSON content, or a field with a token. One that says it comes from another site is refused always.
@@ -8,79 +8,22 @@
 mod cloudflare;
 mod fastly;
 mod json;
+pub(crate) mod question;
+mod wanted;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
-use larder_cache::purge::{Mode, Selector};
 use larder_http::body::Body;
 use larder_http::message::{RequestHead, Response};
 
 use crate::answer::{JSON, content};
+use question::{NotPurged, PurgeReceipt};
+use wanted::{Form, Problem, Wanted};
 
 /// The longest content that is read, in bytes.
 pub(crate) const CONTENT_MAX: usize = 1 << 20;
-/// Things that one request may name.
-pub(crate) const NAMES_MAX: usize = 10_000;
-
 const FASTLY_KEY: HeaderName = HeaderName::from_static("fastly-key");
-
-/// A purge that somebody wants, in the words in which it was asked for: nothing of it is checked against the sites yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PurgeQuestion {
-    /// What.
-    pub selectors: Vec<Selector>,
-    /// What becomes of it.
-    pub mode: Mode,
-    /// A host of the only site whose responses it concerns; all sites where there is none.
-    pub site: Option<String>,
-    /// In whose words: `api`, `cli`, `fastly`, `cloudflare`.
-    pub dialect: &'static str,
-}
-
-/// A purge that was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PurgeReceipt {
-    /// Its name.
-    pub id: String,
-    /// Responses that were taken out at once.
-    pub removed: u64,
-    /// All that is known of it, as JSON.
-    pub json: Bytes,
-}
-
-/// Why a purge is not acknowledged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotPurged {
-    /// What is wrong, by the number of the selector. Nothing was purged.
-    Wrong(Vec<(usize, String)>),
-    /// There is no such site. Nothing was purged.
-    NoSite(String),
-    /// As many purges are under way as may be. Nothing was purged.
-    Busy,
-    /// It is in force, but may not hold after a crash.
-    NotHeld {
-        /// What is known of it.
-        receipt: PurgeReceipt,
-        /// Why, in words.
-        why: String,
-    },
-    /// larder's own fault.
-    Broken(String),
-}
-
-/// Something that is wrong with a request, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) path: String,
-    pub(crate) message: String,
-}
-
-impl Problem {
-    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into() }
-    }
-}
 
 /// A way to ask for a purge here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,26 +33,6 @@ pub(crate) enum PurgeApi {
     /// `POST /service/ID/purge...` and `POST /purge/URL`.
     Fastly,
     /// `POST /client/v4/zones/ID/purge_cache`.
-    Cloudflare,
-}
-
-/// What was asked, with where each selector stood.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) question: PurgeQuestion,
-    /// For each selector, the path of what it was made from.
-    pub(crate) paths: Vec<String>,
-    form: Form,
-}
-
-/// The form of an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Form {
-    Own,
-    FastlyOne,
-    FastlyAll,
-    /// Of these keys.
-    FastlyKeys(Vec<String>),
     Cloudflare,
 }
 
@@ -229,11 +152,6 @@ pub(crate) async fn content_of(body: Body) -> Option<Bytes> {
         read.extend_from_slice(&data);
     }
     Some(read.freeze())
-}
-
-/// A site, as the paths of Fastly and Cloudflare name it: a host, or `all`.
-fn site_of(id: &str) -> Option<String> {
-    (id != "all").then(|| id.to_owned())
 }
 
 #[cfg(test)]

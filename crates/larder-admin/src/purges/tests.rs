@@ -6,6 +6,10 @@ use larder_http::authority::Authority;
 use larder_http::message::Scheme;
 use larder_http::target::Target;
 
+use larder_cache::purge::{Mode, Selector};
+
+use super::question::PurgeQuestion;
+use super::wanted::NAMES_MAX;
 use super::*;
 
 fn head(method: &str, target: &str, fields: &[(&'static str, &str)]) -> RequestHead {

@@ -5,7 +5,7 @@ use crate::guard::Token;
 use crate::larder::{
     Answering, Explaining, Fault, ListQuestion, ObjectQuestion, Purging, Question, Unanswered, Unexplained,
 };
-use crate::purges::{NotPurged, PurgeQuestion, PurgeReceipt};
+use crate::purges::question::{NotPurged, PurgeQuestion, PurgeReceipt};
 use crate::stats::Stats;
 use bytes::Bytes;
 use http::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};

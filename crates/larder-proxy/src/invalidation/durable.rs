@@ -16,7 +16,8 @@ use larder_store::{Note, Store};
 
 use super::counter::Invalidations;
 use super::kind::Noted;
-use super::kinds::noted;
+use super::kinds::KINDS;
+use super::{base, purged};
 
 /// How long the answer to an unsafe request waits until what it has invalidated is written down. A file system that takes longer
 /// than that keeps nobody waiting.
@@ -75,6 +76,12 @@ fn take_over(invalidations: &Invalidations, notes: Vec<Note>, now: Now) {
     }
 }
 
+/// What a note names. One that no kind knows stands for everything.
+fn noted(what: &[u8]) -> Noted {
+    let readers = [base::read, purged::read].into_iter().chain(KINDS.iter().map(|kind| kind.read));
+    readers.map(|read| read(what)).find_map(std::convert::identity).unwrap_or(Noted::All)
+}
+
 #[cfg(test)]
 mod tests {
     use larder_cache::Verdict;
@@ -87,7 +94,6 @@ mod tests {
     use super::super::effects::How;
     use super::super::groups::of_group;
     use super::super::kind::{Effect, Noted};
-    use super::super::kinds::noted;
     use super::super::purged::note_of;
     use super::*;
 
@@ -189,7 +195,9 @@ mod tests {
             let head = crate::testing::stored_head(target, fields);
             invalidations.verdict_of(&CacheKey::new(host, target), &head, 4)
         };
-        let since = now.monotonic.checked_sub(Duration::from_millis(HOUR));
+        // Moments are kept in milliseconds.
+        let since = now.monotonic - Duration::from_millis(HOUR);
+        let since = Some(Duration::from_millis(since.as_millis() as u64));
         let tagged = [("surrogate-key", "s t")];
         assert_eq!(verdict("a.org:8080", "/", &tagged), Verdict::Soft { since });
         assert_eq!(verdict("b.org", "/", &tagged), Verdict::Good, "beyond its scope");

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use larder_cache::Verdict;
 use larder_cache::groups::{GroupTag, GroupTags};
 use larder_http::authority::Authority;
 use larder_http::fields::cache_groups;
@@ -15,16 +14,15 @@ use larder_http::message::{RequestHead, Scheme};
 use larder_http::time::{Now, WallTime};
 use larder_store::{Note, Store};
 
-use super::counter::Invalidations;
 use super::effects::How;
-use super::kind::{Effect, Kind, Noted, Subject};
+use super::kind::{Effect, NameKind, Noted, Subject};
 
 /// Begins a note of one group that was removed.
 const GROUP: u8 = b'g';
 /// Begins a note of one group that has to be validated.
 const GROUP_INVALID: u8 = b'v';
 
-pub(super) const KIND: Kind = Kind { names, read };
+pub(super) const KIND: NameKind = NameKind { names, read };
 
 fn names(subject: &Subject<'_>, each: &mut dyn FnMut(u64)) {
     names_of(&subject.head.groups, each);
@@ -41,21 +39,6 @@ pub(super) fn names_of(groups: &GroupTags, each: &mut dyn FnMut(u64)) {
 /// The name of what is in any group. No group has it: a group has an origin.
 fn any_group() -> u64 {
     GroupTag::any().hash()
-}
-
-impl Invalidations {
-    /// Invalidates every stored response that is in one of these groups. Gives the number of that, and whether a response in
-    /// the groups `own`, fetched after `since`, was good until then.
-    pub(crate) fn invalidate_groups(
-        &self,
-        (tags, how): (&GroupTags, How),
-        own: &GroupTags,
-        since: u64,
-    ) -> (u64, bool) {
-        let was_good = self.predicates.of_groups(own, since) == Verdict::Good;
-        let numbers = tags.iter().map(|tag| self.predicates.enter((tag.hash(), None), how, || self.next()));
-        (numbers.fold(since, u64::max), was_good)
-    }
 }
 
 /// Notes that the groups which an answer to `head` names in `fields` were invalidated under `number`.

@@ -3,12 +3,12 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-use super::kind::{Kind, Subject};
+use super::kind::{NameKind, Subject};
 
 /// One for the process: names are never written down as hashes.
 static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-pub(super) const KIND: Kind = Kind { names, read: |_| None };
+pub(super) const KIND: NameKind = NameKind { names, read: |_| None };
 
 /// The name of everything at a host, in lower case and without port.
 pub(super) fn name_of(host: &str) -> u64 {

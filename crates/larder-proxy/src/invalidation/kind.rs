@@ -7,7 +7,7 @@ use larder_store::CacheKey;
 use super::effects::How;
 
 /// A kind of predicate that is found by the hash of a name.
-pub(super) struct Kind {
+pub(super) struct NameKind {
     /// Calls its second argument with the hash of each name of this kind that a response has, until that says that it is enough.
     pub(super) names: fn(&Subject<'_>, &mut dyn FnMut(u64)),
     /// Reads a note of a journal; `None` where it is of another kind.

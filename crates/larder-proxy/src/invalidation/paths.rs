@@ -10,12 +10,12 @@ use bytes::Bytes;
 use larder_cache::purge::ANCESTORS_MAX;
 use larder_http::target::Target;
 
-use super::kind::{Kind, Subject};
+use super::kind::{NameKind, Subject};
 
 /// One for the process: names are never written down as hashes.
 static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-pub(super) const KIND: Kind = Kind { names, read: |_| None };
+pub(super) const KIND: NameKind = NameKind { names, read: |_| None };
 
 /// The name of a target.
 pub(super) fn name_of_target(target: &str) -> u64 {

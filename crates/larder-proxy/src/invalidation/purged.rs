@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use larder_cache::groups::GroupTag;
+use larder_cache::Verdict;
+use larder_cache::groups::{GroupTag, GroupTags};
 use larder_cache::purge::tags::Tags;
 use larder_cache::purge::{Mode, Predicate, Scope, What, written};
 use larder_http::authority::Authority;
@@ -37,6 +38,19 @@ pub(super) fn read(what: &[u8]) -> Option<Noted> {
 }
 
 impl Invalidations {
+    /// Invalidates every stored response that is in one of these groups. Gives the number of that, and whether a response in
+    /// the groups `own`, fetched after `since`, was good until then.
+    pub(crate) fn invalidate_groups(
+        &self,
+        (tags, how): (&GroupTags, How),
+        own: &GroupTags,
+        since: u64,
+    ) -> (u64, bool) {
+        let was_good = self.predicates.of_groups(own, since) == Verdict::Good;
+        let numbers = tags.iter().map(|tag| self.predicates.enter((tag.hash(), None), how, || self.next()));
+        (numbers.fold(since, u64::max), was_good)
+    }
+
     /// Enters a predicate, and gives its number.
     pub(crate) fn enter(&self, predicate: &Predicate, since: Option<Duration>) -> u64 {
         self.enter_under(predicate, since, &mut || self.next())

@@ -2,10 +2,10 @@
 
 use larder_cache::purge::tags::Tags;
 
-use super::kind::{Kind, Subject};
+use super::kind::{NameKind, Subject};
 
 /// Stands for every tag in a hash that a response with more tags than are kept is known by as well.
-pub(super) const KIND: Kind = Kind { names, read: |_| None };
+pub(super) const KIND: NameKind = NameKind { names, read: |_| None };
 
 /// What a purge of any tag is entered under beside the tag's own name: a response with more tags than are kept has it.
 pub(super) fn any_tag() -> u64 {

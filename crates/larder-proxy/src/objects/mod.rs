@@ -1,10 +1,12 @@
-//! What is stored, for people and their scripts: `larder ls` and `get`.
+//! What is stored, for people and their scripts: `larder ls`, `get` and purges.
 //!
 //! In: a prefix, or a URL as a person types it. Out: stored responses as values that the admin address sends as JSON, or a body
 //! as it is stored. Looking counts as no use and promotes nothing. Heads on disks are read on a thread that may wait.
-//! Deliberately absent: purges ([`crate::purges`]), and any layout of text.
+//! Deliberately absent: who may purge ([`crate::purges`]), and any layout of text.
 
 mod files;
+mod purge;
+mod sweep;
 mod told;
 
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use super::*;
 use crate::invalidation::InvalidationKind;
 use crate::key;
 use crate::plan::Plan;
-use crate::purges::{Dialect, Order, PurgeError, Receipt, Sender};
+use crate::purges::{AuditEntry, Dialect, Order, PurgeError, Sender};
 use crate::settings::{
     FieldEdits, KeySettings, ProxySettings, QueryParts, RuleNumber, RuleSettings, SiteSettings,
 };
@@ -28,7 +28,7 @@ struct Fixture {
 
 impl Fixture {
     /// Purges a URL, as the admin address does.
-    async fn purge(&self, url: &str) -> Result<Receipt, PurgeError> {
+    async fn purge(&self, url: &str) -> Result<AuditEntry, PurgeError> {
         let order = Order {
             selectors: vec![Selector::Url(url.into())],
             mode: Mode::Hard,

@@ -15,7 +15,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct PurgeAnswer {
     /// The status.
     pub(crate) status: StatusCode,
     /// The reason phrase where it is not the usual one. Varnish puts its words there, and some clients log them.
@@ -26,7 +26,7 @@ pub(crate) struct Answer {
     pub(crate) content_type: Option<&'static str>,
 }
 
-impl Answer {
+impl PurgeAnswer {
     /// The purge holds. `stored` says whether it removed something, where that is known at once. `absent` is the site's
     /// status for URLs under which nothing was stored: 404 or 412.
     pub(crate) fn done(manner: Manner, stored: Option<bool>, absent: Option<u16>) -> Self {
@@ -121,7 +121,7 @@ mod tests {
             (Location, None, None, 200, "Purged"),
             (NoContent, None, None, 204, ""),
         ] {
-            let answer = Answer::done(manner, stored, absent);
+            let answer = PurgeAnswer::done(manner, stored, absent);
             assert_eq!(
                 (answer.status.as_u16(), &*answer.body),
                 (status, body),
@@ -135,10 +135,10 @@ mod tests {
     #[test]
     fn failures_have_their_status_and_fixed_words_are_the_reason_phrase() {
         for (answer, status, reason, body) in [
-            (Answer::bad("no"), 400, Some("no"), "no"),
-            (Answer::bad(format!("at byte {}", 3)), 400, None, "at byte 3"),
-            (Answer::too_many(), 429, None, "Too Many Requests"),
-            (Answer::not_held("the journal"), 503, Some("the journal"), "the journal"),
+            (PurgeAnswer::bad("no"), 400, Some("no"), "no"),
+            (PurgeAnswer::bad(format!("at byte {}", 3)), 400, None, "at byte 3"),
+            (PurgeAnswer::too_many(), 429, None, "Too Many Requests"),
+            (PurgeAnswer::not_held("the journal"), 503, Some("the journal"), "the journal"),
         ] {
             assert_eq!((answer.status.as_u16(), answer.reason, &*answer.body), (status, reason, body));
         }
@@ -157,7 +157,7 @@ mod tests {
             let fields =
                 HeaderMap::from_iter([(http::HeaderName::from_static(field), HeaderValue::from_static("a"))]);
             let request = PurgeRequest { method, target: "/", fields: &fields, location: None };
-            let answer = Answer::refused(&request);
+            let answer = PurgeAnswer::refused(&request);
             assert_eq!((answer.status.as_u16(), answer.reason), (status, Some(words)), "{method} {field}");
         }
     }

@@ -1,6 +1,6 @@
 //! Purges: how the plugins of content management systems ask for them, and how they expect to be answered.
 //!
-//! In: a request. Out: a [`Reading`], whose selectors say what is to be purged, and an [`Answer`] once it is known what
+//! In: a request. Out: a [`Reading`], whose selectors say what is to be purged, and an [`PurgeAnswer`] once it is known what
 //! became of that. A field that names tags wins over the path, and several such fields are united. Where two readings are
 //! possible, the one that purges more is taken.
 //! tests/dialects has the requests of each client as its source writes them. Deliberately absent: who may purge, the scope
@@ -18,11 +18,11 @@ mod tests;
 use http::header::CACHE_CONTROL;
 use larder_cache::purge::{Mode, Selector};
 
-pub(crate) use answer::Answer;
-pub use dialect::Dialect;
+pub(crate) use answer::PurgeAnswer;
 pub(crate) use manner::Manner;
 pub(crate) use request::PurgeRequest;
 
+use crate::purges::Dialect;
 use dialect::{drupal, nginx, plain, shopware};
 use names::Names;
 

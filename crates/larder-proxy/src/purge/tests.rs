@@ -70,25 +70,25 @@ fn outcome(request: &PurgeRequest<'_>) -> String {
         Reading::Refresh(dialect) => return format!("refreshes {}\n", dialect.token()),
         Reading::Bad { dialect, words } => {
             let _ = writeln!(out, "bad {}", dialect.token());
-            answer(&mut out, "answers", &Answer::bad(words));
+            answer(&mut out, "answers", &PurgeAnswer::bad(words));
         }
         Reading::Wanted(wanted) => {
             let mode = if wanted.mode == Mode::Soft { "soft" } else { "hard" };
             let _ = writeln!(out, "reads {} {mode}", wanted.dialect.token());
             wanted.selectors.iter().for_each(|selector| name(&mut out, selector));
-            let done = Answer::done(wanted.manner, Some(true), None);
+            let done = PurgeAnswer::done(wanted.manner, Some(true), None);
             answer(&mut out, "answers", &done);
-            let absent = Answer::done(wanted.manner, Some(false), None);
+            let absent = PurgeAnswer::done(wanted.manner, Some(false), None);
             if absent != done {
                 answer(&mut out, "answers, nothing stored", &absent);
             }
         }
     }
-    answer(&mut out, "refuses", &Answer::refused(request));
+    answer(&mut out, "refuses", &PurgeAnswer::refused(request));
     out
 }
 
-fn answer(out: &mut String, label: &str, answer: &Answer) {
+fn answer(out: &mut String, label: &str, answer: &PurgeAnswer) {
     let _ = writeln!(out, "{}", format!("{label} {} {}", answer.status.as_u16(), answer.body).trim_end());
 }
 

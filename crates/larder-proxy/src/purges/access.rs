@@ -16,11 +16,9 @@ use foldhash::fast::RandomState;
 use http::header::{AUTHORIZATION, FORWARDED, VIA};
 use http::{HeaderMap, HeaderName};
 use larder_cache::purge::Scope;
-use larder_http::message::RequestHead;
 use parking_lot::Mutex;
 
-use super::counts::Refusal;
-use crate::route;
+use super::refusal::PurgeRefusal;
 
 /// Wrong secrets that one address may show in a minute.
 const WRONG_MAX: u32 = 10;
@@ -103,15 +101,15 @@ impl std::fmt::Debug for AccessRules {
 /// A request for a purge, as far as it matters here.
 #[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
-    pub(crate) head: &'a RequestHead,
+    pub(crate) fields: &'a HeaderMap,
     pub(crate) peer: IpAddr,
-    /// Whose forwarding fields are believed.
-    pub(crate) trusted: &'a (dyn Fn(IpAddr) -> bool + Send + Sync),
+    /// The client that a trusted proxy names, where such a proxy has passed the request on.
+    pub(crate) client: Option<IpAddr>,
 }
 
 impl Asking<'_> {
     fn is_passed_on(&self) -> bool {
-        PASSED_ON.iter().any(|name| self.head.fields.contains_key(name))
+        PASSED_ON.iter().any(|name| self.fields.contains_key(name))
     }
 }
 
@@ -120,26 +118,23 @@ impl AccessRules {
     ///
     /// # Errors
     /// Why nothing does.
-    pub(crate) fn admits(&self, asking: &Asking<'_>) -> Result<&'static str, Refusal> {
-        let by_secret = self.shown(&asking.head.fields);
+    pub(crate) fn admits(&self, asking: &Asking<'_>) -> Result<&'static str, PurgeRefusal> {
+        let by_secret = self.shown(asking.fields);
         let wants_secret = self.token.is_some() || self.header.is_some();
         if wants_secret {
             match by_secret {
                 Shown::Right(by) if self.from.is_none() => return Ok(by),
                 Shown::Right(_) => {}
-                Shown::Wrong => return Err(Refusal::Token),
-                Shown::Nothing => return Err(Refusal::NotAllowed),
+                Shown::Wrong => return Err(PurgeRefusal::Token),
+                Shown::Nothing => return Err(PurgeRefusal::NotAllowed),
             }
         }
-        let from = self.from.as_ref().ok_or(Refusal::NotAllowed)?;
+        let from = self.from.as_ref().ok_or(PurgeRefusal::NotAllowed)?;
         if !from(asking.peer) {
-            return Err(Refusal::NotAllowed);
+            return Err(PurgeRefusal::NotAllowed);
         }
-        if asking.is_passed_on() {
-            let client = route::client_of(asking.head, asking.peer, asking.trusted);
-            if !(asking.trusted)(asking.peer) || !from(client) {
-                return Err(Refusal::Forwarded);
-            }
+        if asking.is_passed_on() && !asking.client.is_some_and(|client| from(client)) {
+            return Err(PurgeRefusal::Forwarded);
         }
         Ok(match by_secret {
             Shown::Right(by) => by,
@@ -205,7 +200,7 @@ pub(crate) fn admit(
     asking: &Asking<'_>,
     sites: &[AskedSite<'_>],
     own: Option<usize>,
-) -> Result<Admitted, Refusal> {
+) -> Result<Admitted, PurgeRefusal> {
     let mut first: Option<(Arc<AccessRules>, &'static str)> = None;
     let mut refused = None;
     let mut admits = |index: usize, site: &AskedSite<'_>| {
@@ -220,7 +215,7 @@ pub(crate) fn admit(
             }
             Err(why) => {
                 refused =
-                    Some(refused.map_or(why, |before| if why == Refusal::Token { why } else { before }));
+                    Some(refused.map_or(why, |before| if why == PurgeRefusal::Token { why } else { before }));
                 false
             }
         }
@@ -234,7 +229,7 @@ pub(crate) fn admit(
             false => hosts.extend(site.hosts.iter().map(|host| (host.as_str(), is_in))),
         }
     }
-    let (rules, by) = first.ok_or_else(|| refused.unwrap_or(Refusal::NotAllowed))?;
+    let (rules, by) = first.ok_or_else(|| refused.unwrap_or(PurgeRefusal::NotAllowed))?;
     Ok(Admitted { scope: Arc::new(Scope::of_sites(hosts, otherwise)), by, rules })
 }
 
@@ -292,38 +287,50 @@ mod tests {
         rules: &AccessRules,
         peer: &str,
         fields: &[(&'static str, &'static str)],
-        expected: Result<&'static str, Refusal>,
+        expected: Result<&'static str, PurgeRefusal>,
     ) {
-        let mut head = crate::testing::request("/");
-        for (name, value) in fields {
-            head.fields.append(*name, HeaderValue::from_static(value));
-        }
-        let trusted = |address: IpAddr| address == IpAddr::from([10, 0, 0, 1]);
-        let asking = Asking { head: &head, peer: peer.parse().unwrap(), trusted: &trusted };
-        assert_eq!(rules.admits(&asking), expected, "{peer} {fields:?}");
+        check_passed_on(rules, (peer, None), fields, expected);
+    }
+
+    /// Passed on by a trusted proxy, where there is a client.
+    #[track_caller]
+    fn check_passed_on(
+        rules: &AccessRules,
+        (peer, client): (&str, Option<&str>),
+        fields: &[(&'static str, &'static str)],
+        expected: Result<&'static str, PurgeRefusal>,
+    ) {
+        let all = fields
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        let all: HeaderMap = all.collect();
+        let client = client.map(|client| client.parse().unwrap());
+        let asking = Asking { fields: &all, peer: peer.parse().unwrap(), client };
+        assert_eq!(rules.admits(&asking), expected, "{peer} {client:?} {fields:?}");
     }
 
     #[test]
     fn an_address_counts_only_where_nobody_passed_the_request_on() {
         let rules = rules(Some("10.0.0.7"), false);
         check(&rules, "10.0.0.7", &[], Ok("address"));
-        check(&rules, "10.0.0.8", &[], Err(Refusal::NotAllowed));
+        check(&rules, "10.0.0.8", &[], Err(PurgeRefusal::NotAllowed));
         for field in ["via", "forwarded", "x-forwarded-for", "x-real-ip"] {
-            check(&rules, "10.0.0.7", &[(field, "192.0.2.1")], Err(Refusal::Forwarded));
+            check(&rules, "10.0.0.7", &[(field, "192.0.2.1")], Err(PurgeRefusal::Forwarded));
         }
         check(&rules, "10.0.0.7", &[("authorization", "Bearer x")], Ok("address"));
     }
 
     #[test]
-    fn a_trusted_proxy_may_pass_on_what_may_purge_itself() {
-        let rules = AccessRules { from: Some(Arc::new(|_| true)), ..rules(None, false) };
-        check(&rules, "10.0.0.1", &[("x-forwarded-for", "192.0.2.1")], Ok("address"));
-        check(&rules, "10.0.0.2", &[("x-forwarded-for", "192.0.2.1")], Err(Refusal::Forwarded));
-        let only: AccessRules = AccessRules {
-            from: Some(Arc::new(|address| address == IpAddr::from([10, 0, 0, 1]))),
-            ..rules.clone()
+    fn a_trusted_proxy_passes_on_for_a_client_that_may_purge_itself() {
+        let from = |address: IpAddr| {
+            address == IpAddr::from([10, 0, 0, 1]) || address == IpAddr::from([10, 0, 0, 7])
         };
-        check(&only, "10.0.0.1", &[("x-forwarded-for", "192.0.2.1")], Err(Refusal::Forwarded));
+        let rules = AccessRules { from: Some(Arc::new(from)), ..rules(None, false) };
+        let passed_on = [("x-forwarded-for", "as the proxy says")];
+        check_passed_on(&rules, ("10.0.0.1", Some("10.0.0.7")), &passed_on, Ok("address"));
+        check_passed_on(&rules, ("10.0.0.1", Some("192.0.2.1")), &passed_on, Err(PurgeRefusal::Forwarded));
+        check_passed_on(&rules, ("10.0.0.1", None), &passed_on, Err(PurgeRefusal::Forwarded));
+        check_passed_on(&rules, ("10.0.0.2", Some("10.0.0.7")), &passed_on, Err(PurgeRefusal::NotAllowed));
     }
 
     #[test]
@@ -336,8 +343,8 @@ mod tests {
         ] {
             check(&rules, "192.0.2.1", &[(field, value), ("via", "1.1 x")], Ok("token"));
         }
-        check(&rules, "192.0.2.1", &[], Err(Refusal::NotAllowed));
-        check(&rules, "192.0.2.1", &[("fastly-key", "a-long-secret-of-our")], Err(Refusal::Token));
+        check(&rules, "192.0.2.1", &[], Err(PurgeRefusal::NotAllowed));
+        check(&rules, "192.0.2.1", &[("fastly-key", "a-long-secret-of-our")], Err(PurgeRefusal::Token));
         check(&rules, "192.0.2.1", &[("fastly-key", "x"), ("x-invalidate-token", SECRET)], Ok("token"));
     }
 
@@ -345,10 +352,10 @@ mod tests {
     fn where_both_are_asked_for_both_are_needed() {
         let rules = rules(Some("10.0.0.7"), true);
         check(&rules, "10.0.0.7", &[("fastly-key", SECRET)], Ok("token"));
-        check(&rules, "10.0.0.8", &[("fastly-key", SECRET)], Err(Refusal::NotAllowed));
-        check(&rules, "10.0.0.7", &[], Err(Refusal::NotAllowed));
+        check(&rules, "10.0.0.8", &[("fastly-key", SECRET)], Err(PurgeRefusal::NotAllowed));
+        check(&rules, "10.0.0.7", &[], Err(PurgeRefusal::NotAllowed));
         let empty = AccessRules { from: None, token: None, ..rules };
-        check(&empty, "10.0.0.7", &[], Err(Refusal::NotAllowed));
+        check(&empty, "10.0.0.7", &[], Err(PurgeRefusal::NotAllowed));
     }
 
     #[test]
@@ -360,14 +367,13 @@ mod tests {
             AskedSite { hosts: &other, access: &b },
             AskedSite { hosts: &[], access: &a },
         ];
-        let head = crate::testing::request("/");
-        let asking = Asking { head: &head, peer: [10, 0, 0, 7].into(), trusted: &|_| false };
+        let asking = Asking { fields: &HeaderMap::new(), peer: [10, 0, 0, 7].into(), client: None };
         let admitted = admit(&asking, &sites, Some(0)).ok().unwrap();
         let holds = |scope: &Scope| ["x.a.org", "www.a.org", "b.org"].map(|host| scope.holds(host));
         assert_eq!(holds(&admitted.scope), [true, false, false]);
         let everywhere = admit(&asking, &sites, None).ok().unwrap();
         assert_eq!(holds(&everywhere.scope), [true, false, true]);
-        assert_eq!(admit(&asking, &sites, Some(1)).err(), Some(Refusal::NotAllowed));
+        assert_eq!(admit(&asking, &sites, Some(1)).err(), Some(PurgeRefusal::NotAllowed));
     }
 
     #[test]

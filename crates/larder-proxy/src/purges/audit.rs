@@ -15,7 +15,7 @@ use larder_http::time::WallTime;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::purge::Dialect;
+use super::dialect::Dialect;
 
 /// Purges that are remembered.
 const PURGES_MAX: usize = 1000;
@@ -35,32 +35,32 @@ pub struct Sender {
 
 /// A purge that was applied.
 #[derive(Debug)]
-pub(super) struct Record {
-    pub(super) id: Box<str>,
-    pub(super) at: WallTime,
-    pub(super) sender: Sender,
-    pub(super) mode: Mode,
+pub(crate) struct Record {
+    pub(crate) id: Box<str>,
+    pub(crate) at: WallTime,
+    pub(crate) sender: Sender,
+    pub(crate) mode: Mode,
     /// The predicates, as text.
-    pub(super) what: Box<str>,
-    pub(super) count: usize,
+    pub(crate) what: Box<str>,
+    pub(crate) count: usize,
     /// The numbers of its predicates lie within; numbers of others may, too.
-    pub(super) numbers: RangeInclusive<u64>,
-    pub(super) removed: AtomicU64,
-    pub(super) softened: AtomicU64,
-    pub(super) ended: Mutex<Option<Ended>>,
+    pub(crate) numbers: RangeInclusive<u64>,
+    pub(crate) removed: AtomicU64,
+    pub(crate) softened: AtomicU64,
+    pub(crate) ended: Mutex<Option<PurgeEnd>>,
 }
 
 /// How a purge ended.
 #[derive(Clone, Debug)]
-pub(super) struct Ended {
-    pub(super) took: Duration,
+pub(crate) struct PurgeEnd {
+    pub(crate) took: Duration,
     /// Why it does not hold after a crash, where that is so.
-    pub(super) not_held: Option<String>,
+    pub(crate) not_held: Option<String>,
 }
 
 /// A purge, for people and for the API.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Receipt {
+pub struct AuditEntry {
     /// Names it.
     pub id: String,
     /// When it was made, in milliseconds since 1970.
@@ -92,9 +92,9 @@ pub struct Receipt {
 
 impl Record {
     /// As it is now.
-    pub(super) fn receipt(&self) -> Receipt {
+    pub(crate) fn receipt(&self) -> AuditEntry {
         let ended = self.ended.lock().clone();
-        Receipt {
+        AuditEntry {
             id: self.id.to_string(),
             at_ms: self.at.0,
             dialect: self.sender.dialect.token().to_owned(),
@@ -113,7 +113,7 @@ impl Record {
 }
 
 /// `hard` or `soft`.
-pub(super) const fn mode_word(mode: Mode) -> &'static str {
+pub(crate) const fn mode_word(mode: Mode) -> &'static str {
     match mode {
         Mode::Hard => "hard",
         Mode::Soft => "soft",
@@ -122,31 +122,31 @@ pub(super) const fn mode_word(mode: Mode) -> &'static str {
 
 /// The purges that are remembered.
 #[derive(Debug, Default)]
-pub(super) struct Audit(Mutex<VecDeque<Arc<Record>>>);
+pub(crate) struct Audit(Mutex<VecDeque<Arc<Record>>>);
 
 impl Audit {
-    pub(super) fn add(&self, record: Arc<Record>) {
+    pub(crate) fn add(&self, record: Arc<Record>) {
         let mut records = self.0.lock();
         records.push_front(record);
         records.truncate(PURGES_MAX);
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<Record>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Record>> {
         self.0.lock().iter().cloned().collect()
     }
 
     /// The last purge that has a predicate with this number.
-    pub(super) fn with_number(&self, number: u64) -> Option<Arc<Record>> {
+    pub(crate) fn with_number(&self, number: u64) -> Option<Arc<Record>> {
         self.0.lock().iter().find(|record| record.numbers.contains(&number)).cloned()
     }
 
-    pub(super) fn find(&self, id: &str) -> Option<Arc<Record>> {
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<Record>> {
         self.0.lock().iter().find(|record| *record.id == *id).cloned()
     }
 }
 
 /// Predicates as one line of text, cut.
-pub(super) fn text_of(predicates: &[Predicate]) -> Box<str> {
+pub(crate) fn text_of(predicates: &[Predicate]) -> Box<str> {
     let mut text = String::new();
     for predicate in predicates {
         if !text.is_empty() {

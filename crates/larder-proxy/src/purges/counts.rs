@@ -8,51 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use larder_cache::purge::{Kind, Mode};
 
 use super::audit::mode_word;
-use crate::purge::Dialect;
+use super::dialect::Dialect;
+use super::refusal::PurgeRefusal;
 
 const MODES: [Mode; 2] = [Mode::Hard, Mode::Soft];
 const RESULTS: [&str; 2] = ["held", "not-held"];
-
-/// Why a request for a purge was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// No site lets anybody purge, or none lets this sender.
-    NotAllowed,
-    /// It was passed on by a proxy that is not trusted.
-    Forwarded,
-    /// A wrong token.
-    Token,
-    /// Too many wrong tokens from one address.
-    TooManyTokens,
-    /// It names nothing, or what it names cannot be read.
-    Bad,
-    /// As many purges are under way as may be.
-    Busy,
-}
-
-impl Refusal {
-    /// All of them.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::NotAllowed, Self::Forwarded, Self::Token, Self::TooManyTokens, Self::Bad, Self::Busy];
-
-    /// The fixed word.
-    pub(crate) const fn token(self) -> &'static str {
-        match self {
-            Self::NotAllowed => "not-allowed",
-            Self::Forwarded => "forwarded",
-            Self::Token => "token",
-            Self::TooManyTokens => "too-many-tokens",
-            Self::Bad => "bad",
-            Self::Busy => "busy",
-        }
-    }
-}
 
 /// The counts.
 #[derive(Debug)]
 pub(crate) struct Counts {
     purges: Box<[AtomicU64]>,
-    refused: [AtomicU64; Refusal::ALL.len()],
+    refused: [AtomicU64; PurgeRefusal::ALL.len()],
     /// Responses that were taken out or made stale.
     objects: AtomicU64,
 }
@@ -73,7 +39,7 @@ fn place(kind: usize, mode: usize, dialect: usize, result: usize) -> usize {
 }
 
 impl Counts {
-    pub(super) fn purged(&self, kind: Kind, mode: Mode, dialect: Dialect, is_held: bool) {
+    pub(crate) fn purged(&self, kind: Kind, mode: Mode, dialect: Dialect, is_held: bool) {
         let dialect = Dialect::ALL.iter().position(|other| *other == dialect);
         let kind = Kind::ALL.iter().position(|other| *other == kind);
         let Some((kind, dialect)) = kind.zip(dialect) else { return };
@@ -83,14 +49,14 @@ impl Counts {
         }
     }
 
-    pub(crate) fn refused(&self, why: Refusal) {
-        let place = Refusal::ALL.iter().position(|other| *other == why);
+    pub(crate) fn refused(&self, why: PurgeRefusal) {
+        let place = PurgeRefusal::ALL.iter().position(|other| *other == why);
         if let Some(count) = place.and_then(|place| self.refused.get(place)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn objects(&self, count: u64) {
+    pub(crate) fn objects(&self, count: u64) {
         self.objects.fetch_add(count, Ordering::Relaxed);
     }
 
@@ -119,7 +85,7 @@ impl Counts {
     }
 
     pub(crate) fn each_refusal(&self, mut visit: impl FnMut(&'static str, u64)) {
-        for (why, count) in Refusal::ALL.iter().zip(&self.refused) {
+        for (why, count) in PurgeRefusal::ALL.iter().zip(&self.refused) {
             visit(why.token(), count.load(Ordering::Relaxed));
         }
     }

@@ -1,50 +1,27 @@
-//! Purges: entered, written down, answered for.
+//! What the process knows of purges: who may, which were made, which are under way, and how many there were.
 //!
-//! In: an [`Order`] of somebody who may purge. Out: a [`Receipt`], once every journal holds the purge, so that what it says holds
-//! after a crash as well. The steps, in this order: numbers are taken and predicates entered, so that look-ups see the purge;
-//! fetches under way are marked; URLs are taken out of the stores; notes go to the journals and are synced, all at once.
-//! What a purge by anything but a URL concerns is found when it is asked for, so it takes the same time however much that is.
-//! A purge that has begun is a task of its own: it does not end with its client. Where a journal does not confirm it, it is in force
-//! all the same, the answer says that it may not hold, and it is tried on.
+//! In: orders as senders give them, purges as they are carried out. Out: predicates, receipts, counts. Carrying one out is a matter
+//! of [`crate::objects`], which knows what is stored.
 
 pub mod access;
 mod audit;
 mod counts;
+mod dialect;
 mod order;
-pub(crate) mod sweep;
+mod refusal;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::future::join_all;
-use larder_cache::purge::{Mode, Predicate, Scope, What};
-use larder_http::authority::Authority;
-use larder_http::message::Scheme;
-use larder_http::target::Target;
-use larder_store::{CacheKey, Store};
 use parking_lot::Mutex;
 
-use crate::invalidation::{self, InvalidationKind, PredicateCounts, UnderWay, how, note_of};
-use crate::key;
-use crate::objects::StoredFile;
-pub use crate::purge::Dialect;
-use crate::worker::Worker;
-use audit::{Audit, Ended, Record, text_of};
-pub use audit::{Receipt, Sender};
+pub(crate) use audit::{Audit, PurgeEnd, Record, text_of};
+pub use audit::{AuditEntry, Sender};
 use counts::Counts;
-pub(crate) use counts::Refusal;
+pub use dialect::Dialect;
 pub use order::{Order, SELECTORS_MAX, Wrong, WrongOrder};
-
-/// How long a purge waits for the journals to confirm it.
-const SYNC_TIME: Duration = Duration::from_secs(30);
-/// How often one that was not confirmed is tried again, and how long after the first failure.
-const TRIES_MAX: u32 = 60;
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-const PAUSE_MAX: Duration = Duration::from_secs(30);
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) use refusal::PurgeRefusal;
 
 /// Why a purge is not acknowledged.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +36,7 @@ pub enum PurgeError {
     #[error("purged, but not written down everywhere: {why}")]
     NotHeld {
         /// What was done.
-        receipt: Box<Receipt>,
+        receipt: Box<AuditEntry>,
         /// Why.
         why: String,
     },
@@ -71,7 +48,7 @@ pub enum PurgeError {
 /// The purges of the process.
 #[derive(Debug)]
 pub(crate) struct Purges {
-    audit: Audit,
+    pub(crate) audit: Audit,
     pub(crate) counts: Counts,
     last: AtomicU64,
     under_way: Arc<AtomicUsize>,
@@ -98,14 +75,16 @@ impl Purges {
         self.under_way_max.store(purges, Ordering::Relaxed);
     }
 
-    fn place(&self) -> Option<Place> {
+    /// A place, where there is one.
+    pub(crate) fn place(&self) -> Option<Place> {
         let under_way = Arc::clone(&self.under_way);
         let place = Place(under_way);
         let before = self.under_way.fetch_add(1, Ordering::Relaxed);
         (before < self.under_way_max.load(Ordering::Relaxed)).then_some(place)
     }
 
-    fn id(&self, at_ms: u64) -> Box<str> {
+    /// A name for a purge.
+    pub(crate) fn id(&self, at_ms: u64) -> Box<str> {
         format!("{at_ms:x}-{}", self.last.fetch_add(1, Ordering::Relaxed) + 1).into()
     }
 
@@ -126,17 +105,17 @@ impl Purges {
     }
 
     /// The last purges, newest first.
-    pub(crate) fn receipts(&self) -> Vec<Receipt> {
+    pub(crate) fn receipts(&self) -> Vec<AuditEntry> {
         self.audit.all().iter().map(|record| record.receipt()).collect()
     }
 
-    pub(crate) fn receipt(&self, id: &str) -> Option<Receipt> {
+    pub(crate) fn receipt(&self, id: &str) -> Option<AuditEntry> {
         self.audit.find(id).map(|record| record.receipt())
     }
 }
 
 /// A place among the purges under way.
-struct Place(Arc<AtomicUsize>);
+pub(crate) struct Place(Arc<AtomicUsize>);
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -144,228 +123,11 @@ impl Drop for Place {
     }
 }
 
-impl Worker {
-    /// Purges, and answers once that holds.
-    ///
-    /// # Errors
-    /// Something is wrong with the order, too many are under way, or a journal did not confirm it within 30 s.
-    ///
-    /// # Cancel safety
-    /// Dropped before it was polled, nothing has happened; after that the purge goes on.
-    pub async fn purge(self: &Arc<Self>, order: &Order, sender: Sender) -> Result<Receipt, PurgeError> {
-        let purges = &self.proxy.purges;
-        let predicates = order.resolve().map_err(|wrong| {
-            purges.counts.refused(Refusal::Bad);
-            PurgeError::Wrong(wrong)
-        })?;
-        let Some(place) = purges.place() else {
-            purges.counts.refused(Refusal::Busy);
-            return Err(PurgeError::Busy);
-        };
-        let (worker, mode) = (Arc::clone(self), order.mode);
-        let purging = tokio::spawn(async move {
-            let _place = place;
-            worker.apply(predicates, mode, sender).await
-        });
-        purging.await.unwrap_or(Err(PurgeError::Lost))
-    }
-
-    async fn apply(
-        self: Arc<Self>,
-        predicates: Vec<Predicate>,
-        mode: Mode,
-        sender: Sender,
-    ) -> Result<Receipt, PurgeError> {
-        let begun = Instant::now();
-        let stores = self.proxy.reach.begin();
-        let mut files = Vec::new();
-        let mut filed = 0;
-        for predicate in &predicates {
-            if let Some(of_url) = self.files_of(&stores, predicate) {
-                filed += of_url.count().await;
-                files.push(of_url);
-            }
-        }
-        let first = self.proxy.invalidations.current() + 1;
-        let removed = filed + self.enter(&stores, &predicates);
-        let kind = InvalidationKind::Purge;
-        match sender.by {
-            // On the admin's thread, which counts in cells of its own.
-            "admin" => self.proxy.metrics.process().invalidated(&kind),
-            _ => self.metrics.invalidated(&kind),
-        }
-        let at = self.proxy.clock.now().wall;
-        let record = Arc::new(Record {
-            id: self.proxy.purges.id(at.0),
-            at,
-            sender,
-            mode,
-            what: text_of(&predicates),
-            count: predicates.len(),
-            numbers: first..=self.proxy.invalidations.current(),
-            removed: AtomicU64::new(removed),
-            softened: AtomicU64::new(0),
-            ended: Mutex::default(),
-        });
-        let purges = &self.proxy.purges;
-        purges.counts.objects(removed);
-        purges.audit.add(Arc::clone(&record));
-        let held = written_down(&stores, &files).await;
-        let not_held = held.as_ref().err().cloned();
-        *record.ended.lock() = Some(Ended { took: begun.elapsed(), not_held });
-        for predicate in &predicates {
-            purges.counts.purged(predicate.what.kind(), predicate.mode, record.sender.dialect, held.is_ok());
-        }
-        self.proxy.tell_of_purge(&record.receipt());
-        match held {
-            Ok(()) => Ok(record.receipt()),
-            Err(why) => {
-                let receipt = Box::new(record.receipt());
-                tokio::spawn(try_on(stores, files, record));
-                Err(PurgeError::NotHeld { receipt, why })
-            }
-        }
-    }
-
-    /// The plain files that a purge of a URL removes.
-    fn files_of(&self, stores: &[Arc<Store>], predicate: &Predicate) -> Option<StoredFile> {
-        let What::Url { authority, target } = &predicate.what else { return None };
-        let is_hard = predicate.mode == Mode::Hard;
-        is_hard.then(|| StoredFile::of(stores, authority, &Arc::new(self.named_forms(authority, target))))
-    }
-
-    /// Takes numbers, enters the predicates and takes URLs out of the stores; says how many responses those were. Plain calls: look-ups
-    /// see all of it.
-    fn enter(&self, stores: &[Arc<Store>], predicates: &[Predicate]) -> u64 {
-        let (proxy, now) = (&self.proxy, self.proxy.clock.now());
-        let (invalidations, flights) = (&proxy.invalidations, &proxy.flights);
-        let mut removed = 0;
-        for predicate in predicates {
-            let since = Some(now.monotonic);
-            match (&predicate.what, predicate.mode) {
-                (What::Url { authority, target }, Mode::Hard) => {
-                    let forms = self.named_forms(authority, target);
-                    let under_way = UnderWay {
-                        any: &|_| true,
-                        tell: &|key: &_, number, how| flights.invalidate(key, number, how, None),
-                    };
-                    let manner = (InvalidationKind::Purge, how(Mode::Hard, since), now);
-                    let done = invalidation::invalidate(
-                        invalidations,
-                        stores,
-                        (authority, &forms),
-                        manner,
-                        &under_way,
-                    );
-                    removed += done.removed;
-                }
-                (What::Url { authority, target }, Mode::Soft) => {
-                    for form in self.named_forms(authority, target) {
-                        let what = What::Url { authority: authority.clone(), target: form.as_str().into() };
-                        let of_form = Predicate { what, ..predicate.clone() };
-                        let number = invalidations.enter(&of_form, since);
-                        let key = CacheKey::new(authority, form.as_str());
-                        flights.invalidate(&key, number, how(Mode::Soft, since), None);
-                        let note = note_of(&of_form, number, now.wall);
-                        stores.iter().for_each(|store| store.note(&note));
-                    }
-                }
-                _ => {
-                    let number = invalidations.enter(predicate, since);
-                    let note = note_of(predicate, number, now.wall);
-                    stores.iter().for_each(|store| store.note(&note));
-                }
-            }
-        }
-        removed
-    }
-
-    /// A URL in every form in which its site may key it; none where it is no URL.
-    fn named_forms(&self, authority: &str, target: &str) -> Vec<Target> {
-        let authority = Authority::parse(Bytes::copy_from_slice(authority.as_bytes()), Scheme::Http);
-        let target = Target::parse(Bytes::copy_from_slice(target.as_bytes()));
-        match (authority, target) {
-            (Ok(authority), Ok(target)) => self.forms(&authority, &target),
-            _ => Vec::new(),
-        }
-    }
-
-    /// A URL in every form in which its site may key it. One that no site takes any more may still be stored.
-    pub(crate) fn forms(&self, authority: &Authority, target: &Target) -> Vec<Target> {
-        let plan = Arc::clone(&self.worker_plan.load().plan);
-        match plan.router.site(authority.host()) {
-            Some((_, site)) => site.forms(target, key::normalise),
-            None => vec![target.clone()],
-        }
-    }
-
-    /// The hosts of the site that a host belongs to.
-    pub fn scope_of(&self, host: &str) -> Option<Arc<Scope>> {
-        let plan = Arc::clone(&self.worker_plan.load().plan);
-        let (own, _) = plan.router.site(host)?;
-        let (mut hosts, mut otherwise) = (Vec::new(), false);
-        for (index, site) in plan.router.sites().enumerate() {
-            otherwise |= index == own && site.settings.hosts.is_empty();
-            hosts.extend(site.settings.hosts.iter().map(|host| (host.clone(), index == own)));
-        }
-        let hosts = hosts.iter().map(|(host, is_in)| (host.as_str(), *is_in));
-        Some(Arc::new(Scope::of_sites(hosts, otherwise)))
-    }
-
-    /// The last purges, newest first.
-    pub fn purges(&self) -> Vec<Receipt> {
-        self.proxy.purges.receipts()
-    }
-
-    /// The purge of this name, where it is among the last.
-    pub fn purge_of(&self, id: &str) -> Option<Receipt> {
-        self.proxy.purges.receipt(id)
-    }
-
-    /// How many predicates are kept.
-    pub fn predicates(&self) -> PredicateCounts {
-        self.proxy.invalidations.predicate_counts()
-    }
-}
-
-/// Waits until every journal holds what was noted, and plain files are gone.
-///
-/// # Errors
-/// Why one does not, in words.
-async fn written_down(stores: &[Arc<Store>], files: &[StoredFile]) -> Result<(), String> {
-    let synced = async {
-        let removed = join_all(files.iter().map(StoredFile::remove)).await;
-        let synced = join_all(stores.iter().map(|store| store.sync())).await;
-        removed.into_iter().chain(synced).collect::<Result<(), Failure>>()
-    };
-    match tokio::time::timeout(SYNC_TIME, synced).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(why)) => {
-            let mut text = why.to_string();
-            let mut cause = why.source();
-            while let Some(error) = cause {
-                text.push_str(&format!(": {error}"));
-                cause = error.source();
-            }
-            Err(text)
-        }
-        Err(_) => Err(format!("a journal was not written within {} s", SYNC_TIME.as_secs())),
-    }
-}
-
-/// Tries on until the journals hold it, or nobody can hope for that any more.
-async fn try_on(stores: Vec<Arc<Store>>, files: Vec<StoredFile>, record: Arc<Record>) {
-    let mut pause = PAUSE_MIN;
-    for _ in 0..TRIES_MAX {
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(PAUSE_MAX);
-        let not_held = written_down(&stores, &files).await.err();
-        let is_held = not_held.is_none();
-        if let Some(ended) = record.ended.lock().as_mut() {
-            ended.not_held = not_held;
-        }
-        if is_held {
-            return;
-        }
-    }
+/// The last walk for what purges have left in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Sweeps {
+    /// When it began (monotonic), and in which state of the predicates. Held for the length of a walk.
+    pub(crate) last: Mutex<Option<(Duration, u64)>>,
+    /// The last number of which what it made stale is counted.
+    pub(crate) counted: AtomicU64,
 }

@@ -20,10 +20,11 @@ use larder_observe::{LogRecord, RouteId, Served};
 use super::content;
 use crate::exchange::tell_head;
 use crate::plan::Plan;
-use crate::purge::{self, Answer, PurgeRequest, Reading, Wanted};
+use crate::purge::{self, PurgeAnswer, PurgeRequest, Reading, Wanted};
 use crate::purges::access::{Access, Admitted, AskedSite, Asking, admit};
-use crate::purges::{Order, PurgeError, Receipt as PurgeReceipt, Refusal, Sender};
+use crate::purges::{AuditEntry, Order, PurgeError, PurgeRefusal, Sender};
 use crate::receipt::{Account, Logged, Receipt};
+use crate::route;
 use crate::worker::Worker;
 
 /// Content of a request for a purge that is read and dropped, in bytes. Beyond it the connection is closed.
@@ -113,11 +114,11 @@ impl AskingPeer {
         let wanted = match purge::read(&request) {
             Reading::Wanted(wanted) => wanted,
             Reading::Bad { words, .. } => {
-                worker.proxy.purges.counts.refused(Refusal::Bad);
-                return Said::of(Answer::bad(words), "purge-bad");
+                worker.proxy.purges.counts.refused(PurgeRefusal::Bad);
+                return Said::of(PurgeAnswer::bad(words), "purge-bad");
             }
             Reading::Refresh(_) | Reading::NotOurs => {
-                return self.refuse(worker, Refusal::NotAllowed, &request);
+                return self.refuse(worker, PurgeRefusal::NotAllowed, &request);
             }
         };
         let absent = admitted.rules.absent;
@@ -129,19 +130,21 @@ impl AskingPeer {
                 // How much any other name concerns is not known at once.
                 let is_known = wanted.selectors.iter().all(is_url) && order.mode == Mode::Hard;
                 let stored = is_known.then_some(receipt.removed > 0);
-                let answer = Answer::done(wanted.manner, stored, absent);
+                let answer = PurgeAnswer::done(wanted.manner, stored, absent);
                 Said { receipt: Some(named(&receipt)), ..Said::of(answer, "purged") }
             }
             Err(PurgeError::Wrong(wrong)) => {
                 let why = wrong.0.first().map_or_else(String::new, |(_, why)| why.to_string());
-                Said::of(Answer::bad(why), "purge-bad")
+                Said::of(PurgeAnswer::bad(why), "purge-bad")
             }
-            Err(PurgeError::Busy) => Said::of(Answer::too_many(), "purge-busy"),
+            Err(PurgeError::Busy) => Said::of(PurgeAnswer::too_many(), "purge-busy"),
             Err(PurgeError::NotHeld { receipt, why }) => {
                 let receipt = Some(named(&receipt));
-                Said { receipt, ..Said::of(Answer::not_held(why), "purge-not-held") }
+                Said { receipt, ..Said::of(PurgeAnswer::not_held(why), "purge-not-held") }
             }
-            Err(error @ PurgeError::Lost) => Said::of(Answer::not_held(error.to_string()), "purge-not-held"),
+            Err(error @ PurgeError::Lost) => {
+                Said::of(PurgeAnswer::not_held(error.to_string()), "purge-not-held")
+            }
         }
     }
 
@@ -154,8 +157,21 @@ impl AskingPeer {
         }
     }
 
-    fn admit(&self, plan: &Plan) -> Result<Admitted, Refusal> {
-        let asking = Asking { head: &self.head, peer: self.peer.remote.ip(), trusted: &*plan.trusted };
+    /// The client that a trusted proxy names. Only X-Forwarded-For is believed: a proxy that adds another field names nobody.
+    fn named_client(&self, plan: &Plan) -> Option<IpAddr> {
+        let peer = self.peer.remote.ip();
+        let line = self.head.fields.get_all("x-forwarded-for").iter().next_back()?.as_bytes();
+        let nearest = line.rsplit(|byte| *byte == b',').next()?;
+        std::str::from_utf8(nearest.trim_ascii()).ok()?.parse::<IpAddr>().ok()?;
+        (plan.trusted)(peer).then(|| route::client_of(&self.head, peer, &*plan.trusted))
+    }
+
+    fn admit(&self, plan: &Plan) -> Result<Admitted, PurgeRefusal> {
+        let asking = Asking {
+            fields: &self.head.fields,
+            peer: self.peer.remote.ip(),
+            client: self.named_client(plan),
+        };
         let sites: Vec<AskedSite<'_>> = plan
             .router
             .sites()
@@ -187,21 +203,21 @@ impl AskingPeer {
         }
     }
 
-    fn refuse(&self, worker: &Worker, why: Refusal, request: &PurgeRequest<'_>) -> Said {
+    fn refuse(&self, worker: &Worker, why: PurgeRefusal, request: &PurgeRequest<'_>) -> Said {
         let proxy = &worker.proxy;
         let why = match why {
-            Refusal::Token
+            PurgeRefusal::Token
                 if proxy.wrong_secrets.note(self.peer.remote.ip(), proxy.clock.now().monotonic) =>
             {
-                Refusal::TooManyTokens
+                PurgeRefusal::TooManyTokens
             }
             why => why,
         };
         proxy.purges.counts.refused(why);
         proxy.tell_of_refusal(self.peer.remote.ip(), &self.head, why);
         match why {
-            Refusal::TooManyTokens => Said::of(Answer::too_many(), "purge-busy"),
-            _ => Said::of(Answer::refused(request), "purge-refused"),
+            PurgeRefusal::TooManyTokens => Said::of(PurgeAnswer::too_many(), "purge-busy"),
+            _ => Said::of(PurgeAnswer::refused(request), "purge-refused"),
         }
     }
 
@@ -237,24 +253,24 @@ impl AskingPeer {
 
 /// What is answered.
 struct Said {
-    answer: Answer,
+    answer: PurgeAnswer,
     receipt: Option<String>,
     detail: &'static str,
 }
 
 impl Said {
-    fn of(answer: Answer, detail: &'static str) -> Self {
+    fn of(answer: PurgeAnswer, detail: &'static str) -> Self {
         Self { answer, receipt: None, detail }
     }
 }
 
 /// What the field says of a purge.
-fn named(receipt: &PurgeReceipt) -> String {
+fn named(receipt: &AuditEntry) -> String {
     format!("{}; removed={}", receipt.id, receipt.removed)
 }
 
 fn response_of(said: &Said) -> Response {
-    let Answer { status, body, content_type, .. } = &said.answer;
+    let PurgeAnswer { status, body, content_type, .. } = &said.answer;
     let mut fields = HeaderMap::with_capacity(6);
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(content_type) = content_type {

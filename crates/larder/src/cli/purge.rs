@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use larder_proxy::purges::Receipt;
+use larder_proxy::purges::AuditEntry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -69,7 +69,7 @@ pub(super) fn purge(arguments: &PurgeArguments) -> ExitCode {
         if status == StatusCode::BAD_REQUEST {
             return Ok((status, None, body));
         }
-        let receipt = serde_json::from_slice::<Receipt>(&body).ok();
+        let receipt = serde_json::from_slice::<AuditEntry>(&body).ok();
         Ok::<_, AdminClientError>((status, receipt, body))
     });
     match purged {
@@ -149,7 +149,7 @@ fn problems(body: &[u8]) -> String {
     }
 }
 
-fn told(receipt: &Receipt) -> String {
+fn told(receipt: &AuditEntry) -> String {
     let many =
         if receipt.predicates == 1 { "1 name".to_owned() } else { format!("{} names", receipt.predicates) };
     let gone = counted(receipt.removed, "response", "responses");
@@ -163,12 +163,12 @@ fn told(receipt: &Receipt) -> String {
 }
 
 /// Asks for the last purges.
-pub(super) async fn last(larder: &RunningLarder) -> Result<Vec<Receipt>, AdminClientError> {
+pub(super) async fn last(larder: &RunningLarder) -> Result<Vec<AuditEntry>, AdminClientError> {
     larder.ask_for(Method::GET, PURGES, WHAT).await
 }
 
 /// Asks for one of them.
-pub(super) async fn one(larder: &RunningLarder, id: &str) -> Result<Receipt, AdminClientError> {
+pub(super) async fn one(larder: &RunningLarder, id: &str) -> Result<AuditEntry, AdminClientError> {
     let target = format!("{PURGES}/{}", super::admin::encoded(id));
     larder.ask_for(Method::GET, &target, WHAT).await
 }

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use larder_proxy::purges::Receipt;
+use larder_proxy::purges::AuditEntry;
 
 use super::admin::{AdminArguments, AdminClientError, run};
 use super::ended::failed;
@@ -55,7 +55,7 @@ pub(super) fn purges(arguments: &PurgesArguments) -> ExitCode {
     }
 }
 
-fn table(receipts: &[Receipt]) -> String {
+fn table(receipts: &[AuditEntry]) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
     let mut table = Table::new(&[
@@ -86,7 +86,7 @@ fn table(receipts: &[Receipt]) -> String {
     }
 }
 
-const fn held(receipt: &Receipt) -> &'static str {
+const fn held(receipt: &AuditEntry) -> &'static str {
     match receipt.held {
         Some(true) => "yes",
         Some(false) => "no",
@@ -94,7 +94,7 @@ const fn held(receipt: &Receipt) -> &'static str {
     }
 }
 
-fn whole(receipt: &Receipt) -> String {
+fn whole(receipt: &AuditEntry) -> String {
     let lines = [
         format!("purge {}", receipt.id),
         format!("  what      {} ({} names, {})", receipt.what, receipt.predicates, receipt.mode),

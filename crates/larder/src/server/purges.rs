@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use larder_admin::{Fault, NotPurged, PurgeQuestion, PurgeReceipt, Unanswered};
 use larder_proxy::objects::Purged;
-use larder_proxy::purges::{Dialect, Order, PurgeError, Receipt, Sender, WrongOrder};
+use larder_proxy::purges::{AuditEntry, Dialect, Order, PurgeError, Sender, WrongOrder};
 use larder_proxy::{Scope, Worker};
 
 /// What lets in who asks by the admin address.
@@ -64,7 +64,7 @@ pub(super) async fn remove(worker: Arc<Worker>, url: String) -> Result<Bytes, Un
     }
 }
 
-fn told(receipt: &Receipt) -> PurgeReceipt {
+fn told(receipt: &AuditEntry) -> PurgeReceipt {
     PurgeReceipt { id: receipt.id.clone(), removed: receipt.removed, json: json(receipt) }
 }
 

@@ -136,7 +136,7 @@ async fn commands_are_found_by_help_and_by_what_they_are_called_elsewhere() {
         (&["chekc"], 2, "'check'"),
         (&["statss"], 2, "'stats'"),
         (&["run", "http://127.0.0.1:3000"], 2, "for an app: --origin http://127.0.0.1:3000"),
-        (&["purge"], 2, "larder rm"),
+        (&["purge"], 2, "--tag"),
         (&["serve"], 2, "larder run"),
         (&["http://127.0.0.1:3000"], 2, "larder run --origin http://127.0.0.1:3000"),
     ];

@@ -36,7 +36,7 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 
 /// Why there is no whole answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unanswered {
+pub(super) enum Unfetched {
     #[error("no connection")]
     Connect(#[source] io::Error),
     #[error("no answer within {} s", ANSWER_TIME.as_secs())]
@@ -74,17 +74,17 @@ impl WarmClient {
     ///
     /// # Errors
     /// Nobody accepts.
-    pub(super) async fn connect(&mut self) -> Result<IpAddr, Unanswered> {
+    pub(super) async fn connect(&mut self) -> Result<IpAddr, Unfetched> {
         if let Some(kept) = self.kept.as_ref().filter(|kept| !kept.sender.is_closed()) {
             return Ok(kept.local);
         }
         let connecting = timeout(CONNECT_TIME, TcpStream::connect(&self.address));
         let stream = connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let stream = stream.map_err(Unanswered::Connect)?;
-        stream.set_nodelay(true).map_err(Unanswered::Connect)?;
-        let local = stream.local_addr().map_err(Unanswered::Connect)?.ip();
+        let stream = stream.map_err(Unfetched::Connect)?;
+        stream.set_nodelay(true).map_err(Unfetched::Connect)?;
+        let local = stream.local_addr().map_err(Unfetched::Connect)?.ip();
         let shaking = http1::Builder::new().max_headers(FIELDS_MAX).handshake(TokioIo::new(stream));
-        let (sender, connection) = shaking.await.map_err(Unanswered::Broke)?;
+        let (sender, connection) = shaking.await.map_err(Unfetched::Broke)?;
         let mut driver = JoinSet::new();
         // Its errors reach the exchange that they break.
         driver.spawn(async { drop(connection.await) });
@@ -100,11 +100,11 @@ impl WarmClient {
         &mut self,
         url: &WarmUrl,
         accept_encoding: &HeaderValue,
-    ) -> Result<Response<Incoming>, Unanswered> {
+    ) -> Result<Response<Incoming>, Unfetched> {
         let is_new = self.kept.is_none();
         match self.try_ask(url, accept_encoding).await {
             // larder may close an idle connection at any moment, and a GET may be repeated.
-            Err(Unanswered::Broke(_)) if !is_new => {
+            Err(Unfetched::Broke(_)) if !is_new => {
                 self.forget();
                 self.try_ask(url, accept_encoding).await
             }
@@ -116,19 +116,19 @@ impl WarmClient {
         &mut self,
         url: &WarmUrl,
         accept_encoding: &HeaderValue,
-    ) -> Result<Response<Incoming>, Unanswered> {
+    ) -> Result<Response<Incoming>, Unfetched> {
         let request = self.request(url, accept_encoding);
         self.connect().await?;
         let Some(kept) = &mut self.kept else {
-            return Err(Unanswered::Connect(io::ErrorKind::NotConnected.into()));
+            return Err(Unfetched::Connect(io::ErrorKind::NotConnected.into()));
         };
         let asking = async {
             kept.sender.ready().await?;
             kept.sender.send_request(request).await
         };
         let answered = match timeout(ANSWER_TIME, asking).await {
-            Ok(answered) => answered.map_err(Unanswered::Broke),
-            Err(_) => Err(Unanswered::Time),
+            Ok(answered) => answered.map_err(Unfetched::Broke),
+            Err(_) => Err(Unfetched::Time),
         };
         if answered.is_err() {
             self.forget();
@@ -165,10 +165,10 @@ impl WarmClient {
 ///
 /// # Errors
 /// It breaks off, or is silent for too long.
-pub(super) async fn next_piece(body: &mut Incoming) -> Result<Option<Bytes>, Unanswered> {
+pub(super) async fn next_piece(body: &mut Incoming) -> Result<Option<Bytes>, Unfetched> {
     loop {
-        let frame = timeout(SILENCE_TIME, body.frame()).await.map_err(|_| Unanswered::Silent)?;
-        match frame.transpose().map_err(Unanswered::Broke)?.map(hyper::body::Frame::into_data) {
+        let frame = timeout(SILENCE_TIME, body.frame()).await.map_err(|_| Unfetched::Silent)?;
+        match frame.transpose().map_err(Unfetched::Broke)?.map(hyper::body::Frame::into_data) {
             None => return Ok(None),
             Some(Ok(piece)) => return Ok(Some(piece)),
             // Trailers.

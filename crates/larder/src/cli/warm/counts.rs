@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::StatusCode;
 use larder_http::fields::cache_status::NearestCache;
 
-use super::client::Unanswered;
+use super::client::Unfetched;
 use crate::cli::output::chain;
 
 /// The slowest answers that are kept.
@@ -57,7 +57,7 @@ pub(super) struct WarmCounts {
 
 impl WarmCounts {
     /// Counts the answer to the URL at `place` of the list.
-    pub(super) fn count(&mut self, place: usize, time: Duration, answered: Result<WarmAnswer, Unanswered>) {
+    pub(super) fn count(&mut self, place: usize, time: Duration, answered: Result<WarmAnswer, Unfetched>) {
         self.done += 1;
         self.keep_slowest(place, time);
         let answer = match answered {
@@ -133,7 +133,7 @@ fn word<T>(known: &BTreeMap<String, T>, said: &str) -> String {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, cache: Option<NearestCache>) -> Result<WarmAnswer, Unanswered> {
+    fn answer(status: u16, cache: Option<NearestCache>) -> Result<WarmAnswer, Unfetched> {
         Ok(WarmAnswer { status: StatusCode::from_u16(status).expect("a status"), cache, body_bytes: 10 })
     }
 
@@ -153,8 +153,8 @@ mod tests {
             answer(502, said(false, false, Some("set-cookie"))),
             answer(301, said(false, false, None)),
             answer(200, None),
-            Err(Unanswered::Time),
-            Err(Unanswered::Time),
+            Err(Unfetched::Time),
+            Err(Unfetched::Time),
         ];
         for (place, answered) in answers.into_iter().enumerate() {
             counts.count(place, Duration::ZERO, answered);
@@ -173,7 +173,7 @@ mod tests {
         let mut counts = WarmCounts::default();
         for place in 0..100_usize {
             let time = Duration::from_millis((place as u64 * 37) % 100);
-            counts.count(place, time, Err(Unanswered::Time));
+            counts.count(place, time, Err(Unfetched::Time));
         }
         let times: Vec<_> = counts.slowest.iter().map(|(time, _)| time.as_millis()).collect();
         assert_eq!(times, [99, 98, 97, 96, 95, 94, 93, 92, 91, 90]);

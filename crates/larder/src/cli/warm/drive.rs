@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::client::{Unanswered, WHOLE_TIME, WarmClient, next_piece};
+use super::client::{Unfetched, WHOLE_TIME, WarmClient, next_piece};
 use super::counts::{WarmAnswer, WarmCounts};
 use super::progress::{ShownAs, WarmProgress};
 use super::rate::Interval;
@@ -142,7 +142,7 @@ async fn work(run: Arc<Run>) {
         }
         let began = Instant::now();
         let asking = answer(&mut client, url, &run.options.accept_encoding);
-        let answered = timeout(WHOLE_TIME, asking).await.unwrap_or(Err(Unanswered::Endless(WHOLE_TIME)));
+        let answered = timeout(WHOLE_TIME, asking).await.unwrap_or(Err(Unfetched::Endless(WHOLE_TIME)));
         if answered.is_err() {
             client.forget();
         }
@@ -155,7 +155,7 @@ async fn answer(
     client: &mut WarmClient,
     url: &WarmUrl,
     accept_encoding: &HeaderValue,
-) -> Result<WarmAnswer, Unanswered> {
+) -> Result<WarmAnswer, Unfetched> {
     let response = client.ask(url, accept_encoding).await?;
     let (status, cache) = (response.status(), NearestCache::read(response.headers()));
     let (mut body, mut body_bytes) = (response.into_body(), 0);

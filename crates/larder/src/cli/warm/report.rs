@@ -159,7 +159,7 @@ mod tests {
     use http::StatusCode;
     use larder_http::fields::cache_status::NearestCache;
 
-    use super::super::client::Unanswered;
+    use super::super::client::Unfetched;
     use super::super::counts::WarmAnswer;
     use super::*;
 
@@ -181,7 +181,7 @@ mod tests {
             );
         }
         for place in statuses.len()..urls.len() {
-            counts.count(place, Duration::from_secs(90), Err(Unanswered::Time));
+            counts.count(place, Duration::from_secs(90), Err(Unfetched::Time));
         }
         WarmReport::new(&urls, counts, Duration::from_millis(1500), interrupted)
     }

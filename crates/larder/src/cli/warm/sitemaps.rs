@@ -11,7 +11,7 @@ use http::{HeaderValue, StatusCode};
 use larder_sitemap::{BYTES_MAX, Kind};
 use tokio::time::timeout;
 
-use super::client::{Unanswered, WHOLE_TIME, WarmClient, next_piece};
+use super::client::{Unfetched, WHOLE_TIME, WarmClient, next_piece};
 use super::list::UrlList;
 use super::url::WarmUrl;
 use crate::cli::output::chain;
@@ -25,7 +25,7 @@ const SITEMAPS_MAX: usize = larder_sitemap::LOCATIONS_MAX;
 #[derive(Debug, thiserror::Error)]
 enum NotFetched {
     #[error(transparent)]
-    Unanswered(#[from] Unanswered),
+    Unfetched(#[from] Unfetched),
     #[error("answered {0}")]
     Status(StatusCode),
     #[error("answered {0}, to {1}: redirects are not followed")]
@@ -43,7 +43,7 @@ pub(super) async fn add(sitemaps: &[WarmUrl], client: &mut WarmClient, list: &mu
     let mut seen: HashSet<WarmUrl> = waiting.iter().map(|(url, _)| url.clone()).collect();
     while let Some((url, depth)) = waiting.pop_front() {
         let fetched = timeout(WHOLE_TIME, fetch(&url, client)).await;
-        let content = match fetched.unwrap_or(Err(Unanswered::Endless(WHOLE_TIME).into())) {
+        let content = match fetched.unwrap_or(Err(Unfetched::Endless(WHOLE_TIME).into())) {
             Ok(content) => content,
             Err(error) => {
                 client.forget();

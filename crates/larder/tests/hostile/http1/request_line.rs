@@ -135,7 +135,7 @@ fn methods(cases: &mut Vec<Case>) {
     }
     // Methods are case-sensitive: these are methods of their own, passed on as they are.
     for method in
-        ["get", "Get", "BREW", "M-SEARCH", "PROPFIND", "PURGE", "X", "PRI", "GETGET", "%!#$&'*+-.^_`|~"]
+        ["get", "Get", "BREW", "M-SEARCH", "PROPFIND", "purge", "X", "PRI", "GETGET", "%!#$&'*+-.^_`|~"]
     {
         let line = format!("{method} / HTTP/1.1");
         cases.push(Case::sent(&format!("method {method}"), format!("{line}\r\nHost: a.test\r\n\r\n"), &line));

@@ -6,26 +6,16 @@
 //! A walk holds a shard's lock for 256 entries at a time, and begins at most every [`PAUSE`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use larder_cache::Verdict;
 use larder_store::Store;
-use parking_lot::Mutex;
 
 use crate::proxy::Proxy;
 
 /// Between two walks.
 const PAUSE: Duration = Duration::from_secs(10);
-
-/// The last walk.
-#[derive(Debug, Default)]
-pub(crate) struct Sweeps {
-    /// When it began (monotonic), and in which state of the predicates. Held for the length of a walk.
-    last: Mutex<Option<(Duration, u64)>>,
-    /// The last number of which what it made stale is counted.
-    counted: AtomicU64,
-}
 
 impl Proxy {
     /// Takes what purges have ended out of the memory of these stores, if something was purged since the last walk. To be called
