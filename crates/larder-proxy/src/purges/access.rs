@@ -4,7 +4,7 @@
 //! changed in any way: fields that are dropped for a cache may name what is to be purged.
 //! By its address alone a request is let in only where no proxy has passed it on, unless the proxy is trusted and the client that it
 //! names may purge as well. A right secret is always let in. Wrong ones are counted by address, and refused with 429 beyond
-//! [`WRONG_MAX`] a minute. Secrets are compared in a time that tells nothing.
+//! ten a minute. Secrets are compared in a time that tells nothing.
 
 use std::collections::HashMap;
 use std::hint::black_box;

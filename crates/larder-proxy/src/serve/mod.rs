@@ -53,6 +53,7 @@ use crate::{key, route};
 use content::{Inside, Taken};
 use context::RequestContext;
 use look::FirstLook;
+use purge::PurgeCall;
 pub(crate) use refresh::standing_in;
 
 /// A request that is being served. What is in the index is an answer at once, without a task's state to set up and take
@@ -76,13 +77,11 @@ impl Future for Serving {
 
 /// Serves one request.
 pub(crate) fn serve(worker: &Arc<Worker>, request: Request, interims: &Interims) -> Serving {
-    let Request { mut head, mut body, websocket, trailers, peer } = request;
+    let Request { mut head, body, websocket, trailers, peer } = request;
     let worker_plan = worker.worker_plan.load();
-    if purge::may_be_one(&worker_plan.plan, &head) {
-        match purge::take(&worker_plan.plan, (head, body, peer)) {
-            Ok(call) => return Serving::Underway(Box::pin(call.answer(Arc::clone(worker)))),
-            Err(other) => (head, body) = other,
-        }
+    if purge::may_be_one(&worker_plan.plan, &head) && purge::is_one(&worker_plan.plan, &head) {
+        let call = PurgeCall::new(&worker_plan.plan, head, body, peer);
+        return Serving::Underway(Box::pin(call.answer(Arc::clone(worker))));
     }
     let entered = match enter(worker_plan, &mut head, peer.remote.ip()) {
         Ok(entered) => entered,

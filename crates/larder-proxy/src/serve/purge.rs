@@ -57,23 +57,20 @@ struct AskingPeer {
     own: Option<usize>,
 }
 
-/// Takes a request for a purge; gives it back where it is none.
-pub(super) fn take(
-    plan: &Plan,
-    (head, body, peer): (RequestHead, Body, Peer),
-) -> Result<Box<PurgeCall>, (RequestHead, Body)> {
-    let own = plan.router.site(head.authority.host()).map(|(index, _)| index);
-    let access = own.map(|own| &plan.router.at(own).settings.purge);
-    let location = location_of(access);
-    let is_ours = match (&head.method, access) {
-        (&Method::GET, _) => location.is_some_and(|location| is_below(head.target.path(), location)),
+/// Whether it is a purge that larder answers: not where its site passes purges on.
+pub(super) fn is_one(plan: &Plan, head: &RequestHead) -> bool {
+    let access = own_site(plan, head).map(|own| &plan.router.at(own).settings.purge);
+    match (&head.method, access) {
+        (&Method::GET, _) => {
+            location_of(access).is_some_and(|location| is_below(head.target.path(), location))
+        }
         (_, Some(Access::Pass)) => false,
         _ => true,
-    };
-    match is_ours {
-        true => Ok(Box::new(PurgeCall { asking: AskingPeer { head, peer, own }, body })),
-        false => Err((head, body)),
     }
+}
+
+fn own_site(plan: &Plan, head: &RequestHead) -> Option<usize> {
+    plan.router.site(head.authority.host()).map(|(index, _)| index)
 }
 
 fn location_of(access: Option<&Access>) -> Option<&str> {
@@ -88,6 +85,12 @@ fn is_below(path: &str, location: &str) -> bool {
 }
 
 impl PurgeCall {
+    /// One, as it came.
+    pub(super) fn new(plan: &Plan, head: RequestHead, body: Body, peer: Peer) -> Box<Self> {
+        let own = own_site(plan, &head);
+        Box::new(Self { asking: AskingPeer { head, peer, own }, body })
+    }
+
     /// Answers it.
     ///
     /// # Cancel safety
