@@ -1,7 +1,7 @@
 //! What goes to origins and comes back, on real sockets: one program for all of it, so that it is linked once.
 //!
-//! Most servers here are the testkit's scripted origin. What it is not stands beside it: a front for TLS, a PROXY header and
-//! Unix sockets, a peer of HTTP/2, a name server, and an authority.
+//! Most servers here are the testkit's scripted origin. Beside it stand what it does not speak: a peer of HTTP/2, a name
+//! server, and an authority for TLS, which a front takes off.
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, missing_docs, reason = "each test uses its part")]
 
