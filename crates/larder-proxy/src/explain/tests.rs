@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 use larder_cache::{CachePolicy, ExchangeTimes, Lifetimes, NotStorable, Storability, StoredHead};
 use larder_http::time::Clock;
-use larder_observe::{CacheId, Diagnostics, Metrics, OriginId, RouteId};
+use larder_observe::{Diagnostics, Metrics, OriginId, RouteId};
 use larder_origin::{OriginSettings, ServerAddress};
 use larder_store::{MemoryStoreSettings, RefreshFailure, Store, StoredBody};
 
@@ -13,8 +13,7 @@ use super::*;
 use crate::plan::Plan;
 use crate::proxy::Proxy;
 use crate::settings::{
-    FieldEdits, KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleNumber, RuleSettings,
-    SiteSettings,
+    KeySettings, OriginChoice, ProxySettings, QueryParts, RuleMatch, RuleNumber, RuleSettings, SiteSettings,
 };
 
 /// `example.com` and all below it, with rules for `/off*`, `/keyed*` and `/fast*`, and the methods to look into its store.
@@ -27,24 +26,7 @@ struct Fixture {
 }
 
 fn rule(store: &Arc<Store>, cache: bool, key: KeySettings) -> Arc<RuleSettings> {
-    Arc::new(RuleSettings {
-        number: RuleNumber::unique(),
-        cache,
-        policy: CachePolicy::default(),
-        store_id: CacheId::default(),
-        store: Arc::clone(store),
-        store_from: Default::default(),
-        places: Vec::new(),
-        refresh_ahead: false,
-        invalidate: Some(Default::default()),
-        collapse_wait: None,
-        min_uses: 1,
-        fetches_heads: true,
-        key,
-        debug: false,
-        request: FieldEdits::default(),
-        response: FieldEdits::default(),
-    })
+    Arc::new(RuleSettings { cache, key, ..crate::testing::rule(store) })
 }
 
 /// A rule with a minute of lifetime and everything that keeps clients from waiting.

@@ -16,8 +16,7 @@ use crate::explain::{Explanation, Question};
 use crate::plan::Plan;
 use crate::proxy::Proxy;
 use crate::settings::{
-    FieldEdits, KeySettings, PlaceMatch, ProxySettings, RuleNumber, RuleSettings, SiteSettings, StoreRule,
-    TypePattern,
+    KeySettings, PlaceMatch, ProxySettings, RuleSettings, SiteSettings, StoreRule, TypePattern,
 };
 use crate::worker::Worker;
 
@@ -50,26 +49,14 @@ impl Fixture {
         let metrics = Arc::new(Metrics::new(1, crate::vocabulary(), clock.now().wall, "0"));
         let pages = PlaceMatch { types: vec![TypePattern::new("text/*")], ..PlaceMatch::default() };
         let settings = Arc::new(RuleSettings {
-            number: RuleNumber::unique(),
-            cache: true,
-            policy: CachePolicy::default(),
             store_id: metrics.cache("own"),
-            store: Arc::clone(&own),
             store_from: StoreFrom::Site,
             places: vec![StoreRule {
                 what: pages,
                 store: Arc::clone(&files),
                 store_id: metrics.cache("pages"),
             }],
-            refresh_ahead: false,
-            invalidate: Some(Default::default()),
-            collapse_wait: None,
-            min_uses: 1,
-            fetches_heads: true,
-            key: KeySettings::default(),
-            debug: false,
-            request: FieldEdits::default(),
-            response: FieldEdits::default(),
+            ..crate::testing::rule(&own)
         });
         let site = SiteSettings {
             name: "example.com".into(),
